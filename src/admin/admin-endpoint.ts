@@ -6,6 +6,7 @@
 import type { z } from 'zod/v4'
 import type { AdminErrorCode } from '../domain/admin-error.ts'
 import { ROLES, type Role } from '../domain/administrator.ts'
+import type { ActToApprove } from '../domain/approval.ts'
 import type { AuditAction } from '../domain/audit-chain.ts'
 import type { Header } from '../http/http-message.ts'
 import type { AdminContext } from './context.ts'
@@ -29,6 +30,8 @@ interface EndpointRequest<P, Q, B, A> {
   author: A
   address: string
   requestId: string
+  /** How many things another person has approved, where the act has such a number. */
+  approved?: { most: number | null }
 }
 
 export interface Answer<R> {
@@ -58,6 +61,13 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
   roles: readonly Role[] | 'none'
   /** Refused for an API token: what outlives the token or takes over its maker. */
   needsSession?: true
+  /** Refused for a session whose sign-in is older than `admin_api.recent_sign_in_seconds`. */
+  recentSignIn?: true | ((request: EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>) => boolean)
+  /** What another person has to approve; undefined where `admin_api.approvals` wants nobody. */
+  approval?(
+    request: EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>,
+    context: AdminContext,
+  ): Promise<ActToApprove | undefined>
   params?: P
   query?: Q
   body?: B

@@ -15,6 +15,8 @@ export interface AdminRequest {
   contentType: string | undefined
   acceptEncoding?: string | undefined
   ifNoneMatch?: string | undefined
+  /** Why another person should approve the act. */
+  approvalReason?: string | undefined
   body: Uint8Array
   /** The client's address, read behind trusted proxies. */
   address: string

@@ -44,11 +44,24 @@ export class AdminApiError extends Error {
   }
 }
 
+/** The act waits for another person; `id` names the request. */
+export class ApprovalRequested extends Error {
+  readonly id: string
+
+  constructor(id: string) {
+    super(`asked for approval: another person decides request ${id}`)
+    this.name = 'ApprovalRequested'
+    this.id = id
+  }
+}
+
 interface AdminClientOptions {
   routes: Routes
   /** The absolute URL of the base path. */
   baseUrl: string
   token(): string | undefined
+  /** Why another person should approve the acts that need it. */
+  approvalReason?(): string | undefined
   fetch: typeof fetch
 }
 
@@ -107,6 +120,8 @@ export class AdminClient {
     // The service names its own external URL, which may differ from the one that is asked here.
     const next = link && path.split('?', 1)[0] + new URL(link).search
     const isCut = response.headers.get('search-complete') === 'false'
+    const waiting = /\/approvals\/([\w-]+)$/.exec(response.headers.get('location') ?? '')?.[1]
+    if (response.status === 202 && waiting !== undefined) throw new ApprovalRequested(waiting)
     // A search that was cut off before it found a row.
     if (!response.ok) return { status: response.status, body: [], next, isCut }
     const isJson = response.headers.get('content-type')?.includes('json')
@@ -116,6 +131,7 @@ export class AdminClient {
 
   async #fetch(method: string, path: string, sent: unknown): Promise<Response> {
     const token = this.#options.token()
+    const reason = this.#options.approvalReason?.()
     const response = await this.#options.fetch(`${this.#baseUrl}${path}`, {
       method,
       // A redirect would carry the password or the token elsewhere.
@@ -124,6 +140,7 @@ export class AdminClient {
         accept: 'application/json',
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
         ...(sent !== undefined && { 'content-type': 'application/json' }),
+        ...(reason !== undefined && { 'approval-reason': encodeURIComponent(reason) }),
       },
       ...(sent !== undefined && { body: JSON.stringify(sent) }),
     })

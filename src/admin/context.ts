@@ -1,11 +1,13 @@
 /** The parts that handlers of the Admin API work with. */
 
 import type { DatabasePool } from 'slonik'
+import type { ApprovalPolicy } from '../domain/approval.ts'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import type { NoteRevocations } from '../services/revocation-notes.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import type { AdminQuestions } from './admin-message.ts'
+import type { Approvals } from './approvals/approvals.ts'
 import type { AuditExports } from './audit/audit-export.ts'
 import type { AuditLog } from './audit/audit-log.ts'
 import type { AuditVerificationEvents, AuditVerifications } from './audit/audit-verification.ts'
@@ -46,6 +48,7 @@ export interface AdminPolicy {
   /** Names of `ca.profiles`. */
   caProfiles: readonly string[]
   terms: TermsSettings
+  approvals: ApprovalPolicy
 }
 
 /** Events for log and metrics of the service. */
@@ -78,6 +81,7 @@ export interface AdminContext {
   openApi(): Uint8Array
   passwords: PasswordHasher
   signIn: SignIn
+  approvals: Approvals
   auditExports: AuditExports
   auditVerifications: AuditVerifications
   historyIndexes: HistoryIndexes

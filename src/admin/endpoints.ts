@@ -2,6 +2,7 @@
 
 import { z } from 'zod/v4'
 import { type AnyEndpoint, endpoint, endpointGroup } from './admin-endpoint.ts'
+import { APPROVALS } from './approvals/approval-endpoints.ts'
 import { AUDIT_LOG } from './audit/audit-endpoints.ts'
 import { ACCOUNTS } from './certificates/account-endpoints.ts'
 import { CERTIFICATE_DETAILS } from './certificates/certificate-details.ts'
@@ -50,6 +51,7 @@ export const OPERATIONS = {
   ...SESSION,
   ...USERS,
   ...TOKENS,
+  ...APPROVALS,
   ...AUDIT_LOG,
   ...BULK_REVOCATIONS,
   ...OPERATION,

@@ -9,6 +9,7 @@ import { boundedArray } from '../../shared/lib/bounded.ts'
 import { encodeBase64url } from '../../shared/lib/encoding.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { newNamesAct } from '../approvals/acts.ts'
 import type { AdminContext } from '../context.ts'
 import { grantProfile, requireHeld } from '../profiles/profile-assignments.ts'
 import { futureInstant, line, uuid } from '../schemas.ts'
@@ -49,6 +50,12 @@ export const EAB_CREATION = endpointGroup('EAB credentials', {
     reply: { status: 201, schema: EabCredentialWithKey },
     errors: ['not_found', 'conflict', 'unavailable'],
     audit: 'eab.create',
+    approval: ({ body }, context) =>
+      newNamesAct(
+        `the credential ${body.kid}`,
+        readIdentifiers('allowed_identifiers', body.allowed_identifiers ?? []),
+        context,
+      ),
     handle: async ({ body, author }, context) => ({ body: await createCredential(context, author, body) }),
   }),
 })

@@ -2,16 +2,23 @@
 
 import { z } from 'zod/v4'
 import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { newNamesAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { giveToCredential, takeFromCredential } from '../profiles/profile-assignments.ts'
 import { CsrProfile, csrProfileBody } from '../profiles/profile-endpoints.ts'
 import { findProfileOfCredential } from '../profiles/profile-store.ts'
 import { uuid } from '../schemas.ts'
-import { changeOfCredential, giveNameToCredential, takeNameFromCredential } from './allowed-identifiers.ts'
+import {
+  changeOfCredential,
+  giveNameToCredential,
+  readIdentifiers,
+  takeNameFromCredential,
+} from './allowed-identifiers.ts'
 import { credentialParams, requireCredential } from './credential-endpoints.ts'
 import {
   ChangedIdentifiers,
   IdentifierOutcomes,
+  namesOf,
   outcomesBody,
   PlainIdentifier,
   plainIdentifierBody,
@@ -45,6 +52,10 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     reply: { status: 200, schema: IdentifierOutcomes },
     errors: ['not_found', 'conflict'],
     audit: 'eab.add_identifier',
+    approval: async ({ params, body }, context) => {
+      const { kid } = await requireCredential(context.db, params.cred_id)
+      return newNamesAct(`the credential ${kid}`, readIdentifiers('allow', body.allow ?? []), context)
+    },
     handle: async ({ params, body, author }, { audit }) => ({
       body: outcomesBody(await changeOfCredential(audit, author, params.cred_id, body)),
     }),
@@ -57,6 +68,10 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     reply: { status: 204 },
     errors: ['not_found'],
     audit: 'eab.add_identifier',
+    approval: async ({ params }, context) => {
+      const { kid } = await requireCredential(context.db, params.cred_id)
+      return newNamesAct(`the credential ${kid}`, await namesOf(context.db, params.identifier_id), context)
+    },
     async handle({ params, author }, { audit }) {
       await giveNameToCredential(audit, author, params.identifier_id, params.cred_id)
       return {}

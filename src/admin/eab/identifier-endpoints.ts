@@ -1,11 +1,13 @@
 /** `/allowed-identifiers`: what accounts may request where allowlists are enforced. */
 
+import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
-import { parseAllowedIdentifier } from '../../domain/allowlist.ts'
+import { type AllowedIdentifier as AllowedIdentifierValue, parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { accountExists } from '../../store/account-list.ts'
 import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { newNamesAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
 import {
@@ -13,6 +15,7 @@ import {
   createIdentifier,
   giveNameToAccount,
   type IdentifierOutcome,
+  readIdentifiers,
   removeIdentifier,
   takeNameFromAccount,
   WITHDRAWALS,
@@ -66,6 +69,12 @@ const identifierBody = (row: IdentifierWithSome): z.input<typeof AllowedIdentifi
   account_ids: row.account_ids,
   more_accounts: row.more_accounts,
 })
+
+/** The identifier with this id; none where there is none. */
+export async function namesOf(db: CommonQueryMethods, id: string): Promise<AllowedIdentifierValue[]> {
+  const found = await findIdentifier(db, id)
+  return found ? [{ type: found.identifier_type, value: found.identifier_value }] : []
+}
 
 const MOST_CHANGED = 1_000
 const texts = () => boundedArray(line(255), MOST_CHANGED).optional()
@@ -159,6 +168,8 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     reply: { status: 204 },
     errors: ['not_found'],
     audit: 'identifier.add_account',
+    approval: async ({ params }, context) =>
+      newNamesAct(`the account ${params.account_id}`, await namesOf(context.db, params.identifier_id), context),
     async handle({ params, author }, { audit }) {
       await giveNameToAccount(audit, author, params.identifier_id, params.account_id)
       return {}
@@ -201,6 +212,8 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     reply: { status: 200, schema: IdentifierOutcomes },
     errors: ['not_found', 'conflict'],
     audit: 'identifier.add_account',
+    approval: ({ params, body }, context) =>
+      newNamesAct(`the account ${params.account_id}`, readIdentifiers('allow', body.allow ?? []), context),
     handle: async ({ params, body, author }, { audit }) => ({
       body: outcomesBody(await changeOfAccount(audit, author, params.account_id, body)),
     }),

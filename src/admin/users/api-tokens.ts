@@ -78,6 +78,7 @@ export const TOKENS = endpointGroup('API tokens', {
     route: 'POST /tokens',
     roles: ADMINS,
     needsSession: true,
+    recentSignIn: true,
     summary: 'Makes an API token, which never has more rights than its maker, and shows it once.',
     body: z.strictObject({
       name: line(128),

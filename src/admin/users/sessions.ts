@@ -115,4 +115,31 @@ export async function requireAuthority(
   if (role === 'admin' && current !== 'admin') throw new AdminError('forbidden', 'this needs the role admin')
 }
 
+/**
+ * Holds the authority of somebody who has asked for something earlier, perhaps in a session that has ended.
+ * @throws AdminError conflict when it is not what it was then
+ */
+export async function requireSameAuthority(tx: CommonQueryMethods, { userId, apiTokenId, role }: Actor): Promise<void> {
+  if (userId === undefined) return
+  const current = apiTokenId === undefined ? await holdUser(tx, userId) : await holdApiToken(tx, apiTokenId)
+  if (current !== role)
+    throw new AdminError('conflict', 'who has asked for this may no longer do it; reject the request')
+}
+
+async function holdUser(tx: CommonQueryMethods, id: string): Promise<Role | undefined> {
+  const found = await tx.maybeOne(rowsOf(Held)`SELECT role FROM admin_users WHERE id = ${id} AND enabled FOR SHARE`)
+  return found?.role
+}
+
+/** Whether the user of a session was recognized within this time. */
+export function isRecentlyConfirmed(db: CommonQueryMethods, id: string, seconds: number): Promise<boolean> {
+  return db.exists(rowsOf(None)`
+    SELECT FROM admin_sessions
+     WHERE id = ${id} AND coalesce(authenticated_at, created_at) > now() - make_interval(secs => ${seconds})`)
+}
+
+export async function noteConfirmed(tx: CommonQueryMethods, id: string): Promise<void> {
+  await tx.query(rowsOf(None)`UPDATE admin_sessions SET authenticated_at = now() WHERE id = ${id}`)
+}
+
 export const noLongerGood = () => new AdminError('unauthorized', 'the token has expired, or was logged out or revoked')

@@ -7,6 +7,7 @@ import { isUsername, ROLES, USERNAME_RULE } from '../../domain/administrator.ts'
 import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
 import { pagesOfUsers, type UserRow } from '../../store/user-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { newUserAct, userAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, password, text, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
 import { changeUser, createUser, removeUser, requireUser, resetPassword, unlockAddress, unlockUser } from './users.ts'
@@ -74,6 +75,20 @@ export const SESSION = endpointGroup('Sessions', {
       return { body: { status: 'logged_out' as const } }
     },
   }),
+  confirmSignIn: endpoint({
+    route: 'POST /auth/confirm',
+    roles: BOTH_ROLES,
+    needsSession: true,
+    summary: 'Shows that it is still the user of the session, before a grave act.',
+    body: z.strictObject({ password: password() }),
+    reply: { status: 200, schema: z.strictObject({ status: z.literal('confirmed') }) },
+    errors: ['forbidden', 'rate_limited'],
+    audit: 'auth.confirm',
+    async handle({ body, author }, { signIn }) {
+      await signIn.confirm(author, body)
+      return { body: { status: 'confirmed' as const } }
+    },
+  }),
   logoutEverywhere: endpoint({
     route: 'POST /auth/logout-everywhere',
     roles: BOTH_ROLES,
@@ -114,6 +129,8 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 201, schema: UserWithPassword },
     errors: ['conflict', 'rate_limited'],
     audit: 'user.create',
+    recentSignIn: true,
+    approval: ({ body }, context) => newUserAct(body, context),
     async handle({ body, author }, context) {
       const { password, ...user } = await createUser(context, author, body)
       return { body: { ...userBody(user), password } }
@@ -142,6 +159,8 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 200, schema: User },
     errors: ['not_found', 'conflict'],
     audit: 'user.update',
+    recentSignIn: true,
+    approval: ({ params, body }, context) => userAct('Change the user', params.user_id, body, context),
     async handle({ params, body, author }, { audit }) {
       const gives = body.role === 'admin' || body.enabled === true
       if (gives && author.apiTokenId !== undefined)
@@ -157,6 +176,8 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 204 },
     errors: ['not_found', 'conflict'],
     audit: 'user.delete',
+    recentSignIn: true,
+    approval: ({ params }, context) => userAct('Delete the user', params.user_id, { role: null, email: null }, context),
     async handle({ params, author }, { audit }) {
       await removeUser(audit, author, params.user_id)
       return {}
@@ -193,6 +214,8 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 200, schema: UserWithPassword },
     errors: ['not_found', 'rate_limited'],
     audit: 'user.reset_password',
+    recentSignIn: true,
+    approval: ({ params }, context) => userAct('Give a new password to the user', params.user_id, {}, context),
     async handle({ params, author }, context) {
       if (params.user_id === author.userId)
         throw new AdminError('forbidden', 'one gives oneself a new password with POST /me/reset-password')

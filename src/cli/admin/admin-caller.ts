@@ -1,6 +1,14 @@
 /** Calls operations of the Admin API, wherever it is; its refusals become sentences for the operator. */
 
-import { AdminApiError, AdminClient, type Input, type OperationId, type Output, type Page } from '../../admin/client.ts'
+import {
+  AdminApiError,
+  AdminClient,
+  ApprovalRequested,
+  type Input,
+  type OperationId,
+  type Output,
+  type Page,
+} from '../../admin/client.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
 import { isUuid } from '../../shared/lib/uuid.ts'
 import { CommandError, Refusal } from '../values.ts'
@@ -10,6 +18,7 @@ export interface AdminCallerOptions {
   baseUrl: string
   fetch: typeof fetch
   token(): string | undefined
+  approvalReason?: string | undefined
   /** Added to the refusal when the service does not know the caller. */
   advice?: string
   /** For an error that is no reply. */
@@ -51,10 +60,16 @@ export class AdminCaller {
   readonly #client: AdminClient
 
   constructor(options: AdminCallerOptions) {
-    const { baseUrl, fetch, token } = options
+    const { baseUrl, fetch, token, approvalReason } = options
     this.baseUrl = baseUrl
     this.#options = options
-    this.#client = new AdminClient({ routes: ROUTES as never, baseUrl, fetch, token })
+    this.#client = new AdminClient({
+      routes: ROUTES as never,
+      baseUrl,
+      fetch,
+      token,
+      approvalReason: () => approvalReason,
+    })
   }
 
   async call<I extends OperationId>(id: I, input: Input<I>): Promise<Output<I>> {
@@ -110,6 +125,8 @@ export class AdminCaller {
     try {
       return await asked
     } catch (error) {
+      if (error instanceof ApprovalRequested)
+        throw new CommandError(`${error.message}; see: approvals show ${error.id}`)
       if (!(error instanceof AdminApiError)) throw explain(error as Error)
       const { status, message, body } = error
       const isUnknown = advice !== undefined && status === 401 && id !== 'login'

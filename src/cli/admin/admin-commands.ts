@@ -63,6 +63,7 @@ const GROUPS = [
   'users',
   'me',
   'tokens',
+  'approvals',
   'audit',
   'notifications',
   'events',

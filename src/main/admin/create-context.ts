@@ -1,6 +1,7 @@
 /** Makes what the handlers of the Admin API work with. */
 
 import type { AdminQuestions } from '../../admin/admin-message.ts'
+import { Approvals } from '../../admin/approvals/approvals.ts'
 import { AuditExports } from '../../admin/audit/audit-export.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
 import { AuditVerifications } from '../../admin/audit/audit-verification.ts'
@@ -13,10 +14,11 @@ import { BulkRevocations } from '../../admin/revocations/bulk-revocations.ts'
 import { Turns } from '../../admin/turns.ts'
 import { PasswordHasher, type PasswordHashing } from '../../admin/users/passwords.ts'
 import { SignIn } from '../../admin/users/sign-in.ts'
-import { adminSettings } from '../../settings/admin-settings.ts'
+import { adminSettings, approvalPolicy } from '../../settings/admin-settings.ts'
 import { eabSecretBox } from '../../settings/eab-secret.ts'
 import { renewalPolicy, staleCrlAfterMs } from '../../settings/issuance-settings.ts'
 import { sharedWork } from '../../shared/lib/caching.ts'
+import { createSecretBox } from '../../shared/lib/secret-box.ts'
 import { sharedBytes } from '../../shared/lib/shared-memory.ts'
 import type { DatabasePool } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
@@ -37,6 +39,8 @@ interface AdminParts {
   ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
 }
 
+/** Separates their key from others of the same secret. */
+const APPROVED_REPLIES = 'chancery: replies of approved acts'
 /** Each may keep the thread busy for half a second at a stretch. */
 const PROFILE_TRIALS = { atOnce: 1, atOnceOfOne: 1, mostOfOne: 8, what: 'trials of CSR profiles', rests: true } as const
 /** The application lets no more in at once. */
@@ -49,7 +53,7 @@ export function createAdminContext(
   { db, audit, auditKey, events, hashing, isCommand, signingIssuers, noteRevocations, ask }: AdminParts,
 ): AdminContext {
   const settings = adminSettings(config)
-  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, confirmAbove } = settings
+  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, recentSignInSeconds, confirmAbove } = settings
   const policy = policyOf(config)
   const passwords = new PasswordHasher(hashing)
   // The service reads it once, as its fronts do.
@@ -74,7 +78,14 @@ export function createAdminContext(
       description ??= asJson(openApiDocument(ENDPOINTS, { version, baseUrl }))
       return description
     },
-    signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
+    signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds, recentSignInSeconds }),
+    approvals: new Approvals({
+      db,
+      audit,
+      endpoints: ENDPOINTS,
+      expireAfterHours: policy.approvals.expireAfterHours,
+      box: () => createSecretBox(tokenSecret, APPROVED_REPLIES),
+    }),
     overview: sharedWork(async () => asJson(await readOverview({ db, policy, ask, version })), OVERVIEW),
     auditExports: new AuditExports(db, audit),
     auditVerifications: new AuditVerifications({
@@ -83,7 +94,14 @@ export function createAdminContext(
       rests: !isCommand,
       events: events.auditVerifications,
     }),
-    bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, noteRevocations, confirmAbove }),
+    bulkRevocations: new BulkRevocations({
+      db,
+      audit,
+      events: events.bulkRevocations,
+      noteRevocations,
+      confirmAbove,
+      approvalAbove: policy.approvals.bulkRevocationAbove,
+    }),
     profileTrials: new Turns(PROFILE_TRIALS),
     historyIndexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS),
   }
@@ -100,5 +118,6 @@ function policyOf(config: AdminThreadData['config']): AdminPolicy {
     renewal: renewalPolicy(config),
     caProfiles: Object.keys(config.ca.profiles),
     terms: config.tos,
+    approvals: approvalPolicy(config),
   }
 }

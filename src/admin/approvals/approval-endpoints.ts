@@ -1,0 +1,104 @@
+/** `/approvals`: acts that wait for another person's decision. */
+
+import { z } from 'zod/v4'
+import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
+import { flagParameter, line, uuid } from '../schemas.ts'
+import { Approval, approvalBody } from './approval-body.ts'
+import { countApprovals, pagesOfApprovals } from './approval-store.ts'
+
+const params = z.strictObject({ approval_id: uuid() })
+const MOST_OF_A_REASON = 500
+
+export const APPROVALS = endpointGroup('Approvals', {
+  listApprovals: endpoint({
+    route: 'GET /approvals',
+    roles: BOTH_ROLES,
+    summary: 'Lists requests for approval, the newest first.',
+    query: z.strictObject({
+      waiting: flagParameter().optional().meta({ description: 'True: without a decision and in time.' }),
+      ...placeParameters(),
+    }),
+    reply: { status: 200, schema: z.array(Approval) },
+    async handle({ query: { waiting, ...place } }, { db, pages }) {
+      const page = await readPageOf(pagesOfApprovals(db, waiting), longPageRequest(place, pages))
+      return { body: page.rows.map((row) => approvalBody(row)), next: nextOf(page) }
+    },
+  }),
+  countApprovals: endpoint({
+    route: 'GET /approvals/count',
+    roles: BOTH_ROLES,
+    summary: 'Counts requests that wait: for a decision, and replies for their maker.',
+    reply: {
+      status: 200,
+      schema: z.strictObject({ for_others: z.int(), own: z.int(), results: z.int() }).meta({
+        description: 'Made by other users, made by this user, and replies that this user has not collected.',
+      }),
+    },
+    handle: async ({ author }, { db }) => ({ body: await countApprovals(db, author.userId) }),
+  }),
+  getApproval: endpoint({
+    route: 'GET /approvals/{approval_id}',
+    roles: BOTH_ROLES,
+    summary: 'Shows one request for approval.',
+    params,
+    reply: { status: 200, schema: Approval },
+    errors: ['not_found'],
+    handle: async ({ params }, { db, approvals }) => ({
+      body: approvalBody(await approvals.require(db, params.approval_id)),
+    }),
+  }),
+  approve: endpoint({
+    route: 'POST /approvals/{approval_id}/approve',
+    roles: ADMINS,
+    needsSession: true,
+    recentSignIn: true,
+    summary: 'Approves a request of another person, and does what it asks for.',
+    params,
+    reply: { status: 200, schema: Approval },
+    errors: ['not_found', 'conflict'],
+    audit: 'approval.approve',
+    handle: async ({ params, author }, context) => ({
+      body: approvalBody(await context.approvals.approve(context, author, params.approval_id)),
+    }),
+  }),
+  reject: endpoint({
+    route: 'POST /approvals/{approval_id}/reject',
+    roles: ADMINS,
+    needsSession: true,
+    summary: 'Rejects a request of another person, with a reason.',
+    params,
+    body: z.strictObject({ reason: line(MOST_OF_A_REASON) }),
+    reply: { status: 200, schema: Approval },
+    errors: ['not_found', 'conflict'],
+    audit: 'approval.reject',
+    handle: async ({ params, body, author }, { approvals }) => ({
+      body: approvalBody(await approvals.reject(author, params.approval_id, body.reason)),
+    }),
+  }),
+  withdraw: endpoint({
+    route: 'POST /approvals/{approval_id}/withdraw',
+    roles: ADMINS,
+    summary: 'Withdraws a request of one’s own.',
+    params,
+    reply: { status: 200, schema: Approval },
+    errors: ['not_found', 'conflict'],
+    audit: 'approval.withdraw',
+    handle: async ({ params, author }, { approvals }) => ({
+      body: approvalBody(await approvals.withdraw(author, params.approval_id)),
+    }),
+  }),
+  collectApproved: endpoint({
+    route: 'POST /approvals/{approval_id}/collect',
+    roles: ADMINS,
+    summary: 'Shows the reply of an approved act to its maker, once: it may have a password or a key.',
+    params,
+    reply: { status: 200, schema: z.strictObject({ operation: z.string(), reply: z.unknown() }) },
+    errors: ['not_found', 'conflict'],
+    audit: 'approval.collect',
+    async handle({ params, author }, { db, approvals }) {
+      const { operation } = await approvals.require(db, params.approval_id)
+      return { body: { operation, reply: await approvals.collect(author, params.approval_id) } }
+    },
+  }),
+})
