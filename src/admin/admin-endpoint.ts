@@ -68,6 +68,8 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
     request: EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>,
     context: AdminContext,
   ): Promise<ActToApprove | undefined>
+  /** The reply has a secret, which whoever has asked for approval collects later. */
+  showsOnce?: true
   params?: P
   query?: Q
   body?: B

@@ -60,8 +60,6 @@ interface AdminClientOptions {
   /** The absolute URL of the base path. */
   baseUrl: string
   token(): string | undefined
-  /** Why another person should approve the acts that need it. */
-  approvalReason?(): string | undefined
   fetch: typeof fetch
 }
 
@@ -75,14 +73,17 @@ export class AdminClient {
     this.#baseUrl = options.baseUrl.replace(/\/+$/, '')
   }
 
-  /** @throws AdminApiError; TypeError when the service cannot be reached */
-  async call<I extends OperationId>(id: I, input: Input<I>): Promise<Output<I>> {
-    return (await this.page(id, input)).body
+  /**
+   * @param approvalReason why another person should approve the act, where that is needed
+   * @throws ApprovalRequested, AdminApiError; TypeError when the service cannot be reached
+   */
+  async call<I extends OperationId>(id: I, input: Input<I>, approvalReason?: string): Promise<Output<I>> {
+    return (await this.page(id, input, approvalReason)).body
   }
 
-  async page<I extends OperationId>(id: I, input: Input<I>): Promise<Page<Output<I>>> {
+  async page<I extends OperationId>(id: I, input: Input<I>, approvalReason?: string): Promise<Page<Output<I>>> {
     const { method, path, body } = this.#request(id, input as Loose)
-    return this.#send(method, path, body) as Promise<Page<Output<I>>>
+    return this.#send(method, path, body, approvalReason) as Promise<Page<Output<I>>>
   }
 
   /** @param next of the page before */
@@ -113,8 +114,8 @@ export class AdminClient {
     return { method, path: search === '' ? path : `${path}?${search}`, body }
   }
 
-  async #send(method: string, path: string, sent: unknown): Promise<Page<unknown>> {
-    const response = await this.#fetch(method, path, sent)
+  async #send(method: string, path: string, sent: unknown, reason?: string): Promise<Page<unknown>> {
+    const response = await this.#fetch(method, path, sent, reason)
     const text = await response.text()
     const link = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
     // The service names its own external URL, which may differ from the one that is asked here.
@@ -129,9 +130,8 @@ export class AdminClient {
     return { status: response.status, body, next, isCut }
   }
 
-  async #fetch(method: string, path: string, sent: unknown): Promise<Response> {
+  async #fetch(method: string, path: string, sent: unknown, reason?: string): Promise<Response> {
     const token = this.#options.token()
-    const reason = this.#options.approvalReason?.()
     const response = await this.#options.fetch(`${this.#baseUrl}${path}`, {
       method,
       // A redirect would carry the password or the token elsewhere.

@@ -60,10 +60,7 @@ export class Approvals {
   ): Promise<ApprovalRow> {
     const { audit, expireAfterHours } = this.#options
     if (reason === undefined)
-      throw new AdminError(
-        'approval_needed',
-        `another person must approve this: ${wanted.summary}; ask with a reason in the header Approval-Reason`,
-      )
+      throw new AdminError('approval_needed', `another person must approve this: ${wanted.summary}`)
     const id = uuidv7(Date.now())
     return audit.transaction(author, async (tx, note) => {
       await forgetOld(tx, KEPT_DAYS)
@@ -119,7 +116,7 @@ export class Approvals {
     const row = await this.require(db, id)
     if (row.decision === null) throw new Error(`${endpoint.id} changed nothing in a transaction of its own`)
     // A crash before this loses a reply, as a broken connection would; what was done stays done, once.
-    if (body !== undefined) await keepResult(db, id, this.#options.box().seal(Buffer.from(JSON.stringify(body)), id))
+    if (endpoint.showsOnce) await keepResult(db, id, this.#options.box().seal(Buffer.from(JSON.stringify(body)), id))
     return this.require(db, id)
   }
 

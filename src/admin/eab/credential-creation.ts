@@ -50,6 +50,7 @@ export const EAB_CREATION = endpointGroup('EAB credentials', {
     reply: { status: 201, schema: EabCredentialWithKey },
     errors: ['not_found', 'conflict', 'unavailable'],
     audit: 'eab.create',
+    showsOnce: true,
     approval: ({ body }, context) =>
       newNamesAct(
         `the credential ${body.kid}`,

@@ -130,6 +130,7 @@ export const USERS = endpointGroup('Users', {
     errors: ['conflict', 'rate_limited'],
     audit: 'user.create',
     recentSignIn: true,
+    showsOnce: true,
     approval: ({ body }, context) => newUserAct(body, context),
     async handle({ body, author }, context) {
       const { password, ...user } = await createUser(context, author, body)
@@ -215,6 +216,7 @@ export const USERS = endpointGroup('Users', {
     errors: ['not_found', 'rate_limited'],
     audit: 'user.reset_password',
     recentSignIn: true,
+    showsOnce: true,
     approval: ({ params }, context) => userAct('Give a new password to the user', params.user_id, {}, context),
     async handle({ params, author }, context) {
       if (params.user_id === author.userId)

@@ -60,7 +60,7 @@ export class AdminCaller {
   readonly #client: AdminClient
 
   constructor(options: AdminCallerOptions) {
-    const { baseUrl, fetch, token, approvalReason } = options
+    const { baseUrl, fetch, token } = options
     this.baseUrl = baseUrl
     this.#options = options
     this.#client = new AdminClient({
@@ -68,7 +68,6 @@ export class AdminCaller {
       baseUrl,
       fetch,
       token,
-      approvalReason: () => approvalReason,
     })
   }
 
@@ -77,7 +76,7 @@ export class AdminCaller {
   }
 
   page<I extends OperationId>(id: I, input: Input<I>): Promise<Page<Output<I>>> {
-    return this.#told(id, this.#client.page(id, input))
+    return this.#told(id, this.#client.page(id, input, this.#options.approvalReason))
   }
 
   async *lines<I extends OperationId>(id: I, input: Input<I>): AsyncGenerator<string> {
@@ -129,8 +128,9 @@ export class AdminCaller {
         throw new CommandError(`${error.message}; see: approvals show ${error.id}`)
       if (!(error instanceof AdminApiError)) throw explain(error as Error)
       const { status, message, body } = error
+      const howToAsk = status === 428 && advice !== undefined ? '; ask with --approval-reason' : ''
       const isUnknown = advice !== undefined && status === 401 && id !== 'login'
-      throw new Refusal(isUnknown ? `${message}; ${advice}` : message, status, body.fields)
+      throw new Refusal(isUnknown ? `${message}; ${advice}` : message + howToAsk, status, body.fields)
     }
   }
 }
