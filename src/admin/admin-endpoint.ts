@@ -5,19 +5,16 @@
 
 import type { z } from 'zod/v4'
 import type { AdminErrorCode } from '../domain/admin-error.ts'
-import { ROLES, type Role } from '../domain/administrator.ts'
+import type { Role } from '../domain/administrator.ts'
 import type { ActToApprove } from '../domain/approval.ts'
 import type { AuditAction } from '../domain/audit-chain.ts'
+import { type Permission, rolesOf, type ScopedPermission, type ScopeName } from '../domain/permissions.ts'
 import type { Header } from '../http/http-message.ts'
 import type { AdminContext } from './context.ts'
 import type { SignedIn } from './users/sign-in.ts'
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 export type Method = (typeof METHODS)[number]
-
-/** `A` of the tables: admins alone. */
-export const ADMINS: readonly Role[] = ['admin']
-export const BOTH_ROLES: readonly Role[] = ROLES
 
 type Shape = z.ZodType | undefined
 type Output<S extends Shape> = S extends z.ZodType ? z.output<S> : undefined
@@ -49,6 +46,11 @@ export interface Answer<R> {
   lines?: AsyncIterable<string>
 }
 
+/** Who may call an endpoint. `none`: no token is needed. One that a registrar may call says what it reaches. */
+type Access =
+  | { permission: Exclude<Permission, ScopedPermission> | 'none'; scope?: never }
+  | { permission: ScopedPermission; scope: ScopeName }
+
 /** One endpoint; its group gives it name and tag (`endpointGroup`). */
 interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape, R extends Shape> {
   /** The path is below the base path, with parameters in braces: `GET /users/{user_id}`. */
@@ -57,8 +59,6 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
   aliases?: readonly string[]
   /** One sentence. */
   summary: string
-  /** `none`: no token is needed. */
-  roles: readonly Role[] | 'none'
   /** Refused for an API token: what outlives the token or takes over its maker. */
   needsSession?: true
   /** Refused for a session whose sign-in is older than `admin_api.recent_sign_in_seconds`. */
@@ -88,6 +88,10 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
 }
 
 export interface AnyEndpoint extends EndpointDescription<Shape, Shape, Shape, Shape> {
+  permission: Permission | 'none'
+  /** Those that have the permission. */
+  roles: readonly Role[] | 'none'
+  scope?: ScopeName
   /** operationId of the OpenAPI document, and the name in the typed client. */
   id: string
   tag: string
@@ -102,15 +106,20 @@ export function endpoint<
   Q extends Shape = undefined,
   B extends Shape = undefined,
   R extends Shape = undefined,
->(description: EndpointDescription<P, Q, B, R>): EndpointDescription<P, Q, B, R> {
+>(description: EndpointDescription<P, Q, B, R> & Access): EndpointDescription<P, Q, B, R> & Access {
   return description
 }
 
 /** @param group endpoints by operationId @param tag of the OpenAPI document */
-export function endpointGroup<G extends Readonly<Record<string, { route: string }>>>(tag: string, group: G): G {
+export function endpointGroup<G extends Readonly<Record<string, { route: string } & Access>>>(
+  tag: string,
+  group: G,
+): G {
   const named = Object.entries(group).map(([id, description]) => {
     const [method, path] = description.route.split(' ')
-    return [id, { ...description, id, tag, method, path: path === '/' ? '' : path }]
+    const { permission } = description
+    const roles = permission === 'none' ? permission : rolesOf(permission)
+    return [id, { ...description, roles, id, tag, method, path: path === '/' ? '' : path }]
   })
   return Object.fromEntries(named)
 }

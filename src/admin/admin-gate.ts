@@ -86,9 +86,12 @@ export class AdminGate {
     return this.#finish(answered, visit.requestId, fixed)
   }
 
-  /** For a resource of others that asks for a bearer token, too. @returns undefined for a good one */
+  /**
+   * For a resource of others that asks for a bearer token, too.
+   * @returns undefined for a token that may list users, which everybody with the permission `read` may
+   */
   async refuse(visit: AdminVisit, fixed: readonly Header[]): Promise<HttpReply | undefined> {
-    const answered = await this.#answer(visit, { method: 'GET', path: '/me', query: '' })
+    const answered = await this.#answer(visit, { method: 'GET', path: '/users', query: 'limit=1' })
     return answered.status === 200 ? undefined : this.#finish(answered, visit.requestId, fixed).reply
   }
 

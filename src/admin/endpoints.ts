@@ -29,7 +29,7 @@ import { SESSION, USERS } from './users/user-endpoints.ts'
 const SERVICE = endpointGroup('Service', {
   getName: endpoint({
     route: 'GET /',
-    roles: 'none',
+    permission: 'none',
     summary: 'Shows the name and version of the service.',
     // The paginator of an existing client sends one here.
     query: z.looseObject({}),
@@ -38,7 +38,7 @@ const SERVICE = endpointGroup('Service', {
   }),
   getOpenApi: endpoint({
     route: 'GET /openapi.json',
-    roles: 'none',
+    permission: 'none',
     summary: 'Describes this interface as an OpenAPI 3.1 document.',
     reply: { status: 200, schema: z.record(z.string(), z.unknown()) },
     handle: async (_request, { openApi }) => ({ octets: openApi() }),

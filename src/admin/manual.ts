@@ -1,6 +1,8 @@
 /** The manual of the Admin API, made from its OpenAPI document. */
 
 import { ADMIN_ERRORS } from '../domain/admin-error.ts'
+import { ROLES } from '../domain/administrator.ts'
+import { PERMISSIONS, type Permission, rolesOf } from '../domain/permissions.ts'
 import { ENDPOINTS } from './endpoints.ts'
 import { openApiDocument } from './openapi.ts'
 
@@ -13,7 +15,8 @@ OpenAPI 3.1 document at \`GET {base_path}/openapi.json\`. Keys of its configurat
 - **Paths** are below \`admin_api.base_path\` (\`/api\`), which is below the path of \`server.external_url\`.
 - **Tokens.** \`POST /auth/login\` gives a token for \`Authorization: Bearer …\`. It ends after
   \`admin_api.token_expiry_seconds\`, by logout and by a new password. \`POST /tokens\` makes one for machines.
-- **Roles.** \`admin\` may do everything, \`auditor\` reads what its column shows.
+- **Roles.** \`admin\` may do everything, the other roles what the table below shows. A \`registrar\` has tags, its scope. It reaches
+  only accounts with one of its tags and what belongs to them, and credentials with one of its tags; others do not exist for it (404).
 - **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most \`admin_api.max_body_bytes\`.
   An unknown member is an error. A star marks what is required.
 - **Times** are RFC 3339 in UTC. A request may give another offset; a date alone means midnight UTC.
@@ -33,9 +36,17 @@ export function renderAdminApi(): string {
   const { document, operations } = describedApi()
   const sections = document.tags.map(({ name }) => {
     const rows = operations.filter(({ operation }) => operation.tags.includes(name)).map(rowOf)
-    return `## ${name}\n\n${table(['Endpoint', 'Roles', 'Request', 'Reply', 'Errors', 'Audit action'], rows)}`
+    return `## ${name}\n\n${table(['Endpoint', 'Permission', 'Request', 'Reply', 'Errors', 'Audit action'], rows)}`
   })
-  return [INTRODUCTION, errorTable(), ...sections, objects(document)].join('\n')
+  return [INTRODUCTION, permissionTable(), errorTable(), ...sections, objects(document)].join('\n')
+}
+
+function permissionTable(): string {
+  const rows = (Object.keys(PERMISSIONS) as Permission[]).map((permission) => [
+    `\`${permission}\``,
+    ...ROLES.map((role) => (rolesOf(permission).includes(role) ? 'yes' : '')),
+  ])
+  return table(['Permission', ...ROLES.map((role) => `\`${role}\``)], rows)
 }
 
 function errorTable(): string {
@@ -50,7 +61,7 @@ function rowOf({ method, path, operation }: Described): string[] {
   const [[status = '', success] = [], ...errors] = Object.entries(responses)
   return [
     `\`${method} ${path}\` ${summary}`,
-    security ? 'no token' : (operation['x-roles'] ?? []).join(', '),
+    security ? 'no token' : `\`${operation['x-permission']}\``,
     requestOf(operation),
     // Every member of a reply is there; a star would say nothing.
     `${status} ${contentOf(success?.content).replaceAll('`* ', '` ')}`.trim(),
@@ -163,7 +174,7 @@ interface Operation {
   tags: readonly [string]
   summary: string
   security?: readonly []
-  'x-roles'?: readonly string[]
+  'x-permission'?: string
   'x-audit-action'?: string
   parameters: readonly Parameter[]
   requestBody?: { required: boolean; content: Content }

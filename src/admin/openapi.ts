@@ -2,6 +2,8 @@
 
 import { z } from 'zod/v4'
 import { ADMIN_ERRORS, type AdminErrorCode } from '../domain/admin-error.ts'
+import { ROLES } from '../domain/administrator.ts'
+import { SCOPES } from '../domain/permissions.ts'
 import type { AnyEndpoint } from './admin-endpoint.ts'
 import { APPROVAL_REPLY, Approval } from './approvals/approval-body.ts'
 
@@ -33,12 +35,14 @@ export function openApiDocument(endpoints: readonly AnyEndpoint[], { version, ba
 }
 
 function operation(endpoint: AnyEndpoint, schemas: Schemas): Json {
-  const { id, tag, summary, roles, body, bodyIsOptional, reply, audit, recentSignIn, approval } = endpoint
+  const { id, tag, summary, roles, permission, scope, body, bodyIsOptional, reply, audit, recentSignIn, approval } =
+    endpoint
   return {
     operationId: id,
     tags: [tag],
     summary,
-    ...(roles === 'none' ? { security: [] } : { 'x-roles': roles }),
+    ...(roles === 'none' ? { security: [] } : { 'x-permission': permission, 'x-roles': roles }),
+    ...(scope && { 'x-registrar': SCOPES[scope] }),
     ...(audit && { 'x-audit-action': audit }),
     ...(recentSignIn && { 'x-recent-sign-in': true }),
     ...(approval && { 'x-approval': true }),
@@ -92,7 +96,7 @@ export function errorsOf(endpoint: AnyEndpoint): AdminErrorCode[] {
   const codes = new Set<AdminErrorCode>(errors)
   if (query || body || !params) codes.add('invalid_request')
   if (roles !== 'none') codes.add('unauthorized')
-  if (roles !== 'none' && roles.length === 1) codes.add('forbidden')
+  if (roles !== 'none' && roles.length < ROLES.length) codes.add('forbidden')
   if (recentSignIn) codes.add('sign_in_again')
   if (approval) codes.add('approval_needed').add('conflict')
   if (params) codes.add('not_found')

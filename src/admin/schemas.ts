@@ -2,6 +2,8 @@
 
 import { z } from 'zod/v4'
 import { parseSerialNumber } from '../domain/revocation.ts'
+import { isTag, MOST_TAGS, TAG_RULE } from '../domain/tag.ts'
+import { boundedArray } from '../shared/lib/bounded.ts'
 
 /** A longer text is refused before any other check runs. */
 export const text = (max: number, error?: string) =>
@@ -82,3 +84,8 @@ export const fingerprint = () =>
   text(128, 'must be a SHA-256 fingerprint in hexadecimal')
     .transform((text) => text.replaceAll(':', '').toLowerCase())
     .refine((text) => /^[0-9a-f]{64}$/.test(text), { error: 'must be a SHA-256 fingerprint in hexadecimal' })
+
+export const tag = () => text(40, TAG_RULE).refine(isTag, { error: TAG_RULE })
+
+/** Without duplicates, in the order of the alphabet. */
+export const tagList = () => boundedArray(tag(), MOST_TAGS).transform((tags) => [...new Set(tags)].sort())

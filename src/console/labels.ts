@@ -1,6 +1,6 @@
 /** Names that several pages show: roles, statuses, reasons, filters. */
 
-export const ROLES = { admin: 'Administrator', auditor: 'Auditor' }
+export const ROLES = { admin: 'Administrator', operator: 'Operator', registrar: 'Registrar', auditor: 'Auditor' }
 export const ROLE_OPTIONS = Object.entries(ROLES).reverse()
 
 /** The reasons of RFC 5280 §5.3.1 that an administrator may give, by their codes. */

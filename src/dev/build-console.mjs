@@ -34,7 +34,10 @@ async function bundle() {
   const { outputFiles } = await build({
     entryPoints: ['main.tsx', 'styles.css'].map((name) => path.join(SOURCE, name)),
     tsconfig: path.join(SOURCE, 'tsconfig.json'),
-    define: { OPERATIONS_OF_BUILD: JSON.stringify(await operations()) },
+    define: {
+      OPERATIONS_OF_BUILD: JSON.stringify(await operations()),
+      ACTIONS_OF_BUILD: JSON.stringify((await import(path.join(ROOT, 'dist/src/domain/audit-chain.js'))).AUDIT_ACTIONS),
+    },
     outdir: TARGET,
     entryNames: '[name].[hash]',
     chunkNames: 'page.[hash]',

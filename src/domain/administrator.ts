@@ -1,6 +1,6 @@
 /** Administrators: roles, and the person or program behind an administrative action. */
 
-export const ROLES = ['admin', 'auditor'] as const
+export const ROLES = ['admin', 'operator', 'registrar', 'auditor'] as const
 export type Role = (typeof ROLES)[number]
 
 /** How the user of a session was recognized. */
@@ -13,6 +13,8 @@ export interface Actor {
   userId: string | undefined
   username: string
   role: Role
+  /** Tags of accounts and credentials that a registrar looks after; without meaning for other roles. */
+  scope?: readonly string[]
   /** Undefined for the command line. */
   ipAddress: string | undefined
   /** The session of a login. */

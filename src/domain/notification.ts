@@ -23,6 +23,9 @@ export const NOTIFICATION_TYPES = [
 ] as const
 export type NotificationType = (typeof NOTIFICATION_TYPES)[number]
 
+/** An administrator asks for it; it has no template and cannot be disabled. */
+export const TEST_MAIL = 'test_mail'
+
 export const isNotificationType = (text: string): text is NotificationType =>
   (NOTIFICATION_TYPES as readonly string[]).includes(text)
 
@@ -55,7 +58,8 @@ export const NOTIFICATION_LIMITS: Partial<Record<NotificationType, NotificationL
 }
 
 /** These do not count towards `notifications.max_per_recipient_per_hour`: about one certificate each, or for administrators. */
-export const COUNTED_APART: readonly NotificationType[] = [
+export const COUNTED_APART: readonly (NotificationType | typeof TEST_MAIL)[] = [
+  TEST_MAIL,
   'expiration_warning',
   'revocation_failed',
   'alarm',

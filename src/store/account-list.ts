@@ -5,8 +5,10 @@
  */
 
 import { z } from 'zod/v4'
+import type { Scope } from '../domain/permissions.ts'
 import { ACCOUNT_STATUSES, type AccountStatus } from '../domain/states.ts'
 import {
+  allOf,
   createdBetween,
   type Fragment,
   hasIndex,
@@ -18,6 +20,7 @@ import {
   unbounded,
   walkById,
 } from './list-page.ts'
+import { hasTagOf, isInScope } from './scope.ts'
 import { type CommonQueryMethods, constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { account } from './status-sql.ts'
 
@@ -27,6 +30,9 @@ export interface AccountFilter {
   contact?: string | undefined
   /** Part of one of its contacts, in any case. */
   contactPart?: string | undefined
+  /** Part of its label, one of its contacts or its kid, in any case. */
+  namePart?: string | undefined
+  tag?: string | undefined
   /** Key id of the credential it was registered with. */
   eabKid?: string | undefined
   /** Registered with some credential. */
@@ -34,10 +40,14 @@ export interface AccountFilter {
   /** Neither instant is included. */
   createdAfter?: Date | undefined
   createdBefore?: Date | undefined
+  /** Tags of which it has one. */
+  scope?: Scope
 }
 
 const Row = z.object({
   id: z.string(),
+  label: z.string().nullable(),
+  tags: z.array(z.string()),
   status: z.enum(ACCOUNT_STATUSES),
   thumbprint: z.string(),
   jwk: z.string(),
@@ -50,36 +60,42 @@ const Row = z.object({
 export type ListedAccount = z.infer<typeof Row>
 
 const columns = sql.fragment`
-  a.id, a.status, a.thumbprint, a.jwk, a.contacts, a.terms_agreed, a.created_at,
+  a.id, a.label, a.tags, a.status, a.thumbprint, a.jwk, a.contacts, a.terms_agreed, a.created_at,
   coalesce(a.updated_at, a.created_at) AS updated_at,
   (SELECT kid FROM eab_credentials WHERE id = a.eab_credential_id) AS eab_kid`
 
 const WithProfile = Row.extend({ csr_profile_id: z.string().nullable() })
 export type FoundAccount = z.infer<typeof WithProfile>
 
-export function findAccount(db: CommonQueryMethods, id: string): Promise<FoundAccount | null> {
+export function findAccount(db: CommonQueryMethods, id: string, scope: Scope): Promise<FoundAccount | null> {
   return db.maybeOne(rowsOf(WithProfile)`
     SELECT ${columns}, (SELECT csr_profile_id FROM account_csr_profiles WHERE account_id = a.id) AS csr_profile_id
-      FROM accounts a WHERE a.id = ${id}`)
+      FROM accounts a WHERE a.id = ${id} AND ${isInScope(sql.fragment`a`, scope)}`)
 }
 
-export async function accountExists(db: CommonQueryMethods, id: string): Promise<boolean> {
-  return db.exists(rowsOf(z.object({}))`SELECT FROM accounts WHERE id = ${id}`)
+export async function accountExists(db: CommonQueryMethods, id: string, scope: Scope): Promise<boolean> {
+  return db.exists(
+    rowsOf(z.object({}))`SELECT FROM accounts a WHERE id = ${id} AND ${isInScope(sql.fragment`a`, scope)}`,
+  )
 }
 
 /** @param after the cursor of the previous page */
 export async function listAccounts(
   db: DatabasePool,
-  { status, contact, contactPart, eabKid, eabOnly, createdAfter, createdBefore }: AccountFilter,
+  { status, contact, contactPart, eabKid, eabOnly, createdAfter, createdBefore, namePart, tag, scope }: AccountFilter,
   after: string | undefined,
   limit: number,
 ): Promise<ListPage<ListedAccount>> {
   const id = sql.fragment`a.id`
   const hasContacts = contact !== undefined && (await hasIndex(db, 'accounts_contacts'))
+  const found = [
+    ...(hasContacts ? [sql.fragment`contacts @> ${sql.array([contact], 'text')}`] : []),
+    ...(scope ? [hasTagOf(sql.fragment`accounts`, scope)] : []),
+    ...(tag === undefined ? [] : [hasTagOf(sql.fragment`accounts`, [tag])]),
+  ]
   // The planner expects thousands of accounts a contact and would read all by id.
-  const accounts = hasContacts
-    ? sql.fragment`(SELECT * FROM accounts WHERE contacts @> ${sql.array([contact], 'text')} OFFSET 0)`
-    : sql.fragment`accounts`
+  const accounts =
+    found.length > 0 ? sql.fragment`(SELECT * FROM accounts WHERE ${allOf(found)} OFFSET 0)` : sql.fragment`accounts`
   const bounds = createdBetween(id, createdAfter, createdBefore)
   const fits: Fragment[] = [
     ...bounds,
@@ -90,6 +106,8 @@ export async function listAccounts(
     ...(contactPart === undefined
       ? []
       : [sql.fragment`EXISTS (SELECT FROM unnest(a.contacts) k WHERE strpos(lower(k), lower(${contactPart})) > 0)`]),
+    ...(namePart === undefined ? [] : [hasNamePart(namePart)]),
+    ...(tag === undefined ? [] : [hasTagOf(sql.fragment`a`, [tag])]),
     ...(status === undefined ? [] : [sql.fragment`a.status = ${status}`]),
     // Repeats the index's condition, so that the partial index serves either status.
     ...(status === undefined || status === 'valid' ? [] : [constantSql(`a.status ${account.isNot('valid')}`)]),
@@ -106,9 +124,14 @@ export async function listAccounts(
     read: (where, count) =>
       db.any(rowsOf(Row)`SELECT ${columns} FROM ${accounts} a WHERE ${where} ORDER BY a.id DESC LIMIT ${count}`),
   })
-  const isNarrow = eabKid !== undefined || (status !== undefined && status !== 'valid') || hasContacts
+  const isNarrow = eabKid !== undefined || (status !== undefined && status !== 'valid') || found.length > 0
   return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }
+
+const hasNamePart = (part: string): Fragment => sql.fragment`
+  (strpos(lower(a.label), lower(${part})) > 0
+   OR EXISTS (SELECT FROM unnest(a.contacts) k WHERE strpos(lower(k), lower(${part})) > 0)
+   OR EXISTS (SELECT FROM eab_credentials e WHERE e.id = a.eab_credential_id AND strpos(lower(e.kid), lower(${part})) > 0))`
 
 /** Works as skipOfCertificates. */
 export function skipOfAccounts(db: DatabasePool, filter: AccountFilter): Skip | undefined {

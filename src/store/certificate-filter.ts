@@ -3,6 +3,7 @@
 import { z } from 'zod/v4'
 import { certificateSample } from './certificate-sample.ts'
 import { createdBetween, type Fragment, instant } from './list-page.ts'
+import { isAccountInScope } from './scope.ts'
 import { type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 /** As the Admin API names them; `expired` includes revoked ones that have expired. */
@@ -35,6 +36,8 @@ interface Members {
   revokedAfter: Date
   /** Whether it has a successor (certificate-list.ts). Certificates of no account are left out in both cases. */
   renewed: boolean
+  /** Tags of which its account has one. */
+  scope: readonly string[]
 }
 export type CertificateFilter = { [K in keyof Members]?: Members[K] | undefined }
 
@@ -67,6 +70,7 @@ export const CONDITIONS: { [K in keyof Members]: (value: Members[K]) => Fragment
   issuedBefore: (at) => sql.fragment`c.issued_at < ${instant(at)}`,
   revokedAfter: (at) => sql.fragment`c.revoked_at >= ${instant(at)}`,
   renewed: () => sql.fragment`c.account_id IS NOT NULL`,
+  scope: (tags) => isAccountInScope(sql.fragment`c.account_id`, tags),
 }
 
 export function conditionsOf(filter: CertificateFilter): Fragment[] {

@@ -1,10 +1,12 @@
 /** SQL of certificates as administrators see them: one by its serial number or fingerprint, and lists. */
 
 import { z } from 'zod/v4'
+import type { Scope } from '../domain/permissions.ts'
 import { ARCHIVE_WALK } from './archive-store.ts'
 import { type CertificateFilter, CONDITIONS, conditionsOf } from './certificate-filter.ts'
 import { type CertificateSort, isEmpty, type Way, wayOf, wayOfAll } from './certificate-ways.ts'
 import { type Fragment, type ListPage, readPage, type Skip, type Walk } from './list-page.ts'
+import { isAccountInScope } from './scope.ts'
 import { type CommonQueryMethods, type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 const Row = z.object({
@@ -30,6 +32,8 @@ const columns = sql.fragment`
   encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, encode(sha256(nullif(c.der, '')), 'hex') AS fingerprint, c.names,
   c.not_before, c.not_after, c.issued_at, c.revoked_at, c.revocation_reason`
 
+const ofScope = (scope: Scope) => isAccountInScope(sql.fragment`c.account_id`, scope)
+
 const WithDer = Row.extend({ der: z.instanceof(Buffer) })
 export type FoundCertificate = z.infer<typeof WithDer>
 
@@ -42,6 +46,7 @@ export type FoundCertificate = z.infer<typeof WithDer>
 export function findCertificatesBySerial(
   db: CommonQueryMethods,
   serialNumber: string,
+  scope: Scope,
   issuers?: readonly string[],
 ): Promise<readonly FoundCertificate[]> {
   const ofIssuer = issuers
@@ -49,7 +54,7 @@ export function findCertificatesBySerial(
     : sql.fragment``
   return db.any(rowsOf(WithDer)`
     SELECT ${columns}, c.der FROM certificates c
-     WHERE ${CONDITIONS.serialNumber(serialNumber)} ${ofIssuer}
+     WHERE ${CONDITIONS.serialNumber(serialNumber)} AND ${ofScope(scope)} ${ofIssuer}
      ORDER BY c.der = '', c.account_id IS NULL, c.id DESC`)
 }
 
@@ -61,9 +66,10 @@ export const isAnyArchived = (db: CommonQueryMethods): Promise<boolean> =>
 export function findCertificateByFingerprint(
   db: CommonQueryMethods,
   fingerprint: string,
+  scope: Scope,
 ): Promise<FoundCertificate | null> {
   return db.maybeOne(rowsOf(WithDer)`
-    SELECT ${columns}, c.der FROM certificates c WHERE ${CONDITIONS.fingerprint(fingerprint)}`)
+    SELECT ${columns}, c.der FROM certificates c WHERE ${CONDITIONS.fingerprint(fingerprint)} AND ${ofScope(scope)}`)
 }
 
 /** Ten milliseconds of looking for successors. */

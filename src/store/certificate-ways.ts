@@ -18,6 +18,7 @@ import {
 } from './certificate-filter.ts'
 import { ALL_ROWS, allOf, behind, type Fragment, hasIndex, upTo } from './list-page.ts'
 import { SEARCH_INDEXES } from './optional-indexes.ts'
+import { hasTagOf } from './scope.ts'
 import { constantSql, type DatabasePool, sql } from './slonik.ts'
 
 /** Orders that an index has: by time of issuance, and by expiry. */
@@ -72,6 +73,7 @@ const WAYS: Readonly<Record<string, WayFor>> = {
     given(filter.nameSuffix, async (suffix) =>
       (await isRareSuffix(db, suffix)) ? among(hasSuffix(suffix), order) : undefined,
     ),
+  accounts_tags: ({ filter, order }) => given(filter.scope, (tags) => alongScope(tags, filter, order)),
   certificates_revoked_expiry: ({ filter, order, isByExpiry }) =>
     isByExpiry && filter.status === 'revoked' ? along(order, [...endsOf(filter), IS_REVOKED]) : undefined,
   certificates_not_after: ({ filter, order, isByExpiry }) => (isByExpiry ? along(order, endsOf(filter)) : undefined),
@@ -105,8 +107,8 @@ function usualSort(filter: CertificateFilter): CertificateSort {
   return filter.status === undefined ? '-issued_at' : '-not_after'
 }
 
-function orderOf(sort: CertificateSort, { accountId }: CertificateFilter): Order {
-  if (sort === '-issued_at') return accountId === undefined ? BY_ID : BY_ORDER
+function orderOf(sort: CertificateSort, { accountId, scope }: CertificateFilter): Order {
+  if (sort === '-issued_at') return accountId === undefined && scope === undefined ? BY_ID : BY_ORDER
   return sort === 'not_after' ? EARLIEST_FIRST : LATEST_FIRST
 }
 
@@ -186,24 +188,59 @@ const among = (condition: Fragment, order: Order): Way => ({
  * planner would sort all of both.
  */
 function alongAccount(accountId: string): Way {
-  const orderId = sql.fragment`o.id`
-  const ordered = sql.fragment`o.account_id = ${accountId}`
-  const imported = sql.fragment`c.account_id = ${accountId} AND c.order_id IS NULL`
+  const account = sql.fragment`${accountId}::uuid`
+  const { ordered, imported } = rowsOfAccount(account)
   return {
     by: BY_ORDER.by,
-    rows: ({ after, end, where, limit }) => sql.fragment`(
-      (SELECT c.* FROM orders o JOIN certificates c ON c.id = o.certificate_id
-        WHERE ${allOf([ordered, behindOrder(orderId, after), upTo(orderId, end), ...where])}
-        ORDER BY o.id DESC LIMIT ${limit})
-      UNION ALL
-      (SELECT c.* FROM certificates c WHERE ${allOf([imported, behindOrder(ID, after), upTo(ID, end), ...where])}
-        ORDER BY c.id DESC LIMIT ${limit})) c`,
+    rows: (part) => sql.fragment`(${newestOfAccount(account, part)}) c`,
     entries: (after, limit) => sql.fragment`(
-      (SELECT o.id, o.id AS order_id FROM orders o WHERE ${allOf([ordered, behindOrder(orderId, after)])}
+      (SELECT o.id, o.id AS order_id FROM orders o WHERE ${allOf([ordered, behindOrder(ORDERS_ID, after)])}
         ORDER BY o.id DESC LIMIT ${limit})
       UNION ALL
       (SELECT c.id, c.order_id FROM certificates c WHERE ${allOf([imported, behindOrder(ID, after)])}
         ORDER BY c.id DESC LIMIT ${limit})) c`,
+  }
+}
+
+const ORDERS_ID = sql.fragment`o.id`
+const rowsOfAccount = (account: Fragment) => ({
+  ordered: sql.fragment`o.account_id = ${account}`,
+  imported: sql.fragment`c.account_id = ${account} AND c.order_id IS NULL`,
+})
+
+function newestOfAccount(account: Fragment, { after, end, where, limit }: Part): Fragment {
+  const { ordered, imported } = rowsOfAccount(account)
+  return sql.fragment`
+      (SELECT c.* FROM orders o JOIN certificates c ON c.id = o.certificate_id
+        WHERE ${allOf([ordered, behindOrder(ORDERS_ID, after), upTo(ORDERS_ID, end), ...where])}
+        ORDER BY o.id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT c.* FROM certificates c WHERE ${allOf([imported, behindOrder(ID, after), upTo(ID, end), ...where])}
+        ORDER BY c.id DESC LIMIT ${limit})`
+}
+
+/**
+ * By the accounts of a registrar, each with its newest, or in another order with all. No window ends at a certificate
+ * of others, so that no cursor names one.
+ */
+function alongScope(tags: readonly string[], filter: CertificateFilter, order: Order): Way {
+  const account = sql.fragment`s.id`
+  const { ordered, imported } = rowsOfAccount(account)
+  const accounts = [
+    hasTagOf(sql.fragment`s`, tags),
+    ...(filter.accountId === undefined ? [] : [sql.fragment`s.id = ${filter.accountId}`]),
+  ]
+  const all = (conditions: readonly Fragment[]) => sql.fragment`
+    SELECT c.* FROM orders o JOIN certificates c ON c.id = o.certificate_id WHERE ${allOf([ordered, ...conditions])}
+    UNION ALL
+    SELECT c.* FROM certificates c WHERE ${allOf([imported, ...conditions])}`
+  const rows = (part: Part) =>
+    order === BY_ORDER ? newestOfAccount(account, part) : all([order.behind(part.after), ...part.where])
+  return {
+    by: order.by,
+    fits: conditionsOf({ ...filter, scope: undefined }),
+    rows: (part) => sql.fragment`
+      (SELECT c.* FROM accounts s CROSS JOIN LATERAL (${rows(part)}) c WHERE ${allOf(accounts)}) c`,
   }
 }
 

@@ -61,13 +61,13 @@ const REGISTER: Statement = {
   // account comes before the mark, so that a key with an account does not use up the credential.
   text: `
     WITH credential AS (
-      SELECT id, profiles, preapproved_networks FROM eab_credentials
+      SELECT id, profiles, preapproved_networks, tags FROM eab_credentials
        WHERE id = $6 AND NOT revoked AND coalesce(uses < max_uses, $8 OR NOT used) AND coalesce(expires_at > now(), true)
          FOR UPDATE
     ), made AS (
       INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed, terms_version, eab_credential_id,
-                            external_account_binding, allowed_profiles, preapproved_networks)
-      SELECT $1, $2, $3, $4, $5, $9, id, $7, profiles, preapproved_networks FROM credential
+                            external_account_binding, allowed_profiles, preapproved_networks, tags)
+      SELECT $1, $2, $3, $4, $5, $9, id, $7, profiles, preapproved_networks, tags FROM credential
       ON CONFLICT (thumbprint) DO NOTHING
       RETURNING id, eab_credential_id
     ), used AS (

@@ -3,6 +3,8 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { EventData, OccurredEvent } from '../domain/event.ts'
+import type { Scope } from '../domain/permissions.ts'
+import { isAccountInScope } from './scope.ts'
 import { rowsOf, sql } from './slonik.ts'
 
 const None = z.object({})
@@ -64,11 +66,12 @@ export function listAccountFailures(db: CommonQueryMethods, accountId: string): 
 export function listFailures(
   db: CommonQueryMethods,
   since: Date,
+  scope: Scope,
   { limit, offset }: { limit: number; offset: number },
 ): Promise<readonly AccountFailure[]> {
   return db.any(rowsOf(Failure)`
     SELECT account_id, event_id, kind, occurred_at, data FROM account_failures
-     WHERE occurred_at >= ${since.toISOString()}::timestamptz
+     WHERE occurred_at >= ${since.toISOString()}::timestamptz AND ${isAccountInScope(sql.fragment`account_id`, scope)}
      ORDER BY occurred_at DESC, event_id DESC LIMIT ${limit} OFFSET ${offset}`)
 }
 

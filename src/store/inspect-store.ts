@@ -1,9 +1,11 @@
 /** SQL of `chancery inspect`: one order, certificate or account with all that belongs to it. */
 
 import { z } from 'zod/v4'
+import type { Scope } from '../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES, ORDER_STATUSES, STORED_ORDER_STATUSES } from '../domain/states.ts'
 import { STATUS_NOW } from './authorization-row.ts'
 import { derivedStatus, StoredFacts } from './order-list.ts'
+import { isAccountInScope, isInScope } from './scope.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 const Order = z.object({
@@ -118,13 +120,15 @@ const authorizationColumns = sql.fragment`
   z.id, z.account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered, attempts, evidence,
   ${constantSql(STATUS_NOW)} AS status`
 
-export function createInspectStore(db: DatabasePool): InspectStore {
+/** @param scope of what is found: tags of which its account has one; undefined for all */
+export function createInspectStore(db: DatabasePool, scope?: Scope): InspectStore {
+  const ofScope = isAccountInScope(sql.fragment`account_id`, scope)
   return {
     async findOrder(id) {
       const order = await db.maybeOne(rowsOf(Order)`
         SELECT id, account_id, status, identifiers, authorization_ids, profile, not_before, not_after, expires_at, error,
                certificate_id
-          FROM orders WHERE id = ${id}`)
+          FROM orders WHERE id = ${id} AND ${ofScope}`)
       if (!order) return undefined
       const authorizations = await db.any(rowsOf(Authorization)`
         SELECT ${authorizationColumns}
@@ -136,21 +140,24 @@ export function createInspectStore(db: DatabasePool): InspectStore {
     async findAuthorization(id) {
       return orUndefined(
         await db.maybeOne(
-          rowsOf(Authorization)`SELECT ${authorizationColumns} FROM authorizations z WHERE z.id = ${id}`,
+          rowsOf(Authorization)`SELECT ${authorizationColumns} FROM authorizations z WHERE z.id = ${id} AND ${ofScope}`,
         ),
       )
     },
 
     async findCertificate(id) {
       return orUndefined(
-        await db.maybeOne(rowsOf(Certificate)`SELECT ${certificateColumns} FROM certificates WHERE id = ${id}`),
+        await db.maybeOne(
+          rowsOf(Certificate)`SELECT ${certificateColumns} FROM certificates WHERE id = ${id} AND ${ofScope}`,
+        ),
       )
     },
 
     async findCertificateBySerial(serialNumber) {
       return orUndefined(
         await db.maybeOne(rowsOf(Certificate)`
-          SELECT ${certificateColumns} FROM certificates WHERE serial_number = decode(${serialNumber}, 'hex')
+          SELECT ${certificateColumns} FROM certificates
+           WHERE serial_number = decode(${serialNumber}, 'hex') AND ${ofScope}
            ORDER BY id DESC LIMIT 1`),
       )
     },
@@ -161,7 +168,7 @@ export function createInspectStore(db: DatabasePool): InspectStore {
           SELECT a.id, a.status, a.thumbprint, a.contacts, a.terms_agreed, a.created_at, a.allowed_profiles,
                  a.preapproved_networks::text[], c.kid AS eab_kid,
                  ARRAY(SELECT p.path FROM account_paths p WHERE p.account_id = a.id ORDER BY p.path) AS former_paths
-            FROM accounts a LEFT JOIN eab_credentials c ON c.id = a.eab_credential_id WHERE a.id = ${id}`),
+            FROM accounts a LEFT JOIN eab_credentials c ON c.id = a.eab_credential_id WHERE a.id = ${id} AND ${isInScope(sql.fragment`a`, scope)}`),
       )
     },
 

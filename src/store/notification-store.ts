@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import { COUNTED_APART, type NotificationType } from '../domain/notification.ts'
+import { COUNTED_APART, type NotificationType, type TEST_MAIL } from '../domain/notification.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import { rowsOf, sql } from './slonik.ts'
 
@@ -12,7 +12,7 @@ const Count = z.object({ rows: z.int() })
 
 export interface NewNotification {
   id: string
-  type: NotificationType
+  type: NotificationType | typeof TEST_MAIL
   recipient: string
   subject: string
   text: string

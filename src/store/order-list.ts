@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod/v4'
+import type { Scope } from '../domain/permissions.ts'
 import { ORDER, ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../domain/states.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import {
@@ -17,6 +18,7 @@ import {
   unbounded,
   walkById,
 } from './list-page.ts'
+import { hasTagOf } from './scope.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { authorization, order, quoted } from './status-sql.ts'
 
@@ -37,6 +39,8 @@ export interface OrderFilter {
   /** The first is included, the second is not. */
   createdAfter?: Date | undefined
   createdBefore?: Date | undefined
+  /** Tags of which its account has one. */
+  scope?: Scope
 }
 
 const Row = z.object({
@@ -95,7 +99,7 @@ function storedOf(status: OrderStatus): StoredOrderStatus[] {
 /** @param after the cursor of the previous page */
 export async function listOrders(
   db: DatabasePool,
-  { accountId, status, name, createdAfter, createdBefore }: OrderFilter,
+  { accountId, status, name, createdAfter, createdBefore, scope }: OrderFilter,
   after: string | undefined,
   limit: number,
 ): Promise<ListPage<ListedOrder>> {
@@ -109,10 +113,9 @@ export async function listOrders(
   ]
   const ofName = name === undefined ? [] : [sql.fragment`${NAMES} @> ${JSON.stringify([name])}::jsonb`]
   const hasNames = name !== undefined && (await hasIndex(db, 'orders_names'))
+  const isNarrow = hasNames || scope !== undefined
   // The planner expects thousands of orders a name and would read all by id.
-  const orders = hasNames
-    ? sql.fragment`(SELECT * FROM orders o WHERE ${allOf(ofName)} OFFSET 0)`
-    : sql.fragment`orders`
+  const orders = isNarrow ? foundOrders(hasNames ? ofName : bounds, scope) : sql.fragment`orders`
   const fits: Fragment[] = [
     ...bounds,
     ...ofName,
@@ -131,7 +134,15 @@ export async function listOrders(
           FROM ${orders} o ${derivedStatus} WHERE ${where}
          ORDER BY o.id DESC LIMIT ${count}`),
   })
-  return readPage(hasNames || fits.length === 0 ? unbounded(walk) : walk, after, limit)
+  return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
+}
+
+/** No window ends at an order outside the scope, so that no cursor names one. */
+function foundOrders(conditions: readonly Fragment[], scope: Scope): Fragment {
+  if (scope === undefined) return sql.fragment`(SELECT * FROM orders o WHERE ${allOf(conditions)} OFFSET 0)`
+  return sql.fragment`
+    (SELECT o.* FROM accounts s JOIN orders o ON o.account_id = s.id
+      WHERE ${allOf([hasTagOf(sql.fragment`s`, scope), ...conditions])} OFFSET 0)`
 }
 
 /** Works as skipOfCertificates. */

@@ -11,6 +11,8 @@ const User = z.object({
   username: z.string(),
   email: z.string(),
   role: z.enum(ROLES),
+  /** Tags of a registrar. */
+  scope: z.array(z.string()),
   enabled: z.boolean(),
   created_at: z.date(),
   updated_at: z.date(),
@@ -19,23 +21,24 @@ const User = z.object({
 export type UserRow = z.infer<typeof User>
 
 const None = z.object({})
-const columns = sql.fragment`id, username, email, role, enabled, created_at, updated_at, last_login_at`
+const columns = sql.fragment`id, username, email, role, scope, enabled, created_at, updated_at, last_login_at`
 
 export interface NewUser {
   id: string
   username: string
   email: string
   role: Role
+  scope?: readonly string[]
   enabled?: boolean
   passwordHash: string
 }
 
 /** Null when the username is taken. */
 export function insertUser(db: CommonQueryMethods, user: NewUser): Promise<UserRow | null> {
-  const { id, username, email, role, enabled = true, passwordHash } = user
+  const { id, username, email, role, scope = [], enabled = true, passwordHash } = user
   return db.maybeOne(rowsOf(User)`
-    INSERT INTO admin_users (id, username, email, role, enabled, password_hash)
-    VALUES (${id}, ${username}, ${email}, ${role}, ${enabled}, ${passwordHash})
+    INSERT INTO admin_users (id, username, email, role, scope, enabled, password_hash)
+    VALUES (${id}, ${username}, ${email}, ${role}, ${sql.array([...scope], 'text')}, ${enabled}, ${passwordHash})
     ON CONFLICT (lower(username)) DO NOTHING RETURNING ${columns}`)
 }
 
@@ -91,9 +94,13 @@ export async function countEnabledAdmins(tx: CommonQueryMethods): Promise<number
   return row.admins
 }
 
-export function updateUser(tx: CommonQueryMethods, id: string, change: { enabled: boolean; role: Role }) {
+export function updateUser(
+  tx: CommonQueryMethods,
+  id: string,
+  { enabled, role, scope }: Pick<UserRow, 'enabled' | 'role' | 'scope'>,
+) {
   return tx.one(rowsOf(User)`
-    UPDATE admin_users SET enabled = ${change.enabled}, role = ${change.role}, updated_at = now()
+    UPDATE admin_users SET enabled = ${enabled}, role = ${role}, scope = ${sql.array(scope, 'text')}, updated_at = now()
      WHERE id = ${id} RETURNING ${columns}`)
 }
 

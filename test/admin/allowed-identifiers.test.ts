@@ -40,6 +40,7 @@ describe('allowed identifiers', () => {
       identifier_type: 'dns',
       identifier_value: '*.made.test',
       account_ids: [],
+      account_names: [],
       more_accounts: false,
     })
     assert.equal(created_by, (await admin.get('/me')).json.id)

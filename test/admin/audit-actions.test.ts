@@ -151,6 +151,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
     )
     await operate(at.service, 'notifications', 'retry')
     await operate(at.service, 'notifications', 'purge')
+    await at.admin.send('POST', '/notifications/test')
     await rowsIn(at.service.database, "INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm}')")
     const [letter] = await rowsIn<{ id: string }>(
       at.service.database,

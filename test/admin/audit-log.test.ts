@@ -49,6 +49,7 @@ describe('the audit log', () => {
       'details',
       'id',
       'ip_address',
+      'sequence',
       'target_user_id',
       'user_id',
     ])
@@ -85,6 +86,20 @@ describe('the audit log', () => {
     assert.deepEqual(await entries('?since=2999-01-01'), [])
     assert.deepEqual(await entries('?until=2020-01-01T00:00:00Z'), [])
     assert.deepEqual(await entries('?action=no.such'), [])
+  })
+
+  test('an object is found by its id or name, wherever the entry has it, and by no part of it', async () => {
+    const of = (object: string) => `?${new URLSearchParams({ object })}`
+    const [made] = await entries('?action=user.create&limit=1')
+    const ofUser = await entries(of('user6'))
+    assert.deepEqual(
+      ofUser.map(({ id }) => id),
+      [made?.id],
+    )
+    const target = (made as unknown as { target_user_id: string }).target_user_id
+    assert.ok((await entries(of(target))).some(({ id }) => id === made?.id))
+    assert.deepEqual(await entries(of('user')), [])
+    for (const nasty of ['"', '$.**', "'); DROP", '\\', '%']) assert.deepEqual(await entries(of(nasty)), [], nasty)
   })
 
   test('every wrong parameter is named', async () => {
@@ -181,6 +196,22 @@ describe('the audit log', () => {
       .split('\n')
       .map((line) => (JSON.parse(line) as Entry).id)
     assert.equal(new Set(ids).size, 2500)
+  })
+
+  test('a search for an object says where it was cut off, and goes on from there; an export reads to the end', async () => {
+    await withQuery(service.database.connection, async (query) => {
+      await query(`
+        INSERT INTO admin_audit_log (sequence, id, action, details, created_at, mac)
+        SELECT 2000000 + n, gen_random_uuid(), 'crl.rebuild', '{}', now(), '' FROM generate_series(1, 50000) AS n`)
+      await query('UPDATE admin_audit_head SET sequence = 2050000')
+    })
+    const first = await auditor.get('/audit-log?object=user6')
+    assert.deepEqual([first.json, first.headers.get('search-complete')], [[], 'false'])
+    const next = /cursor=(\d+)/.exec(String(first.headers.get('link')))?.[1]
+    const second = await auditor.get(`/audit-log?object=user6&cursor=${next}`)
+    assert.deepEqual([second.json.length, second.headers.get('search-complete')], [1, null])
+    const { text } = await admin.send('POST', '/audit-log/export', { object: 'user6' })
+    assert.equal(text.trimEnd().split('\n').length, 1)
   })
 
   test('an export ends when its author is signed out or loses the role', async () => {

@@ -109,6 +109,20 @@ describe('the authority of a request under way', () => {
     }
   })
 
+  test('a registrar who has just lost a tag, or become something else, changes nothing', async () => {
+    await createAdministrator(service.database, 'rita', 'registrar', ['team-a', 'team-b'])
+    const restored = "UPDATE admin_users SET role = 'registrar', scope = '{team-a,team-b}' WHERE username = 'rita'"
+    for (const change of ["scope = '{team-b}'", "scope = '{}'", "role = 'auditor'", "role = 'operator'"])
+      for (const id of ['createEabCredential', 'revokeEabCredential', 'revokeCertificate', 'adviseRenewal']) {
+        const client = await sessionOf('rita')
+        const reply = await overtake([`UPDATE admin_users SET ${change} WHERE username = 'rita'`], () =>
+          send(client, id),
+        )
+        assert.deepEqual([reply.status, reply.json?.error], [403, 'forbidden'], `${id} ${change} ${reply.text}`)
+        await sql(restored)
+      }
+  })
+
   test('an administrator who has just been disabled or deleted changes nothing', async () => {
     for (const id of REPRESENTATIVES) {
       const client = await sessionOf('alice')

@@ -47,6 +47,7 @@ describe('certificates of the Admin API', { timeout: 900_000 }, () => {
     assert.deepEqual(json, {
       id: json.id,
       account_id: at.client.kid.split('/').at(-1),
+      account_name: at.client.kid.slice(-12),
       order_id: issued.orderUrl.split('/').at(-1),
       serial_number: leaf.serialNumber.toLowerCase().replace(/^(00)+/, ''),
       fingerprint: leaf.fingerprint256.replaceAll(':', '').toLowerCase(),

@@ -51,9 +51,26 @@ describe('dead letters', () => {
     assert.equal(again.code, 1)
   })
 
+  test('undelivered events are grouped by consumer and error, and one group or a choice is sent again', async () => {
+    const ids = [await bury('away'), await bury('away'), await bury('away')]
+    const causes = (await admin.get('/events/dead/causes')).json
+    assert.deepEqual(
+      causes.map(({ consumer, error, events }: Record<string, unknown>) => [consumer, error, events]),
+      [['away', 'no', 3]],
+    )
+    const retry = async (body: object) => (await admin.send('POST', '/events/dead/retry', body)).json
+    assert.deepEqual(await retry({ ids: [ids[1]] }), { retried: 1 })
+    assert.deepEqual(await retry({ consumer: 'away', error: 'another' }), { retried: 0 })
+    assert.deepEqual(await retry({ consumer: 'away', error: 'no' }), { retried: 2 })
+    assert.deepEqual((await admin.get('/events/dead')).json, [])
+    for (const wrong of [{}, { ids: [] }, { consumer: 'away' }, { ids, consumer: 'away', error: 'no' }])
+      assert.equal((await admin.send('POST', '/events/dead/retry', wrong)).status, 400, JSON.stringify(wrong))
+  })
+
   test('one whose consumer is gone stays', async () => {
     const id = await bury('gone')
     assert.equal((await admin.send('POST', `/events/dead/${id}/retry`)).status, 409)
     assert.match(await operate(service, 'events', 'dead'), new RegExp(`^${id} .*gone +alarm +3 `, 'm'))
+    assert.deepEqual((await admin.send('POST', '/events/dead/retry', { ids: [id] })).json, { retried: 0 })
   })
 })

@@ -6,6 +6,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { AdminApiError, AdminClient, type Routes } from '../../src/admin/client.ts'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { openApiDocument } from '../../src/admin/openapi.ts'
+import { ROLES, type Role } from '../../src/domain/administrator.ts'
 import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
 import { administrator, adminRequest, createAdministrator } from '../support/admin.ts'
 import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
@@ -93,9 +94,12 @@ describe('over HTTP', () => {
     const SAMPLE = '0192a1b2-0000-7000-8000-000000000000'
     const pathOf = (path: string) => path.replaceAll(/\{[^}]+\}/g, SAMPLE)
 
-    /** Of a session that the database has ended, and of machines. */
+    /** The sessions must last for the others; a machine has none. */
+    const ENDING = ['logout', 'logoutEverywhere', 'resetMyPassword']
+
+    /** Of users and machines by role, and of sessions that have ended. */
     async function tokens() {
-      const [boss, auditor] = [await administrator(service, 'boss'), await administrator(service, 'audrey', 'auditor')]
+      const boss = await administrator(service, 'boss')
       const [gone, late] = [await administrator(service, 'gone'), await administrator(service, 'late')]
       await gone.send('POST', '/auth/logout')
       await rowsIn(
@@ -103,19 +107,18 @@ describe('over HTTP', () => {
         `UPDATE admin_sessions SET expires_at = now() - interval '1 s'
         WHERE user_id = (SELECT id FROM admin_users WHERE username = 'late')`,
       )
-      const machine = async (role: string) => (await boss.send('POST', '/tokens', { name: role, role })).json.token
-      return {
-        boss: boss.token,
-        auditor: auditor.token,
-        gone: gone.token,
-        late: late.token,
-        adminMachine: await machine('admin'),
-        auditorMachine: await machine('auditor'),
+      const users = new Map<Role, string>()
+      const machines = new Map<Role, string>()
+      for (const role of ROLES) {
+        users.set(role, (await administrator(service, `user-${role}`, role)).token)
+        const scope = role === 'registrar' ? ['team'] : []
+        machines.set(role, (await boss.send('POST', '/tokens', { name: role, role, scope })).json.token)
       }
+      return { users, machines, gone: gone.token, late: late.token }
     }
 
-    test('every endpoint × no token, unsigned, expired, logged out, auditor, admin, API tokens', async () => {
-      const { boss, auditor, gone, late, adminMachine, auditorMachine } = await tokens()
+    test('every endpoint × no token, unsigned, expired, logged out, each role, API tokens of each role', async () => {
+      const { users, machines, gone, late } = await tokens()
       for (const { id, method, path, roles, body, needsSession = false } of ENDPOINTS) {
         if (roles === 'none') continue
         const ask = async (token?: string) =>
@@ -125,8 +128,11 @@ describe('over HTTP', () => {
               ...(body && { body: {} }),
             })
           ).status
-        const isLetIn = (status: number, who: string) =>
-          assert.ok(![401, 403].includes(status), `${id} ${who}: ${status}`)
+        const check = async (token: string | undefined, isAllowed: boolean, who: string) => {
+          const status = await ask(token)
+          if (isAllowed) assert.ok(![401, 403].includes(status), `${id} ${who}: ${status}`)
+          else assert.equal(status, 403, `${id} ${who}`)
+        }
         for (const [token, what] of [
           [undefined, 'no token'],
           ['eyJhbGciOiJub25lIn0.e30.', 'an unsigned token'],
@@ -134,16 +140,12 @@ describe('over HTTP', () => {
           [late, 'an expired token'],
         ] as const)
           assert.equal(await ask(token), 401, `${id} with ${what}`)
-        const forAuditors = roles.includes('auditor')
-        if (needsSession) assert.equal(await ask(adminMachine), 403, `${id} as a machine`)
-        if (needsSession || !forAuditors) assert.equal(await ask(auditorMachine), 403, `${id} as an auditing machine`)
-        // The sessions must last for the others; a machine has none.
-        if (['logout', 'logoutEverywhere', 'resetMyPassword'].includes(id)) continue
-        if (!needsSession) isLetIn(await ask(adminMachine), 'as a machine')
-        if (!needsSession && forAuditors) isLetIn(await ask(auditorMachine), 'as an auditing machine')
-        isLetIn(await ask(boss), 'as admin')
-        if (forAuditors) isLetIn(await ask(auditor), 'as auditor')
-        else assert.equal(await ask(auditor), 403, `${id} as auditor`)
+        for (const role of ROLES) {
+          const isAllowed = roles.includes(role)
+          if (isAllowed && ENDING.includes(id)) continue
+          await check(machines.get(role), isAllowed && !needsSession, `as a machine that is ${role}`)
+          await check(users.get(role), isAllowed, `as ${role}`)
+        }
       }
     })
   })

@@ -79,7 +79,7 @@ describe('users of the Admin API', () => {
       'usrname',
     ])
     assert.match(reply.text, /did you mean 'username'/)
-    assert.match(reply.text, /must be one of \\"admin\\", \\"auditor\\"/)
+    assert.match(reply.text, /must be one of \\"admin\\", \\"operator\\", \\"registrar\\", \\"auditor\\"/)
   })
 
   test('a member of another type is not told to be missing', async () => {

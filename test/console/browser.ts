@@ -49,7 +49,7 @@ export class ConsoleBrowser {
   static async start(service: TestService): Promise<ConsoleBrowser> {
     const browser = await launchChromium()
     const made = new ConsoleBrowser(browser, service)
-    for (const role of ['admin', 'auditor'] as const)
+    for (const role of Object.keys(USERS) as Role[])
       made.passwords.set(role, await createAdministrator(service.database, USERS[role], role))
     return made
   }
@@ -90,7 +90,7 @@ export class ConsoleBrowser {
   }
 }
 
-const USERS = { admin: 'ada', auditor: 'otto' } as const
+const USERS: Readonly<Record<Role, string>> = { admin: 'ada', operator: 'olga', registrar: 'rita', auditor: 'otto' }
 
 function watched(page: Page, close: () => Promise<void>): ConsoleTab {
   const complaints: string[] = []

@@ -87,7 +87,7 @@ describe('what the console knows', { ...requireCommand('chromium-headless-shell'
     await page.getByLabel('Until (UTC)').fill(new Date().toISOString().slice(0, 10))
     await page.keyboard.press('Enter')
     await page.waitForURL(/until=/)
-    await page.locator('td code', { hasText: 'eab.create' }).first().waitFor()
+    await page.locator('td', { hasText: 'EAB credential: create' }).first().waitFor()
     await close()
   })
 

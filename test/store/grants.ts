@@ -43,7 +43,7 @@ export async function openGrants(settings: DatabaseSettings) {
     grant: (credentialId: string, wanted: readonly AllowedIdentifier[]) =>
       audit.transaction(ACTOR, (tx, note) => grantNames(tx, note, ACTOR, credentialId, wanted)),
     find: async (kid: string): Promise<CredentialRow | null> =>
-      (await pagesOfCredentials(db, kid)(undefined, 1)).rows[0] ?? null,
+      (await pagesOfCredentials(db, { kid })(undefined, 1)).rows[0] ?? null,
     revoke: (id: string): Promise<Revocation | null> => db.transaction((tx) => revokeCredential(tx, id)),
     async profile(data: object = { san_maximum: 3 }): Promise<string> {
       const made = await createProfile({ audit, historyIndexes }, ACTOR, {

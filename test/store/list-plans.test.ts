@@ -146,7 +146,7 @@ describe('plans of long lists and walks', () => {
     ],
     'certificates by fingerprint': [certificates({ fingerprint: '00'.repeat(32) }), /certificates_fingerprint/],
     'a certificate by fingerprint': [
-      () => findCertificateByFingerprint(spied, '00'.repeat(32)),
+      () => findCertificateByFingerprint(spied, '00'.repeat(32), undefined),
       /certificates_fingerprint/,
     ],
     'accounts by a part of a contact': [
@@ -172,7 +172,7 @@ describe('plans of long lists and walks', () => {
     'binding credentials': [() => pagesOfCredentials(spied)(undefined, 50), /eab_credentials_pkey/],
     'binding credentials behind a cursor': [() => pagesOfCredentials(spied)(newId(), 50), /eab_credentials_pkey/],
     'a binding credential by its key id': [
-      () => pagesOfCredentials(spied, 'kid 7')(undefined, 50),
+      () => pagesOfCredentials(spied, { kid: 'kid 7' })(undefined, 50),
       /eab_credentials_kid_key/,
     ],
   }

@@ -88,13 +88,14 @@ export async function createAdministrator(
   database: TestDatabase,
   username: string,
   role: Role = 'admin',
+  scope: readonly string[] = role === 'registrar' ? ['team'] : [],
 ): Promise<string> {
   const db = await openCheckedDatabase(settingsFor(database.connection, 1))
   try {
     const key = requireAuditKey({ admin_api: { audit_key_file: null, token_secret: TOKEN_SECRET } } as Config)
     const passwords = new PasswordHasher(HASHING_HERE)
     const resources = { audit: new AuditLog(db, key), passwords, policy: { passwordLength: 20 } }
-    const wanted = { username, email: `${username}@example.com`, role }
+    const wanted = { username, email: `${username}@example.com`, role, scope }
     const { password } = await createUser(resources, COMMAND_LINE, wanted)
     return password
   } finally {
@@ -107,6 +108,7 @@ export async function administrator(
   service: { baseUrl: string; database: TestDatabase },
   username: string,
   role: Role = 'admin',
+  scope?: readonly string[],
 ): Promise<AdminClient> {
-  return signIn(service.baseUrl, username, await createAdministrator(service.database, username, role))
+  return signIn(service.baseUrl, username, await createAdministrator(service.database, username, role, scope))
 }

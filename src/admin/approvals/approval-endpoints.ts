@@ -1,7 +1,7 @@
 /** `/approvals`: acts that wait for another person's decision. */
 
 import { z } from 'zod/v4'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { flagParameter, line, uuid } from '../schemas.ts'
 import { Approval, approvalBody } from './approval-body.ts'
@@ -13,7 +13,7 @@ const MOST_OF_A_REASON = 500
 export const APPROVALS = endpointGroup('Approvals', {
   listApprovals: endpoint({
     route: 'GET /approvals',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists requests for approval, the newest first.',
     query: z.strictObject({
       waiting: flagParameter().optional().meta({ description: 'True: without a decision and in time.' }),
@@ -27,7 +27,7 @@ export const APPROVALS = endpointGroup('Approvals', {
   }),
   countApprovals: endpoint({
     route: 'GET /approvals/count',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Counts requests that wait: for a decision, and replies for their maker.',
     reply: {
       status: 200,
@@ -39,7 +39,7 @@ export const APPROVALS = endpointGroup('Approvals', {
   }),
   getApproval: endpoint({
     route: 'GET /approvals/{approval_id}',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows one request for approval.',
     params,
     reply: { status: 200, schema: Approval },
@@ -50,7 +50,7 @@ export const APPROVALS = endpointGroup('Approvals', {
   }),
   approve: endpoint({
     route: 'POST /approvals/{approval_id}/approve',
-    roles: ADMINS,
+    permission: 'operate',
     needsSession: true,
     recentSignIn: true,
     summary: 'Approves a request of another person, and does what it asks for.',
@@ -64,7 +64,7 @@ export const APPROVALS = endpointGroup('Approvals', {
   }),
   reject: endpoint({
     route: 'POST /approvals/{approval_id}/reject',
-    roles: ADMINS,
+    permission: 'operate',
     needsSession: true,
     summary: 'Rejects a request of another person, with a reason.',
     params,
@@ -78,7 +78,7 @@ export const APPROVALS = endpointGroup('Approvals', {
   }),
   withdraw: endpoint({
     route: 'POST /approvals/{approval_id}/withdraw',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Withdraws a request of one’s own.',
     params,
     reply: { status: 200, schema: Approval },
@@ -90,7 +90,7 @@ export const APPROVALS = endpointGroup('Approvals', {
   }),
   collectApproved: endpoint({
     route: 'POST /approvals/{approval_id}/collect',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Shows the reply of an approved act to its maker, once: it may have a password or a key.',
     params,
     reply: { status: 200, schema: z.strictObject({ operation: z.string(), reply: z.unknown() }) },

@@ -85,10 +85,10 @@ export class Approvals {
 
   /** Lets the act happen, once. @throws AdminError conflict, forbidden, and what the act itself throws */
   async approve(context: AdminContext, decider: SignedIn, id: string): Promise<ApprovalRow> {
-    const { db, audit, endpoints } = this.#options
+    const { db, audit } = this.#options
     const found = await this.require(db, id)
     await this.#requireDecider(db, found, decider)
-    const endpoint = endpoints.find((one) => one.id === found.operation)
+    const endpoint = this.#endpointOf(found)
     if (!endpoint)
       throw new AdminError('conflict', `this release has no operation ${found.operation}; reject the request`)
     requireRole(endpoint, decider)
@@ -124,6 +124,8 @@ export class Approvals {
     return this.#options.audit.transaction(decider, async (tx, note) => {
       const row = await this.#lock(tx, id)
       await this.#requireDecider(tx, row, decider)
+      const endpoint = this.#endpointOf(row)
+      if (endpoint) requireRole(endpoint, decider)
       await noteDecision(tx, id, { decision: 'rejected', by: decider, reason })
       note('approval.reject', { ...factsOf(row), reason })
       return this.require(tx, id)
@@ -161,6 +163,10 @@ export class Approvals {
   /** @throws AdminError not_found */
   async require(db: CommonQueryMethods, id: string): Promise<ApprovalRow> {
     return (await findApproval(db, id)) ?? Promise.reject(notFound('request for approval'))
+  }
+
+  #endpointOf({ operation }: ApprovalRow): AnyEndpoint | undefined {
+    return this.#options.endpoints.find(({ id }) => id === operation)
   }
 
   async #lock(tx: CommonQueryMethods, id: string): Promise<ApprovalRow> {

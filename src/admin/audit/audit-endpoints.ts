@@ -4,7 +4,7 @@ import { z } from 'zod/v4'
 import { type NotedHead, parseHead } from '../../domain/audit-chain.ts'
 import { AUDIT_VERIFICATION_STATUSES } from '../../domain/states.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { limitOf, limitParameter } from '../pages.ts'
 import { instantParameter, line, text, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 import { type AuditFilter, readAuditPage, type StoredAuditEntry } from './audit-store.ts'
@@ -14,6 +14,7 @@ import type { AuditVerification as StoredVerification } from './audit-verificati
 const AuditLogEntry = z
   .strictObject({
     id: z.uuid(),
+    sequence: z.int().meta({ description: 'Its number in the chain.' }),
     user_id: z.uuid().nullable().meta({ description: 'Null for the command line; details.operator names its user.' }),
     action: z.string(),
     target_user_id: z.uuid().nullable(),
@@ -24,9 +25,10 @@ const AuditLogEntry = z
   .meta({ id: 'AuditLogEntry' })
 
 function entryBody(entry: StoredAuditEntry): z.input<typeof AuditLogEntry> {
-  const { id, userId, action, targetUserId, details, ipAddress, createdAt } = entry
+  const { id, sequence, userId, action, targetUserId, details, ipAddress, createdAt } = entry
   return {
     id,
+    sequence,
     action,
     details,
     user_id: userId ?? null,
@@ -40,13 +42,18 @@ const filters = {
   action: z.string().min(1).max(64).optional(),
   user_id: uuid().optional(),
   ip_address: line(64).optional(),
+  object: line(255).optional().meta({
+    description:
+      'An id, name, key identifier or serial number, as the entry has it; up to 50,000 entries are searched at once.',
+  }),
   since: instantParameter().optional().meta({ description: 'Entries of this time and later.' }),
   until: instantParameter().optional().meta({ description: 'Entries of this time and earlier.' }),
 }
 const Filters = z.strictObject(filters)
 
-const filterOf = ({ action, user_id, ip_address, since, until }: z.output<typeof Filters>): AuditFilter => ({
+const filterOf = ({ action, user_id, ip_address, object, since, until }: z.output<typeof Filters>): AuditFilter => ({
   action,
+  object,
   userId: user_id,
   ipAddress: ip_address,
   since,
@@ -109,22 +116,23 @@ const head = text(84).transform((written, check): NotedHead => {
 export const AUDIT_LOG = endpointGroup('Audit log', {
   listAuditLog: endpoint({
     route: 'GET /audit-log',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists actions of administrators, the newest first.',
     query: z.strictObject({ ...filters, cursor: cursor.optional(), limit: limitParameter() }),
     reply: { status: 200, schema: z.array(AuditLogEntry) },
     async handle({ query }, { db, pages }) {
       const limit = limitOf(query.limit, pages)
-      const { entries, next } = await readAuditPage(db, filterOf(query), query.cursor, limit)
+      const { entries, next, isCut } = await readAuditPage(db, filterOf(query), query.cursor, limit)
       return {
         body: entries.map(entryBody),
+        isCut,
         next: next === undefined ? undefined : { cursor: String(next), limit: String(limit) },
       }
     },
   }),
   exportAuditLog: endpoint({
     route: 'POST /audit-log/export',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Gives all matching entries, the newest first, one JSON object a line.',
     body: Filters,
     bodyIsOptional: true,
@@ -137,7 +145,7 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   }),
   listAuditVerifications: endpoint({
     route: 'GET /audit-log/verifications',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists the last checks of the audit log, at most 20, the newest first.',
     query: z.strictObject({ limit: limitParameter() }),
     reply: { status: 200, schema: z.array(AuditVerification) },
@@ -147,7 +155,7 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   }),
   beginAuditVerification: endpoint({
     route: 'POST /audit-log/verifications',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Begins to check the chain of the whole audit log.',
     body: z.strictObject({
       heads: boundedArray(head, MOST_HEADS).default([]).meta({
@@ -165,7 +173,7 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   }),
   getAuditVerification: endpoint({
     route: 'GET /audit-log/verifications/{verification_id}',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows progress and findings of a check of the audit log.',
     params: z.strictObject({ verification_id: uuid() }),
     reply: { status: 200, schema: AuditVerification },

@@ -4,7 +4,7 @@ import type { DatabasePool } from 'slonik'
 import type { Actor } from '../../domain/administrator.ts'
 import { requireAuthority } from '../users/sessions.ts'
 import type { AuditLog } from './audit-log.ts'
-import { type AuditFilter, readAuditCheckpoint, readAuditLines } from './audit-store.ts'
+import { type AuditFilter, endOfSearch, readAuditCheckpoint, readAuditLines } from './audit-store.ts'
 
 /** Some 130 KB. */
 const EXPORT_PAGE = 500
@@ -29,16 +29,17 @@ export class AuditExports {
    */
   async *read(author: Actor, filter: AuditFilter): AsyncGenerator<string> {
     const { head } = await readAuditCheckpoint(this.#db)
-    const { action, userId: user_id, ipAddress: ip_address, since, until } = filter
-    await this.#audit.record(author, 'audit.export', { filters: { action, user_id, ip_address, since, until } })
+    const { userId: user_id, ipAddress: ip_address, ...filters } = filter
+    await this.#audit.record(author, 'audit.export', { filters: { ...filters, user_id, ip_address } })
     let before = head.sequence + 1
     for (;;) {
       const page = { before, limit: EXPORT_PAGE }
       await requireAuthority(this.#db, author)
       const { lines, entries, last } = await this.#inTurn(() => readAuditLines(this.#db, filter, page))
       if (lines !== undefined) yield lines
-      if (entries < EXPORT_PAGE) return
-      before = last
+      const next = entries < EXPORT_PAGE ? await endOfSearch(this.#db, filter, before) : last
+      if (next === undefined) return
+      before = next
     }
   }
 

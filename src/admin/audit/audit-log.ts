@@ -23,7 +23,7 @@ export type Work<T> = (tx: Transaction, note: Note) => Promise<T>
 
 /** `userId` is undefined for a failed login of an unknown user. */
 type AuditAuthor = Pick<Actor, 'userId' | 'ipAddress'> &
-  Pick<Partial<Actor>, 'role' | 'sessionId' | 'apiTokenId' | 'operator'>
+  Pick<Partial<Actor>, 'role' | 'scope' | 'sessionId' | 'apiTokenId' | 'operator'>
 
 type Noted = { by: AuditAuthor; action: AuditAction; details: AuditDetails; targetUserId: string | undefined }
 

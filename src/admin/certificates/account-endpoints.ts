@@ -1,26 +1,34 @@
 /** `/accounts`: ACME accounts, and their deactivation. */
 
 import { z } from 'zod/v4'
+import { accountName } from '../../domain/account-name.ts'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
+import { scopeOf } from '../../domain/permissions.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
+import { countCertificates } from '../../store/account-changes.ts'
 import {
+  type ListedAccount as AccountRow,
   type FoundAccount,
   findAccount,
-  type ListedAccount,
   listAccounts,
   skipOfAccounts,
 } from '../../store/account-list.ts'
 import { deactivateAccount } from '../../store/account-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
-import { flagParameter, instantParameter, line, time, timestamp, uuid } from '../schemas.ts'
+import { flagParameter, instantParameter, line, tag, tagList, time, timestamp, uuid, whenSound } from '../schemas.ts'
+import { updateAccount } from './account-changes.ts'
 
 const Account = z
   .strictObject({
     id: z.uuid(),
+    name: z.string().meta({ description: 'Its label, else its first contact, else its kid, else the end of its id.' }),
+    label: z.string().nullable(),
+    tags: z.array(z.string()),
+    contacts: z.array(z.string()),
     jwk_thumbprint: z.string(),
     jwk: z.record(z.string(), z.unknown()).optional().meta({ description: 'For admins only.' }),
     status: z.enum(ACCOUNT_STATUSES),
@@ -31,18 +39,31 @@ const Account = z
   })
   .meta({ id: 'Account' })
 
+const ListedAccount = z
+  .strictObject({
+    ...Account.shape,
+    certificates: z
+      .strictObject({ current: z.int(), more: z.boolean() })
+      .meta({ description: 'Neither expired nor revoked, of its last 100 orders; `more`: it has older orders.' }),
+  })
+  .meta({ id: 'ListedAccount' })
+
 const AccountDetails = z
-  .strictObject({ ...Account.shape, contacts: z.array(z.string()), csr_profile_id: z.uuid().optional() })
+  .strictObject({ ...Account.shape, csr_profile_id: z.uuid().optional() })
   .meta({ id: 'AccountDetails' })
 
 interface Reader {
   role: string
 }
 
-function accountBody(account: ListedAccount, { role }: Reader): z.input<typeof Account> {
-  const { id, thumbprint, jwk, status, terms_agreed, eab_kid, created_at, updated_at } = account
+function accountBody(account: AccountRow, { role }: Reader): z.input<typeof Account> {
+  const { id, label, tags, contacts, thumbprint, jwk, status, terms_agreed, eab_kid, created_at, updated_at } = account
   return {
     id,
+    name: accountName({ id, label, contacts, eabKid: eab_kid }),
+    label,
+    tags,
+    contacts,
     jwk_thumbprint: thumbprint,
     ...(role === 'admin' && { jwk: JSON.parse(jwk) }),
     status,
@@ -55,7 +76,6 @@ function accountBody(account: ListedAccount, { role }: Reader): z.input<typeof A
 
 const detailsBody = (account: FoundAccount, reader: Reader): z.input<typeof AccountDetails> => ({
   ...accountBody(account, reader),
-  contacts: account.contacts,
   ...(account.csr_profile_id !== null && { csr_profile_id: account.csr_profile_id }),
 })
 
@@ -63,10 +83,13 @@ const params = z.strictObject({ account_id: uuid() })
 export const ACCOUNTS = endpointGroup('Accounts', {
   listAccounts: endpoint({
     route: 'GET /accounts',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists ACME accounts, the newest first.',
     query: z.strictObject({
       status: z.enum(ACCOUNT_STATUSES).optional(),
+      name: line(255).optional().meta({ description: 'Part of its label, a contact or its kid, in any case.' }),
+      tag: tag().optional(),
       eab_only: flagParameter().optional(),
       eab_kid: z.string().min(1).max(255).optional(),
       contact: line(512).optional(),
@@ -74,41 +97,72 @@ export const ACCOUNTS = endpointGroup('Accounts', {
       created_after: instantParameter().optional(),
       ...placeParameters(),
     }),
-    reply: { status: 200, schema: z.array(Account) },
+    reply: { status: 200, schema: z.array(ListedAccount) },
     async handle({ query, author }, { db, pages }) {
-      const { status, eab_only, eab_kid, contact, created_before, created_after, ...place } = query
+      const { status, name, tag, eab_only, eab_kid, contact, created_before, created_after, ...place } = query
       const filter = {
         status,
+        namePart: name,
+        tag,
         eabOnly: eab_only,
         eabKid: eab_kid,
         contactPart: contact,
         createdBefore: created_before,
         createdAfter: created_after,
+        scope: scopeOf(author),
       }
       const page = await readPageOf(
         (after, limit) => listAccounts(db, filter, after, limit),
         pageRequest(place, pages),
         skipOfAccounts(db, filter),
       )
-      return { body: page.rows.map((row) => accountBody(row, author)), next: nextOf(page), isCut: page.isCut }
+      const counts = await countCertificates(
+        db,
+        page.rows.map(({ id }) => id),
+      )
+      const body = page.rows.map((row) => ({
+        ...accountBody(row, author),
+        certificates: counts.get(row.id) ?? { current: 0, more: false },
+      }))
+      return { body, next: nextOf(page), isCut: page.isCut }
     },
   }),
   getAccount: endpoint({
     route: 'GET /accounts/{account_id}',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Shows one ACME account with its contacts.',
     params,
     reply: { status: 200, schema: AccountDetails },
     errors: ['not_found'],
     async handle({ params, author }, { db }) {
-      const account = await findAccount(db, params.account_id)
+      const account = await findAccount(db, params.account_id, scopeOf(author))
       if (!account) throw notFound('account')
       return { body: detailsBody(account, author) }
     },
   }),
+  updateAccount: endpoint({
+    route: 'PATCH /accounts/{account_id}',
+    permission: 'onboard',
+    scope: 'accounts',
+    summary: 'Gives an account a name and tags. A registrar changes only tags of its scope, and leaves one of them.',
+    params,
+    body: z
+      .strictObject({
+        label: line(255).nullable().optional().meta({ description: 'Null for none.' }),
+        tags: tagList().optional(),
+      })
+      .refine((change) => Object.keys(change).length > 0, { error: "has none of 'label', 'tags'", when: whenSound }),
+    reply: { status: 200, schema: AccountDetails },
+    errors: ['not_found', 'forbidden'],
+    audit: 'account.update',
+    handle: async ({ params, body, author }, { audit }) => ({
+      body: detailsBody(await updateAccount(audit, author, params.account_id, body), author),
+    }),
+  }),
   deactivateAccount: endpoint({
     route: 'POST /accounts/{account_id}/deactivate',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Deactivates an ACME account and its authorizations, for good.',
     params,
     reply: { status: 200, schema: AccountDetails },
@@ -123,10 +177,10 @@ export const ACCOUNTS = endpointGroup('Accounts', {
 /** As if its owner had asked (RFC 8555 §7.3.6); an account deactivated already stays as it is. */
 function deactivate(audit: AuditLog, actor: Actor, id: string): Promise<FoundAccount> {
   return audit.transaction(actor, async (tx, note) => {
-    const account = await findAccount(tx, id)
+    const account = await findAccount(tx, id, scopeOf(actor))
     if (!account) throw notFound('account')
     if (await deactivateAccount(queriesOf(tx), id)) note('account.deactivate', { account_id: id })
     else if (account.status === 'revoked') throw new AdminError('conflict', 'the account is revoked')
-    return (await findAccount(tx, id)) as FoundAccount
+    return (await findAccount(tx, id, scopeOf(actor))) as FoundAccount
   })
 }

@@ -2,6 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
+import { scopeOf } from '../../domain/permissions.ts'
 import { type RenewalWindow, renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import type { Extension } from '../../shared/pki/extensions.ts'
@@ -12,7 +13,8 @@ import type { TbsCertificate } from '../../shared/pki/tbs-certificate.ts'
 import type { FoundCertificate } from '../../store/certificate-list.ts'
 import { findIssuerChain } from '../../store/certificate-store.ts'
 import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { withAccountName } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { time, timestamp } from '../schemas.ts'
 import { Certificate, certificateBody, params, query, requireContent } from './certificate-endpoints.ts'
 
@@ -47,14 +49,15 @@ const CertificateDetails = z
 export const CERTIFICATE_DETAILS = endpointGroup('Certificates', {
   getCertificateDetails: endpoint({
     route: 'GET /certificates/{serial}/details',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Shows one certificate with its extensions, chain, timestamps and renewal window.',
     params,
     query,
     reply: { status: 200, schema: CertificateDetails },
     errors: ['not_found'],
-    async handle({ params, query }, { db, policy }) {
-      const certificate = await requireContent(db, params.serial, query.issuer)
+    async handle({ params, query, author }, { db, policy }) {
+      const certificate = await requireContent(db, params.serial, scopeOf(author), query.issuer)
       return { body: await detailsBody(db, certificate, policy.renewal) }
     },
   }),
@@ -72,7 +75,7 @@ async function detailsBody(
   const timestamps = await listTimestamps(db, id)
   const renewal = renewalOf(certificate, facts, policy)
   return {
-    certificate: certificateBody(certificate),
+    certificate: certificateBody(await withAccountName(db, certificate)),
     profile: facts.profile,
     subject: formatName(tbs.subject),
     issuer: formatName(tbs.issuer),

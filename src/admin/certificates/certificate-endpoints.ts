@@ -3,6 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { CERTIFICATE_STATUSES, type CertificateFilter } from '../../store/certificate-filter.ts'
@@ -18,7 +19,8 @@ import {
 import { findIssuerChain } from '../../store/certificate-store.ts'
 import { CERTIFICATE_SORTS, type CertificateSort } from '../../store/certificate-ways.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import {
   fingerprint,
@@ -36,6 +38,7 @@ export const Certificate = z
   .strictObject({
     id: z.uuid(),
     account_id: z.uuid().nullable(),
+    account_name: accountNameMember(),
     order_id: z.uuid().nullable(),
     serial_number: z.string(),
     fingerprint: z.string().nullable().meta({ description: 'Null where only issuer and serial number are known.' }),
@@ -49,11 +52,12 @@ export const Certificate = z
   })
   .meta({ id: 'Certificate' })
 
-export function certificateBody(row: ListedCertificate): z.input<typeof Certificate> {
-  const { id, account_id, order_id, serial_number, fingerprint, issuer_fingerprint, revoked_at } = row
+export function certificateBody(row: ListedCertificate & { account_name: string | null }): z.input<typeof Certificate> {
+  const { id, account_id, account_name, order_id, serial_number, fingerprint, issuer_fingerprint, revoked_at } = row
   return {
     id,
     account_id,
+    account_name,
     order_id,
     serial_number,
     fingerprint,
@@ -80,7 +84,8 @@ export const query = z.strictObject({
 export const CERTIFICATES = endpointGroup('Certificates', {
   listCertificates: endpoint({
     route: 'GET /certificates',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists certificates, the newest first; filtered by expiry, the one that expires last.',
     query: z.strictObject({
       account_id: uuid().optional(),
@@ -105,7 +110,7 @@ export const CERTIFICATES = endpointGroup('Certificates', {
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(Certificate) },
-    async handle({ query }, { db, pages }) {
+    async handle({ query, author }, { db, pages }) {
       const { account_id, serial, domain, domain_suffix, sort, limit, offset, cursor } = query
       const { fingerprint, spki_sha256: spkiSha256, status, issuer, profile, issued_before, issued_after } = query
       const {
@@ -130,6 +135,7 @@ export const CERTIFICATES = endpointGroup('Certificates', {
         issuedBefore: issued_before,
         issuedAfter: issued_after,
         revokedAfter,
+        scope: scopeOf(author),
       }
       const order = sort ?? usualSort(filter)
       const page = await readPageOf(
@@ -137,55 +143,70 @@ export const CERTIFICATES = endpointGroup('Certificates', {
         pageRequest({ limit, offset, cursor }, pages),
         skipOfCertificates(db, filter, order),
       )
-      return { body: page.rows.map(certificateBody), next: nextOf(page), isCut: page.isCut }
+      return {
+        body: (await withAccountNames(db, page.rows)).map(certificateBody),
+        next: nextOf(page),
+        isCut: page.isCut,
+      }
     },
   }),
   getCertificate: endpoint({
     route: 'GET /certificates/{serial}',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary:
       'Shows one certificate by its serial number. When several have it, one of an account comes first, then the newest.',
     params,
     query,
     reply: { status: 200, schema: Certificate },
     errors: ['not_found'],
-    handle: async ({ params, query }, { db }) => ({
-      body: certificateBody(await requireCertificate(db, params.serial, query.issuer)),
+    handle: async ({ params, query, author }, { db }) => ({
+      body: certificateBody(
+        await withAccountName(db, await requireCertificate(db, params.serial, scopeOf(author), query.issuer)),
+      ),
     }),
   }),
   getCertificateByFingerprint: endpoint({
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     route: 'GET /certificates/by-fingerprint/{fingerprint}',
     summary: 'Shows one certificate by its SHA-256 fingerprint.',
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: Certificate },
     errors: ['not_found'],
-    handle: async ({ params }, { db }) => ({
-      body: certificateBody(await known(db, await findCertificateByFingerprint(db, params.fingerprint))),
+    handle: async ({ params, author }, { db }) => ({
+      body: certificateBody(
+        await withAccountName(
+          db,
+          await known(db, await findCertificateByFingerprint(db, params.fingerprint, scopeOf(author))),
+        ),
+      ),
     }),
   }),
   getCertificatePem: endpoint({
     route: 'GET /certificates/{serial}/pem',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Gives the certificate alone as PEM.',
     params,
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/x-pem-file' },
     errors: ['not_found'],
-    handle: async ({ params, query }, { db }) => ({
-      body: encodePem('CERTIFICATE', (await requireContent(db, params.serial, query.issuer)).der),
+    handle: async ({ params, query, author }, { db }) => ({
+      body: encodePem('CERTIFICATE', (await requireContent(db, params.serial, scopeOf(author), query.issuer)).der),
     }),
   }),
   getCertificateChain: endpoint({
     route: 'GET /certificates/{serial}/chain',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Gives the certificate and its issuers as PEM.',
     params,
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
     errors: ['not_found'],
-    async handle({ params, query }, { db }) {
-      const { der, issuer_fingerprint } = await requireContent(db, params.serial, query.issuer)
+    async handle({ params, query, author }, { db }) {
+      const { der, issuer_fingerprint } = await requireContent(db, params.serial, scopeOf(author), query.issuer)
       const issuers = (await findIssuerChain(queriesOf(db), issuer_fingerprint)) ?? []
       return { body: [der, ...issuers].map((certificate) => encodePem('CERTIFICATE', certificate)).join('') }
     },
@@ -206,15 +227,16 @@ function usualSort({ expiresAfter, expiresBefore, status, accountId, name }: Cer
 export async function requireCertificate(
   db: CommonQueryMethods,
   serialNumber: string,
+  scope: Scope,
   issuer?: string,
 ): Promise<FoundCertificate> {
-  const [first] = await findCertificatesBySerial(db, serialNumber, issuer === undefined ? undefined : [issuer])
+  const [first] = await findCertificatesBySerial(db, serialNumber, scope, issuer === undefined ? undefined : [issuer])
   return known(db, first)
 }
 
 /** As requireCertificate, for one whose DER is stored. */
-export async function requireContent(db: CommonQueryMethods, serialNumber: string, issuer?: string) {
-  const certificate = await requireCertificate(db, serialNumber, issuer)
+export async function requireContent(db: CommonQueryMethods, serialNumber: string, scope: Scope, issuer?: string) {
+  const certificate = await requireCertificate(db, serialNumber, scope, issuer)
   if (certificate.der.length > 0) return certificate
   throw notFound('certificate')
 }

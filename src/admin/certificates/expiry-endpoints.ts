@@ -1,7 +1,8 @@
 /** How many certificates end when, and whose: `/certificates/expiry-histogram` and `/certificates/expiring-by-account`. */
 
 import { z } from 'zod/v4'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { accountNameMember, withAccountNames } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { wholeParameter } from '../schemas.ts'
 import { EXPIRY_DAYS, expiringByAccount, expiryHistogram, HISTOGRAM_GROUPS, MOST_ACCOUNTS } from './expiry-counts.ts'
 
@@ -32,6 +33,7 @@ const ExpiringByAccount = z
       .array(
         z.strictObject({
           account_id: z.uuid().nullable().meta({ description: 'Null for certificates that no account is known of.' }),
+          account_name: accountNameMember(),
           contacts: z.array(z.string()),
           eab_kid: z.string().nullable(),
           expiring: Expiring,
@@ -48,7 +50,7 @@ const byDays = (counts: readonly number[]) =>
 export const EXPIRY = endpointGroup('Certificates', {
   getExpiryHistogram: endpoint({
     route: 'GET /certificates/expiry-histogram',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Counts certificates that are not revoked by the day of their end, and by issuer or profile.',
     query: z.strictObject({
       by: z.enum(HISTOGRAM_GROUPS).default('issuer'),
@@ -62,7 +64,7 @@ export const EXPIRY = endpointGroup('Certificates', {
   }),
   getExpiringByAccount: endpoint({
     route: 'GET /certificates/expiring-by-account',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: `Counts certificates that are not revoked and end within ${EXPIRY_DAYS.join(', ')} days, by account.`,
     reply: { status: 200, schema: ExpiringByAccount },
     async handle(_request, { db }) {
@@ -70,7 +72,10 @@ export const EXPIRY = endpointGroup('Certificates', {
       return {
         body: {
           is_estimate: isEstimate,
-          accounts: accounts.map(({ expiring, ...account }) => ({ ...account, expiring: byDays(expiring) })),
+          accounts: (await withAccountNames(db, accounts)).map(({ expiring, ...account }) => ({
+            ...account,
+            expiring: byDays(expiring),
+          })),
           others: byDays(others),
         },
       }

@@ -3,12 +3,14 @@
 import type { DatabasePool } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES, ORDER_STATUSES, orderStatus } from '../../domain/states.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
 import { createInspectStore, type InspectedAuthorization } from '../../store/inspect-store.ts'
 import { type ListedOrder, listOrders, skipOfOrders } from '../../store/order-list.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { instantParameter, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 
@@ -19,6 +21,7 @@ const Order = z
   .strictObject({
     id: z.uuid(),
     account_id: z.uuid(),
+    account_name: accountNameMember(),
     status: z.enum(ORDER_STATUSES),
     identifiers: z.array(Identifier),
     created_at: timestamp(),
@@ -43,6 +46,7 @@ const Authorization = z
   .strictObject({
     id: z.uuid(),
     account_id: z.uuid(),
+    account_name: accountNameMember(),
     identifier: Identifier,
     wildcard: z.boolean(),
     status: z.enum(AUTHORIZATION_STATUSES),
@@ -64,11 +68,12 @@ const OrderDetails = z
   })
   .meta({ id: 'OrderDetails' })
 
-function orderBody(order: ListedOrder): z.input<typeof Order> {
-  const { id, account_id, status, identifiers, expires_at, certificate_id, error } = order
+function orderBody(order: ListedOrder & { account_name: string | null }): z.input<typeof Order> {
+  const { id, account_id, account_name, status, identifiers, expires_at, certificate_id, error } = order
   return {
     id,
     account_id,
+    account_name,
     status,
     identifiers: identifiers.map(({ type, value }) => ({ type, value })),
     created_at: time(uuidTime(id)),
@@ -79,8 +84,10 @@ function orderBody(order: ListedOrder): z.input<typeof Order> {
 }
 
 /** Without the token: a reply ends up in tickets. */
-function authorizationBody(authorization: InspectedAuthorization): z.input<typeof Authorization> {
-  const { id, account_id, identifier_type: type, identifier_value: value } = authorization
+function authorizationBody(
+  authorization: InspectedAuthorization & { account_name: string | null },
+): z.input<typeof Authorization> {
+  const { id, account_id, account_name, identifier_type: type, identifier_value: value } = authorization
   const { wildcard, status, expires_at, offered, attempts, evidence } = authorization
   const challenges = offered.map((kind) => ({
     id: challengeId(authorization, kind as ChallengeType),
@@ -93,6 +100,7 @@ function authorizationBody(authorization: InspectedAuthorization): z.input<typeo
   return {
     id,
     account_id,
+    account_name,
     identifier: { type, value },
     wildcard,
     status,
@@ -105,7 +113,8 @@ function authorizationBody(authorization: InspectedAuthorization): z.input<typeo
 export const ORDERS = endpointGroup('Orders', {
   listOrders: endpoint({
     route: 'GET /orders',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists orders, the newest first.',
     query: z.strictObject({
       account_id: uuid().optional(),
@@ -118,57 +127,59 @@ export const ORDERS = endpointGroup('Orders', {
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(Order) },
-    async handle({ query }, { db, pages }) {
+    async handle({ query, author }, { db, pages }) {
       const { account_id, status, domain, created_before, created_after, ...place } = query
       const times = { createdBefore: created_before, createdAfter: created_after }
-      const filter = { accountId: account_id, status, name: domain, ...times }
+      const filter = { accountId: account_id, status, name: domain, ...times, scope: scopeOf(author) }
       const page = await readPageOf(
         (after, limit) => listOrders(db, filter, after, limit),
         pageRequest(place, pages),
         skipOfOrders(db, filter),
       )
-      return { body: page.rows.map(orderBody), next: nextOf(page), isCut: page.isCut }
+      return { body: (await withAccountNames(db, page.rows)).map(orderBody), next: nextOf(page), isCut: page.isCut }
     },
   }),
   getOrder: endpoint({
     route: 'GET /orders/{order_id}',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Shows one order with its authorizations and their evidence.',
     params: z.strictObject({ order_id: uuid() }),
     reply: { status: 200, schema: OrderDetails },
     errors: ['not_found'],
-    async handle({ params }, { db }) {
-      const { order, authorizations } = await findOrder(db, params.order_id)
+    async handle({ params, author }, { db }) {
+      const { order, authorizations } = await findOrder(db, params.order_id, scopeOf(author))
       const { profile, not_before, not_after } = order
       return {
         body: {
-          ...orderBody(order),
+          ...orderBody(await withAccountName(db, order)),
           profile,
           not_before: timeOrNull(not_before),
           not_after: timeOrNull(not_after),
-          authorizations: authorizations.map(authorizationBody),
+          authorizations: (await withAccountNames(db, authorizations)).map(authorizationBody),
         },
       }
     },
   }),
   getAuthorization: endpoint({
     route: 'GET /authorizations/{authorization_id}',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Shows one authorization with its challenges and evidence.',
     params: z.strictObject({ authorization_id: uuid() }),
     reply: { status: 200, schema: Authorization },
     errors: ['not_found'],
-    async handle({ params }, { db }) {
-      const found = await createInspectStore(db).findAuthorization(params.authorization_id)
+    async handle({ params, author }, { db }) {
+      const found = await createInspectStore(db, scopeOf(author)).findAuthorization(params.authorization_id)
       if (!found) throw notFound('authorization')
-      return { body: authorizationBody(found) }
+      return { body: authorizationBody(await withAccountName(db, found)) }
     },
   }),
 })
 
 /** With its authorizations, in the order of its identifiers. */
-async function findOrder(db: DatabasePool, id: string) {
-  const found = await createInspectStore(db).findOrder(id)
+async function findOrder(db: DatabasePool, id: string, scope: Scope) {
+  const found = await createInspectStore(db, scope).findOrder(id)
   if (!found) throw notFound('order')
   const { order, authorizations } = found
   const statuses = authorizations.map(({ status }) => status)

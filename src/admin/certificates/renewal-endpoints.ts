@@ -3,11 +3,12 @@
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { advisedWindow, type RenewalWindow } from '../../domain/renewal-window.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { type AdviceSelection, createRenewalAdvice } from '../../store/renewal-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
 import { fingerprint, instantParameter, serialNumber, time, timestamp, whenSound } from '../schemas.ts'
 
@@ -25,8 +26,12 @@ const filter = () =>
     })
     .meta({ description: 'Members combine; certificates that have expired are left out.' })
 
-function selectionOf({ serial_numbers, issuer, issued_before }: z.output<ReturnType<typeof filter>>): AdviceSelection {
+function selectionOf(
+  { serial_numbers, issuer, issued_before }: z.output<ReturnType<typeof filter>>,
+  scope: Scope,
+): AdviceSelection {
   return {
+    scope,
     ...(serial_numbers && { serialNumbers: serial_numbers.map((serial) => Buffer.from(serial, 'hex')) }),
     ...(issuer !== undefined && { issuerFingerprint: Buffer.from(issuer, 'hex') }),
     ...(issued_before && { issuedBefore: issued_before }),
@@ -36,7 +41,8 @@ function selectionOf({ serial_numbers, issuer, issued_before }: z.output<ReturnT
 export const RENEWALS = endpointGroup('Renewals', {
   adviseRenewal: endpoint({
     route: 'POST /renewals',
-    roles: ADMINS,
+    permission: 'advise_renewal',
+    scope: 'accounts',
     summary: 'Advises the clients of certificates to renew them now.',
     body: z.strictObject({
       filter: filter(),
@@ -55,19 +61,20 @@ export const RENEWALS = endpointGroup('Renewals', {
     audit: 'renewal.advise',
     async handle({ body, author }, { audit }) {
       const wanted = { windowEnd: body.window_end, explanationUrl: body.explanation_url }
-      const { certificates, window } = await advise(audit, author, selectionOf(body.filter), wanted)
+      const { certificates, window } = await advise(audit, author, selectionOf(body.filter, scopeOf(author)), wanted)
       return { body: { certificates, window_start: time(window.start), window_end: time(window.end) } }
     },
   }),
   clearRenewals: endpoint({
     route: 'DELETE /renewals',
-    roles: ADMINS,
+    permission: 'advise_renewal',
+    scope: 'accounts',
     summary: 'Withdraws advice to renew now.',
     body: z.strictObject({ filter: filter() }),
     reply: { status: 200, schema: z.strictObject({ certificates: z.int() }) },
     audit: 'renewal.clear',
     handle: async ({ body, author }, { audit }) => ({
-      body: { certificates: await clear(audit, author, selectionOf(body.filter)) },
+      body: { certificates: await clear(audit, author, selectionOf(body.filter, scopeOf(author))) },
     }),
   }),
 })

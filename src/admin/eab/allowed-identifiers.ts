@@ -8,6 +8,7 @@
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type AllowedIdentifier, normalizeAllowedIdentifier, parseAllowedIdentifier } from '../../domain/allowlist.ts'
+import { scopeOf } from '../../domain/permissions.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { accountExists } from '../../store/account-list.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
@@ -77,7 +78,7 @@ export function giveNameToAccount(
 ): Promise<void> {
   return audit.transaction(actor, async (tx, note) => {
     const identifier = await requireIdentifier(tx, identifierId)
-    if (!(await accountExists(tx, accountId))) throw notFound('account')
+    if (!(await accountExists(tx, accountId, scopeOf(actor)))) throw notFound('account')
     if (await allowToAccount(tx, identifierId, accountId))
       note('identifier.add_account', { ...detailsOf(identifier), account_id: accountId })
   })

@@ -5,17 +5,19 @@ import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
+import { scopeOf } from '../../domain/permissions.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { encodeBase64url } from '../../shared/lib/encoding.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
 import type { AdminContext } from '../context.ts'
 import { grantProfile, requireHeld } from '../profiles/profile-assignments.ts'
-import { futureInstant, line, uuid } from '../schemas.ts'
+import { futureInstant, line, tagList, uuid } from '../schemas.ts'
 import { grantNames, readIdentifiers } from './allowed-identifiers.ts'
 import { credentialBody, EabCredential } from './credential-endpoints.ts'
 import { insertCredential } from './credential-store.ts'
+import { requireWithinScope } from './registrar-credentials.ts'
 
 const EabCredentialWithKey = z
   .strictObject({
@@ -38,25 +40,31 @@ const WantedCredential = z.strictObject({
   max_uses: z.int().min(1).max(MOST_USES).optional(),
   allowed_networks: texts(),
   allowed_identifiers: texts().meta({ description: 'What it grants; identifiers that are missing are made.' }),
+  tags: tagList().default([]).meta({ description: 'Accounts that register with it get them.' }),
   csr_profile_id: uuid().optional().meta({ description: 'The CSR profile that it gives to its accounts.' }),
 })
 
 export const EAB_CREATION = endpointGroup('EAB credentials', {
   createEabCredential: endpoint({
     route: 'POST /eab',
-    roles: ADMINS,
-    summary: 'Makes a credential and shows its HMAC key.',
+    permission: 'onboard',
+    scope: 'credentials',
+    summary:
+      'Makes a credential and shows its HMAC key. That of a registrar has tags of its scope, and grants no more than an open credential with the same tags.',
     body: WantedCredential,
     reply: { status: 201, schema: EabCredentialWithKey },
-    errors: ['not_found', 'conflict', 'unavailable'],
+    errors: ['not_found', 'conflict', 'forbidden', 'unavailable'],
     audit: 'eab.create',
     showsOnce: true,
-    approval: ({ body }, context) =>
-      newNamesAct(
-        `the credential ${body.kid}`,
-        readIdentifiers('allowed_identifiers', body.allowed_identifiers ?? []),
-        context,
-      ),
+    // The credential of a registrar grants no new name.
+    approval: async ({ body, author }, context) =>
+      scopeOf(author)
+        ? undefined
+        : newNamesAct(
+            `the credential ${body.kid}`,
+            readIdentifiers('allowed_identifiers', body.allowed_identifiers ?? []),
+            context,
+          ),
     handle: async ({ body, author }, context) => ({ body: await createCredential(context, author, body) }),
   }),
 })
@@ -69,7 +77,7 @@ async function createCredential(
   actor: Actor,
   wanted: z.output<typeof WantedCredential>,
 ): Promise<z.input<typeof EabCredentialWithKey>> {
-  const { kid, label, csr_profile_id: csrProfileId, expires_at: expiresAt, max_uses: maxUses } = wanted
+  const { kid, label, tags, csr_profile_id: csrProfileId, expires_at: expiresAt, max_uses: maxUses } = wanted
   const identifiers = readIdentifiers('allowed_identifiers', wanted.allowed_identifiers ?? [])
   const box = secretBox()
   if (!box)
@@ -82,14 +90,15 @@ async function createCredential(
   const allowedNetworks = networksOf('allowed_networks', wanted.allowed_networks)
   const id = uuidv7(Date.now())
   const key = drawMacKey()
-  const facts = { id, kid, label, profiles, preapprovedNetworks, expiresAt, maxUses, allowedNetworks }
+  const facts = { id, kid, label, profiles, preapprovedNetworks, expiresAt, maxUses, allowedNetworks, tags }
   return audit.transaction(actor, async (tx, note) => {
+    await requireWithinScope(tx, scopeOf(actor), { ...facts, identifiers, csrProfileId })
     const made = await insertCredential(tx, { ...facts, sealedKey: box.seal(key, id), createdBy: actor.userId })
     if (!made) throw new AdminError('conflict', `the kid ${JSON.stringify(kid)} is taken`)
-    note('eab.create', { eab_id: id, kid, label })
+    note('eab.create', { eab_id: id, kid, label, ...(tags.length > 0 && { tags }) })
     await grantNames(tx, note, actor, id, identifiers)
     if (csrProfileId !== undefined) await grantProfile(tx, note, actor, id, await requireHeld(tx, csrProfileId))
-    return { ...credentialBody(made), hmac_key: encodeBase64url(key) }
+    return { ...credentialBody({ ...made, account_name: null }), hmac_key: encodeBase64url(key) }
   })
 }
 

@@ -2,16 +2,20 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { line, tag, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 import {
   CREDENTIAL_STATUSES,
   type CredentialRow,
   findCredential,
+  hasForeignAccounts,
+  lockCredential,
   MOST_COUNTED,
   pagesOfCredentials,
   previewRevocation,
@@ -26,6 +30,7 @@ export const EabCredential = z
     label: z.string(),
     created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
     account_id: z.uuid().nullable().meta({ description: 'The account registered with it last.' }),
+    account_name: accountNameMember(),
     used: z.boolean(),
     used_at: timestamp().nullable(),
     revoked: z.boolean(),
@@ -45,18 +50,20 @@ export const EabCredential = z
       .array(z.string())
       .nullable()
       .meta({ description: 'Networks from which accounts may register with it; null for all.' }),
+    tags: z.array(z.string()).meta({ description: 'Accounts that register with it get them.' }),
   })
   .meta({ id: 'EabCredential' })
 
-export function credentialBody(row: CredentialRow): z.input<typeof EabCredential> {
-  const { id, kid, label, created_by, account_id, used, used_at, revoked, created_at } = row
-  const { profiles, preapproved_networks, expires_at, max_uses, uses, allowed_networks } = row
+export function credentialBody(row: CredentialRow & { account_name: string | null }): z.input<typeof EabCredential> {
+  const { id, kid, label, created_by, account_id, account_name, used, used_at, revoked, created_at } = row
+  const { profiles, preapproved_networks, expires_at, max_uses, uses, allowed_networks, tags } = row
   return {
     id,
     kid,
     label: label ?? '',
     created_by,
     account_id,
+    account_name,
     used,
     used_at: timeOrNull(used_at),
     revoked,
@@ -67,6 +74,7 @@ export function credentialBody(row: CredentialRow): z.input<typeof EabCredential
     max_uses,
     uses,
     allowed_networks,
+    tags,
   }
 }
 
@@ -95,46 +103,55 @@ const RevokedEabCredential = z
 export const EAB = endpointGroup('EAB credentials', {
   listEabCredentials: endpoint({
     route: 'GET /eab',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'credentials',
     summary: 'Lists credentials, the newest first.',
     reply: { status: 200, schema: z.array(EabCredential) },
     query: z.strictObject({
       kid: line(255).optional(),
+      name: line(255).optional().meta({ description: 'Part of its kid or its label, in any case.' }),
+      tag: tag().optional(),
       status: z
         .enum(CREDENTIAL_STATUSES)
         .optional()
         .meta({ description: 'Open ones are neither revoked nor expired; they may be used up.' }),
       ...placeParameters(),
     }),
-    async handle({ query: { kid, status, ...place } }, { db, pages }) {
-      const page = await readPageOf(pagesOfCredentials(db, kid, status), longPageRequest(place, pages))
-      return { body: page.rows.map(credentialBody), next: nextOf(page) }
+    async handle({ query: { kid, name, tag, status, ...place }, author }, { db, pages }) {
+      const filter = { kid, namePart: name, tag, status, scope: scopeOf(author) }
+      const page = await readPageOf(pagesOfCredentials(db, filter), longPageRequest(place, pages))
+      return { body: (await withAccountNames(db, page.rows)).map(credentialBody), next: nextOf(page) }
     },
   }),
   getEabCredential: endpoint({
     route: 'GET /eab/{cred_id}',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'credentials',
     summary: 'Shows one credential without its key.',
     params: credentialParams,
     reply: { status: 200, schema: EabCredential },
     errors: ['not_found'],
-    handle: async ({ params }, { db }) => ({ body: credentialBody(await requireCredential(db, params.cred_id)) }),
+    handle: async ({ params, author }, { db }) => ({
+      body: credentialBody(await withAccountName(db, await requireCredential(db, params.cred_id, scopeOf(author)))),
+    }),
   }),
   getCascadeOfEab: endpoint({
     route: 'GET /eab/{cred_id}/cascade',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'credentials',
     summary: 'Counts the rows that a revocation would change, and the certificates that would stay valid.',
     params: credentialParams,
     reply: { status: 200, schema: EabCascade },
     errors: ['not_found'],
-    async handle({ params }, { db }) {
-      await requireCredential(db, params.cred_id)
+    async handle({ params, author }, { db }) {
+      await requireWithAccounts(db, params.cred_id, scopeOf(author))
       return { body: await previewRevocation(db, params.cred_id) }
     },
   }),
   revokeEabCredential: endpoint({
     route: 'POST /eab/{cred_id}/revoke',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'credentials',
     summary: 'Revokes a credential, the accounts registered with it and their authorizations.',
     params: credentialParams,
     reply: { status: 200, schema: RevokedEabCredential },
@@ -143,18 +160,38 @@ export const EAB = endpointGroup('EAB credentials', {
     async handle({ params, author }, context) {
       const { credential, revokedAccounts } = await revoke(context, author, params.cred_id)
       const revoked_account_ids = revokedAccounts.slice(0, MOST_NAMED)
-      return { body: { ...credentialBody(credential), revoked_accounts: revokedAccounts.length, revoked_account_ids } }
+      const shown = credentialBody(await withAccountName(context.db, credential))
+      return { body: { ...shown, revoked_accounts: revokedAccounts.length, revoked_account_ids } }
     },
   }),
 })
 
-export async function requireCredential(db: CommonQueryMethods, id: string): Promise<CredentialRow> {
-  return (await findCredential(db, id)) ?? Promise.reject(notFound('credential'))
+export async function requireCredential(db: CommonQueryMethods, id: string, scope: Scope): Promise<CredentialRow> {
+  return (await findCredential(db, id, scope)) ?? Promise.reject(notFound('credential'))
+}
+
+/**
+ * A registrar revokes no account of others: the credential with all its tags, and every account registered with it, must be
+ * in its scope.
+ * @throws AdminError not_found, conflict
+ */
+async function requireWithAccounts(db: CommonQueryMethods, id: string, scope: Scope): Promise<void> {
+  const { tags } = await requireCredential(db, id, scope)
+  if (scope === undefined) return
+  if (tags.every((tag) => scope.includes(tag)) && !(await hasForeignAccounts(db, id, scope))) return
+  throw new AdminError(
+    'conflict',
+    'the credential is also of accounts or tags that you do not look after; ask an administrator',
+  )
 }
 
 /** With its accounts and their authorizations. May be repeated; each time is audited. */
 async function revoke({ audit, events }: AdminContext, actor: Actor, id: string): Promise<Revocation> {
   const revocation = await audit.transaction(actor, async (tx, note) => {
+    const scope = scopeOf(actor)
+    // The lock keeps accounts from registering meanwhile.
+    if (scope) await lockCredential(tx, id)
+    await requireWithAccounts(tx, id, scope)
     const revocation = await revokeCredential(tx, id)
     if (!revocation) throw notFound('credential')
     const { credential, linkedAccounts, revokedAccounts } = revocation

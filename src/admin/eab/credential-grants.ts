@@ -1,7 +1,8 @@
 /** `/eab/{cred_id}/…`: what a binding credential grants to its accounts, names and a CSR profile. */
 
 import { z } from 'zod/v4'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { scopeOf } from '../../domain/permissions.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { giveToCredential, takeFromCredential } from '../profiles/profile-assignments.ts'
@@ -18,7 +19,7 @@ import { credentialParams, requireCredential } from './credential-endpoints.ts'
 import {
   ChangedIdentifiers,
   IdentifierOutcomes,
-  namesOf,
+  identifiersWith,
   outcomesBody,
   PlainIdentifier,
   plainIdentifierBody,
@@ -31,21 +32,22 @@ const profileParams = z.strictObject({ cred_id: uuid(), profile_id: uuid() })
 export const EAB_GRANTS = endpointGroup('EAB credentials', {
   listIdentifiersOfEab: endpoint({
     route: 'GET /eab/{cred_id}/allowed-identifiers',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'credentials',
     summary: 'Lists what a credential grants to its accounts.',
     params: credentialParams,
     reply: { status: 200, schema: z.array(PlainIdentifier) },
     errors: ['not_found'],
     query: z.strictObject(placeParameters()),
-    async handle({ params, query }, { db, pages }) {
-      await requireCredential(db, params.cred_id)
+    async handle({ params, query, author }, { db, pages }) {
+      await requireCredential(db, params.cred_id, scopeOf(author))
       const page = await readPageOf(pagesOfCredential(db, params.cred_id), longPageRequest(query, pages))
       return { body: page.rows.map(plainIdentifierBody), next: nextOf(page) }
     },
   }),
   changeIdentifiersOfEab: endpoint({
     route: 'POST /eab/{cred_id}/allowed-identifiers',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Allows some identifiers to every account of a credential and withdraws others, all in one commit.',
     params: credentialParams,
     body: ChangedIdentifiers,
@@ -53,7 +55,7 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     errors: ['not_found', 'conflict'],
     audit: 'eab.add_identifier',
     approval: async ({ params, body }, context) => {
-      const { kid } = await requireCredential(context.db, params.cred_id)
+      const { kid } = await requireCredential(context.db, params.cred_id, undefined)
       return newNamesAct(`the credential ${kid}`, readIdentifiers('allow', body.allow ?? []), context)
     },
     handle: async ({ params, body, author }, { audit }) => ({
@@ -62,15 +64,15 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
   }),
   addIdentifierToEab: endpoint({
     route: 'PUT /eab/{cred_id}/allowed-identifiers/{identifier_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Allows an identifier to every account of a credential, as long as it is not taken back.',
     params: identifierParams,
     reply: { status: 204 },
     errors: ['not_found'],
     audit: 'eab.add_identifier',
     approval: async ({ params }, context) => {
-      const { kid } = await requireCredential(context.db, params.cred_id)
-      return newNamesAct(`the credential ${kid}`, await namesOf(context.db, params.identifier_id), context)
+      const { kid } = await requireCredential(context.db, params.cred_id, undefined)
+      return newNamesAct(`the credential ${kid}`, await identifiersWith(context.db, params.identifier_id), context)
     },
     async handle({ params, author }, { audit }) {
       await giveNameToCredential(audit, author, params.identifier_id, params.cred_id)
@@ -79,7 +81,7 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
   }),
   removeIdentifierFromEab: endpoint({
     route: 'DELETE /eab/{cred_id}/allowed-identifiers/{identifier_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Takes it back. Grants to an account itself stay.',
     params: identifierParams,
     reply: { status: 204 },
@@ -92,20 +94,21 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
   }),
   getCsrProfileOfEab: endpoint({
     route: 'GET /eab/{cred_id}/csr-profile',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'credentials',
     summary: 'Shows the CSR profile of a credential, or null.',
     params: credentialParams,
     reply: { status: 200, schema: CsrProfile.nullable() },
     errors: ['not_found'],
-    async handle({ params }, { db }) {
-      await requireCredential(db, params.cred_id)
+    async handle({ params, author }, { db }) {
+      await requireCredential(db, params.cred_id, scopeOf(author))
       const profile = await findProfileOfCredential(db, params.cred_id)
       return { body: profile && csrProfileBody(profile) }
     },
   }),
   assignCsrProfileToEab: endpoint({
     route: 'PUT /eab/{cred_id}/csr-profile/{profile_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Gives a CSR profile to every account of a credential that has none of its own.',
     params: profileParams,
     reply: { status: 204 },
@@ -118,7 +121,7 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
   }),
   unassignCsrProfileFromEab: endpoint({
     route: 'DELETE /eab/{cred_id}/csr-profile/{profile_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Takes it back. A profile of the account itself stays.',
     params: profileParams,
     reply: { status: 204 },

@@ -7,6 +7,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
+import type { Scope } from '../../domain/permissions.ts'
 import {
   allOf,
   behind,
@@ -17,6 +18,7 @@ import {
   upTo,
   type Walk,
 } from '../../store/list-page.ts'
+import { hasTagOf, isAccountInScope, isInScope } from '../../store/scope.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from '../../store/slonik.ts'
 import { account, authorization, order } from '../../store/status-sql.ts'
 
@@ -42,13 +44,22 @@ const Credential = z.object({
   uses: z.int(),
   /** Networks from which accounts may register; null for all. */
   allowed_networks: z.array(z.string()).nullable(),
+  /** Its accounts get them. */
+  tags: z.array(z.string()),
 })
 export type CredentialRow = z.infer<typeof Credential>
 
 const Id = z.object({ id: z.string() })
-const columns = sql.fragment`id, kid, label, created_by, account_id, used, used_at, revoked, created_at, profiles,
+const withoutAccount = sql.fragment`id, kid, label, created_by, used, used_at, revoked, created_at, profiles,
   preapproved_networks::text[] AS preapproved_networks, expires_at, max_uses, uses,
-  allowed_networks::text[] AS allowed_networks`
+  allowed_networks::text[] AS allowed_networks, tags`
+const columns = sql.fragment`${withoutAccount}, account_id`
+
+/** The account may have got other tags since. */
+const columnsIn = (scope: Scope) =>
+  scope === undefined
+    ? columns
+    : sql.fragment`${withoutAccount}, CASE WHEN ${isAccountInScope(sql.fragment`account_id`, scope)} THEN account_id END AS account_id`
 
 export interface NewCredential {
   id: string
@@ -61,26 +72,31 @@ export interface NewCredential {
   expiresAt: Date | undefined
   maxUses: number | undefined
   allowedNetworks: readonly string[] | undefined
+  tags?: readonly string[]
 }
 
 /** Null when the kid is taken. */
 export function insertCredential(tx: CommonQueryMethods, wanted: NewCredential): Promise<CredentialRow | null> {
   const { id, kid, label, sealedKey, createdBy, profiles, preapprovedNetworks } = wanted
-  const { expiresAt, maxUses, allowedNetworks } = wanted
+  const { expiresAt, maxUses, allowedNetworks, tags = [] } = wanted
   return tx.maybeOne(rowsOf(Credential)`
     INSERT INTO eab_credentials (id, kid, label, hmac_key, created_by, profiles, preapproved_networks, expires_at,
-                                 max_uses, allowed_networks)
+                                 max_uses, allowed_networks, tags)
     VALUES (${id}, ${kid}, ${label ?? null}, ${sql.binary(sealedKey)}, ${createdBy ?? null}, ${textsOrNull(profiles)},
             ${textsOrNull(preapprovedNetworks)}::cidr[], ${expiresAt?.toISOString() ?? null}::timestamptz,
-            ${maxUses ?? null}, ${textsOrNull(allowedNetworks)}::cidr[])
+            ${maxUses ?? null}, ${textsOrNull(allowedNetworks)}::cidr[], ${sql.array([...tags], 'text')})
     ON CONFLICT (kid) DO NOTHING RETURNING ${columns}`)
 }
 
 const textsOrNull = (texts: readonly string[] | undefined) =>
   texts ? sql.fragment`${sql.array([...texts], 'text')}` : sql.fragment`NULL`
 
-export function findCredential(db: CommonQueryMethods, id: string): Promise<CredentialRow | null> {
-  return db.maybeOne(rowsOf(Credential)`SELECT ${columns} FROM eab_credentials WHERE id = ${id}`)
+const ofScope = (scope: Scope) => isInScope(sql.fragment`e`, scope)
+
+export function findCredential(db: CommonQueryMethods, id: string, scope: Scope): Promise<CredentialRow | null> {
+  return db.maybeOne(
+    rowsOf(Credential)`SELECT ${columnsIn(scope)} FROM eab_credentials e WHERE id = ${id} AND ${ofScope(scope)}`,
+  )
 }
 
 /** Statuses of a credential itself: a used one is open or not by `max_uses` and `acme.eab_reusable`. */
@@ -94,10 +110,28 @@ const HAS_STATUS: Readonly<Record<CredentialStatus, Fragment>> = {
 }
 const id = sql.fragment`id`
 
-/** The newest first, along eab_credentials_pkey. @param kid undefined for all, as `status` */
-export function pagesOfCredentials(db: DatabasePool, kid?: string, status?: CredentialStatus): ReadPage<CredentialRow> {
+export interface CredentialFilter {
+  kid?: string | undefined
+  /** Part of its kid or its label, in any case. */
+  namePart?: string | undefined
+  tag?: string | undefined
+  status?: CredentialStatus | undefined
+  /** Tags of which it has one. */
+  scope?: Scope
+}
+
+/** The newest first, along eab_credentials_pkey. */
+export function pagesOfCredentials(
+  db: DatabasePool,
+  { kid, namePart, tag, status, scope }: CredentialFilter = {},
+): ReadPage<CredentialRow> {
   const fits = [
+    ofScope(scope),
     ...(kid === undefined ? [] : [sql.fragment`kid = ${kid}`]),
+    ...(namePart === undefined
+      ? []
+      : [sql.fragment`(strpos(lower(kid), lower(${namePart})) > 0 OR strpos(lower(label), lower(${namePart})) > 0)`]),
+    ...(tag === undefined ? [] : [isInScope(sql.fragment`e`, [tag])]),
     ...(status === undefined ? [] : [HAS_STATUS[status]]),
   ]
   const walk: Walk<CredentialRow> = {
@@ -110,12 +144,13 @@ export function pagesOfCredentials(db: DatabasePool, kid?: string, status?: Cred
     async read(from, end, limit) {
       return [
         ...(await db.any(rowsOf(Credential)`
-          SELECT ${columns} FROM eab_credentials WHERE ${allOf([behind(id, from), upTo(id, end), ...fits])}
+          SELECT ${columnsIn(scope)} FROM eab_credentials e WHERE ${allOf([behind(id, from), upTo(id, end), ...fits])}
            ORDER BY id DESC LIMIT ${limit}`)),
       ]
     },
   }
-  const isFound = status === undefined || kid !== undefined
+  // No window ends at a credential outside the scope, so that no cursor names one.
+  const isFound = (kid ?? tag ?? scope) !== undefined || (status ?? namePart) === undefined
   return (after, limit) => readPage(isFound ? unbounded(walk) : walk, after, limit)
 }
 
@@ -184,6 +219,11 @@ export interface Revocation {
 }
 
 const Linked = z.object({ id: z.string(), revoked: z.boolean() })
+
+/** Whether an account outside the scope is registered with it. accounts_eab_credential */
+export const hasForeignAccounts = (db: CommonQueryMethods, id: string, scope: readonly string[]): Promise<boolean> =>
+  db.exists(rowsOf(Id)`
+    SELECT FROM accounts a WHERE a.eab_credential_id = ${id} AND NOT (${hasTagOf(sql.fragment`a`, scope)})`)
 
 /** May be repeated. Null when there is no such credential. */
 export async function revokeCredential(tx: CommonQueryMethods, id: string): Promise<Revocation | null> {

@@ -4,9 +4,12 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { type AllowedIdentifier as AllowedIdentifierValue, parseAllowedIdentifier } from '../../domain/allowlist.ts'
+import { scopeOf } from '../../domain/permissions.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { accountExists } from '../../store/account-list.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { namesOf } from '../../store/account-names.ts'
+import { accountNameMember } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
@@ -55,6 +58,7 @@ const AllowedIdentifier = z
     account_ids: z
       .array(z.uuid())
       .meta({ description: 'Accounts that may request it, themselves or through their credential; the first.' }),
+    account_names: z.array(accountNameMember()).meta({ description: 'In the order of their ids.' }),
     more_accounts: z.boolean().meta({ description: 'There are more: a list names 100, this resource 10,000.' }),
   })
   .meta({ id: 'AllowedIdentifier' })
@@ -64,14 +68,24 @@ export function plainIdentifierBody(row: IdentifierRow): z.input<typeof PlainIde
   return { id, identifier_type, identifier_value, created_by, created_at: time(created_at) }
 }
 
-const identifierBody = (row: IdentifierWithSome): z.input<typeof AllowedIdentifier> => ({
-  ...plainIdentifierBody(row),
-  account_ids: row.account_ids,
-  more_accounts: row.more_accounts,
-})
+/** One statement for the accounts of all rows. */
+async function identifierBodies(db: CommonQueryMethods, rows: readonly IdentifierWithSome[]) {
+  const names = await namesOf(
+    db,
+    rows.flatMap(({ account_ids }) => account_ids),
+  )
+  return rows.map(
+    (row): z.input<typeof AllowedIdentifier> => ({
+      ...plainIdentifierBody(row),
+      account_ids: row.account_ids,
+      account_names: row.account_ids.map((id) => names.get(id) ?? null),
+      more_accounts: row.more_accounts,
+    }),
+  )
+}
 
 /** The identifier with this id; none where there is none. */
-export async function namesOf(db: CommonQueryMethods, id: string): Promise<AllowedIdentifierValue[]> {
+export async function identifiersWith(db: CommonQueryMethods, id: string): Promise<AllowedIdentifierValue[]> {
   const found = await findIdentifier(db, id)
   return found ? [{ type: found.identifier_type, value: found.identifier_value }] : []
 }
@@ -109,7 +123,7 @@ const associationParams = z.strictObject({ identifier_id: uuid(), account_id: uu
 export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   listAllowedIdentifiers: endpoint({
     route: 'GET /allowed-identifiers',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Lists all identifiers, the newest first.',
     reply: { status: 200, schema: z.array(AllowedIdentifier) },
     query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
@@ -118,12 +132,12 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
       const parsed = value === undefined ? undefined : parseAllowedIdentifier(value)
       if (parsed?.ok === false) return { body: [] }
       const page = await readPageOf(pagesOfIdentifiers(db, parsed?.identifier), request)
-      return { body: page.rows.map(identifierBody), next: nextOf(page) }
+      return { body: await identifierBodies(db, page.rows), next: nextOf(page) }
     },
   }),
   createAllowedIdentifier: endpoint({
     route: 'POST /allowed-identifiers',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Makes an identifier: a name, `*.name` for a name and all below it, an address or a network.',
     body: z.strictObject({ type: z.enum(['dns', 'ip']), value: line(255) }),
     reply: { status: 201, schema: AllowedIdentifier },
@@ -131,25 +145,26 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     audit: 'identifier.create',
     async handle({ body, author }, { audit }) {
       const made = await createIdentifier(audit, author, body)
-      return { body: { ...plainIdentifierBody(made), account_ids: [], more_accounts: false } }
+      return { body: { ...plainIdentifierBody(made), account_ids: [], account_names: [], more_accounts: false } }
     },
   }),
   getAllowedIdentifier: endpoint({
     route: 'GET /allowed-identifiers/{identifier_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Shows one identifier.',
     params,
     reply: { status: 200, schema: AllowedIdentifier },
     errors: ['not_found'],
     async handle({ params }, { db }) {
       const found = await findIdentifier(db, params.identifier_id)
-      if (!found) throw notFound('allowed identifier')
-      return { body: identifierBody(found) }
+      const [body] = await identifierBodies(db, found ? [found] : [])
+      if (!body) throw notFound('allowed identifier')
+      return { body }
     },
   }),
   deleteAllowedIdentifier: endpoint({
     route: 'DELETE /allowed-identifiers/{identifier_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Deletes an identifier, and with it all its grants to accounts and credentials.',
     params,
     reply: { status: 204 },
@@ -162,14 +177,14 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   addAccountToIdentifier: endpoint({
     route: 'PUT /allowed-identifiers/{identifier_id}/accounts/{account_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Allows an identifier to an account itself.',
     params: associationParams,
     reply: { status: 204 },
     errors: ['not_found'],
     audit: 'identifier.add_account',
     approval: async ({ params }, context) =>
-      newNamesAct(`the account ${params.account_id}`, await namesOf(context.db, params.identifier_id), context),
+      newNamesAct(`the account ${params.account_id}`, await identifiersWith(context.db, params.identifier_id), context),
     async handle({ params, author }, { audit }) {
       await giveNameToAccount(audit, author, params.identifier_id, params.account_id)
       return {}
@@ -177,7 +192,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   removeAccountFromIdentifier: endpoint({
     route: 'DELETE /allowed-identifiers/{identifier_id}/accounts/{account_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Takes it back. Grants by the credential of the account stay.',
     params: associationParams,
     reply: { status: 204 },
@@ -190,14 +205,15 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   listIdentifiersOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/allowed-identifiers',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'accounts',
     summary: 'Lists the identifiers that an account may request.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(IdentifierOfAccount) },
     errors: ['not_found'],
     query: z.strictObject(placeParameters()),
-    async handle({ params, query }, { db, pages }) {
-      if (!(await accountExists(db, params.account_id))) throw notFound('account')
+    async handle({ params, query, author }, { db, pages }) {
+      if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
       const page = await readPageOf(pagesOfAccount(db, params.account_id), longPageRequest(query, pages))
       const body = page.rows.map((row) => ({ ...plainIdentifierBody(row), eab_credential_id: row.eab_credential_id }))
       return { body, next: nextOf(page) }
@@ -205,7 +221,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   changeIdentifiersOfAccount: endpoint({
     route: 'POST /accounts/{account_id}/allowed-identifiers',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Allows some identifiers to an account itself and withdraws others, all in one commit.',
     params: z.strictObject({ account_id: uuid() }),
     body: ChangedIdentifiers,

@@ -8,7 +8,7 @@ import type { Actor } from '../../domain/administrator.ts'
 import { createCrlStore, type PublishedCrl } from '../../store/crl-store.ts'
 import { isAnyInstanceAlive } from '../../store/instance-presence.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { time, timestamp } from '../schemas.ts'
 
@@ -89,14 +89,14 @@ const CRL_WAIT_SECONDS = 20
 export const CRLS = endpointGroup('Operation', {
   listCrls: endpoint({
     route: 'GET /crl',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows the CRLs that are served.',
     reply: { status: 200, schema: Crls },
     handle: async (_request, { db, policy }) => ({ body: crlsBody(await readCrlStatus(db, policy.staleCrlAfterMs)) }),
   }),
   rebuildCrl: endpoint({
     route: 'POST /crl/rebuild',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Has new CRLs built and waits up to 20 seconds for them. The build continues when the reply comes first.',
     body: z.strictObject({ wait_seconds: z.int().min(0).max(CRL_WAIT_SECONDS).default(CRL_WAIT_SECONDS) }),
     bodyIsOptional: true,

@@ -5,11 +5,13 @@ import { z } from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { payloadOf } from '../../domain/stored-event.ts'
-import { rowsOf } from '../../store/slonik.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { boundedArray } from '../../shared/lib/bounded.ts'
+import { rowsOf, sql } from '../../store/slonik.ts'
+import { accountNameMember, withAccountNames } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
-import { time, timestamp, uuid } from '../schemas.ts'
+import { limitOf, limitParameter, type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
+import { line, text, time, timestamp, uuid, whenSound } from '../schemas.ts'
 
 const DeadLetter = z
   .strictObject({
@@ -19,6 +21,7 @@ const DeadLetter = z
     kind: z.string(),
     subject: z.string(),
     account_id: z.uuid().nullable(),
+    account_name: accountNameMember(),
     occurred_at: timestamp(),
     data: z.record(z.string(), z.unknown()),
     attempts: z.int(),
@@ -42,7 +45,7 @@ const Row = z.object({
 })
 type DeadLetterRow = z.infer<typeof Row>
 
-const bodyOf = (row: DeadLetterRow): z.input<typeof DeadLetter> => ({
+const bodyOf = (row: DeadLetterRow & { account_name: string | null }): z.input<typeof DeadLetter> => ({
   ...row,
   data: { ...payloadOf({ ...row, accountId: row.account_id ?? undefined }) },
   occurred_at: time(row.occurred_at),
@@ -52,18 +55,18 @@ const bodyOf = (row: DeadLetterRow): z.input<typeof DeadLetter> => ({
 export const DEAD_LETTERS = endpointGroup('Events', {
   listDeadLetters: endpoint({
     route: 'GET /events/dead',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Lists deliveries of events that failed for good, the newest first, with their payload.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(DeadLetter) },
     async handle({ query }, { db, pages }) {
       const { rows, next } = await readByOffset(query, pages, (page) => listDeadLetters(db, page))
-      return { body: rows.map(bodyOf), next }
+      return { body: (await withAccountNames(db, rows)).map(bodyOf), next }
     },
   }),
   retryDeadLetter: endpoint({
     route: 'POST /events/dead/{dead_letter_id}/retry',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Delivers an event again that had failed for good.',
     params: z.strictObject({ dead_letter_id: uuid() }),
     reply: { status: 204 },
@@ -73,6 +76,62 @@ export const DEAD_LETTERS = endpointGroup('Events', {
       await retryDeadLetter(audit, author, params.dead_letter_id)
       return {}
     },
+  }),
+})
+
+const MOST_CHOSEN = 1_000
+
+/** Those of one consumer and one error go together, or those that were chosen. */
+const Selection = z
+  .strictObject({
+    ids: boundedArray(uuid(), MOST_CHOSEN, 1).optional(),
+    consumer: line(128).optional(),
+    error: text(200, 'must have at most 200 characters').optional(),
+  })
+  .refine(({ ids, consumer, error }) => (ids === undefined) !== (consumer === undefined || error === undefined), {
+    error: "must have 'ids', or 'consumer' and 'error' as /events/dead/causes has them",
+    when: whenSound,
+  })
+
+export const DEAD_LETTER_GROUPS = endpointGroup('Events', {
+  listDeadLetterCauses: endpoint({
+    route: 'GET /events/dead/causes',
+    permission: 'operate',
+    summary: 'Groups undelivered events by consumer and error, the commonest first.',
+    reply: {
+      status: 200,
+      schema: z.array(
+        z
+          .strictObject({
+            consumer: z.string(),
+            error: z.string().meta({ description: 'At most 200 characters.' }),
+            events: z.int().meta({ description: 'Of the 10,000 that failed last.' }),
+            last_at: timestamp(),
+          })
+          .meta({ id: 'DeadLetterCause' }),
+      ),
+    },
+    query: z.strictObject({ limit: limitParameter() }),
+    handle: async ({ query }, { db, pages }) => ({
+      body: (await listCauses(db, limitOf(query.limit, pages))).map((row) => ({ ...row, last_at: time(row.last_at) })),
+    }),
+  }),
+  retryDeadLetters: endpoint({
+    route: 'POST /events/dead/retry',
+    permission: 'operate',
+    summary: 'Delivers events again that had failed for good: some, or those of one cause; at most 1,000 at once.',
+    body: Selection,
+    reply: { status: 200, schema: z.strictObject({ retried: z.int() }) },
+    audit: 'event.retry',
+    handle: async ({ body, author }, { audit }) => ({
+      body: {
+        retried: await audit.transaction(author, async (tx, note) => {
+          const retried = await reviveDeadLetters(tx, body)
+          if (retried > 0) note('event.retry', { retried, consumer: body.consumer, error: body.error })
+          return retried
+        }),
+      },
+    }),
   }),
 })
 
@@ -105,4 +164,31 @@ async function reviveDeadLetter(tx: CommonQueryMethods, id: string): Promise<boo
     INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
     SELECT consumer, event_id, kind, subject, account_id, occurred_at, data FROM letter`)
   return true
+}
+
+const MOST_GROUPED = 10_000
+const Cause = z.object({ consumer: z.string(), error: z.string(), events: z.int(), last_at: z.date() })
+
+function listCauses(db: CommonQueryMethods, limit: number) {
+  return db.any(rowsOf(Cause)`
+    SELECT consumer, left(error, 200) AS error, count(*)::integer AS events, max(failed_at) AS last_at
+      FROM (SELECT consumer, error, failed_at FROM event_dead_letters ORDER BY failed_at DESC LIMIT ${MOST_GROUPED}) d
+     GROUP BY consumer, left(error, 200) ORDER BY events DESC, last_at DESC LIMIT ${limit}`)
+}
+
+/** Leaves those whose consumer is not configured any more. @returns how many */
+async function reviveDeadLetters(tx: CommonQueryMethods, { ids, consumer, error }: z.output<typeof Selection>) {
+  const these = ids
+    ? sql.fragment`id = ANY (${sql.array(ids, 'uuid')})`
+    : sql.fragment`consumer = ${consumer ?? ''} AND left(error, 200) = ${error ?? ''}`
+  const { rowCount } = await tx.query(rowsOf(z.object({}))`
+    WITH letters AS (
+      DELETE FROM event_dead_letters WHERE id IN (
+        SELECT id FROM event_dead_letters d
+         WHERE ${these} AND EXISTS (SELECT FROM event_consumers c WHERE c.name = d.consumer)
+         ORDER BY occurred_at LIMIT ${MOST_CHOSEN} FOR UPDATE SKIP LOCKED)
+      RETURNING *)
+    INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
+    SELECT consumer, event_id, kind, subject, account_id, occurred_at, data FROM letters ORDER BY occurred_at`)
+  return rowCount
 }

@@ -8,7 +8,7 @@ import { formatName } from '../../shared/pki/name.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { chainLinks, keyType, linkOf } from '../certificates/certificate-details.ts'
 import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
 import { fingerprint, time, timestamp } from '../schemas.ts'
@@ -31,7 +31,7 @@ const Issuer = z
 export const ISSUERS = endpointGroup('Issuers', {
   listIssuers: endpoint({
     route: 'GET /issuers',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists the CAs whose certificates the database has, the newest first, retired ones included.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(Issuer) },
@@ -45,7 +45,7 @@ export const ISSUERS = endpointGroup('Issuers', {
   }),
   getIssuerChain: endpoint({
     route: 'GET /issuers/{fingerprint}/chain',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Gives the certificate of a CA and those above it as PEM, the root included where it is known.',
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },

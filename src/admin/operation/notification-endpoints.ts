@@ -1,16 +1,25 @@
 /** `/notifications`: what was mailed, and another attempt. */
 
-import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { NEVER_SENT, NOTIFICATION_STATUSES, type NotificationStatus } from '../../domain/notification.ts'
-import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
-import { rowsOf, sql } from '../../store/slonik.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { NOTIFICATION_STATUSES } from '../../domain/notification.ts'
+import { boundedArray } from '../../shared/lib/bounded.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
-import { time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
+import { line, text, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
+import {
+  findNotification,
+  type ListedNotification,
+  listCauses,
+  listNotifications,
+  purgePage,
+  type RetrySelection,
+  requeueFailed,
+} from './notification-list.ts'
+import { sendTestMail } from './test-mail.ts'
 
 const Notification = z
   .strictObject({
@@ -20,6 +29,7 @@ const Notification = z
     subject: z.string(),
     status: z.enum(NOTIFICATION_STATUSES),
     account_id: z.uuid().nullable(),
+    account_name: accountNameMember(),
     error_detail: z.string().nullable(),
     retry_count: z.int(),
     created_at: timestamp(),
@@ -31,43 +41,65 @@ const NotificationWithBody = z
   .strictObject({ ...Notification.shape, body_text: z.string(), body_html: z.string() })
   .meta({ id: 'NotificationWithBody' })
 
-const Listed = z.object({
-  id: z.string(),
-  notification_type: z.string(),
-  recipient: z.string(),
-  subject: z.string(),
-  status: z.enum(NOTIFICATION_STATUSES),
-  account_id: z.string().nullable(),
-  error_detail: z.string().nullable(),
-  retry_count: z.int(),
-  created_at: z.date(),
-  sent_at: z.date().nullable(),
-})
-type ListedNotification = z.infer<typeof Listed>
-const WithBody = Listed.extend({ body_text: z.string(), body_html: z.string() })
-type NotificationWithBody = z.infer<typeof WithBody>
-
 const notificationBody = <R extends ListedNotification>(row: R) => ({
   ...row,
   created_at: time(row.created_at),
   sent_at: timeOrNull(row.sent_at),
 })
 
+const NotificationCause = z
+  .strictObject({
+    notification_type: z.string(),
+    cause: z.string().meta({ description: 'The error without addresses, at most 200 characters.' }),
+    notifications: z.int().meta({ description: 'Of the 10,000 that failed last.' }),
+    recipients: z.int(),
+    last_at: timestamp(),
+  })
+  .meta({ id: 'NotificationCause' })
+
+const TestMail = z
+  .strictObject({
+    recipient: z.string(),
+    status: z.enum(NOTIFICATION_STATUSES).meta({
+      description: 'sent: the mail server has taken it. pending: nobody has sent it within 15 seconds.',
+    }),
+    error: z.string().nullable(),
+  })
+  .meta({ id: 'TestMail' })
+
+/** A page of the console. */
+const MOST_CHOSEN = 2_000
+const ofCause = {
+  notification_type: line(64).optional(),
+  cause: text(200, 'must have at most 200 characters').optional(),
+}
+type OfCause = { notification_type?: string | undefined; cause?: string | undefined }
+const isWhole = ({ notification_type: type, cause }: OfCause) => (type === undefined) === (cause === undefined)
+const BOTH = {
+  error: "must have 'notification_type' and 'cause' together, as /notifications/causes has them",
+  when: whenSound,
+}
+const causeOf = ({ notification_type: type, cause }: OfCause) =>
+  type === undefined || cause === undefined ? undefined : { type, cause }
+
 export const NOTIFICATIONS = endpointGroup('Notifications', {
   listNotifications: endpoint({
     route: 'GET /notifications',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Lists notifications, the newest first.',
-    query: z.strictObject({ status: z.enum(NOTIFICATION_STATUSES).optional(), ...offsetParameters() }),
+    query: z
+      .strictObject({ status: z.enum(NOTIFICATION_STATUSES).optional(), ...ofCause, ...offsetParameters() })
+      .refine(isWhole, BOTH),
     reply: { status: 200, schema: z.array(Notification) },
-    async handle({ query: { status, ...place } }, { db, pages }) {
-      const { rows, next } = await readByOffset(place, pages, (page) => listNotifications(db, status, page))
-      return { body: rows.map(notificationBody), next }
+    async handle({ query: { status, notification_type, cause, ...place } }, { db, pages }) {
+      const filter = { status, ofCause: causeOf({ notification_type, cause }) }
+      const { rows, next } = await readByOffset(place, pages, (page) => listNotifications(db, filter, page))
+      return { body: (await withAccountNames(db, rows)).map(notificationBody), next }
     },
   }),
   getNotification: endpoint({
     route: 'GET /notifications/{notification_id}',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Shows one notification with its body.',
     params: z.strictObject({ notification_id: uuid() }),
     reply: { status: 200, schema: NotificationWithBody },
@@ -75,20 +107,42 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
     async handle({ params }, { db }) {
       const found = await findNotification(db, params.notification_id)
       if (!found) throw notFound('notification')
-      return { body: notificationBody(found) }
+      return { body: notificationBody(await withAccountName(db, found)) }
     },
   }),
   retryNotifications: endpoint({
     route: 'POST /notifications/retry',
-    roles: ADMINS,
-    summary: 'Queues all failed notifications again.',
+    permission: 'operate',
+    summary: 'Queues failed notifications again: some, those of one cause, or all.',
+    body: z.strictObject({ ids: boundedArray(uuid(), MOST_CHOSEN, 1).optional(), ...ofCause }).refine(isWhole, BOTH),
+    bodyIsOptional: true,
     reply: { status: 200, schema: z.strictObject({ retried: z.int() }) },
     audit: 'notification.retry',
-    handle: async ({ author }, { audit }) => ({ body: { retried: await retryNotifications(audit, author) } }),
+    async handle({ body: { ids, ...cause }, author }, { audit }) {
+      return { body: { retried: await retryNotifications(audit, author, { ids, ofCause: causeOf(cause) }) } }
+    },
+  }),
+  listNotificationCauses: endpoint({
+    route: 'GET /notifications/causes',
+    permission: 'operate',
+    summary: 'Groups failed notifications by type and error, the commonest first.',
+    query: z.strictObject({ limit: limitParameter() }),
+    reply: { status: 200, schema: z.array(NotificationCause) },
+    handle: async ({ query }, { db, pages }) => ({
+      body: (await listCauses(db, limitOf(query.limit, pages))).map((row) => ({ ...row, last_at: time(row.last_at) })),
+    }),
+  }),
+  sendTestMail: endpoint({
+    route: 'POST /notifications/test',
+    permission: 'operate',
+    summary: 'Sends a mail to the address of the caller and waits for what the mail server says.',
+    reply: { status: 200, schema: TestMail },
+    audit: 'notification.test',
+    handle: async ({ author }, context) => ({ body: await sendTestMail(context, author) }),
   }),
   purgeNotifications: endpoint({
     route: 'POST /notifications/purge',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Deletes notifications that were sent or have failed and are older than so many days.',
     body: z.strictObject({ days: z.int().min(1).max(36_500).default(30) }),
     bodyIsOptional: true,
@@ -100,11 +154,11 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   }),
 })
 
-/** Queues all failed ones again. @returns how many */
-function retryNotifications(audit: AuditLog, actor: Actor): Promise<number> {
+/** @returns how many */
+function retryNotifications(audit: AuditLog, actor: Actor, selection: RetrySelection): Promise<number> {
   return audit.transaction(actor, async (tx, note) => {
-    const retried = await requeueFailed(tx)
-    if (retried > 0) note('notification.retry', { retried })
+    const retried = await requeueFailed(tx, selection)
+    if (retried > 0) note('notification.retry', { retried, ...selection.ofCause })
     return retried
   })
 }
@@ -127,41 +181,4 @@ async function purgeNotifications(audit: AuditLog, actor: Actor, days: number): 
       return purged
     })
   return total
-}
-
-/** The newest first. */
-function listNotifications(
-  db: CommonQueryMethods,
-  status: NotificationStatus | undefined,
-  { limit, offset }: OffsetPage,
-): Promise<readonly ListedNotification[]> {
-  const ofStatus = status ? sql.fragment`WHERE status = ${status}` : sql.fragment``
-  return db.any(rowsOf(Listed)`
-    SELECT id, notification_type, recipient, subject, status, account_id, error_detail, retry_count, created_at, sent_at
-      FROM notifications ${ofStatus} ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`)
-}
-
-function findNotification(db: CommonQueryMethods, id: string): Promise<NotificationWithBody | null> {
-  return db.maybeOne(rowsOf(WithBody)`
-    SELECT id, notification_type, recipient, subject, status, account_id, error_detail, retry_count, created_at, sent_at,
-           body_text, body_html
-      FROM notifications WHERE id = ${id}`)
-}
-
-/** Queues all failed ones again, but for those that are recorded only. @returns how many */
-async function requeueFailed(tx: CommonQueryMethods): Promise<number> {
-  const { rowCount } = await tx.query(rowsOf(z.object({}))`
-    UPDATE notifications SET status = 'pending', retry_count = 0, due_at = now(), error_detail = NULL
-     WHERE status = 'failed' AND notification_type <> ${NEVER_SENT}
-       AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT live_instances()))`)
-  return rowCount
-}
-
-/** Deletes a page of sent and failed ones older than this. @returns how many */
-async function purgePage(tx: CommonQueryMethods, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await tx.query(rowsOf(z.object({}))`
-    DELETE FROM notifications WHERE id IN (
-      SELECT id FROM notifications
-       WHERE status IN ('sent', 'failed') AND id < ${lowestUuidv7(before.getTime())} LIMIT ${limit})`)
-  return rowCount
 }

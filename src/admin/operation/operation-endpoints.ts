@@ -1,7 +1,7 @@
 /** All endpoints with which an operator looks at the service and runs it. */
 
 import { CRLS } from './crl-endpoints.ts'
-import { DEAD_LETTERS } from './dead-letter-endpoints.ts'
+import { DEAD_LETTER_GROUPS, DEAD_LETTERS } from './dead-letter-endpoints.ts'
 import { ISSUERS } from './issuer-endpoints.ts'
 import { NOTIFICATIONS } from './notification-endpoints.ts'
 import { OVERVIEW } from './overview-endpoints.ts'
@@ -19,6 +19,7 @@ export const OPERATION = {
   ...WORKERS,
   ...EVENT_COUNTS,
   ...FAILURES,
+  ...DEAD_LETTER_GROUPS,
   ...DEAD_LETTERS,
   ...NOTIFICATIONS,
   ...TERMS,

@@ -11,12 +11,13 @@ import { formatName } from '../../shared/pki/name.ts'
 import { readWorkers } from '../../store/background-run-store.ts'
 import { type HourlyCount, readEventCounts } from '../../store/event-statistics-store.ts'
 import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { countEmergencies } from '../audit/audit-store.ts'
 import { EXPIRY_DAYS } from '../certificates/expiry-counts.ts'
 import type { AdminContext } from '../context.ts'
-import { time, timestamp } from '../schemas.ts'
+import { time, timeOrNull, timestamp } from '../schemas.ts'
 import { Crls, crlsBody, readCrlStatus } from './crl-endpoints.ts'
+import { readLastDeadLetters, readLastMail } from './delivery-state.ts'
 import { Maintenance, maintenanceBody, Signing, signingBody, switchPositions } from './switch-endpoints.ts'
 
 /** Each number is counted up to this. */
@@ -70,7 +71,23 @@ const Overview = z
     maintenance: Maintenance,
     signing: Signing,
     validations: z.strictObject({ running: upTo('On all instances.'), oldest_seconds: z.int() }),
-    notifications: z.strictObject({ waiting: upTo('Pending ones.'), failed: upTo('Those of all time.') }),
+    notifications: z.strictObject({
+      waiting: upTo('Pending ones.'),
+      failed: upTo('Those of all time.'),
+      last_sent_at: timestamp().nullable().meta({ description: 'Null when no mail is known to have been sent.' }),
+      last_failure: z.strictObject({ at: timestamp(), error: z.string() }).nullable(),
+    }),
+    consumers: z.array(
+      z.strictObject({
+        name: z.string(),
+        waiting: z.int().meta({ description: 'Events that wait, at most 1000.' }),
+        oldest_seconds: z.int(),
+        last_failure: z
+          .strictObject({ at: timestamp(), error: z.string() })
+          .nullable()
+          .meta({ description: 'Of the events that could not be delivered.' }),
+      }),
+    ),
     dead_letters: upTo('Events that could not be delivered.'),
   })
   .meta({ id: 'Overview' })
@@ -88,7 +105,7 @@ function instanceBody({ database, pool, caBackend, dnsResolver }: InstanceState)
 export const OVERVIEW = endpointGroup('Operation', {
   getOverview: endpoint({
     route: 'GET /overview',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows alarms, numbers of the last day, and the state of all parts. It costs little.',
     reply: { status: 200, schema: Overview },
     handle: async (_request, { overview }) => ({ octets: await overview() }),
@@ -100,16 +117,19 @@ const HOURS = 24
 type Sources = Pick<AdminContext, 'db' | 'policy' | 'ask' | 'version'>
 
 export async function readOverview({ db, policy, ask, version }: Sources): Promise<z.input<typeof Overview>> {
-  const [numbers, counts, crl, { maintenance, stopSigning }, workers, emergencies, instance] = await Promise.all([
-    readOverviewNumbers(db),
-    readEventCounts(db, HOURS),
-    readCrlStatus(db, policy.staleCrlAfterMs),
-    switchPositions(db),
-    readWorkers(queriesOf(db)),
-    countEmergencies(db, EMERGENCY_SHOWN_DAYS),
-    // The overview shows an instance that does not answer as unknown.
-    ask('instance').catch(() => undefined),
-  ])
+  const [numbers, mail, failures, counts, crl, { maintenance, stopSigning }, workers, emergencies, instance] =
+    await Promise.all([
+      readOverviewNumbers(db),
+      readLastMail(db),
+      readLastDeadLetters(db),
+      readEventCounts(db, HOURS),
+      readCrlStatus(db, policy.staleCrlAfterMs),
+      switchPositions(db),
+      readWorkers(queriesOf(db)),
+      countEmergencies(db, EMERGENCY_SHOWN_DAYS),
+      // The overview shows an instance that does not answer as unknown.
+      ask('instance').catch(() => undefined),
+    ])
   const alarms = alarmsOf({
     now: numbers.now,
     instance,
@@ -141,7 +161,18 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     maintenance: maintenanceBody(maintenance),
     signing: signingBody(stopSigning),
     validations: { running: numbers.validations, oldest_seconds: numbers.oldest_validation_seconds },
-    notifications: { waiting: numbers.notifications_waiting, failed: numbers.notifications_failed },
+    notifications: {
+      waiting: numbers.notifications_waiting,
+      failed: numbers.notifications_failed,
+      last_sent_at: timeOrNull(mail.sent_at),
+      last_failure: mail.failure,
+    },
+    consumers: workers.consumers.map(({ name, waiting, oldestSeconds }) => ({
+      name,
+      waiting,
+      oldest_seconds: oldestSeconds,
+      last_failure: failures.find(({ consumer }) => consumer === name)?.failure ?? null,
+    })),
     dead_letters: numbers.dead_letters,
   }
 }

@@ -1,7 +1,7 @@
 /** `GET /settings`: the configuration in force. */
 
 import { z } from 'zod/v4'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminQuestions } from '../admin-message.ts'
 
 const Json = z.unknown()
@@ -51,7 +51,7 @@ function settingsBody({ settings, file }: AdminQuestions['settings']['reply']): 
 export const SETTINGS = endpointGroup('Operation', {
   getSettings: endpoint({
     route: 'GET /settings',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary:
       'Shows the configuration in force on the instance that answers, secrets hidden, and what its file would change.',
     reply: { status: 200, schema: Settings },

@@ -4,6 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { EVENT_KINDS, FAILURE_KINDS } from '../../domain/event.ts'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { accountExists } from '../../store/account-list.ts'
 import {
   type AccountFailure as Kept,
@@ -11,7 +12,8 @@ import {
   listFailures,
   readEventCounts,
 } from '../../store/event-statistics-store.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { accountNameMember, withAccountNames } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
 import { instantParameter, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
 
@@ -29,22 +31,26 @@ const AccountFailure = z
   .strictObject({
     id: z.uuid().meta({ description: 'Of the event.' }),
     account_id: z.uuid(),
+    account_name: accountNameMember(),
     kind: z.string().meta({ description: `One of ${FAILURE_KINDS.join(', ')}.` }),
     occurred_at: timestamp(),
     data: z.record(z.string(), z.unknown()).meta({ description: 'The payload of the event, without tokens.' }),
   })
   .meta({ id: 'AccountFailure' })
 
-function failureBody({ event_id, account_id, kind, occurred_at, data }: Kept): z.input<typeof AccountFailure> {
+type NamedFailure = Kept & { account_name: string | null }
+
+function failureBody({ event_id, data, occurred_at, ...failure }: NamedFailure): z.input<typeof AccountFailure> {
   // Replies are copied into tickets, so the token stays out.
   const { token: _, ...shown }: Kept['data'] & { token?: string } = data
-  return { id: event_id, account_id, kind, occurred_at: time(occurred_at), data: shown }
+  const { account_id, account_name, kind } = failure
+  return { id: event_id, account_id, account_name, kind, occurred_at: time(occurred_at), data: shown }
 }
 
 export const EVENT_COUNTS = endpointGroup('Events', {
   getEventCounts: endpoint({
     route: 'GET /events/counts',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Counts events by hour and kind, the oldest hour first; an hour without events is left out.',
     query: z.strictObject({ hours: wholeParameter(1, MOST_HOURS).default(24) }),
     reply: { status: 200, schema: z.array(EventCount) },
@@ -61,30 +67,32 @@ export const EVENT_COUNTS = endpointGroup('Events', {
 export const FAILURES = endpointGroup('Accounts', {
   listFailures: endpoint({
     route: 'GET /failures',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists failures of all accounts within 30 days, the newest first. The last 50 of each account are kept.',
     query: z.strictObject({ since: instantParameter().optional(), ...offsetParameters() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
-    async handle({ query: { since = new Date(0), ...place } }, { db, pages }) {
-      const { rows, next } = await readByOffset(place, pages, (page) => listFailures(db, since, page))
-      return { body: rows.map(failureBody), next }
+    async handle({ query: { since = new Date(0), ...place }, author }, { db, pages }) {
+      const { rows, next } = await readByOffset(place, pages, (page) => listFailures(db, since, scopeOf(author), page))
+      return { body: (await withAccountNames(db, rows)).map(failureBody), next }
     },
   }),
   listFailuresOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/failures',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists the last 50 failures of an account within 30 days, the newest first.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
     errors: ['not_found'],
-    handle: async ({ params }, { db }) => ({
-      body: (await failuresOf(db, params.account_id)).map(failureBody),
+    handle: async ({ params, author }, { db }) => ({
+      body: (await withAccountNames(db, await failuresOf(db, params.account_id, scopeOf(author)))).map(failureBody),
     }),
   }),
 })
 
 /** The last 50, the newest first. */
-async function failuresOf(db: CommonQueryMethods, accountId: string): Promise<readonly Kept[]> {
-  if (!(await accountExists(db, accountId))) throw notFound('account')
+async function failuresOf(db: CommonQueryMethods, accountId: string, scope: Scope): Promise<readonly Kept[]> {
+  if (!(await accountExists(db, accountId, scope))) throw notFound('account')
   return listAccountFailures(db, accountId)
 }

@@ -6,7 +6,7 @@ import type { Actor } from '../../domain/administrator.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import type { ServerSwitch } from '../../store/switch-store.ts'
 import { createServerSettings, type SwitchPosition } from '../../store/switch-store.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { resumeSigningAct } from '../approvals/acts.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { line, timeOrNull, timestamp } from '../schemas.ts'
@@ -31,7 +31,7 @@ const reason = line(500).optional()
 export const SWITCHES = endpointGroup('Operation', {
   getMaintenance: endpoint({
     route: 'GET /maintenance',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Shows whether new orders are refused.',
     reply: { status: 200, schema: Maintenance },
     handle: async (_request, { db }) => ({
@@ -40,7 +40,7 @@ export const SWITCHES = endpointGroup('Operation', {
   }),
   setMaintenance: endpoint({
     route: 'POST /maintenance',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Refuses or accepts new orders and pre-authorizations on all instances.',
     body: z.strictObject({ enabled: z.boolean(), reason }),
     reply: { status: 200, schema: Maintenance },
@@ -51,14 +51,14 @@ export const SWITCHES = endpointGroup('Operation', {
   }),
   getSigning: endpoint({
     route: 'GET /signing',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Shows whether signing is stopped.',
     reply: { status: 200, schema: Signing },
     handle: async (_request, { db }) => ({ body: signingBody((await switchPositions(db)).stopSigning) }),
   }),
   setSigning: endpoint({
     route: 'POST /signing',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Stops or resumes all signing of certificates and CRLs on all instances.',
     body: z.strictObject({ stopped: z.boolean(), reason }),
     reply: { status: 200, schema: Signing },

@@ -7,7 +7,7 @@ import type { Actor } from '../../domain/administrator.ts'
 import { agreeToTerms } from '../../store/account-store.ts'
 import { constantSql, queriesOf, rowsOf } from '../../store/slonik.ts'
 import { account } from '../../store/status-sql.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { TermsSettings } from '../context.ts'
 import { uuid, whenSound } from '../schemas.ts'
@@ -15,7 +15,7 @@ import { uuid, whenSound } from '../schemas.ts'
 export const TERMS = endpointGroup('Terms of service', {
   getTerms: endpoint({
     route: 'GET /terms',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows the current terms, and how many valid accounts have agreed to them.',
     reply: {
       status: 200,
@@ -34,7 +34,7 @@ export const TERMS = endpointGroup('Terms of service', {
   }),
   acceptTerms: endpoint({
     route: 'POST /terms/accept',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Records that an account, or every valid one, has agreed to the current version.',
     body: z
       .strictObject({ account_id: uuid().optional(), all: z.literal(true).optional() })

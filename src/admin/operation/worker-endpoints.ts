@@ -3,7 +3,7 @@
 import { z } from 'zod/v4'
 import { readWorkers } from '../../store/background-run-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
 
 const Workers = z
@@ -33,7 +33,7 @@ const Workers = z
 export const WORKERS = endpointGroup('Operation', {
   getWorkers: endpoint({
     route: 'GET /workers',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows when and where background tasks ran, and how many events wait for consumers.',
     reply: { status: 200, schema: Workers },
     async handle(_request, { db }) {

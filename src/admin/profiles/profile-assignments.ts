@@ -6,8 +6,9 @@
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
+import { scopeOf } from '../../domain/permissions.ts'
 import { accountExists } from '../../store/account-list.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
 import { lockCredential, lockGrantsOfAccount } from '../eab/credential-store.ts'
 import { uuid } from '../schemas.ts'
@@ -38,7 +39,7 @@ const associationParams = z.strictObject({ profile_id: uuid(), account_id: uuid(
 export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
   assignCsrProfile: endpoint({
     route: 'PUT /csr-profiles/{profile_id}/accounts/{account_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Gives a profile to an account itself, where it wins over the profile of its credential.',
     params: associationParams,
     reply: { status: 204 },
@@ -51,7 +52,7 @@ export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
   }),
   unassignCsrProfile: endpoint({
     route: 'DELETE /csr-profiles/{profile_id}/accounts/{account_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Takes it back: the account has the profile of its credential, or none.',
     params: associationParams,
     reply: { status: 204 },
@@ -64,13 +65,14 @@ export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
   }),
   getCsrProfileOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/csr-profile',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Shows the profile that counts for an account, or null.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: CsrProfileOfAccount.nullable() },
     errors: ['not_found'],
-    async handle({ params }, { db }) {
-      if (!(await accountExists(db, params.account_id))) throw notFound('account')
+    async handle({ params, author }, { db }) {
+      if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
       const profile = await findProfileOfAccount(db, params.account_id)
       return { body: profile && { ...csrProfileBody(profile), eab_credential_id: profile.eab_credential_id } }
     },
@@ -80,7 +82,7 @@ export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
 export function giveToAccount(audit: AuditLog, actor: Actor, profileId: string, accountId: string): Promise<void> {
   return audit.transaction(actor, async (tx, note) => {
     const profile = await requireHeld(tx, profileId)
-    if (!(await accountExists(tx, accountId))) throw notFound('account')
+    if (!(await accountExists(tx, accountId, scopeOf(actor)))) throw notFound('account')
     if (await assignToAccount(tx, profileId, accountId, actor.userId))
       note('csr_profile.assign', { ...profileDetails(profile), account_id: accountId })
   })

@@ -13,7 +13,8 @@ import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
 import { ALL_ROWS } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { accountNameMember, withAccountNames } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { uuid } from '../schemas.ts'
 import { ProfileData, profileOf } from './csr-profile-data.ts'
 import { findProfile } from './profile-store.ts'
@@ -36,6 +37,7 @@ const CsrProfileCheck = z
         z.strictObject({
           serial_number: z.string(),
           account_id: z.uuid(),
+          account_name: accountNameMember(),
           san_values: z.array(z.string()),
           violations: z.array(z.string()),
         }),
@@ -50,7 +52,7 @@ const CsrProfileCheck = z
 export const CSR_PROFILE_CHECK = endpointGroup('CSR profiles', {
   checkCsrProfile: endpoint({
     route: 'POST /csr-profiles/check',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: `Tries profile data that is not stored on the last ${CHECKED_CERTIFICATES} certificates, and changes nothing.`,
     body: z.strictObject({
       profile_data: ProfileData,
@@ -83,7 +85,12 @@ async function checkProfile(
   const notChecked = Object.entries(UNKNOWABLE)
     .filter(([field]) => Object.hasOwn(data, field))
     .map(([field, reason]) => ({ field, reason }))
-  return { ...tried, complete: tried.checked === certificates.length, not_checked: notChecked }
+  return {
+    ...tried,
+    examples: await withAccountNames(db, tried.examples),
+    complete: tried.checked === certificates.length,
+    not_checked: notChecked,
+  }
 }
 
 async function tryAll(certificates: readonly IssuedCertificate[], profile: CsrProfile) {

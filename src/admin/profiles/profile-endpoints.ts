@@ -6,7 +6,7 @@ import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { asksForHistory } from '../../domain/csr-profile.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
@@ -81,7 +81,7 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     route: 'GET /csr-profiles',
     // Existing clients also use the singular.
     aliases: ['/csr-profile'],
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists all profiles, the newest first.',
     reply: { status: 200, schema: z.array(CsrProfile) },
     query: z.strictObject({ name: line(255).optional(), ...placeParameters() }),
@@ -93,7 +93,7 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
   createCsrProfile: endpoint({
     route: 'POST /csr-profiles',
     aliases: ['/csr-profile'],
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Makes a profile.',
     body: wantedProfile,
     reply: { status: 201, schema: CsrProfile },
@@ -106,7 +106,7 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
   getCsrProfile: endpoint({
     route: 'GET /csr-profiles/{profile_id}',
     aliases: ['/csr-profile/{profile_id}'],
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows one profile.',
     params,
     reply: { status: 200, schema: CsrProfileWithAccounts },
@@ -121,7 +121,7 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
   replaceCsrProfile: endpoint({
     route: 'PUT /csr-profiles/{profile_id}',
     aliases: ['/csr-profile/{profile_id}'],
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Replaces a profile, for all who have it, at once.',
     params,
     body: wantedProfile,
@@ -135,7 +135,7 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
   deleteCsrProfile: endpoint({
     route: 'DELETE /csr-profiles/{profile_id}',
     aliases: ['/csr-profile/{profile_id}'],
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Deletes a profile; its accounts go back to that of their credential, or to none.',
     params,
     reply: { status: 204 },

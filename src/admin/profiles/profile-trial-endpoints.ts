@@ -9,7 +9,7 @@ import { type Csr, CsrError, parseCsr } from '../../shared/pki/csr.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
 import { HISTORY_ANSWERS, type IssuanceHistory, type IssuanceHistoryQuery } from '../../store/account-rules-store.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { uuid } from '../schemas.ts'
 import { ProfileData, profileOf } from './csr-profile-data.ts'
 import type { HistoryIndexes } from './history-indexes.ts'
@@ -31,7 +31,7 @@ const csrText = z.string().max(60_000).meta({ description: 'PKCS #10 in DER, bas
 export const CSR_PROFILE_TRIALS = endpointGroup('CSR profiles', {
   validateCsr: endpoint({
     route: 'POST /csr-profiles/{profile_id}/validate',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists the violations by a request, and issues nothing.',
     params: z.strictObject({ profile_id: uuid() }),
     body: z.strictObject({ csr: csrText }),
@@ -44,7 +44,7 @@ export const CSR_PROFILE_TRIALS = endpointGroup('CSR profiles', {
   }),
   validateCsrAgainst: endpoint({
     route: 'POST /csr-profiles/validate',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists the violations by a request under profile data that is not stored; issues nothing.',
     body: z.strictObject({ profile_data: ProfileData, csr: csrText }),
     reply: { status: 200, schema: CsrVerdict },

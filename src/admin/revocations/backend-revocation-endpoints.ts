@@ -12,7 +12,7 @@ import {
   type BackendRevocation as Waiting,
 } from '../../store/backend-revocation-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
 import { time, timestamp, uuid } from '../schemas.ts'
@@ -44,7 +44,7 @@ const bodyOf = (row: Waiting): z.input<typeof BackendRevocation> => ({
 export const BACKEND_REVOCATIONS = endpointGroup('Certificates', {
   listBackendRevocations: endpoint({
     route: 'GET /backend-revocations',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists revocations that another CA has not confirmed, the oldest first.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(BackendRevocation) },
@@ -56,7 +56,7 @@ export const BACKEND_REVOCATIONS = endpointGroup('Certificates', {
     },
   }),
   giveUpBackendRevocation: endpoint({
-    roles: ADMINS,
+    permission: 'operate',
     route: 'DELETE /backend-revocations/{certificate_id}',
     summary: 'Stops asking the CA to revoke this certificate.',
     params: z.strictObject({ certificate_id: uuid() }),

@@ -6,7 +6,7 @@ import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { ALL_ROWS, type ListPage, readPage, unbounded } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { fingerprint, time, timestamp } from '../schemas.ts'
@@ -36,7 +36,7 @@ function keyBody({ spki_sha256, blocked_at, certificate_id, by_administrator }: 
 export const BLOCKED_KEYS = endpointGroup('Blocked keys', {
   listBlockedKeys: endpoint({
     route: 'GET /blocked-keys',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists blocked keys, the newest first.',
     query: z.strictObject({
       ...placeParameters(),
@@ -54,7 +54,7 @@ export const BLOCKED_KEYS = endpointGroup('Blocked keys', {
   }),
   blockKey: endpoint({
     route: 'POST /blocked-keys',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Blocks a key: no certificate is issued for it any more.',
     body: z.strictObject({ spki_sha256: fingerprint() }),
     reply: { status: 201, schema: BlockedKey },
@@ -66,7 +66,7 @@ export const BLOCKED_KEYS = endpointGroup('Blocked keys', {
   }),
   unblockKey: endpoint({
     route: 'DELETE /blocked-keys/{spki_sha256}',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Takes the block of a key back.',
     params: z.strictObject({ spki_sha256: fingerprint() }),
     reply: { status: 204 },

@@ -5,7 +5,7 @@ import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { bulkRevocationAct } from '../approvals/acts.ts'
 import { exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
@@ -111,7 +111,7 @@ const BulkRevocationCertificate = z
 export const BULK_REVOCATIONS = endpointGroup('Certificates', {
   bulkRevoke: endpoint({
     route: 'POST /certificates/bulk-revoke',
-    roles: ADMINS,
+    permission: 'operate',
     summary:
       'Revokes all unexpired certificates that a filter matches; after 25 seconds the reply comes and the job continues.',
     body: z.strictObject({
@@ -166,7 +166,7 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
   }),
   listBulkRevocations: endpoint({
     route: 'GET /bulk-revocations',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists bulk revocations, the newest first.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(BulkRevocation) },
@@ -177,7 +177,7 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
   }),
   getBulkRevocation: endpoint({
     route: 'GET /bulk-revocations/{job_id}',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows how far a bulk revocation is.',
     params,
     reply: { status: 200, schema: BulkRevocationDetails },
@@ -188,7 +188,7 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
     },
   }),
   cancelBulkRevocation: endpoint({
-    roles: ADMINS,
+    permission: 'operate',
     route: 'POST /bulk-revocations/{job_id}/cancel',
     summary: 'Stops a bulk revocation after the page in hand. Revoked certificates stay revoked.',
     params,
@@ -200,7 +200,7 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
     }),
   }),
   listBulkRevocationCertificates: endpoint({
-    roles: BOTH_ROLES,
+    permission: 'read',
     route: 'GET /bulk-revocations/{job_id}/certificates',
     summary: 'Lists the outcome for each certificate, in the order of revocation.',
     params,

@@ -4,6 +4,7 @@ import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/crl-scope.ts'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { ADMINISTRATORS_REASONS, KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
 import type { RevocationEvents } from '../../services/revocation.ts'
 import type { NoteRevocations } from '../../services/revocation-notes.ts'
@@ -15,7 +16,8 @@ import { type FoundCertificate, findCertificatesBySerial } from '../../store/cer
 import { revokeCertificate } from '../../store/certificate-store.ts'
 import { recordUnseen } from '../../store/revocation-import.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { withAccountName } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
 import {
   Certificate,
@@ -46,7 +48,8 @@ type CrlOutcome = z.infer<typeof CrlOutcome>
 export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
   revokeCertificate: endpoint({
     route: 'POST /certificates/{serial}/revoke',
-    roles: ADMINS,
+    permission: 'revoke',
+    scope: 'accounts',
     summary: 'Revokes one certificate; the reason 1, keyCompromise, also blocks its key.',
     params,
     body: z
@@ -67,15 +70,16 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
     reply: { status: 200, schema: Certificate },
     errors: ['not_found', 'conflict'],
     audit: 'certificate.revoke',
-    async handle({ params, body, author }, { audit, events, noteRevocations }) {
+    async handle({ params, body, author }, { db, audit, events, noteRevocations }) {
       const wanted = { reason: body.reason, issuerFingerprint: body.issuer, notAfter: body.not_after }
       const means = { audit, note: noteRevocations, events: events.certificates }
-      return { body: certificateBody(await revokeBySerial(means, author, params.serial, wanted)) }
+      const revoked = await revokeBySerial(means, author, params.serial, wanted)
+      return { body: certificateBody(await withAccountName(db, revoked)) }
     },
   }),
   revokeFromCrl: endpoint({
     route: 'POST /certificates/revoke-from-crl',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Revokes all certificates that a CRL of one of our issuers lists, even those missing from the database.',
     body: z.strictObject({ crl: z.base64().max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
     reply: { status: 200, schema: CrlOutcome },
@@ -115,7 +119,7 @@ export async function revokeBySerial(
   wanted: WantedRevocation,
 ): Promise<FoundCertificate> {
   const revoked = await audit.transaction(actor, async (tx, note) => {
-    const { certificate, isUnseen } = await toRevoke(tx, serialNumber, wanted)
+    const { certificate, isUnseen } = await toRevoke(tx, serialNumber, scopeOf(actor), wanted)
     const blockedKey = await revokeOne(tx, certificate, wanted)
     if (blockedKey === false) throw new AdminError('conflict', 'the certificate is revoked already')
     note('certificate.revoke', {
@@ -125,7 +129,7 @@ export async function revokeBySerial(
       blocked_key: blockedKey?.toString('hex'),
       ...(isUnseen && { issuer_fingerprint: certificate.issuer_fingerprint }),
     })
-    return requireCertificate(tx, serialNumber, certificate.issuer_fingerprint)
+    return requireCertificate(tx, serialNumber, undefined, certificate.issuer_fingerprint)
   })
   await noteAtSigner([revoked.id])
   events.revoked(subjectOf(revoked), wanted.reason)
@@ -180,14 +184,21 @@ async function revokeOne(
 }
 
 /** The certificate that an administrator names; rows that one certificate has twice are revoked together. */
-async function toRevoke(tx: Transaction, serialNumber: string, { issuerFingerprint, notAfter }: WantedRevocation) {
+async function toRevoke(
+  tx: Transaction,
+  serialNumber: string,
+  scope: Scope,
+  { issuerFingerprint, notAfter }: WantedRevocation,
+) {
   const issuers = await listIssuers(queriesOf(tx))
   if (issuerFingerprint !== undefined) {
     const issuer = issuerWith(issuers, issuerFingerprint)
     if (!issuer) throw new AdminError('invalid_request', 'no issuer of this database has this fingerprint')
-    return findOrRecord(tx, serialNumber, issuer, notAfter)
+    if (scope === undefined) return findOrRecord(tx, serialNumber, issuer, notAfter)
+    const [own] = await findCertificatesBySerial(tx, serialNumber, scope, hexOf(issuer))
+    return { certificate: await known(tx, own), isUnseen: false }
   }
-  const [first = null, ...more] = await findCertificatesBySerial(tx, serialNumber)
+  const [first = null, ...more] = await findCertificatesBySerial(tx, serialNumber, scope)
   const certificate = await known(tx, first)
   const own = more.length > 0 ? hexOf(issuerWith(issuers, certificate.issuer_fingerprint)) : []
   if (!more.every(({ issuer_fingerprint }) => own.includes(issuer_fingerprint)))
@@ -203,7 +214,7 @@ const hexOf = (issuer: KnownIssuer | undefined) => (issuer?.fingerprints ?? []).
 /** Looks under all certificates of the issuer, since a list has a serial number once. */
 async function findOrRecord(tx: Transaction, serialNumber: string, issuer: KnownIssuer, notAfter?: Date) {
   const { tbs, fingerprints: issuerFingerprints } = issuer
-  const find = () => findCertificatesBySerial(tx, serialNumber, hexOf(issuer))
+  const find = () => findCertificatesBySerial(tx, serialNumber, undefined, hexOf(issuer))
   const [found] = await find()
   if (found) return { certificate: found, isUnseen: false }
   const unseen = { id: uuidv7(Date.now()), serialNumber: Buffer.from(serialNumber, 'hex') }

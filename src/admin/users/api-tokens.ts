@@ -5,14 +5,16 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import { ROLES, type Role } from '../../domain/administrator.ts'
+import { SCOPE_RULE } from '../../domain/permissions.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { pageById, type ReadPage } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { futureInstant, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { futureInstant, line, tagList, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 import { API_TOKEN_PREFIX, hashApiToken, type SignedIn } from './sign-in.ts'
+import { requireScope } from './users.ts'
 
 const TOKEN_BYTES = 32
 
@@ -20,6 +22,7 @@ const Token = z.object({
   id: z.string(),
   name: z.string(),
   role: z.enum(ROLES),
+  scope: z.array(z.string()),
   created_by: z.string(),
   created_at: z.date(),
   expires_at: z.date().nullable(),
@@ -29,13 +32,14 @@ const Token = z.object({
 /** Without its hash. */
 type ApiTokenRow = z.infer<typeof Token>
 
-const columns = sql.fragment`id, name, role, created_by, created_at, expires_at, last_used_at, revoked_at`
+const columns = sql.fragment`id, name, role, scope, created_by, created_at, expires_at, last_used_at, revoked_at`
 
 const ApiToken = z
   .strictObject({
     id: z.uuid(),
     name: z.string(),
     role: z.enum(ROLES),
+    scope: z.array(z.string()).meta({ description: 'Tags of accounts and credentials, for the role registrar.' }),
     created_by: z.uuid(),
     created_at: timestamp(),
     expires_at: timestamp().nullable(),
@@ -49,11 +53,12 @@ const ApiTokenWithSecret = z
   .meta({ id: 'ApiTokenWithSecret' })
 
 function tokenBody(row: ApiTokenRow): z.input<typeof ApiToken> {
-  const { id, name, role, created_by, created_at, expires_at, last_used_at, revoked_at } = row
+  const { id, name, role, scope, created_by, created_at, expires_at, last_used_at, revoked_at } = row
   return {
     id,
     name,
     role,
+    scope,
     created_by,
     created_at: time(created_at),
     expires_at: timeOrNull(expires_at),
@@ -65,7 +70,7 @@ function tokenBody(row: ApiTokenRow): z.input<typeof ApiToken> {
 export const TOKENS = endpointGroup('API tokens', {
   listTokens: endpoint({
     route: 'GET /tokens',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Lists all API tokens, the newest first, revoked ones included.',
     reply: { status: 200, schema: z.array(ApiToken) },
     query: z.strictObject(placeParameters()),
@@ -76,26 +81,27 @@ export const TOKENS = endpointGroup('API tokens', {
   }),
   createToken: endpoint({
     route: 'POST /tokens',
-    roles: ADMINS,
+    permission: 'administer',
     needsSession: true,
     recentSignIn: true,
     summary: 'Makes an API token, which never has more rights than its maker, and shows it once.',
     body: z.strictObject({
       name: line(128),
       role: z.enum(ROLES).default('auditor'),
+      scope: tagList().default([]).meta({ description: SCOPE_RULE }),
       expires_at: futureInstant().nullable().default(null),
     }),
     reply: { status: 201, schema: ApiTokenWithSecret },
     audit: 'token.create',
     async handle({ body, author }, { audit }) {
-      const { name, role, expires_at } = body
-      const { token, ...row } = await createApiToken(audit, author, { name, role, expiresAt: expires_at ?? undefined })
+      const { expires_at, ...wanted } = body
+      const { token, ...row } = await createApiToken(audit, author, { ...wanted, expiresAt: expires_at ?? undefined })
       return { body: { ...tokenBody(row), token } }
     },
   }),
   revokeToken: endpoint({
     route: 'DELETE /tokens/{token_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Revokes an API token, at once.',
     params: z.strictObject({ token_id: uuid() }),
     reply: { status: 204 },
@@ -111,6 +117,7 @@ export const TOKENS = endpointGroup('API tokens', {
 interface WantedApiToken {
   name: string
   role: Role
+  scope: readonly string[]
   /** Undefined for a token without an end. */
   expiresAt: Date | undefined
 }
@@ -121,14 +128,21 @@ function createApiToken(
   author: SignedIn,
   wanted: WantedApiToken,
 ): Promise<ApiTokenRow & { token: string }> {
-  const { name, role, expiresAt } = wanted
+  const { name, role, scope, expiresAt } = wanted
+  requireScope(wanted)
   const token = API_TOKEN_PREFIX + randomBytes(TOKEN_BYTES).toString('base64url')
   return audit.transaction(author, async (tx, note) => {
     const id = uuidv7(Date.now())
     const hash = hashApiToken(token)
-    const made = await insertApiToken(tx, { id, name, role, hash, createdBy: author.userId, expiresAt })
+    const made = await insertApiToken(tx, { ...wanted, id, hash, createdBy: author.userId })
     if (!made) throw new AdminError('unauthorized', 'the user of this token was deleted')
-    note('token.create', { token_id: id, name, role, ...(expiresAt && { expires_at: expiresAt }) })
+    note('token.create', {
+      token_id: id,
+      name,
+      role,
+      ...(scope.length > 0 && { scope }),
+      ...(expiresAt && { expires_at: expiresAt }),
+    })
     return { ...made, token }
   })
 }
@@ -152,10 +166,10 @@ interface NewApiToken extends WantedApiToken {
 
 /** Null when its maker has just been deleted. */
 function insertApiToken(tx: CommonQueryMethods, token: NewApiToken): Promise<ApiTokenRow | null> {
-  const { id, name, role, hash, createdBy, expiresAt } = token
+  const { id, name, role, scope, hash, createdBy, expiresAt } = token
   return tx.maybeOne(rowsOf(Token)`
-    INSERT INTO admin_api_tokens (id, name, role, token_hash, created_by, expires_at)
-    SELECT ${id}, ${name}, ${role}, ${sql.binary(hash)}, u.id, ${expiresAt?.toISOString() ?? null}::timestamptz
+    INSERT INTO admin_api_tokens (id, name, role, scope, token_hash, created_by, expires_at)
+    SELECT ${id}, ${name}, ${role}, ${sql.array([...scope], 'text')}, ${sql.binary(hash)}, u.id, ${expiresAt?.toISOString() ?? null}::timestamptz
       FROM admin_users u WHERE u.id = ${createdBy} FOR SHARE
     RETURNING ${columns}`)
 }

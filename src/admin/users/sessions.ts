@@ -9,11 +9,12 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
-import { type Actor, ROLES, type Role, type SessionMethod } from '../../domain/administrator.ts'
+import { type Actor, ROLES, type SessionMethod } from '../../domain/administrator.ts'
+import { type Authority, includesAuthority, lesserAuthority } from '../../domain/permissions.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
 const None = z.object({})
-const Author = z.object({ user_id: z.string(), username: z.string(), role: z.enum(ROLES) })
+const Author = z.object({ user_id: z.string(), username: z.string(), role: z.enum(ROLES), scope: z.array(z.string()) })
 type SessionAuthor = z.infer<typeof Author>
 
 export async function insertSession(
@@ -27,10 +28,10 @@ export async function insertSession(
   await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE expires_at < now()`)
 }
 
-/** One indexed read: the session, its user and the role of this moment. */
+/** One indexed read: the session, its user, and role and scope of this moment. */
 export function findSession(db: CommonQueryMethods, id: string): Promise<SessionAuthor | null> {
   return db.maybeOne(rowsOf(Author)`
-    SELECT u.id AS user_id, u.username, u.role FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id
+    SELECT u.id AS user_id, u.username, u.role, u.scope FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id
      WHERE s.id = ${id} AND s.expires_at > now() AND u.enabled`)
 }
 
@@ -54,38 +55,49 @@ export async function deleteSessionsOf(tx: CommonQueryMethods, userId: string): 
   return rowCount
 }
 
-const Held = Author.pick({ role: true })
+const Held = Author.pick({ role: true, scope: true })
 
-/** The role of a session that is still good, and stays so until the transaction ends. */
-async function holdSession(tx: CommonQueryMethods, id: string): Promise<Role | undefined> {
-  const found = await tx.maybeOne(rowsOf(Held)`
-    SELECT u.role FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id
+/** The authority of a session that is still good, and stays so until the transaction ends. */
+function holdSession(tx: CommonQueryMethods, id: string): Promise<Authority | null> {
+  return tx.maybeOne(rowsOf(Held)`
+    SELECT u.role, u.scope FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id
      WHERE s.id = ${id} AND s.expires_at > clock_timestamp() AND u.enabled FOR SHARE`)
-  return found?.role
 }
 
-const roleOfToken = sql.fragment`CASE WHEN t.role = 'admin' AND u.role = 'admin' THEN 'admin' ELSE 'auditor' END AS role`
 const isTokenGood = sql.fragment`
   t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp()) AND u.enabled`
 
-/** The role of an API token that is still good, until the transaction ends. */
-async function holdApiToken(tx: CommonQueryMethods, id: string): Promise<Role | undefined> {
-  const found = await tx.maybeOne(rowsOf(Held)`
-    SELECT ${roleOfToken} FROM admin_api_tokens t JOIN admin_users u ON u.id = t.created_by
+/** Of an API token and of its maker. */
+const HeldToken = z.object({
+  role: z.enum(ROLES),
+  scope: z.array(z.string()),
+  maker_role: z.enum(ROLES),
+  maker_scope: z.array(z.string()),
+})
+const authorities = sql.fragment`t.role, t.scope, u.role AS maker_role, u.scope AS maker_scope`
+
+const authorityOf = ({ role, scope, maker_role, maker_scope }: z.infer<typeof HeldToken>) =>
+  lesserAuthority({ role, scope }, { role: maker_role, scope: maker_scope })
+
+/** The authority of an API token that is still good, until the transaction ends. */
+async function holdApiToken(tx: CommonQueryMethods, id: string): Promise<Authority | undefined> {
+  const found = await tx.maybeOne(rowsOf(HeldToken)`
+    SELECT ${authorities} FROM admin_api_tokens t JOIN admin_users u ON u.id = t.created_by
      WHERE t.id = ${id} AND ${isTokenGood} FOR SHARE`)
-  return found?.role
+  return found ? authorityOf(found) : undefined
 }
 
-const TokenAuthor = Author.extend({ token_id: z.string() })
+const TokenAuthor = HeldToken.extend({ token_id: z.string(), user_id: z.string(), username: z.string() })
 
 /**
- * The lesser of the token's role and its maker's. Last use is noted once a minute, and later when
+ * With the lesser of the token's authority and its maker's. Last use is noted once a minute, and later when
  * another request of the token is at work.
+ * @returns undefined for a token that gives no right
  */
-export function findApiToken(db: CommonQueryMethods, hash: Buffer) {
-  return db.maybeOne(rowsOf(TokenAuthor)`
+export async function findApiToken(db: CommonQueryMethods, hash: Buffer) {
+  const found = await db.maybeOne(rowsOf(TokenAuthor)`
     WITH found AS (
-      SELECT t.id, t.last_used_at, u.id AS user_id, u.username, ${roleOfToken}
+      SELECT t.id, t.last_used_at, u.id AS user_id, u.username, ${authorities}
         FROM admin_api_tokens t JOIN admin_users u ON u.id = t.created_by
        WHERE t.token_hash = ${sql.binary(hash)} AND ${isTokenGood}
     ), unused AS (
@@ -95,7 +107,9 @@ export function findApiToken(db: CommonQueryMethods, hash: Buffer) {
     ), used AS (
       UPDATE admin_api_tokens t SET last_used_at = now() FROM unused WHERE t.id = unused.id
     )
-    SELECT id AS token_id, user_id, username, role FROM found`)
+    SELECT id AS token_id, user_id, username, role, scope, maker_role, maker_scope FROM found`)
+  const authority = found && authorityOf(found)
+  return authority && { tokenId: found.token_id, userId: found.user_id, username: found.username, ...authority }
 }
 
 /**
@@ -105,30 +119,31 @@ export function findApiToken(db: CommonQueryMethods, hash: Buffer) {
  */
 export async function requireAuthority(
   tx: CommonQueryMethods,
-  author: Pick<Partial<Actor>, 'role' | 'sessionId' | 'apiTokenId'>,
+  author: Pick<Partial<Actor>, 'role' | 'scope' | 'sessionId' | 'apiTokenId'>,
 ): Promise<void> {
-  const { role, sessionId, apiTokenId } = author
+  const { role, scope = [], sessionId, apiTokenId } = author
   if (sessionId === undefined && apiTokenId === undefined) return
   const current =
     sessionId === undefined ? await holdApiToken(tx, apiTokenId as string) : await holdSession(tx, sessionId)
-  if (current === undefined) throw noLongerGood()
-  if (role === 'admin' && current !== 'admin') throw new AdminError('forbidden', 'this needs the role admin')
+  if (!current) throw noLongerGood()
+  if (role !== undefined && !includesAuthority(current, { role, scope }))
+    throw new AdminError('forbidden', `this needs the rights of ${role}, which have just been taken away`)
 }
 
 /**
- * Holds the authority of somebody who has asked for something earlier, perhaps in a session that has ended.
- * @throws AdminError conflict when it is not what it was then
+ * Holds the authority of a person who has asked for something earlier, perhaps in a session that has ended.
+ * @throws AdminError conflict when it is less than it was then
  */
-export async function requireSameAuthority(tx: CommonQueryMethods, { userId, apiTokenId, role }: Actor): Promise<void> {
+export async function requireSameAuthority(tx: CommonQueryMethods, maker: Actor): Promise<void> {
+  const { userId, apiTokenId, role, scope = [] } = maker
   if (userId === undefined) return
   const current = apiTokenId === undefined ? await holdUser(tx, userId) : await holdApiToken(tx, apiTokenId)
-  if (current !== role)
-    throw new AdminError('conflict', 'who has asked for this may no longer do it; reject the request')
+  if (!current || !includesAuthority(current, { role, scope }))
+    throw new AdminError('conflict', `${maker.username} may no longer do what this asks for; reject it`)
 }
 
-async function holdUser(tx: CommonQueryMethods, id: string): Promise<Role | undefined> {
-  const found = await tx.maybeOne(rowsOf(Held)`SELECT role FROM admin_users WHERE id = ${id} AND enabled FOR SHARE`)
-  return found?.role
+function holdUser(tx: CommonQueryMethods, id: string): Promise<Authority | null> {
+  return tx.maybeOne(rowsOf(Held)`SELECT role, scope FROM admin_users WHERE id = ${id} AND enabled FOR SHARE`)
 }
 
 /** Whether the user of a session was recognized within this time. */

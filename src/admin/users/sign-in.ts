@@ -148,13 +148,14 @@ export class SignIn {
       if (!API_TOKEN.test(token)) return undefined
       const found = await findApiToken(this.#options.db, hashApiToken(token))
       if (!found) return undefined
-      const { user_id, username, role, token_id } = found
-      return { userId: user_id, username, role, ipAddress, apiTokenId: token_id }
+      const { userId, username, role, scope, tokenId } = found
+      return { userId, username, role, scope, ipAddress, apiTokenId: tokenId }
     }
     const sessionId = await this.#sessionOf(token)
     const author = sessionId === undefined ? null : await findSession(this.#options.db, sessionId)
     if (!author || sessionId === undefined) return undefined
-    return { userId: author.user_id, username: author.username, role: author.role, ipAddress, sessionId }
+    const { user_id: userId, username, role, scope } = author
+    return { userId, username, role, scope, ipAddress, sessionId }
   }
 
   /** @throws AdminError invalid_request for an API token, which is revoked instead */

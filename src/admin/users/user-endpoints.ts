@@ -4,12 +4,13 @@ import { isIP } from 'node:net'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { isUsername, ROLES, USERNAME_RULE } from '../../domain/administrator.ts'
+import { SCOPE_RULE } from '../../domain/permissions.ts'
 import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
 import { pagesOfUsers, type UserRow } from '../../store/user-store.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newUserAct, userAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, password, text, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
+import { line, password, tagList, text, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
 import { changeUser, createUser, removeUser, requireUser, resetPassword, unlockAddress, unlockUser } from './users.ts'
 
 const User = z
@@ -18,6 +19,7 @@ const User = z
     username: z.string(),
     email: z.string(),
     role: z.enum(ROLES),
+    scope: z.array(z.string()).meta({ description: 'Tags of accounts and credentials that a registrar looks after.' }),
     enabled: z.boolean(),
     created_at: timestamp(),
     updated_at: timestamp(),
@@ -30,12 +32,13 @@ const UserWithPassword = z
   .meta({ id: 'UserWithPassword' })
 
 function userBody(user: UserRow): z.input<typeof User> {
-  const { id, username, email, role, enabled, created_at, updated_at, last_login_at } = user
+  const { id, username, email, role, scope, enabled, created_at, updated_at, last_login_at } = user
   return {
     id,
     username,
     email,
     role,
+    scope: [...scope],
     enabled,
     created_at: time(created_at),
     updated_at: time(updated_at),
@@ -46,7 +49,7 @@ function userBody(user: UserRow): z.input<typeof User> {
 export const SESSION = endpointGroup('Sessions', {
   login: endpoint({
     route: 'POST /auth/login',
-    roles: 'none',
+    permission: 'none',
     summary: 'Gives a bearer token for a username and password.',
     body: z.strictObject({
       username: z
@@ -66,7 +69,8 @@ export const SESSION = endpointGroup('Sessions', {
   }),
   logout: endpoint({
     route: 'POST /auth/logout',
-    roles: BOTH_ROLES,
+    permission: 'use_session',
+    scope: 'self',
     summary: 'Ends the session of the token, on every instance.',
     reply: { status: 200, schema: z.strictObject({ status: z.literal('logged_out') }) },
     audit: 'auth.logout',
@@ -77,7 +81,8 @@ export const SESSION = endpointGroup('Sessions', {
   }),
   confirmSignIn: endpoint({
     route: 'POST /auth/confirm',
-    roles: BOTH_ROLES,
+    permission: 'use_session',
+    scope: 'self',
     needsSession: true,
     summary: 'Shows that it is still the user of the session, before a grave act.',
     body: z.strictObject({ password: password() }),
@@ -91,7 +96,8 @@ export const SESSION = endpointGroup('Sessions', {
   }),
   logoutEverywhere: endpoint({
     route: 'POST /auth/logout-everywhere',
-    roles: BOTH_ROLES,
+    permission: 'use_session',
+    scope: 'self',
     needsSession: true,
     summary: 'Ends all sessions of the user, on every instance; API tokens stay.',
     reply: { status: 200, schema: z.strictObject({ sessions: z.int() }) },
@@ -111,7 +117,7 @@ const unlocked = z.boolean().meta({ description: 'False where no failed login wa
 export const USERS = endpointGroup('Users', {
   listUsers: endpoint({
     route: 'GET /users',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists all users, the newest first.',
     reply: { status: 200, schema: z.array(User) },
     query: z.strictObject({ username: line(255).optional(), ...placeParameters() }),
@@ -122,10 +128,15 @@ export const USERS = endpointGroup('Users', {
   }),
   createUser: endpoint({
     route: 'POST /users',
-    roles: ADMINS,
+    permission: 'administer',
     needsSession: true,
     summary: 'Makes a user and shows the generated password.',
-    body: z.strictObject({ username: USERNAME, email: MAIL, role: z.enum(ROLES).default('auditor') }),
+    body: z.strictObject({
+      username: USERNAME,
+      email: MAIL,
+      role: z.enum(ROLES).default('auditor'),
+      scope: tagList().default([]).meta({ description: SCOPE_RULE }),
+    }),
     reply: { status: 201, schema: UserWithPassword },
     errors: ['conflict', 'rate_limited'],
     audit: 'user.create',
@@ -139,7 +150,7 @@ export const USERS = endpointGroup('Users', {
   }),
   getUser: endpoint({
     route: 'GET /users/{user_id}',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows one user.',
     params,
     reply: { status: 200, schema: User },
@@ -148,13 +159,17 @@ export const USERS = endpointGroup('Users', {
   }),
   updateUser: endpoint({
     route: 'PATCH /users/{user_id}',
-    roles: ADMINS,
-    summary: 'Changes role or access of a user, at once. An API token may take rights away, not give them.',
+    permission: 'administer',
+    summary: 'Changes role, scope or access of a user, at once. An API token may take rights away, not give them.',
     params,
     body: z
-      .strictObject({ enabled: z.boolean().optional(), role: z.enum(ROLES).optional() })
+      .strictObject({
+        enabled: z.boolean().optional(),
+        role: z.enum(ROLES).optional(),
+        scope: tagList().optional().meta({ description: SCOPE_RULE }),
+      })
       .refine((change) => Object.keys(change).length > 0, {
-        error: "has neither 'enabled' nor 'role'",
+        error: "has none of 'enabled', 'role', 'scope'",
         when: whenSound,
       }),
     reply: { status: 200, schema: User },
@@ -163,15 +178,12 @@ export const USERS = endpointGroup('Users', {
     recentSignIn: true,
     approval: ({ params, body }, context) => userAct('Change the user', params.user_id, body, context),
     async handle({ params, body, author }, { audit }) {
-      const gives = body.role === 'admin' || body.enabled === true
-      if (gives && author.apiTokenId !== undefined)
-        throw new AdminError('forbidden', 'giving rights needs a login; an API token may only take them away')
       return { body: userBody(await changeUser(audit, author, params.user_id, body)) }
     },
   }),
   deleteUser: endpoint({
     route: 'DELETE /users/{user_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Deletes a user with all sessions and API tokens.',
     params,
     reply: { status: 204 },
@@ -186,14 +198,16 @@ export const USERS = endpointGroup('Users', {
   }),
   getMe: endpoint({
     route: 'GET /me',
-    roles: BOTH_ROLES,
+    permission: 'use_session',
+    scope: 'self',
     summary: 'Shows the user of the token.',
     reply: { status: 200, schema: User },
     handle: async ({ author }, { db }) => ({ body: userBody(await requireUser(db, author.userId)) }),
   }),
   resetMyPassword: endpoint({
     route: 'POST /me/reset-password',
-    roles: BOTH_ROLES,
+    permission: 'use_session',
+    scope: 'self',
     needsSession: true,
     summary: 'Generates a new password and ends all sessions of the user.',
     body: z.strictObject({ current_password: password() }),
@@ -208,7 +222,7 @@ export const USERS = endpointGroup('Users', {
   }),
   resetPassword: endpoint({
     route: 'POST /users/{user_id}/reset-password',
-    roles: ADMINS,
+    permission: 'administer',
     needsSession: true,
     summary: 'Generates a new password for a user and ends all sessions and API tokens of that user.',
     params,
@@ -228,7 +242,7 @@ export const USERS = endpointGroup('Users', {
   // It lets a guesser continue, so an API token may not do it.
   unlockUser: endpoint({
     route: 'POST /users/{user_id}/unlock',
-    roles: ADMINS,
+    permission: 'administer',
     needsSession: true,
     summary: 'Lets a user log in again whose name is locked after failed logins.',
     params,
@@ -239,7 +253,7 @@ export const USERS = endpointGroup('Users', {
   }),
   unlockAddress: endpoint({
     route: 'POST /users/unlock-address',
-    roles: ADMINS,
+    permission: 'administer',
     needsSession: true,
     summary: 'Lets users log in again from an address that is locked after failed logins.',
     body: z.strictObject({

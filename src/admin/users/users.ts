@@ -3,6 +3,7 @@
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor, Role } from '../../domain/administrator.ts'
+import { type Authority, includesAuthority, isScoped, SCOPE_RULE } from '../../domain/permissions.ts'
 import { addressSubject, usernameSubject } from '../../domain/rate-limit.ts'
 import { countedAddress } from '../../shared/lib/ip-address.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
@@ -33,6 +34,7 @@ export interface WantedUser {
   username: string
   email: string
   role: Role
+  scope?: readonly string[]
 }
 
 /** The password is in this value only; nothing can read it again. */
@@ -54,12 +56,13 @@ export async function createUser(
   actor: Actor,
   wanted: WantedUser,
 ): Promise<UserWithPassword> {
-  const { username, email, role } = wanted
+  const { username, email, role, scope = [] } = wanted
+  requireScope({ role, scope })
   const { password, passwordHash } = await newPassword(resources)
   return change(resources.audit, actor, async (tx, note) => {
-    const user = await insertUser(tx, { id: uuidv7(Date.now()), username, email, role, passwordHash })
+    const user = await insertUser(tx, { id: uuidv7(Date.now()), username, email, role, scope, passwordHash })
     if (!user) throw new AdminError('conflict', `there is a user ${JSON.stringify(username)} already`)
-    note('user.create', { username, role }, user.id)
+    note('user.create', { username, role, ...(scope.length > 0 && { scope }) }, user.id)
     return { ...user, password }
   })
 }
@@ -96,17 +99,24 @@ export function changeUser(
   audit: AuditLog,
   actor: Actor,
   id: string,
-  wanted: { enabled?: boolean | undefined; role?: Role | undefined },
+  wanted: { enabled?: boolean | undefined; role?: Role | undefined; scope?: string[] | undefined },
 ): Promise<UserRow> {
   return change(audit, actor, async (tx, note) => {
     const before = await requireUser(tx, id)
     const { enabled = before.enabled, role = before.role } = wanted
-    if (enabled === before.enabled && role === before.role) return before
-    const after = await updateUser(tx, id, { enabled, role })
+    // The tags of a registrar who becomes something else are forgotten.
+    const { scope = isScoped(role) ? before.scope : [] } = wanted
+    requireScope({ role, scope })
+    const gives = wanted.enabled === true || !includesAuthority(before, { role, scope })
+    if (gives && actor.apiTokenId !== undefined)
+      throw new AdminError('forbidden', 'giving rights needs a login; an API token may only take them away')
+    const changes = changesOf(before, { enabled, role, scope })
+    if (Object.keys(changes).length === 0) return before
+    const after = await updateUser(tx, id, { enabled, role, scope })
     await requireAnAdmin(tx)
     // A disabled user gets neither sessions nor API tokens back when enabled again.
     if (!enabled) await endAccess(tx, id)
-    note('user.update', changesOf(before, after), id)
+    note('user.update', changes, id)
     return after
   })
 }
@@ -184,9 +194,20 @@ async function requireAnAdmin(tx: Transaction): Promise<void> {
   throw new AdminError('conflict', 'this is the last enabled admin; make another one first')
 }
 
-function changesOf(before: UserRow, after: UserRow) {
+/** @throws AdminError for a registrar without tags, and for tags of another role */
+export function requireScope({ role, scope }: Authority): void {
+  if (isScoped(role) === scope.length > 0) return
+  throw new AdminError('invalid_request', `the body is not right: 'scope' ${SCOPE_RULE}`, {
+    fields: [{ field: 'scope', message: SCOPE_RULE }],
+  })
+}
+
+type Changeable = Pick<UserRow, 'enabled' | 'role' | 'scope'>
+
+function changesOf(before: Changeable, after: Changeable) {
   return {
     ...(before.enabled !== after.enabled && { enabled: { before: before.enabled, after: after.enabled } }),
     ...(before.role !== after.role && { role: { before: before.role, after: after.role } }),
+    ...(before.scope.join() !== after.scope.join() && { scope: { before: before.scope, after: after.scope } }),
   }
 }

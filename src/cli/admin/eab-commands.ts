@@ -10,6 +10,7 @@ import { identifiersOf } from './identifier-commands.ts'
 const OPTIONS = {
   kid: optional('Key id, by which the client names the credential; or the first word', String),
   label: optional('A note for the operator', text),
+  tag: several('Tag that its accounts get; repeat for several', text),
   allow: several(
     'Identifiers its accounts may ask for: a name, *.name, an address, a network; several may follow',
     text,
@@ -43,7 +44,16 @@ async function create(
 ): Promise<number> {
   const { kid, allow } = placed(wanted, words)
   if (!isKid(kid)) throw new UsageError('--kid takes a key id of 1 to 255 characters')
-  const { label, profile: profiles, preapprove, expires, 'max-uses': max_uses, from, 'csr-profile': profile } = wanted
+  const {
+    label,
+    profile: profiles,
+    preapprove,
+    expires,
+    'max-uses': max_uses,
+    from,
+    tag,
+    'csr-profile': profile,
+  } = wanted
   const identifiers = identifiersOf(allow).map(({ value }) => value)
   if (preapprove.length > 0 && identifiers.length === 0)
     throw new UsageError('--preapprove needs --allow: only identifiers allowed to the credential are pre-approved')
@@ -52,6 +62,7 @@ async function create(
     body: {
       kid,
       label,
+      tags: some(tag),
       max_uses,
       expires_at: expires?.toISOString(),
       profiles: some(profiles),
@@ -69,6 +80,7 @@ async function create(
 }
 
 const OPTION_OF: Readonly<Record<string, string>> = {
+  tags: '--tag',
   profiles: '--profile',
   preapproved_networks: '--preapprove',
   allowed_networks: '--from',
@@ -87,14 +99,14 @@ function inOptions(error: unknown): never {
 }
 
 /** Words are the key id where no option has it, then further identifiers behind `--allow`. */
-function placed({ kid: named, allow, profile, preapprove, from }: Wanted, words: readonly string[]) {
+function placed({ kid: named, allow, profile, preapprove, from, tag }: Wanted, words: readonly string[]) {
   const [kid = '', ...further] = named === undefined ? words : [named, ...words]
   const [extra] = further
   if (extra !== undefined && allow.length === 0) throw new UsageError(`one word too many: ${extra}`)
   // Beside another option with several values it would be unclear whose the words are.
-  if (extra !== undefined && profile.length + preapprove.length + from.length > 0)
+  if (extra !== undefined && profile.length + preapprove.length + from.length + tag.length > 0)
     throw new UsageError(
-      `${extra} has no option: beside --profile, --preapprove and --from, give --allow once for each identifier`,
+      `${extra} has no option: beside --profile, --preapprove, --from and --tag, give --allow once for each identifier`,
     )
   return { kid: kid.trim(), allow: [...allow, ...further] }
 }

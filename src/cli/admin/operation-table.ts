@@ -8,6 +8,7 @@ import { maintenanceText, passwordText, revokedText, signingText, userText, work
 
 /** The service checks the number, and the query has it as text. */
 const number = (value: string) => String(whole(0, Number.MAX_SAFE_INTEGER, 'takes a whole number')(value))
+const tagsOf = (value: string) => value.split(',').flatMap((tag) => tag.trim() || [])
 const trueOrFalse = oneOf(['true', 'false'])
 
 const LIMIT = { limit: optional('Rows of a page', number) }
@@ -221,6 +222,8 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     about: 'List ACME accounts by filters, newest first',
     query: {
       status: optional(ACCOUNT_STATUSES.join(', '), oneOf(ACCOUNT_STATUSES)),
+      name: optional('Part of its label, a contact or its key id', text),
+      tag: optional('Only with this tag', text),
       contact: optional('Only with this contact', text),
       eab_kid: optional('Only of the EAB credential with this key id', text),
       eab_only: optional('true for accounts with an EAB credential only', trueOrFalse),
@@ -228,12 +231,21 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
       created_after: optional('Only created after this date or time', text),
       ...PLACE,
     },
-    columns: ['id', 'status', 'eab_kid', 'created_at', 'jwk_thumbprint'],
+    columns: ['id', 'name', 'status', 'tags', 'eab_kid', 'created_at'],
   }),
   row({
     usage: 'accounts show <account_id>',
     operation: 'getAccount',
     about: 'Show an account with its contacts',
+  }),
+  row({
+    usage: 'accounts update <account_id>',
+    operation: 'updateAccount',
+    about: 'Give an account a name and tags; an empty value takes them away',
+    body: {
+      label: optional('Its name in lists', (value) => value || null),
+      tags: optional('All its tags, with commas between them', tagsOf),
+    },
   }),
   row({
     usage: 'accounts deactivate <account_id>',
@@ -258,10 +270,12 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     operation: 'listEabCredentials',
     about: 'List the credentials of external account binding, newest first',
     query: {
+      name: optional('Part of its key id or label', text),
+      tag: optional('Only with this tag', text),
       status: optional('open, expired or revoked; open ones may be used up', oneOf(['open', 'expired', 'revoked'])),
       ...PLACE,
     },
-    columns: ['id', 'kid', 'label', 'revoked', 'used', 'created_at'],
+    columns: ['id', 'kid', 'label', 'tags', 'revoked', 'used', 'created_at'],
   }),
   row({
     usage: 'eab show <cred_id>',
@@ -449,7 +463,24 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   row({
     usage: 'notifications retry',
     operation: 'retryNotifications',
-    about: 'Queue all failed notifications again',
+    about: 'Queue failed notifications again: all, or those of one cause',
+    body: {
+      notification_type: optional('Only those of this type', text),
+      cause: optional('and of this error, as notifications causes prints it', text),
+    },
+  }),
+  row({
+    usage: 'notifications causes',
+    operation: 'listNotificationCauses',
+    about: 'Group failed notifications by type and error',
+    query: LIMIT,
+    columns: ['notifications', 'recipients', 'last_at', 'notification_type', 'cause'],
+  }),
+  row({
+    usage: 'notifications test',
+    operation: 'sendTestMail',
+    about: 'Send a test mail to your own address, and print what the mail server says',
+    needsSession: true,
   }),
   row({
     usage: 'notifications purge',
@@ -468,5 +499,12 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'events retry <dead_letter_id>',
     operation: 'retryDeadLetter',
     about: 'Deliver such an event again',
+  }),
+  row({
+    usage: 'events causes',
+    operation: 'listDeadLetterCauses',
+    about: 'Group undelivered events by consumer and error',
+    query: LIMIT,
+    columns: ['events', 'last_at', 'consumer', 'error'],
   }),
 ]

@@ -94,10 +94,10 @@ export const LinkTo = ({
     <span {...rest}>{children}</span>
   )
 
-/** The end of an id is random; its beginning is the time. */
-export const AccountLink = ({ id, short = false }: { id: string; short?: boolean }) => (
-  <a class="mono" href={href(`/accounts/${id}`)} title={id}>
-    {short ? id.slice(-12) : id}
+/** @param name that the service gives with the id; without one, the end of the id, whose beginning is the time */
+export const AccountLink = ({ id, name }: { id: string; name: string | null | undefined }) => (
+  <a href={href(`/accounts/${id}`)} title={id}>
+    {name ?? <span class="mono">{id.slice(-12)}</span>}
   </a>
 )
 

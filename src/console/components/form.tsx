@@ -4,8 +4,8 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useState } from 'preact/hooks'
 import { ApprovalRequested } from '../api.ts'
 import { isDay } from '../format.ts'
-import { changeQuery, type Query } from '../router.ts'
-import { zoneName } from '../time-zone.ts'
+import { changeQuery, href, type Query, usePlace } from '../router.ts'
+import { instantText, zoneName } from '../time-zone.ts'
 import { fieldError } from './basics.tsx'
 import { tell } from './page.tsx'
 
@@ -224,5 +224,38 @@ export function FilterBar({ query, filters }: { query: Query; filters: readonly 
         )}
       </div>
     </form>
+  )
+}
+
+const DAY_MS = 86_400_000
+/** Days back from today: the first and the last of the range. */
+const RANGES = [
+  ['Today', 0, 0],
+  ['Yesterday', 1, 1],
+  ['7 days', 6, 0],
+  ['30 days', 29, 0],
+] as const
+
+/** Links to usual ranges of the filters `since` and `until`. */
+export function Ranges({ query }: { query: Query }) {
+  const { path } = usePlace()
+  const day = (back: number) => instantText(Date.now() - back * DAY_MS).slice(0, 10)
+  return (
+    <nav class="views" aria-label="Range">
+      {RANGES.map(([name, first, last]) => {
+        const range = { since: day(first), until: day(last) }
+        const isShown = query['since'] === range.since && query['until'] === range.until
+        return (
+          <a
+            key={name}
+            class="button small"
+            aria-current={isShown || undefined}
+            href={href(path, { ...query, ...range })}
+          >
+            {name}
+          </a>
+        )
+      })}
+    </nav>
   )
 }

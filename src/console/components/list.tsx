@@ -18,7 +18,7 @@ import { type Column, idOf, type Sorting, Table, type TableProps } from './table
 interface ListProps<R> extends Omit<TableProps<R>, 'rows' | 'selection'> {
   list: Listed<R>
   /** What can be done to rows that are chosen; without it none can be. @param done gives the selection up */
-  onChosen?: (rows: readonly R[], done: () => void) => ComponentChildren
+  onChosen?: ((rows: readonly R[], done: () => void) => ComponentChildren) | undefined
   /** Offers all rows as a file. */
   csv?: CsvFile<R>
 }

@@ -31,7 +31,7 @@ const TONES: Readonly<Record<ListedAccount['status'], Tone>> = { valid: 'good', 
 const AccountStatus = ({ status }: Pick<ListedAccount, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
 
 const COLUMNS: readonly Column<ListedAccount>[] = [
-  { head: 'Account', kind: 'wide', cell: ({ id }) => <AccountLink id={id} /> },
+  { head: 'Account', kind: 'wide', cell: ({ id, name }) => <AccountLink id={id} name={name} /> },
   { head: 'Status', by: ({ status }) => status, cell: (account) => <AccountStatus {...account} /> },
   {
     head: 'Key identifier',
@@ -49,7 +49,19 @@ const COLUMNS: readonly Column<ListedAccount>[] = [
 
 const CSV: CsvFile<ListedAccount> = {
   name: 'accounts.csv',
-  members: ['id', 'status', 'eab_kid', 'jwk_thumbprint', 'tos_agreed', 'created_at', 'updated_at'],
+  members: [
+    'id',
+    'name',
+    'label',
+    'tags',
+    'contacts',
+    'status',
+    'eab_kid',
+    'jwk_thumbprint',
+    'tos_agreed',
+    'created_at',
+    'updated_at',
+  ],
 }
 
 const FILTERS: readonly Filter[] = [
@@ -93,7 +105,7 @@ export function AccountPage({ params }: PageProps) {
   const { data } = loaded
   return (
     <Page
-      title={`Account ${id.slice(-12)}`}
+      title={`Account ${data?.name ?? id.slice(-12)}`}
       actions={
         data?.status === 'valid' && (
           <Action

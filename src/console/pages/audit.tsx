@@ -2,14 +2,15 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Input, lines, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'
+import { Allowed, Badge, Copyable, Empty, LinkTo, Problem, Ready, Time } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
-import { type Filter, useSubmit } from '../components/form.tsx'
+import { type Filter, Ranges, useSubmit } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
+import { actionOptions, actionText, factsOf } from './audit-words.ts'
 
 type Entry = Output<'listAuditLog'>[number]
 type User = Output<'listUsers'>[number]
@@ -27,29 +28,36 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
       cell: ({ created_at }) => <Time at={created_at} relative={false} />,
     },
     { head: 'User', kind: 'fixed', cell: ({ user_id, details }) => nameOf(user_id, details) },
-    { head: 'Action', kind: 'fixed', cell: ({ action }) => <code>{action}</code> },
+    { head: 'Action', kind: 'word', cell: ({ action }) => <span title={action}>{actionText(action)}</span> },
     {
       head: 'Details',
       kind: 'wide',
       cell: ({ target_user_id, details }) => (
         <>
-          {target_user_id !== null && <strong>{names.get(target_user_id) ?? target_user_id} </strong>}
-          <span class="mono">{detailsText(details)}</span>
+          {target_user_id !== null && <strong>{names.get(target_user_id) ?? target_user_id}</strong>}
+          <Details details={details} />
         </>
       ),
     },
     { head: 'Address', kind: 'fixed', cell: ({ ip_address }) => ip_address },
+    { head: 'Entry', kind: 'number', cell: ({ sequence }) => countText(sequence) },
   ]
 }
 
-const detailsText = (details: Entry['details']): string =>
-  Object.entries(details)
-    .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .join(', ')
+const Details = ({ details }: Pick<Entry, 'details'>) => (
+  <ul class="details">
+    {factsOf(details).map(({ name, text, page }) => (
+      <li key={name}>
+        <span class="quiet">{name}:</span> {page ? <LinkTo {...page}>{text}</LinkTo> : text}
+      </li>
+    ))}
+  </ul>
+)
 
 const filtersOf = (users: readonly User[]): Filter[] => [
-  { name: 'action', label: 'Action', placeholder: 'eab.create' },
+  { name: 'action', label: 'Action', options: actionOptions() },
   { name: 'user_id', label: 'User', options: users.map(({ id, username }) => [id, username] as const) },
+  { name: 'object', label: 'Object', placeholder: 'an id, name, serial number' },
   { name: 'ip_address', label: 'Address' },
   { name: 'since', label: 'Since', type: 'date' },
   { name: 'until', label: 'Until', type: 'date' },
@@ -77,6 +85,7 @@ export function AuditPage({ query, entry }: PageProps) {
     >
       <Problem error={error} />
       <Chain />
+      <Ranges query={query} />
     </ListPage>
   )
 }
@@ -133,7 +142,8 @@ function Check({ status, checked, total, whole, entries, head, cut_sequence: cut
   return (
     <>
       <Badge tone={whole ? 'good' : 'bad'}>{whole ? 'intact' : 'BROKEN'}</Badge>{' '}
-      {plural(countText(entries ?? 0), 'entry', 'entries')}, head{' '}
+      {plural(countText(entries ?? 0), 'entry', 'entries')}
+      {whole && `, verified up to entry ${countText(Number(head?.split(':')[0] ?? 0))}`}, head{' '}
       {cut !== null && cut > 0 && `cut by retention at ${countText(cut)}, `} <Copyable text={head ?? ''} /> ({at})
       <ul>
         {others.faults.map((fault) => (

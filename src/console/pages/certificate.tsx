@@ -1,7 +1,7 @@
 /** One certificate as a person reads it. */
 
 import { AdminApiError, type Output, useApi } from '../api.ts'
-import { Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
+import { AccountLink, Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
@@ -69,7 +69,7 @@ function WithoutDetails({ serial }: { serial: string }) {
 
 function Summary({ details }: { details: Details }) {
   const { certificate, profile, subject, issuer, public_key, signature_algorithm, renewal } = details
-  const { account_id, san_values, revoked_at, revocation_reason, fingerprint } = certificate
+  const { account_id, account_name, san_values, revoked_at, revocation_reason, fingerprint } = certificate
   const source = renewal.advised
     ? 'set by an administrator'
     : revoked_at
@@ -109,7 +109,7 @@ function Summary({ details }: { details: Details }) {
           </>,
         ],
         ['Signature', signature_algorithm],
-        ['Account', account_id && <a href={href(`/accounts/${account_id}`)}>{account_id}</a>],
+        ['Account', account_id && <AccountLink key="account" id={account_id} name={account_name} />],
         [
           'Renewal window',
           <>

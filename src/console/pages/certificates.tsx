@@ -1,7 +1,7 @@
 /** All certificates: search, filters in the URL, and a list that loads on by cursor. */
 
 import { call, can, type Input, type Output, useList } from '../api.ts'
-import { Badge, ButtonLink, Empty, Time } from '../components/basics.tsx'
+import { AccountLink, Badge, ButtonLink, Empty, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import { DayField, SelectField, TextField, useTyped } from '../components/form.tsx'
@@ -231,8 +231,7 @@ const CERTIFICATE_COLUMNS: readonly Column<ListedCertificate>[] = [
   },
   {
     head: 'Account',
-    kind: 'fixed',
-    cell: ({ account_id }) => account_id && <a href={href(`/accounts/${account_id}`)}>{shortId(account_id)}</a>,
+    cell: ({ account_id, account_name }) => account_id && <AccountLink id={account_id} name={account_name} />,
   },
   {
     head: 'Serial number',
@@ -255,6 +254,7 @@ const CERTIFICATES_CSV: CsvFile<ListedCertificate> = {
     'revoked_at',
     'revocation_reason',
     'account_id',
+    'account_name',
     'order_id',
     'fingerprint',
     'issuer_fingerprint',

@@ -162,7 +162,10 @@ const Found = ({ found }: { found: Check }) => (
             ),
           },
           { head: 'Reasons', kind: 'wide', cell: ({ violations }) => violations.join('; ') },
-          { head: 'Account', kind: 'fixed', cell: ({ account_id }) => <AccountLink id={account_id} short /> },
+          {
+            head: 'Account',
+            cell: ({ account_id, account_name }) => <AccountLink id={account_id} name={account_name} />,
+          },
         ]}
       />
     )}

@@ -67,6 +67,7 @@ const CSV: CsvFile<Credential> = {
     'uses',
     'max_uses',
     'account_id',
+    'account_name',
     'allowed_networks',
     'profiles',
     'created_at',
@@ -233,7 +234,7 @@ export function EabCredentialPage({ params }: PageProps) {
               ['Created', <Time key="created" at={credential.created_at} />],
               credential.account_id !== null && [
                 'Last account',
-                <AccountLink key="account" id={credential.account_id} />,
+                <AccountLink key="account" id={credential.account_id} name={credential.account_name} />,
               ],
             ]}
           />

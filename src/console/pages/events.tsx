@@ -1,13 +1,13 @@
 /** Events: what happened in the last day, what waits for its consumers, and what could not be delivered. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Output, useApi, useList } from '../api.ts'
+import { call, can, type Input, type Output, useApi, useList } from '../api.ts'
 import { Badge, Copyable, Empty, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
-import { Dialog } from '../components/dialog.tsx'
+import { Action, Dialog } from '../components/dialog.tsx'
 import { List } from '../components/list.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { countText, spanText } from '../format.ts'
+import { countText, plural, spanText } from '../format.ts'
 import type { PageProps } from '../router.ts'
 
 type Letter = Output<'listDeadLetters'>[number]
@@ -64,7 +64,8 @@ function DeadLetters({ entry }: { entry: number }) {
   }
   const columns: Column<Letter>[] = [
     { head: 'Event', cell: ({ kind }) => <code>{kind}</code> },
-    { head: 'Consumer', cell: ({ consumer }) => consumer },
+    { head: 'Subject', kind: 'wide', cell: ({ subject }) => <code>{subject}</code> },
+    { head: 'Consumer', by: ({ consumer }) => consumer, cell: ({ consumer }) => consumer },
     { head: 'Error', kind: 'wide', cell: ({ error }) => error },
     {
       head: 'Failed',
@@ -92,12 +93,24 @@ function DeadLetters({ entry }: { entry: number }) {
       ),
     },
   ]
+  const chosenActions = (chosen: readonly Letter[], clear: () => void) => (
+    <Redeliver
+      count={chosen.length}
+      selection={{ ids: chosen.map(({ id }) => id) }}
+      onDone={() => {
+        clear()
+        list.reload()
+      }}
+    />
+  )
   return (
     <Section title="Undelivered events">
+      <LetterCauses onRetried={list.reload} />
       <List
         caption="Undelivered events"
         list={list}
         columns={columns}
+        onChosen={can('retryDeadLetters') ? chosenActions : undefined}
         empty={<Empty title="No undelivered events" />}
       />
       {opened && (
@@ -119,6 +132,73 @@ function DeadLetters({ entry }: { entry: number }) {
         </Dialog>
       )}
     </Section>
+  )
+}
+
+interface RedeliverProps {
+  count: number
+  selection: NonNullable<Input<'retryDeadLetters'>['body']>
+  onDone: () => void
+  label?: string
+}
+
+function Redeliver({ count, selection, onDone, label }: RedeliverProps) {
+  return (
+    <Action
+      needs="retryDeadLetters"
+      kind="small"
+      action="Redeliver"
+      {...(label !== undefined && { label })}
+      consequence={
+        <p>
+          {plural(countText(count), 'event is', 'events are')} delivered again under the same id, at most 1,000 at once.
+        </p>
+      }
+      onConfirm={async () => {
+        const { retried } = await call('retryDeadLetters', { body: selection })
+        if (retried === 0) tell('No event: no instance has the consumer any more.', 'bad')
+        else tell(`${plural(countText(retried), 'event')} will be redelivered.`)
+        onDone()
+      }}
+    />
+  )
+}
+
+function LetterCauses({ onRetried }: { onRetried: () => void }) {
+  const loaded = useApi('listDeadLetterCauses', {})
+  return (
+    <Ready loaded={loaded}>
+      {(causes) =>
+        causes.length > 0 && (
+          <Table
+            caption="By cause"
+            showCaption
+            rows={causes}
+            rowKey={({ consumer, error }) => `${consumer} ${error}`}
+            columns={[
+              { head: 'Error', kind: 'wide', cell: ({ error }) => error },
+              { head: 'Consumer', cell: ({ consumer }) => consumer },
+              { head: 'Events', kind: 'number', cell: ({ events }) => countText(events) },
+              { head: 'Last', kind: 'fixed', cell: ({ last_at }) => <Time at={last_at} /> },
+              {
+                head: 'Actions',
+                cell: ({ consumer, error, events }) => (
+                  <Redeliver
+                    count={events}
+                    selection={{ consumer, error }}
+                    label={`Redeliver: ${error}`}
+                    onDone={() => {
+                      loaded.reload()
+                      onRetried()
+                    }}
+                  />
+                ),
+              },
+            ]}
+          />
+        )
+      }
+    </Ready>
   )
 }
 

@@ -119,11 +119,7 @@ const toNotRenewed = (days: number) => {
 const toCertificatesOf = (account_id: string | null) =>
   account_id === null ? undefined : href('/certificates', { ...ENDING, account_id })
 
-/** A name that people know. */
-function nameOf({ account_id, contacts, eab_kid }: Expiring['accounts'][number]): string {
-  if (account_id === null) return 'no known account'
-  return eab_kid ?? contacts[0]?.replace(/^mailto:/, '') ?? account_id.slice(-12)
-}
+const nameOf = ({ account_name }: Expiring['accounts'][number]): string => account_name ?? 'no known account'
 
 function summaryOf({ accounts, others, is_estimate }: Expiring): string {
   const [first] = accounts

@@ -49,7 +49,7 @@ const COLUMNS: readonly Column<Failure>[] = [
     },
   },
   { head: 'Reason', kind: 'wide', cell: (failure) => <Why failure={failure} /> },
-  { head: 'Account', kind: 'fixed', cell: ({ account_id }) => <AccountLink id={account_id} short /> },
+  { head: 'Account', cell: ({ account_id, account_name }) => <AccountLink id={account_id} name={account_name} /> },
 ]
 
 export function FailuresPage({ query, entry }: PageProps) {

@@ -93,10 +93,14 @@ const columnsOf = (reload: () => void): Column<Identifier>[] => [
   },
 ]
 
-const AccountsOf = ({ identifier: { account_ids: ids, more_accounts } }: { identifier: Identifier }) => (
+const AccountsOf = ({
+  identifier: { account_ids: ids, account_names: names, more_accounts },
+}: {
+  identifier: Identifier
+}) => (
   <span class="names">
-    {ids.slice(0, SHOWN_ACCOUNTS).map((id) => (
-      <AccountLink key={id} id={id} short />
+    {ids.slice(0, SHOWN_ACCOUNTS).map((id, index) => (
+      <AccountLink key={id} id={id} name={names[index]} />
     ))}
     {ids.length > SHOWN_ACCOUNTS && (
       <span class="quiet">and {countText(ids.length - SHOWN_ACCOUNTS) + (more_accounts ? '+' : '')} more</span>

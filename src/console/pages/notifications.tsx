@@ -1,15 +1,15 @@
 /** Notifications: what was mailed, what was not and why; another attempt, and purging. */
 
 import { useState } from 'preact/hooks'
-import { call, type Input, type Output, useApi, useList } from '../api.ts'
-import { Badge, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import { call, can, type Input, type Output, useApi, useList } from '../api.ts'
+import { Allowed, Badge, Empty, Facts, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
 import { Action, Dialog } from '../components/dialog.tsx'
-import { type Filter, TextField, useForm } from '../components/form.tsx'
+import { type Filter, TextField, useForm, useSubmit } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
-import { tell } from '../components/page.tsx'
-import type { Column } from '../components/table.tsx'
+import { Section, tell } from '../components/page.tsx'
+import { type Column, Table } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
-import type { PageProps } from '../router.ts'
+import { href, type PageProps, type Query } from '../router.ts'
 
 type Notification = Output<'listNotifications'>[number]
 
@@ -53,6 +53,15 @@ const FILTERS: readonly Filter[] = [
 export function NotificationsPage({ query, entry }: PageProps) {
   const list = useList('listNotifications', { query } as Input<'listNotifications'>, entry)
   const [opened, setOpened] = useState<string>()
+  const chosenActions = (chosen: readonly Notification[], clear: () => void) => (
+    <RetryChosen
+      chosen={chosen}
+      done={() => {
+        clear()
+        list.reload()
+      }}
+    />
+  )
   return (
     <ListPage
       title="Notifications"
@@ -63,26 +72,135 @@ export function NotificationsPage({ query, entry }: PageProps) {
             action="Retry all failed"
             consequence={<p>All failed notifications are mailed again, old ones too.</p>}
             onConfirm={async () => {
-              const { retried } = await call('retryNotifications', {})
+              const { retried } = await call('retryNotifications', { body: {} })
               tell(`${plural(countText(retried), 'notification is', 'notifications are')} queued again.`)
               list.reload()
             }}
           />
           <Purge onPurged={list.reload} />
+          <TestMail />
         </>
       }
       query={query}
       filters={FILTERS}
       list={list}
       columns={columnsOf(setOpened)}
+      onChosen={can('retryNotifications') ? chosenActions : undefined}
       empty={
         <Empty title="No notifications">
           <p>They are recorded while notifications.enabled is on, and mailed while smtp.enabled is on.</p>
         </Empty>
       }
     >
+      {can('listNotificationCauses') && <Causes query={query} onRetried={list.reload} />}
       {opened !== undefined && <Body id={opened} onClose={() => setOpened(undefined)} />}
     </ListPage>
+  )
+}
+
+function RetryChosen({ chosen, done }: { chosen: readonly Notification[]; done: () => void }) {
+  const failed = chosen.filter(({ status }) => status === 'failed')
+  return (
+    <Action
+      needs="retryNotifications"
+      kind="small"
+      action="Send again"
+      disabled={failed.length === 0}
+      consequence={<p>{plural(countText(failed.length), 'failed mail is', 'failed mails are')} sent again.</p>}
+      onConfirm={async () => {
+        const { retried } = await call('retryNotifications', { body: { ids: failed.map(({ id }) => id) } })
+        tell(`${plural(countText(retried), 'notification is', 'notifications are')} queued again.`)
+        done()
+      }}
+    />
+  )
+}
+
+type Cause = Output<'listNotificationCauses'>[number]
+const placeOf = ({ notification_type, cause }: Pick<Cause, 'notification_type' | 'cause'>) =>
+  href('/notifications', { status: 'failed', notification_type, cause })
+
+/** Why mails have failed: a server that is away fails hundreds for one reason. */
+function Causes({ query, onRetried }: { query: Query; onRetried: () => void }) {
+  const loaded = useApi('listNotificationCauses', {})
+  const { notification_type: shownType, cause: shownCause } = query
+  if (shownType !== undefined)
+    return (
+      <p class="bar">
+        <span>
+          {shownType.replaceAll('_', ' ')}: {shownCause || 'no error is recorded'}
+        </span>
+        <a href={href('/notifications')}>Show all</a>
+      </p>
+    )
+  return (
+    <Ready loaded={loaded}>
+      {(causes) =>
+        causes.length > 0 && (
+          <Section title="Failed, by cause">
+            <Table
+              caption="Failed, by cause"
+              rows={causes}
+              rowKey={({ notification_type, cause }) => `${notification_type} ${cause}`}
+              columns={[
+                {
+                  head: 'Error',
+                  kind: 'wide',
+                  cell: (cause) => <a href={placeOf(cause)}>{cause.cause || 'no error is recorded'}</a>,
+                },
+                { head: 'Type', cell: ({ notification_type }) => notification_type.replaceAll('_', ' ') },
+                { head: 'Mails', kind: 'number', cell: ({ notifications }) => countText(notifications) },
+                { head: 'Recipients', kind: 'number', cell: ({ recipients }) => countText(recipients) },
+                { head: 'Last', kind: 'fixed', cell: ({ last_at }) => <Time at={last_at} /> },
+                {
+                  head: 'Actions',
+                  cell: (cause) => (
+                    <Action
+                      needs="retryNotifications"
+                      kind="small"
+                      action="Send again"
+                      label={`Send again: ${cause.cause}`}
+                      consequence={<p>{plural(countText(cause.notifications), 'mail is', 'mails are')} sent again.</p>}
+                      onConfirm={async () => {
+                        const { notification_type, cause: text } = cause
+                        const { retried } = await call('retryNotifications', {
+                          body: { notification_type, cause: text },
+                        })
+                        tell(`${plural(countText(retried), 'notification is', 'notifications are')} queued again.`)
+                        loaded.reload()
+                        onRetried()
+                      }}
+                    />
+                  ),
+                },
+              ]}
+            />
+          </Section>
+        )
+      }
+    </Ready>
+  )
+}
+
+/** What the mail server said, or that nobody knows. */
+function resultText({ recipient, status, error }: Output<'sendTestMail'>): string {
+  if (status === 'sent') return `The mail server has taken a mail to ${recipient}.`
+  if (error !== null) return `Not sent to ${recipient}: ${error}`
+  return `Not sent to ${recipient} within 15 seconds. Are smtp.enabled and notifications.enabled on? A mail that still waits goes out later.`
+}
+
+function TestMail() {
+  const { submit, error, isBusy } = useSubmit(async () => {
+    const result = await call('sendTestMail', {})
+    tell(resultText(result), result.status === 'sent' ? 'good' : 'bad')
+  })
+  return (
+    <Allowed to="sendTestMail">
+      <button type="button" disabled={isBusy} onClick={() => submit()}>
+        {isBusy ? 'Sending …' : 'Send me a test mail'}
+      </button>
+      <Problem error={error} />
+    </Allowed>
   )
 }
 

@@ -45,12 +45,22 @@ export const ORDER_COLUMNS: readonly Column<ListedOrder>[] = [
 
 const WITH_ACCOUNT: readonly Column<ListedOrder>[] = [
   ...ORDER_COLUMNS,
-  { head: 'Account', kind: 'fixed', cell: ({ account_id }) => <AccountLink id={account_id} short /> },
+  { head: 'Account', cell: ({ account_id, account_name }) => <AccountLink id={account_id} name={account_name} /> },
 ]
 
 const CSV: CsvFile<ListedOrder> = {
   name: 'orders.csv',
-  members: ['id', 'account_id', 'status', 'identifiers', 'created_at', 'expires_at', 'certificate_id', 'error'],
+  members: [
+    'id',
+    'account_id',
+    'account_name',
+    'status',
+    'identifiers',
+    'created_at',
+    'expires_at',
+    'certificate_id',
+    'error',
+  ],
 }
 
 const FILTERS: readonly Filter[] = [
@@ -128,7 +138,14 @@ export function AuthorizationPage({ params }: PageProps) {
       <Ready loaded={loaded}>
         {(authorization) => (
           <>
-            <Facts rows={[['Account', <AccountLink key="account" id={authorization.account_id} />]]} />
+            <Facts
+              rows={[
+                [
+                  'Account',
+                  <AccountLink key="account" id={authorization.account_id} name={authorization.account_name} />,
+                ],
+              ]}
+            />
             <AuthorizationSection authorization={authorization} />
           </>
         )}
@@ -143,7 +160,7 @@ const OrderFacts = ({ order }: { order: Order }) => (
       ['Names', order.identifiers.map(({ value }) => value).join(', ')],
       ['Status', <OrderStatus key="status" status={order.status} />],
       ['Error', detailOf(order.error)],
-      ['Account', <AccountLink key="account" id={order.account_id} />],
+      ['Account', <AccountLink key="account" id={order.account_id} name={order.account_name} />],
       ['CA profile', order.profile],
       ['Created', <Time key="created" at={order.created_at} />],
       ['Expires', <Time key="expires" at={order.expires_at} />],

@@ -293,6 +293,10 @@ function Parts({ data }: { data: Overview }) {
           ],
           ['Name servers', instance?.dns_resolver && state(instance.dns_resolver)],
           ['CRL', <CrlState crl={data.crl} />],
+          ['Mail', <MailState mail={data.notifications} />],
+          ...data.consumers.map(
+            (consumer) => [`Events to ${consumer.name}`, <ConsumerState consumer={consumer} />] as const,
+          ),
           [
             'Maintenance',
             <a href={href('/operation')}>
@@ -321,6 +325,53 @@ const DatabaseState = ({ instance }: { instance: NonNullable<Overview['instance'
     </span>
   </>
 )
+
+/** A failure after the last success is the state of now. */
+function MailState({
+  mail: { waiting, last_sent_at: sentAt, last_failure: failure },
+}: {
+  mail: Overview['notifications']
+}) {
+  const isFailing = failure !== null && (sentAt === null || failure.at > sentAt)
+  return (
+    <>
+      {isFailing ? <Badge tone="bad">failing</Badge> : sentAt !== null && state('ok')}{' '}
+      <LinkTo needs="listNotifications" to={href('/notifications')}>
+        {sentAt === null ? (
+          'no mail is known to have been sent'
+        ) : (
+          <>
+            last sent <Time at={sentAt} />
+          </>
+        )}
+      </LinkTo>{' '}
+      <span class="quiet">
+        {countText(waiting)} waiting{isFailing && `; ${failure.error}`}
+      </span>
+    </>
+  )
+}
+
+/** As the service judges it (`behind` of /healthz). */
+const BEHIND_SECONDS = 300
+
+function ConsumerState({ consumer }: { consumer: Overview['consumers'][number] }) {
+  const { waiting, oldest_seconds: oldest, last_failure: failure } = consumer
+  return (
+    <>
+      {oldest > BEHIND_SECONDS && waiting > 0 ? (
+        <Badge tone="warn">behind</Badge>
+      ) : (
+        <Badge>{`${countText(waiting)} waiting`}</Badge>
+      )}{' '}
+      {failure && (
+        <span class="quiet">
+          last undelivered <Time at={failure.at} />: {failure.error}
+        </span>
+      )}
+    </>
+  )
+}
 
 function CrlState({ crl }: { crl: Overview['crl'] }) {
   if (!crl.enabled) return <>not published</>

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import pino from 'pino'
 import { z } from 'zod/v4'
 import { AdminApplication } from '../../../src/admin/admin-application.ts'
-import { type AnyEndpoint, BOTH_ROLES, endpoint, endpointGroup } from '../../../src/admin/admin-endpoint.ts'
+import { type AnyEndpoint, endpoint, endpointGroup } from '../../../src/admin/admin-endpoint.ts'
 import type { AdminRequest } from '../../../src/admin/admin-message.ts'
 import type { AdminContext } from '../../../src/admin/context.ts'
 import { ReplyStreams } from '../../../src/admin/streams.ts'
@@ -24,12 +24,12 @@ function anApplication() {
     return { body: { ok: true } }
   }
   const endpoints = endpointGroup('Tests', {
-    open: endpoint({ ...common, route: 'GET /open', roles: 'none', reply, handle: later }),
-    slow: endpoint({ ...common, route: 'GET /slow', roles: BOTH_ROLES, reply, handle: later }),
+    open: endpoint({ ...common, route: 'GET /open', permission: 'none', reply, handle: later }),
+    slow: endpoint({ ...common, route: 'GET /slow', permission: 'read', reply, handle: later }),
     quick: endpoint({
       ...common,
       route: 'GET /quick',
-      roles: BOTH_ROLES,
+      permission: 'read',
       reply,
       handle: async () => ({ body: { ok: true } }),
     }),

@@ -1,0 +1,42 @@
+/** How mail and the consumers of events are: what went last, and what failed last. */
+
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import { NEVER_SENT } from '../../domain/notification.ts'
+import { rowsOf } from '../../store/slonik.ts'
+import { time } from '../schemas.ts'
+
+const failure = ({ at, error }: { at: Date; error: string }) => ({ at: time(at), error })
+
+const Mail = z
+  .object({ sent_at: z.date().nullable(), failed_at: z.date().nullable(), error: z.string().nullable() })
+  .transform(({ sent_at, failed_at, error }) => ({
+    sent_at,
+    failure: failed_at && failure({ at: failed_at, error: error ?? '' }),
+  }))
+
+/** Of the newest mails, which were not always sent last. notifications_status, from its end. */
+export function readLastMail(db: CommonQueryMethods) {
+  return db.one(rowsOf(Mail)`
+    SELECT (SELECT sent_at FROM notifications WHERE status = 'sent' ORDER BY id DESC LIMIT 1) AS sent_at,
+           f.created_at AS failed_at, f.error_detail AS error
+      FROM (SELECT) one LEFT JOIN LATERAL (
+        SELECT created_at, error_detail FROM notifications
+         WHERE status = 'failed' AND notification_type <> ${NEVER_SENT} ORDER BY id DESC LIMIT 1) f ON true`)
+}
+
+const DeadLetter = z
+  .object({ consumer: z.string(), at: z.date(), error: z.string() })
+  .transform(({ consumer, ...last }) => ({ consumer, failure: failure(last) }))
+
+/** More than a service has consumers. */
+const MOST_LOOKED_AT = 1_000
+
+/** The last undelivered event of each consumer. event_dead_letters_age, from its end. */
+export function readLastDeadLetters(db: CommonQueryMethods) {
+  return db.any(rowsOf(DeadLetter)`
+    SELECT DISTINCT ON (consumer) consumer, failed_at AS at, left(error, 200) AS error
+      FROM (SELECT consumer, failed_at, error FROM event_dead_letters
+             ORDER BY failed_at DESC LIMIT ${MOST_LOOKED_AT}) d
+     ORDER BY consumer, failed_at DESC`)
+}

@@ -1,0 +1,95 @@
+/** Mail as administrators see it, against a real SMTP server that takes some and refuses others. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { rowsIn } from '../support/database.ts'
+import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+describe('mail', () => {
+  let service: TestService
+  let admin: AdminClient
+  let mails: MailServer
+  let refusal: string | undefined
+  before(async () => {
+    mails = await startMailServer({
+      onRcptTo: (_address, _session, done) => done(refusal === undefined ? null : new Error(refusal)),
+    })
+    const smtp = { enabled: true, host: '127.0.0.1', port: mails.port, tls: 'none', from_address: 'ca@corp.example' }
+    service = await startTestService({
+      config: { ...adminConfig(), smtp, notifications: { enabled: true, max_retries: 0 } },
+    })
+    admin = await administrator(service, 'alice')
+  })
+  after(async () => {
+    await service?.dispose()
+    await mails?.close()
+  })
+
+  const failed = (recipient: string, error: string) =>
+    rowsIn(
+      service.database,
+      `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, error_detail, message_id)
+       VALUES ($1, 'expiration_warning', $2, 's', 't', 'h', 'failed', $3, '<m@corp.example>')`,
+      [uuidv7(Date.now()), recipient, error],
+    )
+
+  test('nothing was sent yet, and the overview says that it does not know', async () => {
+    const { notifications } = (await admin.get('/overview')).json
+    assert.deepEqual([notifications.last_sent_at, notifications.last_failure], [null, null])
+  })
+
+  test('a test mail goes to the caller alone, and says that the server has taken it', async () => {
+    const { email } = (await admin.get('/me')).json
+    assert.deepEqual((await admin.send('POST', '/notifications/test')).json, {
+      recipient: email,
+      status: 'sent',
+      error: null,
+    })
+    assert.deepEqual(mails.mails.at(-1)?.to, [email])
+    await until(
+      'the overview knows',
+      async () => (await admin.get('/overview')).json.notifications.last_sent_at !== null,
+    )
+  })
+
+  test('a test mail that is refused says what the server said', async () => {
+    refusal = 'no such mailbox here'
+    const { status, error } = (await admin.send('POST', '/notifications/test')).json
+    assert.equal(status, 'failed')
+    assert.match(error, /no such mailbox here/)
+    refusal = undefined
+    const { last_failure } = (await admin.get('/overview')).json.notifications
+    assert.match(last_failure.error, /no such mailbox here/)
+  })
+
+  test('failed mails are grouped by their error without the addresses, and one group or a choice is sent again', async () => {
+    await rowsIn(service.database, 'DELETE FROM notifications', [])
+    for (const name of ['ann', 'ben', 'eve'])
+      await failed(`${name}@corp.example`, `550 <${name}@corp.example>: unknown`)
+    await failed('ann@corp.example', '451 come back later')
+    const causes = (await admin.get('/notifications/causes')).json
+    assert.deepEqual(
+      causes.map(({ cause, notifications, recipients }: Record<string, unknown>) => [cause, notifications, recipients]),
+      [
+        ['550 …: unknown', 3, 3],
+        ['451 come back later', 1, 1],
+      ],
+    )
+    const group = { notification_type: 'expiration_warning', cause: '550 …: unknown' }
+    const listed = (await admin.get(`/notifications?status=failed&${new URLSearchParams(group)}`)).json
+    assert.equal(listed.length, 3)
+    const retry = async (body: object) => (await admin.send('POST', '/notifications/retry', body)).json
+    assert.deepEqual(await retry({ ids: [listed[0].id] }), { retried: 1 })
+    assert.deepEqual(await retry(group), { retried: 2 })
+    await until(
+      'all three have come',
+      async () => mails.mails.filter(({ text }) => text.includes('Subject: s')).length === 3,
+    )
+    assert.equal((await admin.send('POST', '/notifications/retry', { cause: 'x' })).status, 400)
+    assert.deepEqual(await retry({}), { retried: 1 })
+  })
+})

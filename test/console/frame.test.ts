@@ -1,0 +1,121 @@
+/** What frames every page: the environment, the zone of times, keys, and the tools of lists. */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { assertAccessible, becomes, ConsoleBrowser, visit } from './browser.ts'
+
+describe('the frame of the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+  let service: TestService
+  let browser: ConsoleBrowser
+  let admin: AdminClient
+  before(async () => {
+    const { admin_api, ...others } = adminConfig()
+    const environment = { name: 'Test & Lab', color: 'red' }
+    service = await startTestService({ config: { ...others, admin_api: { ...admin_api, environment } } })
+    browser = await ConsoleBrowser.start(service)
+    admin = await administrator(service, 'carol')
+    for (const kid of ['zeta', 'alpha', 'mid']) await admin.send('POST', '/eab', { kid })
+  })
+  after(async () => {
+    await browser?.close()
+    await service?.dispose()
+  })
+
+  test('the environment is in the header, the title and the icon, also before anybody has signed in', async () => {
+    const { page, close } = await browser.as('admin')
+    await page.locator('header').getByText('Test & Lab').waitFor()
+    await becomes(() => page.title(), 'Overview · Test & Lab · Chancery')
+    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await page.locator('main').getByText('Test & Lab').waitFor()
+    const icon = await page.locator('link[rel=icon]').getAttribute('href')
+    assert.match(icon ?? '', /^icon-red\./)
+    assert.equal((await page.request.get(`${browser.url}${icon}`)).status(), 200)
+    await assertAccessible(page, 'sign-in with an environment')
+    await close()
+  })
+
+  test('times are in UTC until the user takes those of the browser, and each page says which', async () => {
+    const { page, close } = await browser.as('admin', { place: '/eab', timezoneId: 'Asia/Tokyo' })
+    const created = page.locator('tbody time').last()
+    const utc = await created.textContent()
+    await page.getByRole('button', { name: 'Times: UTC' }).click()
+    await page.getByRole('button', { name: 'Times: Asia/Tokyo' }).waitFor()
+    const shown = (await created.textContent()) ?? ''
+    const minutes = (Date.parse(`${shown.slice(0, 16)}Z`) - Date.parse(`${utc?.slice(0, 16)}Z`)) / 60_000
+    assert.equal(minutes, 540)
+    await visit(page, '/audit-log')
+    await page.getByLabel('Since (Asia/Tokyo)').waitFor()
+    await close()
+  })
+
+  test('keys open pages, walk along rows and list themselves; they can be turned off', async () => {
+    const { page, close } = await browser.as('admin', { place: '/eab' })
+    await page.locator('tbody tr').nth(2).waitFor()
+    await page.keyboard.press('j')
+    await page.keyboard.press('j')
+    const focused = () => page.evaluate(`document.activeElement.closest('tr')?.rowIndex`)
+    await becomes(focused, 2)
+    await page.keyboard.press('k')
+    await becomes(focused, 1)
+    await page.keyboard.type('gc')
+    await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
+    await page.keyboard.press('?')
+    const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' })
+    await assertAccessible(page, 'the list of keys')
+    await help.getByLabel('Use these shortcuts').uncheck()
+    await help.getByRole('button', { name: 'Close' }).click()
+    await page.locator('main h1').focus()
+    await page.keyboard.type('ge')
+    await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
+    await close()
+  })
+
+  test('a list that is whole is sorted by its heads, leaves columns out, and keeps views', async () => {
+    const { page, close } = await browser.as('admin', { place: '/eab' })
+    const kids = async () => (await page.locator('tbody th').allTextContents()).join(' ')
+    await becomes(() => page.locator('tbody th').count(), 3)
+    await page.getByRole('button', { name: 'Key identifier' }).click()
+    await becomes(kids, 'alpha mid zeta')
+    await page.getByRole('button', { name: 'Key identifier' }).click()
+    await becomes(kids, 'zeta mid alpha')
+    await page.getByText('Columns', { exact: true }).click()
+    await page.getByLabel('Uses').uncheck()
+    await becomes(() => page.getByRole('columnheader', { name: 'Uses' }).count(), 0)
+    await page.locator('form').getByLabel('Status').selectOption({ index: 1 })
+    await page.getByRole('button', { name: 'Save this view' }).click()
+    await page.getByRole('dialog').getByLabel('Name').fill('Open ones')
+    await page.getByRole('dialog').getByRole('button', { name: 'Save this view' }).click()
+    await visit(page, '/eab')
+    await page.reload()
+    await page.getByRole('link', { name: 'Open ones' }).click()
+    await page.waitForURL(/\?/)
+    await becomes(() => page.getByRole('columnheader', { name: 'Uses' }).count(), 0)
+    await close()
+  })
+
+  test('the number and the file of a list are of all its rows, not of those that are shown', async () => {
+    for (let index = 0; index < 110; index++)
+      await admin.send('POST', '/allowed-identifiers', { type: 'dns', value: `h${index}.test` })
+    const { page, close } = await browser.as('admin', { place: '/identifiers' })
+    await page.getByText('shown, there are more').waitFor()
+    await page.getByRole('button', { name: 'Count' }).click()
+    await page.getByText('110 rows').waitFor()
+    await close()
+    const credentials = await browser.as('admin', { place: '/eab' })
+    const [download] = await Promise.all([
+      credentials.page.waitForEvent('download'),
+      credentials.page.getByRole('button', { name: 'Save as CSV' }).click(),
+    ])
+    assert.equal(
+      readFileSync((await download.path()) ?? '', 'utf8')
+        .trim()
+        .split('\r\n').length,
+      4,
+    )
+    await credentials.close()
+  })
+})

@@ -1,0 +1,91 @@
+/** For each endpoint that a registrar may call, a request about objects of one team. By operation id. */
+
+/** Objects of one team. */
+export interface TeamObjects {
+  tag: string
+  account: string
+  order: string
+  authorization: string
+  serial: string
+  fingerprint: string
+  credential: string
+  /** Without accounts; it may be revoked. */
+  spare: string
+  /** One of the certificate's names. */
+  name: string
+}
+
+export interface ScopeCase {
+  /** `one`: it is there or not. `list`: rows are there or not. `self`: about the user alone. `many`: says how many it changed. */
+  kind: 'one' | 'list' | 'self' | 'many'
+  path: (of: TeamObjects) => string
+  body?: (of: TeamObjects) => object
+  /** The list without filters; for lists. */
+  all?: string
+  /** The status for the own team; 200 when absent. */
+  status?: number
+}
+
+const one = (path: ScopeCase['path'], body?: ScopeCase['body']): ScopeCase => ({
+  kind: 'one',
+  path,
+  ...(body && { body }),
+})
+const list = (all: string, query: (of: TeamObjects) => string): ScopeCase => ({
+  kind: 'list',
+  all,
+  path: (of) => `${all}?${query(of)}`,
+})
+const self = (path: string, body?: object): ScopeCase => ({
+  kind: 'self',
+  path: () => path,
+  ...(body && { body: () => body }),
+})
+const many = (path: string): ScopeCase => ({
+  kind: 'many',
+  path: () => path,
+  body: ({ serial }) => ({ filter: { serial_numbers: [serial] } }),
+})
+
+let kids = 0
+
+export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
+  getMe: self('/me'),
+  listAccounts: list('/accounts', () => ''),
+  getAccount: one(({ account }) => `/accounts/${account}`),
+  listFailures: list('/failures', () => ''),
+  listFailuresOfAccount: one(({ account }) => `/accounts/${account}/failures`),
+  getCsrProfileOfAccount: one(({ account }) => `/accounts/${account}/csr-profile`),
+  listIdentifiersOfAccount: one(({ account }) => `/accounts/${account}/allowed-identifiers`),
+  listOrders: list('/orders', ({ account }) => `account_id=${account}`),
+  getOrder: one(({ order }) => `/orders/${order}`),
+  getAuthorization: one(({ authorization }) => `/authorizations/${authorization}`),
+  listCertificates: list('/certificates', ({ account }) => `account_id=${account}`),
+  getCertificate: one(({ serial }) => `/certificates/${serial}`),
+  getCertificateByFingerprint: one(({ fingerprint }) => `/certificates/by-fingerprint/${fingerprint}`),
+  getCertificatePem: one(({ serial }) => `/certificates/${serial}/pem`),
+  getCertificateChain: one(({ serial }) => `/certificates/${serial}/chain`),
+  getCertificateDetails: one(({ serial }) => `/certificates/${serial}/details`),
+  listEabCredentials: list('/eab', () => ''),
+  getEabCredential: one(({ credential }) => `/eab/${credential}`),
+  getCascadeOfEab: one(({ credential }) => `/eab/${credential}/cascade`),
+  listIdentifiersOfEab: one(({ credential }) => `/eab/${credential}/allowed-identifiers`),
+  getCsrProfileOfEab: one(({ credential }) => `/eab/${credential}/csr-profile`),
+  adviseRenewal: many('/renewals'),
+  clearRenewals: many('/renewals'),
+  createEabCredential: {
+    ...one(
+      () => '/eab',
+      ({ tag }) => ({ kid: `by a registrar ${++kids}`, tags: [tag] }),
+    ),
+    status: 201,
+  },
+  revokeEabCredential: one(({ spare }) => `/eab/${spare}/revoke`),
+  revokeCertificate: one(
+    ({ serial }) => `/certificates/${serial}/revoke`,
+    () => ({ reason: 4 }),
+  ),
+  resetMyPassword: self('/me/reset-password', { current_password: 'wrong' }),
+  logout: self('/auth/logout'),
+  logoutEverywhere: self('/auth/logout-everywhere'),
+}
