@@ -8,6 +8,7 @@
 import type { Logger } from 'pino'
 import { AdminError } from '../domain/admin-error.ts'
 import type { Actor, Role } from '../domain/administrator.ts'
+import type { SentValues } from '../domain/approval.ts'
 import type { Header } from '../http/http-message.ts'
 import { countedAddress } from '../shared/lib/ip-address.ts'
 import { isBusy } from '../store/slonik.ts'
@@ -18,7 +19,7 @@ import { Router } from './admin-router.ts'
 import { APPROVAL_REPLY, approvalBody } from './approvals/approval-body.ts'
 import { emergencyPermit } from './approvals/approvals.ts'
 import type { AdminContext } from './context.ts'
-import { readBody, readReason, readRequest, requireBody, type SentValues } from './request-values.ts'
+import { readBody, readReason, readRequest, requireBody } from './request-values.ts'
 import type { ReplyStreams } from './streams.ts'
 import { Turns } from './turns.ts'
 import type { SignedIn } from './users/sign-in.ts'
@@ -115,7 +116,12 @@ export class AdminApplication {
     if (!wanted) return { act: () => endpoint.handle(values, context) }
     if (!operator) {
       const reason = readReason(request.approvalReason)
-      const row = await context.approvals.request(values.author, endpoint, sent, wanted, reason)
+      const row = await context.approvals.request(values.author, {
+        operation: endpoint.id,
+        input: sent,
+        wanted,
+        reason,
+      })
       const headers = [['Location', `${context.baseUrl}/approvals/${row.id}`] as const]
       return { kept: { headers, body: approvalBody(row) } }
     }

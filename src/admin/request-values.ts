@@ -2,6 +2,7 @@
 
 import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
+import type { SentValues } from '../domain/approval.ts'
 import { parseJsonObject } from '../shared/lib/encoding.ts'
 import type { AnyEndpoint } from './admin-endpoint.ts'
 import { invalid } from './admin-errors.ts'
@@ -12,13 +13,6 @@ import { line } from './schemas.ts'
 const MOST_OF_A_STRANGER = 8 * 1024
 /** The largest bodies of an auditor are a CSR and a CSR profile. */
 const MOST_OF_AN_AUDITOR = 64 * 1024
-
-/** As it was sent; kept for a request that waits for approval. */
-export interface SentValues {
-  params: Record<string, string>
-  query: string
-  body: unknown
-}
 
 /** @throws AdminError with every wrong member */
 export function readRequest(endpoint: AnyEndpoint, { params, query, body }: SentValues) {

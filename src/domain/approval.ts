@@ -29,6 +29,13 @@ export interface ApprovalFact {
   after: string | null
 }
 
+/** A request to the Admin API as it was sent; it is checked again when it is approved. */
+export interface SentValues {
+  params: Record<string, string>
+  query: string
+  body: unknown
+}
+
 /** An act as a request for approval describes it. */
 export interface ActToApprove {
   act: ApprovalAct

@@ -77,15 +77,19 @@ export async function userAct(
   return { act: 'user_changes', summary: `${verb} ${String(before['username'])}`, facts }
 }
 
-/** @param to such as `the credential team-a` @param names in normal form */
-export async function newNamesAct(to: string, names: readonly AllowedIdentifier[], { db, policy }: Means): Act {
+/** @param to says who is granted them, such as `the credential team-a` @param names in normal form */
+export async function newNamesAct(
+  to: () => string | Promise<string>,
+  names: readonly AllowedIdentifier[],
+  { db, policy }: Means,
+): Act {
   if (!policy.approvals.newNames || names.length === 0) return undefined
   const granted = await grantedAmong(db, names)
   const fresh = names.map(({ value }) => value).filter((value) => !granted.has(value))
   if (fresh.length === 0) return undefined
   return {
     act: 'new_names',
-    summary: `Grant ${plural(fresh.length, 'new name')} to ${to}`,
+    summary: `Grant ${plural(fresh.length, 'new name')} to ${await to()}`,
     facts: [fact('new names', shown(fresh))],
     most: fresh.length,
   }

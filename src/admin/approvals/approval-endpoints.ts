@@ -58,8 +58,8 @@ export const APPROVALS = endpointGroup('Approvals', {
     reply: { status: 200, schema: Approval },
     errors: ['not_found', 'conflict'],
     audit: 'approval.approve',
-    handle: async ({ params, author }, context) => ({
-      body: approvalBody(await context.approvals.approve(context, author, params.approval_id)),
+    handle: async ({ params, author }, { approvals }) => ({
+      body: approvalBody(await approvals.approve(author, params.approval_id)),
     }),
   }),
   reject: endpoint({
@@ -96,9 +96,8 @@ export const APPROVALS = endpointGroup('Approvals', {
     reply: { status: 200, schema: z.strictObject({ operation: z.string(), reply: z.unknown() }) },
     errors: ['not_found', 'conflict'],
     audit: 'approval.collect',
-    async handle({ params, author }, { db, approvals }) {
-      const { operation } = await approvals.require(db, params.approval_id)
-      return { body: { operation, reply: await approvals.collect(author, params.approval_id) } }
-    },
+    handle: async ({ params, author }, { approvals }) => ({
+      body: await approvals.collect(author, params.approval_id),
+    }),
   }),
 })

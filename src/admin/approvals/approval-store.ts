@@ -3,10 +3,9 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
-import { type ActToApprove, APPROVAL_ACTS, DECISIONS, type Decision } from '../../domain/approval.ts'
+import { type ActToApprove, APPROVAL_ACTS, DECISIONS, type Decision, type SentValues } from '../../domain/approval.ts'
 import { pageById, type ReadPage } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import type { SentValues } from '../request-values.ts'
 
 const Fact = z.object({ name: z.string(), before: z.string().nullable(), after: z.string().nullable() })
 

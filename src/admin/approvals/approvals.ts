@@ -5,15 +5,12 @@
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
-import type { Actor } from '../../domain/administrator.ts'
-import { type ActToApprove, obstacleToDecision, withoutSession } from '../../domain/approval.ts'
+import type { Actor, Role } from '../../domain/administrator.ts'
+import { type ActToApprove, obstacleToDecision, type SentValues, withoutSession } from '../../domain/approval.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { findUser } from '../../store/user-store.ts'
-import type { AnyEndpoint } from '../admin-endpoint.ts'
 import type { AuditLog, Permit } from '../audit/audit-log.ts'
-import type { AdminContext } from '../context.ts'
-import { readRequest, type SentValues } from '../request-values.ts'
 import { requireSameAuthority } from '../users/sessions.ts'
 import type { SignedIn } from '../users/sign-in.ts'
 import {
@@ -29,10 +26,36 @@ import {
   takeResult,
 } from './approval-store.ts'
 
+interface WantedApproval {
+  /** operationId. */
+  operation: string
+  input: SentValues
+  wanted: ActToApprove
+  reason: string | undefined
+}
+
+/** What another person has approved. */
+export interface ApprovedAct {
+  /** Of the request. */
+  id: string
+  maker: Actor
+  most: number | null
+  /** The log that permits it. */
+  audit: AuditLog
+}
+
+/** The operations of the Admin API. */
+export interface Operations {
+  /** None for an operation that this release does not know. */
+  rolesOf(operation: string): readonly Role[]
+  /** @returns the reply, where it has what can be shown only once */
+  perform(operation: string, input: SentValues, act: ApprovedAct): Promise<{ secret: unknown }>
+}
+
 interface ApprovalsOptions {
   db: DatabasePool
   audit: AuditLog
-  endpoints: readonly AnyEndpoint[]
+  operations: Operations
   expireAfterHours: number
   /** For replies that wait for their maker; they may have a password. */
   box(): SecretBox
@@ -51,13 +74,7 @@ export class Approvals {
   }
 
   /** Keeps the act for another person. @throws AdminError approval_needed without a reason */
-  request(
-    author: SignedIn,
-    endpoint: AnyEndpoint,
-    input: SentValues,
-    wanted: ActToApprove,
-    reason: string | undefined,
-  ): Promise<ApprovalRow> {
+  async request(author: SignedIn, { operation, input, wanted, reason }: WantedApproval): Promise<ApprovalRow> {
     const { audit, expireAfterHours } = this.#options
     if (reason === undefined)
       throw new AdminError('approval_needed', `another person must approve this: ${wanted.summary}`)
@@ -72,7 +89,7 @@ export class Approvals {
       const row = await insertApproval(tx, {
         ...wanted,
         id,
-        operation: endpoint.id,
+        operation,
         input,
         reason,
         maker: { ...withoutSession(author), userId: author.userId },
@@ -84,14 +101,13 @@ export class Approvals {
   }
 
   /** Lets the act happen, once. @throws AdminError conflict, forbidden, and what the act itself throws */
-  async approve(context: AdminContext, decider: SignedIn, id: string): Promise<ApprovalRow> {
-    const { db, audit } = this.#options
-    const found = await this.require(db, id)
-    await this.#requireDecider(db, found, decider)
-    const endpoint = this.#endpointOf(found)
-    if (!endpoint)
-      throw new AdminError('conflict', `this release has no operation ${found.operation}; reject the request`)
-    requireRole(endpoint, decider)
+  async approve(decider: SignedIn, id: string): Promise<ApprovalRow> {
+    const { db, audit, operations } = this.#options
+    const { found, input } = await audit.transaction(decider, async (tx) => {
+      const row = await this.require(tx, id)
+      await this.#requireDecider(tx, row, decider)
+      return { found: row, input: await readInput(tx, id) }
+    })
     const permit: Permit = {
       author: decider,
       details: { approval_id: id, approved_by: decider.username },
@@ -103,20 +119,13 @@ export class Approvals {
         note('approval.approve', factsOf(row))
       },
     }
-    const values = readRequest(endpoint, await readInput(db, id))
-    const author = found.maker as SignedIn
-    const request = {
-      ...values,
-      author,
-      address: author.ipAddress ?? '',
-      requestId: id,
-      approved: { most: found.most },
-    }
-    const { body } = await endpoint.handle(request, { ...context, audit: audit.permitted(permit) })
+    const { operation, maker, most } = found
+    const { secret } = await operations.perform(operation, input, { id, maker, most, audit: audit.permitted(permit) })
     const row = await this.require(db, id)
-    if (row.decision === null) throw new Error(`${endpoint.id} changed nothing in a transaction of its own`)
+    if (row.decision === null) throw new Error(`${operation} changed nothing in a transaction of its own`)
     // A crash before this loses a reply, as a broken connection would; what was done stays done, once.
-    if (endpoint.showsOnce) await keepResult(db, id, this.#options.box().seal(Buffer.from(JSON.stringify(body)), id))
+    if (secret !== undefined)
+      await keepResult(db, id, this.#options.box().seal(Buffer.from(JSON.stringify(secret)), id))
     return this.require(db, id)
   }
 
@@ -124,8 +133,6 @@ export class Approvals {
     return this.#options.audit.transaction(decider, async (tx, note) => {
       const row = await this.#lock(tx, id)
       await this.#requireDecider(tx, row, decider)
-      const endpoint = this.#endpointOf(row)
-      if (endpoint) requireRole(endpoint, decider)
       await noteDecision(tx, id, { decision: 'rejected', by: decider, reason })
       note('approval.reject', { ...factsOf(row), reason })
       return this.require(tx, id)
@@ -145,7 +152,7 @@ export class Approvals {
   }
 
   /** The reply of an approved act, for its maker, once. A token's maker sees it by a login, too. */
-  collect(author: SignedIn, id: string): Promise<unknown> {
+  collect(author: SignedIn, id: string): Promise<{ operation: string; reply: unknown }> {
     return this.#options.audit.transaction(author, async (tx, note) => {
       const row = await this.#lock(tx, id)
       // A stolen token must not learn a password that its maker has asked for by a login.
@@ -156,17 +163,13 @@ export class Approvals {
       const opened = sealed && this.#options.box().open(sealed, id)
       if (!opened) throw new AdminError('conflict', 'there is no reply, or it was collected already')
       note('approval.collect', factsOf(row))
-      return JSON.parse(opened.toString())
+      return { operation: row.operation, reply: JSON.parse(opened.toString()) }
     })
   }
 
   /** @throws AdminError not_found */
   async require(db: CommonQueryMethods, id: string): Promise<ApprovalRow> {
     return (await findApproval(db, id)) ?? Promise.reject(notFound('request for approval'))
-  }
-
-  #endpointOf({ operation }: ApprovalRow): AnyEndpoint | undefined {
-    return this.#options.endpoints.find(({ id }) => id === operation)
   }
 
   async #lock(tx: CommonQueryMethods, id: string): Promise<ApprovalRow> {
@@ -177,6 +180,8 @@ export class Approvals {
     const user = decider.userId === undefined ? null : await findUser(db, decider.userId)
     const maker = { id: row.maker_id, email: row.maker_email ?? undefined }
     const asked = { maker, decision: row.decision ?? undefined, expiresAt: row.expires_at }
+    if (!this.#options.operations.rolesOf(row.operation).includes(decider.role))
+      throw new AdminError('forbidden', 'only who may do this may decide it')
     const obstacle = obstacleToDecision(asked, { ...decider, email: user?.email }, new Date())
     if (obstacle !== undefined) throw new AdminError('conflict', obstacle)
   }
@@ -188,11 +193,6 @@ export const emergencyPermit = (author: Actor, { act, summary }: ActToApprove, r
   details: { emergency: true },
   work: async (_tx, note) => note('approval.emergency', { act, summary, reason }),
 })
-
-function requireRole({ roles }: AnyEndpoint, { role }: Actor): void {
-  if (roles === 'none' || !roles.includes(role))
-    throw new AdminError('forbidden', 'only who may do this may approve it')
-}
 
 const factsOf = ({ id, act, operation, summary, most, maker }: ApprovalRow) => ({
   approval_id: id,

@@ -61,7 +61,7 @@ export const EAB_CREATION = endpointGroup('EAB credentials', {
       scopeOf(author)
         ? undefined
         : newNamesAct(
-            `the credential ${body.kid}`,
+            () => `the credential ${body.kid}`,
             readIdentifiers('allowed_identifiers', body.allowed_identifiers ?? []),
             context,
           ),

@@ -184,7 +184,11 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     errors: ['not_found'],
     audit: 'identifier.add_account',
     approval: async ({ params }, context) =>
-      newNamesAct(`the account ${params.account_id}`, await identifiersWith(context.db, params.identifier_id), context),
+      newNamesAct(
+        () => `the account ${params.account_id}`,
+        await identifiersWith(context.db, params.identifier_id),
+        context,
+      ),
     async handle({ params, author }, { audit }) {
       await giveNameToAccount(audit, author, params.identifier_id, params.account_id)
       return {}
@@ -229,7 +233,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     errors: ['not_found', 'conflict'],
     audit: 'identifier.add_account',
     approval: ({ params, body }, context) =>
-      newNamesAct(`the account ${params.account_id}`, readIdentifiers('allow', body.allow ?? []), context),
+      newNamesAct(() => `the account ${params.account_id}`, readIdentifiers('allow', body.allow ?? []), context),
     handle: async ({ params, body, author }, { audit }) => ({
       body: outcomesBody(await changeOfAccount(audit, author, params.account_id, body)),
     }),

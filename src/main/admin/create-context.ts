@@ -2,6 +2,7 @@
 
 import type { AdminQuestions } from '../../admin/admin-message.ts'
 import { Approvals } from '../../admin/approvals/approvals.ts'
+import { approvedOperations } from '../../admin/approvals/approved-operations.ts'
 import { AuditExports } from '../../admin/audit/audit-export.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
 import { AuditVerifications } from '../../admin/audit/audit-verification.ts'
@@ -61,7 +62,7 @@ export function createAdminContext(
   const secretBox = isCommand ? () => eabSecretBox(config) : () => box
   const issuers = signingIssuers ?? (async () => (await ask('instance')).issuers)
   let description: Uint8Array | undefined
-  return {
+  const context: AdminContext = {
     version,
     baseUrl,
     pages,
@@ -82,7 +83,7 @@ export function createAdminContext(
     approvals: new Approvals({
       db,
       audit,
-      endpoints: ENDPOINTS,
+      operations: approvedOperations(ENDPOINTS, () => context),
       expireAfterHours: policy.approvals.expireAfterHours,
       box: () => createSecretBox(tokenSecret, APPROVED_REPLIES),
     }),
@@ -105,6 +106,7 @@ export function createAdminContext(
     profileTrials: new Turns(PROFILE_TRIALS),
     historyIndexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS),
   }
+  return context
 }
 
 const asJson = (body: object) => sharedBytes(JSON.stringify(body))
