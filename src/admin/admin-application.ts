@@ -11,6 +11,7 @@ import type { Actor, Role } from '../domain/administrator.ts'
 import type { SentValues } from '../domain/approval.ts'
 import type { Header } from '../http/http-message.ts'
 import { countedAddress } from '../shared/lib/ip-address.ts'
+import { printable } from '../shared/lib/terminal.ts'
 import { isBusy } from '../store/slonik.ts'
 import type { Answer, AnyEndpoint } from './admin-endpoint.ts'
 import { errorReply } from './admin-errors.ts'
@@ -41,6 +42,7 @@ interface AdminApplicationOptions {
 const MOST_AT_ONCE = 64
 const BUSY_RETRY_SECONDS = 1
 const DATABASE_RETRY_SECONDS = 5
+const MOST_OF_A_USER_AGENT = 200
 /** Requests of one user, so that one user cannot keep the others out. */
 const MOST_OF_ONE = 24
 /**
@@ -85,7 +87,8 @@ export class AdminApplication {
       return await this.#inTurn(author, request, async () => {
         const sent = { params, query: request.query, body: readBody(endpoint, request) }
         // The handler of an endpoint without a token has no use for an author.
-        const by = { author: author as SignedIn, requestId, address: request.address }
+        const userAgent = request.userAgent && printable(request.userAgent).slice(0, MOST_OF_A_USER_AGENT)
+        const by = { author: author as SignedIn, requestId, address: request.address, userAgent }
         const admitted = await this.#admit(endpoint, { ...readRequest(endpoint, sent), ...by }, sent, request)
         const owner = author?.userId ?? request.address
         if ('kept' in admitted) return this.#reply(asRequest(endpoint), admitted.kept, request, { resource, owner })

@@ -26,6 +26,8 @@ interface EndpointRequest<P, Q, B, A> {
   /** Undefined for an endpoint that asks for no token. */
   author: A
   address: string
+  /** As the client says; at most 200 printable characters. */
+  userAgent: string | undefined
   requestId: string
   /** How many things another person has approved, where the act has such a number. */
   approved?: { most: number | null }

@@ -15,6 +15,7 @@ export interface AdminRequest {
   contentType: string | undefined
   acceptEncoding?: string | undefined
   ifNoneMatch?: string | undefined
+  userAgent?: string | undefined
   /** Why another person should approve the act. */
   approvalReason?: string | undefined
   body: Uint8Array

@@ -14,6 +14,8 @@ import { EAB_CREATION } from './eab/credential-creation.ts'
 import { EAB } from './eab/credential-endpoints.ts'
 import { EAB_GRANTS } from './eab/credential-grants.ts'
 import { ALLOWED_IDENTIFIERS } from './eab/identifier-endpoints.ts'
+import { ONBOARDING } from './eab/onboarding-endpoints.ts'
+import { INCIDENTS } from './incidents/incident-endpoints.ts'
 import { OPERATION } from './operation/operation-endpoints.ts'
 import { CSR_PROFILE_ASSIGNMENTS } from './profiles/profile-assignments.ts'
 import { CSR_PROFILE_CHECK } from './profiles/profile-check-endpoints.ts'
@@ -24,6 +26,7 @@ import { BLOCKED_KEYS } from './revocations/blocked-key-endpoints.ts'
 import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
 import { CERTIFICATE_REVOCATIONS } from './revocations/certificate-revocations.ts'
 import { TOKENS } from './users/api-tokens.ts'
+import { SESSIONS } from './users/session-endpoints.ts'
 import { SESSION, USERS } from './users/user-endpoints.ts'
 
 const SERVICE = endpointGroup('Service', {
@@ -49,6 +52,7 @@ const SERVICE = endpointGroup('Service', {
 export const OPERATIONS = {
   ...SERVICE,
   ...SESSION,
+  ...SESSIONS,
   ...USERS,
   ...TOKENS,
   ...APPROVALS,
@@ -58,6 +62,7 @@ export const OPERATIONS = {
   ...BACKEND_REVOCATIONS,
   ...EAB,
   ...EAB_CREATION,
+  ...ONBOARDING,
   ...EAB_GRANTS,
   ...ALLOWED_IDENTIFIERS,
   ...CSR_PROFILES,
@@ -72,6 +77,7 @@ export const OPERATIONS = {
   ...ORDERS,
   ...RENEWALS,
   ...BLOCKED_KEYS,
+  ...INCIDENTS,
 }
 
 /** Without them, for the router and all that is made from the descriptions. */

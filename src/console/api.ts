@@ -111,7 +111,7 @@ const nothing = <T>(key: string): LoadState<T> => ({
   loadedAt: undefined,
 })
 
-/** As unknown: a list of the types of all operations is too large for the compiler. */
+/** As `unknown`: a union of the inputs of all operations is too much for the compiler. */
 const keyOf = (...parts: readonly unknown[]) => JSON.stringify(parts)
 
 /**

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { call, can, useApi } from './api.ts'
 import { Problem } from './components/basics.tsx'
 import { loadAllPages } from './components/lazy-page.tsx'
+import { OpenSecrets } from './components/once-shown.tsx'
 import { Page, Toast } from './components/page.tsx'
 import { QuestionDialog } from './components/question-dialog.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
@@ -37,7 +38,8 @@ const POLL_MS = 30_000
 const TELLS_OF_STOPS: readonly string[] = ['/', '/operation']
 
 function Frame() {
-  const place = usePlace()
+  const address = usePlace()
+  const place = { ...address, path: pathFor(address.path) }
   const [isOpen, setOpen] = useState(false)
   // On a phone, the menu lies over the page.
   useEffect(() => setOpen(false), [place.path])
@@ -60,7 +62,8 @@ function Frame() {
       </div>
       <main id="main">
         <SessionBar />
-        {!TELLS_OF_STOPS.includes(place.path) && <StopBars />}
+        <OpenSecrets path={place.path} />
+        {can('getOverview') && !TELLS_OF_STOPS.includes(place.path) && <StopBars />}
         <Broken key={place.path}>
           <CurrentPage place={place} />
         </Broken>
@@ -114,6 +117,12 @@ function ApprovalCount() {
   )
 }
 
+/** A role that may not see the overview begins at the first page of its navigation. */
+function pathFor(path: string): string {
+  const isOpen = ({ group, needs }: Route) => group !== undefined && can(needs)
+  return path === '/' ? (ROUTES.find(isOpen)?.path ?? path) : path
+}
+
 function CurrentPage({ place }: { place: Place }) {
   for (const route of ROUTES) {
     const params = match(route.path, place.path)
@@ -124,7 +133,7 @@ function CurrentPage({ place }: { place: Place }) {
   }
   return (
     <Page title="Page not found">
-      <a href={href('/')}>Go to the overview</a>
+      <a href={href('/')}>Go to the first page</a>
     </Page>
   )
 }

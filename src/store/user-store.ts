@@ -97,11 +97,18 @@ export async function countEnabledAdmins(tx: CommonQueryMethods): Promise<number
 export function updateUser(
   tx: CommonQueryMethods,
   id: string,
-  { enabled, role, scope }: Pick<UserRow, 'enabled' | 'role' | 'scope'>,
+  { username, email, enabled, role, scope }: Pick<UserRow, 'username' | 'email' | 'enabled' | 'role' | 'scope'>,
 ) {
   return tx.one(rowsOf(User)`
-    UPDATE admin_users SET enabled = ${enabled}, role = ${role}, scope = ${sql.array(scope, 'text')}, updated_at = now()
+    UPDATE admin_users SET username = ${username}, email = ${email}, enabled = ${enabled}, role = ${role},
+                           scope = ${sql.array(scope, 'text')}, updated_at = now()
      WHERE id = ${id} RETURNING ${columns}`)
+}
+
+/** Whether another user has the name, in any case. */
+export function isUsernameTaken(tx: CommonQueryMethods, id: string, username: string): Promise<boolean> {
+  return tx.exists(rowsOf(None)`
+    SELECT FROM admin_users WHERE lower(username) = lower(${username}) AND id <> ${id}`)
 }
 
 export function setPassword(tx: CommonQueryMethods, id: string, passwordHash: string): Promise<UserRow> {

@@ -306,7 +306,7 @@ describe('attacks on the Admin API', () => {
       const attempts: [string, string, Record<string, unknown>, string][] = [
         ['POST', '/users', { username: 'm', email: 'm@example.com', password_hash: 'x' }, 'password_hash'],
         ['POST', '/users', { username: 'm', email: 'm@example.com', id }, 'id'],
-        ['PATCH', `/users/${id}`, { enabled: true, username: 'root' }, 'username'],
+        ['PATCH', `/users/${id}`, { enabled: true, password_hash: 'x' }, 'password_hash'],
         ['POST', '/tokens', { name: 'x', created_by: id }, 'created_by'],
         ['POST', '/auth/login', { username: 'a', password: 'b', role: 'admin' }, 'role'],
       ]

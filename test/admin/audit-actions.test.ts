@@ -62,6 +62,10 @@ describe('the audit log', { timeout: 900_000 }, () => {
     const { baseUrl } = at.service
     const { password } = JSON.parse(await operate(at.service, 'users', 'create', 'lou', '--json'))
     await (await signIn(baseUrl, 'lou', password)).send('POST', '/auth/logout')
+    const lou = await signIn(baseUrl, 'lou', password)
+    const chosen = { current_password: password, new_password: 'vacant orchid tram 61' }
+    await lou.send('POST', '/me/password', chosen)
+    await lou.send('DELETE', `/me/sessions/${(await lou.get('/me/sessions')).json[0].id}`)
     const body = { username: 'lou', password: 'wrong' }
     for (let n = 0; n < 5; n++) await adminRequest(baseUrl, 'POST', '/auth/login', { body })
     await operate(at.service, 'users', 'unlock', 'lou')

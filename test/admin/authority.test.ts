@@ -86,6 +86,7 @@ describe('the authority of a request under way', () => {
     const { method } = CHANGING.find((one) => one.id === id) as { method: string }
     const proofs: Record<string, object> = {
       resetMyPassword: { current_password: password },
+      changeMyPassword: { current_password: password },
       confirmSignIn: { password },
     }
     const proof = proofs[id]

@@ -189,6 +189,18 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
       assert.equal((await registrar.get('/me')).status, 200)
     })
 
+  test('getSettings shows what its clients need, and neither secrets nor files', async () => {
+    const { settings, file } = (await registrar.get('/settings')).json as { settings: { key: string }[]; file: unknown }
+    const keys = settings.map(({ key }) => key)
+    assert.equal(file, null)
+    assert.ok(keys.includes('server.external_url') && keys.includes('acme.paths.directory'), keys.join())
+    assert.deepEqual(
+      keys.filter((key) => /secret|password|file|database|admin_api|smtp/.test(key)),
+      [],
+    )
+    assert.ok(keys.length < 20, keys.join())
+  })
+
   test('without a tag in common, it sees nothing at all', async () => {
     const stranger = await administrator(service, 'stranger', 'registrar', ['team-c'])
     for (const [id, one] of casesOf('list')) assert.deepEqual((await ask(stranger, id, one, ours)).json, [], id)
@@ -300,6 +312,18 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
     }
   })
 
+  test('it takes no account by tags, gives none away, and does not lose one', async () => {
+    const retag = (account: string, tags: string[]) => registrar.send('PATCH', `/accounts/${account}`, { tags })
+    assert.equal((await retag(theirs.account, ['team-a'])).status, 404)
+    for (const tags of [['team-a', 'team-b'], ['team-b'], []])
+      assert.equal((await retag(ours.account, tags)).status, 403, tags.join())
+    await admin.send('PATCH', `/accounts/${ours.account}`, { tags: ['team-a', 'plant'] })
+    for (const tags of [['team-a'], ['plant'], ['team-a', 'team-b', 'plant']])
+      assert.equal((await retag(ours.account, tags)).status, 403, tags.join())
+    assert.deepEqual((await admin.get(`/accounts/${ours.account}`)).json.tags, ['plant', 'team-a'])
+    assert.equal((await admin.send('PATCH', `/accounts/${ours.account}`, { tags: ['team-a'] })).status, 200)
+  })
+
   test('a certificate of others is not revoked by naming its issuer, and no unknown one is recorded', async () => {
     const { issuer_fingerprint: issuer } = (await admin.get(`/certificates/${theirs.serial}`)).json
     for (const serial of [theirs.serial, '1234'])
@@ -317,7 +341,7 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
       '/overview',
       '/audit-log',
       '/users',
-      '/settings',
+      '/workers',
       '/certificates/expiry-histogram',
       '/events/counts',
     ])

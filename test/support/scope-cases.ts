@@ -17,7 +17,7 @@ export interface TeamObjects {
 
 export interface ScopeCase {
   /** `one`: it is there or not. `list`: rows are there or not. `self`: about the user alone. `many`: says how many it changed. */
-  kind: 'one' | 'list' | 'self' | 'many'
+  kind: 'one' | 'list' | 'self' | 'many' | 'settings'
   path: (of: TeamObjects) => string
   body?: (of: TeamObjects) => object
   /** The list without filters; for lists. */
@@ -51,8 +51,13 @@ let kids = 0
 
 export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   getMe: self('/me'),
+  getSettings: { kind: 'settings', path: () => '/settings' },
   listAccounts: list('/accounts', () => ''),
   getAccount: one(({ account }) => `/accounts/${account}`),
+  updateAccount: one(
+    ({ account }) => `/accounts/${account}`,
+    () => ({ label: 'ours' }),
+  ),
   listFailures: list('/failures', () => ''),
   listFailuresOfAccount: one(({ account }) => `/accounts/${account}/failures`),
   getCsrProfileOfAccount: one(({ account }) => `/accounts/${account}/csr-profile`),

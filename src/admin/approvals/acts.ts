@@ -25,13 +25,22 @@ const fact = (name: string, after: string | null, before: string | null = null):
   after,
 })
 
+interface RevocationToApprove {
+  filter: RevocationFilter
+  reason: number
+  isDryRun: boolean
+  /** A number that the request allows itself. */
+  confirmed?: number
+}
+
 export async function bulkRevocationAct(
-  { filter, reason, isDryRun }: { filter: RevocationFilter; reason: number; isDryRun: boolean },
+  { filter, reason, isDryRun, confirmed = 0 }: RevocationToApprove,
   { db, policy }: Means,
 ): Act {
   const above = policy.approvals.bulkRevocationAbove
   if (above === undefined || isDryRun) return undefined
-  const { wouldRevoke } = await dryRun(db, filter)
+  const counted = await dryRun(db, filter)
+  const wouldRevoke = Math.max(counted.wouldRevoke, confirmed)
   if (wouldRevoke <= above) return undefined
   return {
     act: 'bulk_revocation',

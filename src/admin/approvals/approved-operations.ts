@@ -18,7 +18,7 @@ export function approvedOperations(endpoints: readonly AnyEndpoint[], context: (
     async perform(operation, input, { id, maker, most, audit }) {
       const endpoint = find(operation)
       if (!endpoint) throw new AdminError('conflict', `this release has no operation ${operation}`)
-      const by = { author: maker as SignedIn, address: maker.ipAddress ?? '', requestId: id }
+      const by = { author: maker as SignedIn, address: maker.ipAddress ?? '', requestId: id, userAgent: undefined }
       const request = { ...readRequest(endpoint, input), ...by, approved: { most } }
       const { body } = await endpoint.handle(request, { ...context(), audit })
       return { secret: endpoint.showsOnce ? body : undefined }

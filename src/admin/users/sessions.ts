@@ -19,12 +19,19 @@ type SessionAuthor = z.infer<typeof Author>
 
 export async function insertSession(
   tx: CommonQueryMethods,
-  session: { id: string; userId: string; ipAddress: string; methods: readonly SessionMethod[]; expiresAt: Date },
+  session: {
+    id: string
+    userId: string
+    ipAddress: string
+    userAgent?: string | undefined
+    methods: readonly SessionMethod[]
+    expiresAt: Date
+  },
 ): Promise<void> {
-  const { id, userId, ipAddress, methods, expiresAt } = session
+  const { id, userId, ipAddress, userAgent, methods, expiresAt } = session
   await tx.query(rowsOf(None)`
-    INSERT INTO admin_sessions (id, user_id, ip_address, methods, authenticated_at, expires_at)
-    VALUES (${id}, ${userId}, ${ipAddress}, ${sql.array([...methods], 'text')}, now(), ${expiresAt.toISOString()}::timestamptz)`)
+    INSERT INTO admin_sessions (id, user_id, ip_address, user_agent, methods, authenticated_at, expires_at)
+    VALUES (${id}, ${userId}, ${ipAddress}, ${userAgent ?? null}, ${sql.array([...methods], 'text')}, now(), ${expiresAt.toISOString()}::timestamptz)`)
   await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE expires_at < now()`)
 }
 

@@ -55,9 +55,14 @@ export interface Proof {
 /** The author of a request, by a session or an API token. */
 export type SignedIn = Actor & { userId: string }
 
-/** How a user was recognized. */
-interface Recognition {
+/** From where somebody signs in. */
+interface LoginClient {
   ipAddress: string
+  userAgent?: string | undefined
+}
+
+/** How a user was recognized. */
+interface Recognition extends LoginClient {
   methods: readonly SessionMethod[]
   /** Replaces a hash of an older kind. */
   betterHash?: string | undefined
@@ -84,8 +89,9 @@ export class SignIn {
   }
 
   /** @throws AdminError unauthorized, rate_limited */
-  async login(username: string, password: string, ipAddress: string): Promise<{ token: string; user: UserRow }> {
+  async login(username: string, password: string, client: LoginClient): Promise<{ token: string; user: UserRow }> {
     const { db, audit, passwords } = this.#options
+    const { ipAddress } = client
     const user = await findUserForLogin(db, username)
     const attempt = { user, username, ipAddress }
     const isKnown = await requireUnlocked(db, attempt)
@@ -101,7 +107,7 @@ export class SignIn {
     }
     const { password_hash: _, ...shown } = user
     const betterHash = isOutdated ? await passwords.hash(password) : undefined
-    return { token: await this.begin(user, { ipAddress, methods: ['password'], betterHash }), user: shown }
+    return { token: await this.begin(user, { ...client, methods: ['password'], betterHash }), user: shown }
   }
 
   /**
@@ -184,7 +190,7 @@ export class SignIn {
   }
 
   /** @returns the token of a new session of a user who was recognized */
-  async begin(user: UserForLogin, { ipAddress, methods, betterHash }: Recognition): Promise<string> {
+  async begin(user: UserForLogin, { ipAddress, userAgent, methods, betterHash }: Recognition): Promise<string> {
     const { audit, tokenExpirySeconds } = this.#options
     const id = uuidv7(Date.now())
     const issuedAt = Math.floor(Date.now() / 1000)
@@ -200,7 +206,7 @@ export class SignIn {
         await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
         // Failures of the address stay: the owner of one password could guess another in between.
         await forgetFailures(tx, [usernameSubject(user.username)])
-        await insertSession(tx, { id, userId: user.id, ipAddress, methods, expiresAt })
+        await insertSession(tx, { id, userId: user.id, ipAddress, userAgent, methods, expiresAt })
         note('auth.login', { username: user.username })
       },
       holdUsers,

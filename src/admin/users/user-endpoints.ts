@@ -3,48 +3,19 @@
 import { isIP } from 'node:net'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
-import { isUsername, ROLES, USERNAME_RULE } from '../../domain/administrator.ts'
+import { ROLES } from '../../domain/administrator.ts'
 import { SCOPE_RULE } from '../../domain/permissions.ts'
-import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
-import { pagesOfUsers, type UserRow } from '../../store/user-store.ts'
+import { pagesOfUsers } from '../../store/user-store.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newUserAct, userAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, password, tagList, text, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
+import { line, password, tagList, text, uuid, whenSound } from '../schemas.ts'
+import { MAIL, USERNAME, User, userBody } from './user-body.ts'
 import { changeUser, createUser, removeUser, requireUser, resetPassword, unlockAddress, unlockUser } from './users.ts'
-
-const User = z
-  .strictObject({
-    id: z.uuid(),
-    username: z.string(),
-    email: z.string(),
-    role: z.enum(ROLES),
-    scope: z.array(z.string()).meta({ description: 'Tags of accounts and credentials that a registrar looks after.' }),
-    enabled: z.boolean(),
-    created_at: timestamp(),
-    updated_at: timestamp(),
-    last_login_at: timestamp().nullable(),
-  })
-  .meta({ id: 'User' })
 
 const UserWithPassword = z
   .strictObject({ ...User.shape, password: z.string().meta({ description: 'Shown once; it cannot be read again.' }) })
   .meta({ id: 'UserWithPassword' })
-
-function userBody(user: UserRow): z.input<typeof User> {
-  const { id, username, email, role, scope, enabled, created_at, updated_at, last_login_at } = user
-  return {
-    id,
-    username,
-    email,
-    role,
-    scope: [...scope],
-    enabled,
-    created_at: time(created_at),
-    updated_at: time(updated_at),
-    last_login_at: timeOrNull(last_login_at),
-  }
-}
 
 export const SESSION = endpointGroup('Sessions', {
   login: endpoint({
@@ -62,8 +33,8 @@ export const SESSION = endpointGroup('Sessions', {
     reply: { status: 200, schema: z.strictObject({ token: z.string(), user: User }) },
     errors: ['unauthorized', 'rate_limited'],
     audit: 'auth.login',
-    async handle({ body, address }, { signIn }) {
-      const { token, user } = await signIn.login(body.username, body.password, address)
+    async handle({ body, address, userAgent }, { signIn }) {
+      const { token, user } = await signIn.login(body.username, body.password, { ipAddress: address, userAgent })
       return { body: { token, user: userBody(user) } }
     },
   }),
@@ -107,10 +78,6 @@ export const SESSION = endpointGroup('Sessions', {
   }),
 })
 
-const trimmed = (rule: string) => text(1_000, rule).transform((text) => text.trim())
-const USERNAME = trimmed(USERNAME_RULE).refine(isUsername, { error: USERNAME_RULE })
-const MAIL_RULE = `must be ${MAIL_ADDRESS}`
-const MAIL = trimmed(MAIL_RULE).refine(isMailAddress, { error: MAIL_RULE })
 const params = z.strictObject({ user_id: uuid() })
 const unlocked = z.boolean().meta({ description: 'False where no failed login was counted.' })
 
@@ -160,16 +127,19 @@ export const USERS = endpointGroup('Users', {
   updateUser: endpoint({
     route: 'PATCH /users/{user_id}',
     permission: 'administer',
-    summary: 'Changes role, scope or access of a user, at once. An API token may take rights away, not give them.',
+    summary:
+      'Changes name, mail address, role, scope or access of a user, at once. An API token may only take rights away.',
     params,
     body: z
       .strictObject({
+        username: USERNAME.optional(),
+        email: MAIL.optional(),
         enabled: z.boolean().optional(),
         role: z.enum(ROLES).optional(),
         scope: tagList().optional().meta({ description: SCOPE_RULE }),
       })
       .refine((change) => Object.keys(change).length > 0, {
-        error: "has none of 'enabled', 'role', 'scope'",
+        error: "has none of 'username', 'email', 'enabled', 'role', 'scope'",
         when: whenSound,
       }),
     reply: { status: 200, schema: User },

@@ -3,6 +3,7 @@
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor, Role } from '../../domain/administrator.ts'
+import { passwordFault } from '../../domain/password-rules.ts'
 import { type Authority, includesAuthority, isScoped, SCOPE_RULE } from '../../domain/permissions.ts'
 import { addressSubject, usernameSubject } from '../../domain/rate-limit.ts'
 import { countedAddress } from '../../shared/lib/ip-address.ts'
@@ -12,6 +13,7 @@ import {
   deleteUser,
   findUser,
   insertUser,
+  isUsernameTaken,
   listUsers,
   lockUsers,
   setPassword,
@@ -21,7 +23,9 @@ import {
 import type { AuditLog, Transaction, Work } from '../audit/audit-log.ts'
 import { forgetFailures } from './login-attempts.ts'
 import { generatePassword, type PasswordHasher } from './passwords.ts'
+import { endOtherSessions } from './session-store.ts'
 import { endAccess } from './sessions.ts'
+import type { SignedIn } from './sign-in.ts'
 
 /** The parts that a new password needs. */
 interface UserResources {
@@ -61,7 +65,7 @@ export async function createUser(
   const { password, passwordHash } = await newPassword(resources)
   return change(resources.audit, actor, async (tx, note) => {
     const user = await insertUser(tx, { id: uuidv7(Date.now()), username, email, role, scope, passwordHash })
-    if (!user) throw new AdminError('conflict', `there is a user ${JSON.stringify(username)} already`)
+    if (!user) throw isTaken(username)
     note('user.create', { username, role, ...(scope.length > 0 && { scope }) }, user.id)
     return { ...user, password }
   })
@@ -95,24 +99,33 @@ export async function createFirstUser(
   })
 }
 
-export function changeUser(
-  audit: AuditLog,
-  actor: Actor,
-  id: string,
-  wanted: { enabled?: boolean | undefined; role?: Role | undefined; scope?: string[] | undefined },
-): Promise<UserRow> {
+const isTaken = (username: string) => new AdminError('conflict', `there is a user ${JSON.stringify(username)} already`)
+
+interface UserChange {
+  username?: string | undefined
+  email?: string | undefined
+  enabled?: boolean | undefined
+  role?: Role | undefined
+  scope?: string[] | undefined
+}
+
+export function changeUser(audit: AuditLog, actor: Actor, id: string, wanted: UserChange): Promise<UserRow> {
   return change(audit, actor, async (tx, note) => {
     const before = await requireUser(tx, id)
-    const { enabled = before.enabled, role = before.role } = wanted
+    const { enabled = before.enabled, role = before.role, username = before.username, email = before.email } = wanted
     // The tags of a registrar who becomes something else are forgotten.
     const { scope = isScoped(role) ? before.scope : [] } = wanted
     requireScope({ role, scope })
     const gives = wanted.enabled === true || !includesAuthority(before, { role, scope })
     if (gives && actor.apiTokenId !== undefined)
       throw new AdminError('forbidden', 'giving rights needs a login; an API token may only take them away')
-    const changes = changesOf(before, { enabled, role, scope })
+    const named = { username, email }
+    if (actor.apiTokenId !== undefined && (username !== before.username || email !== before.email))
+      throw new AdminError('forbidden', 'a change of name or mail address needs a login')
+    if (await isUsernameTaken(tx, id, username)) throw isTaken(username)
+    const changes = changesOf(before, { ...named, enabled, role, scope })
     if (Object.keys(changes).length === 0) return before
-    const after = await updateUser(tx, id, { enabled, role, scope })
+    const after = await updateUser(tx, id, { ...named, enabled, role, scope })
     await requireAnAdmin(tx)
     // A disabled user gets neither sessions nor API tokens back when enabled again.
     if (!enabled) await endAccess(tx, id)
@@ -139,6 +152,31 @@ export async function resetPassword(resources: UserResources, actor: Actor, id: 
     const tokens = await endAccess(tx, id)
     note('user.reset_password', { revoked_tokens: tokens }, id)
     return { ...user, password }
+  })
+}
+
+/**
+ * A password of the user's own choice, who has just given the current one. Other sessions end.
+ * @returns how many
+ * @throws AdminError invalid_request for one that is easy to guess
+ */
+export async function choosePassword(
+  { audit, passwords }: Pick<UserResources, 'audit' | 'passwords'>,
+  author: SignedIn,
+  { id, username, email }: UserRow,
+  chosen: string,
+): Promise<number> {
+  const fault = passwordFault(chosen, [username, email])
+  if (fault !== undefined)
+    throw new AdminError('invalid_request', `the new password ${fault}`, {
+      fields: [{ field: 'new_password', message: fault }],
+    })
+  const passwordHash = await passwords.hash(chosen)
+  return change(audit, author, async (tx, note) => {
+    await setPassword(tx, id, passwordHash)
+    const ended = await endOtherSessions(tx, id, author.sessionId ?? '')
+    note('user.change_password', { ended_sessions: ended }, id)
+    return ended
   })
 }
 
@@ -202,12 +240,10 @@ export function requireScope({ role, scope }: Authority): void {
   })
 }
 
-type Changeable = Pick<UserRow, 'enabled' | 'role' | 'scope'>
+type Changeable = Pick<UserRow, 'username' | 'email' | 'enabled' | 'role' | 'scope'>
 
 function changesOf(before: Changeable, after: Changeable) {
-  return {
-    ...(before.enabled !== after.enabled && { enabled: { before: before.enabled, after: after.enabled } }),
-    ...(before.role !== after.role && { role: { before: before.role, after: after.role } }),
-    ...(before.scope.join() !== after.scope.join() && { scope: { before: before.scope, after: after.scope } }),
-  }
+  const names = ['username', 'email', 'enabled', 'role', 'scope'] as const
+  const changed = names.filter((name) => String(before[name]) !== String(after[name]))
+  return Object.fromEntries(changed.map((name) => [name, { before: before[name], after: after[name] }]))
 }

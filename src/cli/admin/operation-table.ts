@@ -1,5 +1,6 @@
 /** The commands for single operations of the Admin API, one row each. */
 
+import { ROLES } from '../../domain/administrator.ts'
 import { ACCOUNT_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
 import { optional } from '../../shared/command-line.ts'
 import { flag, oneOf, text, whole } from '../values.ts'
@@ -27,7 +28,11 @@ const AUDIT_FILTER = {
   until: optional('Entries of this time and earlier', text),
   ip_address: optional('Only from this address', text),
 }
-const ROLE = { role: optional('admin or auditor', oneOf(['admin', 'auditor'])) }
+const ROLE_NAMES = `${ROLES.slice(0, -1).join(', ')} or ${ROLES.at(-1)}`
+const ROLE = {
+  role: optional(ROLE_NAMES, oneOf(ROLES)),
+  scope: optional('Tags of accounts and credentials that a registrar looks after, with commas between them', tagsOf),
+}
 const EMAIL = {
   email: optional('E-mail address of the user; with -c FILE, admin_api.initial_admin_email when absent', text),
 }
@@ -346,7 +351,8 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     body: {
       username: optional('Name of the user (default admin)', text),
       ...EMAIL,
-      role: optional('admin or auditor (default admin)', oneOf(['admin', 'auditor'])),
+      ...ROLE,
+      role: optional(`${ROLE_NAMES} (default admin)`, oneOf(ROLES)),
     },
     defaults: (config) => ({
       username: 'admin',
@@ -360,7 +366,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     operation: 'listUsers',
     about: 'List the users of the Admin API, newest first',
     query: PLACE,
-    columns: ['id', 'username', 'email', 'role', 'enabled'],
+    columns: ['id', 'username', 'email', 'role', 'scope', 'enabled'],
   }),
   row({
     ...PASSWORD,
@@ -374,8 +380,13 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   row({
     usage: 'users update <user_id>',
     operation: 'updateUser',
-    about: 'Change role or access of a user, at once',
-    body: { enabled: optional('true or false: whether the user may log in', flag), ...ROLE },
+    about: 'Change name, mail address, role, scope or access of a user, at once',
+    body: {
+      username: optional('New name', text),
+      email: optional('New mail address', text),
+      enabled: optional('true or false: whether the user may log in', flag),
+      ...ROLE,
+    },
     text: userText,
   }),
   row({
@@ -389,13 +400,25 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     operation: 'resetPassword',
     about: 'Generate a new password, print it once, and end all sessions and API tokens of the user',
   }),
+  row({
+    usage: 'users sessions <user_id>',
+    operation: 'listSessionsOfUser',
+    about: 'List the sessions of a user, newest first',
+    query: LIMIT,
+    columns: ['id', 'created_at', 'expires_at', 'ip_address', 'methods', 'user_agent'],
+  }),
+  row({
+    usage: 'users end-session <user_id> <session_id>',
+    operation: 'endSessionOfUser',
+    about: 'End a session of a user, on every instance',
+  }),
   row({ usage: 'me show', operation: 'getMe', about: 'Show who is logged in', needsSession: true }),
   row({
     usage: 'tokens list',
     operation: 'listTokens',
     about: 'List the API tokens, newest first',
     query: PLACE,
-    columns: ['id', 'name', 'role', 'expires_at', 'last_used_at', 'revoked_at'],
+    columns: ['id', 'name', 'role', 'scope', 'expires_at', 'last_used_at', 'revoked_at'],
   }),
   row({
     usage: 'tokens create <name>',

@@ -32,7 +32,7 @@ export const Badge = ({ tone = 'plain', children }: { tone?: Tone; children: Com
   <span class={`badge ${tone}`}>{children}</span>
 )
 
-function CopyButton({ text }: { text: string }) {
+export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
   const copy = () =>
     navigator.clipboard.writeText(text).then(
       () => tell('Copied'),
@@ -40,7 +40,7 @@ function CopyButton({ text }: { text: string }) {
     )
   return (
     <button type="button" class="small" onClick={copy}>
-      Copy
+      {label}
     </button>
   )
 }
@@ -101,6 +101,18 @@ export const AccountLink = ({ id, name }: { id: string; name: string | null | un
   </a>
 )
 
+/** Tags as they are, none as a dash. */
+export const Tags = ({ tags }: { tags: readonly string[] }) =>
+  tags.length === 0 ? (
+    <span class="quiet">–</span>
+  ) : (
+    <span class="names">
+      {tags.map((tag) => (
+        <Badge key={tag}>{tag}</Badge>
+      ))}
+    </span>
+  )
+
 /** A link that looks like a button, for roles that may call the operation of its page. */
 export const ButtonLink = ({ needs, to, children }: { needs: OperationId; to: string; children: string }) =>
   can(needs) ? (
@@ -128,6 +140,16 @@ interface ProblemProps {
   retry?: () => void
 }
 
+/** What a form itself refuses, before it asks the service. */
+export class FormError extends Error {
+  readonly field: string
+
+  constructor(field: string, message: string) {
+    super(message)
+    this.field = field
+  }
+}
+
 /** An error in the service's sentence, and the advice that helps. */
 export function Problem({ error, sentence, retry }: ProblemProps) {
   if (error === undefined || error === null) return null
@@ -145,6 +167,7 @@ export function Problem({ error, sentence, retry }: ProblemProps) {
 }
 
 function sentenceOf(error: unknown): string {
+  if (error instanceof FormError) return error.message
   if (error instanceof AdminApiError) {
     const { message } = error
     const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}${/[.!?]$/.test(message) ? '' : '.'}`
@@ -159,6 +182,7 @@ function sentenceOf(error: unknown): string {
 
 /** The service's error of one field of a form. @param field as in the body, with dots */
 export function fieldError(error: unknown, field: string): string | undefined {
+  if (error instanceof FormError) return error.field === field ? error.message : undefined
   if (!(error instanceof AdminApiError)) return undefined
   return error.body.fields?.find((one) => one.field === field)?.message
 }

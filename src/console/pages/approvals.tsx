@@ -1,11 +1,11 @@
 /** Acts that wait for another person: the list, and one request with its decision. */
 
-import { useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
 import { Badge, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
-import { Action, ShownOnce } from '../components/dialog.tsx'
+import { Action } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
+import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
@@ -116,7 +116,7 @@ const Changes = ({ facts }: Pick<Approval, 'facts'>) =>
 function Decision({ one, reload }: { one: Approval; reload: () => void }) {
   const { user } = useSession()
   const { values, field, reset } = useForm({ reason: '' })
-  const [secrets, setSecrets] = useState<readonly (readonly [string, string])[]>()
+  const place = `/approvals/${one.id}`
   const params = { approval_id: one.id }
   const isOwn = one.maker_id === user?.id
   const isWaiting = one.status === 'waiting'
@@ -165,19 +165,14 @@ function Decision({ one, reload }: { one: Approval; reload: () => void }) {
           kind="primary"
           action="Show the secret"
           consequence={<p>It is shown once: have a place for it ready.</p>}
-          onConfirm={async () => setSecrets(secretsOf((await call('collectApproved', { params })).reply))}
-        />
-      )}
-      {secrets && (
-        <ShownOnce
-          title={one.summary}
-          secrets={secrets}
-          onClose={() => {
-            setSecrets(undefined)
+          onConfirm={async () => {
+            const { reply } = await call('collectApproved', { params })
+            keepSecret({ id: one.id, place, title: one.summary, secrets: secretsOf(reply) })
             reload()
           }}
         />
       )}
+      <OnceShown place={place} />
     </div>
   )
 }

@@ -1,7 +1,7 @@
 /** All certificates: search, filters in the URL, and a list that loads on by cursor. */
 
 import { call, can, type Input, type Output, useList } from '../api.ts'
-import { AccountLink, Badge, ButtonLink, Empty, Time } from '../components/basics.tsx'
+import { AccountLink, Badge, ButtonLink, Empty, LinkTo, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import { DayField, SelectField, TextField, useTyped } from '../components/form.tsx'
@@ -83,7 +83,9 @@ export function CertificatesPage({ query, entry }: PageProps) {
           ) : (
             <Empty title="No certificates yet">
               <p>
-                <a href={href('/')}>Point an ACME client at the directory of this service; the overview shows how.</a>
+                <LinkTo needs="getOverview" to={href('/')}>
+                  Point an ACME client at the directory of this service; the overview shows how.
+                </LinkTo>
               </p>
             </Empty>
           )

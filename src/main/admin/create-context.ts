@@ -23,6 +23,7 @@ import { createSecretBox } from '../../shared/lib/secret-box.ts'
 import { sharedBytes } from '../../shared/lib/shared-memory.ts'
 import type { DatabasePool } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
+import { adminMail } from './admin-mail.ts'
 
 interface AdminParts {
   db: DatabasePool
@@ -103,6 +104,7 @@ export function createAdminContext(
       confirmAbove,
       approvalAbove: policy.approvals.bulkRevocationAbove,
     }),
+    mail: adminMail(config),
     profileTrials: new Turns(PROFILE_TRIALS),
     historyIndexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS),
   }

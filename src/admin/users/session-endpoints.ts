@@ -1,0 +1,131 @@
+/** `/me` and `/users/{user_id}/sessions`: own profile and password, and sessions with their end. */
+
+import { z } from 'zod/v4'
+import { notFound } from '../../domain/admin-error.ts'
+import { SESSION_METHODS } from '../../domain/administrator.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import type { AuditLog } from '../audit/audit-log.ts'
+import { limitOf, limitParameter } from '../pages.ts'
+import { password, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { endSessionOf, listSessions, type SessionRow } from './session-store.ts'
+import type { SignedIn } from './sign-in.ts'
+import { MAIL, User, userBody } from './user-body.ts'
+import { changeUser, choosePassword, requireUser } from './users.ts'
+
+const Session = z
+  .strictObject({
+    id: z.uuid(),
+    is_current: z.boolean().meta({ description: 'The session that asks.' }),
+    ip_address: z.string(),
+    user_agent: z.string().nullable().meta({ description: 'Of the browser that signed in; null when it did not say.' }),
+    methods: z.array(z.enum(SESSION_METHODS)),
+    created_at: timestamp(),
+    authenticated_at: timestamp().nullable().meta({ description: 'When the user last proved to be the user.' }),
+    expires_at: timestamp(),
+  })
+  .meta({ id: 'Session' })
+
+const sessionBody = (row: SessionRow, { sessionId }: SignedIn): z.input<typeof Session> => ({
+  ...row,
+  is_current: row.id === sessionId,
+  created_at: time(row.created_at),
+  authenticated_at: timeOrNull(row.authenticated_at),
+  expires_at: time(row.expires_at),
+})
+
+const limit = z.strictObject({ limit: limitParameter() })
+const ofUser = z.strictObject({ user_id: uuid(), session_id: uuid() })
+
+/** @throws AdminError not_found */
+function endSession(audit: AuditLog, author: SignedIn, userId: string, id: string): Promise<void> {
+  return audit.transaction(author, async (tx, note) => {
+    if (!(await endSessionOf(tx, userId, id))) throw notFound('session')
+    note('user.end_session', { session_id: id }, userId)
+  })
+}
+
+export const SESSIONS = endpointGroup('Sessions', {
+  listMySessions: endpoint({
+    route: 'GET /me/sessions',
+    permission: 'use_session',
+    scope: 'self',
+    summary: 'Lists the sessions of the user, the newest first.',
+    query: limit,
+    reply: { status: 200, schema: z.array(Session) },
+    handle: async ({ query, author }, { db, pages }) => ({
+      body: (await listSessions(db, author.userId, limitOf(query.limit, pages))).map((row) => sessionBody(row, author)),
+    }),
+  }),
+  endMySession: endpoint({
+    route: 'DELETE /me/sessions/{session_id}',
+    permission: 'use_session',
+    scope: 'self',
+    needsSession: true,
+    summary: 'Ends a session of the user, on every instance.',
+    params: ofUser.pick({ session_id: true }),
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'user.end_session',
+    async handle({ params, author }, { audit }) {
+      await endSession(audit, author, author.userId, params.session_id)
+      return {}
+    },
+  }),
+  updateMe: endpoint({
+    route: 'PATCH /me',
+    permission: 'use_session',
+    scope: 'self',
+    needsSession: true,
+    summary: 'Changes the mail address of the user.',
+    body: z.strictObject({ email: MAIL }),
+    reply: { status: 200, schema: User },
+    audit: 'user.update',
+    handle: async ({ body, author }, { audit }) => ({
+      body: userBody(await changeUser(audit, author, author.userId, body)),
+    }),
+  }),
+  changeMyPassword: endpoint({
+    route: 'POST /me/password',
+    permission: 'use_session',
+    scope: 'self',
+    needsSession: true,
+    summary: 'Sets a password of the user’s own choice and ends the other sessions; API tokens stay.',
+    body: z.strictObject({ current_password: password(), new_password: password() }),
+    reply: { status: 200, schema: z.strictObject({ ended_sessions: z.int() }) },
+    errors: ['forbidden', 'rate_limited'],
+    audit: 'user.change_password',
+    async handle({ body, author }, context) {
+      const { current_password: current, new_password: chosen } = body
+      const user = await requireUser(context.db, author.userId)
+      await context.signIn.requirePassword(author, current)
+      return { body: { ended_sessions: await choosePassword(context, author, user, chosen) } }
+    },
+  }),
+  listSessionsOfUser: endpoint({
+    route: 'GET /users/{user_id}/sessions',
+    permission: 'administer',
+    summary: 'Lists the sessions of a user, the newest first.',
+    params: ofUser.pick({ user_id: true }),
+    query: limit,
+    reply: { status: 200, schema: z.array(Session) },
+    errors: ['not_found'],
+    async handle({ params, query, author }, { db, pages }) {
+      const { id } = await requireUser(db, params.user_id)
+      const rows = await listSessions(db, id, limitOf(query.limit, pages))
+      return { body: rows.map((row) => sessionBody(row, author)) }
+    },
+  }),
+  endSessionOfUser: endpoint({
+    route: 'DELETE /users/{user_id}/sessions/{session_id}',
+    permission: 'administer',
+    summary: 'Ends a session of a user, on every instance.',
+    params: ofUser,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'user.end_session',
+    async handle({ params, author }, { audit }) {
+      await endSession(audit, author, params.user_id, params.session_id)
+      return {}
+    },
+  }),
+})

@@ -1,0 +1,64 @@
+/** Sessions of a user, with their end. */
+
+import type { Loaded, OperationId, Output } from '../api.ts'
+import { Badge, Ready, Time } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
+import { tell } from '../components/page.tsx'
+import { Table } from '../components/table.tsx'
+
+type Session = Output<'listMySessions'>[number]
+
+interface SessionTableProps {
+  loaded: Loaded<readonly Session[]>
+  /** The operation that ends one. */
+  needs: OperationId
+  end: (id: string) => Promise<unknown>
+}
+
+const METHODS = { password: 'password', passkey: 'passkey', oidc: 'OpenID Connect' }
+
+export const SessionTable = ({ loaded, needs, end }: SessionTableProps) => (
+  <Ready loaded={loaded}>
+    {(sessions) => (
+      <Table
+        caption="Sessions"
+        rows={sessions}
+        empty={<p class="quiet">No sessions</p>}
+        columns={[
+          {
+            head: 'Address',
+            kind: 'fixed',
+            cell: ({ ip_address, is_current }) => (
+              <>
+                {ip_address} {is_current && <Badge tone="good">this one</Badge>}
+              </>
+            ),
+          },
+          { head: 'Browser', kind: 'wide', cell: ({ user_agent }) => user_agent ?? 'not known' },
+          { head: 'Signed in by', cell: ({ methods }) => methods.map((method) => METHODS[method]).join(', ') },
+          { head: 'Began', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+          { head: 'Ends', kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
+          {
+            head: 'Actions',
+            cell: ({ id, is_current, ip_address }) =>
+              !is_current && (
+                <Action
+                  needs={needs}
+                  kind="small"
+                  action="End"
+                  label={`End the session from ${ip_address}`}
+                  title="End this session"
+                  consequence={<p>Its browser has to sign in again at the next request.</p>}
+                  onConfirm={async () => {
+                    await end(id)
+                    tell('The session has ended.')
+                    loaded.reload()
+                  }}
+                />
+              ),
+          },
+        ]}
+      />
+    )}
+  </Ready>
+)
