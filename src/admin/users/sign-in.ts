@@ -66,6 +66,8 @@ interface Recognition extends LoginClient {
   methods: readonly SessionMethod[]
   /** Replaces a hash of an older kind. */
   betterHash?: string | undefined
+  /** Null when it is not known; now when absent. */
+  authenticatedAt?: Date | null
 }
 
 const ISSUER = 'chancery'
@@ -195,7 +197,8 @@ export class SignIn {
   }
 
   /** @returns the token of a new session of a user who was recognized */
-  async begin(user: UserForLogin, { ipAddress, userAgent, methods, betterHash }: Recognition): Promise<string> {
+  async begin(user: UserForLogin, recognition: Recognition): Promise<string> {
+    const { ipAddress, userAgent, methods, betterHash, authenticatedAt = new Date() } = recognition
     const { audit, tokenExpirySeconds } = this.#options
     const id = uuidv7(Date.now())
     const issuedAt = Math.floor(Date.now() / 1000)
@@ -211,7 +214,7 @@ export class SignIn {
         await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
         // Failures of the address stay: the owner of one password could guess another in between.
         await forgetFailures(tx, [usernameSubject(user.username)])
-        await insertSession(tx, { id, userId: user.id, ipAddress, userAgent, methods, expiresAt })
+        await insertSession(tx, { id, userId: user.id, ipAddress, userAgent, methods, authenticatedAt, expiresAt })
         note('auth.login', { username: user.username })
       },
       holdUsers,

@@ -1,5 +1,6 @@
 /** Rules for CRLs, mail, CT logs, the Admin API and registered hooks. */
 
+import { isScoped, SCOPE_RULE } from '../../domain/permissions.ts'
 import { signerBackend } from '../backends.ts'
 import { hookClassOf, readWebhookConfig } from '../hook-class.ts'
 import { ABSENT_KEY, type Config } from '../schema.ts'
@@ -150,6 +151,13 @@ export const OPERATIONS: readonly Rule[] = [
     (c) => c.admin_api.enabled && pathBelowAdminApi(c) !== undefined,
     (c) => `would hide ${pathBelowAdminApi(c)}, which lies below it`,
   ),
+  {
+    path: 'admin_api.oidc',
+    check({ admin_api }) {
+      const at = admin_api.oidc?.roles.findIndex(({ role, scope }) => isScoped(role) !== scope.length > 0) ?? -1
+      return at === -1 ? undefined : { path: `admin_api.oidc.roles[${at}].scope`, message: SCOPE_RULE }
+    },
+  },
   not(
     'admin_api.default_page_size',
     ['admin_api.max_page_size'],

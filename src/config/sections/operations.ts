@@ -152,11 +152,13 @@ const isSafeIssuer = (value: string) =>
   isHttpUrl(value) &&
   (value.startsWith('https:') || ['localhost', '127.0.0.1', '[::1]'].includes(new URL(value).hostname))
 
-const OidcRole = z.strictObject({
-  group: setting(z.string().min(1).max(255), 'Group, exactly as the provider names it.'),
-  role: setting(z.enum(ROLES), 'Role of its members.'),
-  scope: setting(list(z.string().refine(isTag)), 'Tags that a registrar looks after.'),
-})
+const OidcRole = z
+  .strictObject({
+    group: setting(z.string().min(1).max(255), 'Group, exactly as the provider names it.'),
+    role: setting(z.enum(ROLES), 'Role of its members.'),
+    scope: setting(list(z.string().refine(isTag)), 'Tags that a registrar looks after.'),
+  })
+  .meta({ description: 'A group with its role.' })
 
 const Oidc = z
   .strictObject({

@@ -1,9 +1,12 @@
 /** Asks over the page what a grave act needs: the password once more, or the reason for another person. */
 
+import { useEffect, useRef } from 'preact/hooks'
 import { call } from '../api.ts'
 import { useQuestion } from '../questions.ts'
+import { useSession } from '../stored-session.ts'
 import { Confirm } from './dialog.tsx'
 import { TextField, useForm } from './form.tsx'
+import { OtherWays } from './sign-in-ways.tsx'
 
 export function QuestionDialog() {
   const question = useQuestion()
@@ -15,6 +18,12 @@ type QuestionProps = NonNullable<ReturnType<typeof useQuestion>>
 
 function IdentityQuestion({ answer, cancel }: QuestionProps) {
   const { values, field } = useForm({ password: '' })
+  const { token } = useSession()
+  const asked = useRef(token)
+  // A sign-in in another tab answers the question, too.
+  useEffect(() => {
+    if (token !== undefined && token !== asked.current) answer('')
+  }, [token])
   return (
     <Confirm
       title="Confirm it is you"
@@ -27,13 +36,16 @@ function IdentityQuestion({ answer, cancel }: QuestionProps) {
       onClose={cancel}
     >
       {(error) => (
-        <TextField
-          label="Password"
-          type="password"
-          autoComplete="current-password"
-          required
-          {...field('password', error)}
-        />
+        <>
+          <TextField
+            label="Password"
+            type="password"
+            autoComplete="current-password"
+            required
+            {...field('password', error)}
+          />
+          <OtherWays isOverPage />
+        </>
       )}
     </Confirm>
   )

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { useApi } from '../api.ts'
-import { finishOidc, isFromProvider, isToStart, START_URL, startOidc } from '../oidc.ts'
+import { clearAddress, finishOidc, isFromProvider, isOfProvider, START_URL, startOidc } from '../oidc.ts'
 import { Problem } from './basics.tsx'
 import { useSubmit } from './form.tsx'
 
@@ -31,11 +31,16 @@ export function OtherWays({ isOverPage = false }: { isOverPage?: boolean }) {
 /** Begins or ends a sign-in at a provider, as the address of this tab says. */
 export function ProviderReply() {
   const [error, setError] = useState<unknown>()
-  const [isAtWork, setAtWork] = useState(isFromProvider() || isToStart())
+  const [isAtWork, setAtWork] = useState(isOfProvider())
   useEffect(() => {
     if (!isAtWork) return
-    const work = isFromProvider() ? finishOidc() : startOidc()
-    work.catch(setError).finally(() => setAtWork(false))
+    // A tab that another page opened is to prove who the user is.
+    const work = isFromProvider() ? finishOidc() : startOidc(true)
+    work.catch((cause) => {
+      clearAddress()
+      setError(cause)
+      setAtWork(false)
+    })
   }, [])
   if (isAtWork) return <p role="status">Signing in …</p>
   return <Problem error={error} />

@@ -4,6 +4,8 @@ import { RULES } from '../../../src/config/judge.ts'
 import { EVENT_KINDS } from '../../../src/domain/event.ts'
 import { aConfig, errorLines, isSetBy, parseTree, type Tree } from './support.ts'
 
+const oidcWith = (role: object) => ({ issuer: 'https://login.example.com', client_id: 'chancery', roles: [role] })
+
 const aPerspective = (changes: { name?: string; [key: string]: unknown } = {}) => ({
   name: 'a',
   url: `https://${changes.name ?? 'a'}.example`,
@@ -357,6 +359,16 @@ const CASES: [string, Tree, string[]][] = [
     'an Admin API with a short secret',
     { admin_api: { enabled: true, initial_admin_email: 'a@b', token_secret: '0123456789abcde' } },
     ['admin_api.token_secret'],
+  ],
+  [
+    'a group of registrars without tags',
+    { admin_api: { oidc: oidcWith({ group: 'team', role: 'registrar' }) } },
+    ['admin_api.oidc'],
+  ],
+  [
+    'a group of auditors with tags',
+    { admin_api: { oidc: oidcWith({ group: 'team', role: 'auditor', scope: ['team'] }) } },
+    ['admin_api.oidc'],
   ],
   [
     'an Admin API on the path of the other',

@@ -49,9 +49,10 @@ const validTree = validSection(REFERENCE).map((tree) => merged(MINIMAL as Tree, 
 
 /** Entries with a required URL cannot be made from type and bounds. */
 function withUrls(tree: Tree): Tree {
-  const { ct_logging: _, hooks: __, dns: ___, challenges, ...rest } = tree
+  const { ct_logging: _, hooks: __, dns: ___, challenges, admin_api, ...rest } = tree
   const { perspectives: ____, ...methods } = (challenges ?? {}) as Tree
-  return { ...rest, challenges: methods }
+  const { oidc: _____, ...administration } = (admin_api ?? {}) as Tree
+  return { ...rest, challenges: methods, admin_api: administration }
 }
 
 describe('schema', () => {
@@ -140,6 +141,15 @@ describe('schema', () => {
       challenges: { dnspersist01: { issuer_domain_names: [' CA.Example.COM. ', 'bücher.example'] } },
     })
     assert.deepEqual(config.challenges.dnspersist01.issuer_domain_names, ['ca.example.com', 'xn--bcher-kva.example'])
+  })
+
+  test('a provider is asked over TLS, or on this machine', () => {
+    const withIssuer = (issuer: string) =>
+      aConfig({ admin_api: { oidc: { issuer, client_id: 'c', roles: [{ group: 'g', role: 'admin' }] } } })
+    for (const good of ['https://login.example.com', 'http://127.0.0.1:8080', 'http://localhost', 'http://[::1]:80'])
+      assert.equal(withIssuer(good).admin_api.oidc?.issuer, good)
+    for (const bad of ['http://login.example.com', 'http://127.0.0.1.example.com', 'ftp://localhost', 'login'])
+      assert.throws(() => withIssuer(bad), /issuer/, bad)
   })
 
   test('every key has a sentence', () => {
