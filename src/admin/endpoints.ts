@@ -27,6 +27,7 @@ import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
 import { CERTIFICATE_REVOCATIONS } from './revocations/certificate-revocations.ts'
 import { TOKENS } from './users/api-tokens.ts'
 import { OIDC } from './users/oidc-endpoints.ts'
+import { PASSKEYS } from './users/passkey-endpoints.ts'
 import { SESSIONS } from './users/session-endpoints.ts'
 import { SESSION, USERS } from './users/user-endpoints.ts'
 
@@ -55,6 +56,7 @@ export const OPERATIONS = {
   ...SESSION,
   ...SESSIONS,
   ...OIDC,
+  ...PASSKEYS,
   ...USERS,
   ...TOKENS,
   ...APPROVALS,

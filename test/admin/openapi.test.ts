@@ -74,6 +74,7 @@ describe('over HTTP', () => {
       const client = new AdminClient({ routes, baseUrl: `${service.baseUrl}/api`, token: () => token, fetch })
       const password = await createAdministrator(service.database, 'tina')
       const login = await client.call('login', { body: { username: 'tina', password } })
+      assert.ok('token' in login)
       token = login.token
       assert.equal((await client.call('getMe', {})).username, 'tina')
       assert.equal((await client.call('getUser', { params: { user_id: login.user.id } })).role, 'admin')

@@ -1,6 +1,7 @@
 /** Asks over the page what a grave act needs: the password once more, or the reason for another person. */
 
-import { call } from '../api.ts'
+import { call, useApi } from '../api.ts'
+import { showPasskey } from '../passkeys.ts'
 import { useQuestion } from '../questions.ts'
 import { Confirm } from './dialog.tsx'
 import { TextField, useForm } from './form.tsx'
@@ -15,26 +16,34 @@ type QuestionProps = NonNullable<ReturnType<typeof useQuestion>>
 
 function IdentityQuestion({ answer, cancel }: QuestionProps) {
   const { values, field } = useForm({ password: '' })
+  const { data: ways } = useApi('getConfirmOptions', {})
+  // Whoever has a passkey confirms with it.
+  const passkey = ways?.passkey
   return (
     <Confirm
       title="Confirm it is you"
       action="Confirm"
       consequence={<p>Your sign-in is not recent enough for this. Nothing that you typed is lost.</p>}
       onConfirm={async () => {
-        await call('confirmSignIn', { body: values })
+        const body = passkey ? { credential: await showPasskey(passkey) } : values
+        await call('confirmSignIn', { body })
         answer('')
       }}
       onClose={cancel}
     >
-      {(error) => (
-        <TextField
-          label="Password"
-          type="password"
-          autoComplete="current-password"
-          required
-          {...field('password', error)}
-        />
-      )}
+      {(error) =>
+        passkey ? (
+          <p>Your browser asks for your passkey.</p>
+        ) : (
+          <TextField
+            label="Password"
+            type="password"
+            autoComplete="current-password"
+            required
+            {...field('password', error)}
+          />
+        )
+      }
     </Confirm>
   )
 }
