@@ -125,6 +125,8 @@ describe('the audit log', { timeout: 900_000 }, () => {
     await at.admin.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'two.test' } })
     await operate(at.service, 'keys', 'block', KEY)
     await operate(at.service, 'keys', 'unblock', KEY)
+    const key = JSON.stringify({ spki_sha256: 'cd'.repeat(32) })
+    await operate(at.service, 'incidents', 'begin', '--filter', key, '--block-key', 'true', '--confirm-count', '0')
     await operate(at.service, 'crl', 'rebuild')
     const [row] = await rowsIn<{ id: string }>(
       at.service.database,
@@ -194,6 +196,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
       'eab.reseal',
       'terms.accept',
       'certificate.import',
+      'incident.begin',
       'key.block',
     ])
       assert.ok(byCommand.has(action), action)

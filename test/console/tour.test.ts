@@ -61,6 +61,8 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     '/csr-profiles',
     `/csr-profiles/${data.profileId}`,
     '/blocked-keys',
+    '/incident',
+    `/incident/${data.incidentId}`,
     '/audit-log',
     '/notifications',
     '/events',
@@ -113,8 +115,15 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
     await page.getByText('Registrar of team').waitFor()
     const names = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts()
-    const own = ['Certificates', 'Failures', 'Orders', 'Accounts', 'EAB credentials', 'Onboarding', 'Your profile']
-    assert.deepEqual(names, own)
+    assert.deepEqual(names, [
+      'Certificates',
+      'Failures',
+      'Orders',
+      'Accounts',
+      'EAB credentials',
+      'Onboarding',
+      'Your profile',
+    ])
     for (const place of [`/accounts/${data.accountId}`, `/eab/${data.credentialId}`, `/certificates/${data.serial}`]) {
       await visit(page, place)
       assert.equal(await page.getByRole('alert').count(), 0, place)

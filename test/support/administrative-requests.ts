@@ -62,6 +62,10 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   acceptTerms: { path: '/terms/accept', body: { all: true } },
   revokeCertificate: { path: '/certificates/abcd/revoke', body: { reason: 4 } },
   revokeFromCrl: { path: '/certificates/revoke-from-crl', body: { crl: 'MAA=' } },
+  beginIncident: {
+    path: '/incidents',
+    body: { filter: { spki_sha256: KEY }, block_key: true, confirm_count: 0 },
+  },
   adviseRenewal: { path: '/renewals', body: { filter } },
   clearRenewals: { path: '/renewals', body: { filter } },
   blockKey: { path: '/blocked-keys', body: { spki_sha256: KEY } },

@@ -1,9 +1,13 @@
 /** `/onboarding`: what a team is told beside its credential, and what a credential may give it. */
 
+import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { formatName } from '../../shared/pki/name.ts'
 import { decodePem, encodePem } from '../../shared/pki/pem.ts'
+import { isInScope } from '../../store/scope.ts'
+import { rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { pagesOfProfiles } from '../profiles/profile-store.ts'
@@ -39,17 +43,19 @@ export const ONBOARDING = endpointGroup('EAB credentials', {
     scope: 'credentials',
     summary: 'Shows what clients need to know of this service, and the profiles that a credential may give.',
     reply: { status: 200, schema: Onboarding },
-    handle: async (_request, context) => ({ body: await onboardingBody(context) }),
+    handle: async ({ author }, context) => ({ body: await onboardingBody(context, scopeOf(author)) }),
   }),
 })
 
-async function onboardingBody({ db, policy, ask }: AdminContext): Promise<z.input<typeof Onboarding>> {
+async function onboardingBody({ db, policy, ask }: AdminContext, scope: Scope): Promise<z.input<typeof Onboarding>> {
   const { settings } = await ask('settings')
   const value = (key: string) => settings.find((one) => one.key === key)?.value
   const base = `${String(value('server.external_url')).replace(/\/$/, '')}${value('api.base_path') ?? ''}`
   const rootsPath = value('api.roots_path') ?? null
   const roots = decodePem(await ask('roots')).map(({ der }) => parseCertificate(der))
-  const profiles = await pagesOfProfiles(db)(undefined, MOST_PROFILES)
+  const { rows } = await pagesOfProfiles(db)(undefined, MOST_PROFILES)
+  const granted = await grantedProfiles(db, scope)
+  const profiles = scope === undefined ? rows : rows.filter(({ id }) => granted.has(id))
   return {
     directory_url: `${base}${value('acme.paths.directory')}`,
     roots_url: rootsPath === null ? null : `${base}${rootsPath}`,
@@ -60,8 +66,18 @@ async function onboardingBody({ db, policy, ask }: AdminContext): Promise<z.inpu
       pem: encodePem('CERTIFICATE', root.der),
     })),
     ca_profiles: [...policy.caProfiles],
-    csr_profiles: profiles.rows.map(({ id, name }) => ({ id, name })),
+    csr_profiles: profiles.map(({ id, name }) => ({ id, name })),
     eab_required: value('acme.eab_required') === true,
     allowlist_enforced: value('security.identifier_policy.enforce_account_allowlist') === true,
   }
+}
+
+const ProfileId = z.object({ id: z.string() })
+
+/** Those of credentials in the scope: a registrar may give no others. */
+async function grantedProfiles(db: CommonQueryMethods, scope: Scope): Promise<ReadonlySet<string>> {
+  const rows = await db.any(rowsOf(ProfileId)`
+    SELECT DISTINCT p.csr_profile_id AS id FROM eab_csr_profiles p JOIN eab_credentials e ON e.id = p.eab_credential_id
+     WHERE ${isInScope(sql.fragment`e`, scope)}`)
+  return new Set(rows.map(({ id }) => id))
 }
