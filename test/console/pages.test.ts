@@ -57,7 +57,7 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
     await shows(`/eab/${data.credentialId}`, HOSTILE)
     await shows('/', HOSTILE)
     await visit(page, '/notifications')
-    await page.getByRole('button', { name: HOSTILE }).click()
+    await page.getByRole('button', { name: HOSTILE, exact: true }).click()
     await page.locator('dialog pre').getByText(HOSTILE).waitFor()
     await visit(page, '/events')
     await page.getByRole('button', { name: 'View' }).click()
