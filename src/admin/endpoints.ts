@@ -4,6 +4,7 @@ import { z } from 'zod/v4'
 import { type AnyEndpoint, endpoint, endpointGroup } from './admin-endpoint.ts'
 import { AUDIT_LOG } from './audit/audit-endpoints.ts'
 import { ACCOUNTS } from './certificates/account-endpoints.ts'
+import { AT_RISK } from './certificates/at-risk-endpoints.ts'
 import { CERTIFICATE_DETAILS } from './certificates/certificate-details.ts'
 import { CERTIFICATES } from './certificates/certificate-endpoints.ts'
 import { EXPIRY } from './certificates/expiry-endpoints.ts'
@@ -69,6 +70,7 @@ export const OPERATIONS = {
   ...CERTIFICATE_DETAILS,
   ...CERTIFICATE_REVOCATIONS,
   ...EXPIRY,
+  ...AT_RISK,
   ...ORDERS,
   ...RENEWALS,
   ...BLOCKED_KEYS,

@@ -43,6 +43,7 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
   const places = () => [
     '/',
     '/certificates',
+    '/at-risk',
     `/certificates/${data.serial}`,
     '/bulk-revocations',
     `/bulk-revocations/${data.jobId}`,
