@@ -2,6 +2,7 @@
 
 import type { DatabasePool } from 'slonik'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
+import type { MailTemplates } from '../events/notifications/templates.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import type { NoteRevocations } from '../services/revocation-notes.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
@@ -48,6 +49,16 @@ export interface AdminPolicy {
   terms: TermsSettings
 }
 
+/** Mails that administrators send themselves. */
+export interface AdminMail {
+  /** Whether mail is sent at all (`smtp.enabled`). */
+  isEnabled: boolean
+  serverUrl: string
+  templates(): MailTemplates
+  /** @throws MailError with the answer of the mail server */
+  sendTest(recipient: string): Promise<void>
+}
+
 /** Events for log and metrics of the service. */
 export interface AdminEvents {
   certificates: RevocationEvents
@@ -86,4 +97,5 @@ export interface AdminContext {
   /** The reply of `/overview` as JSON, in shared memory. All who ask at one time share it. */
   overview(): Promise<Uint8Array>
   bulkRevocations: BulkRevocations
+  mail: AdminMail
 }

@@ -14,6 +14,8 @@ import { EAB_CREATION } from './eab/credential-creation.ts'
 import { EAB } from './eab/credential-endpoints.ts'
 import { EAB_GRANTS } from './eab/credential-grants.ts'
 import { ALLOWED_IDENTIFIERS } from './eab/identifier-endpoints.ts'
+import { ONBOARDING } from './eab/onboarding-endpoints.ts'
+import { INCIDENTS } from './incidents/incident-endpoints.ts'
 import { OPERATION } from './operation/operation-endpoints.ts'
 import { CSR_PROFILE_ASSIGNMENTS } from './profiles/profile-assignments.ts'
 import { CSR_PROFILE_CHECK } from './profiles/profile-check-endpoints.ts'
@@ -59,6 +61,7 @@ export const OPERATIONS = {
   ...BACKEND_REVOCATIONS,
   ...EAB,
   ...EAB_CREATION,
+  ...ONBOARDING,
   ...EAB_GRANTS,
   ...ALLOWED_IDENTIFIERS,
   ...CSR_PROFILES,
@@ -74,6 +77,7 @@ export const OPERATIONS = {
   ...ORDERS,
   ...RENEWALS,
   ...BLOCKED_KEYS,
+  ...INCIDENTS,
 }
 
 /** Without them, for the router and all that is made from the descriptions. */

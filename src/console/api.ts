@@ -94,6 +94,9 @@ const nothing = <T>(key: string): LoadState<T> => ({
   loadedAt: undefined,
 })
 
+/** As `unknown`: a union of the inputs of all operations is too much for the compiler. */
+const keyOf = (...parts: readonly unknown[]) => JSON.stringify(parts)
+
 /**
  * Asks when the page opens and when the input changes.
  * @param every milliseconds; asked again, but not in a hidden tab
@@ -103,7 +106,7 @@ export function useApi<I extends OperationId>(
   input: Input<I>,
   { every }: { every?: number } = {},
 ): Loaded<Output<I>> {
-  const key = JSON.stringify([id, input])
+  const key = keyOf(id, input)
   const [state, setState] = useState<LoadState<Output<I>>>(() => nothing(key))
   const [round, setRound] = useState(0)
   useEffect(() => {
@@ -238,7 +241,7 @@ export async function* allRows<I extends OperationId>(id: I, input: Input<I>): A
  * @param entry of the place (`usePlace`), under which the rows are remembered for the back button
  */
 export function useList<I extends OperationId>(id: I, input: Input<I>, entry?: number): Listed<Row<I>> {
-  const key = JSON.stringify([entry, id, input])
+  const key = keyOf(entry, id, input)
   const [state, setState] = useState<ListState<Row<I>>>(() => emptyList(key))
   const [round, setRound] = useState(0)
   const asked = useRef(0)

@@ -3,6 +3,20 @@
 export const ROLES = { admin: 'Administrator', operator: 'Operator', registrar: 'Registrar', auditor: 'Auditor' }
 export const ROLE_OPTIONS = Object.entries(ROLES).reverse()
 
+/** What a role may do. */
+export const ROLE_HELP: Readonly<Record<string, string>> = {
+  admin: 'May do everything.',
+  operator:
+    'Reads all but credentials, revokes certificates, blocks keys, and runs CRLs, notifications, maintenance and signing.',
+  registrar:
+    'Sees and revokes certificates of accounts with the tags below, and makes credentials for them. Nothing else exists for it.',
+  auditor: 'Reads all but credentials.',
+}
+
+/** With the tags of a registrar; the release before kept sessions without them. */
+export const roleText = ({ role, scope = [] }: { role: keyof typeof ROLES; scope?: readonly string[] }): string =>
+  [ROLES[role], ...(scope.length > 0 ? [`of ${scope.join(', ')}`] : [])].join(' ')
+
 /** The reasons of RFC 5280 §5.3.1 that an administrator may give, by their codes. */
 export const REVOCATION_REASONS: Readonly<Record<string, string>> = {
   0: 'unspecified',

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { call, can, useApi } from './api.ts'
 import { Problem } from './components/basics.tsx'
 import { loadAllPages } from './components/lazy-page.tsx'
+import { OpenSecrets } from './components/once-shown.tsx'
 import { Page, Toast } from './components/page.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
 import { EnvironmentName } from './environment.tsx'
@@ -33,7 +34,8 @@ function App() {
 const TELLS_OF_STOPS: readonly string[] = ['/', '/operation']
 
 function Frame() {
-  const place = usePlace()
+  const address = usePlace()
+  const place = { ...address, path: pathFor(address.path) }
   const [isOpen, setOpen] = useState(false)
   // On a phone, the menu lies over the page.
   useEffect(() => setOpen(false), [place.path])
@@ -56,7 +58,8 @@ function Frame() {
       </div>
       <main id="main">
         <SessionBar />
-        {!TELLS_OF_STOPS.includes(place.path) && <StopBars />}
+        <OpenSecrets path={place.path} />
+        {can('getOverview') && !TELLS_OF_STOPS.includes(place.path) && <StopBars />}
         <Broken key={place.path}>
           <CurrentPage place={place} />
         </Broken>
@@ -97,6 +100,12 @@ function Navigation({ path }: { path: string }) {
   )
 }
 
+/** A role that may not see the overview begins at the first page of its navigation. */
+function pathFor(path: string): string {
+  const isOpen = ({ group, needs }: Route) => group !== undefined && can(needs)
+  return path === '/' ? (ROUTES.find(isOpen)?.path ?? path) : path
+}
+
 function CurrentPage({ place }: { place: Place }) {
   for (const route of ROUTES) {
     const params = match(route.path, place.path)
@@ -107,7 +116,7 @@ function CurrentPage({ place }: { place: Place }) {
   }
   return (
     <Page title="Page not found">
-      <a href={href('/')}>Go to the overview</a>
+      <a href={href('/')}>Go to the first page</a>
     </Page>
   )
 }

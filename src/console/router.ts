@@ -25,23 +25,8 @@ function placeNow(): Place {
 }
 
 const place = createStore(placeNow())
-/** Called when the user is about to leave the page. */
-let onLeave: (() => void) | undefined
 
-addEventListener('hashchange', ({ oldURL }) => {
-  if (!onLeave) return place.set(placeNow())
-  // The browser has gone back already, so the page is entered again.
-  history.pushState({ entry: place.get().entry }, '', oldURL)
-  onLeave()
-})
-
-/** Keeps the page, also when the user goes back. @returns a function that releases it */
-export function holdPlace(told: () => void): () => void {
-  onLeave = told
-  return () => {
-    onLeave = undefined
-  }
-}
+addEventListener('hashchange', () => place.set(placeNow()))
 
 export const usePlace = (): Place => useStore(place)
 

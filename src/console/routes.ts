@@ -28,7 +28,7 @@ export interface Route {
 
 /** In the order of the navigation. */
 export const ROUTES: readonly Route[] = [
-  { path: '/', name: 'Overview', page: OverviewPage, needs: 'listCertificates', group: 'Daily', key: 'o' },
+  { path: '/', name: 'Overview', page: OverviewPage, needs: 'getOverview', group: 'Daily', key: 'o' },
   {
     path: '/certificates',
     name: 'Certificates',
@@ -68,6 +68,19 @@ export const ROUTES: readonly Route[] = [
     name: 'Bulk revocation',
     page: lazyPage(() => import('./pages/bulk-revocations.tsx'), 'BulkRevocationPage'),
     needs: 'getBulkRevocation',
+  },
+  {
+    path: '/incident',
+    name: 'Incident',
+    page: lazyPage(() => import('./pages/incidents.tsx'), 'IncidentsPage'),
+    needs: 'examineIncident',
+    group: 'Daily',
+  },
+  {
+    path: '/incident/:incident',
+    name: 'Incident',
+    page: lazyPage(() => import('./pages/incident.tsx'), 'IncidentPage'),
+    needs: 'getIncident',
   },
   {
     path: '/failures',
@@ -123,6 +136,20 @@ export const ROUTES: readonly Route[] = [
     path: '/eab/:credential',
     name: 'EAB credential',
     page: lazyPage(() => import('./pages/eab.tsx'), 'EabCredentialPage'),
+    needs: 'getEabCredential',
+  },
+  {
+    path: '/onboarding',
+    name: 'Onboarding',
+    page: lazyPage(() => import('./pages/onboarding.tsx'), 'OnboardingPage'),
+    needs: 'createEabCredential',
+    group: 'Clients',
+    key: 'w',
+  },
+  {
+    path: '/onboarding/:credential',
+    name: 'Hand-over',
+    page: lazyPage(() => import('./pages/hand-over.tsx'), 'HandOverPage'),
     needs: 'getEabCredential',
   },
   {
@@ -198,7 +225,8 @@ export const ROUTES: readonly Route[] = [
     path: '/settings',
     name: 'Settings',
     page: lazyPage(() => import('./pages/settings.tsx'), 'SettingsPage'),
-    needs: 'getSettings',
+    // A registrar is shown only what its clients need.
+    needs: 'getOverview',
     group: 'Service',
     key: 's',
   },

@@ -46,6 +46,7 @@ export const AUDIT_ACTIONS = [
   'certificate.import',
   'import.write',
   'import.audit_entry',
+  'incident.begin',
   'key.block',
   'key.unblock',
   'renewal.advise',

@@ -20,6 +20,7 @@ export const NOTIFICATION_TYPES = [
   'key_rollover_succeeded',
   'authorization_deactivated',
   'alarm',
+  'incident',
 ] as const
 export type NotificationType = (typeof NOTIFICATION_TYPES)[number]
 
@@ -63,6 +64,7 @@ export const COUNTED_APART: readonly (NotificationType | typeof TEST_MAIL)[] = [
   'expiration_warning',
   'revocation_failed',
   'alarm',
+  'incident',
   'admin_user_created',
   'admin_password_reset',
   NEVER_SENT,

@@ -8,7 +8,7 @@ export const PERMISSIONS = {
   use_session: ['admin', 'auditor', 'operator', 'registrar'],
   /** All but credentials and allowed identifiers. */
   read: ['admin', 'auditor', 'operator'],
-  /** Accounts with their orders, authorizations, certificates and failures. */
+  /** Accounts with their orders, authorizations, certificates and failures, and the settings that concern them. */
   read_accounts: ['admin', 'auditor', 'operator', 'registrar'],
   /** Bulk revocation, blocked keys, CRLs, maintenance, the signing switch, notifications and events. */
   operate: ['admin', 'operator'],
@@ -36,6 +36,7 @@ export const SCOPES = {
   self: 'its own session and user',
   accounts: 'accounts with one of its tags, and what belongs to them',
   credentials: 'credentials with one of its tags',
+  settings: 'settings that its clients need',
 } as const
 export type ScopeName = keyof typeof SCOPES
 

@@ -8,7 +8,7 @@
 
 import { z } from 'zod/v4'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
-import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 export interface ListPage<T> {
   rows: T[]
@@ -145,7 +145,7 @@ export function pageById<T extends { id: string }>(
 }
 
 /** Whether an index made only on request exists (optional-indexes.ts). */
-export async function hasIndex(db: DatabasePool, name: string): Promise<boolean> {
+export async function hasIndex(db: CommonQueryMethods, name: string): Promise<boolean> {
   return db.exists(rowsOf(z.object({}))`
     SELECT FROM pg_index WHERE indexrelid = to_regclass(${name}) AND indisvalid`)
 }

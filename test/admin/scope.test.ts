@@ -71,7 +71,12 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
     const [authorization] = (await admin.get(`/orders/${order.id}`)).json.authorizations
     await sql(
       `INSERT INTO account_failures (account_id, event_id, kind, occurred_at, data)
-       VALUES ($1, gen_random_uuid(), 'challenge.on_failure', now(), '{}')`,
+       VALUES ($1, gen_random_uuid(), 'challenge.on_failure', now(), jsonb_build_object('account_id', $1::text))`,
+      [account],
+    )
+    await sql(
+      `UPDATE certificates SET not_before = now() - interval '80 days', not_after = now() + interval '10 days'
+        WHERE account_id = $1`,
       [account],
     )
     return {
@@ -160,16 +165,18 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
   for (const [id, one] of casesOf('many'))
     test(`${id} counts and changes certificates of its own accounts alone`, async () => {
       const advised = async () => (await sql('SELECT count(*)::integer AS n FROM renewal_advice'))[0]?.['n']
-      if (id === 'clearRenewals') await admin.send('POST', '/renewals', { filter: { all: true } })
+      const advise = () => admin.send('POST', '/renewals', { filter: { all: true } })
+      if (id === 'clearRenewals') await advise()
+      if (id === 'unmuteAtRisk')
+        await admin.send('POST', '/at-risk/mutes', { serial_numbers: [ours.serial, theirs.serial], reason: 'known' })
       const before = await advised()
       assert.equal((await ask(registrar, id, one, theirs)).json.certificates, 0)
       assert.equal(await advised(), before)
       assert.equal((await ask(registrar, id, one, ours)).json.certificates, 1)
-      if (id === 'clearRenewals') await admin.send('POST', '/renewals', { filter: { all: true } })
-      assert.equal(
-        (await ask(registrar, id, { ...one, body: () => ({ filter: { all: true } }) }, ours)).json.certificates,
-        1,
-      )
+      const { everything } = one
+      if (!everything) return
+      if (id === 'clearRenewals') await advise()
+      assert.equal((await ask(registrar, id, { ...one, body: () => everything }, ours)).json.certificates, 1)
     })
 
   for (const [id, one] of casesOf('one'))
@@ -188,6 +195,18 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
       assert.equal(wrong.status, id === 'resetMyPassword' ? 403 : 200, wrong.text)
       assert.equal((await registrar.get('/me')).status, 200)
     })
+
+  test('getSettings shows what its clients need, and neither secrets nor files', async () => {
+    const { settings, file } = (await registrar.get('/settings')).json as { settings: { key: string }[]; file: unknown }
+    const keys = settings.map(({ key }) => key)
+    assert.equal(file, null)
+    assert.ok(keys.includes('server.external_url') && keys.includes('acme.paths.directory'), keys.join())
+    assert.deepEqual(
+      keys.filter((key) => /secret|password|file|database|admin_api|smtp/.test(key)),
+      [],
+    )
+    assert.ok(keys.length < 20, keys.join())
+  })
 
   test('without a tag in common, it sees nothing at all', async () => {
     const stranger = await administrator(service, 'stranger', 'registrar', ['team-c'])
@@ -300,6 +319,18 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
     }
   })
 
+  test('it takes no account by tags, gives none away, and does not lose one', async () => {
+    const retag = (account: string, tags: string[]) => registrar.send('PATCH', `/accounts/${account}`, { tags })
+    assert.equal((await retag(theirs.account, ['team-a'])).status, 404)
+    for (const tags of [['team-a', 'team-b'], ['team-b'], []])
+      assert.equal((await retag(ours.account, tags)).status, 403, tags.join())
+    await admin.send('PATCH', `/accounts/${ours.account}`, { tags: ['team-a', 'plant'] })
+    for (const tags of [['team-a'], ['plant'], ['team-a', 'team-b', 'plant']])
+      assert.equal((await retag(ours.account, tags)).status, 403, tags.join())
+    assert.deepEqual((await admin.get(`/accounts/${ours.account}`)).json.tags, ['plant', 'team-a'])
+    assert.equal((await admin.send('PATCH', `/accounts/${ours.account}`, { tags: ['team-a'] })).status, 200)
+  })
+
   test('a certificate of others is not revoked by naming its issuer, and no unknown one is recorded', async () => {
     const { issuer_fingerprint: issuer } = (await admin.get(`/certificates/${theirs.serial}`)).json
     for (const serial of [theirs.serial, '1234'])
@@ -317,7 +348,7 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
       '/overview',
       '/audit-log',
       '/users',
-      '/settings',
+      '/workers',
       '/certificates/expiry-histogram',
       '/events/counts',
     ])

@@ -63,7 +63,13 @@ describe('administration from the command line', () => {
     const made = JSON.parse(await operate(service, 'users', 'create', 'bob', '--email', 'b@example.com', '--json'))
     assert.equal(made.role, 'auditor')
     await signIn(service.baseUrl, 'bob', made.password)
-    assert.match(await operate(service, 'users', 'list'), /^\S+ +bob +b@example\.com +auditor +true$/m)
+    assert.match(await operate(service, 'users', 'list'), /^\S+ +bob +b@example\.com +auditor +- +true$/m)
+    const registrar = ['users', 'update', 'bob', '--role', 'registrar']
+    assert.equal((await run(...registrar)).code, 2)
+    assert.match(
+      await operate(service, ...registrar, '--scope', 'team-b, team-a'),
+      /bob is registrar of team-a, team-b, enabled/,
+    )
     assert.match(await operate(service, 'users', 'update', 'bob', '--role', 'admin'), /bob is admin, enabled/)
     const reset = JSON.parse(await operate(service, 'users', 'reset-password', 'BOB', '--json'))
     assert.notEqual(reset.password, made.password)

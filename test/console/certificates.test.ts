@@ -82,7 +82,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
   /** Replaces what the page says has to be replaced, and the port on which challenges are asked for here. */
   const inThisTest = (command: string) =>
     [
-      ['/path/to/root.pem', service.ca.root],
+      ['/etc/ssl/chancery-root.pem', service.ca.root],
       ['host.example.com', 'first.shop.test'],
       ['--http ', `--http --http.port :${service.http01Port} --path ${service.folder}/lego `],
     ].reduce((text, [shown = '', wanted = '']) => {

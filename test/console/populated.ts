@@ -31,7 +31,11 @@ export interface Populated {
 
 export async function populate(service: TestService): Promise<Populated> {
   const admin = await administrator(service, 'root-of-tests')
-  const credential = await made<MadeCredential>(admin, '/eab', { kid: `team ${HOSTILE}`, label: HOSTILE })
+  const credential = await made<MadeCredential>(admin, '/eab', {
+    kid: `team ${HOSTILE}`,
+    label: HOSTILE,
+    tags: ['team'],
+  })
   const responder = await startResponder(service.http01Port)
   const client = await boundClient(service, credential, (request) =>
     send({ ...request, headers: { ...request.headers, 'User-Agent': HOSTILE } }),

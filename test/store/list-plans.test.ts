@@ -39,6 +39,7 @@ const FILL = `
       FROM orders;
   INSERT INTO eab_credentials (id, kid, hmac_key) SELECT gen_random_uuid(), 'kid ' || n, '' FROM generate_series(1, 5000) n;
   UPDATE accounts SET eab_credential_id = (SELECT id FROM eab_credentials WHERE kid = 'kid 1') WHERE contacts[1] NOT LIKE '%7@%';
+  UPDATE accounts SET tags = '{team}' WHERE contacts[1] LIKE '%77@%';
   ANALYZE`
 const LARGE = ['accounts', 'authorizations', 'orders', 'certificates', 'eab_credentials']
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
@@ -159,6 +160,16 @@ describe('plans of long lists and walks', () => {
       /accounts_pkey/,
     ],
     orders: [() => listOrders(spied, {}, undefined, 50), /orders_pkey/],
+    'accounts of a registrar': [() => listAccounts(spied, { scope: ['team'] }, undefined, 50), /accounts_tags/],
+    'orders of a registrar': [
+      () => listOrders(spied, { scope: ['team'], status: 'invalid' }, undefined, 50),
+      /accounts_tags[\s\S]*orders_account|orders_account[\s\S]*accounts_tags/,
+    ],
+    'certificates of a registrar': [certificates({ scope: ['team'] }), /accounts_tags/],
+    'certificates of a registrar behind a cursor, by expiry': [
+      certificates({ scope: ['team'], status: 'active' }, newId(), 'not_after'),
+      /accounts_tags/,
+    ],
     'orders in processing': [() => listOrders(spied, { status: 'processing' }, undefined, 50), /orders_pkey/],
     accounts: [() => listAccounts(spied, {}, undefined, 50), /accounts_pkey/],
     'accounts that were deactivated': [

@@ -17,7 +17,9 @@ export interface TeamObjects {
 
 export interface ScopeCase {
   /** `one`: it is there or not. `list`: rows are there or not. `self`: about the user alone. `many`: says how many it changed. */
-  kind: 'one' | 'list' | 'self' | 'many'
+  kind: 'one' | 'list' | 'self' | 'many' | 'settings'
+  /** A body that means all, for a case of `many` that takes one. */
+  everything?: object
   path: (of: TeamObjects) => string
   body?: (of: TeamObjects) => object
   /** The list without filters; for lists. */
@@ -45,15 +47,28 @@ const many = (path: string): ScopeCase => ({
   kind: 'many',
   path: () => path,
   body: ({ serial }) => ({ filter: { serial_numbers: [serial] } }),
+  everything: { filter: { all: true } },
+})
+
+const mute = (body: ScopeCase['body']): ScopeCase => ({
+  kind: 'many',
+  path: () => '/at-risk/mutes',
+  ...(body && { body }),
 })
 
 let kids = 0
 
 export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   getMe: self('/me'),
+  getSettings: { kind: 'settings', path: () => '/settings' },
   listAccounts: list('/accounts', () => ''),
   getAccount: one(({ account }) => `/accounts/${account}`),
+  updateAccount: one(
+    ({ account }) => `/accounts/${account}`,
+    () => ({ label: 'ours' }),
+  ),
   listFailures: list('/failures', () => ''),
+  listFailureCauses: list('/failures/causes', () => ''),
   listFailuresOfAccount: one(({ account }) => `/accounts/${account}/failures`),
   getCsrProfileOfAccount: one(({ account }) => `/accounts/${account}/csr-profile`),
   listIdentifiersOfAccount: one(({ account }) => `/accounts/${account}/allowed-identifiers`),
@@ -67,8 +82,8 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   getCertificateChain: one(({ serial }) => `/certificates/${serial}/chain`),
   getCertificateDetails: one(({ serial }) => `/certificates/${serial}/details`),
   listAtRisk: list('/at-risk', ({ account }) => `account_id=${account}`),
-  muteAtRisk: { ...many('/at-risk/mutes'), body: ({ serial }) => ({ serial_numbers: [serial], reason: 'known' }) },
-  unmuteAtRisk: { ...many('/at-risk/mutes'), body: ({ serial }) => ({ serial_numbers: [serial] }) },
+  muteAtRisk: mute(({ serial }) => ({ serial_numbers: [serial], reason: 'known' })),
+  unmuteAtRisk: mute(({ serial }) => ({ serial_numbers: [serial] })),
   listEabCredentials: list('/eab', () => ''),
   getEabCredential: one(({ credential }) => `/eab/${credential}`),
   getCascadeOfEab: one(({ credential }) => `/eab/${credential}/cascade`),

@@ -2,7 +2,7 @@
 
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { scopeOf } from '../../domain/permissions.ts'
+import { mayRetag, scopeOf } from '../../domain/permissions.ts'
 import { lockAccount, writeAccount } from '../../store/account-changes.ts'
 import { type FoundAccount, findAccount } from '../../store/account-list.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
@@ -24,7 +24,11 @@ export function updateAccount(
     const before = await lockAccount(tx, id, scope)
     if (!before) throw notFound('account')
     const after = { label: label === undefined ? before.label : label, tags: tags ?? before.tags }
-    if (scope) requireOwnTags(scope, before.tags, after.tags)
+    if (!mayRetag(scope, before.tags, after.tags))
+      throw new AdminError(
+        'forbidden',
+        `you may add and remove only the tags that you look after, and one of them must stay: ${scope?.join(', ')}`,
+      )
     const changes = {
       ...(after.label !== before.label && { label: { before: before.label, after: after.label } }),
       ...(after.tags.join() !== before.tags.join() && { tags: { before: before.tags, after: after.tags } }),
@@ -35,14 +39,4 @@ export function updateAccount(
     }
     return (await findAccount(tx, id, scope)) as FoundAccount
   })
-}
-
-/** A registrar hands no account to another registrar, takes none away, and keeps it in view. */
-function requireOwnTags(scope: readonly string[], before: readonly string[], after: readonly string[]): void {
-  const changed = [...before.filter((tag) => !after.includes(tag)), ...after.filter((tag) => !before.includes(tag))]
-  if (changed.every((tag) => scope.includes(tag)) && after.some((tag) => scope.includes(tag))) return
-  throw new AdminError(
-    'forbidden',
-    `you may add and remove only the tags that you look after, and one of them must stay: ${scope.join(', ')}`,
-  )
 }

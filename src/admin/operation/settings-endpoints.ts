@@ -1,6 +1,7 @@
 /** `GET /settings`: the configuration in force. */
 
 import { z } from 'zod/v4'
+import { isScoped } from '../../domain/permissions.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminQuestions } from '../admin-message.ts'
 
@@ -48,13 +49,24 @@ function settingsBody({ settings, file }: AdminQuestions['settings']['reply']): 
   }
 }
 
+/** Where a client finds the service, and which names an account gets. A registrar sees these alone. */
+const OF_CLIENTS =
+  /^(?:server\.external_url|api\.(?:base|roots)_path|acme\.paths\.\w+|acme\.eab_(?:required|reusable)|tos\.url|security\.identifier_policy\.enforce_account_allowlist)$/
+
 export const SETTINGS = endpointGroup('Operation', {
   getSettings: endpoint({
     route: 'GET /settings',
-    permission: 'read',
+    permission: 'read_accounts',
+    scope: 'settings',
     summary:
       'Shows the configuration in force on the instance that answers, secrets hidden, and what its file would change.',
     reply: { status: 200, schema: Settings },
-    handle: async (_request, { ask }) => ({ body: settingsBody(await ask('settings')) }),
+    async handle({ author }, { ask }) {
+      const { settings, file } = await ask('settings')
+      const shown = isScoped(author.role)
+        ? { settings: settings.filter(({ key }) => OF_CLIENTS.test(key)), file: undefined }
+        : { settings, file }
+      return { body: settingsBody(shown) }
+    },
   }),
 })

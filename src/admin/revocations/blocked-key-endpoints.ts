@@ -121,12 +121,12 @@ function listBlockedKeys(db: DatabasePool, after: string | undefined, limit: num
   return readPage(walk, after, limit)
 }
 
-function findBlockedKey(db: CommonQueryMethods, hash: string): Promise<BlockedKeyRow | null> {
+export function findBlockedKey(db: CommonQueryMethods, hash: string): Promise<BlockedKeyRow | null> {
   return db.maybeOne(rowsOf(Key)`SELECT ${columns} FROM blocked_keys WHERE spki_sha256 = ${bytes(hash)}`)
 }
 
 /** Null when it is blocked by more than a file. */
-function insertBlock(tx: CommonQueryMethods, hash: string): Promise<BlockedKeyRow | null> {
+export function insertBlock(tx: CommonQueryMethods, hash: string): Promise<BlockedKeyRow | null> {
   return tx.maybeOne(rowsOf(Key)`
     INSERT INTO blocked_keys AS b (spki_sha256, by_administrator) VALUES (${bytes(hash)}, true)
     ON CONFLICT (spki_sha256) DO UPDATE SET by_administrator = true

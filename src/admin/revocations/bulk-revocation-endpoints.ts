@@ -8,7 +8,7 @@ import { boundedArray } from '../../shared/lib/bounded.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
-import { instantParameter, serialNumber, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
+import { instantParameter, line, serialNumber, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
 import { dryRun } from './bulk-revocation-steps.ts'
 import { listJobs, listResults, type RevocationJob } from './bulk-revocation-store.ts'
 import { requireJob } from './bulk-revocations.ts'
@@ -23,11 +23,16 @@ const instantText = () =>
     .transform((at) => at.toJSON() ?? '')
     .optional()
 
+export const suffix = () => exactDomain.meta({ description: 'A name that one of its names is, or lies below.' })
+export const kid = () => line(255).optional().meta({ description: 'Of the accounts that registered with it.' })
+
 const Filter = z
   .strictObject({
     account_id: uuid().optional(),
     serial_numbers: boundedArray(serialNumber(), MOST_SERIALS).optional(),
     domain: exactDomain,
+    domain_suffix: suffix(),
+    eab_kid: kid(),
     issued_before: instantText(),
     issued_after: instantText(),
     spki_sha256: keyFingerprint,
@@ -103,6 +108,8 @@ const BulkRevocationCertificate = z
   .strictObject({
     certificate_id: z.uuid(),
     serial_number: z.string(),
+    names: z.array(z.string()).meta({ description: 'Empty when the certificate is no longer stored.' }),
+    account_id: z.uuid().nullable(),
     outcome: z.string().nullable().meta({ description: 'Null until its turn; then revoked, or why not.' }),
   })
   .meta({ id: 'BulkRevocationCertificate' })

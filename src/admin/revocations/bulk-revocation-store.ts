@@ -10,6 +10,8 @@ import { z } from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
+import { hasSuffix } from '../../store/certificate-filter.ts'
+import { hasIndex } from '../../store/list-page.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { bulkRevocation } from '../../store/status-sql.ts'
 
@@ -20,6 +22,10 @@ export const RevocationFilter = z.strictObject({
   serial_numbers: z.array(z.string()).optional(),
   /** One of its names exactly. */
   domain: z.string().optional(),
+  /** One of its names, or a name above one. */
+  domain_suffix: z.string().optional(),
+  /** Of the accounts that registered with this credential. */
+  eab_kid: z.string().optional(),
   issued_before: z.string().optional(),
   issued_after: z.string().optional(),
   /** SHA-256 of the SubjectPublicKeyInfo in lower-case hexadecimal. */
@@ -91,6 +97,10 @@ export async function standingJobs(db: CommonQueryMethods, seconds: number): Pro
   return rows.map(({ id }) => id)
 }
 
+export function isAnyJobOpen(db: CommonQueryMethods): Promise<boolean> {
+  return db.exists(rowsOf(None)`SELECT FROM bulk_revocations WHERE status ${isOpen}`)
+}
+
 /** Null when it has ended, or another instance is moving it. */
 export function lockOpenJob(tx: CommonQueryMethods, id: string): Promise<RevocationJob | null> {
   return tx.maybeOne(rowsOf(Job)`
@@ -123,15 +133,15 @@ export async function noteObstacle(db: CommonQueryMethods, id: string, obstacle:
   await db.query(rowsOf(None)`UPDATE bulk_revocations SET obstacle = ${obstacle} WHERE id = ${id} AND status ${isOpen}`)
 }
 
-interface Window {
+export interface Window {
   afterId: string
   /** The last id of the window; undefined when nothing is behind it. */
   endId: string | undefined
 }
 
-/** A list of serial numbers and an account have indexes of their own, and are one window. */
+/** What an index finds is one window. */
 export async function nextWindow(db: CommonQueryMethods, filter: RevocationFilter, afterId: string): Promise<Window> {
-  if (filter.serial_numbers ?? filter.account_id) return { afterId, endId: undefined }
+  if (await isIndexed(db, filter)) return { afterId, endId: undefined }
   const from = filter.issued_after && lowestUuidv7(Date.parse(filter.issued_after) - LATE_MS)
   const begin = from && from > afterId ? from : afterId
   const row = await db.maybeOne(rowsOf(Id)`
@@ -140,17 +150,25 @@ export async function nextWindow(db: CommonQueryMethods, filter: RevocationFilte
   return { afterId: begin, endId: row?.id }
 }
 
+async function isIndexed(db: CommonQueryMethods, filter: RevocationFilter): Promise<boolean> {
+  if (filter.serial_numbers ?? filter.account_id ?? filter.eab_kid ?? filter.domain) return true
+  return filter.spki_sha256 !== undefined && hasIndex(db, 'certificates_spki')
+}
+
 const upperBound = ({ issued_before }: RevocationFilter) =>
   issued_before === undefined ? LAST_ID : lowestUuidv7(Date.parse(issued_before) + LATE_MS)
 
 /** Certificates of the window that have not expired, revoked ones included. */
-function matching(filter: RevocationFilter, { afterId, endId }: Window, until: Date) {
-  const { account_id, serial_numbers, domain, issued_before, issued_after, spki_sha256 } = filter
+export function matching(filter: RevocationFilter, { afterId, endId }: Window, until: Date) {
+  const { account_id, eab_kid, serial_numbers, domain, domain_suffix, issued_before, issued_after, spki_sha256 } =
+    filter
   const conditions = [
     sql.fragment`c.id > ${afterId} AND c.id <= ${endId ?? upperBound(filter)}`,
     sql.fragment`c.not_after > now() AND c.issued_at <= ${until.toISOString()}::timestamptz`,
     ...(serial_numbers ? [sql.fragment`c.serial_number IN (${serials(serial_numbers)})`] : []),
     ...(account_id === undefined ? [] : [ofAccount(account_id, serial_numbers === undefined)]),
+    ...(eab_kid === undefined ? [] : [ofCredential(eab_kid)]),
+    ...(domain_suffix === undefined ? [] : [hasSuffix(domain_suffix)]),
     ...(domain === undefined ? [] : [sql.fragment`c.names @> ${sql.array([domain], 'text')}`]),
     ...(spki_sha256 === undefined ? [] : [sql.fragment`c.spki_sha256 = decode(${spki_sha256}, 'hex')`]),
     ...(issued_before === undefined ? [] : [sql.fragment`c.issued_at < ${issued_before}::timestamptz`]),
@@ -168,6 +186,15 @@ function ofAccount(id: string, isAlone: boolean) {
   return sql.fragment`c.account_id = ${id} AND c.id IN (
     SELECT o.certificate_id FROM orders o WHERE o.account_id = ${id} AND o.certificate_id IS NOT NULL
     UNION ALL SELECT i.id FROM certificates i WHERE i.account_id = ${id} AND i.order_id IS NULL)`
+}
+
+/** As `ofAccount`, for all accounts of a credential. */
+function ofCredential(kid: string) {
+  const accounts = sql.fragment`
+    SELECT a.id FROM accounts a JOIN eab_credentials e ON e.id = a.eab_credential_id WHERE e.kid = ${kid}`
+  return sql.fragment`c.account_id IN (${accounts}) AND c.id IN (
+    SELECT o.certificate_id FROM orders o WHERE o.account_id IN (${accounts}) AND o.certificate_id IS NOT NULL
+    UNION ALL SELECT i.id FROM certificates i WHERE i.account_id IN (${accounts}) AND i.order_id IS NULL)`
 }
 
 const Counted = z.object({ unrevoked: z.int(), revoked: z.int(), serial_numbers: z.array(z.string()) })
@@ -243,7 +270,13 @@ export async function noteFailures(
      WHERE b.job_id = ${jobId} AND b.certificate_id = f.id`)
 }
 
-const Result = z.object({ certificate_id: z.string(), serial_number: z.string(), outcome: z.string().nullable() })
+const Result = z.object({
+  certificate_id: z.string(),
+  serial_number: z.string(),
+  names: z.array(z.string()),
+  account_id: z.string().nullable(),
+  outcome: z.string().nullable(),
+})
 
 /** In the order in which they are revoked. */
 export async function listResults(
@@ -257,12 +290,14 @@ export async function listResults(
 ) {
   return db.any(rowsOf(Result)`
     SELECT b.certificate_id, encode(b.serial_number, 'hex') AS serial_number,
+           coalesce(c.names, '{}') AS names, c.account_id,
            CASE WHEN b.outcome IS NOT NULL THEN b.outcome
                 WHEN j.status ${constantSql(bulkRevocation.is('refused'))} THEN 'not revoked: the job was refused'
                 WHEN j.status ${constantSql(bulkRevocation.is('matching'))} THEN NULL
                 WHEN b.certificate_id <= j.after_id THEN 'revoked'
                 WHEN j.status ${constantSql(bulkRevocation.is('cancelled'))} THEN 'cancelled before its turn' END AS outcome
       FROM bulk_revocation_certificates b JOIN bulk_revocations j ON j.id = b.job_id
+      LEFT JOIN certificates c ON c.id = b.certificate_id
      WHERE b.job_id = ${jobId} AND b.certificate_id > ${afterId}
        AND (NOT ${onlyFailed}::boolean OR b.outcome IS NOT NULL)
      ORDER BY b.certificate_id LIMIT ${limit}`)

@@ -88,24 +88,17 @@ export class BulkRevocations {
   /** @throws AdminError invalid_request with the number that would have to be confirmed */
   async begin(author: Actor, { filter, reason, confirmCount }: WantedRevocation): Promise<RevocationJob> {
     if (Number.isFinite(this.#options.confirmAbove)) await this.#requireConfirmed(filter, confirmCount)
-    const job = await this.#options.audit.transaction(author, async (tx, note) => {
-      const begun = await insertJob(tx, {
-        id: uuidv7(Date.now()),
-        filter,
-        reason,
-        author: withoutSession(author),
-        at_most: mostOf(this.#options.confirmAbove, confirmCount),
-      })
-      note('certificate.bulk_revoke', {
-        job_id: begun.id,
-        phase: 'begun',
-        filter: shownFilter(filter),
-        reason: revocationReasonName(reason),
-      })
-      return begun
-    })
+    const at_most = mostOf(this.#options.confirmAbove, confirmCount)
+    const job = await this.#options.audit.transaction(author, (tx, note) =>
+      recordJob(tx, note, { author, filter, reason, at_most }),
+    )
     this.#enqueue(job.id)
     return job
+  }
+
+  /** Begins a job that was recorded, once its transaction is committed. */
+  take(id: string): void {
+    this.#enqueue(id)
   }
 
   /**
@@ -190,6 +183,19 @@ export class BulkRevocations {
     await noteRevocations(revoked)
     return !hasEnded(moved.next)
   }
+}
+
+/** Records a job with its audit entry. */
+export async function recordJob(
+  tx: CommonQueryMethods,
+  note: Note,
+  { author, filter, reason, at_most }: Pick<RevocationJob, 'author' | 'filter' | 'reason' | 'at_most'>,
+): Promise<RevocationJob> {
+  const id = uuidv7(Date.now())
+  const job = await insertJob(tx, { id, filter, reason, author: withoutSession(author), at_most })
+  const facts = { filter: shownFilter(filter), reason: revocationReasonName(reason) }
+  note('certificate.bulk_revoke', { job_id: id, phase: 'begun', ...facts })
+  return job
 }
 
 export async function requireJob(db: CommonQueryMethods, id: string): Promise<RevocationJob> {

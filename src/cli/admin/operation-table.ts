@@ -1,5 +1,6 @@
 /** The commands for single operations of the Admin API, one row each. */
 
+import { ROLES } from '../../domain/administrator.ts'
 import { ACCOUNT_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
 import { optional } from '../../shared/command-line.ts'
 import { flag, oneOf, text, whole } from '../values.ts'
@@ -27,7 +28,11 @@ const AUDIT_FILTER = {
   until: optional('Entries of this time and earlier', text),
   ip_address: optional('Only from this address', text),
 }
-const ROLE = { role: optional('admin or auditor', oneOf(['admin', 'auditor'])) }
+const ROLE_NAMES = `${ROLES.slice(0, -1).join(', ')} or ${ROLES.at(-1)}`
+const ROLE = {
+  role: optional(ROLE_NAMES, oneOf(ROLES)),
+  scope: optional('Tags of accounts and credentials that a registrar looks after, with commas between them', tagsOf),
+}
 const EMAIL = {
   email: optional('E-mail address of the user; with -c FILE, admin_api.initial_admin_email when absent', text),
 }
@@ -110,6 +115,18 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
       ...PLACE,
     },
     columns: ['serial_number', 'san_values', 'not_after', 'revoked_at'],
+  }),
+  row({
+    usage: 'certificates at-risk',
+    operation: 'listAtRisk',
+    about: 'List certificates whose renewal window is open and that nobody has renewed, the first to expire at the top',
+    query: {
+      account_id: optional('Only of the account with this id', text),
+      expiring_before: optional('Only those that expire before this date or time', text),
+      muted: optional('true: the muted ones instead of the others', trueOrFalse),
+      ...PLACE,
+    },
+    columns: ['serial_number', 'san_values', 'not_after', 'account_name', 'attempt'],
   }),
   row({
     usage: 'certificates show <serial>',
@@ -346,7 +363,8 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     body: {
       username: optional('Name of the user (default admin)', text),
       ...EMAIL,
-      role: optional('admin or auditor (default admin)', oneOf(['admin', 'auditor'])),
+      ...ROLE,
+      role: optional(`${ROLE_NAMES} (default admin)`, oneOf(ROLES)),
     },
     defaults: (config) => ({
       username: 'admin',
@@ -360,7 +378,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     operation: 'listUsers',
     about: 'List the users of the Admin API, newest first',
     query: PLACE,
-    columns: ['id', 'username', 'email', 'role', 'enabled'],
+    columns: ['id', 'username', 'email', 'role', 'scope', 'enabled'],
   }),
   row({
     ...PASSWORD,
@@ -374,7 +392,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   row({
     usage: 'users update <user_id>',
     operation: 'updateUser',
-    about: 'Change name, mail address, role or access of a user, at once',
+    about: 'Change name, mail address, role, scope or access of a user, at once',
     body: {
       username: optional('New name', text),
       email: optional('New mail address', text),
@@ -412,7 +430,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     operation: 'listTokens',
     about: 'List the API tokens, newest first',
     query: PLACE,
-    columns: ['id', 'name', 'role', 'expires_at', 'last_used_at', 'revoked_at'],
+    columns: ['id', 'name', 'role', 'scope', 'expires_at', 'last_used_at', 'revoked_at'],
   }),
   row({
     usage: 'tokens create <name>',

@@ -6,8 +6,8 @@ import { isBehind } from '../../domain/alarms.ts'
 export const passwordText = ({ username, role, password }: Output<'createUser'>): string =>
   `username  ${username}\nrole      ${role}\npassword  ${password}`
 
-export const userText = ({ username, role, enabled }: Output<'updateUser'>): string =>
-  `${username} is ${role}, ${enabled ? 'enabled' : 'disabled'}`
+export const userText = ({ username, role, scope, enabled }: Output<'updateUser'>): string =>
+  `${username} is ${[role, ...(scope.length > 0 ? [`of ${scope.join(', ')}`] : [])].join(' ')}, ${enabled ? 'enabled' : 'disabled'}`
 
 /** A credential may have any number of accounts; the reply names the first. */
 export function revokedText(reply: Output<'revokeEabCredential'>): string {

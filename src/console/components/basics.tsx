@@ -32,7 +32,7 @@ export const Badge = ({ tone = 'plain', children }: { tone?: Tone; children: Com
   <span class={`badge ${tone}`}>{children}</span>
 )
 
-function CopyButton({ text }: { text: string }) {
+export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
   const copy = () =>
     navigator.clipboard.writeText(text).then(
       () => tell('Copied'),
@@ -40,7 +40,7 @@ function CopyButton({ text }: { text: string }) {
     )
   return (
     <button type="button" class="small" onClick={copy}>
-      Copy
+      {label}
     </button>
   )
 }
@@ -100,6 +100,18 @@ export const AccountLink = ({ id, name }: { id: string; name: string | null | un
     {name ?? <span class="mono">{id.slice(-12)}</span>}
   </a>
 )
+
+/** Tags as they are, none as a dash. */
+export const Tags = ({ tags }: { tags: readonly string[] }) =>
+  tags.length === 0 ? (
+    <span class="quiet">–</span>
+  ) : (
+    <span class="names">
+      {tags.map((tag) => (
+        <Badge key={tag}>{tag}</Badge>
+      ))}
+    </span>
+  )
 
 /** A link that looks like a button, for roles that may call the operation of its page. */
 export const ButtonLink = ({ needs, to, children }: { needs: OperationId; to: string; children: string }) =>

@@ -1,12 +1,10 @@
-/** Dialogs over the page: `Dialog` for anything, `Confirm` for a change, `ShownOnce` for a secret. */
+/** Dialogs over the page: `Dialog` for anything, `Confirm` for a change. */
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { can, type OperationId } from '../api.ts'
-import { holdPlace } from '../router.ts'
-import { Copyable, Problem } from './basics.tsx'
+import { Problem } from './basics.tsx'
 import { TextField, useSubmit } from './form.tsx'
-import { tell } from './page.tsx'
 
 interface DialogProps {
   title: string
@@ -114,45 +112,5 @@ export function Action({ needs, text, kind, disabled, label, onOpen, ...confirm 
       </button>
       {isAsking && <Confirm danger={kind === 'danger'} {...confirm} onClose={() => setAsking(false)} />}
     </>
-  )
-}
-
-interface ShownOnceProps {
-  title: string
-  secrets: readonly (readonly [label: string, text: string])[]
-  onClose: () => void
-  children?: ComponentChildren
-}
-
-/** A secret that the service shows once: the dialog closes only when its reader says so. */
-export function ShownOnce({ title, secrets, onClose, children }: ShownOnceProps) {
-  useEffect(() => {
-    // The browser asks before it loads the page again or leaves it.
-    const ask = (event: Event) => event.preventDefault()
-    addEventListener('beforeunload', ask)
-    const release = holdPlace(() =>
-      tell('Copy it first, then press “I have copied it”: it is lost when you leave this page.', 'bad'),
-    )
-    return () => {
-      removeEventListener('beforeunload', ask)
-      release()
-    }
-  }, [])
-  return (
-    <Dialog title={title} wide>
-      <p>Copy it now: it is shown only once.</p>
-      {secrets.map(([label, text]) => (
-        <section class="section" key={label}>
-          <h3>{label}</h3>
-          <Copyable text={text} block />
-        </section>
-      ))}
-      {children}
-      <div class="actions">
-        <button type="button" class="primary" onClick={onClose}>
-          I have copied it
-        </button>
-      </div>
-    </Dialog>
   )
 }

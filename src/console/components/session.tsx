@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { BASE_URL, call } from '../api.ts'
 import { EnvironmentName, titleOf } from '../environment.tsx'
 import { clockText } from '../format.ts'
-import { ROLES } from '../labels.ts'
+import { roleText } from '../labels.ts'
 import {
   askToSignIn,
   begin,
@@ -130,7 +130,7 @@ export function UserMenu() {
       <p>
         <strong>{user.username}</strong>
         <br />
-        <span class="quiet">{ROLES[user.role]}</span>
+        <span class="quiet">{roleText(user)}</span>
       </p>
       <SelectField
         label="Theme"

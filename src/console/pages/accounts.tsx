@@ -9,12 +9,13 @@ import {
   Empty,
   Facts,
   Ready,
+  Tags,
   Time,
   type Tone,
 } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import type { Filter } from '../components/form.tsx'
+import { type Filter, TextField, useForm } from '../components/form.tsx'
 import { List, ListPage } from '../components/list.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
 import type { Column } from '../components/table.tsx'
@@ -31,11 +32,23 @@ const TONES: Readonly<Record<ListedAccount['status'], Tone>> = { valid: 'good', 
 const AccountStatus = ({ status }: Pick<ListedAccount, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
 
 const COLUMNS: readonly Column<ListedAccount>[] = [
-  { head: 'Account', kind: 'wide', cell: ({ id, name }) => <AccountLink id={id} name={name} /> },
+  { head: 'Account', by: ({ name }) => name, cell: ({ id, name }) => <AccountLink id={id} name={name} /> },
   { head: 'Status', by: ({ status }) => status, cell: (account) => <AccountStatus {...account} /> },
+  { head: 'Tags', cell: ({ tags }) => <Tags tags={tags} /> },
+  { head: 'Contact', cell: ({ contacts }) => contactsText(contacts) ?? <span class="quiet">–</span> },
+  {
+    head: 'Certificates',
+    kind: 'number',
+    by: ({ certificates: { current } }) => current,
+    cell: ({ id, certificates: { current, more } }) => (
+      <a href={href('/certificates', { account_id: id, status: 'active' })}>
+        {countText(current)}
+        {more && '+'}
+      </a>
+    ),
+  },
   {
     head: 'Key identifier',
-    kind: 'wide',
     by: ({ eab_kid }) => eab_kid,
     cell: ({ eab_kid }) => eab_kid ?? <span class="quiet">–</span>,
   },
@@ -64,13 +77,17 @@ const CSV: CsvFile<ListedAccount> = {
   ],
 }
 
+const contactsText = (contacts: readonly string[]): string | undefined =>
+  contacts.map((contact) => contact.replace(/^mailto:/i, '')).join(', ') || undefined
+
 const FILTERS: readonly Filter[] = [
   {
     name: 'status',
     label: 'Status',
     options: (['valid', 'deactivated', 'revoked'] as const).map((status) => [status, status] as const),
   },
-  { name: 'contact', label: 'Contact contains', placeholder: 'admin@example.com' },
+  { name: 'name', label: 'Name or contact' },
+  { name: 'tag', label: 'Tag' },
   { name: 'eab_kid', label: 'Key identifier' },
   { name: 'created_after', label: 'Created from', type: 'date' },
 ]
@@ -107,24 +124,11 @@ export function AccountPage({ params }: PageProps) {
     <Page
       title={`Account ${data?.name ?? id.slice(-12)}`}
       actions={
-        data?.status === 'valid' && (
-          <Action
-            needs="deactivateAccount"
-            kind="danger"
-            action="Deactivate"
-            consequence={
-              <p>
-                The client can no longer order, renew or revoke with this account. It cannot be undone. Its certificates
-                stay valid.
-              </p>
-            }
-            typed={id.slice(-12)}
-            onConfirm={async () => {
-              await call('deactivateAccount', { params: { account_id: id } })
-              tell('The account is deactivated.')
-              loaded.reload()
-            }}
-          />
+        data && (
+          <>
+            <NameAccount key={data.name + data.tags} account={data} onNamed={loaded.reload} />
+            {data.status === 'valid' && <Deactivate id={id} name={data.name} onDone={loaded.reload} />}
+          </>
         )
       }
     >
@@ -143,10 +147,65 @@ export function AccountPage({ params }: PageProps) {
   )
 }
 
+function Deactivate({ id, name, onDone }: { id: string; name: string; onDone: () => void }) {
+  return (
+    <Action
+      needs="deactivateAccount"
+      kind="danger"
+      action="Deactivate"
+      title={`Deactivate ${name}`}
+      consequence={
+        <p>
+          The client can no longer order, renew or revoke with this account. It cannot be undone. Its certificates stay
+          valid.
+        </p>
+      }
+      typed={id.slice(-12)}
+      onConfirm={async () => {
+        await call('deactivateAccount', { params: { account_id: id } })
+        tell('The account is deactivated.')
+        onDone()
+      }}
+    />
+  )
+}
+
+function NameAccount({ account, onNamed }: { account: Account; onNamed: () => void }) {
+  const { values, field, reset } = useForm({ label: account.label ?? '', tags: account.tags.join(' ') })
+  return (
+    <Action
+      needs="updateAccount"
+      text="Name and tags"
+      title="Name and tags"
+      action="Save"
+      onOpen={reset}
+      onConfirm={async () => {
+        const tags = values.tags.split(/[\s,]+/).filter((tag) => tag !== '')
+        const body = { label: values.label.trim() || null, tags }
+        await call('updateAccount', { params: { account_id: account.id }, body })
+        onNamed()
+      }}
+    >
+      {(error) => (
+        <>
+          <TextField label="Name" help="Empty: its contact, or its key identifier." {...field('label', error)} />
+          <TextField
+            label="Tags"
+            help="Lower-case words, with spaces between them. Registrars with one of these tags look after the account."
+            {...field('tags', error)}
+          />
+        </>
+      )}
+    </Action>
+  )
+}
+
 const AccountFacts = ({ account }: { account: Account }) => (
   <>
     <Facts
       rows={[
+        ['Name', account.name],
+        ['Tags', account.tags.length > 0 && <Tags key="tags" tags={account.tags} />],
         ['Status', <AccountStatus key="status" {...account} />],
         ['Id', <Copyable key="id" text={account.id} />],
         ['Contacts', account.contacts.join(', ') || 'none'],

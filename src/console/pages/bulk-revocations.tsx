@@ -10,6 +10,7 @@ import { List, ListPage } from '../components/list.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
 import type { Column } from '../components/table.tsx'
 import { countText, csvOf, plural } from '../format.ts'
+import { useJobRate } from '../job-rate.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
 
@@ -75,6 +76,7 @@ const RESULT_COLUMNS: readonly Column<Result>[] = [
     head: 'Serial number',
     cell: ({ serial_number }) => <a href={href(`/certificates/${serial_number}`)}>{serial_number}</a>,
   },
+  { head: 'Names', kind: 'wide', cell: ({ names }) => names.join(', ') || 'not known: no longer stored' },
   { head: 'Outcome', kind: 'wide', cell: ({ outcome }) => outcome ?? 'waiting' },
 ]
 
@@ -83,6 +85,7 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
   const [isOver, setOver] = useState(false)
   const loaded = useApi('getBulkRevocation', job, isOver ? {} : { every: 1_000 })
   if (loaded.data && loaded.data.finished_at !== null && !isOver) setOver(true)
+  const rate = useJobRate(loaded.data, loaded.loadedAt)
   return (
     <Page
       title="Bulk revocation"
@@ -95,7 +98,7 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
         )
       }
     >
-      <Ready loaded={loaded}>{(data) => <Progress job={data} />}</Ready>
+      <Ready loaded={loaded}>{(data) => <Progress job={data} rate={rate} />}</Ready>
       <Section title="Results">
         {isOver ? <Results job={job} entry={entry} /> : <p class="quiet">Listed when the job has finished.</p>}
       </Section>
@@ -117,6 +120,8 @@ function Results({ job, entry }: { job: { params: { job_id: string } }; entry: n
 const FILTER_WORDS: Readonly<Record<string, string>> = {
   account_id: 'Account id',
   domain: 'Exact name',
+  domain_suffix: 'Name, and all below it',
+  eab_kid: 'Kid of the credential',
   spki_sha256: 'SHA-256 of the public key',
   issued_after: 'Issued from',
   issued_before: 'Issued until',
@@ -151,7 +156,7 @@ const Cancel = ({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: 
   />
 )
 
-function Progress({ job }: { job: Job }) {
+function Progress({ job, rate }: { job: Job; rate: string | undefined }) {
   const { status, total_matched, revoked, errors_total, reason, created_by, created_at, finished_at, filter } = job
   const { obstacle } = job
   const done = revoked + errors_total
@@ -167,6 +172,7 @@ function Progress({ job }: { job: Job }) {
         {status === 'matching'
           ? `${plural(countText(total_matched), 'certificate')} found so far`
           : `${countText(done)} of ${countText(total_matched)}`}
+        {rate !== undefined && `, ${rate}`}
       </p>
       {obstacle !== null && (
         <p class="bar bad" role="alert">
@@ -206,8 +212,8 @@ function SaveResults({ job }: { job: { params: { job_id: string } } }) {
 }
 
 async function allResults(job: { params: { job_id: string } }): Promise<(string | null)[][]> {
-  const rows: (string | null)[][] = [['serial_number', 'outcome']]
-  for await (const { serial_number, outcome } of allRows('listBulkRevocationCertificates', job))
-    rows.push([serial_number, outcome])
+  const rows: (string | null)[][] = [['serial_number', 'names', 'outcome']]
+  for await (const { serial_number, names, outcome } of allRows('listBulkRevocationCertificates', job))
+    rows.push([serial_number, names.join(' '), outcome])
   return rows
 }

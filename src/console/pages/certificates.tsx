@@ -2,7 +2,7 @@
 
 import { call, can, type Input, type Output, useList } from '../api.ts'
 import { certificateState } from '../certificate-status.ts'
-import { AccountLink, Badge, ButtonLink, Empty, Time } from '../components/basics.tsx'
+import { AccountLink, Badge, ButtonLink, Empty, LinkTo, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import { DayField, SelectField, TextField, useTyped } from '../components/form.tsx'
@@ -84,7 +84,9 @@ export function CertificatesPage({ query, entry }: PageProps) {
           ) : (
             <Empty title="No certificates yet">
               <p>
-                <a href={href('/')}>Point an ACME client at the directory of this service; the overview shows how.</a>
+                <LinkTo needs="getOverview" to={href('/')}>
+                  Point an ACME client at the directory of this service; the overview shows how.
+                </LinkTo>
               </p>
             </Empty>
           )

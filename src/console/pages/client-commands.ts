@@ -3,73 +3,124 @@
 interface Binding {
   directoryUrl: string
   kid: string
-  /** base64url. */
-  hmacKey: string
+  /** base64url; without it, a word stands in its place. */
+  hmacKey?: string | undefined
+  /** The name of the first certificate; without it, an example. */
+  name?: string | undefined
+  /** For a client that takes the root itself and not its file. */
+  rootPem?: string | undefined
 }
 
-interface ClientCommands {
+export interface ClientCommands {
   client: string
   /** Where the text goes, such as a shell or the name of a file. */
   place: string
   text: string
 }
 
-const NAME = 'host.example.com'
-const ROOT = '/path/to/root.pem'
+const EXAMPLE_NAME = 'host.example.com'
+/** Stands for the key, which is shown once. */
+export const KEY_WORD = 'HMAC_KEY'
+/** Where the commands expect the roots of the CA. */
+export const ROOT_FILE = '/etc/ssl/chancery-root.pem'
 
 /** Every text may be pasted as it is: nothing in a kid ends its quotes. */
-export function clientCommands(binding: Binding): ClientCommands[] {
-  const [url, kid, key] = [binding.directoryUrl, binding.kid, binding.hmacKey].map(shellQuoted)
+export function clientCommands({ directoryUrl, kid, hmacKey = KEY_WORD, ...more }: Binding): ClientCommands[] {
+  const binding = { directoryUrl, kid, hmacKey, name: more.name ?? EXAMPLE_NAME, rootPem: more.rootPem }
   return [
-    {
-      client: 'certbot',
-      place: 'shell',
-      text: `REQUESTS_CA_BUNDLE=${ROOT} certbot certonly --standalone \\
-  --server ${url} \\
-  --eab-kid ${kid} --eab-hmac-key=${key} \\
-  --agree-tos --register-unsafely-without-email -d ${NAME}`,
-    },
-    {
-      client: 'lego',
-      place: 'shell',
-      text: `LEGO_CA_CERTIFICATES=${ROOT} lego --server ${url} \\
-  --eab --kid ${kid} --hmac ${key} \\
-  --accept-tos --email admin@example.com --http --domains ${NAME} run`,
-    },
-    {
-      client: 'acme.sh',
-      place: 'shell',
-      text: `acme.sh --register-account --server ${url} --ca-bundle ${ROOT} \\
-  --eab-kid ${kid} --eab-hmac-key=${key}
-acme.sh --issue --server ${url} --ca-bundle ${ROOT} --standalone -d ${NAME}`,
-    },
+    { client: 'certbot', place: 'shell', text: certbot(binding) },
+    { client: 'lego', place: 'shell', text: lego(binding) },
+    { client: 'acme.sh', place: 'shell', text: acmeSh(binding) },
     { client: 'Caddy', place: 'Caddyfile', text: caddyfile(binding) },
+    { client: 'Traefik', place: 'traefik.yaml', text: traefik(binding) },
     { client: 'cert-manager', place: 'issuer.yaml', text: certManager(binding) },
+    { client: 'dehydrated', place: 'shell', text: dehydrated(binding) },
   ]
+}
+
+type Full = Required<Omit<Binding, 'rootPem' | 'hmacKey' | 'name'>> & {
+  hmacKey: string
+  name: string
+  rootPem: string | undefined
 }
 
 /** POSIX shell: only an apostrophe ends the quotes. */
 export const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+const quoted = ({ directoryUrl, kid, hmacKey, name }: Full) => [directoryUrl, kid, hmacKey, name].map(shellQuoted)
+
+function certbot(binding: Full): string {
+  const [url, kid, key, name] = quoted(binding)
+  return `REQUESTS_CA_BUNDLE=${ROOT_FILE} certbot certonly --standalone \\
+  --server ${url} \\
+  --eab-kid ${kid} --eab-hmac-key=${key} \\
+  --agree-tos --register-unsafely-without-email -d ${name}`
+}
+
+function lego(binding: Full): string {
+  const [url, kid, key, name] = quoted(binding)
+  return `LEGO_CA_CERTIFICATES=${ROOT_FILE} lego --server ${url} \\
+  --eab --kid ${kid} --hmac ${key} \\
+  --accept-tos --email admin@example.com --http --domains ${name} run`
+}
+
+function acmeSh(binding: Full): string {
+  const [url, kid, key, name] = quoted(binding)
+  return `acme.sh --register-account --server ${url} --ca-bundle ${ROOT_FILE} \\
+  --eab-kid ${kid} --eab-hmac-key=${key}
+acme.sh --issue --server ${url} --ca-bundle ${ROOT_FILE} --standalone -d ${name}`
+}
+
+/** Its configuration is a shell script. */
+function dehydrated(binding: Full): string {
+  const [url, kid, key, name] = quoted(binding)
+  return `cat > /etc/dehydrated/conf.d/chancery.sh <<'END'
+CA=${url}
+CURL_OPTS="--cacert ${ROOT_FILE}"
+EAB_KID=${kid}
+EAB_HMAC_KEY=${key}
+WELLKNOWN=/var/www/acme
+END
+dehydrated --register --accept-terms
+dehydrated --cron --domain ${name}`
+}
 
 /** In a Caddyfile a quote is escaped, and a backslash before anything else is plain. */
 const caddyQuoted = (text: string) => `"${text.replaceAll('"', '\\"')}"`
 
-const caddyfile = ({ directoryUrl, kid, hmacKey }: Binding) => `{
+const caddyfile = ({ directoryUrl, kid, hmacKey, name }: Full) => `{
 	acme_ca ${caddyQuoted(directoryUrl)}
-	acme_ca_root ${ROOT}
+	acme_ca_root ${ROOT_FILE}
 	acme_eab {
 		key_id ${caddyQuoted(kid)}
 		mac_key ${caddyQuoted(hmacKey)}
 	}
 }
 
-${NAME} {
+${name} {
 	respond "hello"
 }
 `
 
 /** A JSON string is a YAML one. */
-const certManager = ({ directoryUrl, kid, hmacKey }: Binding) => `apiVersion: v1
+const traefik = ({ directoryUrl, kid, hmacKey }: Full) => `entryPoints:
+  web:
+    address: ":80"
+  websecure:
+    address: ":443"
+certificatesResolvers:
+  chancery:
+    acme:
+      storage: /var/lib/traefik/acme.json
+      caServer: ${JSON.stringify(directoryUrl)}
+      caCertificates: [${ROOT_FILE}]
+      eab:
+        kid: ${JSON.stringify(kid)}
+        hmacEncoded: ${JSON.stringify(hmacKey)}
+      httpChallenge:
+        entryPoint: web
+`
+
+const certManager = ({ directoryUrl, kid, hmacKey, rootPem }: Full) => `apiVersion: v1
 kind: Secret
 metadata:
   name: acme-eab
@@ -84,7 +135,7 @@ metadata:
 spec:
   acme:
     server: ${JSON.stringify(directoryUrl)}
-    # caBundle: base64 of the root certificate in PEM
+    ${rootPem ? `caBundle: ${btoa(rootPem)}` : '# caBundle: base64 of the root certificate in PEM'}
     privateKeySecretRef:
       name: acme-account
     externalAccountBinding:
@@ -97,6 +148,15 @@ spec:
           ingress:
             ingressClassName: nginx
 `
+
+/** A shell command that writes the roots where the commands of the clients expect them. */
+export const saveRoots = (pem: string): string => `cat > ${ROOT_FILE} <<'END'\n${pem.trimEnd()}\nEND`
+
+/** The first name that a certificate can be for, of what is allowed: a name of a domain, and no network. */
+export function firstName(allowed: readonly string[]): string | undefined {
+  const name = allowed.find((one) => /^(?:\*\.)?[^/:*]*[a-z][^/:*]*$/i.test(one))
+  return name?.replace(/^\*\./, 'host.')
+}
 
 /** From the settings that the Admin API shows. */
 export function directoryUrlOf(settings: readonly { key: string; value?: unknown }[]): string {

@@ -1,23 +1,27 @@
 /** External account binding (RFC 8555 §7.3.4): the credentials, and one with its grants and its revocation. */
 
-import { useState } from 'preact/hooks'
 import { call, type Input, type Output, useApi, useList } from '../api.ts'
-import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time } from '../components/basics.tsx'
+import { AccountLink, Badge, ButtonLink, Copyable, Empty, Facts, Ready, Tags, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
-import { Action, ShownOnce } from '../components/dialog.tsx'
+import { Action } from '../components/dialog.tsx'
 import { DayField, type Filter, TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
+import { type KeptSecret, keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { Page, tell } from '../components/page.tsx'
+import { tagsOf } from '../components/role-fields.tsx'
 import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
+import { currentSession } from '../stored-session.ts'
 import { endOfDay } from '../time-zone.ts'
-import { clientCommands, directoryUrlOf } from './client-commands.ts'
+import { clientCommands, ROOT_FILE } from './client-commands.ts'
 import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
+import { pemOf } from './hand-over-text.ts'
 import { linesOf } from './profile-fields.ts'
 
 type Credential = Output<'listEabCredentials'>[number]
 type WithKey = Output<'createEabCredential'>
+const PLACE = '/eab'
 
 function CredentialState({ credential }: { credential: Credential }) {
   const { revoked, used, expires_at } = credential
@@ -34,6 +38,7 @@ const COLUMNS: readonly Column<Credential>[] = [
     cell: ({ id, kid }) => <a href={href(`/eab/${id}`)}>{kid}</a>,
   },
   { head: 'Label', by: ({ label }) => label, cell: ({ label }) => label },
+  { head: 'Tags', cell: ({ tags }) => <Tags tags={tags} /> },
   { head: 'Status', cell: (credential) => <CredentialState credential={credential} /> },
   {
     head: 'Uses',
@@ -60,6 +65,7 @@ const CSV: CsvFile<Credential> = {
     'id',
     'kid',
     'label',
+    'tags',
     'used',
     'used_at',
     'revoked',
@@ -79,15 +85,26 @@ const STATUSES = [
   ['expired', 'Expired'],
   ['revoked', 'Revoked'],
 ] as const
-const FILTERS: readonly Filter[] = [{ name: 'status', label: 'Status', options: STATUSES }]
+const FILTERS: readonly Filter[] = [
+  { name: 'name', label: 'Key identifier or label' },
+  { name: 'tag', label: 'Tag' },
+  { name: 'status', label: 'Status', options: STATUSES },
+]
 
 export function EabPage({ query, entry }: PageProps) {
   const list = useList('listEabCredentials', { query } as Input<'listEabCredentials'>, entry)
-  const [made, setMade] = useState<WithKey>()
   const create = (
     <CreateCredential
       onMade={(credential) => {
-        setMade(credential)
+        keepSecret({
+          id: credential.id,
+          place: PLACE,
+          title: `The credential ${credential.kid}`,
+          secrets: [
+            ['Key identifier', credential.kid],
+            ['HMAC key', credential.hmac_key],
+          ],
+        })
         list.reload()
       }}
     />
@@ -95,7 +112,14 @@ export function EabPage({ query, entry }: PageProps) {
   return (
     <ListPage
       title="EAB credentials"
-      actions={create}
+      actions={
+        <>
+          {create}
+          <ButtonLink needs="createEabCredential" to={href('/onboarding')}>
+            Onboard a team
+          </ButtonLink>
+        </>
+      }
       about="A client registers its account with a credential. The grants of a credential apply to all its accounts."
       query={query}
       filters={FILTERS}
@@ -113,18 +137,32 @@ export function EabPage({ query, entry }: PageProps) {
         </Empty>
       }
     >
-      {made && <MadeDialog credential={made} onClose={() => setMade(undefined)} />}
+      <OnceShown place={PLACE}>{(secret) => <ReadyCommands secret={secret} />}</OnceShown>
     </ListPage>
   )
 }
 
+/** A registrar of one tag makes credentials with it. */
+function currentTags(): string {
+  const scope = currentSession().user?.scope ?? []
+  return scope.length === 1 ? (scope[0] ?? '') : ''
+}
+
 function CreateCredential({ onMade }: { onMade: (made: WithKey) => void }) {
-  const { values, field, reset } = useForm({ kid: '', label: '', maxUses: '', expires: '', networks: '' })
+  const { values, field, reset } = useForm({
+    kid: '',
+    label: '',
+    tags: currentTags(),
+    maxUses: '',
+    expires: '',
+    networks: '',
+  })
   const create = async () => {
-    const { kid, label, maxUses, expires, networks } = values
+    const { kid, label, tags, maxUses, expires, networks } = values
     const allowed_networks = linesOf(networks)
     const body = {
       kid,
+      tags: tagsOf(tags),
       ...(label && { label }),
       ...(maxUses && { max_uses: Number(maxUses) }),
       ...(expires && { expires_at: endOfDay(expires) }),
@@ -144,6 +182,11 @@ function CreateCredential({ onMade }: { onMade: (made: WithKey) => void }) {
           />
           <TextField label="Label" help="For you; clients do not see it." {...field('label', error)} />
           <TextField
+            label="Tags"
+            help="Whose it is, with commas between. Its accounts get them, and registrars of a tag look after them."
+            {...field('tags', error)}
+          />
+          <TextField
             label="Maximum accounts"
             help="Empty: acme.eab_reusable decides."
             type="number"
@@ -162,22 +205,15 @@ function CreateCredential({ onMade }: { onMade: (made: WithKey) => void }) {
   )
 }
 
-function MadeDialog({ credential, onClose }: { credential: WithKey; onClose: () => void }) {
-  const settings = useApi('getSettings', {})
-  const { kid, hmac_key: hmacKey } = credential
+function ReadyCommands({ secret: { secrets } }: { secret: KeptSecret }) {
+  const loaded = useApi('getOnboarding', {})
+  const [kid = '', hmacKey] = secrets.map(([, text]) => text)
   return (
-    <ShownOnce
-      title={`The credential ${kid}`}
-      secrets={[
-        ['Key identifier', kid],
-        ['HMAC key', hmacKey],
-      ]}
-      onClose={onClose}
-    >
-      <p>Replace the host name and the path of the root certificate in these commands.</p>
-      <Ready loaded={settings}>
-        {({ settings: shown }) =>
-          clientCommands({ directoryUrl: directoryUrlOf(shown), kid, hmacKey }).map(({ client, place, text }) => (
+    <>
+      <p>The commands expect the root certificate as {ROOT_FILE}. Put the name of the machine into them.</p>
+      <Ready loaded={loaded}>
+        {({ directory_url: directoryUrl, roots }) =>
+          clientCommands({ directoryUrl, kid, hmacKey, rootPem: pemOf(roots) }).map(({ client, place, text }) => (
             <details key={client}>
               <summary>
                 {client} <span class="quiet">{place}</span>
@@ -187,7 +223,7 @@ function MadeDialog({ credential, onClose }: { credential: WithKey; onClose: () 
           ))
         }
       </Ready>
-    </ShownOnce>
+    </>
   )
 }
 
@@ -223,9 +259,11 @@ export function EabCredentialPage({ params }: PageProps) {
             rows={[
               ['Status', <CredentialState key="state" credential={credential} />],
               ['Label', credential.label],
+              ['Tags', credential.tags.join(', ')],
               ['Id', <Copyable key="id" text={credential.id} />],
               ['Uses', String(credential.uses)],
               ['Maximum accounts', credential.max_uses ?? 'set by acme.eab_reusable'],
+              ['Tags', credential.tags.join(', ')],
               ['CA profiles', credential.profiles?.join(', ')],
               ['Allowed networks', credential.allowed_networks?.join(', ')],
               ['Pre-approved networks', credential.preapproved_networks?.join(', ')],
@@ -244,6 +282,9 @@ export function EabCredentialPage({ params }: PageProps) {
         <>
           <p>
             <a href={href('/accounts', { eab_kid: data.kid })}>Accounts of this credential</a>
+          </p>
+          <p>
+            <a href={href(`/onboarding/${cred_id}`)}>Hand-over sheet with commands for clients</a>
           </p>
           <div class="columns">
             <GrantedIdentifiers owner="credential" id={cred_id} />

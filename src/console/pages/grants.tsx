@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Empty, Problem, Ready } from '../components/basics.tsx'
+import { Allowed, Empty, LinkTo, Problem, Ready } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { SelectField } from '../components/form.tsx'
 import { Section, tell } from '../components/page.tsx'
@@ -118,10 +118,6 @@ export function GrantedProfile({ owner, id }: Owner) {
   const operation = owner === 'account' ? 'getCsrProfileOfAccount' : 'getCsrProfileOfEab'
   const params = owner === 'account' ? { account_id: id } : { cred_id: id }
   const loaded = useApi<'getCsrProfileOfAccount'>(operation as 'getCsrProfileOfAccount', { params } as never)
-  const profiles = useAll('listCsrProfiles')
-  const isAccount = owner === 'account'
-  const [chosen, setChosen] = useState<string>()
-  const nameOf = (wanted: string) => profiles.rows.find((one) => one.id === wanted)?.name ?? 'none'
   return (
     <Section title="CSR profile">
       <Ready loaded={loaded}>
@@ -129,48 +125,67 @@ export function GrantedProfile({ owner, id }: Owner) {
           <>
             <p>
               {profile ? (
-                <a href={href(`/csr-profiles/${profile.id}`)}>{profile.name}</a>
+                <LinkTo needs="getCsrProfile" to={href(`/csr-profiles/${profile.id}`)}>
+                  {profile.name}
+                </LinkTo>
               ) : (
                 'None: a CSR only has to match its order.'
               )}{' '}
               {profile?.eab_credential_id && <FromCredential id={profile.eab_credential_id} />}
             </p>
             <Allowed to="assignCsrProfile">
-              <SelectField
-                label={isAccount ? 'Own profile' : 'Profile for its accounts'}
-                help={
-                  isAccount
-                    ? 'Takes precedence over the profile of the credential.'
-                    : 'Applies to accounts without their own profile.'
-                }
-                value={chosen ?? ownOf(profile) ?? ''}
-                options={optionsOf(profiles.rows, profile && ownOf(profile) ? profile : undefined)}
-                onChange={setChosen}
-              />
-              <div class="actions left">
-                <Action
-                  action="Change the profile"
-                  disabled={chosen === undefined || chosen === (ownOf(profile) ?? '')}
-                  consequence={
-                    <p>
-                      From now on, this profile applies: {nameOf(chosen ?? '')}. Clients whose CSRs do not match get no
-                      certificate.
-                    </p>
-                  }
-                  onConfirm={async () => {
-                    await assignProfile({ owner, id }, ownOf(profile), chosen ?? '')
-                    tell('The profile is changed.')
-                    setChosen(undefined)
-                    loaded.reload()
-                  }}
-                />
-              </div>
-              <Problem error={profiles.error} retry={profiles.rows.length > 0 ? profiles.more : profiles.reload} />
+              <ProfileChoice owner={owner} id={id} profile={profile} onChanged={loaded.reload} />
             </Allowed>
           </>
         )}
       </Ready>
     </Section>
+  )
+}
+
+interface ChoiceProps extends Owner {
+  profile: Output<'getCsrProfileOfAccount'>
+  onChanged: () => void
+}
+
+function ProfileChoice({ owner, id, profile, onChanged }: ChoiceProps) {
+  const profiles = useAll('listCsrProfiles')
+  const isAccount = owner === 'account'
+  const [chosen, setChosen] = useState<string>()
+  const nameOf = (wanted: string) => profiles.rows.find((one) => one.id === wanted)?.name ?? 'none'
+  return (
+    <>
+      <SelectField
+        label={isAccount ? 'Own profile' : 'Profile for its accounts'}
+        help={
+          isAccount
+            ? 'Takes precedence over the profile of the credential.'
+            : 'Applies to accounts without their own profile.'
+        }
+        value={chosen ?? ownOf(profile) ?? ''}
+        options={optionsOf(profiles.rows, profile && ownOf(profile) ? profile : undefined)}
+        onChange={setChosen}
+      />
+      <div class="actions left">
+        <Action
+          action="Change the profile"
+          disabled={chosen === undefined || chosen === (ownOf(profile) ?? '')}
+          consequence={
+            <p>
+              From now on, this profile applies: {nameOf(chosen ?? '')}. Clients whose CSRs do not match get no
+              certificate.
+            </p>
+          }
+          onConfirm={async () => {
+            await assignProfile({ owner, id }, ownOf(profile), chosen ?? '')
+            tell('The profile is changed.')
+            setChosen(undefined)
+            onChanged()
+          }}
+        />
+      </div>
+      <Problem error={profiles.error} retry={profiles.rows.length > 0 ? profiles.more : profiles.reload} />
+    </>
   )
 }
 

@@ -1,7 +1,7 @@
 /** The overview for an operator's morning: alarms first, then figures, each with the list behind it. */
 
 import { can, type OperationId, type Output, POLL_MS, useApi } from '../api.ts'
-import { Badge, Facts, Freshness, LinkTo, Ready, Time } from '../components/basics.tsx'
+import { Badge, ButtonLink, Facts, Freshness, LinkTo, Ready, Time } from '../components/basics.tsx'
 import { Chart, ChartFrame } from '../components/chart.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
@@ -44,7 +44,17 @@ export function OverviewPage() {
   const overview = useApi('getOverview', {}, { every: POLL_MS })
   const newest = useApi('listCertificates', { query: { limit: '1' } }, { every: POLL_MS })
   return (
-    <Page title="Overview" actions={<Freshness loaded={overview} />}>
+    <Page
+      title="Overview"
+      actions={
+        <>
+          <Freshness loaded={overview} />
+          <ButtonLink needs="createEabCredential" to={href('/onboarding')}>
+            Onboard a team
+          </ButtonLink>
+        </>
+      }
+    >
       {newest.data && <FirstSteps newest={newest.data[0]} />}
       <Ready loaded={overview}>
         {(data) => (

@@ -1,20 +1,21 @@
 /** The profile of the user who is signed in: mail address, password, sessions. */
 
-import { useState } from 'preact/hooks'
-import { call, type Output, useApi } from '../api.ts'
+import { call, useApi } from '../api.ts'
 import { Facts, FormError, Ready, Time } from '../components/basics.tsx'
-import { Action, ShownOnce } from '../components/dialog.tsx'
+import { Action } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
+import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
 import { countText, plural } from '../format.ts'
-import { ROLES } from '../labels.ts'
+import { roleText } from '../labels.ts'
 import { forget, noteUser } from '../stored-session.ts'
 import { SessionTable } from './sessions.tsx'
+
+const PLACE = '/profile'
 
 export function ProfilePage() {
   const loaded = useApi('getMe', {})
   const sessions = useApi('listMySessions', {})
-  const [made, setMade] = useState<Output<'resetMyPassword'>>()
   return (
     <Page title="Your profile">
       <Ready loaded={loaded}>
@@ -24,8 +25,7 @@ export function ProfilePage() {
               rows={[
                 ['Username', me.username],
                 ['Mail address', me.email],
-                ['Role', ROLES[me.role]],
-                ['Tags', me.scope.join(', ')],
+                ['Role', roleText(me)],
                 ['Last login', <Time key="login" at={me.last_login_at} />],
                 ['Created', <Time key="created" at={me.created_at} />],
               ]}
@@ -33,7 +33,7 @@ export function ProfilePage() {
             <div class="actions left">
               <MailAddress email={me.email} onDone={loaded.reload} />
               <OwnPassword onDone={sessions.reload} />
-              <GeneratedPassword onMade={setMade} />
+              <GeneratedPassword />
             </div>
           </>
         )}
@@ -45,7 +45,7 @@ export function ProfilePage() {
           end={(session_id) => call('endMySession', { params: { session_id } })}
         />
       </Section>
-      {made && <ShownOnce title="Your new password" secrets={[['Password', made.password]]} onClose={forget} />}
+      <OnceShown place={PLACE} onClose={forget} />
     </Page>
   )
 }
@@ -112,7 +112,7 @@ function OwnPassword({ onDone }: { onDone: () => void }) {
   )
 }
 
-function GeneratedPassword({ onMade }: { onMade: (made: Output<'resetMyPassword'>) => void }) {
+function GeneratedPassword() {
   const { values, field, reset } = useForm({ current: '' })
   return (
     <Action
@@ -120,7 +120,10 @@ function GeneratedPassword({ onMade }: { onMade: (made: Output<'resetMyPassword'
       danger
       consequence={<p>The old password and all your sessions end, this one included. You sign in with the new one.</p>}
       onOpen={reset}
-      onConfirm={async () => onMade(await call('resetMyPassword', { body: { current_password: values.current } }))}
+      onConfirm={async () => {
+        const { password } = await call('resetMyPassword', { body: { current_password: values.current } })
+        keepSecret({ id: 'password', place: PLACE, title: 'Your new password', secrets: [['Password', password]] })
+      }}
     >
       {(error) => (
         <TextField

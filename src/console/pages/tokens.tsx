@@ -1,20 +1,21 @@
 /** API tokens for machines. */
 
-import { useState } from 'preact/hooks'
 import { call, type Output, useList } from '../api.ts'
 import { Badge, Empty, Time } from '../components/basics.tsx'
-import { Action, ShownOnce } from '../components/dialog.tsx'
-import { DayField, SelectField, TextField, useForm } from '../components/form.tsx'
+import { Action } from '../components/dialog.tsx'
+import { DayField, TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
+import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { tell } from '../components/page.tsx'
+import { RoleFields, roleBody } from '../components/role-fields.tsx'
 import type { Column } from '../components/table.tsx'
-import { ROLE_OPTIONS, ROLES } from '../labels.ts'
+import { ROLES, roleText } from '../labels.ts'
 import type { PageProps } from '../router.ts'
-import type { Role } from '../stored-session.ts'
 import { endOfDay } from '../time-zone.ts'
 
 type Token = Output<'listTokens'>[number]
 type WithSecret = Output<'createToken'>
+const PLACE = '/tokens'
 
 function Status({ revoked_at, expires_at }: Token) {
   if (revoked_at !== null) return <Badge tone="bad">revoked</Badge>
@@ -24,7 +25,7 @@ function Status({ revoked_at, expires_at }: Token) {
 
 const columnsOf = (reload: () => void): Column<Token>[] => [
   { head: 'Name', kind: 'wide', by: ({ name }) => name, cell: ({ name }) => name },
-  { head: 'Role', by: ({ role }) => ROLES[role], cell: ({ role }) => ROLES[role] },
+  { head: 'Role', by: ({ role }) => ROLES[role], cell: roleText },
   { head: 'Status', cell: (token) => <Status {...token} /> },
   {
     head: 'Expires',
@@ -62,11 +63,15 @@ const columnsOf = (reload: () => void): Column<Token>[] => [
 
 export function TokensPage({ entry }: PageProps) {
   const list = useList('listTokens', {}, entry)
-  const [made, setMade] = useState<WithSecret>()
   const create = (
     <CreateToken
       onMade={(token) => {
-        setMade(token)
+        keepSecret({
+          id: token.id,
+          place: PLACE,
+          title: `The token ${token.name}`,
+          secrets: [['Token', token.token]],
+        })
         list.reload()
       }}
     />
@@ -81,22 +86,14 @@ export function TokensPage({ entry }: PageProps) {
       rowKey={({ id, revoked_at }) => `${id} ${revoked_at}`}
       empty={<Empty title="No API tokens">{create}</Empty>}
     >
-      {made && (
-        <ShownOnce
-          title={`The token ${made.name}`}
-          secrets={[['Token', made.token]]}
-          onClose={() => setMade(undefined)}
-        >
-          <p>Send it as Authorization: Bearer …</p>
-        </ShownOnce>
-      )}
+      <OnceShown place={PLACE}>{() => <p>Send it as Authorization: Bearer …</p>}</OnceShown>
     </ListPage>
   )
 }
 
 function CreateToken({ onMade }: { onMade: (made: WithSecret) => void }) {
-  const { values, field, reset } = useForm({ name: '', role: 'auditor', expires: '' })
-  const { name, role, expires } = values
+  const { values, field, reset } = useForm({ name: '', role: 'auditor', scope: '', expires: '' })
+  const { name, expires } = values
   return (
     <Action
       needs="createToken"
@@ -105,18 +102,13 @@ function CreateToken({ onMade }: { onMade: (made: WithSecret) => void }) {
       onOpen={reset}
       onConfirm={async () => {
         const expiry = expires && { expires_at: endOfDay(expires) }
-        onMade(await call('createToken', { body: { name, role: role as Role, ...expiry } }))
+        onMade(await call('createToken', { body: { name, ...roleBody(values), ...expiry } }))
       }}
     >
       {(error) => (
         <>
           <TextField label="Name" required {...field('name', error)} />
-          <SelectField
-            label="Role"
-            help="Auditors can read; administrators can also change."
-            options={ROLE_OPTIONS}
-            {...field('role', error)}
-          />
+          <RoleFields values={values} field={field} error={error} />
           <DayField
             label="Expires"
             help="At the end of that day. Empty: it does not expire."

@@ -3,26 +3,28 @@
 import { useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
 import { Badge, Time } from '../components/basics.tsx'
-import { Action, Dialog, ShownOnce } from '../components/dialog.tsx'
-import { SelectField, TextField, useForm } from '../components/form.tsx'
+import { Action, Dialog } from '../components/dialog.tsx'
+import { TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
+import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { tell } from '../components/page.tsx'
+import { RoleFields, type RoleValues, roleBody } from '../components/role-fields.tsx'
 import type { Column } from '../components/table.tsx'
-import { ROLE_OPTIONS, ROLES } from '../labels.ts'
+import { ROLES, roleText } from '../labels.ts'
 import type { PageProps } from '../router.ts'
-import { type Role, useSession } from '../stored-session.ts'
+import { useSession } from '../stored-session.ts'
 import { SessionTable } from './sessions.tsx'
 
 type User = Output<'listUsers'>[number]
 /** A password that is shown once, and above it whose it is. */
+const PLACE = '/users'
 type Show = (title: string, password: string) => void
 
 export function UsersPage({ entry }: PageProps) {
   const list = useList('listUsers', {}, entry)
-  const [shown, setShown] = useState<{ title: string; password: string }>()
   const { user: me } = useSession()
   const show: Show = (title, password) => {
-    setShown({ title, password })
+    keepSecret({ id: title, place: PLACE, title, secrets: [['Password', password]] })
     list.reload()
   }
   return (
@@ -40,9 +42,7 @@ export function UsersPage({ entry }: PageProps) {
       rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
       columns={columnsOf(me?.id, list.reload, show)}
     >
-      {shown && (
-        <ShownOnce title={shown.title} secrets={[['Password', shown.password]]} onClose={() => setShown(undefined)} />
-      )}
+      <OnceShown place={PLACE} />
     </ListPage>
   )
 }
@@ -51,7 +51,7 @@ export function UsersPage({ entry }: PageProps) {
 const columnsOf = (me: string | undefined, reload: () => void, show: Show): Column<User>[] => [
   { head: 'Username', by: ({ username }) => username, cell: ({ username }) => username },
   { head: 'Mail address', kind: 'word', by: ({ email }) => email, cell: ({ email }) => email },
-  { head: 'Role', by: ({ role }) => ROLES[role], cell: ({ role }) => ROLES[role] },
+  { head: 'Role', by: ({ role }) => ROLES[role], cell: roleText },
   {
     head: 'Status',
     cell: ({ enabled }) => <Badge tone={enabled ? 'good' : 'plain'}>{enabled ? 'enabled' : 'disabled'}</Badge>,
@@ -70,6 +70,7 @@ const columnsOf = (me: string | undefined, reload: () => void, show: Show): Colu
         <div class="actions left">
           <EditUser user={user} onDone={reload} />
           <SessionsOfUser user={user} />
+          <ChangeRole user={user} onChanged={reload} />
           {actionsOn(user, reload, show).map(({ action, title, does, ...confirm }) => (
             <Action
               key={action}
@@ -96,21 +97,28 @@ interface UserAction {
   onConfirm: () => Promise<unknown>
 }
 
-const ROLE_CHANGES = {
-  admin: {
-    action: 'Make administrator',
-    does: 'May then change everything: revoke certificates, stop signing, make and delete users.',
-  },
-  auditor: {
-    action: 'Make auditor',
-    does: 'May then read only. Operations that the user has started continue.',
-  },
+function ChangeRole({ user: { id, username, role, scope }, onChanged }: { user: User; onChanged: () => void }) {
+  const form = useForm<RoleValues>({ role, scope: scope.join(', ') })
+  return (
+    <Action
+      kind="small"
+      text="Change role"
+      label={`Change role of ${username}`}
+      title={`Change role of ${username}`}
+      action="Change"
+      danger={form.values.role === 'admin'}
+      consequence={<p>It applies at once. Operations that the user has started continue.</p>}
+      onOpen={form.reset}
+      onConfirm={() => call('updateUser', { params: { user_id: id }, body: roleBody(form.values) }).then(onChanged)}
+    >
+      {(error) => <RoleFields {...form} error={error} />}
+    </Action>
+  )
 }
 
-function actionsOn({ id, username, role, enabled }: User, reload: () => void, show: Show): UserAction[] {
+function actionsOn({ id, username, enabled }: User, reload: () => void, show: Show): UserAction[] {
   const params = { user_id: id }
-  const other = role === 'admin' ? 'auditor' : 'admin'
-  const update = (body: { role: Role } | { enabled: boolean }) => call('updateUser', { params, body }).then(reload)
+  const update = (body: { enabled: boolean }) => call('updateUser', { params, body }).then(reload)
   return [
     {
       action: 'New password',
@@ -125,12 +133,6 @@ function actionsOn({ id, username, role, enabled }: User, reload: () => void, sh
       title: `Unlock ${username}`,
       does: 'Forgets the failed logins under this name, so that the user may sign in again at once.',
       onConfirm: async () => tellUnlocked(username, await call('unlockUser', { params })),
-    },
-    {
-      ...ROLE_CHANGES[other],
-      title: `${ROLE_CHANGES[other].action}: ${username}`,
-      danger: other === 'admin',
-      onConfirm: () => update({ role: other }),
     },
     {
       action: enabled ? 'Disable' : 'Enable',
@@ -181,14 +183,14 @@ function UnlockAddress() {
 }
 
 function CreateUser({ show }: { show: Show }) {
-  const { values, field, reset } = useForm({ username: '', email: '', role: 'auditor' })
+  const { values, field, reset } = useForm({ username: '', email: '', role: 'auditor', scope: '' })
   return (
     <Action
       kind="primary"
       action="Create a user"
       onOpen={reset}
       onConfirm={async () => {
-        const { username, password } = await call('createUser', { body: { ...values, role: values.role as Role } })
+        const { username, password } = await call('createUser', { body: { ...values, ...roleBody(values) } })
         show(`The user ${username}`, password)
       }}
     >
@@ -196,12 +198,7 @@ function CreateUser({ show }: { show: Show }) {
         <>
           <TextField label="Username" required {...field('username', error)} />
           <TextField label="Mail address" type="email" required {...field('email', error)} />
-          <SelectField
-            label="Role"
-            help="Auditors can read; administrators can also change."
-            options={ROLE_OPTIONS}
-            {...field('role', error)}
-          />
+          <RoleFields values={values} field={field} error={error} />
         </>
       )}
     </Action>

@@ -18,7 +18,20 @@ const PASSWORD_RESET: OccurredEvent = {
   data: { ...EVENT_SAMPLES['admin.action'], action: 'user.reset_password' },
 }
 
+/** No event causes it: an administrator sends it. */
+const INCIDENT: TemplateValues = {
+  revoked: 1,
+  leaked: 1,
+  cause: 'keyCompromise: somebody else has the key',
+  certificates: 2,
+  more: 0,
+  domains: ['www.example.com', 'example.com'],
+  summary: 'www.example.com and example.com',
+  remark: '',
+}
+
 export function sampleOf(type: NotificationType): TemplateValues {
+  if (type === 'incident') return { ...COMMON, ...INCIDENT }
   const events = [...EVENT_KINDS.map(sampleEvent), PASSWORD_RESET]
   const notice = events.map(noticeOf).find((one) => one?.type === type)
   return { ...COMMON, ...notice?.values(ABOUT) }

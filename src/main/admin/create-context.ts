@@ -20,6 +20,7 @@ import { sharedWork } from '../../shared/lib/caching.ts'
 import { sharedBytes } from '../../shared/lib/shared-memory.ts'
 import type { DatabasePool } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
+import { adminMail } from './admin-mail.ts'
 
 interface AdminParts {
   db: DatabasePool
@@ -84,6 +85,7 @@ export function createAdminContext(
       events: events.auditVerifications,
     }),
     bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, noteRevocations, confirmAbove }),
+    mail: adminMail(config),
     profileTrials: new Turns(PROFILE_TRIALS),
     historyIndexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS),
   }

@@ -1,0 +1,200 @@
+/** Incidents as the Admin API shows them. */
+
+import { z } from 'zod/v4'
+import { AdminError } from '../../domain/admin-error.ts'
+import { KEY_COMPROMISE } from '../../domain/revocation.ts'
+import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
+import { exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
+import type { AdminContext } from '../context.ts'
+import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
+import { kid, suffix } from '../revocations/bulk-revocation-endpoints.ts'
+import { findJob } from '../revocations/bulk-revocation-store.ts'
+import { reason } from '../revocations/certificate-revocations.ts'
+import { line, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
+import { CRL_STATES, type CrlPublication, watchCrls } from './crl-watch.ts'
+import { nameOf, type OwnerHit } from './incident-hits.ts'
+import { countMails, type Incident as IncidentRow } from './incident-store.ts'
+
+/** What is concerned: one member. */
+export const IncidentFilter = z
+  .strictObject({
+    spki_sha256: keyFingerprint,
+    account_id: uuid().optional(),
+    eab_kid: kid(),
+    domain: exactDomain,
+    domain_suffix: suffix(),
+  })
+  .refine((filter) => Object.values(filter).filter((member) => member !== undefined).length === 1, {
+    error: 'must have exactly one member',
+    when: whenSound,
+  })
+
+const actions = {
+  revoke: z.boolean().default(false),
+  reason: reason().default(KEY_COMPROMISE),
+  block_key: z.boolean().default(false).meta({ description: 'Of the filter spki_sha256.' }),
+  advise_renewal: z.boolean().default(false).meta({ description: 'To renew now (RFC 9773).' }),
+  tell_owners: z.boolean().default(false).meta({ description: 'By mail to the contacts of the accounts.' }),
+}
+const remark = line(1_000).optional().meta({ description: 'A sentence for the owners.' })
+
+export const IncidentMail = z.strictObject({
+  filter: IncidentFilter,
+  revoke: actions.revoke,
+  reason: actions.reason,
+  remark,
+})
+
+export const NewIncident = z
+  .strictObject({
+    filter: IncidentFilter,
+    ...actions,
+    remark,
+    confirm_count: z
+      .int()
+      .min(0)
+      .max(2_147_483_647)
+      .meta({ description: 'Unrevoked certificates that it concerns; another number is refused.' }),
+  })
+  .refine((one) => one.revoke || one.block_key || one.advise_renewal || one.tell_owners, {
+    error: 'must choose something to do',
+    when: whenSound,
+  })
+  .refine((one) => !one.block_key || one.filter.spki_sha256 !== undefined, {
+    error: 'needs the filter spki_sha256',
+    when: whenSound,
+    path: ['block_key'],
+  })
+
+export const IncidentOwner = z
+  .strictObject({
+    account_id: z.uuid().nullable().meta({ description: 'Null for certificates of no account.' }),
+    name: z.string().nullable().meta({ description: "The account's name, else its contact, else its kid." }),
+    contacts: z.array(z.string()),
+    tags: z.array(z.string()),
+    certificates: z.int().meta({ description: 'Unexpired and not revoked.' }),
+    already_revoked: z.int(),
+    names: z.array(z.string()).meta({ description: 'The first names of three of them.' }),
+  })
+  .meta({ id: 'IncidentOwner' })
+
+export const ownerBody = ({ account_id, owner, unrevoked, revoked, names }: OwnerHit) => ({
+  account_id,
+  name: nameOf(owner),
+  contacts: owner?.contacts ?? [],
+  tags: owner?.tags ?? [],
+  certificates: unrevoked,
+  already_revoked: revoked,
+  names,
+})
+
+export const summary = {
+  id: z.uuid(),
+  filter: z.record(z.string(), z.string()),
+  revoke: z.boolean(),
+  reason: z.int(),
+  block_key: z.boolean(),
+  advise_renewal: z.boolean(),
+  tell_owners: z.boolean(),
+  certificates: z.int().meta({ description: 'Unrevoked ones that were confirmed.' }),
+  job_id: z.uuid().nullable().meta({ description: 'The bulk revocation.' }),
+  created_by: z.string(),
+  created_at: timestamp(),
+}
+export const IncidentSummary = z.strictObject(summary).meta({ id: 'IncidentSummary' })
+
+export const summaryBody = ({ id, filter, actions, certificates, job_id, created_by, created_at }: IncidentRow) => ({
+  id,
+  filter: filter as Record<string, string>,
+  ...actions,
+  certificates,
+  job_id,
+  created_by,
+  created_at: time(created_at),
+})
+
+const Job = z.strictObject({
+  status: z.enum(BULK_REVOCATION_STATUSES),
+  total_matched: z.int(),
+  revoked: z.int(),
+  errors_total: z.int(),
+  obstacle: z.string().nullable(),
+  finished_at: timestamp().nullable(),
+})
+
+const Crl = z.strictObject({
+  state: z.enum(CRL_STATES).meta({ description: 'published: every list that is served contains the revocations.' }),
+  reason: z.string().nullable().meta({ description: 'Why it is not known.' }),
+  lists: z.array(
+    z.strictObject({
+      issuer: z.string(),
+      shard: z.int(),
+      shards: z.int(),
+      number: z.string(),
+      this_update: timestamp(),
+      contains: z.boolean().meta({ description: 'All revocations of the incident.' }),
+    }),
+  ),
+})
+
+export const Incident = z
+  .strictObject({
+    ...summary,
+    key_blocked: z.boolean().nullable().meta({ description: 'Null where the incident is not about a key.' }),
+    advised: z.int().nullable().meta({ description: 'Certificates whose clients were advised to renew.' }),
+    without_contact: z.int().meta({ description: 'Accounts that cannot be written to.' }),
+    mails: z.strictObject({ total: z.int(), waiting: z.int(), sent: z.int(), failed: z.int() }).meta({
+      description: 'What is missing from the total is no longer recorded.',
+    }),
+    job: Job.nullable(),
+    crl: Crl,
+  })
+  .meta({ id: 'Incident' })
+
+const crlBody = ({ state, reason, lists }: CrlPublication): z.input<typeof Crl> => ({
+  state,
+  reason: reason ?? null,
+  lists: lists.map(({ list: { issuerId, shard, shards, number, thisUpdate }, contains }) => ({
+    issuer: issuerId,
+    shard,
+    shards,
+    number: String(number),
+    this_update: time(thisUpdate),
+    contains,
+  })),
+})
+
+/** An incident with what has come of it so far. */
+export async function incidentBody(
+  { db, policy }: Pick<AdminContext, 'db' | 'policy'>,
+  row: IncidentRow,
+): Promise<z.input<typeof Incident>> {
+  const { job_id, notifications, issuers, filter, advised, without_contact } = row
+  const job = job_id === null ? undefined : ((await findJob(db, job_id)) ?? undefined)
+  const mails = await countMails(db, notifications)
+  const { spki_sha256 } = filter
+  const crl = await watchCrls(db, job, issuers, policy.staleCrlAfterMs !== undefined)
+  return {
+    ...summaryBody(row),
+    key_blocked: spki_sha256 === undefined ? null : (await findBlockedKey(db, spki_sha256)) !== null,
+    advised,
+    without_contact,
+    mails: { total: notifications.length, ...mails },
+    job: job
+      ? {
+          status: job.status,
+          total_matched: job.total_matched,
+          revoked: job.revoked,
+          errors_total: job.failed,
+          obstacle: job.obstacle,
+          finished_at: timeOrNull(job.finished_at),
+        }
+      : null,
+    crl: crlBody(crl),
+  }
+}
+
+export const unreadable = (message: string) =>
+  new AdminError('invalid_request', `the body is not right: 'text': ${message}`, {
+    fields: [{ field: 'text', message }],
+  })

@@ -1,0 +1,189 @@
+/** `/incidents`: what a leaked key, or another trouble, concerns; what is done about it, and how far that is. */
+
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import { notFound } from '../../domain/admin-error.ts'
+import { readReport, UnreadableReport } from '../../domain/incident.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { offsetParameters, readByOffset } from '../pages.ts'
+import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
+import { text, uuid } from '../schemas.ts'
+import { beginIncident } from './begin-incident.ts'
+import {
+  Incident,
+  type IncidentFilter,
+  IncidentMail,
+  IncidentOwner,
+  IncidentSummary,
+  incidentBody,
+  NewIncident,
+  ownerBody,
+  summaryBody,
+  unreadable,
+} from './incident-bodies.ts'
+import { findHits } from './incident-hits.ts'
+import { OutcomeOfOwner, outcomes, ReportLine, reportLines } from './incident-report.ts'
+import { findIncident, isCredential, listIncidents } from './incident-store.ts'
+import { audienceOf, previewMail } from './owner-mails.ts'
+
+/** A certificate with its chain fits. */
+const MOST_OF_A_REPORT = 65_536
+const OWNERS_SHOWN = 200
+
+const Examination = z
+  .strictObject({
+    filter: z.record(z.string(), z.string()).meta({ description: 'For the incident.' }),
+    read_as: z.string().meta({ description: 'What the text was taken for.' }),
+    certificates: z.int().meta({ description: 'Unexpired ones that are not revoked.' }),
+    already_revoked: z.int(),
+    key_blocked: z.boolean().nullable().meta({ description: 'Null where it is not about a key.' }),
+    owners: z.array(IncidentOwner).meta({ description: `The first ${OWNERS_SHOWN}, the most certificates first.` }),
+    owners_total: z.int(),
+    owners_cut: z.boolean().meta({ description: 'There are more owners than were counted.' }),
+  })
+  .meta({ id: 'IncidentExamination' })
+
+const params = z.strictObject({ incident_id: uuid() })
+
+export const INCIDENTS = endpointGroup('Incidents', {
+  examineIncident: endpoint({
+    route: 'POST /incidents/examine',
+    permission: 'read',
+    summary: 'Shows what a key, certificate, CSR, account, kid or name concerns, by owner. It changes nothing.',
+    body: z.strictObject({
+      text: text(MOST_OF_A_REPORT).meta({
+        description:
+          'A public key, certificate or CSR as PEM; a JWK; SHA-256 of a SubjectPublicKeyInfo; the id or URL of an account; a kid; a name. A private key is refused.',
+      }),
+      below: z.boolean().default(false).meta({ description: 'A name, and all below it.' }),
+    }),
+    reply: { status: 200, schema: Examination },
+    async handle({ body }, { db }) {
+      const { filter, readAs } = await recognize(db, body.text, body.below)
+      const { unrevoked, revoked, owners, isCut } = await findHits(db, filter)
+      const { spki_sha256 } = filter
+      return {
+        body: {
+          filter: filter as Record<string, string>,
+          read_as: readAs,
+          certificates: unrevoked,
+          already_revoked: revoked,
+          key_blocked: spki_sha256 === undefined ? null : (await findBlockedKey(db, spki_sha256)) !== null,
+          owners: owners.slice(0, OWNERS_SHOWN).map(ownerBody),
+          owners_total: owners.length,
+          owners_cut: isCut,
+        },
+      }
+    },
+  }),
+  previewIncidentMail: endpoint({
+    route: 'POST /incidents/mail-preview',
+    permission: 'operate',
+    summary: 'Shows the mail that the owners would get, and how many would get it.',
+    body: IncidentMail,
+    reply: {
+      status: 200,
+      schema: z.strictObject({
+        enabled: z.boolean().meta({ description: 'Whether mail is sent at all.' }),
+        accounts: z.int(),
+        mails: z.int(),
+        without_contact: z.int().meta({ description: 'Accounts that cannot be written to.' }),
+        subject: z.string().nullable().meta({ description: 'Of the first mail; null when there is none.' }),
+        text: z.string().nullable(),
+      }),
+    },
+    async handle({ body: { filter, remark = '', ...chosen } }, { db, mail }) {
+      const hits = await findHits(db, filter)
+      const actions = { ...chosen, block_key: false, advise_renewal: false, tell_owners: true }
+      const { subject = null, text = null } = previewMail(mail, hits, actions, remark) ?? {}
+      const { accounts, mails, withoutContact } = audienceOf(hits)
+      return { body: { enabled: mail.isEnabled, accounts, mails, without_contact: withoutContact, subject, text } }
+    },
+  }),
+  beginIncident: endpoint({
+    route: 'POST /incidents',
+    permission: 'operate',
+    summary: 'Begins an incident: revokes certificates, blocks the key, advises renewal, tells the owners.',
+    body: NewIncident,
+    reply: { status: 201, schema: Incident },
+    errors: ['conflict'],
+    audit: 'incident.begin',
+    async handle({ body: { filter, remark = '', confirm_count, ...actions }, author }, context) {
+      const begun = await beginIncident(context, author, { filter, actions, confirmCount: confirm_count, remark })
+      return { body: await incidentBody(context, begun) }
+    },
+  }),
+  listIncidents: endpoint({
+    route: 'GET /incidents',
+    permission: 'read',
+    summary: 'Lists incidents, the newest first.',
+    query: z.strictObject(offsetParameters()),
+    reply: { status: 200, schema: z.array(IncidentSummary) },
+    async handle({ query }, { db, pages }) {
+      const { rows, next } = await readByOffset(query, pages, (page) => listIncidents(db, page))
+      return { body: rows.map(summaryBody), next }
+    },
+  }),
+  getIncident: endpoint({
+    route: 'GET /incidents/{incident_id}',
+    permission: 'read',
+    summary: 'Shows how far an incident is: revocations, mails, and the CRLs that contain the revocations.',
+    params,
+    reply: { status: 200, schema: Incident },
+    errors: ['not_found'],
+    handle: async ({ params }, context) => ({
+      body: await incidentBody(context, await requireIncident(context.db, params.incident_id)),
+    }),
+  }),
+  listIncidentOwners: endpoint({
+    route: 'GET /incidents/{incident_id}/owners',
+    permission: 'read',
+    summary: `Shows the outcome by owner: the first ${OWNERS_SHOWN}, the most certificates first.`,
+    params,
+    reply: { status: 200, schema: z.array(OutcomeOfOwner) },
+    errors: ['not_found'],
+    async handle({ params }, { db }) {
+      const { job_id } = await requireIncident(db, params.incident_id)
+      return { body: job_id === null ? [] : await outcomes(db, job_id, OWNERS_SHOWN) }
+    },
+  }),
+  getIncidentReport: endpoint({
+    route: 'GET /incidents/{incident_id}/report',
+    permission: 'read',
+    summary: 'Gives the incident, its owners, and each certificate with its outcome, one JSON object a line.',
+    params,
+    reply: { status: 200, schema: ReportLine, contentType: 'application/x-ndjson' },
+    errors: ['not_found'],
+    async handle({ params, author }, context) {
+      const incident = await requireIncident(context.db, params.incident_id)
+      return { lines: reportLines(context, author, incident) }
+    },
+  }),
+})
+
+type Filter = z.output<typeof IncidentFilter>
+
+/** @throws AdminError invalid_request, without a word of what was sent */
+async function recognize(
+  db: CommonQueryMethods,
+  sent: string,
+  below: boolean,
+): Promise<{ filter: Filter; readAs: string }> {
+  try {
+    const reported = readReport(sent)
+    if (reported.kind === 'key') return { filter: { spki_sha256: reported.spkiSha256 }, readAs: reported.readAs }
+    if (reported.kind === 'account') return { filter: { account_id: reported.id }, readAs: 'an account' }
+    if (await isCredential(db, reported.text))
+      return { filter: { eab_kid: reported.text }, readAs: 'the kid of a credential' }
+    const name = reported.text.toLowerCase()
+    return below
+      ? { filter: { domain_suffix: name }, readAs: 'a name, and all below it' }
+      : { filter: { domain: name }, readAs: 'a name' }
+  } catch (error) {
+    throw error instanceof UnreadableReport ? unreadable(error.message) : error
+  }
+}
+
+async function requireIncident(db: CommonQueryMethods, id: string) {
+  return (await findIncident(db, id)) ?? Promise.reject(notFound('incident'))
+}

@@ -1,0 +1,125 @@
+/**
+ * Secrets that the service shows once. They stay in the session storage of the tab, through Back and reload, until the user
+ * closes them on purpose or signs out.
+ */
+
+import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { href } from '../router.ts'
+import { createStore, useStore } from '../store.ts'
+import { currentSession, onForgotten, useSession } from '../stored-session.ts'
+import { Copyable } from './basics.tsx'
+import { Dialog } from './dialog.tsx'
+
+export interface KeptSecret {
+  /** Of what it belongs to, such as a credential. */
+  id: string
+  /** The page that shows it. */
+  place: string
+  title: string
+  /** Label and text. */
+  secrets: readonly (readonly [label: string, text: string])[]
+}
+
+interface Stored extends KeptSecret {
+  userId: string
+}
+
+const KEY = 'chancery.once-shown'
+const kept = createStore<readonly Stored[]>(restored())
+
+kept.follow(() => {
+  if (kept.get().length === 0) sessionStorage.removeItem(KEY)
+  else sessionStorage.setItem(KEY, JSON.stringify(kept.get()))
+  watchLeaving()
+})
+watchLeaving()
+onForgotten(() => kept.set([]))
+
+function restored(): readonly Stored[] {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEY) ?? '[]') as Stored[]
+  } catch {
+    return []
+  }
+}
+
+/** The browser asks before it closes the tab, with which they would be lost. */
+function watchLeaving(): void {
+  if (kept.get().length > 0) addEventListener('beforeunload', ask)
+  else removeEventListener('beforeunload', ask)
+}
+
+function ask(event: Event): void {
+  event.preventDefault()
+}
+
+export function keepSecret(secret: KeptSecret): void {
+  const userId = currentSession().user?.id
+  if (userId === undefined) return
+  kept.set([...kept.get().filter(({ id }) => id !== secret.id), { ...secret, userId }])
+}
+
+export const closeSecret = (id: string) => kept.set(kept.get().filter((one) => one.id !== id))
+
+/** Those of the user who is signed in. Those of another one, who has used this tab before, are forgotten. */
+export function useKeptSecrets(): readonly KeptSecret[] {
+  const all = useStore(kept)
+  const { user } = useSession()
+  const own = all.filter(({ userId }) => userId === user?.id)
+  const hasForeign = user !== undefined && own.length < all.length
+  useEffect(() => {
+    if (hasForeign) kept.set(kept.get().filter(({ userId }) => userId === user?.id))
+  }, [hasForeign, user?.id])
+  return own
+}
+
+/** On other pages than that of the secret, a line that leads back to it. */
+export function OpenSecrets({ path }: { path: string }) {
+  const elsewhere = useKeptSecrets().filter(({ place }) => place !== path)
+  return (
+    <>
+      {elsewhere.map(({ id, place, title }) => (
+        <div key={id} class="bar warn" role="status">
+          <p>{title}: shown once, and not closed yet. It is lost with this tab.</p>
+          <a href={href(place)}>View</a>
+        </div>
+      ))}
+    </>
+  )
+}
+
+/** The secrets of a page, each in a dialog. @param children what is shown below it */
+export function OnceShown({
+  place,
+  onClose,
+  children,
+}: {
+  place: string
+  onClose?: (() => void) | undefined
+  children?: (secret: KeptSecret) => ComponentChildren
+}) {
+  const secret = useKeptSecrets().find((one) => one.place === place)
+  if (!secret) return null
+  const close = () => {
+    closeSecret(secret.id)
+    onClose?.()
+  }
+  return (
+    <Dialog key={secret.id} title={secret.title} wide>
+      <p>Copy it now: it is shown only once.</p>
+      {secret.secrets.map(([label, text]) => (
+        <section class="section" key={label}>
+          <h3>{label}</h3>
+          <Copyable text={text} block />
+        </section>
+      ))}
+      {children?.(secret)}
+      <div class="actions">
+        <button type="button" class="primary" onClick={close}>
+          I have copied it
+        </button>
+      </div>
+    </Dialog>
+  )
+}

@@ -1,0 +1,118 @@
+/** An incident in the console: from a leaked key to the report, in five clicks. */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
+import { adminConfig } from '../support/admin.ts'
+import { P256_KEY, RSA_KEY, type TestKey } from '../support/keys.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { assertAccessible, becomes, ConsoleBrowser } from './browser.ts'
+
+const FIELD = 'Key, certificate, CSR, account, kid or name'
+
+describe('an incident in the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+  let service: TestService
+  let browser: ConsoleBrowser
+  before(async () => {
+    service = await startTestService({ config: { ...adminConfig(), crl: { enabled: true } } })
+    browser = await ConsoleBrowser.start(service)
+    const client = await registeredClient(service.directoryUrl)
+    const responder = await startResponder(service.http01Port)
+    await client.obtain(['one.test'], responder)
+    await client.obtain(['two.test'], responder)
+    await responder.close()
+  })
+  after(async () => {
+    await browser?.close()
+    closeConnections()
+    await service?.dispose()
+  })
+
+  /** The longest line of the key: whatever carries it has the key. */
+  const secretOf = (pem: string) => pem.split('\n').sort((a, b) => b.length - a.length)[0] as string
+
+  const FORMS: [name: string, key: TestKey, form: (key: TestKey) => string][] = [
+    ['PKCS #8 EC', P256_KEY, ({ privateKey }) => String(privateKey.export({ format: 'pem', type: 'pkcs8' }))],
+    ['SEC 1', P256_KEY, ({ privateKey }) => String(privateKey.export({ format: 'pem', type: 'sec1' }))],
+    ['PKCS #8 RSA', RSA_KEY, ({ privateKey }) => String(privateKey.export({ format: 'pem', type: 'pkcs8' }))],
+    ['PKCS #1', RSA_KEY, ({ privateKey }) => String(privateKey.export({ format: 'pem', type: 'pkcs1' }))],
+    ['JWK', P256_KEY, ({ privateKey }) => JSON.stringify(privateKey.export({ format: 'jwk' }), null, 1)],
+  ]
+  for (const [name, key, form] of FORMS)
+    test(`a private key as ${name} becomes its public key's SHA-256 in the browser, and no request carries it`, async () => {
+      const { page, complaints, close } = await browser.as('admin', { place: '/incident' })
+      const sent: string[] = []
+      page.on('request', (request) => sent.push(`${request.url()} ${request.postData() ?? ''}`))
+      const text = form(key)
+      await page.getByLabel(FIELD).fill(text)
+      await page.getByText('That was a private key', { exact: false }).waitFor()
+      await page.getByRole('button', { name: 'Examine' }).click()
+      await page.getByText('SHA-256 of the public key', { exact: true }).waitFor()
+      const shown = key === P256_KEY ? '2 are unexpired and not revoked' : '0 are unexpired and not revoked'
+      await page.getByText(shown).waitFor()
+      assert.ok(sent.some((request) => request.includes('/incidents/examine')))
+      const secret = name === 'JWK' ? (key.privateKey.export({ format: 'jwk' }).d as string) : secretOf(text)
+      assert.deepEqual(
+        sent.filter((request) => request.includes(secret)),
+        [],
+      )
+      assert.deepEqual(complaints, [])
+      await close()
+    })
+
+  test('a private key that the browser cannot read is refused there', async () => {
+    const { page, close } = await browser.as('admin', { place: '/incident' })
+    for (const text of [
+      '-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----',
+      `MC4CAQAwBQYDK2VwBCIEI${'A'.repeat(43)}`,
+    ]) {
+      await page.getByLabel(FIELD).fill(text)
+      await page.getByText('not sent', { exact: false }).waitFor()
+      await becomes(() => page.getByLabel(FIELD).inputValue(), '')
+    }
+    await close()
+  })
+
+  test('a leaked key in five clicks, open again after a reload, with its CRL and its report', async () => {
+    const { page, complaints, close } = await browser.as('admin', { place: '/' })
+    let clicks = 0
+    const click = async (name: string, role: 'button' | 'link' = 'button') => {
+      clicks++
+      await page.getByRole(role, { name, exact: true }).last().click()
+    }
+    await click('Incident', 'link')
+    await page.getByLabel(FIELD).fill(String(P256_KEY.publicKey.export({ format: 'pem', type: 'spki' })))
+    await click('Examine')
+    await page.getByText('2 are unexpired and not revoked').waitFor()
+    await assertAccessible(page, 'what an incident hits')
+    await click('Begin …')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('2 certificates will be revoked', { exact: false }).waitFor()
+    await dialog.getByText('The key will be blocked', { exact: false }).waitFor()
+    await dialog.getByLabel('Type 2 to confirm').fill('2')
+    await click('Begin')
+    await page.getByRole('heading', { name: 'Revocation', exact: true }).waitFor()
+    assert.equal(clicks, 4)
+    await page.reload()
+    await page.getByText('Published: every list that is served', { exact: false }).waitFor()
+    await page.getByText('blocked', { exact: true }).waitFor()
+    await assertAccessible(page, 'an incident at its end')
+    const download = page.waitForEvent('download')
+    await click('Save as text')
+    const report = readFileSync(await (await download).path(), 'utf8')
+    assert.match(report, /Reason: +keyCompromise[\s\S]*contains the last revocation[\s\S]*revoked +(?:one|two)\.test/)
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('an auditor sees what a key hits and how an incident went, and can begin none', async () => {
+    const { page, close } = await browser.as('auditor', { place: '/incident' })
+    await page.getByLabel(FIELD).fill('one.test')
+    await page.getByRole('button', { name: 'Examine' }).click()
+    await page.getByText('0 are unexpired and not revoked').waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Begin …' }).count(), 0)
+    await close()
+  })
+})
