@@ -127,6 +127,8 @@ describe('the audit log', { timeout: 900_000 }, () => {
     await at.admin.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'two.test' } })
     await operate(at.service, 'keys', 'block', KEY)
     await operate(at.service, 'keys', 'unblock', KEY)
+    const key = JSON.stringify({ spki_sha256: 'cd'.repeat(32) })
+    await operate(at.service, 'incidents', 'begin', '--filter', key, '--block-key', 'true', '--confirm-count', '0')
     await operate(at.service, 'crl', 'rebuild')
     const [row] = await rowsIn<{ id: string }>(
       at.service.database,
@@ -134,6 +136,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
        SELECT id, 'external', der, 0 FROM certificates LIMIT 1 RETURNING certificate_id AS id`,
     )
     await at.admin.send('DELETE', `/backend-revocations/${row?.id}`)
+    await at.admin.send('PATCH', `/accounts/${accountIdOf(at.client)}`, { label: 'Team A' })
     await at.admin.send('POST', `/accounts/${accountIdOf(at.client)}/deactivate`)
   }
 
@@ -195,6 +198,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
       'eab.reseal',
       'terms.accept',
       'certificate.import',
+      'incident.begin',
       'key.block',
     ])
       assert.ok(byCommand.has(action), action)

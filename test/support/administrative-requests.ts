@@ -62,8 +62,14 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   acceptTerms: { path: '/terms/accept', body: { all: true } },
   revokeCertificate: { path: '/certificates/abcd/revoke', body: { reason: 4 } },
   revokeFromCrl: { path: '/certificates/revoke-from-crl', body: { crl: 'MAA=' } },
+  beginIncident: {
+    path: '/incidents',
+    body: { filter: { spki_sha256: KEY }, block_key: true, confirm_count: 0 },
+  },
   adviseRenewal: { path: '/renewals', body: { filter } },
   clearRenewals: { path: '/renewals', body: { filter } },
+  muteAtRisk: { path: '/at-risk/mutes', body: { serial_numbers: ['7a'], reason: 'known' } },
+  unmuteAtRisk: { path: '/at-risk/mutes', body: { serial_numbers: ['7a'] } },
   blockKey: { path: '/blocked-keys', body: { spki_sha256: KEY } },
   unblockKey: { path: `/blocked-keys/${KEY}` },
 }

@@ -49,6 +49,7 @@ const GROUPS = [
   'crl',
   'certificates',
   'bulk-revocations',
+  'incidents',
   'renewals',
   'keys',
   'issuers',

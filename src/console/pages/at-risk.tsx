@@ -1,7 +1,7 @@
 /** Certificates whose renewal window is open and that nobody has renewed; rows are chosen, then advised or muted. */
 
 import { useState } from 'preact/hooks'
-import { call, type Input, type Output, useList } from '../api.ts'
+import { call, can, type Input, type Output, useList } from '../api.ts'
 import { AccountLink, Empty, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
@@ -104,13 +104,11 @@ export function AtRiskPage({ query, entry }: PageProps) {
       list={list}
       columns={isMuted ? MUTED_COLUMNS : COLUMNS}
       csv={CSV}
-      onChosen={(chosen, done) => {
-        const finish = () => {
-          done()
-          list.reload()
-        }
-        return <ChosenActions chosen={chosen} isMuted={isMuted} done={finish} />
-      }}
+      onChosen={
+        can('adviseRenewal')
+          ? (chosen, done) => <ChosenActions chosen={chosen} isMuted={isMuted} done={() => (done(), list.reload())} />
+          : undefined
+      }
       empty={
         <Empty title="Nothing is at risk">
           <p>Each certificate whose renewal window is open has a successor, or is muted.</p>
