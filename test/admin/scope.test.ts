@@ -71,7 +71,7 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
     const [authorization] = (await admin.get(`/orders/${order.id}`)).json.authorizations
     await sql(
       `INSERT INTO account_failures (account_id, event_id, kind, occurred_at, data)
-       VALUES ($1, gen_random_uuid(), 'challenge.on_failure', now(), jsonb_build_object('account_id', $1::text))`,
+       VALUES ($1::uuid, gen_random_uuid(), 'challenge.on_failure', now(), jsonb_build_object('account_id', $1::uuid::text))`,
       [account],
     )
     await sql(

@@ -1,7 +1,7 @@
 /** Certificates whose renewal window is open and that nobody has renewed; rows are chosen, then advised or muted. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Input, type Output, useList } from '../api.ts'
+import { call, can, type Input, type Listed, type Output, useList } from '../api.ts'
 import { AccountLink, Empty, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
@@ -106,7 +106,7 @@ export function AtRiskPage({ query, entry }: PageProps) {
       csv={CSV}
       onChosen={
         can('adviseRenewal')
-          ? (chosen, done) => <ChosenActions chosen={chosen} isMuted={isMuted} done={() => (done(), list.reload())} />
+          ? (chosen, done) => <ChosenActions {...{ chosen, isMuted, done }} list={list} />
           : undefined
       }
       empty={
@@ -121,10 +121,16 @@ export function AtRiskPage({ query, entry }: PageProps) {
 interface ChosenProps {
   chosen: readonly AtRisk[]
   isMuted: boolean
+  list: Listed<AtRisk>
+  /** Gives the selection up. */
   done: () => void
 }
 
-function ChosenActions({ chosen, isMuted, done }: ChosenProps) {
+function ChosenActions({ chosen, isMuted, list, done: giveUp }: ChosenProps) {
+  const done = () => {
+    giveUp()
+    list.reload()
+  }
   const serial_numbers = chosen.map(({ serial_number }) => serial_number)
   const accounts = new Set(chosen.map(({ account_id }) => account_id)).size
   const count = plural(countText(chosen.length), 'certificate')
