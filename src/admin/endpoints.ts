@@ -2,6 +2,7 @@
 
 import { z } from 'zod/v4'
 import { type AnyEndpoint, endpoint, endpointGroup } from './admin-endpoint.ts'
+import { APPROVALS } from './approvals/approval-endpoints.ts'
 import { AUDIT_LOG } from './audit/audit-endpoints.ts'
 import { ACCOUNTS } from './certificates/account-endpoints.ts'
 import { AT_RISK } from './certificates/at-risk-endpoints.ts'
@@ -57,6 +58,7 @@ export const OPERATIONS = {
   ...OIDC,
   ...USERS,
   ...TOKENS,
+  ...APPROVALS,
   ...AUDIT_LOG,
   ...BULK_REVOCATIONS,
   ...OPERATION,
