@@ -5,6 +5,7 @@ import { type AnyEndpoint, endpoint, endpointGroup } from './admin-endpoint.ts'
 import { APPROVALS } from './approvals/approval-endpoints.ts'
 import { AUDIT_LOG } from './audit/audit-endpoints.ts'
 import { ACCOUNTS } from './certificates/account-endpoints.ts'
+import { AT_RISK } from './certificates/at-risk-endpoints.ts'
 import { CERTIFICATE_DETAILS } from './certificates/certificate-details.ts'
 import { CERTIFICATES } from './certificates/certificate-endpoints.ts'
 import { EXPIRY } from './certificates/expiry-endpoints.ts'
@@ -78,6 +79,7 @@ export const OPERATIONS = {
   ...CERTIFICATE_DETAILS,
   ...CERTIFICATE_REVOCATIONS,
   ...EXPIRY,
+  ...AT_RISK,
   ...ORDERS,
   ...RENEWALS,
   ...BLOCKED_KEYS,

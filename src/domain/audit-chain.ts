@@ -62,6 +62,8 @@ export const AUDIT_ACTIONS = [
   'key.unblock',
   'renewal.advise',
   'renewal.clear',
+  'renewal.mute',
+  'renewal.unmute',
   'crl.rebuild',
   'notification.retry',
   'notification.purge',

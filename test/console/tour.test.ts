@@ -44,12 +44,14 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
   const places = () => [
     '/',
     '/certificates',
+    '/at-risk',
     `/certificates/${data.serial}`,
     '/bulk-revocations',
     `/bulk-revocations/${data.jobId}`,
     '/accounts',
     `/accounts/${data.accountId}`,
     '/failures',
+    '/failures?by=cause',
     '/orders',
     `/orders/${data.orderId}`,
     `/authorizations/${data.authorizationId}`,
@@ -118,6 +120,7 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     const names = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts()
     assert.deepEqual(names, [
       'Certificates',
+      'At risk',
       'Failures',
       'Orders',
       'Accounts',
