@@ -234,6 +234,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   'fastest-levenshtein': ['src/shared/config-file/suggest.ts'],
   jose: ['src/admin/users/sign-in.ts'],
   'lru-cache': ['src/shared/lib/caching.ts'],
+  'openid-client': ['src/admin/users/oidc-provider.ts'],
   nodemailer: ['src/events/notifications/transport.ts'],
   '@huggingface/jinja': ['src/events/notifications/templates.ts'],
   'node-cron': ['src/shared/lib/cron.ts'],

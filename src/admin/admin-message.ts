@@ -47,6 +47,8 @@ export type AdminMessages = {
 export type AdminQuestions = {
   instance: { message: undefined; reply: InstanceState }
   settings: { message: undefined; reply: ShownConfig }
+  /** PEM of the roots that clients should trust; empty where none is known. */
+  roots: { message: undefined; reply: string }
   /** Ids of certificates whose revocation is committed: for the signer. */
   noteRevocations: { message: readonly string[]; reply: undefined }
 }

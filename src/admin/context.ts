@@ -13,6 +13,7 @@ import type { AuditVerificationEvents, AuditVerifications } from './audit/audit-
 import type { HistoryIndexes } from './profiles/history-indexes.ts'
 import type { BulkRevocationEvents, BulkRevocations } from './revocations/bulk-revocations.ts'
 import type { Turns } from './turns.ts'
+import type { OidcSignIn } from './users/oidc-sign-in.ts'
 import type { PasswordHasher } from './users/passwords.ts'
 import type { SignIn } from './users/sign-in.ts'
 
@@ -62,6 +63,7 @@ export interface AdminEvents {
   certificates: RevocationEvents
   bulkRevocations: BulkRevocationEvents
   credentials: { accountsRevoked(count: number): void }
+  oidc: { failed(error: unknown): void }
   auditVerifications: AuditVerificationEvents
 }
 
@@ -87,6 +89,8 @@ export interface AdminContext {
   openApi(): Uint8Array
   passwords: PasswordHasher
   signIn: SignIn
+  /** Undefined where no OpenID Connect provider is configured. */
+  oidc: OidcSignIn | undefined
   auditExports: AuditExports
   auditVerifications: AuditVerifications
   historyIndexes: HistoryIndexes

@@ -25,6 +25,7 @@ import { BLOCKED_KEYS } from './revocations/blocked-key-endpoints.ts'
 import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
 import { CERTIFICATE_REVOCATIONS } from './revocations/certificate-revocations.ts'
 import { TOKENS } from './users/api-tokens.ts'
+import { OIDC } from './users/oidc-endpoints.ts'
 import { SESSIONS } from './users/session-endpoints.ts'
 import { SESSION, USERS } from './users/user-endpoints.ts'
 
@@ -52,6 +53,7 @@ export const OPERATIONS = {
   ...SERVICE,
   ...SESSION,
   ...SESSIONS,
+  ...OIDC,
   ...USERS,
   ...TOKENS,
   ...AUDIT_LOG,

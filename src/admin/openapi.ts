@@ -70,11 +70,11 @@ const DESCRIPTIONS = { 200: 'Done', 201: 'Made', 202: 'Begun', 204: 'Done, witho
 
 /** Errors that follow from the description, and those that it names. */
 export function errorsOf(endpoint: AnyEndpoint): AdminErrorCode[] {
-  const { roles, params, query, body, errors = [] } = endpoint
+  const { roles, needsSession, params, query, body, errors = [] } = endpoint
   const codes = new Set<AdminErrorCode>(errors)
   if (query || body || !params) codes.add('invalid_request')
   if (roles !== 'none') codes.add('unauthorized')
-  if (roles !== 'none' && roles.length < ROLES.length) codes.add('forbidden')
+  if (roles !== 'none' && (needsSession || roles.length < ROLES.length)) codes.add('forbidden')
   if (params) codes.add('not_found')
   if (isSearch(endpoint)) codes.add('unavailable')
   return [...codes].sort((a, b) => ADMIN_ERRORS[a] - ADMIN_ERRORS[b])

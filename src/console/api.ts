@@ -41,7 +41,7 @@ export function can(id: OperationId): boolean {
 }
 
 /** These concern the session of the moment, and are not sent again for a later one. */
-const OF_THIS_SESSION: readonly OperationId[] = ['login', 'logout']
+const OF_THIS_SESSION: readonly OperationId[] = ['login', 'logout', 'startOidc', 'finishOidc']
 
 /** Asks for a new sign-in and then tries again, when the service no longer takes the token. */
 async function inSession<T>(id: OperationId, ask: () => Promise<T>): Promise<T> {

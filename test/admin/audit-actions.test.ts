@@ -134,6 +134,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
        SELECT id, 'external', der, 0 FROM certificates LIMIT 1 RETURNING certificate_id AS id`,
     )
     await at.admin.send('DELETE', `/backend-revocations/${row?.id}`)
+    await at.admin.send('PATCH', `/accounts/${accountIdOf(at.client)}`, { label: 'Team A' })
     await at.admin.send('POST', `/accounts/${accountIdOf(at.client)}/deactivate`)
   }
 

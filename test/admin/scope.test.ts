@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { type AcmeClient, closeConnections, type Responder, startResponder } from '../support/acme-client.ts'
 import { type AdminClient, type AdminReplyText, administrator, clientWith } from '../support/admin.ts'
-import { accountIdOf, boundClient, type MadeCredential, made, NOBODY } from '../support/bound.ts'
+import { accountIdOf, boundClient, change, type MadeCredential, made, NOBODY } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { SCOPE_CASES, type ScopeCase, type TeamObjects } from '../support/scope-cases.ts'
 import type { TestService } from '../support/service.ts'
@@ -165,11 +165,8 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
       assert.equal((await ask(registrar, id, one, theirs)).json.certificates, 0)
       assert.equal(await advised(), before)
       assert.equal((await ask(registrar, id, one, ours)).json.certificates, 1)
-      if (id === 'clearRenewals') await admin.send('POST', '/renewals', { filter: { all: true } })
-      assert.equal(
-        (await ask(registrar, id, { ...one, body: () => ({ filter: { all: true } }) }, ours)).json.certificates,
-        1,
-      )
+      const all = { ...one, body: () => ({ filter: { all: true } }) }
+      assert.equal((await ask(registrar, id, all, ours)).status, 403)
     })
 
   for (const [id, one] of casesOf('one'))
@@ -185,7 +182,7 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
     test(`${id} concerns its own user alone`, async () => {
       const another = await administrator(service, `self-${id}`, 'registrar', ['team-a'])
       const wrong = await ask(another, id, one, ours)
-      assert.equal(wrong.status, id === 'resetMyPassword' ? 403 : 200, wrong.text)
+      assert.equal(wrong.status, one.status ?? 200, wrong.text)
       assert.equal((await registrar.get('/me')).status, 200)
     })
 
@@ -199,6 +196,17 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
       [],
     )
     assert.ok(keys.length < 20, keys.join())
+  })
+
+  test('getOnboarding shows the CSR profiles of its own credentials alone', async () => {
+    const profile = await made(admin, '/csr-profiles', { name: 'for both teams', profile_data: { san_maximum: 3 } })
+    const names = async () =>
+      (await registrar.get('/onboarding')).json.csr_profiles.map(({ name }: { name: string }) => name)
+    await change(admin, 'PUT', `/eab/${theirs.credential}/csr-profile/${profile.id}`)
+    assert.deepEqual(await names(), [])
+    await change(admin, 'PUT', `/eab/${ours.credential}/csr-profile/${profile.id}`)
+    assert.deepEqual(await names(), ['for both teams'])
+    await change(admin, 'DELETE', `/eab/${ours.credential}/csr-profile/${profile.id}`)
   })
 
   test('without a tag in common, it sees nothing at all', async () => {

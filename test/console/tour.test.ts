@@ -56,6 +56,8 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     '/identifiers',
     '/eab',
     `/eab/${data.credentialId}`,
+    '/onboarding',
+    `/onboarding/${data.credentialId}`,
     '/csr-profiles',
     `/csr-profiles/${data.profileId}`,
     '/blocked-keys',
@@ -113,7 +115,15 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
     await page.getByText('Registrar of team').waitFor()
     const names = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts()
-    assert.deepEqual(names, ['Certificates', 'Failures', 'Orders', 'Accounts', 'EAB credentials', 'Your profile'])
+    assert.deepEqual(names, [
+      'Certificates',
+      'Failures',
+      'Orders',
+      'Accounts',
+      'EAB credentials',
+      'Onboarding',
+      'Your profile',
+    ])
     for (const place of [`/accounts/${data.accountId}`, `/eab/${data.credentialId}`, `/certificates/${data.serial}`]) {
       await visit(page, place)
       assert.equal(await page.getByRole('alert').count(), 0, place)

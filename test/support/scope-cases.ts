@@ -1,5 +1,7 @@
 /** For each endpoint that a registrar may call, a request about objects of one team. By operation id. */
 
+import { NOBODY } from './bound.ts'
+
 /** Objects of one team. */
 export interface TeamObjects {
   tag: string
@@ -22,7 +24,7 @@ export interface ScopeCase {
   body?: (of: TeamObjects) => object
   /** The list without filters; for lists. */
   all?: string
-  /** The status for the own team; 200 when absent. */
+  /** The status for the own team, or of a request about the user; 200 when absent. */
   status?: number
 }
 
@@ -52,6 +54,7 @@ let kids = 0
 export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   getMe: self('/me'),
   getSettings: { kind: 'settings', path: () => '/settings' },
+  getOnboarding: { kind: 'settings', path: () => '/onboarding' },
   listAccounts: list('/accounts', () => ''),
   getAccount: one(({ account }) => `/accounts/${account}`),
   updateAccount: one(
@@ -90,7 +93,14 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
     ({ serial }) => `/certificates/${serial}/revoke`,
     () => ({ reason: 4 }),
   ),
-  resetMyPassword: self('/me/reset-password', { current_password: 'wrong' }),
+  listMySessions: self('/me/sessions'),
+  endMySession: { ...self(`/me/sessions/${NOBODY}`), status: 404 },
+  updateMe: self('/me', { email: 'new@example.com' }),
+  changeMyPassword: {
+    ...self('/me/password', { current_password: 'wrong', new_password: 'seven quiet lamps below' }),
+    status: 403,
+  },
+  resetMyPassword: { ...self('/me/reset-password', { current_password: 'wrong' }), status: 403 },
   logout: self('/auth/logout'),
   logoutEverywhere: self('/auth/logout-everywhere'),
 }

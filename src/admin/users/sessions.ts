@@ -9,7 +9,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
-import { type Actor, ROLES, type SessionMethod } from '../../domain/administrator.ts'
+import { type Actor, ROLES, SESSION_METHODS, type SessionMethod } from '../../domain/administrator.ts'
 import { type Authority, includesAuthority, lesserAuthority } from '../../domain/permissions.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
@@ -42,10 +42,13 @@ export function findSession(db: CommonQueryMethods, id: string): Promise<Session
      WHERE s.id = ${id} AND s.expires_at > now() AND u.enabled`)
 }
 
-/** @returns false when it has ended already */
-export async function deleteSession(tx: CommonQueryMethods, id: string): Promise<boolean> {
-  const { rowCount } = await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE id = ${id} AND expires_at > now()`)
-  return rowCount > 0
+const Methods = z.object({ methods: z.array(z.enum(SESSION_METHODS)) })
+
+/** @returns how its user was recognized; undefined when it has ended already */
+export async function deleteSession(tx: CommonQueryMethods, id: string): Promise<readonly SessionMethod[] | undefined> {
+  const ended = await tx.maybeOne(rowsOf(Methods)`
+    DELETE FROM admin_sessions WHERE id = ${id} AND expires_at > now() RETURNING methods`)
+  return ended?.methods
 }
 
 /** Ends every session and API token of a user. @returns how many API tokens it revoked */

@@ -40,7 +40,7 @@ interface SignInOptions {
 export type SignedIn = Actor & { userId: string }
 
 /** From where somebody signs in. */
-interface LoginClient {
+export interface LoginClient {
   ipAddress: string
   userAgent?: string | undefined
 }
@@ -127,15 +127,20 @@ export class SignIn {
     return { userId, username, role, scope, ipAddress, sessionId }
   }
 
-  /** @throws AdminError invalid_request for an API token, which is revoked instead */
-  async logout(author: SignedIn): Promise<void> {
+  /**
+   * @returns how the user of the session was recognized
+   * @throws AdminError invalid_request for an API token, which is revoked instead
+   */
+  async logout(author: SignedIn): Promise<readonly SessionMethod[]> {
     const { sessionId } = author
     if (sessionId === undefined)
       throw new AdminError('invalid_request', 'an API token has no session; revoke it with DELETE /tokens/{id}')
     const { userId, ipAddress } = author
-    await this.#options.audit.transaction({ userId, ipAddress }, async (tx, note) => {
-      if (!(await deleteSession(tx, sessionId))) throw noLongerGood()
+    return this.#options.audit.transaction({ userId, ipAddress }, async (tx, note) => {
+      const methods = await deleteSession(tx, sessionId)
+      if (!methods) throw noLongerGood()
       note('auth.logout')
+      return methods
     })
   }
 

@@ -42,11 +42,18 @@ export const SESSION = endpointGroup('Sessions', {
     permission: 'use_session',
     scope: 'self',
     summary: 'Ends the session of the token, on every instance.',
-    reply: { status: 200, schema: z.strictObject({ status: z.literal('logged_out') }) },
+    reply: {
+      status: 200,
+      schema: z.strictObject({
+        status: z.literal('logged_out'),
+        end_session_url: z.string().optional().meta({ description: 'Where the session at the OpenID provider ends.' }),
+      }),
+    },
     audit: 'auth.logout',
-    async handle({ author }, { signIn }) {
-      await signIn.logout(author)
-      return { body: { status: 'logged_out' as const } }
+    async handle({ author }, { signIn, oidc }) {
+      const methods = await signIn.logout(author)
+      const url = methods.includes('oidc') ? await oidc?.endSessionUrl() : undefined
+      return { body: { status: 'logged_out' as const, ...(url !== undefined && { end_session_url: url }) } }
     },
   }),
   logoutEverywhere: endpoint({

@@ -227,7 +227,7 @@ function change<T>(audit: AuditLog, actor: Actor, work: Work<T>): Promise<T> {
   return audit.transaction(actor, work, lockUsers)
 }
 
-async function requireAnAdmin(tx: Transaction): Promise<void> {
+export async function requireAnAdmin(tx: Transaction): Promise<void> {
   if ((await countEnabledAdmins(tx)) > 0) return
   throw new AdminError('conflict', 'this is the last enabled admin; make another one first')
 }
@@ -242,7 +242,7 @@ export function requireScope({ role, scope }: Authority): void {
 
 type Changeable = Pick<UserRow, 'username' | 'email' | 'enabled' | 'role' | 'scope'>
 
-function changesOf(before: Changeable, after: Changeable) {
+export function changesOf(before: Changeable, after: Changeable) {
   const names = ['username', 'email', 'enabled', 'role', 'scope'] as const
   const changed = names.filter((name) => String(before[name]) !== String(after[name]))
   return Object.fromEntries(changed.map((name) => [name, { before: before[name], after: after[name] }]))

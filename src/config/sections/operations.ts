@@ -4,7 +4,8 @@
  */
 
 import { z } from 'zod/v4'
-import { ENVIRONMENT_COLORS } from '../../domain/administrator.ts'
+import { ENVIRONMENT_COLORS, ROLES } from '../../domain/administrator.ts'
+import { isTag } from '../../domain/tag.ts'
 import {
   choice,
   EMAIL,
@@ -12,6 +13,7 @@ import {
   HTTP_URL,
   isEmail,
   isHttpUrl,
+  list,
   optionalText,
   optionalWhole,
   port,
@@ -145,12 +147,57 @@ const Environment = z
   .default(null)
   .meta({ description: 'Tells the consoles of several installations apart.' })
 
+/** On loopback nobody else hears what is said. */
+const isSafeIssuer = (value: string) =>
+  isHttpUrl(value) &&
+  (value.startsWith('https:') || ['localhost', '127.0.0.1', '[::1]'].includes(new URL(value).hostname))
+
+const OidcRole = z.strictObject({
+  group: setting(z.string().min(1).max(255), 'Group, exactly as the provider names it.'),
+  role: setting(z.enum(ROLES), 'Role of its members.'),
+  scope: setting(list(z.string().refine(isTag)), 'Tags that a registrar looks after.'),
+})
+
+const Oidc = z
+  .strictObject({
+    issuer: setting(z.string().refine(isSafeIssuer), 'Issuer identifier of the provider.', {
+      expects: 'an https:// URL, or http:// on this machine',
+    }),
+    client_id: setting(z.string().min(1).max(255), 'Client that the provider knows this service as.'),
+    client_secret: setting(optionalText(), 'Its secret; without one it is a public client, with PKCE alone.', {
+      secret: true,
+    }),
+    name: setting(text('OpenID Connect'), 'Name of the provider, on the button of the sign-in page.'),
+    scopes: setting(list(z.string().min(1), ['openid', 'profile', 'email']), 'Scopes that are asked for.'),
+    username_claim: setting(text('preferred_username'), 'Claim with the username of a user who is made.'),
+    groups_claim: setting(text('groups'), 'Claim with the groups, in the ID token or from the userinfo endpoint.'),
+    roles: setting(
+      z.array(OidcRole).min(1).max(100),
+      'Which group has which role: the first that a user is in. Others are refused.',
+    ),
+    redirect_uri: setting(
+      optionalText(isHttpUrl),
+      'Address of the console; `{server.external_url}{base_path}/console/` when absent.',
+      {
+        expects: HTTP_URL,
+      },
+    ),
+    ca_file: setting(
+      optionalText(),
+      'PEM file with the authorities of the provider’s certificate; those of the system when absent.',
+    ),
+  })
+  .nullable()
+  .default(null)
+  .meta({ description: 'Sign-in of administrators by an OpenID Connect provider, beside passwords.' })
+
 export const AdminApi = z
   .strictObject({
     enabled: setting(flag(false), 'Offer the Admin API.'),
     base_path: setting(urlPath('/api'), 'Path in front of every Admin API resource.'),
     console: setting(flag(true), 'Offer the console, a web page for administrators, at `{base_path}/console/`.'),
     environment: Environment,
+    oidc: Oidc,
     token_secret: setting(
       optionalText(),
       'Signs tokens of the Admin API, and encrypts stored HMAC keys without `acme.eab_key_file`. At least 16 bytes; 32 random ones are advised.',

@@ -22,6 +22,7 @@ import { Problem } from './basics.tsx'
 import { Action, Dialog } from './dialog.tsx'
 import { SelectField, TextField, useForm, useSubmit } from './form.tsx'
 import { Keyboard } from './keyboard.tsx'
+import { OtherWays, ProviderReply } from './sign-in-ways.tsx'
 
 function SignInForm({ username: known = '' }: { username?: string }) {
   const { values, field } = useForm({ username: known, password: '' })
@@ -60,7 +61,9 @@ export function SignInPage() {
       <h1>Chancery</h1>
       <EnvironmentName />
       <p class="quiet">{BASE_URL}</p>
+      <ProviderReply />
       <SignInForm />
+      <OtherWays />
       <p class="quiet">
         Forgot your password? Another administrator can reset it, or an operator can run chancery users reset-password.
       </p>
@@ -81,6 +84,7 @@ export function SignInDialog() {
     <Dialog title="Sign in again" onClose={asks === 'wanted' ? cancelSignIn : undefined}>
       <p>{WHY_SIGN_IN[asks]}</p>
       <SignInForm username={user?.username ?? ''} />
+      <OtherWays isOverPage />
       <p class="quiet">A user other than {user?.username ?? ''} starts with a fresh page.</p>
       {asks !== 'wanted' && (
         <button type="button" class="small" onClick={forget}>
@@ -122,8 +126,9 @@ export function UserMenu() {
   if (!user) return null
   const signOut = async () => {
     // The browser forgets the session in any case. Without an answer the service ends it by its age.
-    await call('logout', {}).catch(() => undefined)
+    const ended = await call('logout', {}).catch(() => undefined)
     forget()
+    if (ended?.end_session_url !== undefined) location.assign(ended.end_session_url)
   }
   return (
     <section class="user" aria-label="Your session">

@@ -21,6 +21,7 @@ import { sharedBytes } from '../../shared/lib/shared-memory.ts'
 import type { DatabasePool } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
 import { adminMail } from './admin-mail.ts'
+import { createOidc } from './create-oidc.ts'
 
 interface AdminParts {
   db: DatabasePool
@@ -57,6 +58,7 @@ export function createAdminContext(
   const box = isCommand ? undefined : eabSecretBox(config)
   const secretBox = isCommand ? () => eabSecretBox(config) : () => box
   const issuers = signingIssuers ?? (async () => (await ask('instance')).issuers)
+  const signIn = new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds })
   let description: Uint8Array | undefined
   return {
     version,
@@ -75,7 +77,8 @@ export function createAdminContext(
       description ??= asJson(openApiDocument(ENDPOINTS, { version, baseUrl }))
       return description
     },
-    signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
+    signIn,
+    oidc: isCommand ? undefined : createOidc(config, { db, audit, signIn, tokenSecret, failed: events.oidc.failed }),
     overview: sharedWork(async () => asJson(await readOverview({ db, policy, ask, version })), OVERVIEW),
     auditExports: new AuditExports(db, audit),
     auditVerifications: new AuditVerifications({

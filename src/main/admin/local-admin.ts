@@ -99,6 +99,7 @@ export class LocalAdminApi {
       certificates: { revoked: () => count(1) },
       bulkRevocations: { revoked: (_job, revoked) => count(revoked), failed: (_job, error) => this.#fail(error) },
       auditVerifications: { failed: (error) => this.#fail(error) },
+      oidc: { failed: (error) => this.#fail(error) },
       credentials: {
         accountsRevoked: (accounts) => {
           this.#tally.accounts += accounts
