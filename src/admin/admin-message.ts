@@ -16,6 +16,8 @@ export interface AdminRequest {
   acceptEncoding?: string | undefined
   ifNoneMatch?: string | undefined
   userAgent?: string | undefined
+  /** Why another person should approve the act. */
+  approvalReason?: string | undefined
   body: Uint8Array
   /** The client's address, read behind trusted proxies. */
   address: string

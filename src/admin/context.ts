@@ -1,12 +1,14 @@
 /** The parts that handlers of the Admin API work with. */
 
 import type { DatabasePool } from 'slonik'
+import type { ApprovalPolicy } from '../domain/approval.ts'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
 import type { MailTemplates } from '../events/notifications/templates.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import type { NoteRevocations } from '../services/revocation-notes.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import type { AdminQuestions } from './admin-message.ts'
+import type { Approvals } from './approvals/approvals.ts'
 import type { AuditExports } from './audit/audit-export.ts'
 import type { AuditLog } from './audit/audit-log.ts'
 import type { AuditVerificationEvents, AuditVerifications } from './audit/audit-verification.ts'
@@ -48,6 +50,7 @@ export interface AdminPolicy {
   /** Names of `ca.profiles`. */
   caProfiles: readonly string[]
   terms: TermsSettings
+  approvals: ApprovalPolicy
 }
 
 /** Mails that administrators send themselves. */
@@ -91,6 +94,7 @@ export interface AdminContext {
   signIn: SignIn
   /** Undefined where no OpenID Connect provider is configured. */
   oidc: OidcSignIn | undefined
+  approvals: Approvals
   auditExports: AuditExports
   auditVerifications: AuditVerifications
   historyIndexes: HistoryIndexes

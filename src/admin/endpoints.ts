@@ -2,6 +2,7 @@
 
 import { z } from 'zod/v4'
 import { type AnyEndpoint, endpoint, endpointGroup } from './admin-endpoint.ts'
+import { APPROVALS } from './approvals/approval-endpoints.ts'
 import { AUDIT_LOG } from './audit/audit-endpoints.ts'
 import { ACCOUNTS } from './certificates/account-endpoints.ts'
 import { CERTIFICATE_DETAILS } from './certificates/certificate-details.ts'
@@ -56,6 +57,7 @@ export const OPERATIONS = {
   ...OIDC,
   ...USERS,
   ...TOKENS,
+  ...APPROVALS,
   ...AUDIT_LOG,
   ...BULK_REVOCATIONS,
   ...OPERATION,

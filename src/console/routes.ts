@@ -232,6 +232,19 @@ export const ROUTES: readonly Route[] = [
     key: 'h',
   },
   {
+    path: '/approvals',
+    name: 'Approvals',
+    page: lazyPage(() => import('./pages/approvals.tsx'), 'ApprovalsPage'),
+    needs: 'listApprovals',
+    group: 'People',
+  },
+  {
+    path: '/approvals/:approval',
+    name: 'Approval',
+    page: lazyPage(() => import('./pages/approvals.tsx'), 'ApprovalPage'),
+    needs: 'getApproval',
+  },
+  {
     path: '/users',
     name: 'Users',
     page: lazyPage(() => import('./pages/users.tsx'), 'UsersPage'),

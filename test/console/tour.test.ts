@@ -71,6 +71,7 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     '/crl',
     '/settings?part=server',
     '/users',
+    '/approvals',
     '/tokens',
     '/profile',
     '/nothing',

@@ -14,6 +14,7 @@ const profile = { name: 'a profile', profile_data: { san_maximum: 3 } }
 /** What it names need not be there, unless it has `{profile_id}`. By operation id, in the order of the manual. */
 export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequest>> = {
   logout: { path: '/auth/logout' },
+  confirmSignIn: { path: '/auth/confirm', body: { password: 'x' } },
   logoutEverywhere: { path: '/auth/logout-everywhere' },
   endMySession: { path: `/me/sessions/${NOBODY}` },
   updateMe: { path: '/me', body: { email: 'new@example.com' } },
@@ -28,6 +29,10 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   unlockAddress: { path: '/users/unlock-address', body: { address: '192.0.2.7' } },
   createToken: { path: '/tokens', body: { name: 'new' } },
   revokeToken: { path: `/tokens/${NOBODY}` },
+  approve: { path: `/approvals/${NOBODY}/approve` },
+  reject: { path: `/approvals/${NOBODY}/reject`, body: { reason: 'no' } },
+  withdraw: { path: `/approvals/${NOBODY}/withdraw` },
+  collectApproved: { path: `/approvals/${NOBODY}/collect` },
   exportAuditLog: { path: '/audit-log/export' },
   bulkRevoke: { path: '/certificates/bulk-revoke', body: { filter } },
   cancelBulkRevocation: { path: `/bulk-revocations/${NOBODY}/cancel` },

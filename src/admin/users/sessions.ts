@@ -140,4 +140,31 @@ export async function requireAuthority(
     throw new AdminError('forbidden', `this needs the rights of ${role}, which have just been taken away`)
 }
 
+/**
+ * Holds the authority of a person who has asked for something earlier, perhaps in a session that has ended.
+ * @throws AdminError conflict when it is less than it was then
+ */
+export async function requireSameAuthority(tx: CommonQueryMethods, maker: Actor): Promise<void> {
+  const { userId, apiTokenId, role, scope = [] } = maker
+  if (userId === undefined) return
+  const current = apiTokenId === undefined ? await holdUser(tx, userId) : await holdApiToken(tx, apiTokenId)
+  if (!current || !includesAuthority(current, { role, scope }))
+    throw new AdminError('conflict', `${maker.username} may no longer do what this asks for; reject it`)
+}
+
+function holdUser(tx: CommonQueryMethods, id: string): Promise<Authority | null> {
+  return tx.maybeOne(rowsOf(Held)`SELECT role, scope FROM admin_users WHERE id = ${id} AND enabled FOR SHARE`)
+}
+
+/** Whether the user of a session was recognized within this time. */
+export function isRecentlyConfirmed(db: CommonQueryMethods, id: string, seconds: number): Promise<boolean> {
+  return db.exists(rowsOf(None)`
+    SELECT FROM admin_sessions
+     WHERE id = ${id} AND coalesce(authenticated_at, created_at) > now() - make_interval(secs => ${seconds})`)
+}
+
+export async function noteConfirmed(tx: CommonQueryMethods, id: string): Promise<void> {
+  await tx.query(rowsOf(None)`UPDATE admin_sessions SET authenticated_at = now() WHERE id = ${id}`)
+}
+
 export const noLongerGood = () => new AdminError('unauthorized', 'the token has expired, or was logged out or revoked')

@@ -26,7 +26,16 @@ import {
 import type { AuditLog } from '../audit/audit-log.ts'
 import { forgetFailures, noteFailure, noteLoginAddress, requireNoLock, requireUnlocked } from './login-attempts.ts'
 import type { PasswordHasher } from './passwords.ts'
-import { deleteSession, deleteSessionsOf, findApiToken, findSession, insertSession, noLongerGood } from './sessions.ts'
+import {
+  deleteSession,
+  deleteSessionsOf,
+  findApiToken,
+  findSession,
+  insertSession,
+  isRecentlyConfirmed,
+  noLongerGood,
+  noteConfirmed,
+} from './sessions.ts'
 
 interface SignInOptions {
   db: DatabasePool
@@ -34,6 +43,13 @@ interface SignInOptions {
   passwords: PasswordHasher
   tokenSecret: string
   tokenExpirySeconds: number
+  /** How long a sign-in counts as recent; 0 for always. */
+  recentSignInSeconds: number
+}
+
+/** What shows that the user of a session is still the same person. */
+export interface Proof {
+  password: string
 }
 
 /** The author of a request, by a session or an API token. */
@@ -109,6 +125,27 @@ export class SignIn {
     if (matches) return
     await noteFailure(db, audit, attempt)
     throw new AdminError('forbidden', 'the current password is wrong')
+  }
+
+  /** A recent sign-in counts for a session; an API token has none, and is bounded by what it may do. @throws AdminError */
+  async requireRecent({ sessionId }: SignedIn): Promise<void> {
+    const { db, recentSignInSeconds: seconds } = this.#options
+    if (seconds === 0 || sessionId === undefined || (await isRecentlyConfirmed(db, sessionId, seconds))) return
+    throw new AdminError(
+      'sign_in_again',
+      `this needs a sign-in within the last ${seconds} seconds: confirm that it is you`,
+    )
+  }
+
+  /** The sign-in of this session is recent again. @throws AdminError forbidden, rate_limited */
+  async confirm(author: SignedIn, { password }: Proof): Promise<void> {
+    const { sessionId } = author
+    if (sessionId === undefined) throw noLongerGood()
+    await this.requirePassword(author, password)
+    await this.#options.audit.transaction(author, async (tx, note) => {
+      await noteConfirmed(tx, sessionId)
+      note('auth.confirm')
+    })
   }
 
   /** @returns undefined when the token is not, or no longer, good */

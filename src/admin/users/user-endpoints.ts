@@ -7,6 +7,7 @@ import { ROLES } from '../../domain/administrator.ts'
 import { SCOPE_RULE } from '../../domain/permissions.ts'
 import { pagesOfUsers } from '../../store/user-store.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { newUserAct, userAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, password, tagList, text, uuid, whenSound } from '../schemas.ts'
 import { MAIL, USERNAME, User, userBody } from './user-body.ts'
@@ -56,6 +57,21 @@ export const SESSION = endpointGroup('Sessions', {
       return { body: { status: 'logged_out' as const, ...(url !== undefined && { end_session_url: url }) } }
     },
   }),
+  confirmSignIn: endpoint({
+    route: 'POST /auth/confirm',
+    permission: 'use_session',
+    scope: 'self',
+    needsSession: true,
+    summary: 'Shows that it is still the user of the session, before a grave act.',
+    body: z.strictObject({ password: password() }),
+    reply: { status: 200, schema: z.strictObject({ status: z.literal('confirmed') }) },
+    errors: ['forbidden', 'rate_limited'],
+    audit: 'auth.confirm',
+    async handle({ body, author }, { signIn }) {
+      await signIn.confirm(author, body)
+      return { body: { status: 'confirmed' as const } }
+    },
+  }),
   logoutEverywhere: endpoint({
     route: 'POST /auth/logout-everywhere',
     permission: 'use_session',
@@ -98,6 +114,9 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 201, schema: UserWithPassword },
     errors: ['conflict', 'rate_limited'],
     audit: 'user.create',
+    recentSignIn: true,
+    showsOnce: true,
+    approval: ({ body }, context) => newUserAct(body, context),
     async handle({ body, author }, context) {
       const { password, ...user } = await createUser(context, author, body)
       return { body: { ...userBody(user), password } }
@@ -133,6 +152,8 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 200, schema: User },
     errors: ['not_found', 'conflict'],
     audit: 'user.update',
+    recentSignIn: true,
+    approval: ({ params, body }, context) => userAct('Change the user', params.user_id, body, context),
     async handle({ params, body, author }, { audit }) {
       return { body: userBody(await changeUser(audit, author, params.user_id, body)) }
     },
@@ -145,6 +166,8 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 204 },
     errors: ['not_found', 'conflict'],
     audit: 'user.delete',
+    recentSignIn: true,
+    approval: ({ params }, context) => userAct('Delete the user', params.user_id, { role: null, email: null }, context),
     async handle({ params, author }, { audit }) {
       await removeUser(audit, author, params.user_id)
       return {}
@@ -183,6 +206,9 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 200, schema: UserWithPassword },
     errors: ['not_found', 'rate_limited'],
     audit: 'user.reset_password',
+    recentSignIn: true,
+    showsOnce: true,
+    approval: ({ params }, context) => userAct('Give a new password to the user', params.user_id, {}, context),
     async handle({ params, author }, context) {
       if (params.user_id === author.userId)
         throw new AdminError('forbidden', 'one gives oneself a new password with POST /me/reset-password')

@@ -64,6 +64,7 @@ const GROUPS = [
   'users',
   'me',
   'tokens',
+  'approvals',
   'audit',
   'notifications',
   'events',

@@ -484,6 +484,38 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   }),
   row({ usage: 'tokens revoke <token_id>', operation: 'revokeToken', about: 'Revoke an API token' }),
   row({
+    usage: 'approvals list',
+    operation: 'listApprovals',
+    about: 'List requests for approval, newest first',
+    query: { waiting: optional('true: only those that wait for a decision', trueOrFalse), ...PLACE },
+    columns: ['id', 'status', 'maker', 'summary', 'reason', 'created_at'],
+  }),
+  row({ usage: 'approvals show <approval_id>', operation: 'getApproval', about: 'Show a request for approval' }),
+  row({
+    usage: 'approvals approve <approval_id>',
+    operation: 'approve',
+    about: 'Approve a request of another person, which does what it asks for',
+    needsSession: true,
+  }),
+  row({
+    usage: 'approvals reject <approval_id> <reason>',
+    operation: 'reject',
+    about: 'Reject a request of another person',
+    needsSession: true,
+  }),
+  row({
+    usage: 'approvals withdraw <approval_id>',
+    operation: 'withdraw',
+    about: 'Withdraw a request of your own',
+    needsSession: true,
+  }),
+  row({
+    usage: 'approvals collect <approval_id>',
+    operation: 'collectApproved',
+    about: 'Print the reply of an approved act of your own, once: it may have a password or a key',
+    needsSession: true,
+  }),
+  row({
     usage: 'audit list',
     operation: 'listAuditLog',
     about: 'List the actions of administrators, newest first',

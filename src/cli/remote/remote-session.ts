@@ -10,15 +10,17 @@ interface Service {
   /** Its URL. */
   server: string | undefined
   'base-path': string
+  'approval-reason': string | undefined
   json: boolean
 }
 
-export function callerOf({ server, 'base-path': basePath }: Service): AdminCaller {
+export function callerOf({ server, 'base-path': basePath, 'approval-reason': approvalReason }: Service): AdminCaller {
   const baseUrl = `${server}${basePath.replace(/\/$/, '')}`
   return new AdminCaller({
     baseUrl,
     fetch,
     token: () => tokenFor(baseUrl),
+    approvalReason,
     advice: 'log in with: chancery --server URL login',
     explain({ cause, message }) {
       const { message: why, code } = (cause ?? {}) as { message?: string; code?: string }

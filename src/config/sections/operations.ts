@@ -191,6 +191,23 @@ const Oidc = z
   .default(null)
   .meta({ description: 'Sign-in of administrators by an OpenID Connect provider, beside passwords.' })
 
+const Approvals = z
+  .strictObject({
+    bulk_revocation_above: setting(
+      optionalWhole(0),
+      'A bulk revocation of more certificates needs the approval of another person; none does when absent.',
+    ),
+    resume_signing: setting(flag(false), 'To resume signing needs approval.'),
+    user_changes: setting(flag(false), 'To make, change or delete a user, or to reset a password, needs approval.'),
+    new_names: setting(
+      flag(false),
+      'To grant a name that no credential and no account has been granted needs approval.',
+    ),
+    expire_after_hours: setting(z.int().min(1).max(720).default(72), 'Hours for the decision.'),
+  })
+  .prefault({})
+  .meta({ description: 'Acts of administrators that another person has to approve.' })
+
 export const AdminApi = z
   .strictObject({
     enabled: setting(flag(false), 'Offer the Admin API.'),
@@ -215,6 +232,12 @@ export const AdminApi = z
       optionalWhole(0),
       'A bulk revocation of more certificates needs their number in `confirm_count`; none does when absent.',
     ),
+    recent_sign_in_seconds: setting(
+      whole(0, 900),
+      'Before the gravest acts a user must have signed in or confirmed within this time; 0 for no such rule.',
+      { unit: 'seconds' },
+    ),
+    approvals: Approvals,
     audit_key_file: setting(
       optionalText(),
       'File with at least 32 random bytes, the key of the audit log’s chain; derived from `token_secret` when absent.',

@@ -67,7 +67,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   }
   const server = listenIfWanted(data, port, metrics, log)
   atExit(() => server?.close())
-  const upkeep = new AuditUpkeep({ db, key, audit, watch, log })
+  const upkeep = new AuditUpkeep({ db, key, audit, watch, log, metrics })
   const actor = spawn<AdminThreadMessages>({
     name,
     mailboxLimit: MAILBOX_LIMIT,
