@@ -164,6 +164,8 @@ export class AdminApplication {
     if (!author) throw new AdminError('unauthorized', 'the token is wrong, has expired, or was logged out')
     const roles = endpoint.roles as readonly Role[]
     if (!roles.includes(author.role)) throw new AdminError('forbidden', `this needs the role ${roles.join(' or ')}`)
+    if (author.isUnproven && !endpoint.enrols)
+      throw new AdminError('second_factor_needed', 'a second factor is required here: register a passkey first')
     if (endpoint.needsSession && author.sessionId === undefined)
       throw new AdminError('forbidden', 'this needs a login; an API token may not do it')
     return author

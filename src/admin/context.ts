@@ -16,6 +16,7 @@ import type { HistoryIndexes } from './profiles/history-indexes.ts'
 import type { BulkRevocationEvents, BulkRevocations } from './revocations/bulk-revocations.ts'
 import type { Turns } from './turns.ts'
 import type { OidcSignIn } from './users/oidc-sign-in.ts'
+import type { Passkeys } from './users/passkeys.ts'
 import type { PasswordHasher } from './users/passwords.ts'
 import type { SignIn } from './users/sign-in.ts'
 
@@ -94,6 +95,8 @@ export interface AdminContext {
   signIn: SignIn
   /** Undefined where no OpenID Connect provider is configured. */
   oidc: OidcSignIn | undefined
+  /** Undefined where the console is at an address, to which no passkey can be bound. */
+  passkeys: Passkeys | undefined
   approvals: Approvals
   auditExports: AuditExports
   auditVerifications: AuditVerifications

@@ -5,6 +5,7 @@ import { type AnyEndpoint, endpoint, endpointGroup } from './admin-endpoint.ts'
 import { APPROVALS } from './approvals/approval-endpoints.ts'
 import { AUDIT_LOG } from './audit/audit-endpoints.ts'
 import { ACCOUNTS } from './certificates/account-endpoints.ts'
+import { AT_RISK } from './certificates/at-risk-endpoints.ts'
 import { CERTIFICATE_DETAILS } from './certificates/certificate-details.ts'
 import { CERTIFICATES } from './certificates/certificate-endpoints.ts'
 import { EXPIRY } from './certificates/expiry-endpoints.ts'
@@ -27,6 +28,7 @@ import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
 import { CERTIFICATE_REVOCATIONS } from './revocations/certificate-revocations.ts'
 import { TOKENS } from './users/api-tokens.ts'
 import { OIDC } from './users/oidc-endpoints.ts'
+import { PASSKEYS } from './users/passkey-endpoints.ts'
 import { SESSIONS } from './users/session-endpoints.ts'
 import { SESSION, USERS } from './users/user-endpoints.ts'
 
@@ -55,6 +57,7 @@ export const OPERATIONS = {
   ...SESSION,
   ...SESSIONS,
   ...OIDC,
+  ...PASSKEYS,
   ...USERS,
   ...TOKENS,
   ...APPROVALS,
@@ -76,6 +79,7 @@ export const OPERATIONS = {
   ...CERTIFICATE_DETAILS,
   ...CERTIFICATE_REVOCATIONS,
   ...EXPIRY,
+  ...AT_RISK,
   ...ORDERS,
   ...RENEWALS,
   ...BLOCKED_KEYS,

@@ -50,7 +50,14 @@ export function can(id: OperationId): boolean {
 }
 
 /** These concern the session of the moment, and are not sent again for a later one. */
-const OF_THIS_SESSION: readonly OperationId[] = ['login', 'logout', 'startOidc', 'finishOidc', 'confirmSignIn']
+const OF_THIS_SESSION: readonly OperationId[] = [
+  'login',
+  'logout',
+  'startOidc',
+  'finishOidc',
+  'signInByPasskey',
+  'confirmSignIn',
+]
 
 /**
  * Asks for a new sign-in and then tries again, when the service no longer takes the token. So it does for what a grave
@@ -66,6 +73,7 @@ async function inSession<T>(id: OperationId, ask: (approvalReason?: string) => P
       return await ask(reason)
     } catch (error) {
       if (!(error instanceof AdminApiError)) throw error
+      if (error.body.error === 'second_factor_needed') location.hash = '/profile'
       if (error.body.error === 'sign_in_again') await askOverPage('identity', error)
       else if (error.body.error === 'approval_needed' && reason === undefined)
         reason = await askOverPage('reason', error)

@@ -44,6 +44,13 @@ export const ROUTES: readonly Route[] = [
     needs: 'getCertificate',
   },
   {
+    path: '/at-risk',
+    name: 'At risk',
+    page: lazyPage(() => import('./pages/at-risk.tsx'), 'AtRiskPage'),
+    needs: 'listAtRisk',
+    group: 'Daily',
+  },
+  {
     path: '/bulk-revocations',
     name: 'Bulk revocations',
     page: lazyPage(() => import('./pages/bulk-revocations.tsx'), 'BulkRevocationsPage'),

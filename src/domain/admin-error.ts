@@ -5,6 +5,8 @@ export const ADMIN_ERRORS = {
   invalid_request: 400,
   unauthorized: 401,
   forbidden: 403,
+  /** `POST /me/passkeys`, then once more. */
+  second_factor_needed: 403,
   /** `POST /auth/confirm`, then once more. */
   sign_in_again: 403,
   not_found: 404,

@@ -30,6 +30,9 @@ export function adminSettings(config: Config) {
     tokenExpirySeconds: admin_api.token_expiry_seconds,
     passwordLength: admin_api.password_length,
     recentSignInSeconds: admin_api.recent_sign_in_seconds,
+    requireSecondFactor: admin_api.require_second_factor,
+    /** Absolute, in browsers. */
+    consoleUrl: admin_api.console_url ?? `${withoutSlash(server.external_url)}${basePath}/console/`,
     confirmAbove: admin_api.bulk_revoke_confirm_above ?? Number.POSITIVE_INFINITY,
   }
 }

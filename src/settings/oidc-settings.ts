@@ -30,7 +30,7 @@ export function oidcSettings(config: Config): OidcSettings | undefined {
     usernameClaim: oidc.username_claim,
     groupsClaim: oidc.groups_claim,
     roles: oidc.roles,
-    redirectUri: oidc.redirect_uri ?? `${adminSettings(config).baseUrl}/console/`,
+    redirectUri: adminSettings(config).consoleUrl,
     caFile: oidc.ca_file === null ? undefined : path.resolve(oidc.ca_file),
   }
 }

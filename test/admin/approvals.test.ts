@@ -100,6 +100,20 @@ describe('acts that need approval', { timeout: 900_000 }, () => {
     assert.deepEqual((await alice.get('/approvals')).json, [])
   })
 
+  test('an incident that revokes more than the number waits for another person, and then begins', async () => {
+    await certificates(3)
+    const filter = { domain: 'a.test' }
+    const confirm_count = await unrevoked()
+    const body = { filter, revoke: true, reason: 4, confirm_count }
+    assert.equal((await alice.send('POST', '/incidents', body)).status, 428)
+    const request = await asked(alice, 'POST', '/incidents', body)
+    assert.deepEqual([await unrevoked(), (await alice.get('/incidents')).json], [confirm_count, []])
+    assert.equal((await decide(bob, 'approve', request)).json.status, 'approved')
+    await until('all are revoked', async () => (await unrevoked()) === 0)
+    const [incident] = (await alice.get('/incidents')).json
+    assert.deepEqual([incident.created_by, incident.certificates], ['alice', confirm_count])
+  })
+
   test('signing resumes when another administrator approves, and the audit log names both', async () => {
     const request = await toResume()
     assert.equal(await isStopped(), true)

@@ -141,6 +141,8 @@ describe('the audit log', { timeout: 900_000 }, () => {
     const [{ serial_number: serial }] = (await at.admin.get('/certificates?domain=one.test')).json
     await operate(at.service, 'renewals', 'advise', '--all')
     await operate(at.service, 'renewals', 'clear', '--all')
+    await at.admin.send('POST', '/at-risk/mutes', { serial_numbers: [serial], reason: 'known' })
+    await at.admin.send('DELETE', '/at-risk/mutes', { serial_numbers: [serial] })
     await operate(at.service, 'certificates', 'revoke', serial)
     await at.admin.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'two.test' } })
     await operate(at.service, 'keys', 'block', KEY)

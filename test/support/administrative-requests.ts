@@ -7,6 +7,7 @@ export interface AdministrativeRequest {
   body?: object
 }
 
+const NO_CREDENTIAL = { id: 'x', rawId: 'x', type: 'public-key', response: {} }
 const KEY = 'ab'.repeat(32)
 const filter = { issued_before: '2001-01-01' }
 const profile = { name: 'a profile', profile_data: { san_maximum: 3 } }
@@ -16,6 +17,9 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   logout: { path: '/auth/logout' },
   confirmSignIn: { path: '/auth/confirm', body: { password: 'x' } },
   logoutEverywhere: { path: '/auth/logout-everywhere' },
+  addPasskey: { path: '/me/passkeys', body: { name: 'new', credential: NO_CREDENTIAL } },
+  renamePasskey: { path: `/me/passkeys/${NOBODY}`, body: { name: 'new' } },
+  removePasskey: { path: `/me/passkeys/${NOBODY}` },
   endMySession: { path: `/me/sessions/${NOBODY}` },
   updateMe: { path: '/me', body: { email: 'new@example.com' } },
   changeMyPassword: { path: '/me/password', body: { current_password: 'x', new_password: 'vacant orchid tram 61' } },
@@ -73,6 +77,8 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   },
   adviseRenewal: { path: '/renewals', body: { filter } },
   clearRenewals: { path: '/renewals', body: { filter } },
+  muteAtRisk: { path: '/at-risk/mutes', body: { serial_numbers: ['7a'], reason: 'known' } },
+  unmuteAtRisk: { path: '/at-risk/mutes', body: { serial_numbers: ['7a'] } },
   blockKey: { path: '/blocked-keys', body: { spki_sha256: KEY } },
   unblockKey: { path: `/blocked-keys/${KEY}` },
 }

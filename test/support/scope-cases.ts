@@ -20,6 +20,8 @@ export interface TeamObjects {
 export interface ScopeCase {
   /** `one`: it is there or not. `list`: rows are there or not. `self`: about the user alone. `many`: says how many it changed. */
   kind: 'one' | 'list' | 'self' | 'many' | 'settings'
+  /** A body that means all, for a case of `many` that takes one. */
+  everything?: object
   path: (of: TeamObjects) => string
   body?: (of: TeamObjects) => object
   /** The list without filters; for lists. */
@@ -47,6 +49,13 @@ const many = (path: string): ScopeCase => ({
   kind: 'many',
   path: () => path,
   body: ({ serial }) => ({ filter: { serial_numbers: [serial] } }),
+  everything: { filter: { all: true } },
+})
+
+const mute = (body: ScopeCase['body']): ScopeCase => ({
+  kind: 'many',
+  path: () => '/at-risk/mutes',
+  ...(body && { body }),
 })
 
 let kids = 0
@@ -62,6 +71,7 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
     () => ({ label: 'ours' }),
   ),
   listFailures: list('/failures', () => ''),
+  listFailureCauses: list('/failures/causes', () => ''),
   listFailuresOfAccount: one(({ account }) => `/accounts/${account}/failures`),
   getCsrProfileOfAccount: one(({ account }) => `/accounts/${account}/csr-profile`),
   listIdentifiersOfAccount: one(({ account }) => `/accounts/${account}/allowed-identifiers`),
@@ -74,6 +84,9 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   getCertificatePem: one(({ serial }) => `/certificates/${serial}/pem`),
   getCertificateChain: one(({ serial }) => `/certificates/${serial}/chain`),
   getCertificateDetails: one(({ serial }) => `/certificates/${serial}/details`),
+  listAtRisk: list('/at-risk', ({ account }) => `account_id=${account}`),
+  muteAtRisk: mute(({ serial }) => ({ serial_numbers: [serial], reason: 'known' })),
+  unmuteAtRisk: mute(({ serial }) => ({ serial_numbers: [serial] })),
   listEabCredentials: list('/eab', () => ''),
   getEabCredential: one(({ credential }) => `/eab/${credential}`),
   getCascadeOfEab: one(({ credential }) => `/eab/${credential}/cascade`),

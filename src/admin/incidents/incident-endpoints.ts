@@ -112,8 +112,12 @@ export const INCIDENTS = endpointGroup('Incidents', {
     recentSignIn: ({ body }) => body.revoke,
     approval: async ({ body: { filter, reason, revoke, confirm_count } }, context) =>
       revoke ? bulkRevocationAct({ filter, reason, isDryRun: false, confirmed: confirm_count }, context) : undefined,
-    async handle({ body: { filter, remark = '', confirm_count, ...actions }, author }, context) {
-      const begun = await beginIncident(context, author, { filter, actions, confirmCount: confirm_count, remark })
+    async handle(
+      { body: { filter, remark = '', confirm_count: confirmCount, ...actions }, author, approved },
+      context,
+    ) {
+      const wanted = { filter, actions, confirmCount, remark, approved: approved?.most ?? undefined }
+      const begun = await beginIncident(context, author, wanted)
       return { body: await incidentBody(context, begun) }
     },
   }),

@@ -30,9 +30,12 @@ export const OIDC = endpointGroup('Sessions', {
           .strictObject({ name: z.string() })
           .nullable()
           .meta({ description: 'Null where no OpenID Connect provider is configured.' }),
+        passkeys: z.boolean().meta({ description: 'False where the console is at an address, not a host name.' }),
       }),
     },
-    handle: async (_request, { oidc }) => ({ body: { oidc: oidc ? { name: oidc.name } : null } }),
+    handle: async (_request, { oidc, passkeys }) => ({
+      body: { oidc: oidc ? { name: oidc.name } : null, passkeys: passkeys !== undefined },
+    }),
   }),
   startOidc: endpoint({
     route: 'POST /auth/oidc/start',

@@ -15,7 +15,8 @@ import { rowsOf, sql } from '../../store/slonik.ts'
 
 const None = z.object({})
 const Author = z.object({ user_id: z.string(), username: z.string(), role: z.enum(ROLES), scope: z.array(z.string()) })
-type SessionAuthor = z.infer<typeof Author>
+const OfSession = Author.extend({ methods: z.array(z.enum(SESSION_METHODS)) })
+type SessionAuthor = z.infer<typeof OfSession>
 
 export async function insertSession(
   tx: CommonQueryMethods,
@@ -40,8 +41,8 @@ export async function insertSession(
 
 /** One indexed read: the session, its user, and role and scope of this moment. */
 export function findSession(db: CommonQueryMethods, id: string): Promise<SessionAuthor | null> {
-  return db.maybeOne(rowsOf(Author)`
-    SELECT u.id AS user_id, u.username, u.role, u.scope FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id
+  return db.maybeOne(rowsOf(OfSession)`
+    SELECT u.id AS user_id, u.username, u.role, u.scope, s.methods FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id
      WHERE s.id = ${id} AND s.expires_at > now() AND u.enabled`)
 }
 
@@ -168,6 +169,12 @@ export function isRecentlyConfirmed(db: CommonQueryMethods, id: string, seconds:
 
 export async function noteConfirmed(tx: CommonQueryMethods, id: string): Promise<void> {
   await tx.query(rowsOf(None)`UPDATE admin_sessions SET authenticated_at = now() WHERE id = ${id}`)
+}
+
+/** The user of a session has shown another proof. */
+export async function noteMethod(tx: CommonQueryMethods, id: string, method: SessionMethod): Promise<void> {
+  await tx.query(rowsOf(None)`
+    UPDATE admin_sessions SET methods = methods || ${method}::text WHERE id = ${id} AND ${method} <> ALL (methods)`)
 }
 
 export const noLongerGood = () => new AdminError('unauthorized', 'the token has expired, or was logged out or revoked')

@@ -23,7 +23,7 @@ import {
   type UserForLogin,
   type UserRow,
 } from '../../store/user-store.ts'
-import type { AuditLog } from '../audit/audit-log.ts'
+import type { AuditLog, Transaction } from '../audit/audit-log.ts'
 import { forgetFailures, noteFailure, noteLoginAddress, requireNoLock, requireUnlocked } from './login-attempts.ts'
 import type { PasswordHasher } from './passwords.ts'
 import {
@@ -45,6 +45,8 @@ interface SignInOptions {
   tokenExpirySeconds: number
   /** How long a sign-in counts as recent; 0 for always. */
   recentSignInSeconds: number
+  /** A password alone is not enough. */
+  requireSecondFactor: boolean
 }
 
 /** What shows that the user of a session is still the same person. */
@@ -53,7 +55,16 @@ export interface Proof {
 }
 
 /** The author of a request, by a session or an API token. */
-export type SignedIn = Actor & { userId: string }
+export type SignedIn = Actor & {
+  userId: string
+  /** A second factor is required, and this session has shown none: it may only enrol one. */
+  isUnproven?: true
+}
+
+/** A user who is known by the password, and has to show a passkey, too. */
+export interface HalfSignedIn {
+  half: UserForLogin
+}
 
 /** From where somebody signs in. */
 export interface LoginClient {
@@ -68,6 +79,8 @@ interface Recognition extends LoginClient {
   betterHash?: string | undefined
   /** Null when it is not known; now when absent. */
   authenticatedAt?: Date | null
+  /** In the same transaction: what counts only once. */
+  once?: (tx: Transaction) => Promise<void>
 }
 
 const ISSUER = 'chancery'
@@ -90,8 +103,16 @@ export class SignIn {
     this.#key = new TextEncoder().encode(options.tokenSecret)
   }
 
-  /** @throws AdminError unauthorized, rate_limited */
-  async login(username: string, password: string, client: LoginClient): Promise<{ token: string; user: UserRow }> {
+  /**
+   * @param hasPasskey whether the user has to show one, too
+   * @throws AdminError unauthorized, rate_limited
+   */
+  async login(
+    username: string,
+    password: string,
+    client: LoginClient,
+    hasPasskey: (user: UserForLogin) => Promise<boolean>,
+  ): Promise<{ token: string; user: UserRow } | HalfSignedIn> {
     const { db, audit, passwords } = this.#options
     const { ipAddress } = client
     const user = await findUserForLogin(db, username)
@@ -107,6 +128,7 @@ export class SignIn {
       if (isSlow) await sleep(SLOW_MS)
       throw new AdminError('unauthorized', 'the username or the password is wrong')
     }
+    if (await hasPasskey(user)) return { half: user }
     const { password_hash: _, ...shown } = user
     const betterHash = isOutdated ? await passwords.hash(password) : undefined
     return { token: await this.begin(user, { ...client, methods: ['password'], betterHash }), user: shown }
@@ -162,8 +184,9 @@ export class SignIn {
     const sessionId = await this.#sessionOf(token)
     const author = sessionId === undefined ? null : await findSession(this.#options.db, sessionId)
     if (!author || sessionId === undefined) return undefined
-    const { user_id: userId, username, role, scope } = author
-    return { userId, username, role, scope, ipAddress, sessionId }
+    const { user_id: userId, username, role, scope, methods } = author
+    const isUnproven = this.#options.requireSecondFactor && methods.join() === 'password'
+    return { userId, username, role, scope, ipAddress, sessionId, ...(isUnproven && { isUnproven }) }
   }
 
   /**
@@ -198,7 +221,7 @@ export class SignIn {
 
   /** @returns the token of a new session of a user who was recognized */
   async begin(user: UserForLogin, recognition: Recognition): Promise<string> {
-    const { ipAddress, userAgent, methods, betterHash, authenticatedAt = new Date() } = recognition
+    const { ipAddress, userAgent, methods, betterHash, authenticatedAt = new Date(), once } = recognition
     const { audit, tokenExpirySeconds } = this.#options
     const id = uuidv7(Date.now())
     const issuedAt = Math.floor(Date.now() / 1000)
@@ -209,13 +232,14 @@ export class SignIn {
         // A password that was reset while this one was verified is the one that counts.
         if (!(await lockUserForLogin(tx, user)))
           throw new AdminError('unauthorized', 'the username or the password is wrong')
+        await once?.(tx)
         if (betterHash !== undefined) await replaceHash(tx, user.id, betterHash)
         await noteLogin(tx, user.id)
         await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
         // Failures of the address stay: the owner of one password could guess another in between.
         await forgetFailures(tx, [usernameSubject(user.username)])
         await insertSession(tx, { id, userId: user.id, ipAddress, userAgent, methods, authenticatedAt, expiresAt })
-        note('auth.login', { username: user.username })
+        note('auth.login', { username: user.username, ...(methods[0] !== 'password' && { by: methods.join(' ') }) })
       },
       holdUsers,
     )

@@ -10,6 +10,8 @@ import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newUserAct, userAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, password, tagList, text, uuid, whenSound } from '../schemas.ts'
+import { assertion, ceremonyOptions, requirePasskeys } from './passkey-endpoints.ts'
+import { listPasskeys } from './passkey-store.ts'
 import { MAIL, USERNAME, User, userBody } from './user-body.ts'
 import { changeUser, createUser, removeUser, requireUser, resetPassword, unlockAddress, unlockUser } from './users.ts'
 
@@ -30,16 +32,32 @@ export const SESSION = endpointGroup('Sessions', {
         .regex(/^\P{Cc}+$/u, { error: 'must have no control characters' }),
       password: password(),
     }),
-    reply: { status: 200, schema: z.strictObject({ token: z.string(), user: User }) },
+    reply: {
+      status: 200,
+      orStatus: 202,
+      schema: z.union([
+        z.strictObject({ token: z.string(), user: User }),
+        z
+          .strictObject({ second_factor: ceremonyOptions() })
+          .meta({ description: 'The user has a passkey, which goes to `POST /auth/passkey`.' }),
+      ]),
+    },
     errors: ['unauthorized', 'rate_limited'],
     audit: 'auth.login',
-    async handle({ body, address, userAgent }, { signIn }) {
-      const { token, user } = await signIn.login(body.username, body.password, { ipAddress: address, userAgent })
-      return { body: { token, user: userBody(user) } }
+    async handle({ body, address, userAgent }, { db, signIn, passkeys }) {
+      const client = { ipAddress: address, userAgent }
+      // Without the console's address no passkey could be shown: a user who has one stays out.
+      const hasPasskey = async ({ id }: { id: string }) => (await listPasskeys(db, id)).length > 0
+      const found = await signIn.login(body.username, body.password, client, hasPasskey)
+      if ('token' in found) return { body: { token: found.token, user: userBody(found.user) } }
+      const options = await (await requirePasskeys({ passkeys })).secondFactorOptions(found.half)
+      if (!options) throw new AdminError('unauthorized', 'your passkeys have just been removed; sign in again')
+      return { status: 202, body: { second_factor: { ...options } } }
     },
   }),
   logout: endpoint({
     route: 'POST /auth/logout',
+    enrols: true,
     permission: 'use_session',
     scope: 'self',
     summary: 'Ends the session of the token, on every instance.',
@@ -59,21 +77,27 @@ export const SESSION = endpointGroup('Sessions', {
   }),
   confirmSignIn: endpoint({
     route: 'POST /auth/confirm',
+    enrols: true,
     permission: 'use_session',
     scope: 'self',
     needsSession: true,
     summary: 'Shows that it is still the user of the session, before a grave act.',
-    body: z.strictObject({ password: password() }),
+    body: z.union([z.strictObject({ password: password() }), z.strictObject({ credential: assertion() })]),
     reply: { status: 200, schema: z.strictObject({ status: z.literal('confirmed') }) },
     errors: ['forbidden', 'rate_limited'],
     audit: 'auth.confirm',
-    async handle({ body, author }, { signIn }) {
-      await signIn.confirm(author, body)
+    async handle({ body, author }, context) {
+      if ('credential' in body) await (await requirePasskeys(context)).confirm(author, body.credential)
+      // Who has stolen session and password would otherwise need no passkey.
+      else if ((await listPasskeys(context.db, author.userId)).length > 0)
+        throw new AdminError('forbidden', 'confirm with your passkey')
+      else await context.signIn.confirm(author, body)
       return { body: { status: 'confirmed' as const } }
     },
   }),
   logoutEverywhere: endpoint({
     route: 'POST /auth/logout-everywhere',
+    enrols: true,
     permission: 'use_session',
     scope: 'self',
     needsSession: true,
@@ -175,6 +199,7 @@ export const USERS = endpointGroup('Users', {
   }),
   getMe: endpoint({
     route: 'GET /me',
+    enrols: true,
     permission: 'use_session',
     scope: 'self',
     summary: 'Shows the user of the token.',

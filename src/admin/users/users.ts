@@ -12,6 +12,7 @@ import {
   countEnabledAdmins,
   deleteUser,
   findUser,
+  findUserForLogin,
   insertUser,
   isUsernameTaken,
   listUsers,
@@ -22,6 +23,7 @@ import {
 } from '../../store/user-store.ts'
 import type { AuditLog, Transaction, Work } from '../audit/audit-log.ts'
 import { forgetFailures } from './login-attempts.ts'
+import { deletePasskeysOf } from './passkey-store.ts'
 import { generatePassword, type PasswordHasher } from './passwords.ts'
 import { endOtherSessions } from './session-store.ts'
 import { endAccess } from './sessions.ts'
@@ -177,6 +179,22 @@ export async function choosePassword(
     const ended = await endOtherSessions(tx, id, author.sessionId ?? '')
     note('user.change_password', { ended_sessions: ended }, id)
     return ended
+  })
+}
+
+/** Removes the passkeys of a user who has lost them; whoever holds a session or token may be why. */
+export function resetSecondFactor(
+  audit: AuditLog,
+  actor: Actor,
+  username: string,
+): Promise<{ username: string; passkeys: number }> {
+  return change(audit, actor, async (tx, note) => {
+    const user = await findUserForLogin(tx, username)
+    if (!user) throw notFound('user')
+    const passkeys = await deletePasskeysOf(tx, user.id)
+    const tokens = await endAccess(tx, user.id)
+    note('user.reset_second_factor', { passkeys, revoked_tokens: tokens }, user.id)
+    return { username: user.username, passkeys }
   })
 }
 

@@ -129,6 +129,18 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     columns: ['serial_number', 'san_values', 'not_after', 'revoked_at'],
   }),
   row({
+    usage: 'certificates at-risk',
+    operation: 'listAtRisk',
+    about: 'List certificates whose renewal window is open and that nobody has renewed, the first to expire at the top',
+    query: {
+      account_id: optional('Only of the account with this id', text),
+      expiring_before: optional('Only those that expire before this date or time', text),
+      muted: optional('true: the muted ones instead of the others', trueOrFalse),
+      ...PLACE,
+    },
+    columns: ['serial_number', 'san_values', 'not_after', 'account_name', 'attempt'],
+  }),
+  row({
     usage: 'certificates show <serial>',
     operation: 'getCertificate',
     about: 'Show a certificate',

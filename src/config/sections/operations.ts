@@ -177,13 +177,6 @@ const Oidc = z
       z.array(OidcRole).min(1).max(100),
       'Which group has which role: the first that a user is in. Others are refused.',
     ),
-    redirect_uri: setting(
-      optionalText(isHttpUrl),
-      'Address of the console; `{server.external_url}{base_path}/console/` when absent.',
-      {
-        expects: HTTP_URL,
-      },
-    ),
     ca_file: setting(
       optionalText(),
       'PEM file with the authorities of the provider’s certificate; those of the system when absent.',
@@ -215,8 +208,17 @@ export const AdminApi = z
     enabled: setting(flag(false), 'Offer the Admin API.'),
     base_path: setting(urlPath('/api'), 'Path in front of every Admin API resource.'),
     console: setting(flag(true), 'Offer the console, a web page for administrators, at `{base_path}/console/`.'),
+    console_url: setting(
+      optionalText(isHttpUrl),
+      'Address of the console in browsers, such as `https://ca.example/api/console/`; `{server.external_url}{base_path}/console/` when absent. Passkeys are bound to its host name.',
+      { expects: HTTP_URL },
+    ),
     environment: Environment,
     oidc: Oidc,
+    require_second_factor: setting(
+      flag(false),
+      'A password alone does not sign in: a passkey or OpenID Connect has to be there. Users without a passkey register one first.',
+    ),
     token_secret: setting(
       optionalText(),
       'Signs tokens of the Admin API, and encrypts stored HMAC keys without `acme.eab_key_file`. At least 16 bytes; 32 random ones are advised.',

@@ -1,12 +1,13 @@
 /** Asks over the page what a grave act needs: the password once more, or the reason for another person. */
 
 import { useEffect, useRef } from 'preact/hooks'
-import { call } from '../api.ts'
+import { call, useApi } from '../api.ts'
+import { showPasskey } from '../passkeys.ts'
 import { useQuestion } from '../questions.ts'
 import { useSession } from '../stored-session.ts'
 import { Confirm } from './dialog.tsx'
 import { TextField, useForm } from './form.tsx'
-import { OtherWays } from './sign-in-ways.tsx'
+import { ProviderWay } from './sign-in-ways.tsx'
 
 export function QuestionDialog() {
   const question = useQuestion()
@@ -24,27 +25,35 @@ function IdentityQuestion({ answer, cancel }: QuestionProps) {
   useEffect(() => {
     if (token !== undefined && token !== asked.current) answer('')
   }, [token])
+  const { data: ways } = useApi('getConfirmOptions', {})
+  // Whoever has a passkey confirms with it.
+  const passkey = ways?.passkey
   return (
     <Confirm
       title="Confirm it is you"
       action="Confirm"
       consequence={<p>Your sign-in is not recent enough for this. Nothing that you typed is lost.</p>}
       onConfirm={async () => {
-        await call('confirmSignIn', { body: values })
+        const body = passkey ? { credential: await showPasskey(passkey) } : values
+        await call('confirmSignIn', { body })
         answer('')
       }}
       onClose={cancel}
     >
       {(error) => (
         <>
-          <TextField
-            label="Password"
-            type="password"
-            autoComplete="current-password"
-            required
-            {...field('password', error)}
-          />
-          <OtherWays isOverPage />
+          {passkey ? (
+            <p>Your browser asks for your passkey.</p>
+          ) : (
+            <TextField
+              label="Password"
+              type="password"
+              autoComplete="current-password"
+              required
+              {...field('password', error)}
+            />
+          )}
+          <ProviderWay isOverPage />
         </>
       )}
     </Confirm>

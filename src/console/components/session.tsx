@@ -5,6 +5,7 @@ import { BASE_URL, call } from '../api.ts'
 import { EnvironmentName, titleOf } from '../environment.tsx'
 import { clockText } from '../format.ts'
 import { roleText } from '../labels.ts'
+import { finishByPasskey } from '../passkeys.ts'
 import {
   askToSignIn,
   begin,
@@ -27,8 +28,9 @@ import { OtherWays, ProviderReply } from './sign-in-ways.tsx'
 function SignInForm({ username: known = '' }: { username?: string }) {
   const { values, field } = useForm({ username: known, password: '' })
   const { submit, error, isBusy } = useSubmit(async () => {
-    const { token, user } = await call('login', { body: { ...values, username: values.username.trim() } })
-    begin(token, user)
+    const login = await call('login', { body: { ...values, username: values.username.trim() } })
+    if ('token' in login) begin(login.token, login.user)
+    else await finishByPasskey(login.second_factor)
   })
   const form = useRef<HTMLFormElement>(null)
   useEffect(() => {

@@ -3,28 +3,47 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useApi } from '../api.ts'
 import { clearAddress, finishOidc, isFromProvider, isOfProvider, START_URL, startOidc } from '../oidc.ts'
+import { arePasskeysKnown, signInByPasskey } from '../passkeys.ts'
 import { Problem } from './basics.tsx'
 import { useSubmit } from './form.tsx'
 
-/** @param isOverPage the page below keeps what was typed, so that the provider gets a tab of its own */
-export function OtherWays({ isOverPage = false }: { isOverPage?: boolean }) {
+interface OtherWaysProps {
+  /** The page below keeps what was typed, so that the provider gets a tab of its own. */
+  isOverPage?: boolean
+}
+
+export function OtherWays({ isOverPage = false }: OtherWaysProps) {
+  const { data } = useApi('getSignInMethods', {})
+  const { submit, error, isBusy } = useSubmit(signInByPasskey)
+  return (
+    <div class="narrow">
+      {data?.passkeys && arePasskeysKnown() && (
+        <button type="button" disabled={isBusy} onClick={() => submit()}>
+          Sign in with a passkey
+        </button>
+      )}
+      <Problem error={error} />
+      <ProviderWay isOverPage={isOverPage} />
+    </div>
+  )
+}
+
+export function ProviderWay({ isOverPage = false }: OtherWaysProps) {
   const { data } = useApi('getSignInMethods', {})
   const { submit, error, isBusy } = useSubmit(() => startOidc())
   if (!data?.oidc) return null
   const text = `Sign in with ${data.oidc.name}`
-  return (
-    <div class="narrow">
-      {isOverPage ? (
-        <a class="button" href={START_URL} target="_blank" rel="noopener">
-          {text} in a new tab
-        </a>
-      ) : (
-        <button type="button" disabled={isBusy} onClick={() => submit()}>
-          {text}
-        </button>
-      )}
+  return isOverPage ? (
+    <a class="button" href={START_URL} target="_blank" rel="noopener">
+      {text} in a new tab
+    </a>
+  ) : (
+    <>
+      <button type="button" disabled={isBusy} onClick={() => submit()}>
+        {text}
+      </button>
       <Problem error={error} />
-    </div>
+    </>
   )
 }
 

@@ -25,6 +25,7 @@ import type { DatabasePool } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
 import { adminMail } from './admin-mail.ts'
 import { createOidc } from './create-oidc.ts'
+import { createPasskeys } from './create-passkeys.ts'
 
 interface AdminParts {
   db: DatabasePool
@@ -56,14 +57,23 @@ export function createAdminContext(
   { db, audit, auditKey, events, hashing, isCommand, signingIssuers, noteRevocations, ask }: AdminParts,
 ): AdminContext {
   const settings = adminSettings(config)
-  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, recentSignInSeconds, confirmAbove } = settings
+  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, recentSignInSeconds, requireSecondFactor, confirmAbove } =
+    settings
   const policy = policyOf(config)
   const passwords = new PasswordHasher(hashing)
   // The service reads it once, as its fronts do.
   const box = isCommand ? undefined : eabSecretBox(config)
   const secretBox = isCommand ? () => eabSecretBox(config) : () => box
   const issuers = signingIssuers ?? (async () => (await ask('instance')).issuers)
-  const signIn = new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds, recentSignInSeconds })
+  const signIn = new SignIn({
+    db,
+    audit,
+    passwords,
+    tokenSecret,
+    tokenExpirySeconds,
+    recentSignInSeconds,
+    requireSecondFactor,
+  })
   let description: Uint8Array | undefined
   const context: AdminContext = {
     version,
@@ -83,6 +93,7 @@ export function createAdminContext(
       return description
     },
     signIn,
+    passkeys: createPasskeys(config, { db, audit, signIn, tokenSecret }),
     oidc: isCommand ? undefined : createOidc(config, { db, audit, signIn, tokenSecret, failed: events.oidc.failed }),
     approvals: new Approvals({
       db,
