@@ -1,12 +1,12 @@
 /** Lists what clients of all accounts could not do, and why. */
 
+import { type Explanation, explainFailure } from '../../domain/failure-advice.ts'
 import { type Input, type Output, useList } from '../api.ts'
 import { AccountLink, Badge, Empty, Time } from '../components/basics.tsx'
 import { ListPage } from '../components/list.tsx'
 import type { Column } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { instantText, zoneName } from '../time-zone.ts'
-import { type Explanation, explainFailure } from './failure-words.ts'
 
 type Failure = Output<'listFailures'>[number]
 
