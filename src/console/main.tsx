@@ -7,6 +7,7 @@ import { Problem } from './components/basics.tsx'
 import { loadAllPages } from './components/lazy-page.tsx'
 import { OpenSecrets } from './components/once-shown.tsx'
 import { Page, Toast } from './components/page.tsx'
+import { SearchField } from './components/search.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
 import { EnvironmentName } from './environment.tsx'
 import { href, match, type Place, usePlace } from './router.ts'
@@ -48,6 +49,7 @@ function Frame() {
           Chancery
         </a>
         <EnvironmentName />
+        {can('search') && <SearchField />}
         <button type="button" class="menu" aria-expanded={isOpen} aria-controls="side" onClick={() => setOpen(!isOpen)}>
           Menu
         </button>

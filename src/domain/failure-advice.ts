@@ -50,10 +50,12 @@ export function explainFailure({ kind, data }: Failure, found: Pick<Attempted, '
 
 export const titleOfFailure = (kind: string): string => TITLES[kind] ?? kind
 
+const WRONG_ANSWERS = ['unauthorized', 'incorrectResponse']
+
 /** `unauthorized` is about an account, or about a host or record with a wrong answer (RFC 8555 §8). */
 function adviceFor(kind: string, data: Failure['data']): string {
   const problem = problemOf(data)
-  if (kind === 'challenge.on_failure' && problem === 'unauthorized')
+  if (kind === 'challenge.on_failure' && WRONG_ANSWERS.includes(problem))
     return ADVICE_BY_CHALLENGE[textOf(data['challenge_type']) ?? ''] ?? ADVICE_BY_KIND[kind] ?? ''
   return ADVICE_BY_PROBLEM[problem] ?? ADVICE_BY_KIND[kind] ?? ''
 }

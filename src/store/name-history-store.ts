@@ -35,11 +35,16 @@ const Certificate = z.object({
   not_after: z.date(),
   issued_at: z.date(),
   revoked_at: z.date().nullable(),
+  /** Of what was asked for. */
+  at: z.date(),
   revocation_reason: z.int().nullable(),
   /** The certID that its order has named (RFC 9773 §5). */
   replaces: z.string().nullable(),
 })
 export type NamedCertificate = z.infer<typeof Certificate>
+
+/** Revocations are in whole seconds, and so may seem to come before what was revoked. */
+const REVOKED = sql.fragment`CASE WHEN c.revoked_at IS NOT NULL THEN greatest(c.revoked_at, c.issued_at) END`
 
 /** @param by the instant of what is wanted: its issuance, its revocation, or its end */
 export function certificatesOfNames(
@@ -47,10 +52,10 @@ export function certificatesOfNames(
   { names, before, scope, limit }: HistoryPart,
   by: 'issued_at' | 'revoked_at' | 'not_after',
 ): Promise<readonly NamedCertificate[]> {
-  const at = sql.fragment`c.${sql.identifier([by])}`
+  const at = by === 'revoked_at' ? REVOKED : sql.fragment`c.${sql.identifier([by])}`
   return db.any(rowsOf(Certificate)`
     SELECT c.id, c.account_id, c.order_id, encode(c.serial_number, 'hex') AS serial_number, c.names, c.not_before, c.not_after,
-           c.issued_at, c.revoked_at, c.revocation_reason, (SELECT replaces FROM orders WHERE id = c.order_id) AS replaces
+           c.issued_at, c.revoked_at, ${at} AS at, c.revocation_reason, (SELECT replaces FROM orders WHERE id = c.order_id) AS replaces
       FROM (SELECT * FROM certificates c WHERE c.names && ${sql.array([...names], 'text')} OFFSET 0) c
      WHERE ${isBefore(at, before)} AND ${isAccountInScope(sql.fragment`c.account_id`, scope)}
      ORDER BY ${at} DESC, c.id DESC LIMIT ${limit}`)

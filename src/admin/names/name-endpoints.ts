@@ -81,7 +81,7 @@ export const NAMES = endpointGroup('Names', {
           entries: named.map(entryBody),
           next: next ? time(next) : null,
           not_known: [
-            'Of each account, the last 50 failures are kept, for 30 days. Requests over a rate limit are not kept.',
+            'Of each account, the last 50 failures are kept, for 30 days. Malformed requests, and those over a rate limit, are not kept.',
             ...(areAllOrdersRead ? [] : [ORDERS_MISSING]),
           ],
         },

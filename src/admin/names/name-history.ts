@@ -38,21 +38,17 @@ export async function readHistory(db: DatabasePool, { names, ...part }: HistoryP
   const { orders, areAllRead } = await readOrders(db, { ...one, names }, known)
   const ids = orders.map(({ id }) => id)
   const validations = await validationsOf(db, ids, bare)
+  // The later ones first, where they have one instant.
   const entries: HistoryEntry[] = [
-    ...orders.map(
-      (order): HistoryEntry => ({
-        kind: 'order',
-        at: uuidTime(order.id),
-        account_id: order.account_id,
-        order,
-        validations: validations.filter(({ order_id }) => order_id === order.id),
-      }),
-    ),
+    ...revoked.map((certificate) => certificateEntry('revocation', certificate)),
+    ...issued.map((certificate) => certificateEntry('certificate', certificate)),
     ...failures.map((failure): HistoryEntry => {
       return { kind: 'failure', at: failure.occurred_at, account_id: failure.account_id, failure }
     }),
-    ...issued.map((certificate) => certificateEntry('certificate', certificate)),
-    ...revoked.map((certificate) => certificateEntry('revocation', certificate)),
+    ...orders.map((order): HistoryEntry => {
+      const ofOrder = validations.filter(({ order_id }) => order_id === order.id)
+      return { kind: 'order', at: uuidTime(order.id), account_id: order.account_id, order, validations: ofOrder }
+    }),
   ]
   entries.sort((a, b) => b.at.getTime() - a.at.getTime())
   return { ...cutAt(entries, part.limit), areAllOrdersRead: areAllRead }
@@ -60,7 +56,7 @@ export async function readHistory(db: DatabasePool, { names, ...part }: HistoryP
 
 const certificateEntry = (kind: 'certificate' | 'revocation', certificate: NamedCertificate): HistoryEntry => ({
   kind,
-  at: kind === 'certificate' ? certificate.issued_at : (certificate.revoked_at as Date),
+  at: certificate.at,
   account_id: certificate.account_id,
   certificate,
 })

@@ -69,7 +69,8 @@ async function findNames(searched: SearchText, author: Searcher, { db }: Pick<Ad
   const isPart = part.length >= SHORTEST_PART && !/[^a-z0-9.*:-]/.test(part)
   const [below, failed, withPart] = await Promise.all([
     suffix === undefined ? [] : namesBelow(suffix),
-    searched.name === undefined ? [] : findFailedNames(db, searched.name, scope),
+    // What was refused may be no name.
+    findFailedNames(db, searched.name ?? part, scope),
     isPart ? findNamesWithPart(db, part, scope, HITS + 1) : [],
   ])
   const known = [...new Set([...below, ...failed, ...withPart])]
