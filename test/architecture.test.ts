@@ -228,12 +228,14 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
  */
 const KNOWN_TO: Record<string, readonly string[]> = {
   '@node-rs/argon2': ['src/admin/users/password-hash.ts'],
+  '@simplewebauthn/server': ['src/admin/users/passkeys.ts', 'src/admin/users/passkey-endpoints.ts'],
   '@slonik/pg-driver': ['src/store/slonik.ts'],
   'better-queue': ['src/events/external-delivery.ts'],
   'graphene-pk11': ['signer/keys/pkcs11/native.ts', 'bench/faults/token.ts'],
   'fastest-levenshtein': ['src/shared/config-file/suggest.ts'],
   jose: ['src/admin/users/sign-in.ts'],
   'lru-cache': ['src/shared/lib/caching.ts'],
+  'openid-client': ['src/admin/users/oidc-provider.ts'],
   nodemailer: ['src/events/notifications/transport.ts'],
   '@huggingface/jinja': ['src/events/notifications/templates.ts'],
   'node-cron': ['src/shared/lib/cron.ts'],

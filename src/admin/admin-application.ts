@@ -6,19 +6,21 @@
  */
 
 import type { Logger } from 'pino'
-import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
 import type { Actor, Role } from '../domain/administrator.ts'
+import type { SentValues } from '../domain/approval.ts'
 import type { Header } from '../http/http-message.ts'
-import { parseJsonObject } from '../shared/lib/encoding.ts'
 import { countedAddress } from '../shared/lib/ip-address.ts'
 import { printable } from '../shared/lib/terminal.ts'
 import { isBusy } from '../store/slonik.ts'
 import type { Answer, AnyEndpoint } from './admin-endpoint.ts'
-import { errorReply, invalid } from './admin-errors.ts'
+import { errorReply } from './admin-errors.ts'
 import type { AdminReply, AdminRequest } from './admin-message.ts'
 import { Router } from './admin-router.ts'
+import { APPROVAL_REPLY, approvalBody } from './approvals/approval-body.ts'
+import { emergencyPermit } from './approvals/approvals.ts'
 import type { AdminContext } from './context.ts'
+import { readBody, readReason, readRequest, requireBody } from './request-values.ts'
 import type { ReplyStreams } from './streams.ts'
 import { Turns } from './turns.ts'
 import type { SignedIn } from './users/sign-in.ts'
@@ -32,16 +34,14 @@ interface AdminApplicationOptions {
   log: Pick<Logger, 'warn' | 'error'>
   /** In place of a bearer token, for the command line. */
   operator?: Actor
+  /** Why the operator does alone what another person should approve. */
+  emergency?: string | undefined
 }
 
 /** More at once are refused: each may hold a database connection. */
 const MOST_AT_ONCE = 64
 const BUSY_RETRY_SECONDS = 1
 const DATABASE_RETRY_SECONDS = 5
-/** Bytes of a body without a token: a username and a password. */
-const MOST_OF_A_STRANGER = 8 * 1024
-/** The largest bodies of an auditor are a CSR and a CSR profile. */
-const MOST_OF_AN_AUDITOR = 64 * 1024
 const MOST_OF_A_USER_AGENT = 200
 /** Requests of one user, so that one user cannot keep the others out. */
 const MOST_OF_ONE = 24
@@ -85,21 +85,14 @@ export class AdminApplication {
           ? undefined
           : await this.#unknown.run(countedAddress(request.address), () => this.#authorize(endpoint, request))
       return await this.#inTurn(author, request, async () => {
-        const body = readBody(endpoint, request)
-        const answer = await endpoint.handle(
-          {
-            params: parse(endpoint.params, params, 'path') as undefined,
-            query: parse(endpoint.query, readQuery(request.query), 'query') as undefined,
-            body: parse(endpoint.body, body, 'body') as undefined,
-            // The handler of an endpoint without a token has no use for an author.
-            author: author as SignedIn,
-            requestId,
-            address: request.address,
-            userAgent: request.userAgent && printable(request.userAgent).slice(0, MOST_OF_A_USER_AGENT),
-          },
-          this.#options.context,
-        )
-        return this.#reply(endpoint, answer, request, { resource, owner: author?.userId ?? request.address })
+        const sent = { params, query: request.query, body: readBody(endpoint, request) }
+        // The handler of an endpoint without a token has no use for an author.
+        const userAgent = request.userAgent && printable(request.userAgent).slice(0, MOST_OF_A_USER_AGENT)
+        const by = { author: author as SignedIn, requestId, address: request.address, userAgent }
+        const admitted = await this.#admit(endpoint, { ...readRequest(endpoint, sent), ...by }, sent, request)
+        const owner = author?.userId ?? request.address
+        if ('kept' in admitted) return this.#reply(asRequest(endpoint), admitted.kept, request, { resource, owner })
+        return this.#reply(endpoint, await admitted.act(), request, { resource, owner })
       })
     } catch (error) {
       const refusal = this.#asAdminError(error, requestId)
@@ -109,6 +102,39 @@ export class AdminApplication {
     } finally {
       this.#running--
     }
+  }
+
+  /** A grave act asks for a recent sign-in, or for another person. */
+  async #admit(
+    endpoint: AnyEndpoint,
+    values: Parameters<AnyEndpoint['handle']>[0],
+    sent: SentValues,
+    request: AdminRequest,
+  ): Promise<{ act(): Promise<Answer<unknown>> } | { kept: Answer<unknown> }> {
+    const { context, operator, emergency } = this.#options
+    const { recentSignIn } = endpoint
+    if (!operator && (typeof recentSignIn === 'function' ? recentSignIn(values) : recentSignIn))
+      await context.signIn.requireRecent(values.author)
+    const wanted = await endpoint.approval?.(values, context)
+    if (!wanted) return { act: () => endpoint.handle(values, context) }
+    if (!operator) {
+      const reason = readReason(request.approvalReason)
+      const row = await context.approvals.request(values.author, {
+        operation: endpoint.id,
+        input: sent,
+        wanted,
+        reason,
+      })
+      const headers = [['Location', `${context.baseUrl}/approvals/${row.id}`] as const]
+      return { kept: { headers, body: approvalBody(row) } }
+    }
+    if (emergency === undefined)
+      throw new AdminError(
+        'approval_needed',
+        `another person must approve this: ${wanted.summary}; ask with --server, or say --emergency and a reason, of which all administrators hear`,
+      )
+    const audit = context.audit.permitted(emergencyPermit(operator, wanted, emergency))
+    return { act: () => endpoint.handle({ ...values, approved: { most: wanted.most ?? null } }, { ...context, audit }) }
   }
 
   /** @param author undefined for a stranger */
@@ -138,6 +164,8 @@ export class AdminApplication {
     if (!author) throw new AdminError('unauthorized', 'the token is wrong, has expired, or was logged out')
     const roles = endpoint.roles as readonly Role[]
     if (!roles.includes(author.role)) throw new AdminError('forbidden', `this needs the role ${roles.join(' or ')}`)
+    if (author.isUnproven && !endpoint.enrols)
+      throw new AdminError('second_factor_needed', 'a second factor is required here: register a passkey first')
     if (endpoint.needsSession && author.sessionId === undefined)
       throw new AdminError('forbidden', 'this needs a login; an API token may not do it')
     return author
@@ -184,6 +212,9 @@ export class AdminApplication {
   }
 }
 
+/** The reply in place of the act's own. */
+const asRequest = (endpoint: AnyEndpoint): AnyEndpoint => ({ ...endpoint, reply: APPROVAL_REPLY })
+
 /** Tells that a search was cut off after these rows. */
 const INCOMPLETE: Header = ['Search-Complete', 'false']
 
@@ -194,66 +225,3 @@ const busy = () =>
   new AdminError('unavailable', 'too many administrative requests at once; try again', {
     retryAfterSeconds: BUSY_RETRY_SECONDS,
   })
-
-/** A body without a media type counts as missing, as existing clients send it. */
-const isMissing = ({ body, contentType }: AdminRequest) => body.length === 0 || contentType === undefined
-
-/** Cheap checks come before the token, as existing clients expect. */
-function requireBody({ body: schema, bodyIsOptional, roles }: AnyEndpoint, request: AdminRequest): void {
-  if (!schema) return
-  if (isMissing(request)) {
-    if (bodyIsOptional) return
-    throw new AdminError('invalid_request', 'a JSON object is needed as the body, with Content-Type: application/json')
-  }
-  if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(request.contentType ?? ''))
-    throw new AdminError('unsupported_media_type', 'the body must be application/json')
-  const most = mostOf(roles)
-  if (request.body.length > most) throw new AdminError('too_large', `the body may have at most ${most} bytes`)
-}
-
-function mostOf(roles: AnyEndpoint['roles']): number {
-  if (roles === 'none') return MOST_OF_A_STRANGER
-  return roles.includes('auditor') ? MOST_OF_AN_AUDITOR : Number.POSITIVE_INFINITY
-}
-
-function readBody({ body: schema }: AnyEndpoint, request: AdminRequest): unknown {
-  if (!schema) return undefined
-  if (isMissing(request)) return {}
-  const { body } = request
-  const value = parseJsonObject(Buffer.from(body.buffer, body.byteOffset, body.byteLength))
-  if (typeof value === 'string') throw new AdminError('invalid_request', `the body ${value}`)
-  return value
-}
-
-/** @throws AdminError when a parameter is given twice */
-function readQuery(query: string): Record<string, string> {
-  const values: Record<string, string> = {}
-  for (const [name, value] of new URLSearchParams(query)) {
-    if (Object.hasOwn(values, name))
-      throw new AdminError('invalid_request', `the query has '${name.slice(0, 64)}' twice`)
-    values[name] = value
-  }
-  return values
-}
-
-const NO_QUERY = z.strictObject({})
-
-/** No text in PostgreSQL may have it. */
-function hasNul(value: unknown): boolean {
-  if (typeof value === 'string') return value.includes('\0')
-  if (typeof value !== 'object' || value === null) return false
-  return Object.entries(value).some(([name, member]) => name.includes('\0') || hasNul(member))
-}
-
-function parse(schema: z.ZodType | undefined, value: unknown, where: 'path' | 'query' | 'body'): unknown {
-  if (!schema && where !== 'query') return undefined
-  const expected = schema ?? NO_QUERY
-  if (where !== 'path' && hasNul(value))
-    throw new AdminError('invalid_request', `the ${where} has the character U+0000`)
-  // Without the input, a wrong member could not be told from a missing one.
-  const parsed = expected.safeParse(value, { reportInput: true })
-  if (parsed.success) return parsed.data
-  // No object has an id that is none.
-  if (where === 'path') throw new AdminError('not_found', 'there is no such resource')
-  throw invalid(where, parsed.error, expected)
-}

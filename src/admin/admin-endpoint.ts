@@ -6,6 +6,7 @@
 import type { z } from 'zod/v4'
 import type { AdminErrorCode } from '../domain/admin-error.ts'
 import type { Role } from '../domain/administrator.ts'
+import type { ActToApprove } from '../domain/approval.ts'
 import type { AuditAction } from '../domain/audit-chain.ts'
 import { type Permission, rolesOf, type ScopedPermission, type ScopeName } from '../domain/permissions.ts'
 import type { Header } from '../http/http-message.ts'
@@ -28,6 +29,8 @@ interface EndpointRequest<P, Q, B, A> {
   /** As the client says; at most 200 printable characters. */
   userAgent: string | undefined
   requestId: string
+  /** How many things another person has approved, where the act has such a number. */
+  approved?: { most: number | null }
 }
 
 export interface Answer<R> {
@@ -60,6 +63,17 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
   summary: string
   /** Refused for an API token: what outlives the token or takes over its maker. */
   needsSession?: true
+  /** Refused for a session whose sign-in is older than `admin_api.recent_sign_in_seconds`. */
+  /** Also for a session that still lacks the second factor that is required. */
+  enrols?: true
+  recentSignIn?: true | ((request: EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>) => boolean)
+  /** What another person has to approve; undefined where `admin_api.approvals` wants nobody. */
+  approval?(
+    request: EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>,
+    context: AdminContext,
+  ): Promise<ActToApprove | undefined>
+  /** The reply has a secret, which whoever has asked for approval collects later. */
+  showsOnce?: true
   params?: P
   query?: Q
   body?: B

@@ -28,7 +28,7 @@ interface AdminGateOptions {
 }
 
 /** Headers that only the Admin API reads; for the HTTP server. */
-export const ADMIN_REQUEST_HEADERS = ['accept-encoding', 'if-none-match', 'user-agent'] as const
+export const ADMIN_REQUEST_HEADERS = ['accept-encoding', 'if-none-match', 'user-agent', 'approval-reason'] as const
 
 /** Anyone gets these with 200, at no cost to his address: the name, the description, the console's files. */
 const OPEN: readonly unknown[] = [undefined, 'openapi.json', 'console']
@@ -139,6 +139,7 @@ export class AdminGate {
         acceptEncoding: http.header('accept-encoding'),
         ifNoneMatch: http.header('if-none-match'),
         userAgent: http.header('user-agent'),
+        approvalReason: http.header('approval-reason'),
         body: http.body,
       })
     } catch (cause) {

@@ -16,6 +16,8 @@ export interface AdminRequest {
   acceptEncoding?: string | undefined
   ifNoneMatch?: string | undefined
   userAgent?: string | undefined
+  /** Why another person should approve the act. */
+  approvalReason?: string | undefined
   body: Uint8Array
   /** The client's address, read behind trusted proxies. */
   address: string
@@ -47,6 +49,8 @@ export type AdminMessages = {
 export type AdminQuestions = {
   instance: { message: undefined; reply: InstanceState }
   settings: { message: undefined; reply: ShownConfig }
+  /** PEM of the roots that clients should trust; empty where none is known. */
+  roots: { message: undefined; reply: string }
   /** Ids of certificates whose revocation is committed: for the signer. */
   noteRevocations: { message: readonly string[]; reply: undefined }
 }

@@ -44,6 +44,17 @@ export class AdminApiError extends Error {
   }
 }
 
+/** The act waits for another person; `id` names the request. */
+export class ApprovalRequested extends Error {
+  readonly id: string
+
+  constructor(id: string) {
+    super(`asked for approval: another person decides request ${id}`)
+    this.name = 'ApprovalRequested'
+    this.id = id
+  }
+}
+
 interface AdminClientOptions {
   routes: Routes
   /** The absolute URL of the base path. */
@@ -62,14 +73,17 @@ export class AdminClient {
     this.#baseUrl = options.baseUrl.replace(/\/+$/, '')
   }
 
-  /** @throws AdminApiError; TypeError when the service cannot be reached */
-  async call<I extends OperationId>(id: I, input: Input<I>): Promise<Output<I>> {
-    return (await this.page(id, input)).body
+  /**
+   * @param approvalReason why another person should approve the act, where that is needed
+   * @throws ApprovalRequested, AdminApiError; TypeError when the service cannot be reached
+   */
+  async call<I extends OperationId>(id: I, input: Input<I>, approvalReason?: string): Promise<Output<I>> {
+    return (await this.page(id, input, approvalReason)).body
   }
 
-  async page<I extends OperationId>(id: I, input: Input<I>): Promise<Page<Output<I>>> {
+  async page<I extends OperationId>(id: I, input: Input<I>, approvalReason?: string): Promise<Page<Output<I>>> {
     const { method, path, body } = this.#request(id, input as Loose)
-    return this.#send(method, path, body) as Promise<Page<Output<I>>>
+    return this.#send(method, path, body, approvalReason) as Promise<Page<Output<I>>>
   }
 
   /** @param next of the page before */
@@ -100,13 +114,15 @@ export class AdminClient {
     return { method, path: search === '' ? path : `${path}?${search}`, body }
   }
 
-  async #send(method: string, path: string, sent: unknown): Promise<Page<unknown>> {
-    const response = await this.#fetch(method, path, sent)
+  async #send(method: string, path: string, sent: unknown, reason?: string): Promise<Page<unknown>> {
+    const response = await this.#fetch(method, path, sent, reason)
     const text = await response.text()
     const link = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
     // The service names its own external URL, which may differ from the one that is asked here.
     const next = link && path.split('?', 1)[0] + new URL(link).search
     const isCut = response.headers.get('search-complete') === 'false'
+    const waiting = /\/approvals\/([\w-]+)$/.exec(response.headers.get('location') ?? '')?.[1]
+    if (response.status === 202 && waiting !== undefined) throw new ApprovalRequested(waiting)
     // A search that was cut off before it found a row.
     if (!response.ok) return { status: response.status, body: [], next, isCut }
     const isJson = response.headers.get('content-type')?.includes('json')
@@ -114,7 +130,7 @@ export class AdminClient {
     return { status: response.status, body, next, isCut }
   }
 
-  async #fetch(method: string, path: string, sent: unknown): Promise<Response> {
+  async #fetch(method: string, path: string, sent: unknown, reason?: string): Promise<Response> {
     const token = this.#options.token()
     const response = await this.#options.fetch(`${this.#baseUrl}${path}`, {
       method,
@@ -124,6 +140,7 @@ export class AdminClient {
         accept: 'application/json',
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
         ...(sent !== undefined && { 'content-type': 'application/json' }),
+        ...(reason !== undefined && { 'approval-reason': encodeURIComponent(reason) }),
       },
       ...(sent !== undefined && { body: JSON.stringify(sent) }),
     })

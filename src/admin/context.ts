@@ -1,18 +1,22 @@
 /** The parts that handlers of the Admin API work with. */
 
 import type { DatabasePool } from 'slonik'
+import type { ApprovalPolicy } from '../domain/approval.ts'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
 import type { MailTemplates } from '../events/notifications/templates.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import type { NoteRevocations } from '../services/revocation-notes.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import type { AdminQuestions } from './admin-message.ts'
+import type { Approvals } from './approvals/approvals.ts'
 import type { AuditExports } from './audit/audit-export.ts'
 import type { AuditLog } from './audit/audit-log.ts'
 import type { AuditVerificationEvents, AuditVerifications } from './audit/audit-verification.ts'
 import type { HistoryIndexes } from './profiles/history-indexes.ts'
 import type { BulkRevocationEvents, BulkRevocations } from './revocations/bulk-revocations.ts'
 import type { Turns } from './turns.ts'
+import type { OidcSignIn } from './users/oidc-sign-in.ts'
+import type { Passkeys } from './users/passkeys.ts'
 import type { PasswordHasher } from './users/passwords.ts'
 import type { SignIn } from './users/sign-in.ts'
 
@@ -47,6 +51,7 @@ export interface AdminPolicy {
   /** Names of `ca.profiles`. */
   caProfiles: readonly string[]
   terms: TermsSettings
+  approvals: ApprovalPolicy
 }
 
 /** Mails that administrators send themselves. */
@@ -55,8 +60,6 @@ export interface AdminMail {
   isEnabled: boolean
   serverUrl: string
   templates(): MailTemplates
-  /** @throws MailError with the answer of the mail server */
-  sendTest(recipient: string): Promise<void>
 }
 
 /** Events for log and metrics of the service. */
@@ -64,6 +67,7 @@ export interface AdminEvents {
   certificates: RevocationEvents
   bulkRevocations: BulkRevocationEvents
   credentials: { accountsRevoked(count: number): void }
+  oidc: { failed(error: unknown): void }
   auditVerifications: AuditVerificationEvents
 }
 
@@ -89,6 +93,11 @@ export interface AdminContext {
   openApi(): Uint8Array
   passwords: PasswordHasher
   signIn: SignIn
+  /** Undefined where no OpenID Connect provider is configured. */
+  oidc: OidcSignIn | undefined
+  /** Undefined where the console is at an address, to which no passkey can be bound. */
+  passkeys: Passkeys | undefined
+  approvals: Approvals
   auditExports: AuditExports
   auditVerifications: AuditVerifications
   historyIndexes: HistoryIndexes

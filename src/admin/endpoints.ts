@@ -2,8 +2,10 @@
 
 import { z } from 'zod/v4'
 import { type AnyEndpoint, endpoint, endpointGroup } from './admin-endpoint.ts'
+import { APPROVALS } from './approvals/approval-endpoints.ts'
 import { AUDIT_LOG } from './audit/audit-endpoints.ts'
 import { ACCOUNTS } from './certificates/account-endpoints.ts'
+import { AT_RISK } from './certificates/at-risk-endpoints.ts'
 import { CERTIFICATE_DETAILS } from './certificates/certificate-details.ts'
 import { CERTIFICATES } from './certificates/certificate-endpoints.ts'
 import { EXPIRY } from './certificates/expiry-endpoints.ts'
@@ -27,6 +29,8 @@ import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
 import { CERTIFICATE_REVOCATIONS } from './revocations/certificate-revocations.ts'
 import { SEARCH } from './search/search-endpoints.ts'
 import { TOKENS } from './users/api-tokens.ts'
+import { OIDC } from './users/oidc-endpoints.ts'
+import { PASSKEYS } from './users/passkey-endpoints.ts'
 import { SESSIONS } from './users/session-endpoints.ts'
 import { SESSION, USERS } from './users/user-endpoints.ts'
 
@@ -54,10 +58,13 @@ export const OPERATIONS = {
   ...SERVICE,
   ...SESSION,
   ...SESSIONS,
+  ...OIDC,
+  ...PASSKEYS,
   ...USERS,
   ...TOKENS,
   ...SEARCH,
   ...NAMES,
+  ...APPROVALS,
   ...AUDIT_LOG,
   ...BULK_REVOCATIONS,
   ...OPERATION,
@@ -76,6 +83,7 @@ export const OPERATIONS = {
   ...CERTIFICATE_DETAILS,
   ...CERTIFICATE_REVOCATIONS,
   ...EXPIRY,
+  ...AT_RISK,
   ...ORDERS,
   ...RENEWALS,
   ...BLOCKED_KEYS,

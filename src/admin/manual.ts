@@ -17,6 +17,9 @@ OpenAPI 3.1 document at \`GET {base_path}/openapi.json\`. Keys of its configurat
   \`admin_api.token_expiry_seconds\`, by logout and by a new password. \`POST /tokens\` makes one for machines.
 - **Roles.** \`admin\` may do everything, the other roles what the table below shows. A \`registrar\` has tags, its scope. It reaches
   only accounts with one of its tags and what belongs to them, and credentials with one of its tags; others do not exist for it (404).
+- **Approval.** Where \`admin_api.approvals\` says so, an act with 428 among its errors needs another person: with a reason in the header
+  \`Approval-Reason\` (UTF-8, percent-encoded) it answers 202 with the request, an object Approval.
+- **Recent sign-in.** 403 \`sign_in_again\`: \`POST /auth/confirm\`, then once more.
 - **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most \`admin_api.max_body_bytes\`.
   An unknown member is an error. A star marks what is required.
 - **Times** are RFC 3339 in UTC. A request may give another offset; a date alone means midnight UTC.

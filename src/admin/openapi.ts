@@ -5,6 +5,7 @@ import { ADMIN_ERRORS, type AdminErrorCode } from '../domain/admin-error.ts'
 import { ROLES } from '../domain/administrator.ts'
 import { SCOPES } from '../domain/permissions.ts'
 import type { AnyEndpoint } from './admin-endpoint.ts'
+import { APPROVAL_REPLY, Approval } from './approvals/approval-body.ts'
 
 interface DocumentOptions {
   version: string
@@ -34,7 +35,8 @@ export function openApiDocument(endpoints: readonly AnyEndpoint[], { version, ba
 }
 
 function operation(endpoint: AnyEndpoint, schemas: Schemas): Json {
-  const { id, tag, summary, roles, permission, scope, body, bodyIsOptional, reply, audit } = endpoint
+  const { id, tag, summary, roles, permission, scope, body, bodyIsOptional, reply, audit, recentSignIn, approval } =
+    endpoint
   return {
     operationId: id,
     tags: [tag],
@@ -42,6 +44,8 @@ function operation(endpoint: AnyEndpoint, schemas: Schemas): Json {
     ...(roles === 'none' ? { security: [] } : { 'x-permission': permission, 'x-roles': roles }),
     ...(scope && { 'x-registrar': SCOPES[scope] }),
     ...(audit && { 'x-audit-action': audit }),
+    ...(recentSignIn && { 'x-recent-sign-in': true }),
+    ...(approval && { 'x-approval': true }),
     parameters: [...parameters('path', endpoint.params, schemas), ...parameters('query', endpoint.query, schemas)],
     ...(body && {
       requestBody: {
@@ -52,9 +56,27 @@ function operation(endpoint: AnyEndpoint, schemas: Schemas): Json {
     responses: {
       [reply.status]: { ...success(reply, schemas), ...(isSearch(endpoint) && { headers: SEARCH_HEADERS }) },
       ...(reply.orStatus && { [reply.orStatus]: success({ ...reply, status: reply.orStatus }, schemas) }),
-      ...Object.fromEntries(errorsOf(endpoint).map((code) => [ADMIN_ERRORS[code], ERROR_RESPONSE(code)])),
+      ...(approval && { 202: success(replyOrRequest(reply), schemas) }),
+      ...errorResponses(errorsOf(endpoint)),
     },
   }
+}
+
+/** 202: the act waits for another person, or the job goes on. */
+function replyOrRequest({ orStatus, schema }: AnyEndpoint['reply']): AnyEndpoint['reply'] {
+  if (!orStatus || !schema) return APPROVAL_REPLY
+  return { status: 202, schema: z.union([schema, Approval]) }
+}
+
+/** Several codes may have one status. */
+function errorResponses(codes: readonly AdminErrorCode[]): Json {
+  const statuses = [...new Set(codes.map((code) => ADMIN_ERRORS[code]))]
+  return Object.fromEntries(
+    statuses.map((status) => {
+      const ofStatus = codes.filter((code) => ADMIN_ERRORS[code] === status)
+      return [status, ERROR_RESPONSE(ofStatus.join(' or '))]
+    }),
+  )
 }
 
 function success({ status, schema, contentType = 'application/json' }: AnyEndpoint['reply'], schemas: Schemas): Json {
@@ -70,11 +92,13 @@ const DESCRIPTIONS = { 200: 'Done', 201: 'Made', 202: 'Begun', 204: 'Done, witho
 
 /** Errors that follow from the description, and those that it names. */
 export function errorsOf(endpoint: AnyEndpoint): AdminErrorCode[] {
-  const { roles, params, query, body, errors = [] } = endpoint
+  const { roles, needsSession, params, query, body, recentSignIn, approval, errors = [] } = endpoint
   const codes = new Set<AdminErrorCode>(errors)
   if (query || body || !params) codes.add('invalid_request')
   if (roles !== 'none') codes.add('unauthorized')
-  if (roles !== 'none' && roles.length < ROLES.length) codes.add('forbidden')
+  if (roles !== 'none' && (needsSession || roles.length < ROLES.length)) codes.add('forbidden')
+  if (recentSignIn) codes.add('sign_in_again')
+  if (approval) codes.add('approval_needed').add('conflict')
   if (params) codes.add('not_found')
   if (isSearch(endpoint)) codes.add('unavailable')
   return [...codes].sort((a, b) => ADMIN_ERRORS[a] - ADMIN_ERRORS[b])
@@ -115,8 +139,8 @@ const ERROR = {
   },
 }
 
-const ERROR_RESPONSE = (code: AdminErrorCode): Json => ({
-  description: code,
+const ERROR_RESPONSE = (description: string): Json => ({
+  description,
   content: { 'application/problem+json': { schema: reference('Error') } },
 })
 

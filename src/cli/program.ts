@@ -33,7 +33,7 @@ export async function localProgram(typed: readonly string[]): Promise<Program> {
   }
 }
 
-const NEED_SESSION = ['login', 'logout', 'getMe', 'resetMyPassword', 'createToken']
+const NEED_SESSION = ['login', 'logout', 'confirmSignIn', 'getMe', 'resetMyPassword', 'createToken']
 const SESSION = ['login', 'logout', 'me reset-password', ...SESSION_COMMANDS.map(({ usage }) => usage)]
 
 /** A configuration file has no user of a session. */
@@ -47,19 +47,27 @@ const onlyRemote = (usage: string): Command => ({
   },
 })
 
+const EMERGENCY = {
+  emergency: optional(
+    'Reason for doing alone what admin_api.approvals wants another person for; all administrators hear of it',
+    text,
+  ),
+}
+
 function onDatabase(one: AdminCommand): Command {
   const { usage, about, options, further, anySchema, run } = one
-  return command<Options & typeof PRINTING>({
+  return command<Options & typeof PRINTING & typeof EMERGENCY>({
     usage,
     about,
-    options: { ...options, ...PRINTING },
+    options: { ...options, ...EMERGENCY, ...PRINTING },
     examples: examplesOf(one, '-c config.yaml'),
     ...(further && { further }),
     async run(values, words) {
       const { readConfigFile } = await import('./config-file.ts')
       const { withLocalCaller } = await import('./admin/local-caller.ts')
       const config = await readConfigFile(values.config)
-      return withLocalCaller(config, anySchema ? 'any' : 'current', (caller) => run(caller, values, words, config))
+      const means = { schema: anySchema ? ('any' as const) : ('current' as const), emergency: values.emergency }
+      return withLocalCaller(config, means, (caller) => run(caller, values, words, config))
     },
   })
 }

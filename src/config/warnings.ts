@@ -129,6 +129,15 @@ export const WARNINGS: readonly WarningRule[] = [
     },
   },
   warn(
+    'admin_api.approvals.user_changes',
+    ({
+      admin_api: {
+        approvals: { user_changes, resume_signing, new_names, bulk_revocation_above },
+      },
+    }) => !user_changes && (resume_signing || new_names || bulk_revocation_above !== null),
+    'is false while other acts need approval; who may make users alone can make a second one, and approve',
+  ),
+  warn(
     'audit_retention.enabled',
     (c) => c.audit_retention.enabled && !c.admin_api.enabled,
     'has no effect while admin_api.enabled is false',

@@ -4,11 +4,20 @@
  */
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { AdminApiError, AdminClient, type Input, type OperationId, type Output, type Routes } from '../admin/client.ts'
+import {
+  AdminApiError,
+  AdminClient,
+  ApprovalRequested,
+  type Input,
+  type OperationId,
+  type Output,
+  type Routes,
+} from '../admin/client.ts'
+import { askOverPage } from './questions.ts'
 import { currentSession, expire, onForgotten, type Role, signedInAgain } from './stored-session.ts'
 
 export type { Input, OperationId, Output }
-export { AdminApiError }
+export { AdminApiError, ApprovalRequested }
 
 type Paging = 'limit' | 'offset' | 'cursor'
 type Described = readonly [method: string, path: string, roles: readonly Role[] | 'none', paging: readonly Paging[]]
@@ -41,26 +50,42 @@ export function can(id: OperationId): boolean {
 }
 
 /** These concern the session of the moment, and are not sent again for a later one. */
-const OF_THIS_SESSION: readonly OperationId[] = ['login', 'logout']
+const OF_THIS_SESSION: readonly OperationId[] = [
+  'login',
+  'logout',
+  'startOidc',
+  'finishOidc',
+  'signInByPasskey',
+  'confirmSignIn',
+]
 
-/** Asks for a new sign-in and then tries again, when the service no longer takes the token. */
-async function inSession<T>(id: OperationId, ask: () => Promise<T>): Promise<T> {
+/**
+ * Asks for a new sign-in and then tries again, when the service no longer takes the token. So it does for what a grave
+ * act needs: a confirmation, or the reason for another person.
+ */
+async function inSession<T>(id: OperationId, ask: (approvalReason?: string) => Promise<T>): Promise<T> {
+  let reason: string | undefined
   if (OF_THIS_SESSION.includes(id)) return await ask()
   for (;;) {
     if (OPERATIONS_OF_BUILD[id][2] !== 'none') await signedInAgain()
     const { token } = currentSession()
     try {
-      return await ask()
+      return await ask(reason)
     } catch (error) {
-      if (!(error instanceof AdminApiError) || error.status !== 401) throw error
-      expire(token)
+      if (!(error instanceof AdminApiError)) throw error
+      if (error.body.error === 'second_factor_needed') location.hash = '/profile'
+      if (error.body.error === 'sign_in_again') await askOverPage('identity', error)
+      else if (error.body.error === 'approval_needed' && reason === undefined)
+        reason = await askOverPage('reason', error)
+      else if (error.status === 401) expire(token)
+      else throw error
     }
   }
 }
 
 /** @throws AdminApiError; TypeError or DOMException when the service does not answer */
 export const call = <I extends OperationId>(id: I, input: Input<I>): Promise<Output<I>> =>
-  inSession(id, () => client.call(id, input))
+  inSession(id, (reason) => client.call(id, input, reason))
 
 /** As `call`, with the status and the place of the next page. */
 const page = <I extends OperationId>(id: I, input: Input<I>) => inSession(id, () => client.page(id, input))

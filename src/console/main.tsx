@@ -7,6 +7,7 @@ import { Problem } from './components/basics.tsx'
 import { loadAllPages } from './components/lazy-page.tsx'
 import { OpenSecrets } from './components/once-shown.tsx'
 import { Page, Toast } from './components/page.tsx'
+import { QuestionDialog } from './components/question-dialog.tsx'
 import { SearchField } from './components/search.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
 import { EnvironmentName } from './environment.tsx'
@@ -25,11 +26,14 @@ function App() {
         Skip to the content
       </button>
       <Frame />
+      <QuestionDialog />
       {asks !== undefined && <SignInDialog />}
       <Toast />
     </>
   )
 }
+
+const POLL_MS = 30_000
 
 /** These say themselves what is stopped. */
 const TELLS_OF_STOPS: readonly string[] = ['/', '/operation']
@@ -92,6 +96,7 @@ function Navigation({ path }: { path: string }) {
                 <li key={route.path}>
                   <a href={href(route.path)} aria-current={isCurrent(route, path) ? 'page' : undefined}>
                     {route.name}
+                    {route.path === '/approvals' && <ApprovalCount />}
                   </a>
                 </li>
               ))}
@@ -99,6 +104,18 @@ function Navigation({ path }: { path: string }) {
         </section>
       ))}
     </nav>
+  )
+}
+
+/** What waits for this user: decisions about the requests of others, and replies to own ones. */
+function ApprovalCount() {
+  const { data } = useApi('countApprovals', {}, { every: POLL_MS })
+  const count = data === undefined ? 0 : (can('approve') ? data.for_others : 0) + data.results
+  return count === 0 ? null : (
+    <>
+      {' '}
+      <span class="badge warn">{count} waiting</span>
+    </>
   )
 }
 
@@ -187,8 +204,6 @@ function keepFocus(): () => void {
     removeEventListener('focusin', note)
   }
 }
-
-const POLL_MS = 30_000
 
 interface Stop {
   title: string

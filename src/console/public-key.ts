@@ -90,7 +90,9 @@ const pkcs8 = (algorithm: Uint8Array, key: Uint8Array) => tlv(0x30, octets('0201
 
 function tlv(tag: number, ...parts: Uint8Array[]): Uint8Array<ArrayBuffer> {
   const length = parts.reduce((sum, part) => sum + part.length, 0)
-  const head = length < 0x80 ? [tag, length] : [tag, 0x82, length >> 8, length & 0xff]
+  // DER takes the shortest form of a length alone.
+  const long = length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff]
+  const head = [tag, ...(length < 0x80 ? [length] : long)]
   const whole = new Uint8Array(head.length + length)
   whole.set(head)
   let at = head.length

@@ -44,6 +44,13 @@ export const ROUTES: readonly Route[] = [
     needs: 'getCertificate',
   },
   {
+    path: '/at-risk',
+    name: 'At risk',
+    page: lazyPage(() => import('./pages/at-risk.tsx'), 'AtRiskPage'),
+    needs: 'listAtRisk',
+    group: 'Daily',
+  },
+  {
     path: '/bulk-revocations',
     name: 'Bulk revocations',
     page: lazyPage(() => import('./pages/bulk-revocations.tsx'), 'BulkRevocationsPage'),
@@ -236,6 +243,19 @@ export const ROUTES: readonly Route[] = [
     needs: 'listAuditLog',
     group: 'People',
     key: 'h',
+  },
+  {
+    path: '/approvals',
+    name: 'Approvals',
+    page: lazyPage(() => import('./pages/approvals.tsx'), 'ApprovalsPage'),
+    needs: 'listApprovals',
+    group: 'People',
+  },
+  {
+    path: '/approvals/:approval',
+    name: 'Approval',
+    page: lazyPage(() => import('./pages/approvals.tsx'), 'ApprovalPage'),
+    needs: 'getApproval',
   },
   {
     path: '/users',

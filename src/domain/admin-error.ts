@@ -5,11 +5,17 @@ export const ADMIN_ERRORS = {
   invalid_request: 400,
   unauthorized: 401,
   forbidden: 403,
+  /** `POST /me/passkeys`, then once more. */
+  second_factor_needed: 403,
+  /** `POST /auth/confirm`, then once more. */
+  sign_in_again: 403,
   not_found: 404,
   method_not_allowed: 405,
   conflict: 409,
   too_large: 413,
   unsupported_media_type: 415,
+  /** Once more with the header Approval-Reason. */
+  approval_needed: 428,
   rate_limited: 429,
   internal: 500,
   unavailable: 503,

@@ -82,6 +82,7 @@ export const ALARM_CODES = [
   'notifications',
   'validations',
   'alarm_event',
+  'emergency',
 ] as const
 export type AlarmCode = (typeof ALARM_CODES)[number]
 
@@ -100,9 +101,12 @@ export interface AlarmFacts {
   oldestValidationSeconds: number
   /** Events of the kind `alarm` within a day. */
   alarmEvents: number
+  /** Acts without the approval that they needed, within EMERGENCY_SHOWN_DAYS. */
+  emergencies: number
 }
 
 const DAY_MS = 86_400_000
+export const EMERGENCY_SHOWN_DAYS = 7
 const ISSUER_WARNING_DAYS = 90
 const ISSUER_ERROR_DAYS = 14
 /** A task that failed this lately is shown. */
@@ -142,7 +146,7 @@ function* instanceAlarms({ instance, now }: AlarmFacts): Generator<Alarm> {
 }
 
 function* operationAlarms(facts: AlarmFacts): Generator<Alarm> {
-  const { crl, databaseBehindSince, isSigningStopped, isInMaintenance, alarmEvents } = facts
+  const { crl, databaseBehindSince, isSigningStopped, isInMaintenance, alarmEvents, emergencies } = facts
   if (databaseBehindSince)
     yield error(
       'database_behind',
@@ -152,6 +156,11 @@ function* operationAlarms(facts: AlarmFacts): Generator<Alarm> {
   if (isInMaintenance) yield warning('maintenance', 'maintenance mode is on: new orders are refused')
   if (crl.isPublished && crl.isStale)
     yield error('crl', crl.obstacle === undefined ? 'a CRL is stale' : `a CRL is stale: ${crl.obstacle}`)
+  if (emergencies > 0)
+    yield error(
+      'emergency',
+      `within ${EMERGENCY_SHOWN_DAYS} days ${plural(emergencies, 'act')} on the host went without approval: see approval.emergency in the audit log`,
+    )
   if (alarmEvents > 0)
     yield error('alarm_event', `the service has raised ${plural(alarmEvents, 'alarm')} within a day; its log says why`)
 }

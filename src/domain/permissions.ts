@@ -1,6 +1,6 @@
 /** Which roles may do what. Gate, OpenAPI document, manual, console and role test are made from this table. */
 
-import type { Role } from './administrator.ts'
+import { ROLES, type Role } from './administrator.ts'
 
 /** Each endpoint of the Admin API names one of these, or none for an endpoint without a token. */
 export const PERMISSIONS = {
@@ -25,6 +25,8 @@ export type Permission = keyof typeof PERMISSIONS
 /** A registrar sees and changes only what has one of its tags. Other roles know no such bound. */
 const SCOPED_ROLE = 'registrar' satisfies Role
 export const isScoped = (role: Role): boolean => role === SCOPED_ROLE
+/** Those that a user may have without tags. */
+export const UNSCOPED_ROLES: readonly Role[] = ROLES.filter((role) => !isScoped(role))
 
 /** An endpoint with one of these says how it keeps to the tags of a registrar. */
 export type ScopedPermission = {

@@ -2,7 +2,8 @@
 
 import { lastImportedEntry } from '../admin/audit/audit-store.ts'
 import { isUsableHash } from '../admin/users/password-hash.ts'
-import { isUsername, ROLES, type Role, USERNAME_RULE } from '../domain/administrator.ts'
+import { isUsername, type Role, USERNAME_RULE } from '../domain/administrator.ts'
+import { UNSCOPED_ROLES } from '../domain/permissions.ts'
 import { isMailAddress, MAIL_ADDRESS } from '../shared/lib/bounded.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { findUserForLogin, insertUser } from '../store/user-store.ts'
@@ -29,7 +30,7 @@ export const writeAdministrators: WritePage<ImportedAdministrator> = async (page
 function faultOf({ username, email, role, passwordHash }: ImportedAdministrator): string | undefined {
   if (!isUsername(username)) return `its username ${USERNAME_RULE}`
   if (!isMailAddress(email)) return `its address must be ${MAIL_ADDRESS}`
-  if (!ROLES.includes(role as Role)) return `its role must be ${ROLES.join(' or ')}`
+  if (!UNSCOPED_ROLES.includes(role as Role)) return `its role must be ${UNSCOPED_ROLES.join(' or ')}`
   return isUsableHash(passwordHash) ? undefined : 'its password hash is of a kind that cannot be verified here'
 }
 

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { connectionsFor } from '../config/connections.ts'
 import type { Config } from '../config/schema.ts'
+import type { ApprovalPolicy } from '../domain/approval.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 import { secretIn } from '../shared/lib/secret-box.ts'
 import { externalPathOf } from '../shared/protocol/urls.ts'
@@ -28,7 +29,21 @@ export function adminSettings(config: Config) {
     tokenSecret: admin_api.token_secret ?? '',
     tokenExpirySeconds: admin_api.token_expiry_seconds,
     passwordLength: admin_api.password_length,
+    recentSignInSeconds: admin_api.recent_sign_in_seconds,
+    requireSecondFactor: admin_api.require_second_factor,
+    /** Absolute, in browsers. */
+    consoleUrl: admin_api.console_url ?? `${withoutSlash(server.external_url)}${basePath}/console/`,
     confirmAbove: admin_api.bulk_revoke_confirm_above ?? Number.POSITIVE_INFINITY,
+  }
+}
+
+export function approvalPolicy({ admin_api: { approvals } }: Config): ApprovalPolicy {
+  return {
+    bulkRevocationAbove: approvals.bulk_revocation_above ?? undefined,
+    resumeSigning: approvals.resume_signing,
+    userChanges: approvals.user_changes,
+    newNames: approvals.new_names,
+    expireAfterHours: approvals.expire_after_hours,
   }
 }
 

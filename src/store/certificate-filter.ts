@@ -3,6 +3,7 @@
 import { z } from 'zod/v4'
 import { certificateSample } from './certificate-sample.ts'
 import { createdBetween, type Fragment, instant } from './list-page.ts'
+import { isWindowOpen, type OpenWindow } from './renewal-window-store.ts'
 import { isAccountInScope } from './scope.ts'
 import { type DatabasePool, rowsOf, sql } from './slonik.ts'
 
@@ -36,6 +37,10 @@ interface Members {
   revokedAfter: Date
   /** Whether it has a successor (certificate-list.ts). Certificates of no account are left out in both cases. */
   renewed: boolean
+  /** The renewal window is open. */
+  windowOpen: OpenWindow
+  /** An administrator has muted the certificate. */
+  muted: boolean
   /** Tags of which its account has one. */
   scope: readonly string[]
 }
@@ -44,6 +49,9 @@ export type CertificateFilter = { [K in keyof Members]?: Members[K] | undefined 
 export const IS_REVOKED = sql.fragment`c.revoked_at IS NOT NULL`
 export const IS_CURRENT = sql.fragment`c.not_after > now()`
 export const HAS_ENDED = sql.fragment`c.not_after <= now()`
+
+const IS_MUTED = sql.fragment`
+  EXISTS (SELECT FROM renewal_mutes m WHERE m.certificate_id = c.id AND (m.muted_until IS NULL OR m.muted_until > now()))`
 
 const HAS_STATUS: Record<CertificateStatus, Fragment> = {
   active: sql.fragment`c.revoked_at IS NULL AND ${IS_CURRENT}`,
@@ -70,6 +78,8 @@ export const CONDITIONS: { [K in keyof Members]: (value: Members[K]) => Fragment
   issuedBefore: (at) => sql.fragment`c.issued_at < ${instant(at)}`,
   revokedAfter: (at) => sql.fragment`c.revoked_at >= ${instant(at)}`,
   renewed: () => sql.fragment`c.account_id IS NOT NULL`,
+  windowOpen: isWindowOpen,
+  muted: (isMuted) => (isMuted ? IS_MUTED : sql.fragment`NOT ${IS_MUTED}`),
   scope: (tags) => isAccountInScope(sql.fragment`c.account_id`, tags),
 }
 

@@ -143,7 +143,8 @@ function walkAlong(db: DatabasePool, way: Way, fits: readonly Fragment[]): Walk<
  * certificates_names is forced (certificate-ways.ts).
  * @returns those of `ids` that have a successor; a certificate of no account has none
  */
-async function succeededAmong(db: DatabasePool, ids: readonly string[]): Promise<ReadonlySet<string>> {
+export async function succeededAmong(db: CommonQueryMethods, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set()
   const rows = await db.any(rowsOf(Id)`
     WITH open AS MATERIALIZED (
       SELECT c.id, c.account_id, c.names, c.not_after FROM certificates c

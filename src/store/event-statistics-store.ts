@@ -4,6 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { EventData, OccurredEvent } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
+import { allOf } from './list-page.ts'
 import { isAccountInScope } from './scope.ts'
 import { rowsOf, sql } from './slonik.ts'
 
@@ -62,17 +63,72 @@ export function listAccountFailures(db: CommonQueryMethods, accountId: string): 
      WHERE account_id = ${accountId} ORDER BY occurred_at DESC, event_id DESC LIMIT ${FAILURES_OF_AN_ACCOUNT}`)
 }
 
-/** Failures of all accounts since an instant, the newest first; 50 are kept for each account. account_failures_time */
+export interface FailureFilter {
+  since: Date
+  accountId?: string | undefined
+  kind?: string | undefined
+  /** The last part of its error type (RFC 8555 §6.7); empty for failures without one. */
+  problem?: string | undefined
+  /** A name that it is about. */
+  name?: string | undefined
+  scope: Scope
+}
+
+const PROBLEM = sql.fragment`
+  regexp_replace(coalesce(f.data->>'problem', CASE WHEN jsonb_typeof(f.data->'error') = 'object' THEN f.data->'error'->>'type' END, ''), '^.*:', '')`
+
+const concerns = (name: string) => sql.fragment`
+  (f.data->>'identifier_value' = ${name}
+   OR EXISTS (SELECT FROM jsonb_path_query(f.data, '$.*[*].value') v WHERE v #>> '{}' = ${name}))`
+
+/** account_failures_time, or account_failures_pkey for one account; 50 are kept for each account */
+const fitting = ({ since, accountId, kind, problem, name, scope }: FailureFilter) =>
+  allOf([
+    sql.fragment`f.occurred_at >= ${since.toISOString()}::timestamptz`,
+    isAccountInScope(sql.fragment`f.account_id`, scope),
+    ...(accountId === undefined ? [] : [sql.fragment`f.account_id = ${accountId}`]),
+    ...(kind === undefined ? [] : [sql.fragment`f.kind = ${kind}`]),
+    ...(problem === undefined ? [] : [sql.fragment`${PROBLEM} = ${problem}`]),
+    ...(name === undefined ? [] : [concerns(name)]),
+  ])
+
+/** Failures of all accounts, the newest first. */
 export function listFailures(
   db: CommonQueryMethods,
-  since: Date,
-  scope: Scope,
+  filter: FailureFilter,
   { limit, offset }: { limit: number; offset: number },
 ): Promise<readonly AccountFailure[]> {
   return db.any(rowsOf(Failure)`
-    SELECT account_id, event_id, kind, occurred_at, data FROM account_failures
-     WHERE occurred_at >= ${since.toISOString()}::timestamptz AND ${isAccountInScope(sql.fragment`account_id`, scope)}
-     ORDER BY occurred_at DESC, event_id DESC LIMIT ${limit} OFFSET ${offset}`)
+    SELECT f.account_id, f.event_id, f.kind, f.occurred_at, f.data FROM account_failures f WHERE ${fitting(filter)}
+     ORDER BY f.occurred_at DESC, f.event_id DESC LIMIT ${limit} OFFSET ${offset}`)
+}
+
+const Cause = z.object({
+  kind: z.string(),
+  problem: z.string(),
+  failures: z.int(),
+  accounts: z.int(),
+  last_at: z.date(),
+  /** Of the newest of them. */
+  data: z.custom<EventData>(),
+})
+export type FailureCause = z.infer<typeof Cause>
+
+/** The newest failures are grouped, no more. */
+export const MOST_GROUPED = 10_000
+
+/** By kind and problem type, the commonest first. */
+export function listFailureCauses(
+  db: CommonQueryMethods,
+  filter: FailureFilter,
+  limit: number,
+): Promise<readonly FailureCause[]> {
+  return db.any(rowsOf(Cause)`
+    SELECT g.kind, g.problem, count(*)::integer AS failures, count(DISTINCT g.account_id)::integer AS accounts,
+           max(g.occurred_at) AS last_at, (array_agg(g.data ORDER BY g.occurred_at DESC))[1] AS data
+      FROM (SELECT f.account_id, f.kind, ${PROBLEM} AS problem, f.occurred_at, f.data FROM account_failures f
+             WHERE ${fitting(filter)} ORDER BY f.occurred_at DESC, f.event_id DESC LIMIT ${MOST_GROUPED}) g
+     GROUP BY g.kind, g.problem ORDER BY failures DESC, last_at DESC LIMIT ${limit}`)
 }
 
 const HourlyCount = z.object({ hour: z.date(), kind: z.string(), events: z.int() })

@@ -158,17 +158,3 @@ export async function evidenceOf(db: CommonQueryMethods, authorizationId: string
   const row = await db.maybeOne(rowsOf(Evidence)`SELECT evidence FROM authorizations WHERE id = ${authorizationId}`)
   return row?.evidence ?? null
 }
-
-const Windows = z.object({
-  advised_start: z.date().nullable(),
-  advised_end: z.date().nullable(),
-  upstream_start: z.date().nullable(),
-  upstream_end: z.date().nullable(),
-})
-
-/** Renewal windows of a certificate that somebody has set. renewal_advice_pkey, upstream_renewals_pkey */
-export const setWindowsOf = (db: CommonQueryMethods, certificateId: string) =>
-  db.one(rowsOf(Windows)`
-    SELECT a.window_start AS advised_start, a.window_end AS advised_end, u.window_start AS upstream_start, u.window_end AS upstream_end
-      FROM (SELECT) x LEFT JOIN renewal_advice a ON a.certificate_id = ${certificateId}
-      LEFT JOIN upstream_renewals u ON u.certificate_id = ${certificateId}`)

@@ -31,7 +31,7 @@ export interface AdviceSelection {
   serialNumbers?: readonly Buffer[]
   issuerFingerprint?: Buffer
   issuedBefore?: Date
-  /** Tags of which the account has one. */
+  /** Tags of which the account has one; beside serial numbers. */
   scope?: Scope
 }
 
@@ -67,19 +67,15 @@ const FIND: Statement = {
 /** Rows a statement, so that none runs or locks for long. */
 const PAGE_SIZE = 5000
 
-const inScope = (parameter: number) =>
-  `($${parameter}::text[] IS NULL OR (SELECT a.tags && $${parameter} FROM accounts a WHERE a.id = account_id))`
-
 /** Unexpired certificates by expiry, which are few among all ever issued. */
 const LIVE = `
     WITH seen AS (
-      SELECT id, account_id, not_after, issuer_fingerprint, issued_at FROM certificates
+      SELECT id, not_after, issuer_fingerprint, issued_at FROM certificates
        WHERE not_after > now() AND not_after >= $1::timestamptz AND (not_after, id) > ($1::timestamptz, $2::uuid)
        ORDER BY not_after, id LIMIT ${PAGE_SIZE}
     ), page AS (
       SELECT id FROM seen
        WHERE ($3::bytea IS NULL OR issuer_fingerprint = $3) AND ($4::timestamptz IS NULL OR issued_at < $4)
-         AND ${inScope(5)}
     )`
 
 /** The certificates that were named by serial number. */
@@ -90,7 +86,7 @@ const NAMED = `
       SELECT id FROM seen
        WHERE not_after > now()
          AND ($2::bytea IS NULL OR issuer_fingerprint = $2) AND ($3::timestamptz IS NULL OR issued_at < $3)
-         AND ${inScope(4)}
+         AND ($4::text[] IS NULL OR (SELECT a.tags && $4 FROM accounts a WHERE a.id = account_id))
     )`
 
 const ADVISED = (parameter: number) => `, changed AS (
@@ -111,7 +107,7 @@ const RESULT = `
       FROM (SELECT) x LEFT JOIN (SELECT not_after, id FROM seen ORDER BY not_after DESC, id DESC LIMIT 1) last ON true`
 
 // certificates_not_after or certificates_serial_issuer; renewal_advice_pkey
-const ADVISE: Statement = { name: 'renewal-advise', text: LIVE + ADVISED(6) + RESULT }
+const ADVISE: Statement = { name: 'renewal-advise', text: LIVE + ADVISED(5) + RESULT }
 const ADVISE_NAMED: Statement = { name: 'renewal-advise-named', text: NAMED + ADVISED(5) + RESULT }
 const CLEAR: Statement = { name: 'renewal-clear', text: LIVE + CLEARED + RESULT }
 const CLEAR_NAMED: Statement = { name: 'renewal-clear-named', text: NAMED + CLEARED + RESULT }
@@ -166,14 +162,14 @@ export function createRenewalAdvice(db: Pick<Database, 'query'>): RenewalAdviceS
     { serialNumbers, issuerFingerprint, issuedBefore, scope }: AdviceSelection,
     more: readonly unknown[],
   ): Promise<number> {
-    const chosen = [issuerFingerprint ?? null, issuedBefore ?? null, scope ?? null, ...more]
+    const chosen = [issuerFingerprint ?? null, issuedBefore ?? null]
     if (serialNumbers) {
-      const [page] = await db.query<Page>(statements.named, [serialNumbers, ...chosen])
+      const [page] = await db.query<Page>(statements.named, [serialNumbers, ...chosen, scope ?? null, ...more])
       return (page as Page).changed
     }
     let changed = 0
     for (let at: Pick<Page, 'not_after' | 'id'> = FIRST, full = true; full; ) {
-      const [page] = await db.query<Page>(statements.live, [at.not_after, at.id, ...chosen])
+      const [page] = await db.query<Page>(statements.live, [at.not_after, at.id, ...chosen, ...more])
       at = page as Page
       changed += (page as Page).changed
       full = (page as Page).seen === PAGE_SIZE

@@ -68,6 +68,10 @@ export function findUserForLogin(db: CommonQueryMethods, username: string) {
     SELECT ${columns}, password_hash FROM admin_users WHERE lower(username) = lower(${username})`)
 }
 
+export function findUserForLoginById(db: CommonQueryMethods, id: string) {
+  return db.maybeOne(rowsOf(WithHash)`SELECT ${columns}, password_hash FROM admin_users WHERE id = ${id}`)
+}
+
 /** Whether user and password are still those that were verified. */
 export function lockUserForLogin(
   tx: CommonQueryMethods,

@@ -8,7 +8,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { adminConfig, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
+import { adminConfig, adminRequest, createAdministrator, signIn, TOKEN_SECRET } from '../support/admin.ts'
 import { accountIdOf, change, made } from '../support/bound.ts'
 import { catchIssuance } from '../support/caught-issuance.ts'
 import { untilCompared } from '../support/compared.ts'
@@ -34,7 +34,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
     writeFileSync(auditKey, Buffer.alloc(32, 7))
     const config = {
       // A key of its own: that of the secret would change with `eab reseal`.
-      ...adminConfig({ audit_key_file: auditKey }),
+      ...adminConfig({ audit_key_file: auditKey, approvals: { new_names: true } }),
       crl: { enabled: true },
       tos: { url: 'https://ca.example.test/terms', require_agreement: true, version: '2' },
       audit_retention: { enabled: true, max_age_days: 30, cleanup_interval_seconds: 1 },
@@ -85,7 +85,8 @@ describe('the audit log', { timeout: 900_000 }, () => {
     const account = accountIdOf(at.client)
     const profile = await made(at.admin, '/csr-profiles', { name: 'p', profile_data: {} })
     await at.admin.send('PUT', `/csr-profiles/${profile.id}`, { name: 'p', profile_data: { san_maximum: 3 } })
-    const identifier = await made(at.admin, '/allowed-identifiers', { type: 'dns', value: 'a.test' })
+    // A name that was granted before needs no approval.
+    const [identifier] = (await at.admin.get('/allowed-identifiers?value=approved.test')).json
     const eab = await made(at.admin, '/eab', { kid: 'team' })
     for (const association of [
       `/eab/${eab.id}/allowed-identifiers/${identifier.id}`,
@@ -105,6 +106,25 @@ describe('the audit log', { timeout: 900_000 }, () => {
     await operate(at.service, 'eab', 'reseal', '--old-secret-file', file('new', ANOTHER_SECRET))
   }
 
+  async function approvals(): Promise<void> {
+    const password = await createAdministrator(at.service.database, 'olga')
+    const olga = await signIn(at.service.baseUrl, 'olga', password)
+    await olga.send('POST', '/auth/confirm', { password })
+    const headers = { 'approval-reason': 'a ticket' }
+    const ask = async (kid: string) => {
+      const body = { kid, allowed_identifiers: [`${kid}.test`] }
+      const { token } = at.admin
+      const reply = await adminRequest(at.service.baseUrl, 'POST', '/eab', { token, headers, body })
+      return `/approvals/${reply.json.id}`
+    }
+    const approved = await ask('approved')
+    await olga.send('POST', `${approved}/approve`)
+    await at.admin.send('POST', `${approved}/collect`)
+    await olga.send('POST', `${await ask('rejected')}/reject`, { reason: 'no' })
+    await at.admin.send('POST', `${await ask('withdrawn')}/withdraw`)
+    await operate(at.service, 'eab', 'create', 'urgent', '--allow', 'urgent.test', '--emergency', 'nobody is there')
+  }
+
   async function certificates(): Promise<void> {
     await operate(at.service, 'terms', 'accept', '--all')
     await operate(at.service, 'terms', 'accept', '--account', accountIdOf(at.client))
@@ -121,10 +141,14 @@ describe('the audit log', { timeout: 900_000 }, () => {
     const [{ serial_number: serial }] = (await at.admin.get('/certificates?domain=one.test')).json
     await operate(at.service, 'renewals', 'advise', '--all')
     await operate(at.service, 'renewals', 'clear', '--all')
+    await at.admin.send('POST', '/at-risk/mutes', { serial_numbers: [serial], reason: 'known' })
+    await at.admin.send('DELETE', '/at-risk/mutes', { serial_numbers: [serial] })
     await operate(at.service, 'certificates', 'revoke', serial)
     await at.admin.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'two.test' } })
     await operate(at.service, 'keys', 'block', KEY)
     await operate(at.service, 'keys', 'unblock', KEY)
+    const key = JSON.stringify({ spki_sha256: 'cd'.repeat(32) })
+    await operate(at.service, 'incidents', 'begin', '--filter', key, '--block-key', 'true', '--confirm-count', '0')
     await operate(at.service, 'crl', 'rebuild')
     const [row] = await rowsIn<{ id: string }>(
       at.service.database,
@@ -132,6 +156,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
        SELECT id, 'external', der, 0 FROM certificates LIMIT 1 RETURNING certificate_id AS id`,
     )
     await at.admin.send('DELETE', `/backend-revocations/${row?.id}`)
+    await at.admin.send('PATCH', `/accounts/${accountIdOf(at.client)}`, { label: 'Team A' })
     await at.admin.send('POST', `/accounts/${accountIdOf(at.client)}/deactivate`)
   }
 
@@ -177,6 +202,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
 
   test('has every action after each was done, and those of the command line name its user', async () => {
     await logins()
+    await approvals()
     await grants()
     await certificates()
     await operation()
@@ -193,6 +219,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
       'eab.reseal',
       'terms.accept',
       'certificate.import',
+      'incident.begin',
       'key.block',
     ])
       assert.ok(byCommand.has(action), action)

@@ -84,7 +84,12 @@ describe('the authority of a request under way', () => {
   const send = (client: AdminClient, id: string) => {
     const { path, body } = ADMINISTRATIVE_REQUESTS[id] as { path: string; body?: object }
     const { method } = CHANGING.find((one) => one.id === id) as { method: string }
-    const proof = ['resetMyPassword', 'changeMyPassword'].includes(id) ? { current_password: password } : {}
+    const proofs: Record<string, object> = {
+      resetMyPassword: { current_password: password },
+      changeMyPassword: { current_password: password },
+      confirmSignIn: { password },
+    }
+    const proof = proofs[id]
     return client.send(method, path.replace('{profile_id}', profile), body && { ...body, ...proof })
   }
 

@@ -58,7 +58,10 @@ describe('certificates of the Admin API', { timeout: 900_000 }, () => {
       revocation_reason: null,
       san_values: json.san_values,
       created_at: json.created_at,
+      renewal: json.renewal,
     })
+    assert.equal(json.renewal.renewed, null)
+    assert.ok(Date.parse(json.renewal.window_end) > Date.parse(json.renewal.window_start))
     assert.deepEqual([...json.san_values].sort(), ['shop.test', 'www.shop.test'])
   })
 

@@ -16,6 +16,7 @@ import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { errorsOf } from '../../src/admin/openapi.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { ADMIN_ERRORS, type AdminErrorCode } from '../../src/domain/admin-error.ts'
+import { ROLES } from '../../src/domain/administrator.ts'
 import { type AdminThread, startAdmin } from '../../src/main/admin/start-admin.ts'
 import { type StartContext, Teardown } from '../../src/main/start-context.ts'
 import { registeredClient, startResponder } from '../support/acme-client.ts'
@@ -42,7 +43,7 @@ describe('whatever is asked of the Admin API', () => {
   let thread: AdminThread
   let known: KnownNames
   const teardown = new Teardown()
-  const tokens: Record<FuzzActor, string | undefined> = { admin: undefined, auditor: undefined, none: undefined }
+  const tokens: Partial<Record<FuzzActor, string>> = {}
 
   before(async () => {
     console.log(`seed of the requests: CHANCERY_TEST_SEED=${seed}`)
@@ -53,11 +54,12 @@ describe('whatever is asked of the Admin API', () => {
     await responder.close()
     thread = await threadBeside(service)
     const owners = new Set<string>()
-    for (const role of ['admin', 'auditor'] as const) {
+    for (const role of ROLES) {
       const owner = await administrator(service, `owner-${role}`)
       owners.add((await owner.get('/me')).json.id)
       // No logout and no new password ends an API token.
-      const made = await owner.send('POST', '/tokens', { name: role, role })
+      const scope = role === 'registrar' ? ['team'] : []
+      const made = await owner.send('POST', '/tokens', { name: role, role, scope })
       owners.add(made.json.id)
       tokens[role] = made.json.token
     }

@@ -117,7 +117,7 @@ describe('incidents', { timeout: 900_000 }, () => {
     await owner.obtain(['leaked2.test'], at.responder)
     const { json: found } = await examine(hashOf(P256_KEY))
     const ofOwner = found.owners.find(({ account_id }: { account_id: string }) => account_id === accountIdOf(owner))
-    assert.deepEqual([ofOwner.name, ofOwner.certificates], ['team-a@example.com', 2])
+    assert.deepEqual([ofOwner.account_name, ofOwner.certificates], ['team-a@example.com', 2])
     const { filter } = found
     const wanted = { filter, revoke: true, block_key: true, advise_renewal: true, tell_owners: true }
     const preview = await at.admin.send('POST', '/incidents/mail-preview', { filter, revoke: true, remark: 'Call us.' })

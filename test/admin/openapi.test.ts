@@ -41,7 +41,14 @@ describe('the OpenAPI document', () => {
   })
 
   test('an endpoint that changes something says which audit action it leaves', () => {
-    const reads = new Set(['validateCsr', 'validateCsrAgainst', 'checkCsrProfile', 'beginAuditVerification'])
+    const reads = new Set([
+      'validateCsr',
+      'validateCsrAgainst',
+      'checkCsrProfile',
+      'beginAuditVerification',
+      'examineIncident',
+      'previewIncidentMail',
+    ])
     const silent = ENDPOINTS.filter(({ method, audit, id }) => method !== 'GET' && !audit && !reads.has(id))
     assert.deepEqual(
       silent.map(({ id }) => id),
@@ -74,6 +81,7 @@ describe('over HTTP', () => {
       const client = new AdminClient({ routes, baseUrl: `${service.baseUrl}/api`, token: () => token, fetch })
       const password = await createAdministrator(service.database, 'tina')
       const login = await client.call('login', { body: { username: 'tina', password } })
+      assert.ok('token' in login)
       token = login.token
       assert.equal((await client.call('getMe', {})).username, 'tina')
       assert.equal((await client.call('getUser', { params: { user_id: login.user.id } })).role, 'admin')

@@ -38,7 +38,7 @@ describe('commands about grants', () => {
     assert.deepEqual([shown.expires_at, shown.max_uses, shown.uses], ['2999-01-01T00:00:00.000Z', 20, 0])
     assert.deepEqual([shown.allowed_networks, shown.created_by], [['10.0.0.0/8', '192.0.2.1/32'], null])
     assert.deepEqual(JSON.parse(await run('eab', 'list', '--json')), [shown])
-    assert.match(await run('eab', 'list'), /^\S+ +limited +false +false/m)
+    assert.match(await run('eab', 'list'), /^\S+ +limited +- +false +false/m)
     const [entry] = await newestEntries(admin, 1)
     assert.equal(entry?.action, 'eab.create')
     assert.equal(typeof entry?.details['operator'], 'string')
@@ -65,6 +65,23 @@ describe('commands about grants', () => {
     const again = await chancery(service, 'identifiers', 'create', '10.0.0.0/8')
     assert.equal(again.code, 1)
     assert.match(again.stderr, /is there already/)
+  })
+
+  test('accounts: a name and tags are given, and taken away by empty values', async () => {
+    const shown = async (...words: string[]) => {
+      const { name, label, tags } = JSON.parse(await run('accounts', ...words, '--json'))
+      return { name, label, tags }
+    }
+    const named = { name: 'Team A', label: 'Team A', tags: ['emea', 'team-a'] }
+    assert.deepEqual(await shown('update', account, '--label', 'Team A', '--tags', 'team-a, emea'), named)
+    assert.deepEqual(await shown('show', account), named)
+    assert.match(await run('accounts', 'list', '--tag', 'emea'), new RegExp(`^${account} +Team A +valid `, 'm'))
+    const none = await shown('update', account, '--label', '', '--tags', '')
+    assert.deepEqual([none.label, none.tags], [null, []])
+    const refused = await chancery(service, 'accounts', 'update', account, '--tags', 'Not a tag')
+    assert.equal(refused.code, 2)
+    await run('eab', 'create', '--kid', 'tagged', '--tag', 'emea')
+    assert.match(await run('eab', 'list', '--tag', 'emea'), /tagged/)
   })
 
   test('profiles: create, replace, assign, validate, unassign, delete', async () => {

@@ -205,6 +205,7 @@ describe('lists', () => {
       requester.accountId,
     ])
     assert.deepEqual(await accounts('--eab-kid', 'unknown'), [])
+    assert.deepEqual(await accounts('--tag', 'unknown'), [])
   })
 
   test('as a table, with the options of the next page on standard error', async () => {
@@ -235,9 +236,9 @@ describe('lists', () => {
     const first = await chancery('eab', 'list', '--limit', '2')
     assert.equal(first.complaint, 'there are more: --all, or --limit 2 --offset 2\n')
     const [heading, newest, second, ...rest] = first.out.trimEnd().split('\n')
-    assert.match(heading ?? '', /^id +kid +label +revoked +used +created_at$/)
-    assert.match(newest ?? '', new RegExp(`^${three} +three +of three +false +false +\\S+$`))
-    assert.match(second ?? '', new RegExp(`^${two} +two +of two +true +false +\\S+$`))
+    assert.match(heading ?? '', /^id +kid +label +tags +revoked +used +created_at$/)
+    assert.match(newest ?? '', new RegExp(`^${three} +three +of three +- +false +false +\\S+$`))
+    assert.match(second ?? '', new RegExp(`^${two} +two +of two +- +true +false +\\S+$`))
     assert.deepEqual(rest, [])
     const last = await chancery('eab', 'list', '--limit', '2', '--cursor', two)
     assert.match(last.out, new RegExp(`^.*\n${one} .*\n$`))
@@ -257,6 +258,7 @@ describe('lists', () => {
       label: 'of three',
       created_by: null,
       account_id: null,
+      account_name: null,
       used: false,
       used_at: null,
       revoked: false,
@@ -266,6 +268,7 @@ describe('lists', () => {
       max_uses: null,
       uses: 0,
       allowed_networks: null,
+      tags: [],
     })
   })
 

@@ -199,7 +199,16 @@ describe('from another machine', () => {
       HOST_COMMANDS.map(({ usage }) => usage).sort((a, b) => here.indexOf(a) - here.indexOf(b)),
     )
     const sessions = there.filter((usage) => !here.includes(usage))
-    assert.deepEqual(sessions, ['login', 'logout', 'me show', 'me reset-password', 'tokens create <name>'])
+    const decisions = ['approve <approval>', 'reject <approval> <reason>', 'withdraw <approval>', 'collect <approval>']
+    assert.deepEqual(sessions, [
+      'login',
+      'logout',
+      'me show',
+      'me reset-password',
+      'tokens create <name>',
+      ...decisions.map((words) => `approvals ${words}`),
+      'notifications test',
+    ])
     for (const usage of sessions) {
       const { code, stderr } = await runChancery(usage.replaceAll(/<[^>]+>/g, 'x').split(' '))
       assert.deepEqual([code, /is about a login: use chancery --server URL/.test(stderr)], [2, true], stderr)

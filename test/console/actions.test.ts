@@ -75,6 +75,35 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     await close()
   })
 
+  test('a certificate at risk is muted with a reason, and unmuted', async () => {
+    await rowsIn(
+      service.database,
+      `INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+       SELECT gen_random_uuid(), id, '\\x7b01', '\\x07', '{idle.test}', now() - interval '80 days', now() + interval '5 days', '\\x7b'
+         FROM accounts LIMIT 1`,
+    )
+    const { page, close } = await browser.as('admin', { place: '/at-risk' })
+    await row(page, 'idle.test').getByText('No order since the window opened').waitFor()
+    await row(page, 'idle.test')
+      .getByText(/^Expires in [45] days$/)
+      .waitFor()
+    await row(page, 'idle.test').getByRole('checkbox').check()
+    await press(page, 'Mute …')
+    await page.getByRole('dialog').getByLabel('Reason').fill('switched off for good')
+    await assertAccessible(page, 'muting a certificate at risk')
+    await confirm(page, 'Mute')
+    await page.getByText('1 certificate muted.').waitFor()
+    await row(page, 'idle.test').waitFor({ state: 'detached' })
+    await page.getByLabel('Muted', { exact: true }).selectOption('Only muted')
+    await row(page, 'idle.test').getByText('switched off for good').waitFor()
+    await row(page, 'idle.test').getByRole('checkbox').check()
+    await press(page, 'Unmute …')
+    await confirm(page, 'Unmute')
+    await page.getByText('No matches').waitFor()
+    assert.equal((await admin.get('/at-risk')).json.length, 1)
+    await close()
+  })
+
   on('/operation', 'signing is stopped with a reason, which the page and the overview tell', async ({ page }) => {
     await press(page, 'Stop signing')
     await page.getByRole('dialog').getByLabel('Reason').fill('the key may be stolen')

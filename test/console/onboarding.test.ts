@@ -38,10 +38,13 @@ describe('onboarding in the console', { ...requireCommand('chromium-headless-she
     await page.getByLabel('Names').fill(names)
     await page.getByRole('button', { name: 'Onboard', exact: true }).click()
     await page.getByRole('heading', { name: `Hand-over: ${team}`, level: 1 }).waitFor()
+    await page.getByText('HMAC key', { exact: true }).waitFor()
   }
-  const keyOn = async (page: Page) =>
-    /HMAC key\s*([\w-]{43})/.exec((await page.locator('main').textContent()) ?? '')?.[1] ??
-    assert.fail('the key is not shown')
+  const keyOn = async (page: Page) => {
+    await page.getByText('HMAC key', { exact: true }).waitFor()
+    const text = (await page.locator('main').textContent()) ?? ''
+    return /HMAC key\s*([\w-]{43})/.exec(text)?.[1] ?? assert.fail('the key is not shown')
+  }
 
   test(
     'two clicks lead from the overview to a sheet, which turns green when a copied command has its certificate',
@@ -49,12 +52,13 @@ describe('onboarding in the console', { ...requireCommand('chromium-headless-she
     async () => {
       const { page, complaints, close } = await browser.as('admin', CLIPBOARD)
       await page.getByRole('link', { name: 'Onboard a team' }).click()
+      await page.getByLabel('Team').waitFor()
       await assertAccessible(page, 'onboarding')
       await onboard(page, 'Payments Ünit', '*.pay.test')
       await page.getByText('Waiting for the first account.', { exact: false }).waitFor()
       await page.getByText(`curl -fsS ${service.baseUrl}/roots.pem`, { exact: false }).waitFor()
       await assertAccessible(page, 'a hand-over sheet')
-      await page.getByLabel('Client').selectOption('lego')
+      await page.getByRole('combobox', { name: 'Client' }).selectOption('lego')
       await page.getByRole('button', { name: 'Copy everything' }).click()
       const sheet = String(await page.evaluate('navigator.clipboard.readText()'))
       assert.ok(sheet.includes(readFileSync(service.ca.root, 'utf8').trim()), 'the root is in the sheet')

@@ -51,13 +51,13 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
     await refused.getByText(HOSTILE_TAG).first().waitFor()
     await shows(`/orders/${data.orderId}`, HOSTILE)
     await shows(`/authorizations/${data.authorizationId}`, HOSTILE)
-    await becomes(() => page.locator('td, dd, strong').getByText(HOSTILE, { exact: true }).count(), 4)
+    await becomes(() => page.locator('td, dd, strong').getByText(HOSTILE, { exact: true }).count(), 5)
     await shows('/certificates', HOSTILE)
     await shows(`/certificates/${HOSTILE_SERIAL}`, HOSTILE_TAG)
     await shows(`/eab/${data.credentialId}`, HOSTILE)
-    await shows('/', `team ${HOSTILE}`)
+    await shows('/', HOSTILE)
     await visit(page, '/notifications')
-    await page.getByRole('button', { name: HOSTILE }).click()
+    await page.getByRole('button', { name: HOSTILE, exact: true }).click()
     await page.locator('dialog pre').getByText(HOSTILE).waitFor()
     await visit(page, '/events')
     await page.getByRole('button', { name: 'View' }).click()
@@ -200,7 +200,7 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
       'expiring-by-account': {
         is_estimate: true,
         others: expiring,
-        accounts: [{ account_id: data.accountId, contacts: [], eab_kid: 'team', expiring }],
+        accounts: [{ account_id: data.accountId, account_name: 'team', contacts: [], eab_kid: null, expiring }],
       },
     }
     for (const [path, json] of Object.entries(replies))

@@ -27,6 +27,7 @@ export interface Populated {
   profileId: string
   serial: string
   jobId: string
+  incidentId: string
 }
 
 export async function populate(service: TestService): Promise<Populated> {
@@ -56,10 +57,15 @@ export async function populate(service: TestService): Promise<Populated> {
   await made(admin, '/allowed-identifiers', { type: 'dns', value: '*.shop.test' })
   await made(admin, '/tokens', { name: `metrics ${HOSTILE}` })
   await admin.send('POST', '/blocked-keys', { spki_sha256: 'ab'.repeat(32) })
+  const { id: incidentId } = await made(admin, '/incidents', {
+    filter: { spki_sha256: 'cd'.repeat(32) },
+    block_key: true,
+    confirm_count: 0,
+  })
   const { json: job } = await admin.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'old.shop.test' } })
   const [certificate] = (await admin.get('/certificates?domain=www.shop.test')).json
   await poison(service, accountId, ofOrder)
-  const ids = { accountId, ...ofOrder, credentialId: credential.id, profileId, jobId: job.job_id }
+  const ids = { accountId, ...ofOrder, credentialId: credential.id, profileId, jobId: job.job_id, incidentId }
   return { admin, ...ids, serial: certificate.serial_number }
 }
 

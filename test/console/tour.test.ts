@@ -44,21 +44,27 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
   const places = () => [
     '/',
     '/certificates',
+    '/at-risk',
     `/certificates/${data.serial}`,
     '/bulk-revocations',
     `/bulk-revocations/${data.jobId}`,
     '/accounts',
     `/accounts/${data.accountId}`,
     '/failures',
+    '/failures?by=cause',
     '/orders',
     `/orders/${data.orderId}`,
     `/authorizations/${data.authorizationId}`,
     '/identifiers',
     '/eab',
     `/eab/${data.credentialId}`,
+    '/onboarding',
+    `/onboarding/${data.credentialId}`,
     '/csr-profiles',
     `/csr-profiles/${data.profileId}`,
     '/blocked-keys',
+    '/incident',
+    `/incident/${data.incidentId}`,
     '/audit-log',
     '/notifications',
     '/events',
@@ -67,6 +73,7 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     '/crl',
     '/settings?part=server',
     '/users',
+    '/approvals',
     '/tokens',
     '/profile',
     '/nothing',
@@ -111,7 +118,16 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
     await page.getByText('Registrar of team').waitFor()
     const names = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts()
-    assert.deepEqual(names, ['Certificates', 'Failures', 'Orders', 'Accounts', 'EAB credentials', 'Your profile'])
+    assert.deepEqual(names, [
+      'Certificates',
+      'At risk',
+      'Failures',
+      'Orders',
+      'Accounts',
+      'EAB credentials',
+      'Onboarding',
+      'Your profile',
+    ])
     for (const place of [`/accounts/${data.accountId}`, `/eab/${data.credentialId}`, `/certificates/${data.serial}`]) {
       await visit(page, place)
       assert.equal(await page.getByRole('alert').count(), 0, place)

@@ -132,7 +132,7 @@ describe('what the console knows', { ...requireCommand('chromium-headless-shell'
       'A certification request was refused',
       'A name could not be validated',
     ])
-      await page.getByText(title).first().waitFor()
+      await page.locator('tbody').getByText(title).first().waitFor()
     await assertAccessible(page, 'failures')
     const refused = page.locator('tbody tr', { hasText: 'A certification request was refused' })
     await refused.getByRole('link', { name: 'Order' }).click()

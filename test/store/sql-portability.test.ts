@@ -95,9 +95,14 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   },
   'table locks': {
     pattern: /\bLOCK TABLE\b/,
-    why: 'the last administrator, one new seal for all keys, a trigger that changes',
+    why: 'the last administrator, one new seal for all keys, the same incident begun twice, a trigger that changes',
     substitute: 'a row that is locked FOR UPDATE',
-    places: ['migrations/0010_crl_parts.sql', 'src/admin/eab/eab-reseal.ts', 'src/store/user-store.ts'],
+    places: [
+      'migrations/0010_crl_parts.sql',
+      'src/admin/eab/eab-reseal.ts',
+      'src/admin/incidents/incident-store.ts',
+      'src/store/user-store.ts',
+    ],
   },
   'GIN indexes': {
     pattern: /USING gin/i,

@@ -16,7 +16,7 @@ import {
   trouble,
 } from './schema-values.ts'
 
-export const ACTORS = ['admin', 'auditor', 'none'] as const
+export const ACTORS = ['admin', 'auditor', 'operator', 'registrar', 'none'] as const
 export type FuzzActor = (typeof ACTORS)[number]
 
 /** A path parameter: an object that is there, by its place in the list, or a text. */

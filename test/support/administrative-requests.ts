@@ -7,6 +7,7 @@ export interface AdministrativeRequest {
   body?: object
 }
 
+const NO_CREDENTIAL = { id: 'x', rawId: 'x', type: 'public-key', response: {} }
 const KEY = 'ab'.repeat(32)
 const filter = { issued_before: '2001-01-01' }
 const profile = { name: 'a profile', profile_data: { san_maximum: 3 } }
@@ -14,7 +15,11 @@ const profile = { name: 'a profile', profile_data: { san_maximum: 3 } }
 /** What it names need not be there, unless it has `{profile_id}`. By operation id, in the order of the manual. */
 export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequest>> = {
   logout: { path: '/auth/logout' },
+  confirmSignIn: { path: '/auth/confirm', body: { password: 'x' } },
   logoutEverywhere: { path: '/auth/logout-everywhere' },
+  addPasskey: { path: '/me/passkeys', body: { name: 'new', credential: NO_CREDENTIAL } },
+  renamePasskey: { path: `/me/passkeys/${NOBODY}`, body: { name: 'new' } },
+  removePasskey: { path: `/me/passkeys/${NOBODY}` },
   endMySession: { path: `/me/sessions/${NOBODY}` },
   updateMe: { path: '/me', body: { email: 'new@example.com' } },
   changeMyPassword: { path: '/me/password', body: { current_password: 'x', new_password: 'vacant orchid tram 61' } },
@@ -28,6 +33,10 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   unlockAddress: { path: '/users/unlock-address', body: { address: '192.0.2.7' } },
   createToken: { path: '/tokens', body: { name: 'new' } },
   revokeToken: { path: `/tokens/${NOBODY}` },
+  approve: { path: `/approvals/${NOBODY}/approve` },
+  reject: { path: `/approvals/${NOBODY}/reject`, body: { reason: 'no' } },
+  withdraw: { path: `/approvals/${NOBODY}/withdraw` },
+  collectApproved: { path: `/approvals/${NOBODY}/collect` },
   exportAuditLog: { path: '/audit-log/export' },
   bulkRevoke: { path: '/certificates/bulk-revoke', body: { filter } },
   cancelBulkRevocation: { path: `/bulk-revocations/${NOBODY}/cancel` },
@@ -62,8 +71,14 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   acceptTerms: { path: '/terms/accept', body: { all: true } },
   revokeCertificate: { path: '/certificates/abcd/revoke', body: { reason: 4 } },
   revokeFromCrl: { path: '/certificates/revoke-from-crl', body: { crl: 'MAA=' } },
+  beginIncident: {
+    path: '/incidents',
+    body: { filter: { spki_sha256: KEY }, block_key: true, confirm_count: 0 },
+  },
   adviseRenewal: { path: '/renewals', body: { filter } },
   clearRenewals: { path: '/renewals', body: { filter } },
+  muteAtRisk: { path: '/at-risk/mutes', body: { serial_numbers: ['7a'], reason: 'known' } },
+  unmuteAtRisk: { path: '/at-risk/mutes', body: { serial_numbers: ['7a'] } },
   blockKey: { path: '/blocked-keys', body: { spki_sha256: KEY } },
   unblockKey: { path: `/blocked-keys/${KEY}` },
 }

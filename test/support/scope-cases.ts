@@ -1,5 +1,7 @@
 /** For each endpoint that a registrar may call, a request about objects of one team. By operation id. */
 
+import { NOBODY } from './bound.ts'
+
 /** Objects of one team. */
 export interface TeamObjects {
   tag: string
@@ -18,11 +20,13 @@ export interface TeamObjects {
 export interface ScopeCase {
   /** `one`: it is there or not. `list`: rows are there or not. `self`: about the user alone. `many`: says how many it changed. */
   kind: 'one' | 'list' | 'self' | 'many' | 'settings'
+  /** A body that means all, for a case of `many` that takes one. */
+  everything?: object
   path: (of: TeamObjects) => string
   body?: (of: TeamObjects) => object
   /** The list without filters; for lists. */
   all?: string
-  /** The status for the own team; 200 when absent. */
+  /** The status for the own team, or of a request about the user; 200 when absent. */
   status?: number
 }
 
@@ -45,6 +49,13 @@ const many = (path: string): ScopeCase => ({
   kind: 'many',
   path: () => path,
   body: ({ serial }) => ({ filter: { serial_numbers: [serial] } }),
+  everything: { filter: { all: true } },
+})
+
+const mute = (body: ScopeCase['body']): ScopeCase => ({
+  kind: 'many',
+  path: () => '/at-risk/mutes',
+  ...(body && { body }),
 })
 
 let kids = 0
@@ -52,6 +63,7 @@ let kids = 0
 export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   getMe: self('/me'),
   getSettings: { kind: 'settings', path: () => '/settings' },
+  getOnboarding: { kind: 'settings', path: () => '/onboarding' },
   listAccounts: list('/accounts', () => ''),
   getAccount: one(({ account }) => `/accounts/${account}`),
   updateAccount: one(
@@ -59,6 +71,7 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
     () => ({ label: 'ours' }),
   ),
   listFailures: list('/failures', () => ''),
+  listFailureCauses: list('/failures/causes', () => ''),
   listFailuresOfAccount: one(({ account }) => `/accounts/${account}/failures`),
   getCsrProfileOfAccount: one(({ account }) => `/accounts/${account}/csr-profile`),
   listIdentifiersOfAccount: one(({ account }) => `/accounts/${account}/allowed-identifiers`),
@@ -71,6 +84,9 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   getCertificatePem: one(({ serial }) => `/certificates/${serial}/pem`),
   getCertificateChain: one(({ serial }) => `/certificates/${serial}/chain`),
   getCertificateDetails: one(({ serial }) => `/certificates/${serial}/details`),
+  listAtRisk: list('/at-risk', ({ account }) => `account_id=${account}`),
+  muteAtRisk: mute(({ serial }) => ({ serial_numbers: [serial], reason: 'known' })),
+  unmuteAtRisk: mute(({ serial }) => ({ serial_numbers: [serial] })),
   listEabCredentials: list('/eab', () => ''),
   getEabCredential: one(({ credential }) => `/eab/${credential}`),
   getCascadeOfEab: one(({ credential }) => `/eab/${credential}/cascade`),
@@ -90,7 +106,14 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
     ({ serial }) => `/certificates/${serial}/revoke`,
     () => ({ reason: 4 }),
   ),
-  resetMyPassword: self('/me/reset-password', { current_password: 'wrong' }),
+  listMySessions: self('/me/sessions'),
+  endMySession: { ...self(`/me/sessions/${NOBODY}`), status: 404 },
+  updateMe: self('/me', { email: 'new@example.com' }),
+  changeMyPassword: {
+    ...self('/me/password', { current_password: 'wrong', new_password: 'seven quiet lamps below' }),
+    status: 403,
+  },
+  resetMyPassword: { ...self('/me/reset-password', { current_password: 'wrong' }), status: 403 },
   logout: self('/auth/logout'),
   logoutEverywhere: self('/auth/logout-everywhere'),
 }

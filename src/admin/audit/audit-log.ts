@@ -25,18 +25,35 @@ export type Work<T> = (tx: Transaction, note: Note) => Promise<T>
 type AuditAuthor = Pick<Actor, 'userId' | 'ipAddress'> &
   Pick<Partial<Actor>, 'role' | 'scope' | 'sessionId' | 'apiTokenId' | 'operator'>
 
-type Noted = { action: AuditAction; details: AuditDetails; targetUserId: string | undefined }
+type Noted = { by: AuditAuthor; action: AuditAction; details: AuditDetails; targetUserId: string | undefined }
+
+/** What lets an act happen: another person's decision, or an emergency. */
+export interface Permit {
+  /** Whose authority counts. */
+  author: AuditAuthor
+  /** Begins the transaction of the act, so that both are committed or neither. */
+  work: Work<void>
+  /** In each entry of the act. */
+  details: AuditDetails
+}
 
 export class AuditLog {
   readonly #db: DatabasePool
   readonly #key: Buffer | undefined
   readonly #watch: Pick<AuditWatch, 'remember'> | undefined
+  readonly #permit: Permit | undefined
 
   /** @param key of the chain's HMAC; without one, which only a command may be, nothing is logged */
-  constructor(db: DatabasePool, key: Buffer | undefined, watch?: Pick<AuditWatch, 'remember'>) {
+  constructor(db: DatabasePool, key: Buffer | undefined, watch?: Pick<AuditWatch, 'remember'>, permit?: Permit) {
     this.#db = db
     this.#key = key
     this.#watch = watch
+    this.#permit = permit
+  }
+
+  /** The same log for one act, whose transaction begins with what permits it. */
+  permitted(permit: Permit): AuditLog {
+    return new AuditLog(this.#db, this.#key, this.#watch, permit)
   }
 
   /**
@@ -48,7 +65,7 @@ export class AuditLog {
   transaction<T>(author: AuditAuthor, work: Work<T>, before?: (tx: Transaction) => Promise<void>): Promise<T> {
     return this.#commit(author, work, async (tx) => {
       await before?.(tx)
-      await requireAuthority(tx, author)
+      await requireAuthority(tx, this.#permit?.author ?? author)
     })
   }
 
@@ -62,10 +79,14 @@ export class AuditLog {
     const result = await this.#db.transaction(async (tx) => {
       await begin(tx)
       const noted: Noted[] = []
-      const done = await work(tx, (action, details = {}, targetUserId) => {
-        noted.push({ action, details, targetUserId })
-      })
-      head = noted.length > 0 && this.#key ? await this.#append(tx, this.#key, author, noted) : undefined
+      const noteBy =
+        (by: AuditAuthor, common?: AuditDetails): Note =>
+        (action, details, targetUserId) => {
+          noted.push({ by, action, details: { ...details, ...common }, targetUserId })
+        }
+      if (this.#permit) await this.#permit.work(tx, noteBy(this.#permit.author))
+      const done = await work(tx, noteBy(author, this.#permit?.details))
+      head = noted.length > 0 && this.#key ? await this.#append(tx, this.#key, noted) : undefined
       return done
     })
     if (head) this.#watch?.remember(head)
@@ -77,10 +98,10 @@ export class AuditLog {
     return this.transaction(author, async (_tx, note) => note(action, details, targetUserId))
   }
 
-  async #append(tx: Transaction, key: Buffer, author: AuditAuthor, noted: readonly Noted[]): Promise<NotedHead> {
+  async #append(tx: Transaction, key: Buffer, noted: readonly Noted[]): Promise<NotedHead> {
     let { sequence, mac } = await lockAuditHead(tx)
     const now = new Date()
-    for (const { action, details, targetUserId } of noted) {
+    for (const { by, action, details, targetUserId } of noted) {
       sequence += 1
       const entry: AuditEntry = {
         sequence,
@@ -88,9 +109,9 @@ export class AuditLog {
         targetUserId,
         id: uuidv7(now.getTime()),
         createdAt: now,
-        userId: author.userId,
-        ipAddress: author.ipAddress,
-        details: storable({ ...details, ...wayOf(author) }) as AuditDetails,
+        userId: by.userId,
+        ipAddress: by.ipAddress,
+        details: storable({ ...details, ...wayOf(by) }) as AuditDetails,
       }
       mac = auditMac(key, mac, entry)
       await appendAuditEntry(tx, entry, mac)

@@ -234,6 +234,20 @@ export async function deleteCutEntries(tx: CommonQueryMethods, limit: number): P
   return rowCount
 }
 
+/** Acts without the approval that they needed; along admin_audit_log_action, from its end. */
+export function countEmergencies(db: CommonQueryMethods, days: number): Promise<number> {
+  return db.oneFirst(rowsOf(z.object({ count: z.int() }))`
+    SELECT count(*)::integer AS count FROM admin_audit_log
+     WHERE action = 'approval.emergency' AND created_at > now() - make_interval(days => ${days})`)
+}
+
+/** @param after a sequence number */
+export function emergenciesAfter(db: CommonQueryMethods, after: number): Promise<readonly StoredAuditEntry[]> {
+  return db.any(rowsOf(Entry)`
+    SELECT ${columns} FROM admin_audit_log
+     WHERE action = 'approval.emergency' AND sequence > ${after} ORDER BY sequence LIMIT 100`)
+}
+
 const ImportedEntry = z.object({ at: z.string(), id: z.string() })
 
 /** The newest entry of a former server's log that was taken over. */

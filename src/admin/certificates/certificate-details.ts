@@ -13,10 +13,10 @@ import type { TbsCertificate } from '../../shared/pki/tbs-certificate.ts'
 import type { FoundCertificate } from '../../store/certificate-list.ts'
 import { findIssuerChain } from '../../store/certificate-store.ts'
 import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
-import { withAccountName } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { time, timestamp } from '../schemas.ts'
-import { Certificate, certificateBody, params, query, requireContent } from './certificate-endpoints.ts'
+import { Certificate, certificateBody } from './certificate-body.ts'
+import { params, query, requireContent } from './certificate-endpoints.ts'
 
 export const chainLinks = () =>
   z.array(z.strictObject({ subject: z.string(), not_after: timestamp(), fingerprint: z.string() }))
@@ -75,7 +75,7 @@ async function detailsBody(
   const timestamps = await listTimestamps(db, id)
   const renewal = renewalOf(certificate, facts, policy)
   return {
-    certificate: certificateBody(await withAccountName(db, certificate)),
+    certificate: await certificateBody({ db, policy: { renewal: policy } }, certificate),
     profile: facts.profile,
     subject: formatName(tbs.subject),
     issuer: formatName(tbs.issuer),

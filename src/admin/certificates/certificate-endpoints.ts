@@ -4,7 +4,6 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
-import { revocationReasonName } from '../../domain/revocation.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { CERTIFICATE_STATUSES, type CertificateFilter } from '../../store/certificate-filter.ts'
 import {
@@ -12,64 +11,16 @@ import {
   findCertificateByFingerprint,
   findCertificatesBySerial,
   isAnyArchived,
-  type ListedCertificate,
   listCertificates,
   skipOfCertificates,
 } from '../../store/certificate-list.ts'
 import { findIssuerChain } from '../../store/certificate-store.ts'
 import { CERTIFICATE_SORTS, type CertificateSort } from '../../store/certificate-ways.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
-import {
-  fingerprint,
-  flagParameter,
-  instantParameter,
-  line,
-  serialNumber,
-  time,
-  timeOrNull,
-  timestamp,
-  uuid,
-} from '../schemas.ts'
-
-export const Certificate = z
-  .strictObject({
-    id: z.uuid(),
-    account_id: z.uuid().nullable(),
-    account_name: accountNameMember(),
-    order_id: z.uuid().nullable(),
-    serial_number: z.string(),
-    fingerprint: z.string().nullable().meta({ description: 'Null where only issuer and serial number are known.' }),
-    issuer_fingerprint: z.string(),
-    not_before: timestamp(),
-    not_after: timestamp(),
-    revoked_at: timestamp().nullable(),
-    revocation_reason: z.string().nullable(),
-    san_values: z.array(z.string()),
-    created_at: timestamp(),
-  })
-  .meta({ id: 'Certificate' })
-
-export function certificateBody(row: ListedCertificate & { account_name: string | null }): z.input<typeof Certificate> {
-  const { id, account_id, account_name, order_id, serial_number, fingerprint, issuer_fingerprint, revoked_at } = row
-  return {
-    id,
-    account_id,
-    account_name,
-    order_id,
-    serial_number,
-    fingerprint,
-    issuer_fingerprint,
-    not_before: time(row.not_before),
-    not_after: time(row.not_after),
-    revoked_at: timeOrNull(revoked_at),
-    revocation_reason: revoked_at && revocationReasonName(row.revocation_reason ?? 0),
-    san_values: row.names,
-    created_at: time(row.issued_at),
-  }
-}
+import { fingerprint, flagParameter, instantParameter, line, serialNumber, uuid } from '../schemas.ts'
+import { Certificate, certificateBodies, certificateBody } from './certificate-body.ts'
 
 const domain = () => line(255).transform((name) => name.toLowerCase())
 /** Filters that a bulk revocation takes, too. */
@@ -110,7 +61,7 @@ export const CERTIFICATES = endpointGroup('Certificates', {
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(Certificate) },
-    async handle({ query, author }, { db, pages }) {
+    async handle({ query, author }, { db, pages, policy }) {
       const { account_id, serial, domain, domain_suffix, sort, limit, offset, cursor } = query
       const { fingerprint, spki_sha256: spkiSha256, status, issuer, profile, issued_before, issued_after } = query
       const {
@@ -144,7 +95,7 @@ export const CERTIFICATES = endpointGroup('Certificates', {
         skipOfCertificates(db, filter, order),
       )
       return {
-        body: (await withAccountNames(db, page.rows)).map(certificateBody),
+        body: await certificateBodies({ db, policy }, page.rows),
         next: nextOf(page),
         isCut: page.isCut,
       }
@@ -160,9 +111,10 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     query,
     reply: { status: 200, schema: Certificate },
     errors: ['not_found'],
-    handle: async ({ params, query, author }, { db }) => ({
-      body: certificateBody(
-        await withAccountName(db, await requireCertificate(db, params.serial, scopeOf(author), query.issuer)),
+    handle: async ({ params, query, author }, { db, policy }) => ({
+      body: await certificateBody(
+        { db, policy },
+        await requireCertificate(db, params.serial, scopeOf(author), query.issuer),
       ),
     }),
   }),
@@ -174,12 +126,10 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: Certificate },
     errors: ['not_found'],
-    handle: async ({ params, author }, { db }) => ({
-      body: certificateBody(
-        await withAccountName(
-          db,
-          await known(db, await findCertificateByFingerprint(db, params.fingerprint, scopeOf(author))),
-        ),
+    handle: async ({ params, author }, { db, policy }) => ({
+      body: await certificateBody(
+        { db, policy },
+        await known(db, await findCertificateByFingerprint(db, params.fingerprint, scopeOf(author))),
       ),
     }),
   }),

@@ -30,6 +30,8 @@ function selectionOf(
   { serial_numbers, issuer, issued_before }: z.output<ReturnType<typeof filter>>,
   scope: Scope,
 ): AdviceSelection {
+  // The way along all live certificates is long, and hardly any are a registrar's.
+  if (scope && !serial_numbers) throw new AdminError('forbidden', 'a registrar names certificates by serial_numbers')
   return {
     scope,
     ...(serial_numbers && { serialNumbers: serial_numbers.map((serial) => Buffer.from(serial, 'hex')) }),

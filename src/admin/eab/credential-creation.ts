@@ -10,6 +10,7 @@ import { boundedArray } from '../../shared/lib/bounded.ts'
 import { encodeBase64url } from '../../shared/lib/encoding.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { newNamesAct } from '../approvals/acts.ts'
 import type { AdminContext } from '../context.ts'
 import { grantProfile, requireHeld } from '../profiles/profile-assignments.ts'
 import { futureInstant, line, tagList, uuid } from '../schemas.ts'
@@ -54,6 +55,16 @@ export const EAB_CREATION = endpointGroup('EAB credentials', {
     reply: { status: 201, schema: EabCredentialWithKey },
     errors: ['not_found', 'conflict', 'forbidden', 'unavailable'],
     audit: 'eab.create',
+    showsOnce: true,
+    // The credential of a registrar grants no new name.
+    approval: async ({ body, author }, context) =>
+      scopeOf(author)
+        ? undefined
+        : newNamesAct(
+            () => `the credential ${body.kid}`,
+            readIdentifiers('allowed_identifiers', body.allowed_identifiers ?? []),
+            context,
+          ),
     handle: async ({ body, author }, context) => ({ body: await createCredential(context, author, body) }),
   }),
 })

@@ -3,16 +3,24 @@
 import { z } from 'zod/v4'
 import { scopeOf } from '../../domain/permissions.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { newNamesAct } from '../approvals/acts.ts'
+import type { AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { giveToCredential, takeFromCredential } from '../profiles/profile-assignments.ts'
 import { CsrProfile, csrProfileBody } from '../profiles/profile-endpoints.ts'
 import { findProfileOfCredential } from '../profiles/profile-store.ts'
 import { uuid } from '../schemas.ts'
-import { changeOfCredential, giveNameToCredential, takeNameFromCredential } from './allowed-identifiers.ts'
+import {
+  changeOfCredential,
+  giveNameToCredential,
+  readIdentifiers,
+  takeNameFromCredential,
+} from './allowed-identifiers.ts'
 import { credentialParams, requireCredential } from './credential-endpoints.ts'
 import {
   ChangedIdentifiers,
   IdentifierOutcomes,
+  identifiersWith,
   outcomesBody,
   PlainIdentifier,
   plainIdentifierBody,
@@ -21,6 +29,12 @@ import { pagesOfCredential } from './identifier-store.ts'
 
 const identifierParams = z.strictObject({ cred_id: uuid(), identifier_id: uuid() })
 const profileParams = z.strictObject({ cred_id: uuid(), profile_id: uuid() })
+
+/** As a request for approval names it. */
+const credentialNamed =
+  ({ db }: Pick<AdminContext, 'db'>, id: string) =>
+  async () =>
+    `the credential ${(await requireCredential(db, id, undefined)).kid}`
 
 export const EAB_GRANTS = endpointGroup('EAB credentials', {
   listIdentifiersOfEab: endpoint({
@@ -47,6 +61,8 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     reply: { status: 200, schema: IdentifierOutcomes },
     errors: ['not_found', 'conflict'],
     audit: 'eab.add_identifier',
+    approval: ({ params, body }, context) =>
+      newNamesAct(credentialNamed(context, params.cred_id), readIdentifiers('allow', body.allow ?? []), context),
     handle: async ({ params, body, author }, { audit }) => ({
       body: outcomesBody(await changeOfCredential(audit, author, params.cred_id, body)),
     }),
@@ -59,6 +75,12 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     reply: { status: 204 },
     errors: ['not_found'],
     audit: 'eab.add_identifier',
+    approval: async ({ params }, context) =>
+      newNamesAct(
+        credentialNamed(context, params.cred_id),
+        await identifiersWith(context.db, params.identifier_id),
+        context,
+      ),
     async handle({ params, author }, { audit }) {
       await giveNameToCredential(audit, author, params.identifier_id, params.cred_id)
       return {}

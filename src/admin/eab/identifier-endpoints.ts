@@ -3,13 +3,14 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
-import { parseAllowedIdentifier } from '../../domain/allowlist.ts'
+import { type AllowedIdentifier as AllowedIdentifierValue, parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { scopeOf } from '../../domain/permissions.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { accountExists } from '../../store/account-list.ts'
 import { namesOf } from '../../store/account-names.ts'
 import { accountNameMember } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { newNamesAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
 import {
@@ -17,6 +18,7 @@ import {
   createIdentifier,
   giveNameToAccount,
   type IdentifierOutcome,
+  readIdentifiers,
   removeIdentifier,
   takeNameFromAccount,
   WITHDRAWALS,
@@ -80,6 +82,12 @@ async function identifierBodies(db: CommonQueryMethods, rows: readonly Identifie
       more_accounts: row.more_accounts,
     }),
   )
+}
+
+/** The identifier with this id; none where there is none. */
+export async function identifiersWith(db: CommonQueryMethods, id: string): Promise<AllowedIdentifierValue[]> {
+  const found = await findIdentifier(db, id)
+  return found ? [{ type: found.identifier_type, value: found.identifier_value }] : []
 }
 
 const MOST_CHANGED = 1_000
@@ -175,6 +183,12 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     reply: { status: 204 },
     errors: ['not_found'],
     audit: 'identifier.add_account',
+    approval: async ({ params }, context) =>
+      newNamesAct(
+        () => `the account ${params.account_id}`,
+        await identifiersWith(context.db, params.identifier_id),
+        context,
+      ),
     async handle({ params, author }, { audit }) {
       await giveNameToAccount(audit, author, params.identifier_id, params.account_id)
       return {}
@@ -218,6 +232,8 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     reply: { status: 200, schema: IdentifierOutcomes },
     errors: ['not_found', 'conflict'],
     audit: 'identifier.add_account',
+    approval: ({ params, body }, context) =>
+      newNamesAct(() => `the account ${params.account_id}`, readIdentifiers('allow', body.allow ?? []), context),
     handle: async ({ params, body, author }, { audit }) => ({
       body: outcomesBody(await changeOfAccount(audit, author, params.account_id, body)),
     }),

@@ -21,6 +21,8 @@ interface WantedIncident {
   confirmCount: number
   /** A sentence for the owners. */
   remark: string
+  /** The most certificates that another person has approved to revoke. */
+  approved: number | undefined
 }
 
 type Means = Pick<AdminContext, 'db' | 'audit' | 'bulkRevocations' | 'mail'>
@@ -32,10 +34,12 @@ type Means = Pick<AdminContext, 'db' | 'audit' | 'bulkRevocations' | 'mail'>
 export async function beginIncident(
   { db, audit, bulkRevocations, mail }: Means,
   author: Actor,
-  { filter, actions, confirmCount, remark }: WantedIncident,
+  { filter, actions, confirmCount, remark, approved }: WantedIncident,
 ): Promise<Incident> {
   const hits = await findHits(db, filter)
-  requireConfirmed(hits.unrevoked, confirmCount)
+  if (approved === undefined) requireConfirmed(hits.unrevoked, confirmCount)
+  else if (hits.unrevoked > approved)
+    throw new AdminError('conflict', `it concerns ${hits.unrevoked} certificates now; ${approved} were approved`)
   const incident = await audit.transaction(author, async (tx, note) => {
     const same = await lockSameIncident(tx, filter)
     if (same !== undefined) throw new AdminError('conflict', `this incident was begun already: ${same}`)
@@ -47,7 +51,7 @@ export async function beginIncident(
     const { reason } = actions
     const job =
       actions.revoke && hits.unrevoked > 0
-        ? await recordJob(tx, note, { author, filter, reason, at_most: confirmCount })
+        ? await recordJob(tx, note, { author, filter, reason, at_most: approved ?? confirmCount })
         : undefined
     const notifications = actions.tell_owners ? await recordMails(tx, mail, { hits, actions, remark }) : []
     const begun = await insertIncident(tx, {

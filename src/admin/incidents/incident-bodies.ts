@@ -4,6 +4,7 @@ import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { KEY_COMPROMISE } from '../../domain/revocation.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
+import { accountNameMember } from '../account-names.ts'
 import { exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
 import type { AdminContext } from '../context.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
@@ -69,7 +70,7 @@ export const NewIncident = z
 export const IncidentOwner = z
   .strictObject({
     account_id: z.uuid().nullable().meta({ description: 'Null for certificates of no account.' }),
-    name: z.string().nullable().meta({ description: "The account's name, else its contact, else its kid." }),
+    account_name: accountNameMember(),
     contacts: z.array(z.string()),
     tags: z.array(z.string()),
     certificates: z.int().meta({ description: 'Unexpired and not revoked.' }),
@@ -80,7 +81,7 @@ export const IncidentOwner = z
 
 export const ownerBody = ({ account_id, owner, unrevoked, revoked, names }: OwnerHit) => ({
   account_id,
-  name: nameOf(owner),
+  account_name: nameOf(owner),
   contacts: owner?.contacts ?? [],
   tags: owner?.tags ?? [],
   certificates: unrevoked,

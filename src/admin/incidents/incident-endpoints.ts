@@ -5,6 +5,7 @@ import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { readReport, UnreadableReport } from '../../domain/incident.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { bulkRevocationAct } from '../approvals/acts.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
 import { text, uuid } from '../schemas.ts'
@@ -108,8 +109,15 @@ export const INCIDENTS = endpointGroup('Incidents', {
     reply: { status: 201, schema: Incident },
     errors: ['conflict'],
     audit: 'incident.begin',
-    async handle({ body: { filter, remark = '', confirm_count, ...actions }, author }, context) {
-      const begun = await beginIncident(context, author, { filter, actions, confirmCount: confirm_count, remark })
+    recentSignIn: ({ body }) => body.revoke,
+    approval: async ({ body: { filter, reason, revoke, confirm_count } }, context) =>
+      revoke ? bulkRevocationAct({ filter, reason, isDryRun: false, confirmed: confirm_count }, context) : undefined,
+    async handle(
+      { body: { filter, remark = '', confirm_count: confirmCount, ...actions }, author, approved },
+      context,
+    ) {
+      const wanted = { filter, actions, confirmCount, remark, approved: approved?.most ?? undefined }
+      const begun = await beginIncident(context, author, wanted)
       return { body: await incidentBody(context, begun) }
     },
   }),

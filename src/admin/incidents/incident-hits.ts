@@ -1,6 +1,7 @@
 /** Which certificates an incident concerns, and whose they are. */
 
 import type { CommonQueryMethods } from 'slonik'
+import { accountName } from '../../domain/account-name.ts'
 import { FIRST_ID, nextWindow, type RevocationFilter } from '../revocations/bulk-revocation-store.ts'
 import { findOwners, type Hit, hitsOf, type Owner } from './incident-store.ts'
 
@@ -68,6 +69,5 @@ const isAddress = (contact: string) => /^mailto:/i.test(contact)
 export const addressesOf = (owner: Owner | undefined): string[] =>
   (owner?.contacts ?? []).filter(isAddress).map((contact) => contact.slice('mailto:'.length))
 
-/** An administrator's name for the account, else its contact, else its kid. */
 export const nameOf = (owner: Owner | undefined): string | null =>
-  owner?.label ?? addressesOf(owner)[0] ?? owner?.kid ?? null
+  owner ? accountName({ ...owner, eabKid: owner.kid }) : null

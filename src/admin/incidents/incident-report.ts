@@ -3,6 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
+import { accountNameMember } from '../account-names.ts'
 import type { AdminContext } from '../context.ts'
 import { listResults } from '../revocations/bulk-revocation-store.ts'
 import { requireAuthority } from '../users/sessions.ts'
@@ -13,7 +14,7 @@ import { findOwners, type Incident as IncidentRow, outcomesByOwner } from './inc
 export const OutcomeOfOwner = z
   .strictObject({
     account_id: z.uuid().nullable(),
-    name: z.string().nullable(),
+    account_name: accountNameMember(),
     contacts: z.array(z.string()),
     certificates: z.int().meta({ description: 'That the bulk revocation found.' }),
     not_revoked: z.int().meta({ description: 'With another outcome than revoked.' }),
@@ -72,6 +73,6 @@ export async function outcomes(db: CommonQueryMethods, jobId: string, limit: num
   )
   return found.map(({ account_id, certificates, not_revoked }) => {
     const owner = owners.get(account_id ?? '')
-    return { account_id, name: nameOf(owner), contacts: owner?.contacts ?? [], certificates, not_revoked }
+    return { account_id, account_name: nameOf(owner), contacts: owner?.contacts ?? [], certificates, not_revoked }
   })
 }

@@ -5,7 +5,8 @@ import { z } from 'zod/v4'
 import { scopeOf } from '../../domain/permissions.ts'
 import { renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
 import { coveringNames, readSearch } from '../../domain/search-text.ts'
-import { certificatesOfNames, failuresOfNames, type HistoryPart, setWindowsOf } from '../../store/name-history-store.ts'
+import { certificatesOfNames, failuresOfNames, type HistoryPart } from '../../store/name-history-store.ts'
+import { windowsOf } from '../../store/renewal-window-store.ts'
 import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { limitOf, limitParameter } from '../pages.ts'
@@ -134,19 +135,8 @@ interface Dated {
 }
 
 async function windowOf(db: DatabasePool, { id, not_before, not_after }: Dated, policy: WindowPolicy, now: Date) {
-  const { advised_start, advised_end, upstream_start, upstream_end } = await setWindowsOf(db, id)
-  const setBy = (start: Date | null, end: Date | null) =>
-    start && end ? { window: { start, end }, explanationUrl: undefined } : undefined
-  const { start, end } = renewalWindow(
-    {
-      notBefore: not_before,
-      notAfter: not_after,
-      revokedAt: undefined,
-      advice: setBy(advised_start, advised_end),
-      upstream: setBy(upstream_start, upstream_end),
-    },
-    policy,
-    now,
-  )
+  const set = (await windowsOf(db, [id])).get(id) ?? { advice: undefined, upstream: undefined }
+  const times = { notBefore: not_before, notAfter: not_after, revokedAt: undefined }
+  const { start, end } = renewalWindow({ ...times, ...set }, policy, now)
   return { window_start: time(start), window_end: time(end) }
 }

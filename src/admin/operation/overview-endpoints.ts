@@ -3,7 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { InstanceState } from '../../domain/alarms.ts'
-import { ALARM_CODES, alarmsOf } from '../../domain/alarms.ts'
+import { ALARM_CODES, alarmsOf, EMERGENCY_SHOWN_DAYS } from '../../domain/alarms.ts'
 import { FAILURE_KINDS } from '../../domain/event.ts'
 import { NEVER_SENT, type NotificationStatus } from '../../domain/notification.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
@@ -12,6 +12,7 @@ import { readWorkers } from '../../store/background-run-store.ts'
 import { type HourlyCount, readEventCounts } from '../../store/event-statistics-store.ts'
 import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { countEmergencies } from '../audit/audit-store.ts'
 import { EXPIRY_DAYS } from '../certificates/expiry-counts.ts'
 import type { AdminContext } from '../context.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
@@ -116,17 +117,19 @@ const HOURS = 24
 type Sources = Pick<AdminContext, 'db' | 'policy' | 'ask' | 'version'>
 
 export async function readOverview({ db, policy, ask, version }: Sources): Promise<z.input<typeof Overview>> {
-  const [numbers, mail, failures, counts, crl, { maintenance, stopSigning }, workers, instance] = await Promise.all([
-    readOverviewNumbers(db),
-    readLastMail(db),
-    readLastDeadLetters(db),
-    readEventCounts(db, HOURS),
-    readCrlStatus(db, policy.staleCrlAfterMs),
-    switchPositions(db),
-    readWorkers(queriesOf(db)),
-    // The overview shows an instance that does not answer as unknown.
-    ask('instance').catch(() => undefined),
-  ])
+  const [numbers, mail, failures, counts, crl, { maintenance, stopSigning }, workers, emergencies, instance] =
+    await Promise.all([
+      readOverviewNumbers(db),
+      readLastMail(db),
+      readLastDeadLetters(db),
+      readEventCounts(db, HOURS),
+      readCrlStatus(db, policy.staleCrlAfterMs),
+      switchPositions(db),
+      readWorkers(queriesOf(db)),
+      countEmergencies(db, EMERGENCY_SHOWN_DAYS),
+      // The overview shows an instance that does not answer as unknown.
+      ask('instance').catch(() => undefined),
+    ])
   const alarms = alarmsOf({
     now: numbers.now,
     instance,
@@ -139,6 +142,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     failedNotifications: numbers.notifications_failed,
     oldestValidationSeconds: numbers.oldest_validation_seconds,
     alarmEvents: sumOf(counts, 'alarm'),
+    emergencies,
   })
   const issued = counts.filter(({ kind }) => kind === 'certificate.issuance')
   return {

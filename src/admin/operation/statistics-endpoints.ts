@@ -9,13 +9,15 @@ import { accountExists } from '../../store/account-list.ts'
 import {
   type AccountFailure as Kept,
   listAccountFailures,
+  listFailureCauses,
   listFailures,
+  MOST_GROUPED,
   readEventCounts,
 } from '../../store/event-statistics-store.ts'
 import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
-import { offsetParameters, readByOffset } from '../pages.ts'
-import { instantParameter, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
+import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
+import { instantParameter, line, text, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
 
 const MOST_HOURS = 30 * 24
 
@@ -41,11 +43,50 @@ const AccountFailure = z
 type NamedFailure = Kept & { account_name: string | null }
 
 function failureBody({ event_id, data, occurred_at, ...failure }: NamedFailure): z.input<typeof AccountFailure> {
-  // Replies are copied into tickets, so the token stays out.
-  const { token: _, ...shown }: Kept['data'] & { token?: string } = data
   const { account_id, account_name, kind } = failure
-  return { id: event_id, account_id, account_name, kind, occurred_at: time(occurred_at), data: shown }
+  return { id: event_id, account_id, account_name, kind, occurred_at: time(occurred_at), data: shown(data) }
 }
+
+/** Replies are copied into tickets, so the token stays out. */
+function shown({ token: _, ...data }: Kept['data'] & { token?: string }): Record<string, unknown> {
+  return data
+}
+
+const Cause = z
+  .strictObject({
+    kind: z.string(),
+    problem: z.string().meta({ description: 'The last part of its error type (RFC 8555 §6.7); empty without one.' }),
+    failures: z.int().meta({ description: `Of the newest ${MOST_GROUPED}.` }),
+    accounts: z.int(),
+    last_at: timestamp(),
+    data: z.record(z.string(), z.unknown()).meta({ description: 'Of the newest of them.' }),
+  })
+  .meta({ id: 'FailureCause' })
+
+const failureFilter = () => ({
+  since: instantParameter().optional(),
+  account_id: uuid().optional(),
+  kind: z.enum(FAILURE_KINDS).optional(),
+  problem: text(64).optional().meta({ description: 'As /failures/causes has it; empty for failures without one.' }),
+  name: line(255)
+    .transform((name) => name.toLowerCase())
+    .optional(),
+})
+
+interface GivenFilter {
+  since?: Date | undefined
+  account_id?: string | undefined
+  kind?: string | undefined
+  problem?: string | undefined
+  name?: string | undefined
+}
+
+const filterOf = ({ since = new Date(0), account_id: accountId, ...given }: GivenFilter, scope: Scope) => ({
+  since,
+  accountId,
+  ...given,
+  scope,
+})
 
 export const EVENT_COUNTS = endpointGroup('Events', {
   getEventCounts: endpoint({
@@ -70,11 +111,26 @@ export const FAILURES = endpointGroup('Accounts', {
     permission: 'read_accounts',
     scope: 'accounts',
     summary: 'Lists failures of all accounts within 30 days, the newest first. The last 50 of each account are kept.',
-    query: z.strictObject({ since: instantParameter().optional(), ...offsetParameters() }),
+    query: z.strictObject({ ...failureFilter(), ...offsetParameters() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
-    async handle({ query: { since = new Date(0), ...place }, author }, { db, pages }) {
-      const { rows, next } = await readByOffset(place, pages, (page) => listFailures(db, since, scopeOf(author), page))
+    async handle({ query: { limit, offset, ...given }, author }, { db, pages }) {
+      const filter = filterOf(given, scopeOf(author))
+      const { rows, next } = await readByOffset({ limit, offset }, pages, (page) => listFailures(db, filter, page))
       return { body: (await withAccountNames(db, rows)).map(failureBody), next }
+    },
+  }),
+  listFailureCauses: endpoint({
+    route: 'GET /failures/causes',
+    permission: 'read_accounts',
+    scope: 'accounts',
+    summary: 'Groups failures by kind and problem type, the commonest first.',
+    query: z.strictObject({ ...failureFilter(), limit: limitParameter() }),
+    reply: { status: 200, schema: z.array(Cause) },
+    async handle({ query: { limit, ...given }, author }, { db, pages }) {
+      const causes = await listFailureCauses(db, filterOf(given, scopeOf(author)), limitOf(limit, pages))
+      return {
+        body: causes.map(({ last_at, data, ...cause }) => ({ ...cause, last_at: time(last_at), data: shown(data) })),
+      }
     },
   }),
   listFailuresOfAccount: endpoint({

@@ -7,6 +7,7 @@ import { queriesOf } from '../../store/slonik.ts'
 import type { ServerSwitch } from '../../store/switch-store.ts'
 import { createServerSettings, type SwitchPosition } from '../../store/switch-store.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { resumeSigningAct } from '../approvals/acts.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { line, timeOrNull, timestamp } from '../schemas.ts'
 
@@ -62,6 +63,8 @@ export const SWITCHES = endpointGroup('Operation', {
     body: z.strictObject({ stopped: z.boolean(), reason }),
     reply: { status: 200, schema: Signing },
     audit: 'signing.stop',
+    recentSignIn: ({ body }) => !body.stopped,
+    approval: ({ body }, context) => resumeSigningAct(body, context),
     handle: async ({ author, body }, { audit }) => ({
       body: signingBody(await setSwitch(audit, author, 'stopSigning', body.stopped, body.reason)),
     }),

@@ -6,6 +6,7 @@ import { AdminError } from '../../domain/admin-error.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { bulkRevocationAct } from '../approvals/acts.ts'
 import { exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
 import { instantParameter, line, serialNumber, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
@@ -136,14 +137,23 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
     },
     errors: ['conflict'],
     audit: 'certificate.bulk_revoke',
-    async handle({ body, author }, { db, bulkRevocations, baseUrl }) {
-      const { filter, reason, dry_run, confirm_count: confirmCount, wait } = body
+    recentSignIn: ({ body }) => !body.dry_run && body.confirm_count !== undefined,
+    approval: ({ body: { filter, reason, dry_run: isDryRun } }, context) =>
+      bulkRevocationAct({ filter, reason, isDryRun }, context),
+    async handle({ body, author, approved }, { db, audit, bulkRevocations, baseUrl }) {
+      const { filter, reason, dry_run, confirm_count: confirmCount } = body
+      // Who approves sees how far the job is on its own page.
+      const wait = body.wait && approved === undefined
       if (dry_run) {
         const { wouldRevoke, alreadyRevoked, serialNumbers } = await dryRun(db, filter)
         const counts = { matching_certificates: wouldRevoke, already_revoked: alreadyRevoked }
         return { body: { dry_run: true as const, ...counts, serial_numbers: serialNumbers } }
       }
-      const { id } = await bulkRevocations.begin(author, { filter, reason, confirmCount })
+      const { id } = await bulkRevocations.begin(
+        author,
+        { filter, reason, confirmCount, approved: approved?.most ?? undefined },
+        audit,
+      )
       const job = await bulkRevocations.wait(id, wait ? WAIT_MS : 0)
       if (job.status === 'refused')
         throw new AdminError(

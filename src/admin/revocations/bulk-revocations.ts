@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
+import { withoutSession } from '../../domain/approval.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { BULK_REVOCATION, type BulkRevocationStatus, finalStatuses } from '../../domain/states.ts'
 import type { NoteRevocations } from '../../services/revocation-notes.ts'
@@ -37,6 +38,8 @@ interface BulkRevocationsOptions {
   noteRevocations: NoteRevocations
   /** More certificates need their number repeated. */
   confirmAbove: number
+  /** More certificates need another person's approval. */
+  approvalAbove: number | undefined
 }
 
 interface WantedRevocation {
@@ -44,6 +47,8 @@ interface WantedRevocation {
   /** CRLReason. */
   reason: number
   confirmCount: number | undefined
+  /** How many certificates another person has approved. */
+  approved?: number | undefined
 }
 
 /** Half of a connection stays free, whatever a page takes. */
@@ -86,12 +91,12 @@ export class BulkRevocations {
   }
 
   /** @throws AdminError invalid_request with the number that would have to be confirmed */
-  async begin(author: Actor, { filter, reason, confirmCount }: WantedRevocation): Promise<RevocationJob> {
-    if (Number.isFinite(this.#options.confirmAbove)) await this.#requireConfirmed(filter, confirmCount)
-    const at_most = mostOf(this.#options.confirmAbove, confirmCount)
-    const job = await this.#options.audit.transaction(author, (tx, note) =>
-      recordJob(tx, note, { author, filter, reason, at_most }),
-    )
+  async begin(author: Actor, wanted: WantedRevocation, audit = this.#options.audit): Promise<RevocationJob> {
+    const { filter, reason, confirmCount, approved } = wanted
+    if (approved !== undefined) await this.#requireApproved(filter, approved)
+    else if (Number.isFinite(this.#options.confirmAbove)) await this.#requireConfirmed(filter, confirmCount)
+    const at_most = approved ?? mostOf(this.#options, confirmCount)
+    const job = await audit.transaction(author, (tx, note) => recordJob(tx, note, { author, filter, reason, at_most }))
     this.#enqueue(job.id)
     return job
   }
@@ -136,6 +141,12 @@ export class BulkRevocations {
     throw new AdminError('invalid_request', `the body is not right: 'confirm_count' ${message}`, {
       fields: [{ field: 'confirm_count', message }],
     })
+  }
+
+  async #requireApproved(filter: RevocationFilter, approved: number): Promise<void> {
+    const { wouldRevoke } = await dryRun(this.#options.db, filter)
+    if (wouldRevoke <= approved) return
+    throw new AdminError('conflict', `${wouldRevoke} certificates match now; the request is for ${approved}`)
   }
 
   /** One job after the other, so that several cost ACME no more than one. */
@@ -205,14 +216,15 @@ export async function requireJob(db: CommonQueryMethods, id: string): Promise<Re
 const FINAL: readonly BulkRevocationStatus[] = finalStatuses(BULK_REVOCATION)
 const hasEnded = ({ status }: RevocationJob) => FINAL.includes(status)
 
-/** How many certificates a request allows: what it has confirmed, or what needs no confirmation. */
-function mostOf(confirmAbove: number, confirmCount: number | undefined): number | null {
-  if (!Number.isFinite(confirmAbove)) return confirmCount ?? null
-  return Math.max(confirmAbove, confirmCount ?? 0)
+/** How many certificates a request allows: what it has confirmed, or what needs neither confirmation nor approval. */
+function mostOf(
+  { confirmAbove, approvalAbove = Number.POSITIVE_INFINITY }: BulkRevocationsOptions,
+  confirmCount: number | undefined,
+): number | null {
+  const confirmed = Number.isFinite(confirmAbove) ? Math.max(confirmAbove, confirmCount ?? 0) : confirmCount
+  const most = Math.min(confirmed ?? Number.POSITIVE_INFINITY, approvalAbove)
+  return Number.isFinite(most) ? most : null
 }
-
-/** The job outlives the session. */
-const withoutSession = ({ sessionId: _, ...author }: Actor): Actor => author
 
 /** The filter for audit entries. It is cut, because a page of the audit log has up to a thousand entries. */
 function shownFilter({ serial_numbers: serials, ...others }: RevocationFilter) {

@@ -16,16 +16,10 @@ import { type FoundCertificate, findCertificatesBySerial } from '../../store/cer
 import { revokeCertificate } from '../../store/certificate-store.ts'
 import { recordUnseen } from '../../store/revocation-import.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { withAccountName } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
-import {
-  Certificate,
-  certificateBody,
-  known,
-  params,
-  requireCertificate,
-} from '../certificates/certificate-endpoints.ts'
+import { Certificate, certificateBody } from '../certificates/certificate-body.ts'
+import { known, params, requireCertificate } from '../certificates/certificate-endpoints.ts'
 import { fingerprint, instantParameter, whenSound } from '../schemas.ts'
 import { readOwnCrl } from './own-crl.ts'
 
@@ -70,11 +64,11 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
     reply: { status: 200, schema: Certificate },
     errors: ['not_found', 'conflict'],
     audit: 'certificate.revoke',
-    async handle({ params, body, author }, { db, audit, events, noteRevocations }) {
+    async handle({ params, body, author }, { db, policy, audit, events, noteRevocations }) {
       const wanted = { reason: body.reason, issuerFingerprint: body.issuer, notAfter: body.not_after }
       const means = { audit, note: noteRevocations, events: events.certificates }
       const revoked = await revokeBySerial(means, author, params.serial, wanted)
-      return { body: certificateBody(await withAccountName(db, revoked)) }
+      return { body: await certificateBody({ db, policy }, revoked) }
     },
   }),
   revokeFromCrl: endpoint({

@@ -83,6 +83,7 @@ export const TOKENS = endpointGroup('API tokens', {
     route: 'POST /tokens',
     permission: 'administer',
     needsSession: true,
+    recentSignIn: true,
     summary: 'Makes an API token, which never has more rights than its maker, and shows it once.',
     body: z.strictObject({
       name: line(128),

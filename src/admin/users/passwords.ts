@@ -30,6 +30,9 @@ export function generatePassword(length: number): string {
   return characters.join('')
 }
 
+/** The hash of a user who has no password, and signs in by OpenID Connect: no password fits it. */
+export const NO_PASSWORD = '!'
+
 /** Where hashes are made. */
 export interface PasswordHashing {
   hash(password: string): Promise<string>
@@ -75,9 +78,10 @@ export class PasswordHasher {
       this.#decoy = undefined
       throw error
     })
-    const against = stored ?? (await this.#decoy)
+    const isThere = stored !== undefined && stored !== NO_PASSWORD
+    const against = isThere ? stored : await this.#decoy
     const matches = await this.#inTurn(caller, () => this.#hashing.matches(against, password))
-    return { matches: matches && stored !== undefined, isOutdated: !isCurrent(against) }
+    return { matches: matches && isThere, isOutdated: !isCurrent(against) }
   }
 
   async #inTurn<T>(caller: Caller, work: () => Promise<T>): Promise<T> {

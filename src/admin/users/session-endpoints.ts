@@ -47,6 +47,7 @@ function endSession(audit: AuditLog, author: SignedIn, userId: string, id: strin
 export const SESSIONS = endpointGroup('Sessions', {
   listMySessions: endpoint({
     route: 'GET /me/sessions',
+    enrols: true,
     permission: 'use_session',
     scope: 'self',
     summary: 'Lists the sessions of the user, the newest first.',

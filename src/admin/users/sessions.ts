@@ -9,13 +9,14 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
-import { type Actor, ROLES, type SessionMethod } from '../../domain/administrator.ts'
+import { type Actor, ROLES, SESSION_METHODS, type SessionMethod } from '../../domain/administrator.ts'
 import { type Authority, includesAuthority, lesserAuthority } from '../../domain/permissions.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
 const None = z.object({})
 const Author = z.object({ user_id: z.string(), username: z.string(), role: z.enum(ROLES), scope: z.array(z.string()) })
-type SessionAuthor = z.infer<typeof Author>
+const OfSession = Author.extend({ methods: z.array(z.enum(SESSION_METHODS)) })
+type SessionAuthor = z.infer<typeof OfSession>
 
 export async function insertSession(
   tx: CommonQueryMethods,
@@ -37,15 +38,18 @@ export async function insertSession(
 
 /** One indexed read: the session, its user, and role and scope of this moment. */
 export function findSession(db: CommonQueryMethods, id: string): Promise<SessionAuthor | null> {
-  return db.maybeOne(rowsOf(Author)`
-    SELECT u.id AS user_id, u.username, u.role, u.scope FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id
+  return db.maybeOne(rowsOf(OfSession)`
+    SELECT u.id AS user_id, u.username, u.role, u.scope, s.methods FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id
      WHERE s.id = ${id} AND s.expires_at > now() AND u.enabled`)
 }
 
-/** @returns false when it has ended already */
-export async function deleteSession(tx: CommonQueryMethods, id: string): Promise<boolean> {
-  const { rowCount } = await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE id = ${id} AND expires_at > now()`)
-  return rowCount > 0
+const Methods = z.object({ methods: z.array(z.enum(SESSION_METHODS)) })
+
+/** @returns how its user was recognized; undefined when it has ended already */
+export async function deleteSession(tx: CommonQueryMethods, id: string): Promise<readonly SessionMethod[] | undefined> {
+  const ended = await tx.maybeOne(rowsOf(Methods)`
+    DELETE FROM admin_sessions WHERE id = ${id} AND expires_at > now() RETURNING methods`)
+  return ended?.methods
 }
 
 /** Ends every session and API token of a user. @returns how many API tokens it revoked */
@@ -135,6 +139,39 @@ export async function requireAuthority(
   if (!current) throw noLongerGood()
   if (role !== undefined && !includesAuthority(current, { role, scope }))
     throw new AdminError('forbidden', `this needs the rights of ${role}, which have just been taken away`)
+}
+
+/**
+ * Holds the authority of a person who has asked for something earlier, perhaps in a session that has ended.
+ * @throws AdminError conflict when it is less than it was then
+ */
+export async function requireSameAuthority(tx: CommonQueryMethods, maker: Actor): Promise<void> {
+  const { userId, apiTokenId, role, scope = [] } = maker
+  if (userId === undefined) return
+  const current = apiTokenId === undefined ? await holdUser(tx, userId) : await holdApiToken(tx, apiTokenId)
+  if (!current || !includesAuthority(current, { role, scope }))
+    throw new AdminError('conflict', `${maker.username} may no longer do what this asks for; reject it`)
+}
+
+function holdUser(tx: CommonQueryMethods, id: string): Promise<Authority | null> {
+  return tx.maybeOne(rowsOf(Held)`SELECT role, scope FROM admin_users WHERE id = ${id} AND enabled FOR SHARE`)
+}
+
+/** Whether the user of a session was recognized within this time. */
+export function isRecentlyConfirmed(db: CommonQueryMethods, id: string, seconds: number): Promise<boolean> {
+  return db.exists(rowsOf(None)`
+    SELECT FROM admin_sessions
+     WHERE id = ${id} AND coalesce(authenticated_at, created_at) > now() - make_interval(secs => ${seconds})`)
+}
+
+export async function noteConfirmed(tx: CommonQueryMethods, id: string): Promise<void> {
+  await tx.query(rowsOf(None)`UPDATE admin_sessions SET authenticated_at = now() WHERE id = ${id}`)
+}
+
+/** The user of a session has shown another proof. */
+export async function noteMethod(tx: CommonQueryMethods, id: string, method: SessionMethod): Promise<void> {
+  await tx.query(rowsOf(None)`
+    UPDATE admin_sessions SET methods = methods || ${method}::text WHERE id = ${id} AND ${method} <> ALL (methods)`)
 }
 
 export const noLongerGood = () => new AdminError('unauthorized', 'the token has expired, or was logged out or revoked')

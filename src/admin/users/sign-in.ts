@@ -23,10 +23,19 @@ import {
   type UserForLogin,
   type UserRow,
 } from '../../store/user-store.ts'
-import type { AuditLog } from '../audit/audit-log.ts'
+import type { AuditLog, Transaction } from '../audit/audit-log.ts'
 import { forgetFailures, noteFailure, noteLoginAddress, requireNoLock, requireUnlocked } from './login-attempts.ts'
 import type { PasswordHasher } from './passwords.ts'
-import { deleteSession, deleteSessionsOf, findApiToken, findSession, insertSession, noLongerGood } from './sessions.ts'
+import {
+  deleteSession,
+  deleteSessionsOf,
+  findApiToken,
+  findSession,
+  insertSession,
+  isRecentlyConfirmed,
+  noLongerGood,
+  noteConfirmed,
+} from './sessions.ts'
 
 interface SignInOptions {
   db: DatabasePool
@@ -34,13 +43,31 @@ interface SignInOptions {
   passwords: PasswordHasher
   tokenSecret: string
   tokenExpirySeconds: number
+  /** How long a sign-in counts as recent; 0 for always. */
+  recentSignInSeconds: number
+  /** A password alone is not enough. */
+  requireSecondFactor: boolean
+}
+
+/** What shows that the user of a session is still the same person. */
+export interface Proof {
+  password: string
 }
 
 /** The author of a request, by a session or an API token. */
-export type SignedIn = Actor & { userId: string }
+export type SignedIn = Actor & {
+  userId: string
+  /** A second factor is required, and this session has shown none: it may only enrol one. */
+  isUnproven?: true
+}
+
+/** A user who is known by the password, and has to show a passkey, too. */
+export interface HalfSignedIn {
+  half: UserForLogin
+}
 
 /** From where somebody signs in. */
-interface LoginClient {
+export interface LoginClient {
   ipAddress: string
   userAgent?: string | undefined
 }
@@ -50,6 +77,8 @@ interface Recognition extends LoginClient {
   methods: readonly SessionMethod[]
   /** Replaces a hash of an older kind. */
   betterHash?: string | undefined
+  /** In the same transaction: what counts only once. */
+  once?: (tx: Transaction) => Promise<void>
 }
 
 const ISSUER = 'chancery'
@@ -72,8 +101,16 @@ export class SignIn {
     this.#key = new TextEncoder().encode(options.tokenSecret)
   }
 
-  /** @throws AdminError unauthorized, rate_limited */
-  async login(username: string, password: string, client: LoginClient): Promise<{ token: string; user: UserRow }> {
+  /**
+   * @param hasPasskey whether the user has to show one, too
+   * @throws AdminError unauthorized, rate_limited
+   */
+  async login(
+    username: string,
+    password: string,
+    client: LoginClient,
+    hasPasskey: (user: UserForLogin) => Promise<boolean>,
+  ): Promise<{ token: string; user: UserRow } | HalfSignedIn> {
     const { db, audit, passwords } = this.#options
     const { ipAddress } = client
     const user = await findUserForLogin(db, username)
@@ -89,6 +126,7 @@ export class SignIn {
       if (isSlow) await sleep(SLOW_MS)
       throw new AdminError('unauthorized', 'the username or the password is wrong')
     }
+    if (await hasPasskey(user)) return { half: user }
     const { password_hash: _, ...shown } = user
     const betterHash = isOutdated ? await passwords.hash(password) : undefined
     return { token: await this.begin(user, { ...client, methods: ['password'], betterHash }), user: shown }
@@ -111,6 +149,27 @@ export class SignIn {
     throw new AdminError('forbidden', 'the current password is wrong')
   }
 
+  /** A recent sign-in counts for a session; an API token has none, and is bounded by what it may do. @throws AdminError */
+  async requireRecent({ sessionId }: SignedIn): Promise<void> {
+    const { db, recentSignInSeconds: seconds } = this.#options
+    if (seconds === 0 || sessionId === undefined || (await isRecentlyConfirmed(db, sessionId, seconds))) return
+    throw new AdminError(
+      'sign_in_again',
+      `this needs a sign-in within the last ${seconds} seconds: confirm that it is you`,
+    )
+  }
+
+  /** The sign-in of this session is recent again. @throws AdminError forbidden, rate_limited */
+  async confirm(author: SignedIn, { password }: Proof): Promise<void> {
+    const { sessionId } = author
+    if (sessionId === undefined) throw noLongerGood()
+    await this.requirePassword(author, password)
+    await this.#options.audit.transaction(author, async (tx, note) => {
+      await noteConfirmed(tx, sessionId)
+      note('auth.confirm')
+    })
+  }
+
   /** @returns undefined when the token is not, or no longer, good */
   async authenticate(token: string, ipAddress: string): Promise<SignedIn | undefined> {
     if (token.startsWith(API_TOKEN_PREFIX)) {
@@ -123,19 +182,25 @@ export class SignIn {
     const sessionId = await this.#sessionOf(token)
     const author = sessionId === undefined ? null : await findSession(this.#options.db, sessionId)
     if (!author || sessionId === undefined) return undefined
-    const { user_id: userId, username, role, scope } = author
-    return { userId, username, role, scope, ipAddress, sessionId }
+    const { user_id: userId, username, role, scope, methods } = author
+    const isUnproven = this.#options.requireSecondFactor && methods.join() === 'password'
+    return { userId, username, role, scope, ipAddress, sessionId, ...(isUnproven && { isUnproven }) }
   }
 
-  /** @throws AdminError invalid_request for an API token, which is revoked instead */
-  async logout(author: SignedIn): Promise<void> {
+  /**
+   * @returns how the user of the session was recognized
+   * @throws AdminError invalid_request for an API token, which is revoked instead
+   */
+  async logout(author: SignedIn): Promise<readonly SessionMethod[]> {
     const { sessionId } = author
     if (sessionId === undefined)
       throw new AdminError('invalid_request', 'an API token has no session; revoke it with DELETE /tokens/{id}')
     const { userId, ipAddress } = author
-    await this.#options.audit.transaction({ userId, ipAddress }, async (tx, note) => {
-      if (!(await deleteSession(tx, sessionId))) throw noLongerGood()
+    return this.#options.audit.transaction({ userId, ipAddress }, async (tx, note) => {
+      const methods = await deleteSession(tx, sessionId)
+      if (!methods) throw noLongerGood()
       note('auth.logout')
+      return methods
     })
   }
 
@@ -153,7 +218,7 @@ export class SignIn {
   }
 
   /** @returns the token of a new session of a user who was recognized */
-  async begin(user: UserForLogin, { ipAddress, userAgent, methods, betterHash }: Recognition): Promise<string> {
+  async begin(user: UserForLogin, { ipAddress, userAgent, methods, betterHash, once }: Recognition): Promise<string> {
     const { audit, tokenExpirySeconds } = this.#options
     const id = uuidv7(Date.now())
     const issuedAt = Math.floor(Date.now() / 1000)
@@ -164,13 +229,14 @@ export class SignIn {
         // A password that was reset while this one was verified is the one that counts.
         if (!(await lockUserForLogin(tx, user)))
           throw new AdminError('unauthorized', 'the username or the password is wrong')
+        await once?.(tx)
         if (betterHash !== undefined) await replaceHash(tx, user.id, betterHash)
         await noteLogin(tx, user.id)
         await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
         // Failures of the address stay: the owner of one password could guess another in between.
         await forgetFailures(tx, [usernameSubject(user.username)])
         await insertSession(tx, { id, userId: user.id, ipAddress, userAgent, methods, expiresAt })
-        note('auth.login', { username: user.username })
+        note('auth.login', { username: user.username, ...(methods[0] !== 'password' && { by: methods.join(' ') }) })
       },
       holdUsers,
     )

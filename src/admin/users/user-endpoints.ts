@@ -7,8 +7,11 @@ import { ROLES } from '../../domain/administrator.ts'
 import { SCOPE_RULE } from '../../domain/permissions.ts'
 import { pagesOfUsers } from '../../store/user-store.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { newUserAct, userAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, password, tagList, text, uuid, whenSound } from '../schemas.ts'
+import { assertion, ceremonyOptions, requirePasskeys } from './passkey-endpoints.ts'
+import { listPasskeys } from './passkey-store.ts'
 import { MAIL, USERNAME, User, userBody } from './user-body.ts'
 import { changeUser, createUser, removeUser, requireUser, resetPassword, unlockAddress, unlockUser } from './users.ts'
 
@@ -29,28 +32,72 @@ export const SESSION = endpointGroup('Sessions', {
         .regex(/^\P{Cc}+$/u, { error: 'must have no control characters' }),
       password: password(),
     }),
-    reply: { status: 200, schema: z.strictObject({ token: z.string(), user: User }) },
+    reply: {
+      status: 200,
+      orStatus: 202,
+      schema: z.union([
+        z.strictObject({ token: z.string(), user: User }),
+        z
+          .strictObject({ second_factor: ceremonyOptions() })
+          .meta({ description: 'The user has a passkey, which goes to `POST /auth/passkey`.' }),
+      ]),
+    },
     errors: ['unauthorized', 'rate_limited'],
     audit: 'auth.login',
-    async handle({ body, address, userAgent }, { signIn }) {
-      const { token, user } = await signIn.login(body.username, body.password, { ipAddress: address, userAgent })
-      return { body: { token, user: userBody(user) } }
+    async handle({ body, address, userAgent }, { db, signIn, passkeys }) {
+      const client = { ipAddress: address, userAgent }
+      // Without the console's address no passkey could be shown: a user who has one stays out.
+      const hasPasskey = async ({ id }: { id: string }) => (await listPasskeys(db, id)).length > 0
+      const found = await signIn.login(body.username, body.password, client, hasPasskey)
+      if ('token' in found) return { body: { token: found.token, user: userBody(found.user) } }
+      const options = await (await requirePasskeys({ passkeys })).secondFactorOptions(found.half)
+      if (!options) throw new AdminError('unauthorized', 'your passkeys have just been removed; sign in again')
+      return { status: 202, body: { second_factor: { ...options } } }
     },
   }),
   logout: endpoint({
     route: 'POST /auth/logout',
+    enrols: true,
     permission: 'use_session',
     scope: 'self',
     summary: 'Ends the session of the token, on every instance.',
-    reply: { status: 200, schema: z.strictObject({ status: z.literal('logged_out') }) },
+    reply: {
+      status: 200,
+      schema: z.strictObject({
+        status: z.literal('logged_out'),
+        end_session_url: z.string().optional().meta({ description: 'Where the session at the OpenID provider ends.' }),
+      }),
+    },
     audit: 'auth.logout',
-    async handle({ author }, { signIn }) {
-      await signIn.logout(author)
-      return { body: { status: 'logged_out' as const } }
+    async handle({ author }, { signIn, oidc }) {
+      const methods = await signIn.logout(author)
+      const url = methods.includes('oidc') ? await oidc?.endSessionUrl() : undefined
+      return { body: { status: 'logged_out' as const, ...(url !== undefined && { end_session_url: url }) } }
+    },
+  }),
+  confirmSignIn: endpoint({
+    route: 'POST /auth/confirm',
+    enrols: true,
+    permission: 'use_session',
+    scope: 'self',
+    needsSession: true,
+    summary: 'Shows that it is still the user of the session, before a grave act.',
+    body: z.union([z.strictObject({ password: password() }), z.strictObject({ credential: assertion() })]),
+    reply: { status: 200, schema: z.strictObject({ status: z.literal('confirmed') }) },
+    errors: ['forbidden', 'rate_limited'],
+    audit: 'auth.confirm',
+    async handle({ body, author }, context) {
+      if ('credential' in body) await (await requirePasskeys(context)).confirm(author, body.credential)
+      // Who has stolen session and password would otherwise need no passkey.
+      else if ((await listPasskeys(context.db, author.userId)).length > 0)
+        throw new AdminError('forbidden', 'confirm with your passkey')
+      else await context.signIn.confirm(author, body)
+      return { body: { status: 'confirmed' as const } }
     },
   }),
   logoutEverywhere: endpoint({
     route: 'POST /auth/logout-everywhere',
+    enrols: true,
     permission: 'use_session',
     scope: 'self',
     needsSession: true,
@@ -91,6 +138,9 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 201, schema: UserWithPassword },
     errors: ['conflict', 'rate_limited'],
     audit: 'user.create',
+    recentSignIn: true,
+    showsOnce: true,
+    approval: ({ body }, context) => newUserAct(body, context),
     async handle({ body, author }, context) {
       const { password, ...user } = await createUser(context, author, body)
       return { body: { ...userBody(user), password } }
@@ -126,6 +176,8 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 200, schema: User },
     errors: ['not_found', 'conflict'],
     audit: 'user.update',
+    recentSignIn: true,
+    approval: ({ params, body }, context) => userAct('Change the user', params.user_id, body, context),
     async handle({ params, body, author }, { audit }) {
       return { body: userBody(await changeUser(audit, author, params.user_id, body)) }
     },
@@ -138,6 +190,8 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 204 },
     errors: ['not_found', 'conflict'],
     audit: 'user.delete',
+    recentSignIn: true,
+    approval: ({ params }, context) => userAct('Delete the user', params.user_id, { role: null, email: null }, context),
     async handle({ params, author }, { audit }) {
       await removeUser(audit, author, params.user_id)
       return {}
@@ -145,6 +199,7 @@ export const USERS = endpointGroup('Users', {
   }),
   getMe: endpoint({
     route: 'GET /me',
+    enrols: true,
     permission: 'use_session',
     scope: 'self',
     summary: 'Shows the user of the token.',
@@ -176,6 +231,9 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 200, schema: UserWithPassword },
     errors: ['not_found', 'rate_limited'],
     audit: 'user.reset_password',
+    recentSignIn: true,
+    showsOnce: true,
+    approval: ({ params }, context) => userAct('Give a new password to the user', params.user_id, {}, context),
     async handle({ params, author }, context) {
       if (params.user_id === author.userId)
         throw new AdminError('forbidden', 'one gives oneself a new password with POST /me/reset-password')

@@ -12,6 +12,7 @@ import {
   countEnabledAdmins,
   deleteUser,
   findUser,
+  findUserForLogin,
   insertUser,
   isUsernameTaken,
   listUsers,
@@ -22,6 +23,7 @@ import {
 } from '../../store/user-store.ts'
 import type { AuditLog, Transaction, Work } from '../audit/audit-log.ts'
 import { forgetFailures } from './login-attempts.ts'
+import { deletePasskeysOf } from './passkey-store.ts'
 import { generatePassword, type PasswordHasher } from './passwords.ts'
 import { endOtherSessions } from './session-store.ts'
 import { endAccess } from './sessions.ts'
@@ -180,6 +182,22 @@ export async function choosePassword(
   })
 }
 
+/** Removes the passkeys of a user who has lost them; whoever holds a session or token may be why. */
+export function resetSecondFactor(
+  audit: AuditLog,
+  actor: Actor,
+  username: string,
+): Promise<{ username: string; passkeys: number }> {
+  return change(audit, actor, async (tx, note) => {
+    const user = await findUserForLogin(tx, username)
+    if (!user) throw notFound('user')
+    const passkeys = await deletePasskeysOf(tx, user.id)
+    const tokens = await endAccess(tx, user.id)
+    note('user.reset_second_factor', { passkeys, revoked_tokens: tokens }, user.id)
+    return { username: user.username, passkeys }
+  })
+}
+
 /** Ends the lock of a username. @returns whether failures were counted */
 export function unlockUser(
   audit: AuditLog,
@@ -227,7 +245,7 @@ function change<T>(audit: AuditLog, actor: Actor, work: Work<T>): Promise<T> {
   return audit.transaction(actor, work, lockUsers)
 }
 
-async function requireAnAdmin(tx: Transaction): Promise<void> {
+export async function requireAnAdmin(tx: Transaction): Promise<void> {
   if ((await countEnabledAdmins(tx)) > 0) return
   throw new AdminError('conflict', 'this is the last enabled admin; make another one first')
 }
@@ -242,7 +260,7 @@ export function requireScope({ role, scope }: Authority): void {
 
 type Changeable = Pick<UserRow, 'username' | 'email' | 'enabled' | 'role' | 'scope'>
 
-function changesOf(before: Changeable, after: Changeable) {
+export function changesOf(before: Changeable, after: Changeable) {
   const names = ['username', 'email', 'enabled', 'role', 'scope'] as const
   const changed = names.filter((name) => String(before[name]) !== String(after[name]))
   return Object.fromEntries(changed.map((name) => [name, { before: before[name], after: after[name] }]))

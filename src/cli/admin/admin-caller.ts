@@ -1,6 +1,14 @@
 /** Calls operations of the Admin API, wherever it is; its refusals become sentences for the operator. */
 
-import { AdminApiError, AdminClient, type Input, type OperationId, type Output, type Page } from '../../admin/client.ts'
+import {
+  AdminApiError,
+  AdminClient,
+  ApprovalRequested,
+  type Input,
+  type OperationId,
+  type Output,
+  type Page,
+} from '../../admin/client.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
 import { isUuid } from '../../shared/lib/uuid.ts'
 import { CommandError, Refusal } from '../values.ts'
@@ -10,6 +18,7 @@ export interface AdminCallerOptions {
   baseUrl: string
   fetch: typeof fetch
   token(): string | undefined
+  approvalReason?: string | undefined
   /** Added to the refusal when the service does not know the caller. */
   advice?: string
   /** For an error that is no reply. */
@@ -54,7 +63,12 @@ export class AdminCaller {
     const { baseUrl, fetch, token } = options
     this.baseUrl = baseUrl
     this.#options = options
-    this.#client = new AdminClient({ routes: ROUTES as never, baseUrl, fetch, token })
+    this.#client = new AdminClient({
+      routes: ROUTES as never,
+      baseUrl,
+      fetch,
+      token,
+    })
   }
 
   async call<I extends OperationId>(id: I, input: Input<I>): Promise<Output<I>> {
@@ -62,7 +76,7 @@ export class AdminCaller {
   }
 
   page<I extends OperationId>(id: I, input: Input<I>): Promise<Page<Output<I>>> {
-    return this.#told(id, this.#client.page(id, input))
+    return this.#told(id, this.#client.page(id, input, this.#options.approvalReason))
   }
 
   async *lines<I extends OperationId>(id: I, input: Input<I>): AsyncGenerator<string> {
@@ -110,10 +124,13 @@ export class AdminCaller {
     try {
       return await asked
     } catch (error) {
+      if (error instanceof ApprovalRequested)
+        throw new CommandError(`${error.message}; see: approvals show ${error.id}`)
       if (!(error instanceof AdminApiError)) throw explain(error as Error)
       const { status, message, body } = error
+      const howToAsk = status === 428 && advice !== undefined ? '; ask with --approval-reason' : ''
       const isUnknown = advice !== undefined && status === 401 && id !== 'login'
-      throw new Refusal(isUnknown ? `${message}; ${advice}` : message, status, body.fields)
+      throw new Refusal(isUnknown ? `${message}; ${advice}` : message + howToAsk, status, body.fields)
     }
   }
 }

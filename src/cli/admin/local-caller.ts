@@ -16,7 +16,7 @@ import { AdminCaller } from './admin-caller.ts'
 /** @param schema `any` for what must work between two releases */
 export function withLocalCaller(
   config: Config,
-  schema: 'current' | 'any',
+  { schema, emergency }: { schema: 'current' | 'any'; emergency: string | undefined },
   work: (caller: AdminCaller) => Promise<number>,
 ): Promise<number> {
   const withAdmin = async ({ db, audit, actor: operator }: Administration) => {
@@ -26,6 +26,7 @@ export function withLocalCaller(
       db,
       audit,
       operator,
+      emergency,
       signingIssuers: () => signingIssuers(config),
     })
     const { baseUrl, fetch } = api

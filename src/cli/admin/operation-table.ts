@@ -1,9 +1,11 @@
 /** The commands for single operations of the Admin API, one row each. */
 
+import type { Input } from '../../admin/client.ts'
 import { ROLES } from '../../domain/administrator.ts'
+import { readReport } from '../../domain/incident.ts'
 import { ACCOUNT_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
 import { optional } from '../../shared/command-line.ts'
-import { flag, oneOf, text, whole } from '../values.ts'
+import { flag, json, oneOf, text, whole } from '../values.ts'
 import { nameText, searchText } from './name-texts.ts'
 import { type OperationRow, row } from './operation-command.ts'
 import { maintenanceText, passwordText, revokedText, signingText, userText, workersText } from './reply-texts.ts'
@@ -41,6 +43,16 @@ const REASON = { reason: optional('Why; the status shows it', text) }
 const PASSWORD = { text: passwordText, remark: 'The password is not shown again.' }
 const MAINTENANCE = { text: maintenanceText, anySchema: true } as const
 const SIGNING = { text: signingText, anySchema: true } as const
+
+type IncidentFilter = NonNullable<Input<'beginIncident'>['body']>['filter']
+/** The service checks it. */
+const incidentFilter = (value: string) => json(value) as IncidentFilter
+
+/** A private key is refused here, before it is sent. */
+const publicText = (value: string): string => {
+  readReport(value)
+  return value
+}
 
 export const OPERATION_ROWS: readonly OperationRow[] = [
   row({
@@ -118,6 +130,18 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     columns: ['serial_number', 'san_values', 'not_after', 'revoked_at'],
   }),
   row({
+    usage: 'certificates at-risk',
+    operation: 'listAtRisk',
+    about: 'List certificates whose renewal window is open and that nobody has renewed, the first to expire at the top',
+    query: {
+      account_id: optional('Only of the account with this id', text),
+      expiring_before: optional('Only those that expire before this date or time', text),
+      muted: optional('true: the muted ones instead of the others', trueOrFalse),
+      ...PLACE,
+    },
+    columns: ['serial_number', 'san_values', 'not_after', 'account_name', 'attempt'],
+  }),
+  row({
     usage: 'certificates show <serial>',
     operation: 'getCertificate',
     about: 'Show a certificate',
@@ -175,6 +199,48 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     about: 'List the outcome for each of its certificates',
     query: { ...LIMIT, ...CURSOR },
     columns: ['serial_number', 'outcome', 'certificate_id'],
+  }),
+  row({
+    usage: 'incidents examine',
+    operation: 'examineIncident',
+    about: 'Show what a key, certificate, CSR, account, kid or name concerns, by owner',
+    body: {
+      text: optional('PEM, JWK, SHA-256 of a public key, account, kid or name; never a private key', publicText),
+      below: optional('true: a name, and all below it', flag),
+    },
+  }),
+  row({
+    usage: 'incidents list',
+    operation: 'listIncidents',
+    about: 'List incidents, newest first',
+    query: OFFSET,
+    columns: ['id', 'created_at', 'created_by', 'certificates', 'filter', 'job_id'],
+  }),
+  row({
+    usage: 'incidents begin',
+    operation: 'beginIncident',
+    about: 'Revoke what an incident concerns, block the key, advise renewal, tell the owners',
+    body: {
+      filter: optional('The filter that examine shows, as JSON', incidentFilter),
+      revoke: optional('true: revoke the certificates', flag),
+      reason: optional('CRLReason; 1, keyCompromise, when absent', whole(0, 10)),
+      block_key: optional('true: block the key', flag),
+      advise_renewal: optional('true: advise clients to renew now', flag),
+      tell_owners: optional('true: mail the owners', flag),
+      remark: optional('A sentence for the owners', text),
+      confirm_count: optional('The number of certificates that examine shows', whole(0, 2 ** 31 - 1)),
+    },
+  }),
+  row({
+    usage: 'incidents show <incident_id>',
+    operation: 'getIncident',
+    about: 'Show how far an incident is',
+  }),
+  row({
+    usage: 'incidents report <incident_id>',
+    operation: 'getIncidentReport',
+    about: 'Print the report of an incident, one JSON object a line',
+    isStream: true,
   }),
   row({
     usage: 'keys list',
@@ -444,6 +510,38 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     needsSession: true,
   }),
   row({ usage: 'tokens revoke <token_id>', operation: 'revokeToken', about: 'Revoke an API token' }),
+  row({
+    usage: 'approvals list',
+    operation: 'listApprovals',
+    about: 'List requests for approval, newest first',
+    query: { waiting: optional('true: only those that wait for a decision', trueOrFalse), ...PLACE },
+    columns: ['id', 'status', 'maker', 'summary', 'reason', 'created_at'],
+  }),
+  row({ usage: 'approvals show <approval_id>', operation: 'getApproval', about: 'Show a request for approval' }),
+  row({
+    usage: 'approvals approve <approval_id>',
+    operation: 'approve',
+    about: 'Approve a request of another person, which does what it asks for',
+    needsSession: true,
+  }),
+  row({
+    usage: 'approvals reject <approval_id> <reason>',
+    operation: 'reject',
+    about: 'Reject a request of another person',
+    needsSession: true,
+  }),
+  row({
+    usage: 'approvals withdraw <approval_id>',
+    operation: 'withdraw',
+    about: 'Withdraw a request of your own',
+    needsSession: true,
+  }),
+  row({
+    usage: 'approvals collect <approval_id>',
+    operation: 'collectApproved',
+    about: 'Print the reply of an approved act of your own, once: it may have a password or a key',
+    needsSession: true,
+  }),
   row({
     usage: 'audit list',
     operation: 'listAuditLog',

@@ -297,6 +297,14 @@ const ADMINISTRATION = [
     examples: ['-c config.yaml users import users.json'],
     run: async (options, [file = '']) => (await import('./import-users.ts')).importUserFile(options, file),
   }),
+  onHost('whoever could do this from elsewhere could do without the passkey', {
+    usage: 'users reset-second-factor <username>',
+    about: 'Remove the passkeys of a user who has lost them, and end all sessions and API tokens',
+    options: PRINTING,
+    examples: ['-c config.yaml users reset-second-factor ann'],
+    run: async (options, [username = '']) =>
+      (await import('./reset-second-factor.ts')).resetFactorOf(options, username),
+  }),
   onHost('both secrets stay on that host', {
     usage: 'eab reseal',
     about: 'Seal the stored HMAC keys under the secret of the configuration, after that has changed',

@@ -3,7 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { isUsableHash } from '../../admin/users/password-hash.ts'
 import { type ImportedUser, importUsers, type WantedUser } from '../../admin/users/users.ts'
-import { isUsername, ROLES, type Role, USERNAME_RULE } from '../../domain/administrator.ts'
+import { isUsername, type Role, USERNAME_RULE } from '../../domain/administrator.ts'
+import { UNSCOPED_ROLES } from '../../domain/permissions.ts'
 import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
 import { describeFileError } from '../../shared/lib/file-error.ts'
 import { readConfigFile } from '../config-file.ts'
@@ -29,7 +30,7 @@ type UserRecord = WantedUser & { enabled?: boolean; password_hash: string }
 const MEMBERS: Record<string, { isRight(value: unknown): boolean; rule: string }> = {
   username: { isRight: (value) => typeof value === 'string' && isUsername(value), rule: USERNAME_RULE },
   email: { isRight: (value) => typeof value === 'string' && isMailAddress(value), rule: `must be ${MAIL_ADDRESS}` },
-  role: { isRight: (value) => ROLES.includes(value as Role), rule: `must be ${ROLES.join(' or ')}` },
+  role: { isRight: (value) => UNSCOPED_ROLES.includes(value as Role), rule: `must be ${UNSCOPED_ROLES.join(' or ')}` },
   enabled: {
     isRight: (value) => value === undefined || typeof value === 'boolean',
     rule: 'must be true or false, or absent',

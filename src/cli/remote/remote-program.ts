@@ -26,6 +26,7 @@ function httpUrl(value: string): string {
 const REMOTE_OPTIONS = {
   server: optional('URL of the service, with the path of server.external_url', httpUrl),
   'base-path': option('Its admin_api.base_path', text, '/api'),
+  'approval-reason': optional('Ask another person for approval where an act needs it, with this reason', text),
   json: isGiven('Print JSON'),
   debug: isGiven('Print stack traces of errors'),
 }

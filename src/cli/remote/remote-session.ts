@@ -10,15 +10,17 @@ interface Service {
   /** Its URL. */
   server: string | undefined
   'base-path': string
+  'approval-reason': string | undefined
   json: boolean
 }
 
-export function callerOf({ server, 'base-path': basePath }: Service): AdminCaller {
+export function callerOf({ server, 'base-path': basePath, 'approval-reason': approvalReason }: Service): AdminCaller {
   const baseUrl = `${server}${basePath.replace(/\/$/, '')}`
   return new AdminCaller({
     baseUrl,
     fetch,
     token: () => tokenFor(baseUrl),
+    approvalReason,
     advice: 'log in with: chancery --server URL login',
     explain({ cause, message }) {
       const { message: why, code } = (cause ?? {}) as { message?: string; code?: string }
@@ -36,7 +38,12 @@ export async function logIn(options: Service, username = ''): Promise<number> {
     console.error('chancery: warning: without https others can read the password and the token')
   const name = username === '' ? await askUsername() : username
   const body = { username: name, password: await askPassword('password') }
-  const { token, user } = await caller.call('login', { body })
+  const login = await caller.call('login', { body })
+  if (!('token' in login))
+    throw new CommandError(
+      'this user signs in with a passkey: make an API token in the console, and set CHANCERY_TOKEN',
+    )
+  const { token, user } = login
   keepToken(caller.baseUrl, token)
   console.log(options.json ? JSON.stringify(user) : `logged in as ${user.username} (${user.role})`)
   return 0

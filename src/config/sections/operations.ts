@@ -4,7 +4,8 @@
  */
 
 import { z } from 'zod/v4'
-import { ENVIRONMENT_COLORS } from '../../domain/administrator.ts'
+import { ENVIRONMENT_COLORS, ROLES } from '../../domain/administrator.ts'
+import { isTag } from '../../domain/tag.ts'
 import {
   choice,
   EMAIL,
@@ -12,6 +13,7 @@ import {
   HTTP_URL,
   isEmail,
   isHttpUrl,
+  list,
   optionalText,
   optionalWhole,
   port,
@@ -145,12 +147,76 @@ const Environment = z
   .default(null)
   .meta({ description: 'Tells the consoles of several installations apart.' })
 
+/** On loopback nobody else hears what is said. */
+const isSafeIssuer = (value: string) =>
+  isHttpUrl(value) &&
+  (value.startsWith('https:') || ['localhost', '127.0.0.1', '[::1]'].includes(new URL(value).hostname))
+
+const OidcRole = z.strictObject({
+  group: setting(z.string().min(1).max(255), 'Group, exactly as the provider names it.'),
+  role: setting(z.enum(ROLES), 'Role of its members.'),
+  scope: setting(list(z.string().refine(isTag)), 'Tags that a registrar looks after.'),
+})
+
+const Oidc = z
+  .strictObject({
+    issuer: setting(z.string().refine(isSafeIssuer), 'Issuer identifier of the provider.', {
+      expects: 'an https:// URL, or http:// on this machine',
+    }),
+    client_id: setting(z.string().min(1).max(255), 'Client that the provider knows this service as.'),
+    client_secret: setting(optionalText(), 'Its secret; without one it is a public client, with PKCE alone.', {
+      secret: true,
+    }),
+    name: setting(text('OpenID Connect'), 'Name of the provider, on the button of the sign-in page.'),
+    scopes: setting(list(z.string().min(1), ['openid', 'profile', 'email']), 'Scopes that are asked for.'),
+    username_claim: setting(text('preferred_username'), 'Claim with the username of a user who is made.'),
+    groups_claim: setting(text('groups'), 'Claim with the groups, in the ID token or from the userinfo endpoint.'),
+    roles: setting(
+      z.array(OidcRole).min(1).max(100),
+      'Which group has which role: the first that a user is in. Others are refused.',
+    ),
+    ca_file: setting(
+      optionalText(),
+      'PEM file with the authorities of the provider’s certificate; those of the system when absent.',
+    ),
+  })
+  .nullable()
+  .default(null)
+  .meta({ description: 'Sign-in of administrators by an OpenID Connect provider, beside passwords.' })
+
+const Approvals = z
+  .strictObject({
+    bulk_revocation_above: setting(
+      optionalWhole(0),
+      'A bulk revocation of more certificates needs the approval of another person; none does when absent.',
+    ),
+    resume_signing: setting(flag(false), 'To resume signing needs approval.'),
+    user_changes: setting(flag(false), 'To make, change or delete a user, or to reset a password, needs approval.'),
+    new_names: setting(
+      flag(false),
+      'To grant a name that no credential and no account has been granted needs approval.',
+    ),
+    expire_after_hours: setting(z.int().min(1).max(720).default(72), 'Hours for the decision.'),
+  })
+  .prefault({})
+  .meta({ description: 'Acts of administrators that another person has to approve.' })
+
 export const AdminApi = z
   .strictObject({
     enabled: setting(flag(false), 'Offer the Admin API.'),
     base_path: setting(urlPath('/api'), 'Path in front of every Admin API resource.'),
     console: setting(flag(true), 'Offer the console, a web page for administrators, at `{base_path}/console/`.'),
+    console_url: setting(
+      optionalText(isHttpUrl),
+      'Address of the console in browsers, such as `https://ca.example/api/console/`; `{server.external_url}{base_path}/console/` when absent. Passkeys are bound to its host name.',
+      { expects: HTTP_URL },
+    ),
     environment: Environment,
+    oidc: Oidc,
+    require_second_factor: setting(
+      flag(false),
+      'A password alone does not sign in: a passkey or OpenID Connect has to be there. Users without a passkey register one first.',
+    ),
     token_secret: setting(
       optionalText(),
       'Signs tokens of the Admin API, and encrypts stored HMAC keys without `acme.eab_key_file`. At least 16 bytes; 32 random ones are advised.',
@@ -168,6 +234,12 @@ export const AdminApi = z
       optionalWhole(0),
       'A bulk revocation of more certificates needs their number in `confirm_count`; none does when absent.',
     ),
+    recent_sign_in_seconds: setting(
+      whole(0, 900),
+      'Before the gravest acts a user must have signed in or confirmed within this time; 0 for no such rule.',
+      { unit: 'seconds' },
+    ),
+    approvals: Approvals,
     audit_key_file: setting(
       optionalText(),
       'File with at least 32 random bytes, the key of the audit log’s chain; derived from `token_secret` when absent.',

@@ -2,9 +2,9 @@
 
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { can, type OperationId } from '../api.ts'
+import { ApprovalRequested, can, type OperationId } from '../api.ts'
 import { Problem } from './basics.tsx'
-import { TextField, useSubmit } from './form.tsx'
+import { TextField, tellRequested, useSubmit } from './form.tsx'
 
 interface DialogProps {
   title: string
@@ -55,11 +55,16 @@ interface ConfirmProps {
   children?: ComponentChildren | ((error: unknown) => ComponentChildren)
 }
 
+function unlessRequested(error: unknown): void {
+  if (!(error instanceof ApprovalRequested)) throw error
+  tellRequested()
+}
+
 /** Closes when the work is done, and shows its error otherwise. */
 export function Confirm({ action, title = action, consequence, danger, typed, onClose, ...props }: ConfirmProps) {
   const { children, onConfirm } = props
   const [text, setText] = useState('')
-  const { submit, error, isBusy } = useSubmit(() => onConfirm().then(onClose))
+  const { submit, error, isBusy } = useSubmit(() => onConfirm().catch(unlessRequested).then(onClose))
   return (
     <Dialog title={title} onClose={isBusy ? undefined : onClose}>
       <form onSubmit={submit}>

@@ -2,10 +2,12 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useState } from 'preact/hooks'
+import { ApprovalRequested } from '../api.ts'
 import { isDay } from '../format.ts'
 import { changeQuery, href, type Query, usePlace } from '../router.ts'
 import { instantText, zoneName } from '../time-zone.ts'
 import { fieldError } from './basics.tsx'
+import { tell } from './page.tsx'
 
 interface FieldProps {
   label: string
@@ -125,6 +127,9 @@ export const CheckField = ({ label, checked, onChange }: CheckProps) => (
   </label>
 )
 
+/** The act is not done: it waits for another person. */
+export const tellRequested = () => tell('Asked for approval: another person decides.')
+
 /** Runs a form's work once at a time, and keeps its error for the form to show. */
 export function useSubmit(work: () => Promise<unknown>) {
   const [error, setError] = useState<unknown>()
@@ -137,7 +142,8 @@ export function useSubmit(work: () => Promise<unknown>) {
     try {
       await work()
     } catch (cause) {
-      setError(cause)
+      if (cause instanceof ApprovalRequested) tellRequested()
+      else setError(cause)
     } finally {
       setBusy(false)
     }

@@ -22,8 +22,10 @@ export function lazyPage<K extends string>(
   return function LazyPage(props: PageProps) {
     const [error, setError] = useState<unknown>()
     const [isLate, setLate] = useState(false)
+    const isDrawn = loaded !== undefined
     useEffect(() => {
-      if (!loaded) fetchPage().then(() => setLate(true), setError)
+      // It may have been loaded since it was drawn.
+      if (!isDrawn) fetchPage().then(() => setLate(true), setError)
     }, [])
     // The frame gives the focus to the heading of a page that is there at once.
     useEffect(() => {

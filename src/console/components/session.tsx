@@ -5,6 +5,7 @@ import { BASE_URL, call } from '../api.ts'
 import { EnvironmentName, titleOf } from '../environment.tsx'
 import { clockText } from '../format.ts'
 import { roleText } from '../labels.ts'
+import { finishByPasskey } from '../passkeys.ts'
 import {
   askToSignIn,
   begin,
@@ -22,12 +23,14 @@ import { Problem } from './basics.tsx'
 import { Action, Dialog } from './dialog.tsx'
 import { SelectField, TextField, useForm, useSubmit } from './form.tsx'
 import { Keyboard } from './keyboard.tsx'
+import { OtherWays, ProviderReply } from './sign-in-ways.tsx'
 
 function SignInForm({ username: known = '' }: { username?: string }) {
   const { values, field } = useForm({ username: known, password: '' })
   const { submit, error, isBusy } = useSubmit(async () => {
-    const { token, user } = await call('login', { body: { ...values, username: values.username.trim() } })
-    begin(token, user)
+    const login = await call('login', { body: { ...values, username: values.username.trim() } })
+    if ('token' in login) begin(login.token, login.user)
+    else await finishByPasskey(login.second_factor)
   })
   const form = useRef<HTMLFormElement>(null)
   useEffect(() => {
@@ -60,7 +63,9 @@ export function SignInPage() {
       <h1>Chancery</h1>
       <EnvironmentName />
       <p class="quiet">{BASE_URL}</p>
+      <ProviderReply />
       <SignInForm />
+      <OtherWays />
       <p class="quiet">
         Forgot your password? Another administrator can reset it, or an operator can run chancery users reset-password.
       </p>
@@ -81,6 +86,7 @@ export function SignInDialog() {
     <Dialog title="Sign in again" onClose={asks === 'wanted' ? cancelSignIn : undefined}>
       <p>{WHY_SIGN_IN[asks]}</p>
       <SignInForm username={user?.username ?? ''} />
+      <OtherWays isOverPage />
       <p class="quiet">A user other than {user?.username ?? ''} starts with a fresh page.</p>
       {asks !== 'wanted' && (
         <button type="button" class="small" onClick={forget}>
@@ -122,8 +128,9 @@ export function UserMenu() {
   if (!user) return null
   const signOut = async () => {
     // The browser forgets the session in any case. Without an answer the service ends it by its age.
-    await call('logout', {}).catch(() => undefined)
+    const ended = await call('logout', {}).catch(() => undefined)
     forget()
+    if (ended?.end_session_url !== undefined) location.assign(ended.end_session_url)
   }
   return (
     <section class="user" aria-label="Your session">

@@ -1,6 +1,7 @@
 /** All certificates: search, filters in the URL, and a list that loads on by cursor. */
 
 import { call, can, type Input, type Output, useList } from '../api.ts'
+import { certificateState } from '../certificate-status.ts'
 import { AccountLink, Badge, ButtonLink, Empty, LinkTo, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
@@ -192,22 +193,21 @@ function Chips({ query }: { query: Query }) {
 }
 
 export type ListedCertificate = Output<'listCertificates'>[number]
-type Dated = Pick<ListedCertificate, 'revoked_at' | 'not_after'>
+type Dated = Pick<ListedCertificate, 'revoked_at' | 'not_after' | 'renewal'>
 
 /** Names in a row of a list; the page of the certificate has all. */
 const NAMES_SHOWN = 4
-/** Days before its end that somebody should look. */
-const SOON_DAYS = 14
-const DAY_MS = 86_400_000
 
 export function CertificateStatus({ certificate }: { certificate: Dated }) {
-  if (certificate.revoked_at !== null) return <Badge tone="bad">Revoked</Badge>
-  const left = Date.parse(certificate.not_after) - Date.now()
-  if (left <= 0) return <Badge>Expired</Badge>
-  return <Badge tone={left < SOON_DAYS * DAY_MS ? 'warn' : 'good'}>Active</Badge>
+  const { text, tone } = certificateState(certificate, Date.now())
+  return <Badge tone={tone}>{text}</Badge>
 }
 
-function Names({ certificate: { serial_number, san_values } }: { certificate: ListedCertificate }) {
+export function Names({
+  certificate: { serial_number, san_values },
+}: {
+  certificate: Pick<ListedCertificate, 'serial_number' | 'san_values'>
+}) {
   const [first = serial_number, ...others] = san_values
   const shown = others.slice(0, NAMES_SHOWN - 1)
   return (

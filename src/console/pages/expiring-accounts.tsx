@@ -11,7 +11,6 @@ type Counts = Expiring['others']
 
 /** It is counted from many rows, and days change slowly. */
 const POLL_MS = 60_000
-const DAY_MS = 86_400_000
 const COLORS = ['--series-1', '--series-2', '--series-3', '--series-4'] as const
 const COLOR_OF_OTHERS = '--quiet'
 
@@ -60,7 +59,7 @@ function Shares({ data }: { data: Expiring }) {
         <>
           <Table caption="Expirations by account" columns={columnsOf(data)} rows={shares} rowKey={({ key }) => key} />
           <p>
-            <a href={toNotRenewed(others.at(-1)?.days ?? 0)}>View certificates not renewed yet</a>
+            <a href={href('/at-risk')}>View certificates at risk</a>
           </p>
         </>
       )}
@@ -109,11 +108,6 @@ function sharesOf({ accounts, others }: Expiring): Share[] {
 }
 
 const ENDING = { status: 'active', sort: 'not_after' }
-
-const toNotRenewed = (days: number) => {
-  const expiring_before = new Date(Date.now() + days * DAY_MS).toISOString()
-  return href('/certificates', { ...ENDING, renewed: 'false', expiring_before })
-}
 
 /** Nothing finds the certificates of no account. */
 const toCertificatesOf = (account_id: string | null) =>

@@ -1,14 +1,31 @@
 /** Lists what clients of all accounts could not do, and why. */
 
-import { type Explanation, explainFailure } from '../../domain/failure-advice.ts'
-import { type Input, type Output, useList } from '../api.ts'
-import { AccountLink, Badge, Empty, Time } from '../components/basics.tsx'
+import { type Explanation, explainFailure, titleOfFailure } from '../../domain/failure-advice.ts'
+import { type Input, type Output, useApi, useList } from '../api.ts'
+import { AccountLink, Badge, Empty, Ready, Time } from '../components/basics.tsx'
+import type { Filter } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
-import type { Column } from '../components/table.tsx'
-import { href, type PageProps } from '../router.ts'
-import { instantText, zoneName } from '../time-zone.ts'
+import { Page } from '../components/page.tsx'
+import { type Column, Table } from '../components/table.tsx'
+import { countText } from '../format.ts'
+import { href, type PageProps, type Query } from '../router.ts'
+import { withWholeDays } from '../time-zone.ts'
 
 type Failure = Output<'listFailures'>[number]
+
+const NAMES_SHOWN = 5
+
+/** Each leads to its time line. */
+const NameLinks = ({ names }: { names: readonly string[] }) => (
+  <span class="names">
+    {names.slice(0, NAMES_SHOWN).map((name) => (
+      <a key={name} href={href(`/names/${encodeURIComponent(name)}`)}>
+        {name}
+      </a>
+    ))}
+    {names.length > NAMES_SHOWN && <span class="quiet">+{names.length - NAMES_SHOWN}</span>}
+  </span>
+)
 
 /** The page with more details. */
 const FailureLinks = ({ authorizationId, orderId }: Pick<Explanation, 'authorizationId' | 'orderId'>) => (
@@ -43,7 +60,7 @@ const COLUMNS: readonly Column<Failure>[] = [
       const { title, names } = explainFailure(failure)
       return (
         <>
-          <Badge tone="bad">{title}</Badge> {names.slice(0, 5).join(', ')}
+          <Badge tone="bad">{title}</Badge> <NameLinks names={names} />
         </>
       )
     },
@@ -52,25 +69,112 @@ const COLUMNS: readonly Column<Failure>[] = [
   { head: 'Account', cell: ({ account_id, account_name }) => <AccountLink id={account_id} name={account_name} /> },
 ]
 
+const KINDS = [
+  'order.rejected',
+  'order.csr_refused',
+  'order.quota_exceeded',
+  'certificate.issuance_failed',
+  'challenge.on_failure',
+] as const
+const FILTERS: readonly Filter[] = [
+  { name: 'since', label: 'Since', type: 'date' },
+  { name: 'kind', label: 'Kind', options: KINDS.map((kind) => [kind, titleOfFailure(kind)] as const) },
+  { name: 'name', label: 'Name', placeholder: 'host.example.com' },
+  { name: 'account_id', label: 'Account id' },
+]
+const ABOUT =
+  'Refused orders and requests, failed validations and issuances, within a second. Each account keeps its last 50 failures, for 30 days.'
+
+/** One by one, or by cause with `by=cause`. */
 export function FailuresPage({ query, entry }: PageProps) {
-  const { since } = query
-  const list = useList('listFailures', { query: since === undefined ? {} : { since } } as Input<'listFailures'>, entry)
+  const { by, ...filters } = query
+  return by === 'cause' ? <Causes filters={filters} /> : <Each filters={filters} entry={entry} />
+}
+
+const Views = ({ filters, isByCause }: { filters: Query; isByCause: boolean }) => (
+  <nav class="views" aria-label="View">
+    <a class="button small" aria-current={!isByCause || undefined} href={href('/failures', filters)}>
+      One by one
+    </a>
+    <a
+      class="button small"
+      aria-current={isByCause || undefined}
+      href={href('/failures', { ...filters, problem: undefined, by: 'cause' })}
+    >
+      By cause
+    </a>
+  </nav>
+)
+
+function Each({ filters, entry }: { filters: Query; entry: number }) {
+  const list = useList('listFailures', { query: withWholeDays(filters) } as Input<'listFailures'>, entry)
+  const { problem } = filters
   return (
     <ListPage
       title="Failures"
-      about="Refused orders and requests, failed validations and issuances, within a second. Each account keeps its last 50 failures, for 30 days."
+      about={ABOUT}
+      query={filters}
+      filters={FILTERS}
       list={list}
       columns={COLUMNS}
-      empty={<Empty title="No failures" />}
+      empty={NONE}
     >
-      {since !== undefined && !Number.isNaN(Date.parse(since)) && (
+      <Views filters={filters} isByCause={false} />
+      {problem !== undefined && (
         <p>
-          Since {instantText(since)} {zoneName()}. <a href={href('/failures')}>Show all</a>
+          Problem: {problem || 'none given'}.{' '}
+          <a href={href('/failures', { ...filters, problem: undefined })}>Show all</a>
         </p>
       )}
     </ListPage>
   )
 }
+
+const NONE = <Empty title="No failures" />
+
+type Cause = Output<'listFailureCauses'>[number]
+
+function Causes({ filters }: { filters: Query }) {
+  const { problem: _, ...asked } = filters
+  const loaded = useApi('listFailureCauses', { query: withWholeDays(asked) } as Input<'listFailureCauses'>)
+  return (
+    <Page title="Failures">
+      <p class="quiet">{ABOUT}</p>
+      <Views filters={asked} isByCause />
+      <Ready loaded={loaded}>
+        {(causes) => (
+          <Table
+            caption="Failures by cause"
+            columns={columnsOf(asked)}
+            rows={causes}
+            rowKey={({ kind, problem }) => `${kind} ${problem}`}
+            empty={NONE}
+          />
+        )}
+      </Ready>
+    </Page>
+  )
+}
+
+const columnsOf = (filters: Query): Column<Cause>[] => [
+  {
+    head: 'Cause',
+    kind: 'wide',
+    cell: (cause) => (
+      <>
+        <a href={href('/failures', { ...filters, kind: cause.kind, problem: cause.problem || undefined })}>
+          {titleOfFailure(cause.kind)}
+          {cause.problem && `: ${cause.problem}`}
+        </a>
+        <div class="quiet">{explainFailure(cause).advice}</div>
+      </>
+    ),
+  },
+  { head: 'Failures', kind: 'number', cell: ({ failures }) => countText(failures) },
+  { head: 'Accounts', kind: 'number', cell: ({ accounts }) => countText(accounts) },
+  { head: 'Names of the last', kind: 'wide', cell: (cause) => explainFailure(cause).names.slice(0, 5).join(', ') },
+  { head: 'Last', kind: 'fixed', cell: ({ last_at }) => <Time at={last_at} /> },
+]
 
 export const FailureList = ({ failures }: { failures: Output<'listFailuresOfAccount'> }) => (
   <ul class="failures">
@@ -85,7 +189,7 @@ function FailureItem({ failure }: { failure: Output<'listFailuresOfAccount'>[num
   return (
     <li class="failure">
       <h3>
-        <Badge tone="bad">{title}</Badge> {names.slice(0, 5).join(', ')}
+        <Badge tone="bad">{title}</Badge> <NameLinks names={names} />
       </h3>
       <p>
         <Time at={failure.occurred_at} />

@@ -9,7 +9,7 @@ import { Section } from '../components/page.tsx'
 import { countText, plural } from '../format.ts'
 import { KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
 import { go } from '../router.ts'
-import type { Examination } from './incidents.tsx'
+import type { Examination } from './incident-words.ts'
 
 interface Choices {
   revoke: boolean
@@ -41,9 +41,41 @@ export function Plan({ found }: { found: Examination }) {
   ].filter((act) => act !== false)
   return (
     <Section title="3. What to do">
+      <Fields found={found} chosen={chosen} choose={choose} />
+      {acts.length > 0 && (
+        <Action
+          needs="beginIncident"
+          kind="danger"
+          text="Begin …"
+          action="Begin"
+          title="Begin the incident"
+          {...(count > 0 && { typed: String(count) })}
+          consequence={
+            <ul>
+              {acts.map((act) => (
+                <li key={act}>{act}</li>
+              ))}
+            </ul>
+          }
+          onConfirm={() => begin(found, chosen)}
+        />
+      )}
+    </Section>
+  )
+}
+
+interface FieldsProps {
+  found: Examination
+  chosen: Choices
+  choose: (changed: Partial<Choices>) => void
+}
+
+function Fields({ found: { filter, certificates: count, key_blocked }, chosen, choose }: FieldsProps) {
+  return (
+    <>
       {count > 0 && (
         <CheckField
-          label={`Revoke ${certificates}`}
+          label={`Revoke ${plural(countText(count), 'certificate')}`}
           checked={chosen.revoke}
           onChange={(revoke) => choose({ revoke })}
         />
@@ -81,25 +113,7 @@ export function Plan({ found }: { found: Examination }) {
           <MailPreview filter={filter} chosen={chosen} key={JSON.stringify(chosen)} />
         </>
       )}
-      {acts.length > 0 && (
-        <Action
-          needs="beginIncident"
-          kind="danger"
-          text="Begin …"
-          action="Begin"
-          title="Begin the incident"
-          {...(count > 0 && { typed: String(count) })}
-          consequence={
-            <ul>
-              {acts.map((act) => (
-                <li key={act}>{act}</li>
-              ))}
-            </ul>
-          }
-          onConfirm={() => begin(found, chosen)}
-        />
-      )}
-    </Section>
+    </>
   )
 }
 

@@ -110,8 +110,8 @@ export function textOf({ incident, owners, certificates }: Report): string {
     '',
     'By owner',
     ...owners.map(
-      ({ account_id, name, contacts, certificates: count, not_revoked }) =>
-        `  ${name ?? account_id ?? 'no account'}  ${count} certificates, ${not_revoked} not revoked  ${contacts.join(', ')}`,
+      ({ account_id, account_name, contacts, certificates: count, not_revoked }) =>
+        `  ${account_name ?? account_id ?? 'no account'}  ${count} certificates, ${not_revoked} not revoked  ${contacts.join(', ')}`,
     ),
     '',
     'Certificates',

@@ -1,5 +1,9 @@
 /** Words about incidents that several parts of their pages show. */
 
+import type { Output } from '../api.ts'
+
+export type Examination = Output<'examineIncident'>
+
 const FILTERS: Readonly<Record<string, string>> = {
   spki_sha256: 'key',
   account_id: 'account',

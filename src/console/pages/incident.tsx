@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { type Output, useApi } from '../api.ts'
-import { Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
+import { AccountLink, Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
@@ -169,12 +169,8 @@ function Owners({ id }: { id: string }) {
             columns={[
               {
                 head: 'Owner',
-                cell: ({ account_id, name }) =>
-                  account_id === null ? (
-                    'No account'
-                  ) : (
-                    <a href={href(`/accounts/${account_id}`)}>{name ?? account_id}</a>
-                  ),
+                cell: ({ account_id, account_name }) =>
+                  account_id === null ? 'No account' : <AccountLink id={account_id} name={account_name} />,
               },
               { head: 'Contacts', kind: 'wide', cell: ({ contacts }) => contacts.join(', ') || 'none' },
               {

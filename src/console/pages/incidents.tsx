@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { call, can, type Output, useList } from '../api.ts'
-import { Badge, Copyable, Empty, Facts, Problem, Time } from '../components/basics.tsx'
+import { AccountLink, Badge, Copyable, Empty, Facts, Problem, Time } from '../components/basics.tsx'
 import { CheckField, TextField, useSubmit } from '../components/form.tsx'
 import { List } from '../components/list.tsx'
 import { Page, Section } from '../components/page.tsx'
@@ -11,32 +11,34 @@ import { countText, plural } from '../format.ts'
 import { mayBePrivate, publicKeyHash } from '../public-key.ts'
 import { href, type PageProps } from '../router.ts'
 import { Plan } from './incident-plan.tsx'
-import { filterText } from './incident-words.ts'
+import { type Examination, filterText } from './incident-words.ts'
 
-export type Examination = Output<'examineIncident'>
+const KEPT = 'That was a private key. It stays in this browser; only the SHA-256 of its public key is sent.'
 
 export function IncidentsPage({ query, entry }: PageProps) {
   const [text, setText] = useState(query['text'] ?? '')
   const [below, setBelow] = useState(false)
-  const [said, say] = useState<string>()
+  const [derived, setDerived] = useState<string>()
+  const [refusal, setRefusal] = useState<string>()
   const [found, setFound] = useState<Examination>()
   const { submit, error, isBusy } = useSubmit(async () =>
     setFound(await call('examineIncident', { body: { text, below } })),
   )
   const change = async (typed: string) => {
     setFound(undefined)
-    say(undefined)
+    if (typed !== '') setRefusal(undefined)
     if (!mayBePrivate(typed)) return setText(typed)
     // Never in the field's state: what is sent is read from there.
     setText('')
     await publicKeyHash(typed).then(
       (hash) => {
         setText(hash)
-        say('That was a private key. It stays in this browser; only the SHA-256 of its public key is sent.')
+        setDerived(hash)
       },
-      (cause: Error) => say(cause.message),
+      (cause: Error) => setRefusal(cause.message),
     )
   }
+  const said = text === '' ? refusal : text === derived && KEPT
   return (
     <Page title="Incident">
       <form onSubmit={submit}>
@@ -71,8 +73,8 @@ type Owner = Examination['owners'][number]
 const OWNER_COLUMNS: readonly Column<Owner>[] = [
   {
     head: 'Owner',
-    cell: ({ account_id, name }) =>
-      account_id === null ? 'No account' : <a href={href(`/accounts/${account_id}`)}>{name ?? account_id}</a>,
+    cell: ({ account_id, account_name }) =>
+      account_id === null ? 'No account' : <AccountLink id={account_id} name={account_name} />,
   },
   { head: 'Contacts', kind: 'wide', cell: ({ contacts }) => contacts.join(', ') || 'none' },
   { head: 'Tags', cell: ({ tags }) => tags.join(', ') },

@@ -30,7 +30,7 @@ export function OnboardingPage() {
 const USUAL_DAYS = 30
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10)
 
-function TeamForm({ service }: { service: Onboarding }) {
+function useTeam() {
   const { user } = useSession()
   const { values, field } = useForm({
     team: '',
@@ -52,66 +52,17 @@ function TeamForm({ service }: { service: Onboarding }) {
     keepSecret({ id: made.id, place, title: `The key of ${made.label || made.kid}`, secrets })
     go(place)
   })
+  return { field, kid, tags, submit, error, isBusy }
+}
+
+function TeamForm({ service }: { service: Onboarding }) {
+  const form = useTeam()
+  const { submit, error, isBusy } = form
   return (
     <form onSubmit={submit} class="narrow">
-      <TextField
-        label="Team"
-        help="Its name in lists; clients do not see it."
-        required
-        {...field('team', error, 'label')}
-      />
-      <TextField
-        label="Key identifier"
-        help="Clients send it. It cannot be changed later."
-        required
-        {...field('kid', error)}
-        value={kid}
-      />
-      <TextField
-        label="Tags"
-        help="Accounts of the team get them. Registrars with one of these tags look after the team."
-        {...field('tags', error)}
-        value={tags}
-      />
-      <TextField
-        label="Names"
-        help="One a line: host.example.com, *.example.com for all names of a domain, 10.1.0.0/16."
-        rows={4}
-        {...field('names', error, 'allowed_identifiers')}
-      />
-      {!service.allowlist_enforced && (
-        <p class="bar warn">
-          Names are not enforced: security.identifier_policy.enforce_account_allowlist is off, so the team may also
-          request other names.
-        </p>
-      )}
-      <SelectField
-        label="CA profile"
-        options={[['', 'All'], ...service.ca_profiles.map((name) => [name, name] as const)]}
-        {...field('profile', error, 'profiles')}
-      />
-      <SelectField
-        label="CSR profile"
-        options={[['', 'None'], ...service.csr_profiles.map(({ id, name }) => [id, name] as const)]}
-        {...field('csrProfile', error, 'csr_profile_id')}
-      />
-      <TextField
-        label="Allowed networks"
-        help="From which clients may register, one a line, such as 10.1.0.0/16. Empty: all."
-        rows={2}
-        {...field('networks', error, 'allowed_networks')}
-      />
-      <TextField
-        label="Maximum accounts"
-        help="One a machine. Empty: acme.eab_reusable decides."
-        type="number"
-        {...field('maxUses', error, 'max_uses')}
-      />
-      <DayField
-        label="Expires"
-        help="At the end of that day no further account registers. Accounts stay. Empty: never."
-        {...field('expires', error, 'expires_at')}
-      />
+      <WhoItIs {...form} />
+      <WhatItGets {...form} service={service} />
+      <UntilWhen {...form} />
       <Problem error={error} />
       <button type="submit" class="primary" disabled={isBusy}>
         {isBusy ? 'Onboarding …' : 'Onboard'}
@@ -119,6 +70,81 @@ function TeamForm({ service }: { service: Onboarding }) {
     </form>
   )
 }
+
+type FieldsProps = Pick<ReturnType<typeof useTeam>, 'field' | 'kid' | 'tags' | 'error'>
+
+const WhoItIs = ({ field, kid, tags, error }: FieldsProps) => (
+  <>
+    <TextField
+      label="Team"
+      help="Its name in lists; clients do not see it."
+      required
+      {...field('team', error, 'label')}
+    />
+    <TextField
+      label="Key identifier"
+      help="Clients send it. It cannot be changed later."
+      required
+      {...field('kid', error)}
+      value={kid}
+    />
+    <TextField
+      label="Tags"
+      help="Accounts of the team get them. Registrars with one of these tags look after the team."
+      {...field('tags', error)}
+      value={tags}
+    />
+  </>
+)
+
+const WhatItGets = ({ field, error, service }: FieldsProps & { service: Onboarding }) => (
+  <>
+    <TextField
+      label="Names"
+      help="One a line: host.example.com, *.example.com for the name and all below, 10.1.0.0/16."
+      rows={4}
+      {...field('names', error, 'allowed_identifiers')}
+    />
+    {!service.allowlist_enforced && (
+      <p class="bar warn">
+        Names are not enforced: security.identifier_policy.enforce_account_allowlist is off, so the team may also
+        request other names.
+      </p>
+    )}
+    <SelectField
+      label="CA profile"
+      options={[['', 'All'], ...service.ca_profiles.map((name) => [name, name] as const)]}
+      {...field('profile', error, 'profiles')}
+    />
+    <SelectField
+      label="CSR profile"
+      options={[['', 'None'], ...service.csr_profiles.map(({ id, name }) => [id, name] as const)]}
+      {...field('csrProfile', error, 'csr_profile_id')}
+    />
+  </>
+)
+
+const UntilWhen = ({ field, error }: FieldsProps) => (
+  <>
+    <TextField
+      label="Allowed networks"
+      help="From which clients may register, one a line, such as 10.1.0.0/16. Empty: all."
+      rows={2}
+      {...field('networks', error, 'allowed_networks')}
+    />
+    <TextField
+      label="Maximum accounts"
+      help="One a machine. Empty: acme.eab_reusable decides."
+      type="number"
+      {...field('maxUses', error, 'max_uses')}
+    />
+    <DayField
+      label="Expires"
+      help="At the end of that day no further account registers. Accounts stay. Empty: never."
+      {...field('expires', error, 'expires_at')}
+    />
+  </>
+)
 
 type Wanted = Readonly<
   Record<'team' | 'kid' | 'tags' | 'names' | 'profile' | 'csrProfile' | 'networks' | 'maxUses' | 'expires', string>

@@ -9,6 +9,7 @@ import { Page, Section, tell } from '../components/page.tsx'
 import { countText, plural } from '../format.ts'
 import { roleText } from '../labels.ts'
 import { forget, noteUser } from '../stored-session.ts'
+import { OwnPasskeys } from './own-passkeys.tsx'
 import { SessionTable } from './sessions.tsx'
 
 const PLACE = '/profile'
@@ -38,6 +39,7 @@ export function ProfilePage() {
           </>
         )}
       </Ready>
+      <OwnPasskeys />
       <Section title="Your sessions">
         <SessionTable
           loaded={sessions}

@@ -106,6 +106,8 @@ function judgeOperation({ workers, deadLetters, failedMails, alarmEvents, behind
     failedNotifications: failedMails,
     oldestValidationSeconds: 0,
     alarmEvents,
+    // The overview shows them; they need nothing mended.
+    emergencies: 0,
   })
   const found = alarms.map(({ severity, code, message }) => {
     const mend = MENDS[code] ?? 'docs/operations/monitoring.md says more'

@@ -152,6 +152,16 @@ const ofUser = (type: NotificationType): Rule<'admin.action'> => ({
 const ADMIN_ACTIONS: Readonly<Record<string, Rule<'admin.action'>>> = {
   'user.create': ofUser('admin_user_created'),
   'user.reset_password': ofUser('admin_password_reset'),
+  'approval.emergency': {
+    type: 'alarm',
+    to: 'administrators',
+    values: ({ data: { details } }) => ({
+      message: text(
+        `${details.operator ?? 'the host'} acted without the approval that this needs: ${details['summary']}`,
+      ),
+      reason: text(String(details['reason'])),
+    }),
+  },
 }
 
 export const NOTIFIED_KINDS = EVENT_KINDS.filter((kind) => RULES[kind] !== undefined || kind === 'admin.action')

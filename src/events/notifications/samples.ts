@@ -27,7 +27,7 @@ const INCIDENT: TemplateValues = {
   more: 0,
   domains: ['www.example.com', 'example.com'],
   summary: 'www.example.com and example.com',
-  remark: '',
+  remark: 'Call the service desk with questions.',
 }
 
 export function sampleOf(type: NotificationType): TemplateValues {

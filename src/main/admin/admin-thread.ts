@@ -67,7 +67,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   }
   const server = listenIfWanted(data, port, metrics, log)
   atExit(() => server?.close())
-  const upkeep = new AuditUpkeep({ db, key, audit, watch, log })
+  const upkeep = new AuditUpkeep({ db, key, audit, watch, log, metrics })
   const actor = spawn<AdminThreadMessages>({
     name,
     mailboxLimit: MAILBOX_LIMIT,
@@ -117,6 +117,14 @@ const eventsFor = (reporting: { log: Logger; metrics: Metrics }): AdminEvents =>
   certificates: revocationEvents(reporting),
   bulkRevocations: bulkRevocationEvents(reporting),
   credentials: { accountsRevoked: (count) => reporting.metrics.accountsRevoked.inc(count) },
+  oidc: {
+    // No more of it: the cause may have tokens.
+    failed: (error) =>
+      reporting.log.warn(
+        { event: 'oidc_failed', reason: error instanceof Error ? error.message : String(error) },
+        'a sign-in by OpenID Connect has failed',
+      ),
+  },
   auditVerifications: {
     failed: (error) => reporting.log.error({ err: error }, 'a check of the audit log did not reach its end'),
   },

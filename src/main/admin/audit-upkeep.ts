@@ -7,6 +7,7 @@
 import type { Logger } from 'pino'
 import { AuditLog } from '../../admin/audit/audit-log.ts'
 import { cutAuditLog } from '../../admin/audit/audit-retention.ts'
+import { emergenciesAfter } from '../../admin/audit/audit-store.ts'
 import { AuditWatch, type AuditWatchEvents } from '../../admin/audit/audit-watch.ts'
 import { noteStrangers } from '../../admin/users/login-attempts.ts'
 import { renderHead } from '../../domain/audit-chain.ts'
@@ -67,6 +68,7 @@ interface AuditUpkeepOptions {
   audit: AuditLog
   watch: AuditWatch
   log: Logger
+  metrics: Pick<Metrics, 'alarms'>
 }
 
 export class AuditUpkeep {
@@ -74,6 +76,8 @@ export class AuditUpkeep {
   readonly #rounds: Loop
   /** `performance.now()` of the next line. */
   #lineAt = 0
+  /** Of the audit log, up to which emergencies are told. */
+  #toldUpTo: number | undefined
 
   constructor(options: AuditUpkeepOptions) {
     const { log } = options
@@ -105,9 +109,24 @@ export class AuditUpkeep {
     return this.#rounds.stop()
   }
 
+  /** The mail to the administrators comes from the entry itself; log and metrics are this instance's. */
+  async #tellEmergencies(upTo: number): Promise<void> {
+    const { db, log, metrics } = this.#options
+    const entries = this.#toldUpTo === undefined ? [] : await emergenciesAfter(db, this.#toldUpTo)
+    this.#toldUpTo = Math.max(upTo, entries.at(-1)?.sequence ?? 0)
+    for (const { details } of entries) {
+      metrics.alarms.inc()
+      log.fatal(
+        { event: 'alarm', reason: details['reason'], operator: details['operator'] },
+        `${details['summary']}: an act without the approval that it needs`,
+      )
+    }
+  }
+
   async #round(): Promise<void> {
     const { audit, watch, log } = this.#options
     const head = await watch.look()
+    await this.#tellEmergencies(head.sequence)
     if (performance.now() < this.#lineAt) return
     this.#lineAt = performance.now() + HEAD_EVERY_MS
     // An intruder can cut the tail of the table and move its head, but not the heads in the log.

@@ -1,6 +1,8 @@
 /** Makes what the handlers of the Admin API work with. */
 
 import type { AdminQuestions } from '../../admin/admin-message.ts'
+import { Approvals } from '../../admin/approvals/approvals.ts'
+import { approvedOperations } from '../../admin/approvals/approved-operations.ts'
 import { AuditExports } from '../../admin/audit/audit-export.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
 import { AuditVerifications } from '../../admin/audit/audit-verification.ts'
@@ -13,14 +15,17 @@ import { BulkRevocations } from '../../admin/revocations/bulk-revocations.ts'
 import { Turns } from '../../admin/turns.ts'
 import { PasswordHasher, type PasswordHashing } from '../../admin/users/passwords.ts'
 import { SignIn } from '../../admin/users/sign-in.ts'
-import { adminSettings } from '../../settings/admin-settings.ts'
+import { adminSettings, approvalPolicy } from '../../settings/admin-settings.ts'
 import { eabSecretBox } from '../../settings/eab-secret.ts'
 import { renewalPolicy, staleCrlAfterMs } from '../../settings/issuance-settings.ts'
 import { sharedWork } from '../../shared/lib/caching.ts'
+import { createSecretBox } from '../../shared/lib/secret-box.ts'
 import { sharedBytes } from '../../shared/lib/shared-memory.ts'
 import type { DatabasePool } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
 import { adminMail } from './admin-mail.ts'
+import { createOidc } from './create-oidc.ts'
+import { createPasskeys } from './create-passkeys.ts'
 
 interface AdminParts {
   db: DatabasePool
@@ -38,6 +43,8 @@ interface AdminParts {
   ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
 }
 
+/** Separates their key from others of the same secret. */
+const APPROVED_REPLIES = 'chancery: replies of approved acts'
 /** Each may keep the thread busy for half a second at a stretch. */
 const PROFILE_TRIALS = { atOnce: 1, atOnceOfOne: 1, mostOfOne: 8, what: 'trials of CSR profiles', rests: true } as const
 /** The application lets no more in at once. */
@@ -50,15 +57,25 @@ export function createAdminContext(
   { db, audit, auditKey, events, hashing, isCommand, signingIssuers, noteRevocations, ask }: AdminParts,
 ): AdminContext {
   const settings = adminSettings(config)
-  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, confirmAbove } = settings
+  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, recentSignInSeconds, requireSecondFactor, confirmAbove } =
+    settings
   const policy = policyOf(config)
   const passwords = new PasswordHasher(hashing)
   // The service reads it once, as its fronts do.
   const box = isCommand ? undefined : eabSecretBox(config)
   const secretBox = isCommand ? () => eabSecretBox(config) : () => box
   const issuers = signingIssuers ?? (async () => (await ask('instance')).issuers)
+  const signIn = new SignIn({
+    db,
+    audit,
+    passwords,
+    tokenSecret,
+    tokenExpirySeconds,
+    recentSignInSeconds,
+    requireSecondFactor,
+  })
   let description: Uint8Array | undefined
-  return {
+  const context: AdminContext = {
     version,
     baseUrl,
     pages,
@@ -75,7 +92,16 @@ export function createAdminContext(
       description ??= asJson(openApiDocument(ENDPOINTS, { version, baseUrl }))
       return description
     },
-    signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
+    signIn,
+    passkeys: createPasskeys(config, { db, audit, signIn, tokenSecret }),
+    oidc: isCommand ? undefined : createOidc(config, { db, audit, signIn, tokenSecret, failed: events.oidc.failed }),
+    approvals: new Approvals({
+      db,
+      audit,
+      operations: approvedOperations(ENDPOINTS, () => context),
+      expireAfterHours: policy.approvals.expireAfterHours,
+      box: () => createSecretBox(tokenSecret, APPROVED_REPLIES),
+    }),
     overview: sharedWork(async () => asJson(await readOverview({ db, policy, ask, version })), OVERVIEW),
     auditExports: new AuditExports(db, audit),
     auditVerifications: new AuditVerifications({
@@ -84,11 +110,19 @@ export function createAdminContext(
       rests: !isCommand,
       events: events.auditVerifications,
     }),
-    bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, noteRevocations, confirmAbove }),
+    bulkRevocations: new BulkRevocations({
+      db,
+      audit,
+      events: events.bulkRevocations,
+      noteRevocations,
+      confirmAbove,
+      approvalAbove: policy.approvals.bulkRevocationAbove,
+    }),
     mail: adminMail(config),
     profileTrials: new Turns(PROFILE_TRIALS),
     historyIndexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS),
   }
+  return context
 }
 
 const asJson = (body: object) => sharedBytes(JSON.stringify(body))
@@ -102,5 +136,6 @@ function policyOf(config: AdminThreadData['config']): AdminPolicy {
     renewal: renewalPolicy(config),
     caProfiles: Object.keys(config.ca.profiles),
     terms: config.tos,
+    approvals: approvalPolicy(config),
   }
 }

@@ -22,6 +22,8 @@ interface LocalApiOptions {
   audit: AuditLog
   /** The author of every request; no token is asked for. */
   operator: Actor
+  /** Why the operator does alone what another person should approve. */
+  emergency: string | undefined
   signingIssuers(): Promise<readonly SigningIssuer[]>
 }
 
@@ -36,7 +38,7 @@ export class LocalAdminApi {
   /** The error that the application would log, of a request or of a job. */
   #failure: unknown
 
-  constructor({ config, version, db, audit, operator, signingIssuers }: LocalApiOptions) {
+  constructor({ config, version, db, audit, operator, emergency, signingIssuers }: LocalApiOptions) {
     this.baseUrl = adminSettings(config).baseUrl
     this.#db = db
     const note = ({ err }: { err?: unknown }) => this.#fail(err)
@@ -61,6 +63,7 @@ export class LocalAdminApi {
       streams: this.#streams,
       baseUrl: this.baseUrl,
       operator,
+      emergency,
       log: { warn: note, error: note } as never,
     })
   }
@@ -99,6 +102,7 @@ export class LocalAdminApi {
       certificates: { revoked: () => count(1) },
       bulkRevocations: { revoked: (_job, revoked) => count(revoked), failed: (_job, error) => this.#fail(error) },
       auditVerifications: { failed: (error) => this.#fail(error) },
+      oidc: { failed: (error) => this.#fail(error) },
       credentials: {
         accountsRevoked: (accounts) => {
           this.#tally.accounts += accounts

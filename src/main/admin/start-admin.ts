@@ -10,7 +10,9 @@ import type { CheckStatus } from '../../domain/health.ts'
 import { spawn } from '../../runtime/actor.ts'
 import { type SupervisedThread, superviseThread } from '../../runtime/thread.ts'
 import type { NoteRevocations } from '../../services/revocation-notes.ts'
+import { createTrustBundle, readRootsPem } from '../../services/trust-bundle.ts'
 import { auditKeyOf } from '../../settings/admin-settings.ts'
+import { furtherRootsPem } from '../../settings/issuance-settings.ts'
 import { sharedWork } from '../../shared/lib/caching.ts'
 import type { CertificateStore } from '../../store/certificate-store.ts'
 import { revocationNotes } from '../ca/revocation-notes.ts'
@@ -83,11 +85,12 @@ const HEALTH_DEADLINE_MS = 4_000
 /** Reading the file takes this thread some 20 ms. */
 const SETTINGS = { intervalMs: 250, mostWaiting: MOST_WAITING }
 
-type Context = Pick<StartContext, 'log' | 'now' | 'reread'>
+type Context = Pick<StartContext, 'config' | 'log' | 'now' | 'reread'>
 
 /** How this instance is, and its configuration. */
 function spawnAdminQuestions(context: Context, ca: Pick<CaBackend, 'issuers'>, notes: NoteRevocations) {
   const settings = sharedWork(() => readSettings(context), SETTINGS)
+  const roots = createTrustBundle(ca.issuers, readRootsPem(furtherRootsPem(context.config)))
   return spawn<AdminQuestions>({
     name: 'admin questions',
     mailboxLimit: MOST_WAITING,
@@ -97,6 +100,7 @@ function spawnAdminQuestions(context: Context, ca: Pick<CaBackend, 'issuers'>, n
     start: () => ({
       instance: () => readInstance(context, ca),
       settings,
+      roots: async () => roots().pem,
       noteRevocations: async (ids) => void (await notes(ids)),
     }),
   })

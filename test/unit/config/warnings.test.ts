@@ -47,6 +47,12 @@ const CASES: [string, Tree, string[]][] = [
   ],
   ['a record of used nonces', { nonce: { audit_consumed: true } }, ['nonce.audit_consumed']],
   ['retention of an audit log that nothing keeps', { audit_retention: { enabled: true } }, ['audit_retention.enabled']],
+  [
+    'approvals by users whom one person may make',
+    { admin_api: { approvals: { resume_signing: true } } },
+    ['admin_api.approvals.user_changes'],
+  ],
+  ['approvals of users, too', { admin_api: { approvals: { resume_signing: true, user_changes: true } } }, []],
   ['a secret of 31 bytes', { admin_api: { token_secret: `${'ü'.repeat(15)}x` } }, ['admin_api.token_secret']],
   ['a secret of 32 bytes', { admin_api: { token_secret: 'ü'.repeat(16) } }, []],
   ['another worker class', { server: { worker_class: 'gthread' } }, ['server.worker_class']],

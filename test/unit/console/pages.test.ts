@@ -5,7 +5,8 @@ import { execFileSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
 import { endOfDayIn, instantIn, wholeDaysIn } from '../../../src/console/format.ts'
-import { clientCommands, directoryUrlOf, shellQuoted } from '../../../src/console/pages/client-commands.ts'
+import { clientCommands, directoryUrlOf, firstName, shellQuoted } from '../../../src/console/pages/client-commands.ts'
+import { handOverText } from '../../../src/console/pages/hand-over-text.ts'
 import {
   fieldsOf,
   linesOf,
@@ -24,10 +25,23 @@ describe('commands of ACME clients', () => {
 
   test('a shell reads the kid as it is', () => {
     assert.equal(execFileSync('sh', ['-c', `printf %s ${shellQuoted(NASTY)}`], { encoding: 'utf8' }), NASTY)
-    for (const client of ['certbot', 'lego', 'acme.sh']) assert.ok(textOf(client).includes(shellQuoted(NASTY)), client)
+    for (const client of ['certbot', 'lego', 'acme.sh', 'dehydrated'])
+      assert.ok(textOf(client).includes(shellQuoted(NASTY)), client)
+  })
+
+  test('a word stands in the place of a key that is not shown, and the example in that of a name', () => {
+    const [certbot] = clientCommands({ directoryUrl: 'https://ca.test/directory', kid: 'k' })
+    assert.match(certbot?.text ?? '', /--eab-hmac-key='HMAC_KEY'(?:.|\n)*-d 'host\.example\.com'$/)
+  })
+
+  test('the name is the first that is allowed; for a pattern, one below it', () => {
+    assert.equal(firstName(['10.0.0.0/8', '192.0.2.7', '2001:db8::7', '*.a.test', 'b.test']), 'host.a.test')
+    assert.equal(firstName(['10.0.0.0/8', 'b.test']), 'b.test')
+    assert.equal(firstName([]), undefined)
   })
 
   test('YAML reads the kid as it is', () => {
+    assert.equal(parse(textOf('Traefik')).certificatesResolvers.chancery.acme.eab.kid, NASTY)
     const [secret, issuer] = parseAllDocuments(textOf('cert-manager')).map((one) => one.toJS())
     assert.equal(secret.stringData['hmac-key'], 'a-_b')
     assert.equal(issuer.spec.acme.externalAccountBinding.keyID, NASTY)
@@ -41,6 +55,31 @@ describe('commands of ACME clients', () => {
       { key: 'acme.paths.directory', value: '/directory' },
     ]
     assert.equal(directoryUrlOf(settings), 'https://ca.test/x/directory')
+  })
+})
+
+describe('a hand-over sheet', () => {
+  const root = { subject: 'CN=Root', fingerprint: 'ab'.repeat(32), pem: '-----BEGIN CERTIFICATE-----\nMAA=\n' }
+  const sheet = {
+    title: 'Certificates for Team A',
+    directoryUrl: 'https://ca.test/directory',
+    kid: 'team-a',
+    hmacKey: 'secret-key',
+    roots: [root],
+    rootsUrl: null,
+    commands: [{ client: 'lego', place: 'shell', text: 'lego run\n' }],
+  }
+
+  test('has the root with its fingerprint, the directory, the credential and the commands', () => {
+    const text = handOverText(sheet)
+    for (const part of [root.pem.trim(), root.fingerprint, sheet.directoryUrl, 'team-a', 'secret-key', 'lego run'])
+      assert.ok(text.includes(part), part)
+  })
+
+  test('says what it does not have', () => {
+    const text = handOverText({ ...sheet, hmacKey: undefined, roots: [] })
+    assert.match(text, /HMAC key: +not in this text; it was shown once/)
+    assert.match(text, /Ask the operator for it\./)
   })
 })
 

@@ -26,6 +26,7 @@ const QUIET: AlarmFacts = {
   failedNotifications: 0,
   oldestValidationSeconds: 0,
   alarmEvents: 0,
+  emergencies: 0,
 }
 const of = (facts: Partial<AlarmFacts>) =>
   alarmsOf({ ...QUIET, ...facts }).map(({ severity, code, message }) => `${severity} ${code}: ${message}`)

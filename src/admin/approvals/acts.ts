@@ -1,0 +1,122 @@
+/** Which acts need approval, by `admin_api.approvals`, and how a request describes them. */
+
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import type { AllowedIdentifier } from '../../domain/allowlist.ts'
+import type { ActToApprove, ApprovalFact } from '../../domain/approval.ts'
+import { revocationReasonName } from '../../domain/revocation.ts'
+import { plural } from '../../shared/lib/plural.ts'
+import { rowsOf, sql } from '../../store/slonik.ts'
+import type { AdminContext } from '../context.ts'
+import { dryRun } from '../revocations/bulk-revocation-steps.ts'
+import type { RevocationFilter } from '../revocations/bulk-revocation-store.ts'
+import { requireUser } from '../users/users.ts'
+
+/** Undefined where one person is enough. */
+type Act = Promise<ActToApprove | undefined>
+type Means = Pick<AdminContext, 'db' | 'policy'>
+
+/** A longer list is in the request itself. */
+const MOST_SHOWN = 20
+
+const fact = (name: string, after: string | null, before: string | null = null): ApprovalFact => ({
+  name,
+  before,
+  after,
+})
+
+interface RevocationToApprove {
+  filter: RevocationFilter
+  reason: number
+  isDryRun: boolean
+  /** A number that the request allows itself. */
+  confirmed?: number
+}
+
+export async function bulkRevocationAct(
+  { filter, reason, isDryRun, confirmed = 0 }: RevocationToApprove,
+  { db, policy }: Means,
+): Act {
+  const above = policy.approvals.bulkRevocationAbove
+  if (above === undefined || isDryRun) return undefined
+  const counted = await dryRun(db, filter)
+  const wouldRevoke = Math.max(counted.wouldRevoke, confirmed)
+  if (wouldRevoke <= above) return undefined
+  return {
+    act: 'bulk_revocation',
+    summary: `Revoke ${plural(wouldRevoke, 'certificate')}`,
+    facts: [
+      fact('certificates', String(wouldRevoke)),
+      fact('reason', revocationReasonName(reason)),
+      ...Object.entries(filter).map(([name, value]) => fact(name, shown(value))),
+    ],
+    most: wouldRevoke,
+  }
+}
+
+export async function resumeSigningAct({ stopped }: { stopped: boolean }, { policy }: Means): Act {
+  if (!policy.approvals.resumeSigning || stopped) return undefined
+  return { act: 'resume_signing', summary: 'Resume signing', facts: [fact('signing', 'running', 'stopped')] }
+}
+
+export async function newUserAct(
+  { username, ...others }: { username: string; email: string; role: string },
+  { policy }: Means,
+): Act {
+  if (!policy.approvals.userChanges) return undefined
+  return {
+    act: 'user_changes',
+    summary: `Create the ${others.role} ${username}`,
+    facts: Object.entries({ username, ...others }).map(([name, value]) => fact(name, shown(value))),
+  }
+}
+
+/** @param verb such as `Change the user` @param change members of the user; null for what will be gone */
+export async function userAct(
+  verb: string,
+  id: string,
+  change: Readonly<Record<string, unknown>>,
+  { db, policy }: Means,
+): Act {
+  if (!policy.approvals.userChanges) return undefined
+  const before: Readonly<Record<string, unknown>> = await requireUser(db, id)
+  const facts = Object.entries(change).map(([name, value]) =>
+    fact(name, value === null ? null : shown(value), name in before ? shown(before[name]) : null),
+  )
+  return { act: 'user_changes', summary: `${verb} ${String(before['username'])}`, facts }
+}
+
+/** @param to says who is granted them, such as `the credential team-a` @param names in normal form */
+export async function newNamesAct(
+  to: () => string | Promise<string>,
+  names: readonly AllowedIdentifier[],
+  { db, policy }: Means,
+): Act {
+  if (!policy.approvals.newNames || names.length === 0) return undefined
+  const granted = await grantedAmong(db, names)
+  const fresh = names.map(({ value }) => value).filter((value) => !granted.has(value))
+  if (fresh.length === 0) return undefined
+  return {
+    act: 'new_names',
+    summary: `Grant ${plural(fresh.length, 'new name')} to ${await to()}`,
+    facts: [fact('new names', shown(fresh))],
+    most: fresh.length,
+  }
+}
+
+/** The values that a credential or an account has been granted. */
+async function grantedAmong(db: CommonQueryMethods, names: readonly AllowedIdentifier[]): Promise<Set<string>> {
+  const values = names.map(({ value }) => value)
+  const rows = await db.any(rowsOf(z.object({ identifier_value: z.string() }))`
+    SELECT i.identifier_value FROM allowed_identifiers i
+     WHERE i.identifier_value = ANY (${sql.array(values, 'text')})
+       AND (EXISTS (SELECT FROM eab_allowed_identifiers e WHERE e.identifier_id = i.id)
+            OR EXISTS (SELECT FROM account_allowed_identifiers a WHERE a.identifier_id = i.id))`)
+  return new Set(rows.map((row) => row.identifier_value))
+}
+
+function shown(value: unknown): string {
+  if (!Array.isArray(value)) return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  const rest = value.length - MOST_SHOWN
+  return value.slice(0, MOST_SHOWN).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
+}

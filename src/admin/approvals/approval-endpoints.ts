@@ -1,0 +1,103 @@
+/** `/approvals`: acts that wait for another person's decision. */
+
+import { z } from 'zod/v4'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
+import { flagParameter, line, uuid } from '../schemas.ts'
+import { Approval, approvalBody } from './approval-body.ts'
+import { countApprovals, pagesOfApprovals } from './approval-store.ts'
+
+const params = z.strictObject({ approval_id: uuid() })
+const MOST_OF_A_REASON = 500
+
+export const APPROVALS = endpointGroup('Approvals', {
+  listApprovals: endpoint({
+    route: 'GET /approvals',
+    permission: 'read',
+    summary: 'Lists requests for approval, the newest first.',
+    query: z.strictObject({
+      waiting: flagParameter().optional().meta({ description: 'True: without a decision and in time.' }),
+      ...placeParameters(),
+    }),
+    reply: { status: 200, schema: z.array(Approval) },
+    async handle({ query: { waiting, ...place } }, { db, pages }) {
+      const page = await readPageOf(pagesOfApprovals(db, waiting), longPageRequest(place, pages))
+      return { body: page.rows.map((row) => approvalBody(row)), next: nextOf(page) }
+    },
+  }),
+  countApprovals: endpoint({
+    route: 'GET /approvals/count',
+    permission: 'read',
+    summary: 'Counts requests that wait: for a decision, and replies for their maker.',
+    reply: {
+      status: 200,
+      schema: z.strictObject({ for_others: z.int(), own: z.int(), results: z.int() }).meta({
+        description: 'Made by other users, made by this user, and replies that this user has not collected.',
+      }),
+    },
+    handle: async ({ author }, { db }) => ({ body: await countApprovals(db, author.userId) }),
+  }),
+  getApproval: endpoint({
+    route: 'GET /approvals/{approval_id}',
+    permission: 'read',
+    summary: 'Shows one request for approval.',
+    params,
+    reply: { status: 200, schema: Approval },
+    errors: ['not_found'],
+    handle: async ({ params }, { db, approvals }) => ({
+      body: approvalBody(await approvals.require(db, params.approval_id)),
+    }),
+  }),
+  approve: endpoint({
+    route: 'POST /approvals/{approval_id}/approve',
+    permission: 'operate',
+    needsSession: true,
+    recentSignIn: true,
+    summary: 'Approves a request of another person, and does what it asks for.',
+    params,
+    reply: { status: 200, schema: Approval },
+    errors: ['not_found', 'conflict'],
+    audit: 'approval.approve',
+    handle: async ({ params, author }, { approvals }) => ({
+      body: approvalBody(await approvals.approve(author, params.approval_id)),
+    }),
+  }),
+  reject: endpoint({
+    route: 'POST /approvals/{approval_id}/reject',
+    permission: 'operate',
+    needsSession: true,
+    summary: 'Rejects a request of another person, with a reason.',
+    params,
+    body: z.strictObject({ reason: line(MOST_OF_A_REASON) }),
+    reply: { status: 200, schema: Approval },
+    errors: ['not_found', 'conflict'],
+    audit: 'approval.reject',
+    handle: async ({ params, body, author }, { approvals }) => ({
+      body: approvalBody(await approvals.reject(author, params.approval_id, body.reason)),
+    }),
+  }),
+  withdraw: endpoint({
+    route: 'POST /approvals/{approval_id}/withdraw',
+    permission: 'operate',
+    summary: 'Withdraws a request of one’s own.',
+    params,
+    reply: { status: 200, schema: Approval },
+    errors: ['not_found', 'conflict'],
+    audit: 'approval.withdraw',
+    handle: async ({ params, author }, { approvals }) => ({
+      body: approvalBody(await approvals.withdraw(author, params.approval_id)),
+    }),
+  }),
+  collectApproved: endpoint({
+    route: 'POST /approvals/{approval_id}/collect',
+    permission: 'operate',
+    summary: 'Shows the reply of an approved act to its maker, once: it may have a password or a key.',
+    params,
+    reply: { status: 200, schema: z.strictObject({ operation: z.string(), reply: z.unknown() }) },
+    errors: ['not_found', 'conflict'],
+    audit: 'approval.collect',
+    handle: async ({ params, author }, { approvals }) => ({
+      body: await approvals.collect(author, params.approval_id),
+    }),
+  }),
+})

@@ -1,0 +1,137 @@
+/** SQL of requests for approval (table admin_approvals). */
+
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import type { Actor } from '../../domain/administrator.ts'
+import { type ActToApprove, APPROVAL_ACTS, DECISIONS, type Decision, type SentValues } from '../../domain/approval.ts'
+import { pageById, type ReadPage } from '../../store/list-page.ts'
+import { rowsOf, sql } from '../../store/slonik.ts'
+
+const Fact = z.object({ name: z.string(), before: z.string().nullable(), after: z.string().nullable() })
+
+const Row = z.object({
+  id: z.string(),
+  act: z.enum(APPROVAL_ACTS),
+  operation: z.string(),
+  summary: z.string(),
+  facts: z.array(Fact),
+  most: z.int().nullable(),
+  reason: z.string(),
+  maker_id: z.string(),
+  maker: z.custom<Actor>(),
+  /** Undefined when the user was deleted. */
+  maker_email: z.string().nullable(),
+  created_at: z.date(),
+  expires_at: z.date(),
+  decision: z.enum(DECISIONS).nullable(),
+  decided_at: z.date().nullable(),
+  decided_by: z.string().nullable(),
+  decision_reason: z.string().nullable(),
+  has_result: z.boolean(),
+})
+export type ApprovalRow = z.infer<typeof Row>
+
+const None = z.object({})
+const columns = sql.fragment`
+  a.id, a.act, a.operation, a.summary, a.facts, a.most, a.reason, a.maker_id, a.maker, u.email AS maker_email,
+  a.created_at, a.expires_at, a.decision, a.decided_at, a.decided_by, a.decision_reason,
+  a.result IS NOT NULL AS has_result`
+const table = sql.fragment`admin_approvals a LEFT JOIN admin_users u ON u.id = a.maker_id`
+const isWaiting = sql.fragment`a.decision IS NULL AND a.expires_at > now()`
+
+interface NewApproval extends ActToApprove {
+  id: string
+  operation: string
+  input: SentValues
+  reason: string
+  maker: Actor & { userId: string }
+  expiresAt: Date
+}
+
+export async function insertApproval(tx: CommonQueryMethods, wanted: NewApproval): Promise<ApprovalRow> {
+  const { id, act, operation, input, summary, facts, most, reason, maker, expiresAt } = wanted
+  await tx.query(rowsOf(None)`
+    INSERT INTO admin_approvals (id, act, operation, input, summary, facts, most, reason, maker_id, maker, expires_at)
+    VALUES (${id}, ${act}, ${operation}, ${JSON.stringify(input)}, ${summary}, ${JSON.stringify(facts)}::jsonb,
+            ${most ?? null}, ${reason}, ${maker.userId}, ${JSON.stringify(maker)}::jsonb,
+            ${expiresAt.toISOString()}::timestamptz)`)
+  return tx.one(rowsOf(Row)`SELECT ${columns} FROM ${table} WHERE a.id = ${id}`)
+}
+
+/** A maker's waiting requests; the maker's row is locked, so that two requests at once are counted one after the other. */
+export async function countWaitingOf(tx: CommonQueryMethods, makerId: string): Promise<number> {
+  await tx.query(rowsOf(None)`SELECT FROM admin_users WHERE id = ${makerId} FOR NO KEY UPDATE`)
+  return tx.oneFirst(rowsOf(z.object({ count: z.int() }))`
+    SELECT count(*)::integer AS count FROM admin_approvals a WHERE a.maker_id = ${makerId} AND ${isWaiting}`)
+}
+
+export function findApproval(db: CommonQueryMethods, id: string): Promise<ApprovalRow | null> {
+  return db.maybeOne(rowsOf(Row)`SELECT ${columns} FROM ${table} WHERE a.id = ${id}`)
+}
+
+export function lockApproval(tx: CommonQueryMethods, id: string): Promise<ApprovalRow | null> {
+  return tx.maybeOne(rowsOf(Row)`SELECT ${columns} FROM ${table} WHERE a.id = ${id} FOR UPDATE OF a`)
+}
+
+export async function readInput(db: CommonQueryMethods, id: string): Promise<SentValues> {
+  const text = await db.oneFirst(rowsOf(z.object({ input: z.string() }))`
+    SELECT input FROM admin_approvals WHERE id = ${id}`)
+  return JSON.parse(text) as SentValues
+}
+
+/** Along admin_approvals_pkey; there are as many as people have asked for. */
+export function pagesOfApprovals(db: CommonQueryMethods, waiting: boolean | undefined): ReadPage<ApprovalRow> {
+  const wanted = waiting === undefined ? sql.fragment`true` : waiting ? isWaiting : sql.fragment`NOT (${isWaiting})`
+  return pageById(sql.fragment`a.id`, (condition, limit) =>
+    db.any(rowsOf(Row)`
+      SELECT ${columns} FROM ${table} WHERE ${condition} AND ${wanted} ORDER BY a.id DESC LIMIT ${limit}`),
+  )
+}
+
+interface DecisionOf {
+  decision: Decision
+  by: Actor
+  reason: string | undefined
+}
+
+export async function noteDecision(
+  tx: CommonQueryMethods,
+  id: string,
+  { decision, by, reason }: DecisionOf,
+): Promise<void> {
+  await tx.query(rowsOf(None)`
+    UPDATE admin_approvals
+       SET decision = ${decision}, decided_at = now(), decided_by_id = ${by.userId ?? null},
+           decided_by = ${by.username}, decision_reason = ${reason ?? null}
+     WHERE id = ${id} AND decision IS NULL`)
+}
+
+export async function keepResult(db: CommonQueryMethods, id: string, sealed: Buffer): Promise<void> {
+  await db.query(rowsOf(None)`UPDATE admin_approvals SET result = ${sql.binary(sealed)} WHERE id = ${id}`)
+}
+
+/** The sealed reply, which is gone then. The row is locked before. */
+export async function takeResult(tx: CommonQueryMethods, id: string): Promise<Buffer | null> {
+  const result = await tx.oneFirst(rowsOf(z.object({ result: z.instanceof(Buffer).nullable() }))`
+    SELECT result FROM admin_approvals WHERE id = ${id}`)
+  await tx.query(rowsOf(None)`UPDATE admin_approvals SET result = NULL WHERE id = ${id}`)
+  return result
+}
+
+/** Replies that nobody has collected in time, and requests whose end is long past: the audit log keeps what was done. */
+export async function forgetOld(tx: CommonQueryMethods, keptDays: number): Promise<void> {
+  await tx.query(rowsOf(None)`UPDATE admin_approvals SET result = NULL WHERE result IS NOT NULL AND expires_at < now()`)
+  await tx.query(rowsOf(None)`
+    DELETE FROM admin_approvals WHERE expires_at < now() - make_interval(days => ${keptDays})`)
+}
+
+const Counts = z.object({ for_others: z.int(), own: z.int(), results: z.int() })
+
+/** Requests that wait for a decision, of others and of this user, and this user's replies to collect. */
+export function countApprovals(db: CommonQueryMethods, userId: string): Promise<z.infer<typeof Counts>> {
+  return db.one(rowsOf(Counts)`
+    SELECT count(*) FILTER (WHERE ${isWaiting} AND a.maker_id <> ${userId})::integer AS for_others,
+           count(*) FILTER (WHERE ${isWaiting} AND a.maker_id = ${userId})::integer AS own,
+           count(*) FILTER (WHERE a.result IS NOT NULL AND a.maker_id = ${userId})::integer AS results
+      FROM admin_approvals a`)
+}

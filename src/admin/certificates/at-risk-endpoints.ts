@@ -1,0 +1,164 @@
+/** `/at-risk`: certificates whose renewal window is open and that nobody has renewed. */
+
+import { z } from 'zod/v4'
+import type { Actor } from '../../domain/administrator.ts'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
+import { RENEWAL_ATTEMPTS, renewalAttempt } from '../../domain/renewal-attempt.ts'
+import { boundedArray } from '../../shared/lib/bounded.ts'
+import { uuidTime } from '../../shared/lib/uuid.ts'
+import {
+  type Circumstances,
+  circumstancesOf,
+  type Mute,
+  muteCertificates,
+  unmuteCertificates,
+} from '../../store/at-risk-store.ts'
+import { listCertificates } from '../../store/certificate-list.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import type { AuditLog } from '../audit/audit-log.ts'
+import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
+import {
+  flagParameter,
+  futureInstant,
+  instantParameter,
+  line,
+  serialNumber,
+  time,
+  timeOrNull,
+  timestamp,
+  uuid,
+} from '../schemas.ts'
+import { Certificate, certificateBodies } from './certificate-body.ts'
+
+const AtRisk = z
+  .strictObject({
+    ...Certificate.shape,
+    attempt: z.enum(RENEWAL_ATTEMPTS).meta({
+      description:
+        'Since the window opened, about one of its names: nothing, an order, or a failure. Among the last 200 orders and the last 50 failures of the account.',
+    }),
+    last_order: z.strictObject({ id: z.uuid(), created_at: timestamp() }).nullable(),
+    last_failure: z
+      .strictObject({ kind: z.string(), occurred_at: timestamp(), data: z.record(z.string(), z.unknown()) })
+      .nullable(),
+    mute: z
+      .strictObject({
+        reason: z.string(),
+        muted_by: z.string(),
+        muted_at: timestamp(),
+        muted_until: timestamp().nullable().meta({ description: 'Null: as long as it is at risk.' }),
+      })
+      .nullable(),
+  })
+  .meta({ id: 'AtRisk' })
+
+const MOST_CHOSEN = 2_000
+const serialNumbers = () => boundedArray(serialNumber(), MOST_CHOSEN, 1)
+const Changed = z.strictObject({ certificates: z.int() })
+
+export const AT_RISK = endpointGroup('Renewals', {
+  listAtRisk: endpoint({
+    route: 'GET /at-risk',
+    permission: 'read_accounts',
+    scope: 'accounts',
+    summary:
+      'Lists certificates whose renewal window is open and that have no successor, the one that expires first at the top.',
+    query: z.strictObject({
+      account_id: uuid().optional(),
+      expiring_before: instantParameter().optional(),
+      muted: flagParameter().default(false).meta({ description: 'The muted ones instead of the others.' }),
+      ...placeParameters(),
+    }),
+    reply: { status: 200, schema: z.array(AtRisk) },
+    async handle({ query, author }, { db, pages, policy }) {
+      const { account_id: accountId, expiring_before: expiresBefore, muted, ...place } = query
+      const windowOpen = { renewalPercentage: policy.renewal.renewalPercentage, now: new Date() }
+      const filter = { accountId, expiresBefore, muted, windowOpen, status: 'active', renewed: false } as const
+      const page = await readPageOf(
+        (after, limit) => listCertificates(db, { ...filter, scope: scopeOf(author) }, after, limit, 'not_after'),
+        pageRequest(place, pages),
+      )
+      const certificates = await certificateBodies({ db, policy }, page.rows)
+      const circumstances = await circumstancesOf(
+        db,
+        certificates.map(({ id, renewal, not_before }) => ({
+          id,
+          openedAt: new Date(renewal?.window_start ?? not_before),
+        })),
+      )
+      const body = certificates.map((certificate) => ({
+        ...certificate,
+        ...circumstancesBody(circumstances.get(certificate.id)),
+      }))
+      return { body, next: nextOf(page), isCut: page.isCut }
+    },
+  }),
+  muteAtRisk: endpoint({
+    route: 'POST /at-risk/mutes',
+    permission: 'advise_renewal',
+    scope: 'accounts',
+    summary: 'Mutes certificates at risk, which the list then leaves out. Revoked and expired ones are passed over.',
+    body: z.strictObject({
+      serial_numbers: serialNumbers(),
+      reason: line(500),
+      until: futureInstant().optional().meta({ description: 'Without it, as long as they are at risk.' }),
+    }),
+    reply: { status: 200, schema: Changed },
+    audit: 'renewal.mute',
+    async handle({ body: { serial_numbers, reason, until }, author }, { audit }) {
+      const mute = { reason, mutedBy: author.username, until }
+      return { body: { certificates: await muteAll(audit, author, serial_numbers, scopeOf(author), mute) } }
+    },
+  }),
+  unmuteAtRisk: endpoint({
+    route: 'DELETE /at-risk/mutes',
+    permission: 'advise_renewal',
+    scope: 'accounts',
+    summary: 'Lists muted certificates again.',
+    body: z.strictObject({ serial_numbers: serialNumbers() }),
+    reply: { status: 200, schema: Changed },
+    audit: 'renewal.unmute',
+    handle: async ({ body, author }, { audit }) => ({
+      body: { certificates: await unmuteAll(audit, author, body.serial_numbers, scopeOf(author)) },
+    }),
+  }),
+})
+
+/** Replies are copied into tickets, so the token stays out. */
+function circumstancesBody(found: Circumstances | undefined) {
+  const orderedAt = found?.order_id ? uuidTime(found.order_id) : undefined
+  const { token: _, ...data }: Record<string, unknown> = found?.failure_data ?? {}
+  const { failure_kind: kind, failed_at: failedAt, reason, muted_by, muted_at, muted_until } = found ?? {}
+  return {
+    attempt: renewalAttempt(orderedAt, failedAt ?? undefined),
+    last_order: found?.order_id && orderedAt ? { id: found.order_id, created_at: time(orderedAt) } : null,
+    last_failure: kind && failedAt ? { kind, occurred_at: time(failedAt), data } : null,
+    mute:
+      reason && muted_by && muted_at
+        ? { reason, muted_by, muted_at: time(muted_at), muted_until: timeOrNull(muted_until ?? null) }
+        : null,
+  }
+}
+
+const MOST_TOLD = 100
+
+/** @returns how many */
+function muteAll(audit: AuditLog, actor: Actor, serials: readonly string[], scope: Scope, mute: Mute): Promise<number> {
+  return audit.transaction(actor, async (tx, note) => {
+    const muted = await muteCertificates(tx, serials, scope, mute)
+    const { reason, until } = mute
+    if (muted.length > 0)
+      note('renewal.mute', { serial_numbers: muted.slice(0, MOST_TOLD), certificates: muted.length, reason, until })
+    return muted.length
+  })
+}
+
+/** @returns how many were muted */
+function unmuteAll(audit: AuditLog, actor: Actor, serials: readonly string[], scope: Scope): Promise<number> {
+  return audit.transaction(actor, async (tx, note) => {
+    const unmuted = await unmuteCertificates(tx, serials, scope)
+    if (unmuted.length > 0)
+      note('renewal.unmute', { serial_numbers: unmuted.slice(0, MOST_TOLD), certificates: unmuted.length })
+    return unmuted.length
+  })
+}

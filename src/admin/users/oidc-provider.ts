@@ -1,0 +1,114 @@
+/**
+ * An OpenID Connect provider, by openid-client: authorization code flow with PKCE (RFC 7636), state, nonce, and ID tokens
+ * whose signature is checked.
+ *
+ * It is asked when somebody signs in, not at the start: the service runs without it.
+ */
+
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  buildEndSessionUrl,
+  type Configuration,
+  calculatePKCECodeChallenge,
+  customFetch,
+  discovery,
+  enableNonRepudiationChecks,
+  fetchUserInfo,
+  None,
+} from 'openid-client'
+import type { OidcSettings } from '../../settings/oidc-settings.ts'
+import { providerFetch } from './oidc-fetch.ts'
+
+const TIMEOUT_SECONDS = 10
+/** Keys are asked for again when an unknown one has signed; other metadata is read anew after this time. */
+const METADATA_MS = 10 * 60_000
+
+/** What the browser brings back is checked against these. */
+export interface FlowSecrets {
+  nonce: string
+  verifier: string
+  /** The user has to prove now who it is. */
+  isFresh: boolean
+}
+
+/** The provider's claims, as it signed them. */
+export type Claims = Readonly<Record<string, unknown>>
+
+export class OidcProvider {
+  readonly #settings: OidcSettings
+  #found: Promise<Configuration> | undefined
+  #foundAt = 0
+
+  constructor(settings: OidcSettings) {
+    this.#settings = settings
+  }
+
+  /** Where the browser goes. @throws Error when the provider cannot be asked */
+  async authorizationUrl(state: string, { nonce, verifier, isFresh }: FlowSecrets): Promise<string> {
+    const { redirectUri, scopes } = this.#settings
+    const url = buildAuthorizationUrl(await this.#configuration(), {
+      redirect_uri: redirectUri,
+      scope: scopes.join(' '),
+      state,
+      nonce,
+      code_challenge: await calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+      ...(isFresh && { prompt: 'login', max_age: '0' }),
+    })
+    return url.href
+  }
+
+  /**
+   * @param query of the address to which the provider sent the browser
+   * @throws Error when provider or query are not as they must be
+   */
+  async claims(query: string, state: string, { nonce, verifier, isFresh }: FlowSecrets): Promise<Claims> {
+    const configuration = await this.#configuration()
+    const { redirectUri, groupsClaim } = this.#settings
+    const tokens = await authorizationCodeGrant(configuration, new URL(`${redirectUri}?${query}`), {
+      expectedState: state,
+      expectedNonce: nonce,
+      pkceCodeVerifier: verifier,
+      idTokenExpected: true,
+      ...(isFresh && { maxAge: 0 }),
+    })
+    const claims = tokens.claims()
+    if (!claims) throw new Error('the provider sent no ID token')
+    if (groupsClaim in claims || configuration.serverMetadata().userinfo_endpoint === undefined) return claims
+    // Many providers have the groups there alone. The ID token's claims come first: they are signed.
+    return { ...(await fetchUserInfo(configuration, tokens.access_token, claims.sub)), ...claims }
+  }
+
+  /** Where the session at the provider ends; undefined when it offers no such place or cannot be asked. */
+  async endSessionUrl(): Promise<string | undefined> {
+    const configuration = await this.#configuration().catch(() => undefined)
+    if (configuration?.serverMetadata().end_session_endpoint === undefined) return undefined
+    return buildEndSessionUrl(configuration, { post_logout_redirect_uri: this.#settings.redirectUri }).href
+  }
+
+  /** Shared by all who ask at one time; a failure is not kept. */
+  #configuration(): Promise<Configuration> {
+    if (this.#found && Date.now() - this.#foundAt < METADATA_MS) return this.#found
+    const found = this.#discover()
+    this.#found = found
+    this.#foundAt = Date.now()
+    found.catch(() => {
+      if (this.#found === found) this.#found = undefined
+    })
+    return found
+  }
+
+  async #discover(): Promise<Configuration> {
+    const { issuer, clientId, clientSecret, caFile } = this.#settings
+    const fetchHere = providerFetch(caFile)
+    const url = new URL(issuer)
+    const isPlain = url.protocol === 'http:'
+    return discovery(url, clientId, clientSecret, clientSecret === undefined ? None() : undefined, {
+      execute: [enableNonRepudiationChecks, ...(isPlain ? [allowInsecureRequests] : [])],
+      [customFetch]: (target, options) => fetchHere(target, options),
+      timeout: TIMEOUT_SECONDS,
+    })
+  }
+}

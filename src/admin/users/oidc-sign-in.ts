@@ -1,0 +1,184 @@
+/**
+ * Sign-in by OpenID Connect.
+ *
+ * `state` holds the secrets of one sign-in, sealed: strangers may begin as many as they like, and the database keeps none.
+ * It also holds the hash of a secret that the browser made. Only the browser that began can finish, so nobody is signed in
+ * as somebody else by a link (RFC 9700 §4.7). A code is good once, which the provider sees to (RFC 6749 §4.1.2).
+ */
+
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { DatabasePool } from 'slonik'
+import { z } from 'zod/v4'
+import { AdminError } from '../../domain/admin-error.ts'
+import { type OidcPerson, personOf } from '../../domain/oidc-claims.ts'
+import { isScoped } from '../../domain/permissions.ts'
+import type { OidcSettings } from '../../settings/oidc-settings.ts'
+import { parseJsonObject } from '../../shared/lib/encoding.ts'
+import type { SecretBox } from '../../shared/lib/secret-box.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { insertUser, lockUsers, type UserForLogin, type UserRow, updateUser } from '../../store/user-store.ts'
+import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
+import { type Claims, type FlowSecrets, OidcProvider } from './oidc-provider.ts'
+import { findUserByIdentity, insertIdentity } from './oidc-store.ts'
+import { NO_PASSWORD } from './passwords.ts'
+import { endAccess } from './sessions.ts'
+import type { LoginClient, SignIn } from './sign-in.ts'
+import { changesOf, requireAnAdmin } from './users.ts'
+
+export interface OidcOptions {
+  settings: OidcSettings
+  db: DatabasePool
+  audit: AuditLog
+  signIn: Pick<SignIn, 'begin'>
+  /** Seals `state`. */
+  box: SecretBox
+  /** Told why a sign-in failed, which the person is not told in full. */
+  failed(error: unknown): void
+}
+
+const Flow = z.strictObject({
+  nonce: z.string(),
+  verifier: z.string(),
+  isFresh: z.boolean(),
+  /** SHA-256 of the browser's secret, in base64url. */
+  binding: z.string(),
+  expiresAt: z.int(),
+})
+type Flow = z.infer<typeof Flow>
+
+/** A person may have to find a second factor first. */
+const FLOW_MS = 10 * 60_000
+const STATE_NAME = 'oidc state'
+
+const hashOf = (secret: string) => createHash('sha256').update(secret).digest()
+
+export class OidcSignIn {
+  readonly #options: OidcOptions
+  readonly #provider: OidcProvider
+
+  constructor(options: OidcOptions) {
+    this.#options = options
+    this.#provider = new OidcProvider(options.settings)
+  }
+
+  get name(): string {
+    return this.#options.settings.name
+  }
+
+  /**
+   * @param binding hash of a secret that stays in the browser
+   * @returns where the browser goes
+   * @throws AdminError unavailable
+   */
+  async start(secrets: FlowSecrets, binding: string): Promise<string> {
+    const flow: Flow = { ...secrets, binding, expiresAt: Date.now() + FLOW_MS }
+    const state = this.#options.box.seal(Buffer.from(JSON.stringify(flow)), STATE_NAME).toString('base64url')
+    try {
+      return await this.#provider.authorizationUrl(state, secrets)
+    } catch (cause) {
+      throw this.#away(cause)
+    }
+  }
+
+  /**
+   * @param query with which the provider sent the browser back
+   * @throws AdminError unauthorized with a sentence for the person
+   */
+  async finish(query: string, secret: string, client: LoginClient): Promise<{ token: string; user: UserRow }> {
+    const claims = await this.#claims(query, secret)
+    const person = personOf(claims, this.#options.settings)
+    if (typeof person === 'string') {
+      await this.#refusePerson(claims, person, client)
+      throw new AdminError('unauthorized', person)
+    }
+    const user = await this.#userOf(person, client)
+    const { password_hash: _, ...shown } = user
+    return { token: await this.#options.signIn.begin(user, { ...client, methods: ['oidc'] }), user: shown }
+  }
+
+  endSessionUrl(): Promise<string | undefined> {
+    return this.#provider.endSessionUrl()
+  }
+
+  async #claims(query: string, secret: string): Promise<Claims> {
+    const state = new URLSearchParams(query).get('state') ?? ''
+    const flow = this.#open(state)
+    const binding = flow && Buffer.from(flow.binding, 'base64url')
+    if (!flow || !binding || flow.expiresAt < Date.now() || !isSame(binding, hashOf(secret)))
+      throw new AdminError('unauthorized', 'this sign-in was not begun in this browser, or took too long; begin again')
+    try {
+      return await this.#provider.claims(query, state, flow)
+    } catch (cause) {
+      this.#options.failed(cause)
+      throw new AdminError('unauthorized', 'the provider has not confirmed the sign-in; begin again', { cause })
+    }
+  }
+
+  #open(state: string): Flow | undefined {
+    const plain = this.#options.box.open(Buffer.from(state, 'base64url'), STATE_NAME)
+    if (!plain) return undefined
+    const parsed = Flow.safeParse(parseJsonObject(plain))
+    return parsed.success ? parsed.data : undefined
+  }
+
+  #away(cause: unknown): AdminError {
+    this.#options.failed(cause)
+    const message = `${this.name} does not answer as an OpenID Connect provider; sign in with a password, or try again later`
+    return new AdminError('unavailable', message, { cause, retryAfterSeconds: 10 })
+  }
+
+  /** Whoever has lost the groups loses sessions and API tokens, too. */
+  async #refusePerson({ iss, sub }: Claims, reason: string, { ipAddress }: LoginClient): Promise<void> {
+    const { db, audit } = this.#options
+    const known = await findUserByIdentity(db, { issuer: String(iss), subject: String(sub) })
+    await audit.transaction({ userId: known?.id, ipAddress }, async (tx, note) => {
+      const revoked = known ? await endAccess(tx, known.id) : 0
+      note('auth.login_failed', { username: known?.username, by: 'oidc', reason, revoked_tokens: revoked })
+    })
+  }
+
+  /** The user with the role that the groups give now; made at the first sign-in. @throws AdminError unauthorized, conflict */
+  #userOf(person: OidcPerson, { ipAddress }: LoginClient): Promise<UserForLogin> {
+    const { audit } = this.#options
+    return audit.transaction(
+      { userId: undefined, ipAddress },
+      async (tx, note) => {
+        const known = await findUserByIdentity(tx, person)
+        if (!known) return make(tx, note, person)
+        if (!known.enabled) throw new AdminError('unauthorized', 'your user is disabled; ask an administrator')
+        return adapt(tx, note, known, person)
+      },
+      lockUsers,
+    )
+  }
+}
+
+const isSame = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b)
+
+async function make(tx: Transaction, note: Note, person: OidcPerson): Promise<UserForLogin> {
+  const { username, email, role, scope } = person
+  const id = uuidv7(Date.now())
+  const made = await insertUser(tx, { id, username, email, role, scope, passwordHash: NO_PASSWORD })
+  // A name is never taken over: whoever has it at the provider need not be who has it here.
+  if (!made)
+    throw new AdminError(
+      'conflict',
+      `there is another user ${JSON.stringify(username)} here; an administrator can rename or delete it`,
+    )
+  await insertIdentity(tx, person, id)
+  note('user.create', { username, role, by: 'oidc', ...(scope.length > 0 && { scope }) }, id)
+  return { ...made, password_hash: NO_PASSWORD }
+}
+
+/** Name and address may have changed there; the name stays when another user has the new one. */
+async function adapt(tx: Transaction, note: Note, known: UserForLogin, person: OidcPerson): Promise<UserForLogin> {
+  const { password_hash, ...before } = known
+  const scope = isScoped(person.role) ? [...person.scope] : []
+  const wanted = { ...before, email: person.email, role: person.role, scope }
+  const changes = changesOf(before, wanted)
+  if (Object.keys(changes).length === 0) return known
+  const after = await updateUser(tx, known.id, wanted)
+  await requireAnAdmin(tx)
+  note('user.update', { ...changes, by: 'oidc' }, known.id)
+  return { ...after, password_hash }
+}

@@ -1,0 +1,152 @@
+/** `/auth/passkey` and `/me/passkeys`: sign-in by passkeys, and their list. */
+
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
+import { z } from 'zod/v4'
+import { AdminError } from '../../domain/admin-error.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import type { AdminContext } from '../context.ts'
+import { line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { listPasskeys, type PasskeyRow } from './passkey-store.ts'
+import { User, userBody } from './user-body.ts'
+
+/** As browsers give it (`PublicKeyCredential.toJSON()`); the library checks what is in it. */
+const credential = <T>() =>
+  z
+    .looseObject({
+      id: z.string().max(1_400),
+      rawId: z.string().max(1_400),
+      type: z.literal('public-key'),
+      response: z.record(z.string(), z.unknown()),
+      clientExtensionResults: z.record(z.string(), z.unknown()).default({}),
+    })
+    .meta({ description: 'PublicKeyCredential as JSON (WebAuthn Level 3 §5.1).' })
+    .transform((value) => value as unknown as T)
+
+export const assertion = () => credential<AuthenticationResponseJSON>()
+
+/** For `navigator.credentials`, as JSON. */
+export const ceremonyOptions = () => z.looseObject({ challenge: z.string() })
+
+const Passkey = z
+  .strictObject({
+    id: z.uuid(),
+    name: z.string(),
+    created_at: timestamp(),
+    last_used_at: timestamp().nullable(),
+  })
+  .meta({ id: 'Passkey' })
+
+const passkeyBody = ({ id, name, created_at, last_used_at }: PasskeyRow): z.input<typeof Passkey> => ({
+  id,
+  name,
+  created_at: time(created_at),
+  last_used_at: timeOrNull(last_used_at),
+})
+
+/** @throws AdminError not_found */
+export function requirePasskeys({ passkeys }: Pick<AdminContext, 'passkeys'>) {
+  const message = 'passkeys need a console at a host name; set admin_api.console_url'
+  return passkeys ?? Promise.reject(new AdminError('not_found', message))
+}
+
+const params = z.strictObject({ passkey_id: uuid() })
+const own = { permission: 'use_session', scope: 'self', needsSession: true } as const
+
+export const PASSKEYS = endpointGroup('Sessions', {
+  getPasskeyOptions: endpoint({
+    route: 'POST /auth/passkey/options',
+    permission: 'none',
+    summary: 'Begins a sign-in by passkey.',
+    reply: { status: 200, schema: ceremonyOptions() },
+    errors: ['not_found'],
+    handle: async (_request, context) => ({ body: { ...(await (await requirePasskeys(context)).signInOptions()) } }),
+  }),
+  signInByPasskey: endpoint({
+    route: 'POST /auth/passkey',
+    permission: 'none',
+    summary: 'Gives a bearer token for a passkey, alone or behind a password.',
+    body: z.strictObject({ credential: assertion() }),
+    reply: { status: 200, schema: z.strictObject({ token: z.string(), user: User }) },
+    errors: ['not_found', 'unauthorized'],
+    audit: 'auth.login',
+    async handle({ body, address, userAgent }, context) {
+      const passkeys = await requirePasskeys(context)
+      const { token, user } = await passkeys.signIn(body.credential, { ipAddress: address, userAgent })
+      return { body: { token, user: userBody(user) } }
+    },
+  }),
+  getConfirmOptions: endpoint({
+    ...own,
+    route: 'POST /auth/confirm/options',
+    enrols: true,
+    summary: 'Says whether the user confirms with a passkey, and begins that.',
+    reply: { status: 200, schema: z.strictObject({ passkey: ceremonyOptions().nullable() }) },
+    async handle({ author }, { passkeys }) {
+      const options = await passkeys?.confirmOptions(author)
+      return { body: { passkey: options ? { ...options } : null } }
+    },
+  }),
+  listMyPasskeys: endpoint({
+    ...own,
+    route: 'GET /me/passkeys',
+    enrols: true,
+    summary: 'Lists the passkeys of the user.',
+    reply: { status: 200, schema: z.array(Passkey) },
+    handle: async ({ author }, { db }) => ({ body: (await listPasskeys(db, author.userId)).map(passkeyBody) }),
+  }),
+  getRegistrationOptions: endpoint({
+    ...own,
+    route: 'POST /me/passkeys/options',
+    enrols: true,
+    recentSignIn: true,
+    summary: 'Begins the registration of a passkey.',
+    reply: { status: 200, schema: ceremonyOptions() },
+    errors: ['not_found', 'conflict'],
+    async handle({ author }, context) {
+      return { body: { ...(await (await requirePasskeys(context)).registrationOptions(author)) } }
+    },
+  }),
+  addPasskey: endpoint({
+    ...own,
+    route: 'POST /me/passkeys',
+    enrols: true,
+    recentSignIn: true,
+    summary: 'Registers a passkey of the user. From then on it is asked for behind the password.',
+    body: z.strictObject({ name: line(100), credential: credential<RegistrationResponseJSON>() }),
+    reply: { status: 201, schema: Passkey },
+    errors: ['not_found', 'unauthorized', 'conflict'],
+    audit: 'user.add_passkey',
+    async handle({ body, author }, context) {
+      const passkeys = await requirePasskeys(context)
+      return { body: passkeyBody(await passkeys.register(author, body.name, body.credential)) }
+    },
+  }),
+  renamePasskey: endpoint({
+    ...own,
+    route: 'PATCH /me/passkeys/{passkey_id}',
+    summary: 'Renames a passkey.',
+    params,
+    body: z.strictObject({ name: line(100) }),
+    reply: { status: 200, schema: Passkey },
+    errors: ['not_found'],
+    audit: 'user.rename_passkey',
+    async handle({ params, body, author }, context) {
+      const passkeys = await requirePasskeys(context)
+      return { body: passkeyBody(await passkeys.rename(author, params.passkey_id, body.name)) }
+    },
+  }),
+  removePasskey: endpoint({
+    ...own,
+    route: 'DELETE /me/passkeys/{passkey_id}',
+    recentSignIn: true,
+    summary: 'Removes a passkey.',
+    params,
+    reply: { status: 204 },
+    errors: ['not_found', 'conflict'],
+    audit: 'user.remove_passkey',
+    async handle({ params, author }, context) {
+      await (await requirePasskeys(context)).remove(author, params.passkey_id)
+      return {}
+    },
+  }),
+})

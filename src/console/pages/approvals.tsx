@@ -1,0 +1,187 @@
+/** Acts that wait for another person: the list, and one request with its decision. */
+
+import { call, can, type Output, useApi, useList } from '../api.ts'
+import { Badge, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
+import { TextField, useForm } from '../components/form.tsx'
+import { ListPage } from '../components/list.tsx'
+import { keepSecret, OnceShown } from '../components/once-shown.tsx'
+import { Page, Section, tell } from '../components/page.tsx'
+import { Table } from '../components/table.tsx'
+import { href, type PageProps } from '../router.ts'
+import { useSession } from '../stored-session.ts'
+
+type Approval = Output<'getApproval'>
+
+const TONES: Readonly<Record<Approval['status'], Tone>> = {
+  waiting: 'warn',
+  approved: 'good',
+  rejected: 'bad',
+  withdrawn: 'plain',
+  expired: 'plain',
+}
+
+const FILTER = [
+  {
+    name: 'waiting',
+    label: 'Status',
+    options: [
+      ['true', 'Waiting'],
+      ['false', 'Decided or expired'],
+    ],
+  },
+] as const
+
+const Status = ({ status }: Pick<Approval, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
+
+export function ApprovalsPage({ query, entry }: PageProps) {
+  const { waiting } = query
+  const list = useList('listApprovals', { query: waiting === undefined ? {} : { waiting } }, entry)
+  const { user } = useSession()
+  return (
+    <ListPage
+      title="Approvals"
+      query={query}
+      filters={FILTER}
+      list={list}
+      rowKey={({ id }) => id}
+      columns={[
+        {
+          head: 'Asked',
+          kind: 'fixed',
+          by: ({ created_at }) => created_at,
+          cell: ({ created_at }) => <Time at={created_at} />,
+        },
+        {
+          head: 'By',
+          by: ({ maker }) => maker,
+          cell: ({ maker, maker_id }) => (maker_id === user?.id ? `${maker} (you)` : maker),
+        },
+        { head: 'What', kind: 'word', cell: ({ id, summary }) => <a href={href(`/approvals/${id}`)}>{summary}</a> },
+        { head: 'Reason', kind: 'wide', cell: ({ reason }) => reason },
+        { head: 'Status', cell: (one) => <Status {...one} /> },
+        { head: 'Decided by', cell: ({ decided_by }) => decided_by },
+      ]}
+    />
+  )
+}
+
+export function ApprovalPage({ params }: PageProps) {
+  const id = { approval_id: params['approval'] ?? '' }
+  const loaded = useApi('getApproval', { params: id })
+  return (
+    <Page title="Approval">
+      <Ready loaded={loaded}>
+        {(one) => (
+          <>
+            <p>
+              <strong>{one.summary}</strong> <Status {...one} />
+            </p>
+            <Facts
+              rows={[
+                ['Asked by', one.maker],
+                ['Asked', <Time key="asked" at={one.created_at} />],
+                ['Reason', one.reason],
+                one.status === 'waiting' && ['Expires', <Time key="expires" at={one.expires_at} />],
+                ['Decided by', one.decided_by],
+                one.decided_at !== null && ['Decided', <Time key="decided" at={one.decided_at} />],
+                ['Reason of the decision', one.decision_reason],
+              ]}
+            />
+            <Changes facts={one.facts} />
+            <Decision one={one} reload={loaded.reload} />
+          </>
+        )}
+      </Ready>
+    </Page>
+  )
+}
+
+const Changes = ({ facts }: Pick<Approval, 'facts'>) =>
+  facts.length === 0 ? null : (
+    <Section title="What would change">
+      <Table
+        caption="What would change"
+        rows={facts}
+        rowKey={({ name }) => name}
+        columns={[
+          { head: 'Member', cell: ({ name }) => name },
+          { head: 'Before', kind: 'word', cell: ({ before }) => before },
+          { head: 'After', kind: 'word', cell: ({ after }) => after },
+        ]}
+      />
+    </Section>
+  )
+
+function Decision({ one, reload }: { one: Approval; reload: () => void }) {
+  const { user } = useSession()
+  const { values, field, reset } = useForm({ reason: '' })
+  const place = `/approvals/${one.id}`
+  const params = { approval_id: one.id }
+  const isOwn = one.maker_id === user?.id
+  const isWaiting = one.status === 'waiting'
+  return (
+    <div class="actions left">
+      {isWaiting && !isOwn && (
+        <>
+          <Action
+            needs="approve"
+            kind="primary"
+            action="Approve"
+            {...(one.most !== null && { typed: String(one.most) })}
+            consequence={
+              <p>
+                {one.summary}: it is done at once, in the name of {one.maker}. The audit log names both of you.
+              </p>
+            }
+            onConfirm={async () => {
+              await call('approve', { params })
+              tell('Approved, and done.')
+              reload()
+            }}
+          />
+          <Action
+            needs="reject"
+            action="Reject"
+            danger
+            consequence={<p>Nothing is done. {one.maker} can ask again.</p>}
+            onOpen={reset}
+            onConfirm={() => call('reject', { params, body: values }).then(reload)}
+          >
+            {(error) => <TextField label="Reason" required {...field('reason', error)} />}
+          </Action>
+        </>
+      )}
+      {isWaiting && isOwn && (
+        <Action
+          needs="withdraw"
+          action="Withdraw"
+          consequence={<p>Nobody can approve it any more. You can ask again.</p>}
+          onConfirm={() => call('withdraw', { params }).then(reload)}
+        />
+      )}
+      {isOwn && one.has_result && can('collectApproved') && (
+        <Action
+          kind="primary"
+          action="Show the secret"
+          consequence={<p>It is shown once: have a place for it ready.</p>}
+          onConfirm={async () => {
+            const { reply } = await call('collectApproved', { params })
+            keepSecret({ id: one.id, place, title: one.summary, secrets: secretsOf(reply) })
+            reload()
+          }}
+        />
+      )}
+      <OnceShown place={place} />
+    </div>
+  )
+}
+
+const SECRETS = { username: 'Username', password: 'Password', kid: 'Key id', hmac_key: 'HMAC key' }
+
+function secretsOf(reply: unknown): (readonly [string, string])[] {
+  const members = Object(reply) as Readonly<Record<string, unknown>>
+  return Object.entries(SECRETS).flatMap(([name, label]) =>
+    typeof members[name] === 'string' ? [[label, members[name]] as const] : [],
+  )
+}

@@ -1,0 +1,95 @@
+/** Passkeys in the browser: what the service sends and takes as JSON, and `navigator.credentials` as bytes. */
+
+import { call, type Output } from './api.ts'
+import { FormError } from './components/basics.tsx'
+import { begin } from './stored-session.ts'
+
+type Options = Record<string, unknown> & { challenge: string }
+interface Described {
+  id: string
+  [member: string]: unknown
+}
+
+export const arePasskeysKnown = (): boolean => 'PublicKeyCredential' in globalThis
+
+const bytesOf = (text: string): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (character) => character.charCodeAt(0))
+
+const textOf = (bytes: ArrayBuffer): string =>
+  btoa(String.fromCharCode(...new Uint8Array(bytes)))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '')
+
+const withBytes = (list: unknown) =>
+  ((list ?? []) as Described[]).map(({ id }) => ({ type: 'public-key' as const, id: bytesOf(id) }))
+
+/** @throws FormError when the user or the browser declines */
+function declined(): never {
+  throw new FormError('passkey', 'No passkey was used: it was cancelled, took too long, or none fits this address.')
+}
+
+/** Shows a passkey. @param options of the service @returns the credential as JSON */
+export async function showPasskey(options: Options) {
+  const publicKey = {
+    ...options,
+    challenge: bytesOf(options.challenge),
+    allowCredentials: withBytes(options['allowCredentials']),
+  } as PublicKeyCredentialRequestOptions
+  const got = (await navigator.credentials.get({ publicKey }).catch(declined)) as PublicKeyCredential | null
+  if (!got) return declined()
+  const { clientDataJSON, authenticatorData, signature, userHandle } = got.response as AuthenticatorAssertionResponse
+  return {
+    id: got.id,
+    rawId: textOf(got.rawId),
+    type: 'public-key' as const,
+    response: {
+      clientDataJSON: textOf(clientDataJSON),
+      authenticatorData: textOf(authenticatorData),
+      signature: textOf(signature),
+      ...(userHandle && { userHandle: textOf(userHandle) }),
+    },
+    clientExtensionResults: {},
+  }
+}
+
+async function makePasskey(options: Options) {
+  const user = options['user'] as Described
+  const publicKey = {
+    ...options,
+    challenge: bytesOf(options.challenge),
+    user: { ...user, id: bytesOf(user.id) },
+    excludeCredentials: withBytes(options['excludeCredentials']),
+  } as unknown as PublicKeyCredentialCreationOptions
+  const made = (await navigator.credentials.create({ publicKey }).catch(declined)) as PublicKeyCredential | null
+  if (!made) return declined()
+  const response = made.response as AuthenticatorAttestationResponse
+  return {
+    id: made.id,
+    rawId: textOf(made.rawId),
+    type: 'public-key' as const,
+    response: {
+      clientDataJSON: textOf(response.clientDataJSON),
+      attestationObject: textOf(response.attestationObject),
+      transports: response.getTransports(),
+    },
+    clientExtensionResults: {},
+  }
+}
+
+/** Without a username: the browser offers what it has for this address. */
+export async function signInByPasskey(): Promise<void> {
+  await finishByPasskey(await call('getPasskeyOptions', {}))
+}
+
+/** Alone, or behind a password. */
+export async function finishByPasskey(options: Options): Promise<void> {
+  const credential = await showPasskey(options)
+  const { token, user } = await call('signInByPasskey', { body: { credential } })
+  begin(token, user)
+}
+
+export async function addPasskey(name: string): Promise<Output<'addPasskey'>> {
+  const credential = await makePasskey(await call('getRegistrationOptions', {}))
+  return call('addPasskey', { body: { name, credential } })
+}

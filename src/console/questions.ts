@@ -1,0 +1,38 @@
+/** Questions of the service about a request, asked over the page; the request goes on with the answer. */
+
+import { createStore, useStore } from './store.ts'
+
+interface Question {
+  /** Who the user is, or why another person should approve. */
+  kind: 'identity' | 'reason'
+  /** The service's sentence. */
+  message: string
+  answer(text: string): void
+  cancel(): void
+}
+
+const open = createStore<Question | undefined>(undefined)
+let last: Promise<unknown> = Promise.resolve()
+
+export const useQuestion = () => useStore(open)
+
+/** One question after the other. @throws the refusal itself when the user cancels */
+export function askOverPage(kind: Question['kind'], refusal: Error): Promise<string> {
+  const asked = last.then(
+    () =>
+      new Promise<string>((resolve, reject) => {
+        const close = (then: () => void) => {
+          open.set(undefined)
+          then()
+        }
+        open.set({
+          kind,
+          message: refusal.message,
+          answer: (text) => close(() => resolve(text)),
+          cancel: () => close(() => reject(refusal)),
+        })
+      }),
+  )
+  last = asked.catch(() => undefined)
+  return asked
+}

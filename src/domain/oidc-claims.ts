@@ -1,0 +1,59 @@
+/** What the claims of an OpenID Connect provider make of a person: a user with a role, or a refusal. Pure. */
+
+import { isMailAddress } from '../shared/lib/bounded.ts'
+import { isUsername, type Role } from './administrator.ts'
+
+/** The first group that a person has decides. */
+export interface GroupRole {
+  group: string
+  role: Role
+  /** Tags of a registrar. */
+  scope: readonly string[]
+}
+
+export interface ClaimRules {
+  usernameClaim: string
+  groupsClaim: string
+  roles: readonly GroupRole[]
+}
+
+export interface OidcPerson {
+  issuer: string
+  subject: string
+  username: string
+  email: string
+  role: Role
+  scope: readonly string[]
+}
+
+type Claims = Readonly<Record<string, unknown>>
+
+/** More than a person has; a provider that sends more is wrong or hostile. */
+const MOST_GROUPS = 1_000
+const MOST_OF_A_SUBJECT = 255
+
+/** @returns a sentence for the person when the claims allow no sign-in */
+export function personOf(claims: Claims, { usernameClaim, groupsClaim, roles }: ClaimRules): OidcPerson | string {
+  const { iss: issuer, sub: subject, email } = claims
+  if (typeof issuer !== 'string' || typeof subject !== 'string' || subject === '' || subject.length > MOST_OF_A_SUBJECT)
+    return 'the provider does not say who you are'
+  const groups = groupsOf(claims[groupsClaim])
+  if (groups === undefined) return `the provider's claim '${groupsClaim}' is no list of groups`
+  const granted = roles.find(({ group }) => groups.includes(group))
+  if (!granted) return 'none of your groups may sign in here; ask an administrator'
+  const username = claims[usernameClaim]
+  if (typeof username !== 'string' || !isUsername(username))
+    return `the provider's claim '${usernameClaim}' is no username that can be used here`
+  if (typeof email !== 'string' || !isMailAddress(email)) return 'the provider gives no mail address of yours'
+  // An address that the person typed in and nobody checked could be that of another person.
+  if (claims['email_verified'] === false) return 'the provider has not verified your mail address'
+  return { issuer, subject, username, email, role: granted.role, scope: granted.scope }
+}
+
+/** A text is one group, whatever commas or spaces it has. @returns undefined for anything else */
+function groupsOf(claim: unknown): readonly string[] | undefined {
+  if (claim === undefined || claim === null) return []
+  if (typeof claim === 'string') return [claim]
+  if (!Array.isArray(claim) || claim.length > MOST_GROUPS) return undefined
+  return claim.every((group) => typeof group === 'string') ? claim : undefined
+}

@@ -1,0 +1,36 @@
+/** Settings of sign-in by OpenID Connect. */
+
+import path from 'node:path'
+import type { Config } from '../config/schema.ts'
+import type { ClaimRules } from '../domain/oidc-claims.ts'
+import { adminSettings } from './admin-settings.ts'
+
+export interface OidcSettings extends ClaimRules {
+  issuer: string
+  clientId: string
+  clientSecret: string | undefined
+  /** On the button. */
+  name: string
+  scopes: readonly string[]
+  /** Of the console, to which the provider sends the browser back. */
+  redirectUri: string
+  /** PEM of the authorities that the provider's certificate is checked with; the system's when undefined. */
+  caFile: string | undefined
+}
+
+export function oidcSettings(config: Config): OidcSettings | undefined {
+  const { oidc } = config.admin_api
+  if (oidc === null) return undefined
+  return {
+    issuer: oidc.issuer,
+    clientId: oidc.client_id,
+    clientSecret: oidc.client_secret ?? undefined,
+    name: oidc.name,
+    scopes: oidc.scopes,
+    usernameClaim: oidc.username_claim,
+    groupsClaim: oidc.groups_claim,
+    roles: oidc.roles,
+    redirectUri: adminSettings(config).consoleUrl,
+    caFile: oidc.ca_file === null ? undefined : path.resolve(oidc.ca_file),
+  }
+}

@@ -1,0 +1,220 @@
+/** What an OpenID Connect provider, and whoever sits between it and the service, may say. */
+
+import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { type AdminClient, adminConfig, administrator, adminRequest, clientWith } from '../support/admin.ts'
+import { rowsIn } from '../support/database.ts'
+import { type HostileProvider, startHostileProvider } from '../support/hostile-provider.ts'
+import { CLIENT } from '../support/oidc-provider.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+describe('a provider of OpenID Connect', () => {
+  let service: TestService
+  let provider: HostileProvider
+  let admin: AdminClient
+  before(async () => {
+    provider = await startHostileProvider()
+    const { admin_api, ...others } = adminConfig()
+    const oidc = {
+      issuer: provider.issuer,
+      client_id: CLIENT.id,
+      client_secret: CLIENT.secret,
+      roles: [
+        { group: 'ca-admins', role: 'admin' },
+        { group: 'ca-payments', role: 'registrar', scope: ['payments'] },
+        { group: 'ca-readers', role: 'auditor' },
+      ],
+    }
+    service = await startTestService({ config: { ...others, admin_api: { ...admin_api, oidc } } })
+    admin = await administrator(service, 'alice')
+  })
+  after(async () => {
+    await service?.dispose()
+    await provider?.close()
+  })
+
+  const post = (path: string, body: object) => adminRequest(service.baseUrl, 'POST', path, { body })
+
+  async function begin() {
+    const secret = randomBytes(32).toString('base64url')
+    const binding = createHash('sha256').update(secret).digest('base64url')
+    const { json } = await post('/auth/oidc/start', { binding })
+    return { secret, url: json.url as string }
+  }
+
+  const finish = (query: string, secret: string) => post('/auth/oidc/finish', { query, secret })
+
+  /** A whole sign-in, at which the provider says what it says. */
+  async function signIn(says: HostileProvider['says'] = {}) {
+    provider.says = says
+    const { secret, url } = await begin()
+    return finish(provider.reply(url), secret)
+  }
+
+  test('the request has PKCE, state and nonce, and the code comes with the verifier', async () => {
+    const { secret, url } = await begin()
+    const { searchParams } = new URL(url)
+    assert.equal(searchParams.get('code_challenge_method'), 'S256')
+    assert.ok((searchParams.get('nonce') ?? '').length >= 43)
+    assert.equal((await finish(provider.reply(url), secret)).status, 200)
+    const verifier = provider.codes.at(-1)?.verifier ?? ''
+    assert.equal(createHash('sha256').update(verifier).digest('base64url'), searchParams.get('code_challenge'))
+    assert.ok(!url.includes(verifier), 'the verifier stays here')
+  })
+
+  describe('an ID token is refused', () => {
+    const now = Math.floor(Date.now() / 1000)
+    const wrong: [string, HostileProvider['says']][] = [
+      ['that nobody has signed', { signedBy: 'none' }],
+      ['that another key has signed', { signedBy: 'foreign' }],
+      ['that the secret of the client has signed', { signedBy: 'hmac' }],
+      ['of another issuer', { claims: { iss: 'https://elsewhere.example' } }],
+      ['for another client', { claims: { aud: 'another' } }],
+      ['for several clients without saying for which', { claims: { aud: [CLIENT.id, 'another'] } }],
+      ['that has expired', { claims: { exp: now - 3_600 } }],
+      ['of another sign-in', { claims: { nonce: 'another' } }],
+      ['without a nonce', { claims: { nonce: undefined } }],
+      ['without a subject', { claims: { sub: undefined as never } }],
+      ['with an empty subject', { claims: { sub: '' } }],
+    ]
+    for (const [what, says] of wrong)
+      test(what, async () => {
+        const reply = await signIn(says)
+        assert.equal(reply.status, 401, reply.text)
+        assert.equal(reply.json.token, undefined)
+      })
+  })
+
+  describe('groups are compared whole', () => {
+    const smuggled: [string, unknown][] = [
+      ['a list in a text', 'ca-readers,ca-admins'],
+      ['a text with spaces', 'ca-admins ca-readers'],
+      ['JSON in a text', '["ca-admins"]'],
+      ['another case', ['CA-Admins']],
+      ['a prefix', ['ca-admins-of-another']],
+      ['a path that ends so', ['/other/ca-admins']],
+      ['an object', { 'ca-admins': true }],
+      ['a list in a list', [['ca-admins']]],
+      ['a number among them', ['ca-admins', 7]],
+      ['too many', Array.from({ length: 1_001 }, () => 'ca-admins')],
+      ['none', []],
+      ['a look-alike', ['ca-admıns']],
+    ]
+    for (const [what, groups] of smuggled)
+      test(`${what} gives no role`, async () => {
+        const reply = await signIn({ claims: { sub: `smuggler-${what}`, groups } })
+        assert.equal(reply.status, 401, reply.text)
+      })
+  })
+
+  test('the first group of the configuration that a person has decides, with the tags of a registrar', async () => {
+    const { json } = await signIn({
+      claims: { sub: 'rena', preferred_username: 'rena', groups: ['ca-readers', 'ca-payments'] },
+    })
+    assert.deepEqual([json.user.role, json.user.scope], ['registrar', ['payments']])
+  })
+
+  test('a username that another user has is not taken over', async () => {
+    for (const preferred_username of ['alice', 'ALICE']) {
+      const reply = await signIn({ claims: { sub: 'impostor', preferred_username, groups: ['ca-admins'] } })
+      assert.equal(reply.status, 409, reply.text)
+    }
+    const wrong = await signIn({ claims: { sub: 'impostor', preferred_username: '../alice', groups: ['ca-admins'] } })
+    assert.equal(wrong.status, 401)
+  })
+
+  test('another subject with the same mail address is another user', async () => {
+    const email = 'alice@example.com'
+    const { json } = await signIn({
+      claims: { sub: 'other', preferred_username: 'other', email, groups: ['ca-readers'] },
+    })
+    assert.notEqual(json.user.id, (await admin.get('/me')).json.id)
+    const unverified = {
+      sub: 'third',
+      preferred_username: 'third',
+      email,
+      email_verified: false,
+      groups: ['ca-readers'],
+    }
+    assert.equal((await signIn({ claims: unverified })).status, 401)
+  })
+
+  test('whoever loses the groups loses sessions and API tokens, and a disabled user stays out', async () => {
+    const person = { sub: 'lena', preferred_username: 'lena', groups: ['ca-admins'] }
+    const { json } = await signIn({ claims: person })
+    const lena = clientWith(service.baseUrl, json.token)
+    const { token } = (await lena.send('POST', '/tokens', { name: 'lena', role: 'admin' })).json
+    assert.equal((await signIn({ claims: { ...person, groups: ['ca-readers'] } })).json.user.role, 'auditor')
+    assert.equal((await lena.send('POST', '/users', { username: 'x', email: 'x@corp.example' })).status, 403)
+    assert.equal((await signIn({ claims: { ...person, groups: ['other'] } })).status, 401)
+    assert.equal((await lena.get('/me')).status, 401)
+    assert.equal((await clientWith(service.baseUrl, token).get('/me')).status, 401)
+    await admin.send('PATCH', `/users/${json.user.id}`, { enabled: false })
+    assert.equal((await signIn({ claims: person })).status, 401)
+  })
+
+  test('nobody signs in with a password as a user who has none', async () => {
+    await signIn({ claims: { sub: 'nopass', preferred_username: 'nopass', groups: ['ca-readers'] } })
+    for (const password of ['!', '', 'undefined'])
+      assert.notEqual((await post('/auth/login', { username: 'nopass', password })).status, 200)
+  })
+
+  describe('the way back', () => {
+    test('finishes in the browser that began alone, and its state cannot be made', async () => {
+      const { url } = await begin()
+      const victim = await begin()
+      const query = provider.reply(url)
+      assert.equal((await finish(query, victim.secret)).status, 401)
+      const forged = query.replace(/state=[^&]+/, `state=${randomBytes(200).toString('base64url')}`)
+      assert.equal((await finish(forged, victim.secret)).status, 401)
+      assert.equal((await finish(query.replace(/state=[^&]+/, ''), victim.secret)).status, 401)
+    })
+
+    test('of another issuer, with an error or twice the same parameter is refused', async () => {
+      for (const change of [
+        (query: string) => query.replace(/iss=[^&]+/, 'iss=https%3A%2F%2Felsewhere.example'),
+        (query: string) => `${query}&error=access_denied`,
+        (query: string) => `${query}&code=another`,
+        (query: string) => query.replace(/code=[^&]+/, ''),
+      ]) {
+        provider.says = {}
+        const { secret, url } = await begin()
+        assert.equal((await finish(change(provider.reply(url)), secret)).status, 401)
+      }
+    })
+
+    test('is refused in form, cheaply: no secret, a long query, a provider that is not asked', async () => {
+      const { secret, url } = await begin()
+      const before = provider.codes.length
+      assert.equal((await finish('x'.repeat(7_000), secret)).status, 400)
+      assert.equal((await post('/auth/oidc/finish', { query: provider.reply(url), secret: 'short' })).status, 400)
+      assert.equal(provider.codes.length, before)
+    })
+  })
+
+  describe('a provider that is not well', () => {
+    const replies: [string, { status: number; body: string }][] = [
+      ['an error', { status: 400, body: '{"error":"invalid_grant"}' }],
+      ['a redirect', { status: 302, body: '' }],
+      ['no JSON', { status: 200, body: '<html>' }],
+      ['a huge answer', { status: 200, body: `"${'x'.repeat(2_000_000)}"` }],
+      ['no ID token', { status: 200, body: '{"access_token":"a","token_type":"Bearer"}' }],
+    ]
+    for (const [what, token] of replies)
+      test(`sends ${what} for a code: nobody is signed in`, async () => {
+        assert.equal((await signIn({ token })).status, 401)
+      })
+
+    test('leaves passwords alone, and no secret of it reaches log or audit', async () => {
+      await provider.close()
+      const { secret } = await begin().catch(() => ({ secret: '' }))
+      assert.equal(typeof secret, 'string')
+      assert.equal((await admin.get('/me')).status, 200)
+      const log =
+        JSON.stringify(await rowsIn(service.database, 'SELECT details FROM admin_audit_log', [])) +
+        JSON.stringify(service.log)
+      for (const word of ['code-', CLIENT.secret, 'code_verifier']) assert.ok(!log.includes(word), word)
+    })
+  })
+})

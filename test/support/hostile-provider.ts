@@ -1,0 +1,106 @@
+/** A provider that says whatever a test wants, signed as it wants: what a real one would never send. */
+
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
+import { CLIENT } from './oidc-provider.ts'
+
+interface Saying {
+  /** Of the ID token, over those that are right. */
+  claims?: JWTPayload
+  /** `none`: unsigned; `foreign`: by another key; `hmac`: by the client's secret. */
+  signedBy?: 'none' | 'foreign' | 'hmac'
+  /** In place of the reply to the code. */
+  token?: { status: number; body: string }
+  /** Over the right members of the metadata. */
+  metadata?: object
+}
+
+export interface HostileProvider {
+  issuer: string
+  says: Saying
+  /** Codes that were sent in, each with the verifier of PKCE. */
+  codes: { code: string; verifier: string | null }[]
+  /** The query with which the browser would come back from this address. */
+  reply(authorizationUrl: string): string
+  close(): Promise<void>
+}
+
+export async function startHostileProvider(): Promise<HostileProvider> {
+  const [own, foreign] = await Promise.all([generateKeyPair('RS256'), generateKeyPair('RS256')])
+  const jwk = { ...(await exportJWK(own.publicKey)), kid: 'k', use: 'sig', alg: 'RS256' }
+  const nonces = new Map<string, string>()
+  let drawn = 0
+
+  const idToken = (claims: JWTPayload, signedBy: Saying['signedBy']): Promise<string> | string => {
+    if (signedBy === 'none') return new UnsecuredJWT(claims).encode()
+    const alg = signedBy === 'hmac' ? 'HS256' : 'RS256'
+    const key =
+      signedBy === 'hmac' ? new TextEncoder().encode(CLIENT.secret) : signedBy ? foreign.privateKey : own.privateKey
+    return new SignJWT(claims).setProtectedHeader({ alg, kid: 'k' }).sign(key)
+  }
+
+  const provider: HostileProvider = {
+    issuer: '',
+    says: {},
+    codes: [],
+    reply(authorizationUrl) {
+      const { searchParams } = new URL(authorizationUrl)
+      const code = `code-${++drawn}`
+      nonces.set(code, searchParams.get('nonce') ?? '')
+      return new URLSearchParams({ code, state: searchParams.get('state') ?? '', iss: provider.issuer }).toString()
+    },
+    close: () => {
+      server.closeAllConnections()
+      return new Promise((resolve) => server.close(() => resolve()))
+    },
+  }
+
+  const replyToCode = async (form: URLSearchParams): Promise<object> => {
+    const code = form.get('code') ?? ''
+    provider.codes.push({ code, verifier: form.get('code_verifier') })
+    const now = Math.floor(Date.now() / 1000)
+    const claims = {
+      iss: provider.issuer,
+      sub: 'mallory',
+      aud: CLIENT.id,
+      iat: now,
+      exp: now + 60,
+      nonce: nonces.get(code),
+      preferred_username: 'mallory',
+      email: 'mallory@corp.example',
+      groups: ['ca-readers'],
+      ...provider.says.claims,
+    }
+    const id_token = await idToken(claims as JWTPayload, provider.says.signedBy)
+    return { access_token: 'a', token_type: 'Bearer', expires_in: 60, id_token }
+  }
+
+  const server = createServer(async (request, response) => {
+    const send = (status: number, body: string) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(body)
+    let sent = ''
+    for await (const chunk of request) sent += chunk
+    if (request.url === '/jwks') return send(200, JSON.stringify({ keys: [jwk] }))
+    if (request.url === '/token') {
+      const { token } = provider.says
+      if (token) return send(token.status, token.body)
+      return send(200, JSON.stringify(await replyToCode(new URLSearchParams(sent))))
+    }
+    const metadata = {
+      issuer: provider.issuer,
+      authorization_endpoint: `${provider.issuer}/auth`,
+      token_endpoint: `${provider.issuer}/token`,
+      jwks_uri: `${provider.issuer}/jwks`,
+      response_types_supported: ['code'],
+      subject_types_supported: ['public'],
+      id_token_signing_alg_values_supported: ['RS256'],
+      authorization_response_iss_parameter_supported: true,
+      ...provider.says.metadata,
+    }
+    return send(200, JSON.stringify(metadata))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  provider.issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return provider
+}
