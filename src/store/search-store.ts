@@ -2,9 +2,9 @@
 
 import { z } from 'zod/v4'
 import type { Scope } from '../domain/permissions.ts'
-import type { Fragment } from './list-page.ts'
+import { type Fragment, hasIndex } from './list-page.ts'
 import { isAccountInScope } from './scope.ts'
-import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 const Begun = z.object({
   id: z.string(),
@@ -63,6 +63,31 @@ export async function findNamesWithPart(
       FROM (SELECT c.names, c.account_id FROM certificates c ORDER BY c.id DESC LIMIT ${PART_CERTIFICATES}) c,
            LATERAL unnest(c.names) AS n (name)
      WHERE strpos(n.name, ${part}) > 0 AND ${isAccountInScope(sql.fragment`c.account_id`, scope)} LIMIT ${limit}`)
+  return rows.map(({ name }) => name)
+}
+
+const FIRST_NAME = sql.fragment`(c.names[1]) COLLATE "C"`
+
+/**
+ * First names of certificates that begin so, each once, from name to name along certificates_first_name: a name may have
+ * thousands of certificates. @returns undefined without that index (optional-indexes.ts)
+ */
+export async function findFirstNames(
+  db: DatabasePool,
+  beginning: string,
+  limit: number,
+): Promise<readonly string[] | undefined> {
+  if (!(await hasIndex(db, 'certificates_first_name'))) return undefined
+  const next = (after: Fragment) => sql.fragment`
+    SELECT ${FIRST_NAME} AS name FROM certificates c WHERE ${FIRST_NAME} ${after} AND ${FIRST_NAME} < ${`${beginning}~`}
+     ORDER BY ${FIRST_NAME} LIMIT 1`
+  const rows = await db.any(rowsOf(Name)`
+    WITH RECURSIVE found AS (
+      (${next(sql.fragment`>= ${beginning}`)})
+      UNION ALL
+      SELECT (SELECT n.name FROM (${next(sql.fragment`> found.name`)}) n) FROM found WHERE found.name IS NOT NULL
+    )
+    SELECT name FROM found WHERE name IS NOT NULL LIMIT ${limit}`)
   return rows.map(({ name }) => name)
 }
 

@@ -92,9 +92,20 @@ describe('the search over everything', { timeout: 900_000 }, () => {
 
   test('it says what it did not search', async () => {
     const { not_searched } = await search('kery')
-    assert.match(not_searched.find(({ kind }) => kind === 'names')?.reason ?? '', /newest 10,000 certificates/)
+    assert.match(
+      not_searched.find(({ kind }) => kind === 'names')?.reason ?? '',
+      /another part of a name in the newest 10,000 alone/,
+    )
     const { not_searched: short } = await search('ke')
     assert.match(short.find(({ kind }) => kind === 'names')?.reason ?? '', /No part of a name was looked for/)
+  })
+
+  test('the beginning of a name is found in all certificates where the index for it was made', async () => {
+    await operate(at.service, 'db', 'search-indexes')
+    assert.deepEqual(await idsOf('www.ba', 'names'), ['www.bakery.test'])
+    const { not_searched } = await search('www.ba')
+    assert.match(not_searched[0]?.reason ?? '', /so is the beginning of the first name; another part/)
+    await operate(at.service, 'db', 'search-indexes', '--drop')
   })
 
   test('each role has the groups of its lists: an auditor no credentials, a registrar its own alone', async () => {

@@ -1,6 +1,7 @@
 /** The groups of the one search field: who may see each, how it is searched, and what was left out. */
 
 import { accountName } from '../../domain/account-name.ts'
+import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type Permission, scopeOf } from '../../domain/permissions.ts'
 import type { SearchText } from '../../domain/search-text.ts'
@@ -12,6 +13,7 @@ import {
   findByFingerprintPrefix,
   findBySerialPrefix,
   findFailedNames,
+  findFirstNames,
   findNamesWithPart,
   findUsersByPart,
   PART_CERTIFICATES,
@@ -67,23 +69,20 @@ async function findNames(searched: SearchText, author: Searcher, { db }: Pick<Ad
   const suffix = searched.name?.replace(/^\*\./, '')
   const part = searched.text.toLowerCase()
   const isPart = part.length >= SHORTEST_PART && !/[^a-z0-9.*:-]/.test(part)
-  const [below, failed, withPart] = await Promise.all([
+  const [below, failed, begun, withPart] = await Promise.all([
     suffix === undefined ? [] : namesBelow(suffix),
     // What was refused may be no name.
     findFailedNames(db, searched.name ?? part, scope),
+    isPart && scope === undefined ? findFirstNames(db, part, HITS + 1) : undefined,
     isPart ? findNamesWithPart(db, part, scope, HITS + 1) : [],
   ])
-  const known = [...new Set([...below, ...failed, ...withPart])]
+  const known = [...new Set([...below, ...failed, ...(begun ?? []), ...withPart])]
   // The name itself comes first.
   const names = [...known.filter((name) => name === searched.name), ...known.filter((name) => name !== searched.name)]
   return {
     hits: cut(names).map((name) => ({ id: name, title: name, detail: 'Time line' })),
     more: below.length > HITS && suffix !== undefined ? { domain_suffix: suffix } : undefined,
-    notSearched: [
-      isPart
-        ? `A part of a name is looked for in the newest ${PART_CERTIFICATES.toLocaleString('en')} certificates; whole names, and all below a name, in all.`
-        : `No part of a name was looked for: that takes ${SHORTEST_PART} characters of a name in A-labels.`,
-    ],
+    notSearched: [isPart ? partsNotSearched(begun !== undefined) : NO_PART],
   }
 
   async function namesBelow(name: string): Promise<string[]> {
@@ -92,6 +91,17 @@ async function findNames(searched: SearchText, author: Searcher, { db }: Pick<Ad
     return [...new Set(names.filter((one) => one === name || one.endsWith(`.${name}`)))]
   }
 }
+
+const NO_PART = `No part of a name was looked for: that takes ${SHORTEST_PART} characters of a name in A-labels.`
+
+const partsNotSearched = (isBeginningSearched: boolean) =>
+  [
+    'Whole names, and all below a name, are looked for in all certificates',
+    ...(isBeginningSearched ? ['and so is the beginning of the first name'] : []),
+    `; another part of a name in the newest ${PART_CERTIFICATES.toLocaleString('en')} alone.`,
+  ]
+    .join(' ')
+    .replace(' ;', ';')
 
 async function findCertificates({ hex, name, id }: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>) {
   const scope = scopeOf(author)
@@ -191,7 +201,12 @@ async function findSettings(
   { ask }: Pick<AdminContext, 'ask'>,
 ): Promise<Found> {
   const part = text.toLowerCase()
-  const { settings } = settingsFor(author, await ask('settings'))
+  const shown = await ask('settings').catch((error: unknown) => {
+    if (error instanceof AdminError && error.code === 'unavailable') return undefined
+    throw error
+  })
+  if (!shown) return { hits: [], notSearched: ['Only the service itself knows its settings.'] }
+  const { settings } = settingsFor(author, shown)
   const found = settings.filter(({ key }) => key.includes(part))
   return {
     hits: cut(found).map(({ key, description }) => ({ id: key, title: key, detail: description })),

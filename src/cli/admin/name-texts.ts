@@ -1,17 +1,6 @@
-/** What is known of a name, and the hits of a search, in words for a reader. */
+/** What is known of a name, in words for a reader. */
 
 import type { Output } from '../../admin/client.ts'
-
-export function searchText({ groups, not_searched }: Output<'search'>): string {
-  const found = groups.flatMap(({ kind, hits, more }) => [
-    `${kind}:`,
-    ...hits.map(({ id, title, detail }) => `  ${title}  ${detail}${id === title ? '' : `  ${id}`}`),
-    ...(more === null ? [] : ['  and more']),
-  ])
-  return [...(found.length === 0 ? ['nothing was found'] : found), ...not_searched.map(({ reason }) => reason)].join(
-    '\n',
-  )
-}
 
 export function nameText({ name, state, entries, next, not_known }: Output<'getNameHistory'>): string {
   return [

@@ -6,7 +6,7 @@ import { readReport } from '../../domain/incident.ts'
 import { ACCOUNT_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
 import { optional } from '../../shared/command-line.ts'
 import { flag, json, oneOf, text, whole } from '../values.ts'
-import { nameText, searchText } from './name-texts.ts'
+import { nameText } from './name-texts.ts'
 import { type OperationRow, row } from './operation-command.ts'
 import { maintenanceText, passwordText, revokedText, signingText, userText, workersText } from './reply-texts.ts'
 
@@ -269,12 +269,6 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     about: 'Print the certificate of a CA and those above it as PEM',
   }),
 
-  row({
-    usage: 'search <q>',
-    operation: 'search',
-    about: 'Search names, certificates, accounts, orders, credentials, users and settings',
-    text: searchText,
-  }),
   row({
     usage: 'names why <name>',
     operation: 'getNameHistory',
