@@ -8,6 +8,7 @@ import { loadAllPages } from './components/lazy-page.tsx'
 import { OpenSecrets } from './components/once-shown.tsx'
 import { Page, Toast } from './components/page.tsx'
 import { QuestionDialog } from './components/question-dialog.tsx'
+import { SearchField } from './components/search.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
 import { EnvironmentName } from './environment.tsx'
 import { isOfProvider } from './oidc.ts'
@@ -55,6 +56,7 @@ function Frame() {
           Chancery
         </a>
         <EnvironmentName />
+        {can('search') && <SearchField />}
         <button type="button" class="menu" aria-expanded={isOpen} aria-controls="side" onClick={() => setOpen(!isOpen)}>
           Menu
         </button>

@@ -52,6 +52,8 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     `/accounts/${data.accountId}`,
     '/failures',
     '/failures?by=cause',
+    '/names/www.shop.test',
+    '/names/fails.shop.test',
     '/orders',
     `/orders/${data.orderId}`,
     `/authorizations/${data.authorizationId}`,

@@ -19,8 +19,9 @@ export interface TeamObjects {
 }
 
 export interface ScopeCase {
-  /** `one`: it is there or not. `list`: rows are there or not. `self`: about the user alone. `many`: says how many it changed. */
-  kind: 'one' | 'list' | 'self' | 'many' | 'settings'
+  /** `one`: it is there or not. `list`: rows are there or not. `self`: about the user alone. `many`: says how many it changed.
+   * `parts`: always there, with what the registrar may see. */
+  kind: 'one' | 'list' | 'self' | 'many' | 'settings' | 'parts'
   /** A body that means all, for a case of `many` that takes one. */
   everything?: object
   path: (of: TeamObjects) => string
@@ -41,6 +42,7 @@ const list = (all: string, query: (of: TeamObjects) => string): ScopeCase => ({
   all,
   path: (of) => `${all}?${query(of)}`,
 })
+const parts = (path: ScopeCase['path']): ScopeCase => ({ kind: 'parts', path })
 const self = (path: string, body?: object): ScopeCase => ({
   kind: 'self',
   path: () => path,
@@ -77,6 +79,8 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   getCsrProfileOfAccount: one(({ account }) => `/accounts/${account}/csr-profile`),
   listIdentifiersOfAccount: one(({ account }) => `/accounts/${account}/allowed-identifiers`),
   listOrders: list('/orders', ({ account }) => `account_id=${account}`),
+  search: parts(({ name }) => `/search?q=${name}`),
+  getNameHistory: parts(({ name }) => `/names/${name}`),
   getOrder: one(({ order }) => `/orders/${order}`),
   getAuthorization: one(({ authorization }) => `/authorizations/${authorization}`),
   listCertificates: list('/certificates', ({ account }) => `account_id=${account}`),

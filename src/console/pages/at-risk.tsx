@@ -1,6 +1,7 @@
 /** Certificates whose renewal window is open and that nobody has renewed; rows are chosen, then advised or muted. */
 
 import { useState } from 'preact/hooks'
+import { explainFailure } from '../../domain/failure-advice.ts'
 import { call, can, type Input, type Listed, type Output, useList } from '../api.ts'
 import { AccountLink, Empty, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
@@ -14,7 +15,6 @@ import { RENEWAL_ADVICE } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
 import { CertificateStatus, Names } from './certificates.tsx'
-import { explainFailure } from './failure-words.ts'
 
 type AtRisk = Output<'listAtRisk'>[number]
 
