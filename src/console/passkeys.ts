@@ -22,7 +22,7 @@ const textOf = (bytes: ArrayBuffer): string =>
     .replaceAll('=', '')
 
 const withBytes = (list: unknown) =>
-  ((list ?? []) as Described[]).map(({ id }) => ({ type: 'public-key' as const, id: bytesOf(id) }))
+  ((list ?? []) as Described[]).map((one) => ({ ...one, type: 'public-key' as const, id: bytesOf(one.id) }))
 
 /** @throws FormError when the user or the browser declines */
 function declined(): never {
