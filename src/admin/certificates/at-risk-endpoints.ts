@@ -28,11 +28,13 @@ import {
   timestamp,
   uuid,
 } from '../schemas.ts'
+import { activityBody, activityMembers } from './account-activity.ts'
 import { Certificate, certificateBodies } from './certificate-body.ts'
 
 const AtRisk = z
   .strictObject({
     ...Certificate.shape,
+    ...activityMembers(),
     attempt: z.enum(RENEWAL_ATTEMPTS).meta({
       description:
         'Since the window opened, about one of its names: nothing, an order, or a failure. Among the last 200 orders and the last 50 failures of the account.',
@@ -130,6 +132,7 @@ function circumstancesBody(found: Circumstances | undefined) {
   const { token: _, ...data }: Record<string, unknown> = found?.failure_data ?? {}
   const { failure_kind: kind, failed_at: failedAt, reason, muted_by, muted_at, muted_until } = found ?? {}
   return {
+    ...activityBody(found),
     attempt: renewalAttempt(orderedAt, failedAt ?? undefined),
     last_order: found?.order_id && orderedAt ? { id: found.order_id, created_at: time(orderedAt) } : null,
     last_failure: kind && failedAt ? { kind, occurred_at: time(failedAt), data } : null,

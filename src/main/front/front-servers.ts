@@ -16,6 +16,7 @@ import type { HttpServer, ListenOptions } from '../../http/http-server.ts'
 import { listen } from '../../http/uws.ts'
 import type { ActorRef } from '../../runtime/actor.ts'
 import type { ThreadContext } from '../../runtime/thread-entry.ts'
+import type { AccountActivity } from '../../services/account-activity.ts'
 import { adminSettings } from '../../settings/admin-settings.ts'
 import { sharedWork } from '../../shared/lib/caching.ts'
 import { Problem } from '../../shared/protocol/problem.ts'
@@ -44,6 +45,7 @@ export interface ServerParts
   context: AcmeContext
   eventWriter: EventWriter
   refusals: Refusals
+  activity: AccountActivity
   crls: ThreadCrls
   /** Changes when the configuration is reloaded. */
   live: { metricsPath: string | undefined }
@@ -71,7 +73,7 @@ export async function startServers(
     securityHeaders,
     deadlines: createDeadlines(config.server.timeout),
     scheme: tls ? 'https' : 'http',
-    events: new AnswerEvents({ log, writer: eventWriter, refusals: refusals.tally }),
+    events: new AnswerEvents({ log, writer: eventWriter, refusals: refusals.tally, activity: parts.activity }),
     errors,
     externalPath: externalPathOf(config.server.external_url),
     metricsPath: () => live.metricsPath,

@@ -28,6 +28,7 @@ import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../mess
 import { createEventWriter } from '../start-event-writer.ts'
 import { createStores } from '../stores.ts'
 import { createAcmeContext } from './acme-context.ts'
+import { startActivity } from './front-activity.ts'
 import { createFrontCrls } from './front-crls.ts'
 import { reportPoolTo, startTicks } from './front-load.ts'
 import { openThreadNonces } from './front-nonces.ts'
@@ -95,6 +96,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     askForMailDomains: mailDomainsOf(supervisor, config, log),
   })
   const refusals = refusalsTo(supervisor, log)
+  const { activity, close: closeActivity } = startActivity(db, log)
   const crls = createFrontCrls(data.crls, config.crl)
   /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
@@ -106,6 +108,8 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     db,
     eventWriter,
     refusals,
+    activity,
+    closeActivity,
     flags,
     ca,
     closeNonces,
@@ -151,7 +155,7 @@ function spawnActor(
 }
 
 async function drain(parts: Parts, servers: readonly HttpServer[], deadlineMs: number): Promise<void> {
-  const { overload, context, closeNonces, ca, db, eventWriter, refusals } = parts
+  const { overload, context, closeActivity, closeNonces, ca, db, eventWriter, refusals } = parts
   const deadline = performance.now() + deadlineMs
   overload.release()
   context.validationWaits.release()
@@ -160,6 +164,7 @@ async function drain(parts: Parts, servers: readonly HttpServer[], deadlineMs: n
   while (context.issuance.inFlight() > 0 && performance.now() < deadline)
     await new Promise((resolve) => setTimeout(resolve, 10))
   refusals.report()
+  await closeActivity()
   await closeNonces()
   await ca.close()
   await eventWriter.close()
