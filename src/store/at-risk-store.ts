@@ -80,6 +80,23 @@ const living = (serialNumbers: readonly string[], scope: Scope) => sql.fragment`
      AND c.not_after > now() AND c.revoked_at IS NULL AND c.account_id IS NOT NULL
      AND ${isAccountInScope(sql.fragment`c.account_id`, scope)}`
 
+const Due = z.object({
+  id: z.string(),
+  account_id: z.string(),
+  serial_number: z.string(),
+  names: z.array(z.string()),
+  not_after: z.date(),
+})
+export type DueCertificate = z.infer<typeof Due>
+
+/** The first to expire at the top; ended certificates, and those of no account, are left out. */
+export function findLiving(db: CommonQueryMethods, serialNumbers: readonly string[], scope: Scope) {
+  return db.any(rowsOf(Due)`
+    WITH chosen AS MATERIALIZED (${living(serialNumbers, scope)})
+    SELECT c.id, c.account_id, chosen.serial_number, c.names, c.not_after
+      FROM chosen JOIN certificates c ON c.id = chosen.id ORDER BY c.not_after, c.id`)
+}
+
 /** @returns the serial numbers of those that are muted now; ended certificates are left out */
 export async function muteCertificates(
   tx: CommonQueryMethods,

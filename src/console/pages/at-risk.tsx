@@ -16,6 +16,7 @@ import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
 import { CertificateStatus, Names } from './certificates.tsx'
 import { explainFailure } from './failure-words.ts'
+import { TellOwners } from './tell-owners.tsx'
 
 type AtRisk = Output<'listAtRisk'>[number]
 
@@ -159,6 +160,7 @@ function ChosenActions({ chosen, isMuted, list, done: giveUp }: ChosenProps) {
           done()
         }}
       />
+      <TellOwners serial_numbers={serial_numbers} count={count} done={giveUp} />
       {isMuted ? (
         <Action
           needs="unmuteAtRisk"
