@@ -17,6 +17,7 @@ import { EAB_GRANTS } from './eab/credential-grants.ts'
 import { ALLOWED_IDENTIFIERS } from './eab/identifier-endpoints.ts'
 import { ONBOARDING } from './eab/onboarding-endpoints.ts'
 import { INCIDENTS } from './incidents/incident-endpoints.ts'
+import { NAMES } from './names/name-endpoints.ts'
 import { OPERATION } from './operation/operation-endpoints.ts'
 import { CSR_PROFILE_ASSIGNMENTS } from './profiles/profile-assignments.ts'
 import { CSR_PROFILE_CHECK } from './profiles/profile-check-endpoints.ts'
@@ -26,6 +27,7 @@ import { BACKEND_REVOCATIONS } from './revocations/backend-revocation-endpoints.
 import { BLOCKED_KEYS } from './revocations/blocked-key-endpoints.ts'
 import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
 import { CERTIFICATE_REVOCATIONS } from './revocations/certificate-revocations.ts'
+import { SEARCH } from './search/search-endpoints.ts'
 import { TOKENS } from './users/api-tokens.ts'
 import { OIDC } from './users/oidc-endpoints.ts'
 import { PASSKEYS } from './users/passkey-endpoints.ts'
@@ -60,6 +62,8 @@ export const OPERATIONS = {
   ...PASSKEYS,
   ...USERS,
   ...TOKENS,
+  ...SEARCH,
+  ...NAMES,
   ...APPROVALS,
   ...AUDIT_LOG,
   ...BULK_REVOCATIONS,

@@ -8,8 +8,10 @@ import { loadAllPages } from './components/lazy-page.tsx'
 import { OpenSecrets } from './components/once-shown.tsx'
 import { Page, Toast } from './components/page.tsx'
 import { QuestionDialog } from './components/question-dialog.tsx'
+import { SearchField } from './components/search.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
 import { EnvironmentName } from './environment.tsx'
+import { isOfProvider } from './oidc.ts'
 import { href, match, type Place, usePlace } from './router.ts'
 import { ROUTES, type Route } from './routes.ts'
 import { currentSession, noteUser, useSession, watchSession } from './stored-session.ts'
@@ -18,6 +20,8 @@ import { instantText } from './time-zone.ts'
 
 function App() {
   const { user, asks, isWaiting } = useSession()
+  // Also with the session of another tab: this one replaces it.
+  if (isOfProvider()) return <SignInPage />
   if (user === undefined) return isWaiting ? null : <SignInPage />
   return (
     <>
@@ -52,6 +56,7 @@ function Frame() {
           Chancery
         </a>
         <EnvironmentName />
+        {can('search') && <SearchField />}
         <button type="button" class="menu" aria-expanded={isOpen} aria-controls="side" onClick={() => setOpen(!isOpen)}>
           Menu
         </button>

@@ -91,6 +91,12 @@ export const ROUTES: readonly Route[] = [
     key: 'f',
   },
   {
+    path: '/names/:name',
+    name: 'Name',
+    page: lazyPage(() => import('./pages/name.tsx'), 'NamePage'),
+    needs: 'getNameHistory',
+  },
+  {
     path: '/orders',
     name: 'Orders',
     page: lazyPage(() => import('./pages/orders.tsx'), 'OrdersPage'),

@@ -15,8 +15,8 @@ export const HISTORY_INDEXES: IndexDefinitions = {
 }
 
 /**
- * Used by lists filtered by issuer, key or contact, lists of orders filtered by name, and lists of revoked
- * certificates by expiry (certificate-ways.ts, order-list.ts, account-list.ts).
+ * Used by lists filtered by issuer, key or contact, lists of orders filtered by name, lists of revoked certificates by
+ * expiry, and the search for the beginning of a name (certificate-ways.ts, order-list.ts, account-list.ts, search-store.ts).
  */
 export const SEARCH_INDEXES: IndexDefinitions = {
   certificates_issuer: 'certificates (issuer_fingerprint, id)',
@@ -26,6 +26,7 @@ export const SEARCH_INDEXES: IndexDefinitions = {
   // much.
   orders_names: `orders USING gin (jsonb_path_query_array(identifiers, '$[*].value') jsonb_path_ops)`,
   accounts_contacts: 'accounts USING gin (contacts)',
+  certificates_first_name: 'certificates ((names[1]) COLLATE "C")',
 }
 
 const State = z.object({ name: z.string(), valid: z.boolean(), bytes: z.number() })

@@ -43,7 +43,7 @@ export interface OrderFilter {
   scope?: Scope
 }
 
-const Row = z.object({
+export const ListedOrderRow = z.object({
   id: z.string(),
   account_id: z.string(),
   status: z.enum(ORDER_STATUSES),
@@ -52,7 +52,7 @@ const Row = z.object({
   error: StoredFacts,
   certificate_id: z.string().nullable(),
 })
-export type ListedOrder = z.infer<typeof Row>
+export type ListedOrder = z.infer<typeof ListedOrderRow>
 
 /**
  * `derived.status` of an order `o` (domain/states.ts). Reads authorizations only of open
@@ -129,7 +129,7 @@ export async function listOrders(
     bounds,
     fits,
     read: (where, count) =>
-      db.any(rowsOf(Row)`
+      db.any(rowsOf(ListedOrderRow)`
         SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
           FROM ${orders} o ${derivedStatus} WHERE ${where}
          ORDER BY o.id DESC LIMIT ${count}`),

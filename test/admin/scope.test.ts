@@ -185,6 +185,20 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
       assert.equal(mine.status, one.status ?? 200, mine.text)
     })
 
+  for (const [id, one] of casesOf('parts'))
+    test(`${id} has parts of its own accounts alone`, async () => {
+      const mine = await ask(registrar, id, one, ours)
+      assert.equal(mine.status, 200, mine.text)
+      assert.ok(mine.text.includes(ours.serial), mine.text)
+      const refused = await ask(registrar, id, one, theirs)
+      assert.deepEqual(
+        isAbout({ ...refused, text: refused.text.replaceAll(theirs.name, '') }, theirs),
+        [],
+        refused.text,
+      )
+      assert.ok((await ask(admin, id, one, theirs)).text.includes(theirs.serial))
+    })
+
   for (const [id, one] of casesOf('self').filter(([id]) => id !== 'getMe'))
     test(`${id} concerns its own user alone`, async () => {
       const another = await administrator(service, `self-${id}`, 'registrar', ['team-a'])

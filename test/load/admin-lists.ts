@@ -13,6 +13,7 @@ import { filledDatabase } from '../support/filled-database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const GOAL_MS = 50
+const SEARCH_GOAL_MS = 100
 const TIMES = 15
 const DAY_MS = 86_400_000
 
@@ -97,6 +98,20 @@ async function measure({ baseUrl }: TestService, admin: AdminClient): Promise<vo
     ['/orders?status=invalid'],
     ['/orders?status=pending'],
     [`/orders?created_before=${longAgo}`],
+    [`/search?q=${san_values[0]}`, SEARCH_GOAL_MS],
+    ['/search?q=load.example', SEARCH_GOAL_MS],
+    ['/search?q=nobody.example', SEARCH_GOAL_MS],
+    ['/search?q=host77', SEARCH_GOAL_MS],
+    ['/search?q=oad.exa', SEARCH_GOAL_MS],
+    [`/search?q=${serial_number}`, SEARCH_GOAL_MS],
+    [`/search?q=${serial_number.slice(0, 10)}`, SEARCH_GOAL_MS],
+    [`/search?q=${fingerprint}`, SEARCH_GOAL_MS],
+    [`/search?q=${account_id}`, SEARCH_GOAL_MS],
+    [`/search?q=${order_id}`, SEARCH_GOAL_MS],
+    ['/search?q=ops77%40load.example', SEARCH_GOAL_MS],
+    [`/names/${san_values[0]}`, SEARCH_GOAL_MS],
+    ['/names/failed77.load.example', SEARCH_GOAL_MS],
+    ['/names/nobody.example', SEARCH_GOAL_MS],
     ['/audit-log'],
     ['/audit-log?action=certificate.revoke'],
   ]

@@ -82,6 +82,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     why: 'several instances take work from one table',
     substitute: 'FOR UPDATE by the one instance that leads; YugabyteDB and CockroachDB have it',
     places: [
+      'src/admin/operation/dead-letter-endpoints.ts',
       'src/admin/revocations/bulk-revocation-store.ts',
       'src/admin/users/sessions.ts',
       'src/store/backend-revocation-store.ts',
@@ -106,9 +107,14 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   },
   'GIN indexes': {
     pattern: /USING gin/i,
-    why: 'certificates by name and below a name, orders by identifier, accounts by contact and tag',
+    why: 'certificates by name and below a name, orders by identifier, accounts by contact and tag, failures by name',
     substitute: 'a table with a row for each name; YugabyteDB and CockroachDB have inverted indexes',
-    places: ['migrations/0003_certificates.sql', 'migrations/0016_roles_checked.sql', 'src/store/optional-indexes.ts'],
+    places: [
+      'migrations/0003_certificates.sql',
+      'migrations/0016_roles_checked.sql',
+      'migrations/0022_failure_names_index.sql',
+      'src/store/optional-indexes.ts',
+    ],
   },
   sequences: {
     pattern: /CREATE SEQUENCE|\bnextval\(|GENERATED (ALWAYS|BY DEFAULT) AS IDENTITY/,
@@ -156,7 +162,12 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     pattern: /INDEX CONCURRENTLY/,
     why: 'nobody waits for a migration',
     substitute: 'nothing: they build all indexes so',
-    places: ['migrations/0012_crl_octets.sql', 'migrations/0016_roles_checked.sql', 'src/store/optional-indexes.ts'],
+    places: [
+      'migrations/0012_crl_octets.sql',
+      'migrations/0016_roles_checked.sql',
+      'migrations/0022_failure_names_index.sql',
+      'src/store/optional-indexes.ts',
+    ],
   },
   'state of the server': {
     pattern: /pg_is_in_recovery|transaction_read_only|synchronous_commit/,

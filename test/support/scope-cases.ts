@@ -1,5 +1,6 @@
 /** For each endpoint that a registrar may call, a request about objects of one team. By operation id. */
 
+import { NO_CREDENTIAL } from './administrative-requests.ts'
 import { NOBODY } from './bound.ts'
 
 /** Objects of one team. */
@@ -18,8 +19,9 @@ export interface TeamObjects {
 }
 
 export interface ScopeCase {
-  /** `one`: it is there or not. `list`: rows are there or not. `self`: about the user alone. `many`: says how many it changed. */
-  kind: 'one' | 'list' | 'self' | 'many' | 'settings'
+  /** `one`: it is there or not. `list`: rows are there or not. `self`: about the user alone. `many`: says how many it changed.
+   * `parts`: always there, with what the registrar may see. */
+  kind: 'one' | 'list' | 'self' | 'many' | 'settings' | 'parts'
   /** A body that means all, for a case of `many` that takes one. */
   everything?: object
   path: (of: TeamObjects) => string
@@ -40,6 +42,7 @@ const list = (all: string, query: (of: TeamObjects) => string): ScopeCase => ({
   all,
   path: (of) => `${all}?${query(of)}`,
 })
+const parts = (path: ScopeCase['path']): ScopeCase => ({ kind: 'parts', path })
 const self = (path: string, body?: object): ScopeCase => ({
   kind: 'self',
   path: () => path,
@@ -76,6 +79,8 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   getCsrProfileOfAccount: one(({ account }) => `/accounts/${account}/csr-profile`),
   listIdentifiersOfAccount: one(({ account }) => `/accounts/${account}/allowed-identifiers`),
   listOrders: list('/orders', ({ account }) => `account_id=${account}`),
+  search: parts(({ name }) => `/search?q=${name}`),
+  getNameHistory: parts(({ name }) => `/names/${name}`),
   getOrder: one(({ order }) => `/orders/${order}`),
   getAuthorization: one(({ authorization }) => `/authorizations/${authorization}`),
   listCertificates: list('/certificates', ({ account }) => `account_id=${account}`),
@@ -112,6 +117,13 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
     () => ({ reason: 4 }),
   ),
   listMySessions: self('/me/sessions'),
+  getConfirmOptions: self('/auth/confirm/options', {}),
+  confirmSignIn: { ...self('/auth/confirm', { password: 'wrong' }), status: 403 },
+  listMyPasskeys: self('/me/passkeys'),
+  getRegistrationOptions: self('/me/passkeys/options', {}),
+  addPasskey: { ...self('/me/passkeys', { name: 'new', credential: NO_CREDENTIAL }), status: 401 },
+  renamePasskey: { ...self(`/me/passkeys/${NOBODY}`, { name: 'new' }), status: 404 },
+  removePasskey: { ...self(`/me/passkeys/${NOBODY}`), status: 404 },
   endMySession: { ...self(`/me/sessions/${NOBODY}`), status: 404 },
   updateMe: self('/me', { email: 'new@example.com' }),
   changeMyPassword: {

@@ -1,6 +1,7 @@
 /** `GET /settings`: the configuration in force. */
 
 import { z } from 'zod/v4'
+import type { Role } from '../../domain/administrator.ts'
 import { isScoped } from '../../domain/permissions.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminQuestions } from '../admin-message.ts'
@@ -53,6 +54,14 @@ function settingsBody({ settings, file }: AdminQuestions['settings']['reply']): 
 const OF_CLIENTS =
   /^(?:server\.external_url|api\.(?:base|roots)_path|acme\.paths\.\w+|acme\.eab_(?:required|reusable)|tos\.url|security\.identifier_policy\.enforce_account_allowlist)$/
 
+type Shown = AdminQuestions['settings']['reply']
+
+/** A registrar gets what its clients need. */
+export const settingsFor = ({ role }: { role: Role }, { settings, file }: Shown): Shown =>
+  isScoped(role)
+    ? { settings: settings.filter(({ key }) => OF_CLIENTS.test(key)), file: undefined }
+    : { settings, file }
+
 export const SETTINGS = endpointGroup('Operation', {
   getSettings: endpoint({
     route: 'GET /settings',
@@ -62,11 +71,7 @@ export const SETTINGS = endpointGroup('Operation', {
       'Shows the configuration in force on the instance that answers, secrets hidden, and what its file would change.',
     reply: { status: 200, schema: Settings },
     async handle({ author }, { ask }) {
-      const { settings, file } = await ask('settings')
-      const shown = isScoped(author.role)
-        ? { settings: settings.filter(({ key }) => OF_CLIENTS.test(key)), file: undefined }
-        : { settings, file }
-      return { body: settingsBody(shown) }
+      return { body: settingsBody(settingsFor(author, await ask('settings'))) }
     },
   }),
 })

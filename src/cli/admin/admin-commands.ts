@@ -11,9 +11,11 @@ import { IDENTIFIER_COMMANDS } from './identifier-commands.ts'
 import { operationCommand } from './operation-command.ts'
 import { OPERATION_ROWS } from './operation-table.ts'
 import { PROFILE_COMMANDS } from './profile-commands.ts'
+import { SEARCH } from './search-command.ts'
 
 export const ADMIN_COMMANDS: readonly AdminCommand[] = [
   ...OPERATION_ROWS.filter(({ needsSession }) => !needsSession).map(operationCommand),
+  SEARCH,
   ...CERTIFICATE_COMMANDS,
   BULK_REVOKE,
   CRL_REBUILD,
@@ -47,6 +49,8 @@ const GROUPS = [
   'mail',
   'ca',
   'crl',
+  'search',
+  'names',
   'certificates',
   'bulk-revocations',
   'incidents',

@@ -6,6 +6,7 @@ import { readReport } from '../../domain/incident.ts'
 import { ACCOUNT_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
 import { optional } from '../../shared/command-line.ts'
 import { flag, json, oneOf, text, whole } from '../values.ts'
+import { nameText } from './name-texts.ts'
 import { type OperationRow, row } from './operation-command.ts'
 import { maintenanceText, passwordText, revokedText, signingText, userText, workersText } from './reply-texts.ts'
 
@@ -266,6 +267,14 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'issuers chain <fingerprint>',
     operation: 'getIssuerChain',
     about: 'Print the certificate of a CA and those above it as PEM',
+  }),
+
+  row({
+    usage: 'names why <name>',
+    operation: 'getNameHistory',
+    about: 'Say why a name has its certificate or has none, and what happened to it, newest first',
+    query: { before: optional('Only what happened before this date or time', text), ...LIMIT },
+    text: nameText,
   }),
 
   row({

@@ -7,6 +7,7 @@ import { ROUTES } from '../routes.ts'
 import { createStore, useStore } from '../store.ts'
 import { Dialog } from './dialog.tsx'
 import { CheckField } from './form.tsx'
+import { openSearch } from './search.tsx'
 
 /** Speech input types letters, so its users have to be able to turn them off (WCAG 2.2, 2.1.4). */
 const KEY = 'chancery.keys'
@@ -51,6 +52,7 @@ export function Keyboard() {
       else if (key === 'j') walk(1)
       else if (key === 'k') walk(-1)
       else if (key === '?') setHelpOpen(true)
+      else if (key === '/' && can('search')) openSearch()
       else return
       event.preventDefault()
     }
@@ -71,6 +73,7 @@ const OTHERS = [
   ['j', 'next row'],
   ['k', 'row before'],
   ['?', 'this list'],
+  ['/', 'search; Ctrl K, too'],
 ] as const
 
 function Help({ onClose }: { onClose: () => void }) {

@@ -1,6 +1,7 @@
 /** Certificates whose renewal window is open and that nobody has renewed; rows are chosen, then advised or muted. */
 
 import { useState } from 'preact/hooks'
+import { explainFailure } from '../../domain/failure-advice.ts'
 import { call, can, type Input, type Listed, type Output, useList } from '../api.ts'
 import { Client, LastSeen } from '../components/activity.tsx'
 import { AccountLink, Empty, Time } from '../components/basics.tsx'
@@ -15,7 +16,6 @@ import { RENEWAL_ADVICE } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
 import { CertificateStatus, Names } from './certificates.tsx'
-import { explainFailure } from './failure-words.ts'
 import { TellOwners } from './tell-owners.tsx'
 
 type AtRisk = Output<'listAtRisk'>[number]

@@ -1,5 +1,6 @@
 /** Lists what clients of all accounts could not do, and why. */
 
+import { type Explanation, explainFailure, titleOfFailure } from '../../domain/failure-advice.ts'
 import { type Input, type Output, useApi, useList } from '../api.ts'
 import { AccountLink, Badge, Empty, Ready, Time } from '../components/basics.tsx'
 import type { Filter } from '../components/form.tsx'
@@ -9,9 +10,22 @@ import { type Column, Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import { href, type PageProps, type Query } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
-import { type Explanation, explainFailure, titleOfFailure } from './failure-words.ts'
 
 type Failure = Output<'listFailures'>[number]
+
+const NAMES_SHOWN = 5
+
+/** Each leads to its time line. */
+const NameLinks = ({ names }: { names: readonly string[] }) => (
+  <span class="names">
+    {names.slice(0, NAMES_SHOWN).map((name) => (
+      <a key={name} href={href(`/names/${encodeURIComponent(name)}`)}>
+        {name}
+      </a>
+    ))}
+    {names.length > NAMES_SHOWN && <span class="quiet">+{names.length - NAMES_SHOWN}</span>}
+  </span>
+)
 
 /** The page with more details. */
 const FailureLinks = ({ authorizationId, orderId }: Pick<Explanation, 'authorizationId' | 'orderId'>) => (
@@ -46,7 +60,7 @@ const COLUMNS: readonly Column<Failure>[] = [
       const { title, names } = explainFailure(failure)
       return (
         <>
-          <Badge tone="bad">{title}</Badge> {names.slice(0, 5).join(', ')}
+          <Badge tone="bad">{title}</Badge> <NameLinks names={names} />
         </>
       )
     },
@@ -175,7 +189,7 @@ function FailureItem({ failure }: { failure: Output<'listFailuresOfAccount'>[num
   return (
     <li class="failure">
       <h3>
-        <Badge tone="bad">{title}</Badge> {names.slice(0, 5).join(', ')}
+        <Badge tone="bad">{title}</Badge> <NameLinks names={names} />
       </h3>
       <p>
         <Time at={failure.occurred_at} />

@@ -1,5 +1,6 @@
 /** The overview for an operator's morning: alarms first, then figures, each with the list behind it. */
 
+import { titleOfFailure } from '../../domain/failure-advice.ts'
 import { can, type OperationId, type Output, POLL_MS, useApi } from '../api.ts'
 import { Badge, ButtonLink, Facts, Freshness, LinkTo, Ready, Time } from '../components/basics.tsx'
 import { Chart, ChartFrame } from '../components/chart.tsx'
@@ -9,7 +10,6 @@ import { countText, plural } from '../format.ts'
 import { href } from '../router.ts'
 import { instantText } from '../time-zone.ts'
 import { ExpiringAccounts } from './expiring-accounts.tsx'
-import { titleOfFailure } from './failure-words.ts'
 import { FirstSteps } from './first-steps.tsx'
 
 type Overview = Output<'getOverview'>

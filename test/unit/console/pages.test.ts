@@ -6,7 +6,6 @@ import { describe, test } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
 import { endOfDayIn, instantIn, wholeDaysIn } from '../../../src/console/format.ts'
 import { clientCommands, directoryUrlOf, firstName, shellQuoted } from '../../../src/console/pages/client-commands.ts'
-import { explainFailure } from '../../../src/console/pages/failure-words.ts'
 import { handOverText } from '../../../src/console/pages/hand-over-text.ts'
 import {
   fieldsOf,
@@ -17,6 +16,7 @@ import {
   readJson,
   withField,
 } from '../../../src/console/pages/profile-fields.ts'
+import { explainFailure } from '../../../src/domain/failure-advice.ts'
 
 describe('commands of ACME clients', () => {
   const NASTY = `it's "$(touch /tmp/x)" \`id\` \\ {x} # %`

@@ -1,4 +1,6 @@
-/** Why a client did not get its certificate, and what helps: from a failure of its account. Pure. */
+/** Why a client did not get its certificate, what helps, and which command shows it: from a failure of its account. Pure. */
+
+import { type Attempted, commandFor } from './failure-command.ts'
 
 export interface Failure {
   kind: string
@@ -12,6 +14,8 @@ export interface Explanation {
   /** Names that were concerned. */
   names: string[]
   advice: string
+  /** A command of a shell that does what the service did; undefined where there is none, or the name is no name. */
+  command: string | undefined
   orderId: string | undefined
   authorizationId: string | undefined
 }
@@ -24,12 +28,21 @@ const TITLES: Readonly<Record<string, string>> = {
   'challenge.on_failure': 'A name could not be validated',
 }
 
-export function explainFailure({ kind, data }: Failure): Explanation {
+/** @param found what the evidence of the attempt tells of host and record */
+export function explainFailure({ kind, data }: Failure, found: Pick<Attempted, 'port' | 'record'> = {}): Explanation {
+  const names = namesOf(data)
   return {
     title: titleOfFailure(kind),
     detail: detailOf(data),
-    names: namesOf(data),
+    names,
     advice: adviceFor(kind, data),
+    command: commandFor({
+      ...found,
+      problem: problemOf(data),
+      name: names[0] ?? '',
+      challenge: textOf(data['challenge_type']),
+      token: textOf(data['token']),
+    }),
     orderId: textOf(data['order_id']),
     authorizationId: textOf(data['authorization_id']),
   }
@@ -37,10 +50,12 @@ export function explainFailure({ kind, data }: Failure): Explanation {
 
 export const titleOfFailure = (kind: string): string => TITLES[kind] ?? kind
 
+const WRONG_ANSWERS = ['unauthorized', 'incorrectResponse']
+
 /** `unauthorized` is about an account, or about a host or record with a wrong answer (RFC 8555 §8). */
 function adviceFor(kind: string, data: Failure['data']): string {
   const problem = problemOf(data)
-  if (kind === 'challenge.on_failure' && problem === 'unauthorized')
+  if (kind === 'challenge.on_failure' && WRONG_ANSWERS.includes(problem))
     return ADVICE_BY_CHALLENGE[textOf(data['challenge_type']) ?? ''] ?? ADVICE_BY_KIND[kind] ?? ''
   return ADVICE_BY_PROBLEM[problem] ?? ADVICE_BY_KIND[kind] ?? ''
 }

@@ -1,0 +1,142 @@
+/** `/names/{name}`: why a name has its certificate, or has none. */
+
+import type { DatabasePool } from 'slonik'
+import { z } from 'zod/v4'
+import { scopeOf } from '../../domain/permissions.ts'
+import { renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
+import { coveringNames, readSearch } from '../../domain/search-text.ts'
+import { certificatesOfNames, failuresOfNames, type HistoryPart } from '../../store/name-history-store.ts'
+import { windowsOf } from '../../store/renewal-window-store.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { limitOf, limitParameter } from '../pages.ts'
+import { instantParameter, line, time, timestamp } from '../schemas.ts'
+import { entryBody, NameEntry } from './name-bodies.ts'
+import { explained, readHistory } from './name-history.ts'
+
+const State = z
+  .strictObject({
+    certificate: z
+      .strictObject({
+        serial_number: z.string(),
+        names: z.array(z.string()),
+        not_after: timestamp(),
+        window_start: timestamp(),
+        window_end: timestamp(),
+      })
+      .nullable()
+      .meta({
+        description: 'The one that ends last, with its renewal window (RFC 9773); null where none is valid now.',
+      }),
+    account_id: z.uuid().nullable().meta({ description: 'Of that certificate, else of the last failure.' }),
+    account_name: accountNameMember(),
+    last_failure: z
+      .strictObject({
+        at: timestamp(),
+        title: z.string(),
+        detail: z.string(),
+        advice: z.string(),
+        command: z.string().nullable().meta({ description: 'Repeats what the service asked.' }),
+        resolved: z.boolean().meta({ description: 'A certificate was issued after it.' }),
+      })
+      .nullable(),
+  })
+  .meta({ description: 'How it is now.' })
+
+const NameHistory = z
+  .strictObject({
+    name: z.string(),
+    covered_by: z.array(z.string()).meta({ description: 'The name, and the wildcard that covers it.' }),
+    state: State,
+    entries: z.array(NameEntry).meta({ description: 'The newest first.' }),
+    next: timestamp().nullable().meta({ description: '`before` of the next page.' }),
+    not_known: z.array(z.string()).meta({ description: 'What may be missing, and why.' }),
+  })
+  .meta({ id: 'NameHistory' })
+
+/** More could be revoked ahead of a valid one that ends sooner. */
+const LATEST_READ = 50
+
+export const NAMES = endpointGroup('Names', {
+  getNameHistory: endpoint({
+    route: 'GET /names/{name}',
+    permission: 'read_accounts',
+    scope: 'accounts',
+    summary:
+      'Shows what happened to a name: orders, validations, refusals, certificates, revocations; and why it failed last.',
+    params: z.strictObject({ name: line(255) }),
+    query: z.strictObject({ before: instantParameter().optional(), limit: limitParameter() }),
+    reply: { status: 200, schema: NameHistory },
+    async handle({ params, query, author }, { db, pages, policy }) {
+      const name = readSearch(params.name).name
+      // What was refused may be no name.
+      const names = name === undefined ? [params.name.toLowerCase()] : coveringNames(name)
+      const part = { names, before: query.before, scope: scopeOf(author), limit: limitOf(query.limit, pages) }
+      const { entries, next, areAllOrdersRead } = await readHistory(db, part)
+      const named = await withAccountNames(db, entries)
+      return {
+        body: {
+          name: names[0] as string,
+          covered_by: names,
+          state: await stateOf(db, { ...part, before: undefined }, policy.renewal),
+          entries: named.map(entryBody),
+          next: next ? time(next) : null,
+          not_known: [
+            'Of each account, the last 50 failures are kept, for 30 days. Malformed requests, and those over a rate limit, are not kept.',
+            ...(areAllOrdersRead ? [] : [ORDERS_MISSING]),
+          ],
+        },
+      }
+    },
+  }),
+})
+
+const ORDERS_MISSING =
+  'Older orders without a certificate or a kept failure were not searched. "chancery db search-indexes" makes the index for it.'
+
+async function stateOf(db: DatabasePool, part: HistoryPart, policy: WindowPolicy): Promise<z.input<typeof State>> {
+  const now = new Date()
+  const [latest, [newest], [failure]] = await Promise.all([
+    certificatesOfNames(db, { ...part, limit: LATEST_READ }, 'not_after'),
+    certificatesOfNames(db, { ...part, limit: 1 }, 'issued_at'),
+    failuresOfNames(db, { ...part, limit: 1 }),
+  ])
+  const valid = latest.find(({ revoked_at, not_after }) => revoked_at === null && not_after > now)
+  const words = failure && (await explained(db, failure))
+  const owner = await withAccountName(db, { account_id: valid?.account_id ?? failure?.account_id ?? null })
+  return {
+    certificate: valid
+      ? {
+          serial_number: valid.serial_number,
+          names: valid.names,
+          not_after: time(valid.not_after),
+          ...(await windowOf(db, valid, policy, now)),
+        }
+      : null,
+    ...owner,
+    last_failure:
+      failure && words
+        ? {
+            at: time(failure.occurred_at),
+            title: words.title,
+            detail: words.detail,
+            advice: words.advice,
+            command: words.command ?? null,
+            resolved: newest !== undefined && newest.issued_at > failure.occurred_at,
+          }
+        : null,
+  }
+}
+
+interface Dated {
+  id: string
+  not_before: Date
+  not_after: Date
+}
+
+async function windowOf(db: DatabasePool, { id, not_before, not_after }: Dated, policy: WindowPolicy, now: Date) {
+  const set = (await windowsOf(db, [id])).get(id) ?? { advice: undefined, upstream: undefined }
+  const times = { notBefore: not_before, notAfter: not_after, revokedAt: undefined }
+  const { start, end } = renewalWindow({ ...times, ...set }, policy, now)
+  return { window_start: time(start), window_end: time(end) }
+}

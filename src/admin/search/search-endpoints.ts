@@ -1,0 +1,79 @@
+/** `/search`: one text over names, certificates, accounts, orders, credentials, users and settings. */
+
+import { z } from 'zod/v4'
+import { rolesOf } from '../../domain/permissions.ts'
+import { readSearch } from '../../domain/search-text.ts'
+import { within } from '../../shared/lib/time-limit.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { line } from '../schemas.ts'
+import { type Found, HITS, SEARCH_GROUPS, type SearchGroup } from './search-groups.ts'
+
+const KINDS = Object.keys(SEARCH_GROUPS) as SearchGroup[]
+/** Each group reads a bounded number of rows; a database that is busy may take longer. */
+const GROUP_MS = 1_000
+
+const SearchResult = z
+  .strictObject({
+    groups: z.array(
+      z.strictObject({
+        kind: z.enum(KINDS),
+        hits: z
+          .array(
+            z.strictObject({
+              id: z.string().meta({ description: 'The name, serial number, key of a setting, or id.' }),
+              title: z.string(),
+              detail: z.string(),
+            }),
+          )
+          .meta({ description: `At most ${HITS}.` }),
+        more: z
+          .record(z.string(), z.string())
+          .nullable()
+          .meta({ description: 'Filters of the list that shows all; null where there are no more.' }),
+      }),
+    ),
+    not_searched: z
+      .array(z.strictObject({ kind: z.enum(KINDS), reason: z.string() }))
+      .meta({ description: 'What a hit may be missing for.' }),
+  })
+  .meta({ id: 'SearchResult' })
+
+const TOO_SLOW: Found = { hits: [], notSearched: ['The database did not answer in time.'] }
+
+export const SEARCH = endpointGroup('Search', {
+  search: endpoint({
+    route: 'GET /search',
+    permission: 'read_accounts',
+    scope: 'accounts',
+    summary: 'Searches names, certificates, accounts, orders, credentials, users and settings: what the role may list.',
+    query: z.strictObject({
+      q: line(255).meta({
+        description:
+          'A name or a part, a serial number or fingerprint or its beginning, a kid, contact, label, tag or id.',
+      }),
+    }),
+    reply: { status: 200, schema: SearchResult },
+    async handle({ query: { q }, author }, context) {
+      const searched = readSearch(q)
+      const kinds = KINDS.filter((kind) => rolesOf(SEARCH_GROUPS[kind].permission).includes(author.role))
+      const groups = await Promise.all(
+        kinds.map(async (kind) => {
+          const found: Found = await within<Found>(
+            SEARCH_GROUPS[kind].find(searched, author, context),
+            GROUP_MS,
+            TOO_SLOW,
+          )
+          return { kind, ...found }
+        }),
+      )
+      return {
+        body: {
+          groups: groups
+            .filter(({ hits }) => hits.length > 0)
+            .map(({ kind, hits, more = null }) => ({ kind, hits: [...hits], more: more && { ...more } })),
+          not_searched: groups.flatMap(({ kind, notSearched = [] }) => notSearched.map((reason) => ({ kind, reason }))),
+        },
+      }
+    },
+  }),
+})

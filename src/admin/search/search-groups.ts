@@ -1,0 +1,215 @@
+/** The groups of the one search field: who may see each, how it is searched, and what was left out. */
+
+import { accountName } from '../../domain/account-name.ts'
+import { AdminError } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import { type Permission, scopeOf } from '../../domain/permissions.ts'
+import type { SearchText } from '../../domain/search-text.ts'
+import { findAccount, type ListedAccount, listAccounts } from '../../store/account-list.ts'
+import { listCertificates } from '../../store/certificate-list.ts'
+import { createInspectStore } from '../../store/inspect-store.ts'
+import {
+  type BegunCertificate,
+  findByFingerprintPrefix,
+  findBySerialPrefix,
+  findFailedNames,
+  findFirstNames,
+  findNamesWithPart,
+  findUsersByPart,
+  PART_CERTIFICATES,
+} from '../../store/search-store.ts'
+import type { AdminContext } from '../context.ts'
+import { pagesOfCredentials } from '../eab/credential-store.ts'
+import { settingsFor } from '../operation/settings-endpoints.ts'
+
+export interface Hit {
+  id: string
+  title: string
+  detail: string
+}
+
+export interface Found {
+  hits: readonly Hit[]
+  /** Filters of the list that shows all of them; undefined where these are all, or no list has such a filter. */
+  more?: Readonly<Record<string, string>> | undefined
+  /** What the group did not look at, in sentences. */
+  notSearched?: readonly string[]
+}
+
+export type Searcher = Pick<Actor, 'role'> & { scope?: readonly string[] }
+
+interface Group {
+  /** As the list of its objects. */
+  permission: Permission
+  find(searched: SearchText, author: Searcher, context: Pick<AdminContext, 'db' | 'ask'>): Promise<Found>
+}
+
+export const HITS = 5
+/** Certificates whose names are read for names below one. */
+const CERTIFICATES_READ = 50
+/** A shorter part is in nearly every name. */
+const SHORTEST_PART = 3
+
+/** In the order in which they are shown. */
+export const SEARCH_GROUPS = {
+  names: { permission: 'read_accounts', find: findNames },
+  certificates: { permission: 'read_accounts', find: findCertificates },
+  accounts: { permission: 'read_accounts', find: findAccounts },
+  orders: { permission: 'read_accounts', find: findOrders },
+  credentials: { permission: 'onboard', find: findCredentials },
+  users: { permission: 'read', find: findUsers },
+  settings: { permission: 'read_accounts', find: findSettings },
+} as const satisfies Record<string, Group>
+export type SearchGroup = keyof typeof SEARCH_GROUPS
+
+const cut = <T>(rows: readonly T[]): readonly T[] => rows.slice(0, HITS)
+
+async function findNames(searched: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>): Promise<Found> {
+  const scope = scopeOf(author)
+  const suffix = searched.name?.replace(/^\*\./, '')
+  const part = searched.text.toLowerCase()
+  const isPart = part.length >= SHORTEST_PART && !/[^a-z0-9.*:-]/.test(part)
+  const [below, failed, begun, withPart] = await Promise.all([
+    suffix === undefined ? [] : namesBelow(suffix),
+    // What was refused may be no name.
+    findFailedNames(db, searched.name ?? part, scope),
+    isPart && scope === undefined ? findFirstNames(db, part, HITS + 1) : undefined,
+    isPart ? findNamesWithPart(db, part, scope, HITS + 1) : [],
+  ])
+  const known = [...new Set([...below, ...failed, ...(begun ?? []), ...withPart])]
+  // The name itself comes first.
+  const names = [...known.filter((name) => name === searched.name), ...known.filter((name) => name !== searched.name)]
+  return {
+    hits: cut(names).map((name) => ({ id: name, title: name, detail: 'Time line' })),
+    more: below.length > HITS && suffix !== undefined ? { domain_suffix: suffix } : undefined,
+    notSearched: [isPart ? partsNotSearched(begun !== undefined) : NO_PART],
+  }
+
+  async function namesBelow(name: string): Promise<string[]> {
+    const { rows } = await listCertificates(db, { nameSuffix: name, scope }, undefined, CERTIFICATES_READ)
+    const names = rows.flatMap((row) => row.names)
+    return [...new Set(names.filter((one) => one === name || one.endsWith(`.${name}`)))]
+  }
+}
+
+const NO_PART = `No part of a name was looked for: that takes ${SHORTEST_PART} characters of a name in A-labels.`
+
+const partsNotSearched = (isBeginningSearched: boolean) =>
+  [
+    'Whole names, and all below a name, are looked for in all certificates',
+    ...(isBeginningSearched ? ['and so is the beginning of the first name'] : []),
+    `; another part of a name in the newest ${PART_CERTIFICATES.toLocaleString('en')} alone.`,
+  ]
+    .join(' ')
+    .replace(' ;', ';')
+
+async function findCertificates({ hex, name, id }: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>) {
+  const scope = scopeOf(author)
+  const [bySerial, byFingerprint, byName, byId] = await Promise.all([
+    hex === undefined || hex.length > 40 ? [] : findBySerialPrefix(db, hex, scope, HITS + 1),
+    hex === undefined ? [] : findByFingerprintPrefix(db, hex, scope, HITS + 1),
+    name === undefined ? [] : listCertificates(db, { name, scope }, undefined, HITS + 1).then(({ rows }) => rows),
+    id === undefined ? undefined : createInspectStore(db, scope).findCertificate(id),
+  ])
+  const rows = [...(byId ? [byId] : []), ...bySerial, ...byFingerprint, ...byName]
+  return {
+    hits: cut([...new Map(rows.map((row) => [row.id, certificateHit(row)])).values()]),
+    more: name !== undefined && byName.length > HITS ? { domain: name } : undefined,
+  }
+}
+
+function certificateHit(row: Pick<BegunCertificate, 'serial_number' | 'names' | 'not_after' | 'revoked_at'>): Hit {
+  const { serial_number: serial, names, not_after, revoked_at } = row
+  const ends = revoked_at ? `revoked ${day(revoked_at)}` : `until ${day(not_after)}`
+  return { id: serial, title: names[0] ?? serial, detail: `${ends}, serial number ${serial}` }
+}
+
+const day = (at: Date) => at.toISOString().slice(0, 10)
+
+async function findAccounts({ text, id }: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>) {
+  const scope = scopeOf(author)
+  const one = id === undefined ? null : await findAccount(db, id, scope)
+  if (one) return { hits: [accountHit(one)] }
+  const list = (filter: object) => listAccounts(db, { ...filter, scope }, undefined, HITS + 1)
+  const [byPart, byTag, byKid] = await Promise.all([
+    list({ namePart: text }),
+    list({ tag: text }),
+    list({ eabKid: text }),
+  ])
+  const rows = [...byPart.rows, ...byTag.rows, ...byKid.rows]
+  return {
+    hits: cut([...new Map(rows.map((row) => [row.id, accountHit(row)])).values()]),
+    more: byPart.rows.length > HITS ? { name: text } : byTag.rows.length > HITS ? { tag: text } : undefined,
+    notSearched:
+      byPart.isComplete || byPart.next === undefined
+        ? []
+        : [
+            `Labels and contacts of the newest ${byPart.lookedThrough.toLocaleString('en')} accounts were read, no others.`,
+          ],
+  }
+}
+
+const accountHit = (account: ListedAccount): Hit => {
+  const { id, label, contacts, eab_kid: eabKid, status, tags } = account
+  const facts = [status, ...(eabKid === null ? [] : [`kid ${eabKid}`]), ...tags]
+  return { id, title: accountName({ id, label, contacts, eabKid }), detail: facts.join(', ') }
+}
+
+async function findOrders({ id }: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>): Promise<Found> {
+  const found = id === undefined ? undefined : await createInspectStore(db, scopeOf(author)).findOrder(id)
+  if (!found) return { hits: [] }
+  const names = found.order.identifiers.map(({ value }) => value).join(', ')
+  return { hits: [{ id: found.order.id, title: names, detail: `Order of ${day(found.order.expires_at)}` }] }
+}
+
+async function findCredentials({ text, id }: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>) {
+  const scope = scopeOf(author)
+  const list = (filter: object) => pagesOfCredentials(db, { ...filter, scope })(undefined, HITS + 1)
+  const [exact, byPart, byTag] = await Promise.all([list({ kid: text }), list({ namePart: text }), list({ tag: text })])
+  const rows = [...exact.rows, ...byPart.rows, ...byTag.rows]
+  const hits = rows.map(({ id, kid, label, revoked }): [string, Hit] => [
+    id,
+    { id, title: kid, detail: [revoked ? 'revoked' : 'not revoked', ...(label === null ? [] : [label])].join(', ') },
+  ])
+  return {
+    hits: cut([...new Map(hits).values()]),
+    more: byPart.rows.length > HITS ? { name: text } : undefined,
+    notSearched: [
+      ...(byPart.isComplete || byPart.next === undefined
+        ? []
+        : [`Labels of the newest ${byPart.lookedThrough.toLocaleString('en')} credentials were read, no others.`]),
+      ...(id === undefined ? [] : ['Credentials are found by kid, label and tag, not by id.']),
+    ],
+  }
+}
+
+async function findUsers({ text }: SearchText, _author: Searcher, { db }: Pick<AdminContext, 'db'>): Promise<Found> {
+  const rows = await findUsersByPart(db, text, HITS + 1)
+  return {
+    hits: cut(rows).map(({ id, username, email, role, enabled }) => ({
+      id,
+      title: username,
+      detail: [email, role, ...(enabled ? [] : ['disabled'])].join(', '),
+    })),
+    more: rows.length > HITS ? {} : undefined,
+  }
+}
+
+async function findSettings(
+  { text }: SearchText,
+  author: Searcher,
+  { ask }: Pick<AdminContext, 'ask'>,
+): Promise<Found> {
+  const part = text.toLowerCase()
+  const shown = await ask('settings').catch((error: unknown) => {
+    if (error instanceof AdminError && error.code === 'unavailable') return undefined
+    throw error
+  })
+  if (!shown) return { hits: [], notSearched: ['Only the service itself knows its settings.'] }
+  const { settings } = settingsFor(author, shown)
+  const found = settings.filter(({ key }) => key.includes(part))
+  return {
+    hits: cut(found).map(({ key, description }) => ({ id: key, title: key, detail: description })),
+    more: found.length > HITS ? { part: text } : undefined,
+  }
+}

@@ -1,0 +1,100 @@
+/** The search field by keyboard alone, from a key to the time line of a name. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { adminConfig } from '../support/admin.ts'
+import { type Issuing, startIssuing } from '../support/issuing.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { startTestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { assertAccessible, becomes, ConsoleBrowser, hasFocus, NARROW } from './browser.ts'
+
+describe('the search field of the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+  let at: Issuing
+  let browser: ConsoleBrowser
+  before(async () => {
+    const config = { ...adminConfig(), challenges: { http01: { max_retries: 0 } } }
+    at = await startIssuing(await startTestService({ config }))
+    await at.client.obtain(['www.oven.test'], at.responder)
+    await at.client.obtain(['api.oven.test'], at.responder)
+    await failToValidate('broken.oven.test')
+    browser = await ConsoleBrowser.start(at.service)
+  })
+  after(async () => {
+    await browser?.close()
+    await at?.end()
+    await at?.service.dispose()
+  })
+
+  async function failToValidate(name: string): Promise<void> {
+    const order = await at.client.newOrder([name])
+    const { json } = await at.client.post(order.json.authorizations[0])
+    const challenge = json.challenges.find(({ type }: { type: string }) => type === 'http-01')
+    at.responder.answer(challenge.token, 'another server')
+    await at.client.post(challenge.url, {})
+    await until('the failure is kept', async () => (await at.admin.get('/failures')).json.length > 0)
+  }
+
+  test('Ctrl-K opens it from everywhere, arrows choose, and Enter opens the time line', async () => {
+    const { page, complaints, close } = await browser.as('admin', { place: '/settings' })
+    await page.keyboard.press('Control+k')
+    const field = page.getByRole('combobox', { name: 'Search everything' })
+    await becomes(() => hasFocus(field), true)
+    await assertAccessible(page, 'an empty search')
+    await page.keyboard.type('oven.test')
+    await page.getByRole('option').nth(1).waitFor()
+    await assertAccessible(page, 'a search with hits')
+    const chosen = () => page.locator('[role=option][aria-selected=true]').textContent()
+    const first = await chosen()
+    await page.keyboard.press('ArrowDown')
+    await until('the next is chosen', async () => (await chosen()) !== first)
+    await page.keyboard.press('ArrowUp')
+    await becomes(chosen, first)
+    const active = await field.getAttribute('aria-activedescendant')
+    assert.equal(await page.locator('[role=option][aria-selected=true]').getAttribute('id'), active)
+    await field.fill('broken.oven.test')
+    await page.getByRole('option', { name: /^broken\.oven\.test/ }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'broken.oven.test', level: 1 }).waitFor()
+    await page.getByText('curl -v http://broken.oven.test', { exact: false }).first().waitFor()
+    await page.getByText('Order: invalid').waitFor()
+    await page.getByText('None is valid').waitFor()
+    await assertAccessible(page, 'a time line')
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('a slash opens it outside of fields, Escape closes it, and the focus is where it was', async () => {
+    const { page, close } = await browser.as('auditor', { place: '/certificates' })
+    const filter = page.locator('main').getByLabel('Search')
+    await filter.fill('a/b')
+    assert.equal(await filter.inputValue(), 'a/b')
+    assert.equal(await page.getByRole('dialog').count(), 0)
+    const button = page.getByRole('button', { name: /^Search/ }).first()
+    await button.focus()
+    await page.keyboard.press('/')
+    await page.getByRole('combobox', { name: 'Search everything' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await becomes(() => hasFocus(button), true)
+    await close()
+  })
+
+  test('it says that nothing was found, what it did not search, and an error where there is one', async () => {
+    const { page, close } = await browser.as('admin', { viewport: NARROW })
+    await page
+      .getByRole('button', { name: /^Search/ })
+      .first()
+      .click()
+    const field = page.getByRole('combobox', { name: 'Search everything' })
+    await field.fill('"><img src=x onerror=window.hacked=1>')
+    await page.getByText('No matches', { exact: true }).waitFor()
+    await page.getByText('No part of a name was looked for', { exact: false }).waitFor()
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth - innerWidth'), 0)
+    assert.equal(await page.evaluate('window.hacked'), undefined)
+    await page.route('**/search?*', (route) => route.abort())
+    await field.fill('oven')
+    await page.getByText('The search has failed.').waitFor()
+    await close()
+  })
+})
