@@ -6,7 +6,7 @@ import type { AcmeContext } from '../../acme/endpoint.ts'
 import { ADMIN_REQUEST_HEADERS, AdminGate, type AdminPort } from '../../admin/admin-gate.ts'
 import type { AdminMessages } from '../../admin/admin-message.ts'
 import type { EventWriter } from '../../events/event-writer.ts'
-import { AnswerEvents } from '../../front/events.ts'
+import { AnswerEvents, type AnswerEventsOptions } from '../../front/events.ts'
 import { createDeadlines } from '../../front/exchange.ts'
 import { Front, type FrontOptions, KEPT_HEADERS } from '../../front/front.ts'
 import { CACHE_REQUEST_HEADERS } from '../../front/operations.ts'
@@ -16,7 +16,6 @@ import type { HttpServer, ListenOptions } from '../../http/http-server.ts'
 import { listen } from '../../http/uws.ts'
 import type { ActorRef } from '../../runtime/actor.ts'
 import type { ThreadContext } from '../../runtime/thread-entry.ts'
-import type { AccountActivity } from '../../services/account-activity.ts'
 import { adminSettings } from '../../settings/admin-settings.ts'
 import { sharedWork } from '../../shared/lib/caching.ts'
 import { Problem } from '../../shared/protocol/problem.ts'
@@ -45,7 +44,7 @@ export interface ServerParts
   context: AcmeContext
   eventWriter: EventWriter
   refusals: Refusals
-  activity: AccountActivity
+  activity: AnswerEventsOptions['activity']
   crls: ThreadCrls
   /** Changes when the configuration is reloaded. */
   live: { metricsPath: string | undefined }

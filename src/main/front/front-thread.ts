@@ -7,7 +7,6 @@ import type { AdminMessages } from '../../admin/admin-message.ts'
 import { overloadEvents } from '../../front/events.ts'
 import { trustedProxies } from '../../http/client-address.ts'
 import type { HttpReply } from '../../http/http-message.ts'
-import type { HttpServer } from '../../http/http-server.ts'
 import { createLogger, PINO_LEVELS } from '../../ops/logging.ts'
 import { createMetrics } from '../../ops/metrics.ts'
 import { answerOf } from '../../ops/thread-metrics.ts'
@@ -37,6 +36,7 @@ import { caaThrough, csrIssuancesThrough, mailDomainsOf, refusalsTo, validations
 
 type Context = ThreadContext<FrontThreadData, SupervisorMessages, AdminMessages>
 type Parts = Awaited<ReturnType<typeof assemble>>
+type Servers = Awaited<ReturnType<typeof startServers>>
 
 runThread<FrontThreadData, FrontMessages, SupervisorMessages, AdminMessages>(async (thread) => {
   const parts = await assemble(thread)
@@ -126,7 +126,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
 function spawnActor(
   name: string,
   { log, metrics, context, crls, live }: Parts,
-  servers: readonly HttpServer[],
+  servers: Servers,
 ): Actor<FrontMessages> {
   return spawn<FrontMessages>({
     name,
@@ -154,7 +154,7 @@ function spawnActor(
   })
 }
 
-async function drain(parts: Parts, servers: readonly HttpServer[], deadlineMs: number): Promise<void> {
+async function drain(parts: Parts, servers: Servers, deadlineMs: number): Promise<void> {
   const { overload, context, closeActivity, closeNonces, ca, db, eventWriter, refusals } = parts
   const deadline = performance.now() + deadlineMs
   overload.release()
