@@ -11,6 +11,7 @@ import { QuestionDialog } from './components/question-dialog.tsx'
 import { SearchField } from './components/search.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
 import { EnvironmentName } from './environment.tsx'
+import { isOfProvider } from './oidc.ts'
 import { href, match, type Place, usePlace } from './router.ts'
 import { ROUTES, type Route } from './routes.ts'
 import { currentSession, noteUser, useSession, watchSession } from './stored-session.ts'
@@ -19,6 +20,8 @@ import { instantText } from './time-zone.ts'
 
 function App() {
   const { user, asks, isWaiting } = useSession()
+  // Also with the session of another tab: this one replaces it.
+  if (isOfProvider()) return <SignInPage />
   if (user === undefined) return isWaiting ? null : <SignInPage />
   return (
     <>

@@ -37,12 +37,17 @@ export const isToStart = (): boolean => new URLSearchParams(location.search).get
 /** Whether the provider has sent the browser back. */
 export const isFromProvider = (): boolean => new URLSearchParams(location.search).has('state')
 
+/** Whether this tab was opened for a sign-in by a provider. */
+export const isOfProvider = (): boolean => isFromProvider() || isToStart()
+
+/** The code is good once, and has no business in the history. */
+export const clearAddress = () => history.replaceState(history.state, '', location.pathname + location.hash)
+
 /** @throws AdminApiError; FormError when this tab has begun no sign-in */
 export async function finishOidc(): Promise<void> {
   const query = location.search.slice(1)
   const begun = taken()
-  // The code is good once, and has no business in the history.
-  history.replaceState(history.state, '', location.pathname)
+  clearAddress()
   if (!begun) throw new FormError('oidc', 'This sign-in was not begun in this tab. Begin again.')
   const { token, user } = await call('finishOidc', { body: { query, secret: begun.secret } })
   begin(token, user)

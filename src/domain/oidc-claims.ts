@@ -57,3 +57,9 @@ function groupsOf(claim: unknown): readonly string[] | undefined {
   if (!Array.isArray(claim) || claim.length > MOST_GROUPS) return undefined
   return claim.every((group) => typeof group === 'string') ? claim : undefined
 }
+
+/** When the person proved to the provider to be that person; null when the provider does not say. */
+export function authenticatedAt({ auth_time: seconds }: Claims, now: Date): Date | null {
+  if (typeof seconds !== 'number' || !Number.isFinite(seconds) || seconds < 0) return null
+  return new Date(Math.min(seconds * 1000, now.getTime()))
+}

@@ -9,6 +9,7 @@ import { after, before, describe, test } from 'node:test'
 import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { adminConfig, adminRequest, createAdministrator, signIn, TOKEN_SECRET } from '../support/admin.ts'
+import { Authenticator } from '../support/authenticator.ts'
 import { accountIdOf, change, made } from '../support/bound.ts'
 import { catchIssuance } from '../support/caught-issuance.ts'
 import { untilCompared } from '../support/compared.ts'
@@ -19,6 +20,7 @@ import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const KEY = 'ab'.repeat(32)
+const CONSOLE = 'https://console.corp.example'
 const ANOTHER_SECRET = 'another secret of 32 bytes or more, too'
 
 interface Entry {
@@ -34,7 +36,11 @@ describe('the audit log', { timeout: 900_000 }, () => {
     writeFileSync(auditKey, Buffer.alloc(32, 7))
     const config = {
       // A key of its own: that of the secret would change with `eab reseal`.
-      ...adminConfig({ audit_key_file: auditKey, approvals: { new_names: true } }),
+      ...adminConfig({
+        audit_key_file: auditKey,
+        approvals: { new_names: true },
+        console_url: `${CONSOLE}/api/console/`,
+      }),
       crl: { enabled: true },
       tos: { url: 'https://ca.example.test/terms', require_agreement: true, version: '2' },
       audit_retention: { enabled: true, max_age_days: 30, cleanup_interval_seconds: 1 },
@@ -65,7 +71,13 @@ describe('the audit log', { timeout: 900_000 }, () => {
     const lou = await signIn(baseUrl, 'lou', password)
     const chosen = { current_password: password, new_password: 'vacant orchid tram 61' }
     await lou.send('POST', '/me/password', chosen)
+    const wanted = (await lou.send('POST', '/me/passkeys/options')).json
+    const credential = new Authenticator(CONSOLE).create(wanted)
+    const passkey = (await lou.send('POST', '/me/passkeys', { name: 'key', credential })).json.id
+    await lou.send('PATCH', `/me/passkeys/${passkey}`, { name: 'blue key' })
+    await lou.send('DELETE', `/me/passkeys/${passkey}`)
     await lou.send('DELETE', `/me/sessions/${(await lou.get('/me/sessions')).json[0].id}`)
+    await operate(at.service, 'users', 'reset-second-factor', 'lou')
     const body = { username: 'lou', password: 'wrong' }
     for (let n = 0; n < 5; n++) await adminRequest(baseUrl, 'POST', '/auth/login', { body })
     await operate(at.service, 'users', 'unlock', 'lou')

@@ -51,8 +51,8 @@ describe('the authority of a request under way', () => {
   async function sessionOf(username: string): Promise<AdminClient & { id: string }> {
     const id = uuidv7(Date.now())
     await sql(
-      `INSERT INTO admin_sessions (id, user_id, ip_address, expires_at)
-       SELECT $1, id, '::1', now() + interval '1 hour' FROM admin_users WHERE username = $2`,
+      `INSERT INTO admin_sessions (id, user_id, ip_address, authenticated_at, expires_at)
+       SELECT $1, id, '::1', now(), now() + interval '1 hour' FROM admin_users WHERE username = $2`,
       [id, username],
     )
     const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')

@@ -154,6 +154,26 @@ describe('a provider of OpenID Connect', () => {
     assert.equal((await signIn({ claims: person })).status, 401)
   })
 
+  test('a session is as recent as the provider says, and never of the future', async () => {
+    const now = Math.floor(Date.now() / 1000)
+    const provedAt = async (auth_time: unknown) => {
+      const claims = { sub: 'tim', preferred_username: 'tim', groups: ['ca-admins'], auth_time }
+      const { json } = await signIn({ claims })
+      const tim = clientWith(service.baseUrl, json.token)
+      const asked = await tim.send('POST', '/tokens', { name: `t-${randomBytes(4).toString('hex')}`, role: 'auditor' })
+      const sessions = (await tim.get('/me/sessions')).json
+      return {
+        asked: asked.status,
+        at: sessions.find((one: { is_current: boolean }) => one.is_current).authenticated_at,
+      }
+    }
+    assert.deepEqual(await provedAt(undefined), { asked: 403, at: null })
+    assert.equal((await provedAt(now - 7_200)).asked, 403)
+    assert.equal((await provedAt(now)).asked, 201)
+    const { at } = await provedAt(now + 1e9)
+    assert.ok(Date.parse(at) <= Date.now())
+  })
+
   test('nobody signs in with a password as a user who has none', async () => {
     await signIn({ claims: { sub: 'nopass', preferred_username: 'nopass', groups: ['ca-readers'] } })
     for (const password of ['!', '', 'undefined'])
@@ -207,9 +227,10 @@ describe('a provider of OpenID Connect', () => {
       })
 
     test('leaves passwords alone, and no secret of it reaches log or audit', async () => {
+      const { secret, url } = await begin()
+      const query = provider.reply(url)
       await provider.close()
-      const { secret } = await begin().catch(() => ({ secret: '' }))
-      assert.equal(typeof secret, 'string')
+      assert.equal((await finish(query, secret)).status, 401)
       assert.equal((await admin.get('/me')).status, 200)
       const log =
         JSON.stringify(await rowsIn(service.database, 'SELECT details FROM admin_audit_log', [])) +

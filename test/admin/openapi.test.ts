@@ -46,8 +46,13 @@ describe('the OpenAPI document', () => {
       'validateCsrAgainst',
       'checkCsrProfile',
       'beginAuditVerification',
+      'startOidc',
       'examineIncident',
       'previewIncidentMail',
+      'startOidc',
+      'getPasskeyOptions',
+      'getConfirmOptions',
+      'getRegistrationOptions',
     ])
     const silent = ENDPOINTS.filter(({ method, audit, id }) => method !== 'GET' && !audit && !reads.has(id))
     assert.deepEqual(

@@ -101,6 +101,7 @@ describe('renewals and blocked keys of the Admin API', { timeout: 900_000 }, () 
     const { json } = await at.auditor.get(path)
     assert.deepEqual(json.accounts[0], {
       account_id: accountId,
+      account_name: accountId.slice(-12),
       contacts: [],
       eab_kid: null,
       expiring: counts(2, 2, 2, 5),

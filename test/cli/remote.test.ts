@@ -110,7 +110,7 @@ describe('from another machine', () => {
     assert.match(made.stdout, /^password +\S{20}$/m)
     assert.match(
       (await remote(['users', 'list'])).stdout,
-      /^id +username +email +role +enabled\n(?:.*\n)*\S+ +bob +bob@example.com +auditor +true\n/,
+      /^id +username +email +role +scope +enabled\n(?:.*\n)*\S+ +bob +bob@example.com +auditor +- +true\n/,
     )
     assert.equal((await json('users', 'update', 'bob', '--enabled', 'false')).enabled, false)
     assert.equal((await remote(['users', 'delete', 'bob'])).code, 0)
@@ -219,7 +219,11 @@ describe('from another machine', () => {
     await refused(['users', 'lst'], 2, /did you mean list\?/)
     await refused(['api', 'lisUsers'], 2, /did you mean listUsers\?/)
     await refused(['users', 'list', '--jsn'], 2, /did you mean --json\?/)
-    await refused(['users', 'create', 'x', '--role', 'root'], 2, /--role root: is one of admin, auditor/)
+    await refused(
+      ['users', 'create', 'x', '--role', 'root'],
+      2,
+      /--role root: is one of admin, operator, registrar, auditor/,
+    )
     await refused(['users', 'create', 'x', '--email', 'nowhere'], 2, /'email' must be an e-mail address/)
     await refused(['login', '--username', 'ann'], 1, /password is wrong/, { input: 'guess\n' })
     await refused(['users', 'list'], 1, /a bearer token is needed.*log in with/, {

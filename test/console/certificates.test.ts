@@ -155,8 +155,9 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     // The first name has got a second certificate, which ends later.
     await addRows(service, issued, ['renewed-again.example.test', ...hosts.slice(0, 1)])
     const { page, complaints, close } = await browser.as('auditor', { place: '/' })
-    await page.getByRole('link', { name: 'View certificates not renewed yet' }).click()
-    await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
+    await page.getByRole('link', { name: 'View certificates at risk' }).click()
+    await page.getByRole('heading', { name: 'At risk', level: 1 }).waitFor()
+    await visit(page, '/certificates?renewed=false&sort=not_after&status=active')
     const names = () => page.locator('tbody th a').allInnerTexts()
     await until('the later one of two, and what has no other', async () => {
       const shown = await names()
@@ -350,7 +351,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     ])
     assert.match(
       readFileSync((await download.path()) ?? '', 'utf8'),
-      /^serial_number,outcome\r\n[0-9a-f]+,revoked\r\n$/,
+      /^serial_number,names,outcome\r\n[0-9a-f]+,host-7.example.test,revoked\r\n$/,
     )
     assert.deepEqual(complaints, [])
     await close()

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, adminConfig, administrator, adminRequest } from '../support/admin.ts'
 import { CLIENT, startProvider, type TestProvider } from '../support/oidc-provider.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -38,10 +38,15 @@ describe('sign-in with a provider', { ...requireCommand('chromium-headless-shell
   })
 
   /** On the provider's own page. */
-  async function identify(page: Page, name: string): Promise<void> {
+  async function prove(page: Page, name: string): Promise<void> {
     await page.locator('input[name=login]').fill(name)
     await page.locator('input[name=password]').fill('any')
     await page.getByRole('button', { name: /sign.?in/i }).click()
+  }
+
+  /** The first time, the provider also asks whether the service may know the user. */
+  async function identify(page: Page, name: string): Promise<void> {
+    await prove(page, name)
     await page.getByRole('button', { name: /continue/i }).click()
   }
 
@@ -93,6 +98,39 @@ describe('sign-in with a provider', { ...requireCommand('chromium-headless-shell
     await close()
   })
 
+  test('a reply that was sent once is worth nothing again, neither here nor at the provider', async () => {
+    provider.groups.set('joan', ['ca-readers'])
+    const { page, close } = await browser.open()
+    const sent = page.waitForRequest((request) => request.url().endsWith('/auth/oidc/finish'))
+    await page.getByRole('button', { name: 'Sign in with Corp Login' }).click()
+    await identify(page, 'joan')
+    const body = (await sent).postDataJSON()
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    const again = await adminRequest(service.baseUrl, 'POST', '/auth/oidc/finish', { body })
+    assert.equal(again.status, 401)
+    await close()
+  })
+
+  test('a grave act asks for the proof at the provider, in a new tab, and then goes on', async () => {
+    provider.groups.set('kay', ['ca-admins'])
+    const { page, close } = await browser.open({ place: '/tokens' })
+    await page.getByRole('button', { name: 'Sign in with Corp Login' }).click()
+    await identify(page, 'kay')
+    await page.getByRole('heading', { name: 'API tokens' }).waitFor()
+    await page.getByRole('button', { name: 'Create a token' }).first().click()
+    await page.getByRole('dialog').getByLabel('Name').fill('kept')
+    await page.getByRole('dialog').getByRole('button', { name: 'Create a token' }).click()
+    const question = page.getByRole('dialog', { name: 'Confirm it is you' })
+    const [tab] = await Promise.all([
+      page.context().waitForEvent('page'),
+      question.getByRole('link', { name: 'Sign in with Corp Login in a new tab' }).click(),
+    ])
+    await tab.waitForURL((url) => url.origin === provider.issuer)
+    await prove(tab, 'kay')
+    await page.getByRole('dialog', { name: 'The token kept' }).waitFor()
+    await close()
+  })
+
   test('a session that ended is renewed in a new tab, and the page goes on as it was', async () => {
     provider.groups.set('ida', ['ca-admins'])
     const { page, close } = await browser.open({ place: '/tokens' })
@@ -110,7 +148,8 @@ describe('sign-in with a provider', { ...requireCommand('chromium-headless-shell
       page.context().waitForEvent('page'),
       again.getByRole('link', { name: 'Sign in with Corp Login in a new tab' }).click(),
     ])
-    await tab.waitForURL((url) => url.origin === new URL(browser.url).origin)
+    await tab.waitForURL((url) => url.origin === provider.issuer)
+    await prove(tab, 'ida')
     await page.getByRole('dialog', { name: 'The token typed before' }).waitFor()
     await close()
   })

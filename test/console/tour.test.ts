@@ -170,7 +170,8 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
       await visit(page, place)
       const offered = await page.locator('main a.button, main button:not([disabled])').allInnerTexts()
       const forbidden = offered.filter((text) => CHANGES.test(text))
-      assert.deepEqual(forbidden, [], place)
+      // Everybody changes what is its own: mail address and sessions.
+      if (place !== '/profile') assert.deepEqual(forbidden, [], place)
       const buttons = page.locator('main button:not([disabled])')
       for (let index = 0; index < (await buttons.count()); index++) {
         if ((await buttons.nth(index).textContent()) === COPY) continue

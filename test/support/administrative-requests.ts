@@ -7,7 +7,12 @@ export interface AdministrativeRequest {
   body?: object
 }
 
-const NO_CREDENTIAL = { id: 'x', rawId: 'x', type: 'public-key', response: {} }
+export const NO_CREDENTIAL = {
+  id: 'x',
+  rawId: 'x',
+  type: 'public-key',
+  response: { clientDataJSON: 'x', attestationObject: 'x' },
+}
 const KEY = 'ab'.repeat(32)
 const filter = { issued_before: '2001-01-01' }
 const profile = { name: 'a profile', profile_data: { san_maximum: 3 } }

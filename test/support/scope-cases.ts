@@ -1,5 +1,6 @@
 /** For each endpoint that a registrar may call, a request about objects of one team. By operation id. */
 
+import { NO_CREDENTIAL } from './administrative-requests.ts'
 import { NOBODY } from './bound.ts'
 
 /** Objects of one team. */
@@ -111,6 +112,13 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
     () => ({ reason: 4 }),
   ),
   listMySessions: self('/me/sessions'),
+  getConfirmOptions: self('/auth/confirm/options', {}),
+  confirmSignIn: { ...self('/auth/confirm', { password: 'wrong' }), status: 403 },
+  listMyPasskeys: self('/me/passkeys'),
+  getRegistrationOptions: self('/me/passkeys/options', {}),
+  addPasskey: { ...self('/me/passkeys', { name: 'new', credential: NO_CREDENTIAL }), status: 401 },
+  renamePasskey: { ...self(`/me/passkeys/${NOBODY}`, { name: 'new' }), status: 404 },
+  removePasskey: { ...self(`/me/passkeys/${NOBODY}`), status: 404 },
   endMySession: { ...self(`/me/sessions/${NOBODY}`), status: 404 },
   updateMe: self('/me', { email: 'new@example.com' }),
   changeMyPassword: {

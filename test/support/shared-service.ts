@@ -27,7 +27,7 @@ const EVERY_CURVE = {
 const SHARED = {
   admin: {
     config: {
-      ...adminConfig(),
+      ...adminConfig({ console_url: 'https://console.corp.example/api/console/' }),
       acme: { eab_reusable: true },
       ari: { enabled: true },
       crl: { enabled: true },

@@ -49,8 +49,8 @@ export const OIDC = endpointGroup('Sessions', {
     errors: ['not_found', 'unavailable'],
     async handle({ body }, context) {
       const oidc = await requireOidc(context)
-      const secrets = { nonce: draw(), verifier: draw(), isFresh: body.fresh }
-      return { body: { url: await oidc.start(secrets, body.binding) } }
+      const secrets = { nonce: draw(), verifier: draw() }
+      return { body: { url: await oidc.start(secrets, body.binding, body.fresh) } }
     },
   }),
   finishOidc: endpoint({
@@ -62,7 +62,7 @@ export const OIDC = endpointGroup('Sessions', {
       secret: secret(),
     }),
     reply: { status: 200, schema: z.strictObject({ token: z.string(), user: User }) },
-    errors: ['not_found', 'unauthorized', 'conflict'],
+    errors: ['not_found', 'unauthorized', 'conflict', 'rate_limited'],
     audit: 'auth.login',
     async handle({ body, address, userAgent }, context) {
       const oidc = await requireOidc(context)

@@ -29,8 +29,6 @@ const METADATA_MS = 10 * 60_000
 export interface FlowSecrets {
   nonce: string
   verifier: string
-  /** The user has to prove now who it is. */
-  isFresh: boolean
 }
 
 /** The provider's claims, as it signed them. */
@@ -45,8 +43,12 @@ export class OidcProvider {
     this.#settings = settings
   }
 
-  /** Where the browser goes. @throws Error when the provider cannot be asked */
-  async authorizationUrl(state: string, { nonce, verifier, isFresh }: FlowSecrets): Promise<string> {
+  /**
+   * Where the browser goes.
+   * @param isFresh the user has to prove there anew who it is
+   * @throws Error when the provider cannot be asked
+   */
+  async authorizationUrl(state: string, { nonce, verifier }: FlowSecrets, isFresh: boolean): Promise<string> {
     const { redirectUri, scopes } = this.#settings
     const url = buildAuthorizationUrl(await this.#configuration(), {
       redirect_uri: redirectUri,
@@ -64,20 +66,20 @@ export class OidcProvider {
    * @param query of the address to which the provider sent the browser
    * @throws Error when provider or query are not as they must be
    */
-  async claims(query: string, state: string, { nonce, verifier, isFresh }: FlowSecrets): Promise<Claims> {
+  async claims(query: string, state: string, { nonce, verifier }: FlowSecrets): Promise<Claims> {
     const configuration = await this.#configuration()
-    const { redirectUri, groupsClaim } = this.#settings
+    const { redirectUri, groupsClaim, usernameClaim } = this.#settings
     const tokens = await authorizationCodeGrant(configuration, new URL(`${redirectUri}?${query}`), {
       expectedState: state,
       expectedNonce: nonce,
       pkceCodeVerifier: verifier,
       idTokenExpected: true,
-      ...(isFresh && { maxAge: 0 }),
     })
     const claims = tokens.claims()
     if (!claims) throw new Error('the provider sent no ID token')
-    if (groupsClaim in claims || configuration.serverMetadata().userinfo_endpoint === undefined) return claims
-    // Many providers have the groups there alone. The ID token's claims come first: they are signed.
+    const isComplete = [groupsClaim, usernameClaim, 'email'].every((name) => name in claims)
+    if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return claims
+    // Many providers have groups or names there alone. The ID token's claims come first: they are signed.
     return { ...(await fetchUserInfo(configuration, tokens.access_token, claims.sub)), ...claims }
   }
 

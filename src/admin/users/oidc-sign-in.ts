@@ -10,7 +10,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { DatabasePool } from 'slonik'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
-import { type OidcPerson, personOf } from '../../domain/oidc-claims.ts'
+import { authenticatedAt, type OidcPerson, personOf } from '../../domain/oidc-claims.ts'
 import { isScoped } from '../../domain/permissions.ts'
 import type { OidcSettings } from '../../settings/oidc-settings.ts'
 import { parseJsonObject } from '../../shared/lib/encoding.ts'
@@ -18,6 +18,7 @@ import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { insertUser, lockUsers, type UserForLogin, type UserRow, updateUser } from '../../store/user-store.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
+import { Turns } from '../turns.ts'
 import { type Claims, type FlowSecrets, OidcProvider } from './oidc-provider.ts'
 import { findUserByIdentity, insertIdentity } from './oidc-store.ts'
 import { NO_PASSWORD } from './passwords.ts'
@@ -39,7 +40,6 @@ export interface OidcOptions {
 const Flow = z.strictObject({
   nonce: z.string(),
   verifier: z.string(),
-  isFresh: z.boolean(),
   /** SHA-256 of the browser's secret, in base64url. */
   binding: z.string(),
   expiresAt: z.int(),
@@ -49,12 +49,15 @@ type Flow = z.infer<typeof Flow>
 /** A person may have to find a second factor first. */
 const FLOW_MS = 10 * 60_000
 const STATE_NAME = 'oidc state'
+/** Each may hold a connection for ten seconds while the provider is slow. */
+const CODES = { atOnce: 16, atOnceOfOne: 4, mostOfOne: 8, what: 'sign-ins from this address' }
 
 const hashOf = (secret: string) => createHash('sha256').update(secret).digest()
 
 export class OidcSignIn {
   readonly #options: OidcOptions
   readonly #provider: OidcProvider
+  readonly #codes = new Turns(CODES)
 
   constructor(options: OidcOptions) {
     this.#options = options
@@ -67,14 +70,15 @@ export class OidcSignIn {
 
   /**
    * @param binding hash of a secret that stays in the browser
+   * @param isFresh the user has to prove at the provider anew who it is
    * @returns where the browser goes
    * @throws AdminError unavailable
    */
-  async start(secrets: FlowSecrets, binding: string): Promise<string> {
+  async start(secrets: FlowSecrets, binding: string, isFresh: boolean): Promise<string> {
     const flow: Flow = { ...secrets, binding, expiresAt: Date.now() + FLOW_MS }
     const state = this.#options.box.seal(Buffer.from(JSON.stringify(flow)), STATE_NAME).toString('base64url')
     try {
-      return await this.#provider.authorizationUrl(state, secrets)
+      return await this.#provider.authorizationUrl(state, secrets, isFresh)
     } catch (cause) {
       throw this.#away(cause)
     }
@@ -82,10 +86,10 @@ export class OidcSignIn {
 
   /**
    * @param query with which the provider sent the browser back
-   * @throws AdminError unauthorized with a sentence for the person
+   * @throws AdminError unauthorized with a sentence for the person; conflict, rate_limited
    */
   async finish(query: string, secret: string, client: LoginClient): Promise<{ token: string; user: UserRow }> {
-    const claims = await this.#claims(query, secret)
+    const claims = await this.#claims(query, secret, client)
     const person = personOf(claims, this.#options.settings)
     if (typeof person === 'string') {
       await this.#refusePerson(claims, person, client)
@@ -93,25 +97,28 @@ export class OidcSignIn {
     }
     const user = await this.#userOf(person, client)
     const { password_hash: _, ...shown } = user
-    return { token: await this.#options.signIn.begin(user, { ...client, methods: ['oidc'] }), user: shown }
+    const recognition = { ...client, methods: ['oidc'] as const, authenticatedAt: authenticatedAt(claims, new Date()) }
+    return { token: await this.#options.signIn.begin(user, recognition), user: shown }
   }
 
   endSessionUrl(): Promise<string | undefined> {
     return this.#provider.endSessionUrl()
   }
 
-  async #claims(query: string, secret: string): Promise<Claims> {
+  async #claims(query: string, secret: string, { ipAddress }: LoginClient): Promise<Claims> {
     const state = new URLSearchParams(query).get('state') ?? ''
     const flow = this.#open(state)
     const binding = flow && Buffer.from(flow.binding, 'base64url')
     if (!flow || !binding || flow.expiresAt < Date.now() || !isSame(binding, hashOf(secret)))
       throw new AdminError('unauthorized', 'this sign-in was not begun in this browser, or took too long; begin again')
-    try {
-      return await this.#provider.claims(query, state, flow)
-    } catch (cause) {
-      this.#options.failed(cause)
-      throw new AdminError('unauthorized', 'the provider has not confirmed the sign-in; begin again', { cause })
-    }
+    return this.#codes.run(ipAddress, async () => {
+      try {
+        return await this.#provider.claims(query, state, flow)
+      } catch (cause) {
+        this.#options.failed(cause)
+        throw new AdminError('unauthorized', 'the provider has not confirmed the sign-in; begin again', { cause })
+      }
+    })
   }
 
   #open(state: string): Flow | undefined {
@@ -170,7 +177,7 @@ async function make(tx: Transaction, note: Note, person: OidcPerson): Promise<Us
   return { ...made, password_hash: NO_PASSWORD }
 }
 
-/** Name and address may have changed there; the name stays when another user has the new one. */
+/** Groups and mail address may have changed there. The username stays: the audit log and people know the user by it. */
 async function adapt(tx: Transaction, note: Note, known: UserForLogin, person: OidcPerson): Promise<UserForLogin> {
   const { password_hash, ...before } = known
   const scope = isScoped(person.role) ? [...person.scope] : []

@@ -3,11 +3,25 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
+import { boundedArray } from '../../shared/lib/bounded.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
+import { limitOf, limitParameter } from '../pages.ts'
 import { line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 import { listPasskeys, type PasskeyRow } from './passkey-store.ts'
 import { User, userBody } from './user-body.ts'
+
+const base64url = () => z.string().max(8_192)
+
+/** Of a registration or an assertion. Some browsers say more, which is not read. */
+const Response = z.looseObject({
+  clientDataJSON: base64url(),
+  attestationObject: base64url().optional(),
+  authenticatorData: base64url().optional(),
+  signature: base64url().optional(),
+  userHandle: base64url().nullish(),
+  transports: boundedArray(line(32), 10).optional(),
+})
 
 /** As browsers give it (`PublicKeyCredential.toJSON()`); the library checks what is in it. */
 const credential = <T>() =>
@@ -16,8 +30,8 @@ const credential = <T>() =>
       id: z.string().max(1_400),
       rawId: z.string().max(1_400),
       type: z.literal('public-key'),
-      response: z.record(z.string(), z.unknown()),
-      clientExtensionResults: z.record(z.string(), z.unknown()).default({}),
+      response: Response,
+      clientExtensionResults: z.looseObject({}).default({}),
     })
     .meta({ description: 'PublicKeyCredential as JSON (WebAuthn Level 3 §5.1).' })
     .transform((value) => value as unknown as T)
@@ -91,8 +105,11 @@ export const PASSKEYS = endpointGroup('Sessions', {
     route: 'GET /me/passkeys',
     enrols: true,
     summary: 'Lists the passkeys of the user.',
+    query: z.strictObject({ limit: limitParameter() }),
     reply: { status: 200, schema: z.array(Passkey) },
-    handle: async ({ author }, { db }) => ({ body: (await listPasskeys(db, author.userId)).map(passkeyBody) }),
+    handle: async ({ query, author }, { db, pages }) => ({
+      body: (await listPasskeys(db, author.userId)).slice(0, limitOf(query.limit, pages)).map(passkeyBody),
+    }),
   }),
   getRegistrationOptions: endpoint({
     ...own,

@@ -26,13 +26,16 @@ export async function insertSession(
     ipAddress: string
     userAgent?: string | undefined
     methods: readonly SessionMethod[]
+    /** Null when it is not known. */
+    authenticatedAt: Date | null
     expiresAt: Date
   },
 ): Promise<void> {
-  const { id, userId, ipAddress, userAgent, methods, expiresAt } = session
+  const { id, userId, ipAddress, userAgent, methods, authenticatedAt, expiresAt } = session
   await tx.query(rowsOf(None)`
     INSERT INTO admin_sessions (id, user_id, ip_address, user_agent, methods, authenticated_at, expires_at)
-    VALUES (${id}, ${userId}, ${ipAddress}, ${userAgent ?? null}, ${sql.array([...methods], 'text')}, now(), ${expiresAt.toISOString()}::timestamptz)`)
+    VALUES (${id}, ${userId}, ${ipAddress}, ${userAgent ?? null}, ${sql.array([...methods], 'text')},
+            ${authenticatedAt?.toISOString() ?? null}::timestamptz, ${expiresAt.toISOString()}::timestamptz)`)
   await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE expires_at < now()`)
 }
 
@@ -157,11 +160,11 @@ function holdUser(tx: CommonQueryMethods, id: string): Promise<Authority | null>
   return tx.maybeOne(rowsOf(Held)`SELECT role, scope FROM admin_users WHERE id = ${id} AND enabled FOR SHARE`)
 }
 
-/** Whether the user of a session was recognized within this time. */
+/** Whether the user of a session was recognized within this time; not when that is not known. */
 export function isRecentlyConfirmed(db: CommonQueryMethods, id: string, seconds: number): Promise<boolean> {
   return db.exists(rowsOf(None)`
     SELECT FROM admin_sessions
-     WHERE id = ${id} AND coalesce(authenticated_at, created_at) > now() - make_interval(secs => ${seconds})`)
+     WHERE id = ${id} AND authenticated_at > now() - make_interval(secs => ${seconds})`)
 }
 
 export async function noteConfirmed(tx: CommonQueryMethods, id: string): Promise<void> {

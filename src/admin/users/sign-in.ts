@@ -77,6 +77,8 @@ interface Recognition extends LoginClient {
   methods: readonly SessionMethod[]
   /** Replaces a hash of an older kind. */
   betterHash?: string | undefined
+  /** Null when it is not known; now when absent. */
+  authenticatedAt?: Date | null
   /** In the same transaction: what counts only once. */
   once?: (tx: Transaction) => Promise<void>
 }
@@ -218,7 +220,8 @@ export class SignIn {
   }
 
   /** @returns the token of a new session of a user who was recognized */
-  async begin(user: UserForLogin, { ipAddress, userAgent, methods, betterHash, once }: Recognition): Promise<string> {
+  async begin(user: UserForLogin, recognition: Recognition): Promise<string> {
+    const { ipAddress, userAgent, methods, betterHash, authenticatedAt = new Date(), once } = recognition
     const { audit, tokenExpirySeconds } = this.#options
     const id = uuidv7(Date.now())
     const issuedAt = Math.floor(Date.now() / 1000)
@@ -235,7 +238,7 @@ export class SignIn {
         await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
         // Failures of the address stay: the owner of one password could guess another in between.
         await forgetFailures(tx, [usernameSubject(user.username)])
-        await insertSession(tx, { id, userId: user.id, ipAddress, userAgent, methods, expiresAt })
+        await insertSession(tx, { id, userId: user.id, ipAddress, userAgent, methods, authenticatedAt, expiresAt })
         note('auth.login', { username: user.username, ...(methods[0] !== 'password' && { by: methods.join(' ') }) })
       },
       holdUsers,

@@ -1,5 +1,7 @@
 /** Rules for CRLs, mail, CT logs, the Admin API and registered hooks. */
 
+import { isIP } from 'node:net'
+import { isScoped, SCOPE_RULE } from '../../domain/permissions.ts'
 import { signerBackend } from '../backends.ts'
 import { hookClassOf, readWebhookConfig } from '../hook-class.ts'
 import { ABSENT_KEY, type Config } from '../schema.ts'
@@ -22,6 +24,11 @@ function pathBelowAdminApi({ admin_api, api, acme, ari, crl, metrics }: Config):
   if (`${base}/` === below) return undefined
   return [...paths, ...acme.directory_aliases, metrics.path].find((path) => `${path}/`.startsWith(below))
 }
+
+const hostOf = (url: string) => new URL(url).hostname.replace(/^\[|\]$/g, '')
+
+const isHeardByNobody = (url: string) =>
+  url.startsWith('https:') || ['localhost', '127.0.0.1', '::1'].includes(hostOf(url))
 
 export const CRL: readonly Rule[] = [
   not(
@@ -127,6 +134,21 @@ export const OPERATIONS: readonly Rule[] = [
     ['admin_api.enabled'],
   ),
   not(
+    'admin_api.oidc.issuer',
+    [],
+    ({ admin_api: { oidc } }) => oidc !== null && !isHeardByNobody(oidc.issuer),
+    'is plain http to another machine: who listens there could sign in as anybody; use https',
+  ),
+  not(
+    'admin_api.require_second_factor',
+    ['admin_api.console_url', 'admin_api.oidc'],
+    ({ admin_api, server }) =>
+      admin_api.require_second_factor &&
+      admin_api.oidc === null &&
+      isIP(hostOf(admin_api.console_url ?? server.external_url)) !== 0,
+    'is true while the console is at an address, where there are no passkeys, and no provider is configured: nobody could sign in; set admin_api.console_url to a host name',
+  ),
+  not(
     'metrics.auth_required',
     ['admin_api.enabled'],
     (c) => c.metrics.auth_required && !c.admin_api.enabled,
@@ -150,6 +172,13 @@ export const OPERATIONS: readonly Rule[] = [
     (c) => c.admin_api.enabled && pathBelowAdminApi(c) !== undefined,
     (c) => `would hide ${pathBelowAdminApi(c)}, which lies below it`,
   ),
+  {
+    path: 'admin_api.oidc',
+    check({ admin_api }) {
+      const at = admin_api.oidc?.roles.findIndex(({ role, scope }) => isScoped(role) !== scope.length > 0) ?? -1
+      return at === -1 ? undefined : { path: `admin_api.oidc.roles[${at}].scope`, message: SCOPE_RULE }
+    },
+  },
   not(
     'admin_api.default_page_size',
     ['admin_api.max_page_size'],

@@ -5,12 +5,14 @@
 
 import { z } from 'zod/v4'
 import { ENVIRONMENT_COLORS, ROLES } from '../../domain/administrator.ts'
-import { isTag } from '../../domain/tag.ts'
+import { isTag, TAG_RULE } from '../../domain/tag.ts'
 import {
+  checkedText,
   choice,
   EMAIL,
   flag,
   HTTP_URL,
+  httpUrl,
   isEmail,
   isHttpUrl,
   list,
@@ -147,22 +149,17 @@ const Environment = z
   .default(null)
   .meta({ description: 'Tells the consoles of several installations apart.' })
 
-/** On loopback nobody else hears what is said. */
-const isSafeIssuer = (value: string) =>
-  isHttpUrl(value) &&
-  (value.startsWith('https:') || ['localhost', '127.0.0.1', '[::1]'].includes(new URL(value).hostname))
-
-const OidcRole = z.strictObject({
-  group: setting(z.string().min(1).max(255), 'Group, exactly as the provider names it.'),
-  role: setting(z.enum(ROLES), 'Role of its members.'),
-  scope: setting(list(z.string().refine(isTag)), 'Tags that a registrar looks after.'),
-})
+const OidcRole = z
+  .strictObject({
+    group: setting(z.string().min(1).max(255), 'Group, exactly as the provider names it.'),
+    role: setting(z.enum(ROLES), 'Role of its members.'),
+    scope: setting(list(checkedText(TAG_RULE, isTag)), 'Tags that a registrar looks after.'),
+  })
+  .meta({ description: 'A group and its role.' })
 
 const Oidc = z
   .strictObject({
-    issuer: setting(z.string().refine(isSafeIssuer), 'Issuer identifier of the provider.', {
-      expects: 'an https:// URL, or http:// on this machine',
-    }),
+    issuer: setting(httpUrl(), 'Issuer identifier of the provider: `https://`, or `http://` on this machine.'),
     client_id: setting(z.string().min(1).max(255), 'Client that the provider knows this service as.'),
     client_secret: setting(optionalText(), 'Its secret; without one it is a public client, with PKCE alone.', {
       secret: true,

@@ -1,10 +1,13 @@
 /** Asks over the page what a grave act needs: the password once more, or the reason for another person. */
 
+import { useEffect, useRef } from 'preact/hooks'
 import { call, useApi } from '../api.ts'
 import { showPasskey } from '../passkeys.ts'
 import { useQuestion } from '../questions.ts'
+import { useSession } from '../stored-session.ts'
 import { Confirm } from './dialog.tsx'
 import { TextField, useForm } from './form.tsx'
+import { ProviderWay } from './sign-in-ways.tsx'
 
 export function QuestionDialog() {
   const question = useQuestion()
@@ -16,6 +19,12 @@ type QuestionProps = NonNullable<ReturnType<typeof useQuestion>>
 
 function IdentityQuestion({ answer, cancel }: QuestionProps) {
   const { values, field } = useForm({ password: '' })
+  const { token } = useSession()
+  const asked = useRef(token)
+  // A sign-in in another tab answers the question, too.
+  useEffect(() => {
+    if (token !== undefined && token !== asked.current) answer('')
+  }, [token])
   const { data: ways } = useApi('getConfirmOptions', {})
   // Whoever has a passkey confirms with it.
   const passkey = ways?.passkey
@@ -31,19 +40,22 @@ function IdentityQuestion({ answer, cancel }: QuestionProps) {
       }}
       onClose={cancel}
     >
-      {(error) =>
-        passkey ? (
-          <p>Your browser asks for your passkey.</p>
-        ) : (
-          <TextField
-            label="Password"
-            type="password"
-            autoComplete="current-password"
-            required
-            {...field('password', error)}
-          />
-        )
-      }
+      {(error) => (
+        <>
+          {passkey ? (
+            <p>Your browser asks for your passkey.</p>
+          ) : (
+            <TextField
+              label="Password"
+              type="password"
+              autoComplete="current-password"
+              required
+              {...field('password', error)}
+            />
+          )}
+          <ProviderWay isOverPage />
+        </>
+      )}
     </Confirm>
   )
 }

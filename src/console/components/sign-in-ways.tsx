@@ -2,49 +2,64 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { useApi } from '../api.ts'
-import { finishOidc, isFromProvider, isToStart, START_URL, startOidc } from '../oidc.ts'
+import { clearAddress, finishOidc, isFromProvider, isOfProvider, START_URL, startOidc } from '../oidc.ts'
 import { arePasskeysKnown, signInByPasskey } from '../passkeys.ts'
 import { Problem } from './basics.tsx'
 import { useSubmit } from './form.tsx'
 
-/** @param isOverPage the page below keeps what was typed, so that the provider gets a tab of its own */
-export function OtherWays({ isOverPage = false }: { isOverPage?: boolean }) {
+interface OtherWaysProps {
+  /** The page below keeps what was typed, so that the provider gets a tab of its own. */
+  isOverPage?: boolean
+}
+
+export function OtherWays({ isOverPage = false }: OtherWaysProps) {
   const { data } = useApi('getSignInMethods', {})
-  const provider = useSubmit(() => startOidc())
-  const passkey = useSubmit(signInByPasskey)
-  if (!data) return null
-  const text = `Sign in with ${data.oidc?.name}`
+  const { submit, error, isBusy } = useSubmit(signInByPasskey)
   return (
     <div class="narrow">
-      {data.passkeys && arePasskeysKnown() && (
-        <button type="button" disabled={passkey.isBusy} onClick={() => passkey.submit()}>
+      {data?.passkeys && arePasskeysKnown() && (
+        <button type="button" disabled={isBusy} onClick={() => submit()}>
           Sign in with a passkey
         </button>
       )}
-      <Problem error={passkey.error} />
-      {data.oidc &&
-        (isOverPage ? (
-          <a class="button" href={START_URL} target="_blank" rel="noopener">
-            {text} in a new tab
-          </a>
-        ) : (
-          <button type="button" disabled={provider.isBusy} onClick={() => provider.submit()}>
-            {text}
-          </button>
-        ))}
-      <Problem error={provider.error} />
+      <Problem error={error} />
+      <ProviderWay isOverPage={isOverPage} />
     </div>
+  )
+}
+
+export function ProviderWay({ isOverPage = false }: OtherWaysProps) {
+  const { data } = useApi('getSignInMethods', {})
+  const { submit, error, isBusy } = useSubmit(() => startOidc())
+  if (!data?.oidc) return null
+  const text = `Sign in with ${data.oidc.name}`
+  return isOverPage ? (
+    <a class="button" href={START_URL} target="_blank" rel="noopener">
+      {text} in a new tab
+    </a>
+  ) : (
+    <>
+      <button type="button" disabled={isBusy} onClick={() => submit()}>
+        {text}
+      </button>
+      <Problem error={error} />
+    </>
   )
 }
 
 /** Begins or ends a sign-in at a provider, as the address of this tab says. */
 export function ProviderReply() {
   const [error, setError] = useState<unknown>()
-  const [isAtWork, setAtWork] = useState(isFromProvider() || isToStart())
+  const [isAtWork, setAtWork] = useState(isOfProvider())
   useEffect(() => {
     if (!isAtWork) return
-    const work = isFromProvider() ? finishOidc() : startOidc()
-    work.catch(setError).finally(() => setAtWork(false))
+    // A tab that another page opened is to prove who the user is.
+    const work = isFromProvider() ? finishOidc() : startOidc(true)
+    work.catch((cause) => {
+      clearAddress()
+      setError(cause)
+      setAtWork(false)
+    })
   }, [])
   if (isAtWork) return <p role="status">Signing in …</p>
   return <Problem error={error} />

@@ -37,6 +37,11 @@ export const SessionTable = ({ loaded, needs, end }: SessionTableProps) => (
           { head: 'Browser', kind: 'wide', cell: ({ user_agent }) => user_agent ?? 'not known' },
           { head: 'Signed in by', cell: ({ methods }) => methods.map((method) => METHODS[method]).join(', ') },
           { head: 'Began', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+          {
+            head: 'Last proof of identity',
+            kind: 'fixed',
+            cell: ({ authenticated_at }) => (authenticated_at === null ? 'not known' : <Time at={authenticated_at} />),
+          },
           { head: 'Ends', kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
           {
             head: 'Actions',

@@ -24,8 +24,7 @@ import { sharedBytes } from '../../shared/lib/shared-memory.ts'
 import type { DatabasePool } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
 import { adminMail } from './admin-mail.ts'
-import { createOidc } from './create-oidc.ts'
-import { createPasskeys } from './create-passkeys.ts'
+import { createOidc, createPasskeys } from './create-sign-in.ts'
 
 interface AdminParts {
   db: DatabasePool

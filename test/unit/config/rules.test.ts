@@ -4,6 +4,8 @@ import { RULES } from '../../../src/config/judge.ts'
 import { EVENT_KINDS } from '../../../src/domain/event.ts'
 import { aConfig, errorLines, isSetBy, parseTree, type Tree } from './support.ts'
 
+const oidcWith = (role: object) => ({ issuer: 'https://login.example.com', client_id: 'chancery', roles: [role] })
+
 const aPerspective = (changes: { name?: string; [key: string]: unknown } = {}) => ({
   name: 'a',
   url: `https://${changes.name ?? 'a'}.example`,
@@ -22,6 +24,18 @@ const aProxy = (more: object) => ({
     ...more,
   },
 })
+
+const OIDC = {
+  issuer: 'https://login.example',
+  client_id: 'chancery',
+  client_secret: null,
+  name: 'Login',
+  scopes: ['openid'],
+  username_claim: 'preferred_username',
+  groups_claim: 'groups',
+  roles: [{ group: 'g', role: 'admin', scope: [] }],
+  ca_file: null,
+}
 
 const CASES: [string, Tree, string[]][] = [
   ['the minimal configuration breaks none', {}, []],
@@ -359,6 +373,16 @@ const CASES: [string, Tree, string[]][] = [
     ['admin_api.token_secret'],
   ],
   [
+    'a group of registrars without tags',
+    { admin_api: { oidc: oidcWith({ group: 'team', role: 'registrar' }) } },
+    ['admin_api.oidc'],
+  ],
+  [
+    'a group of auditors with tags',
+    { admin_api: { oidc: oidcWith({ group: 'team', role: 'auditor', scope: ['team'] }) } },
+    ['admin_api.oidc'],
+  ],
+  [
     'an Admin API on the path of the other',
     {
       admin_api: { enabled: true, initial_admin_email: 'a@b', token_secret: '0123456789abcdef' },
@@ -389,6 +413,22 @@ const CASES: [string, Tree, string[]][] = [
       metrics: { path: '/api/metrics' },
     },
     ['admin_api.base_path'],
+  ],
+  [
+    'a provider that is asked in plain text over the network',
+    { admin_api: { oidc: { ...OIDC, issuer: 'http://login.example' } } },
+    ['admin_api.oidc.issuer'],
+  ],
+  ['a provider on this machine', { admin_api: { oidc: { ...OIDC, issuer: 'http://127.0.0.1:8080' } } }, []],
+  [
+    'a second factor that nobody can have',
+    { admin_api: { require_second_factor: true, console_url: 'https://192.0.2.1/api/console/' } },
+    ['admin_api.require_second_factor'],
+  ],
+  [
+    'a second factor at a provider',
+    { admin_api: { require_second_factor: true, console_url: 'https://192.0.2.1/api/console/', oidc: OIDC } },
+    [],
   ],
   ['pages above the largest page', { admin_api: { default_page_size: 1001 } }, ['admin_api.default_page_size']],
 ]

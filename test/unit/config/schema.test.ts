@@ -49,9 +49,10 @@ const validTree = validSection(REFERENCE).map((tree) => merged(MINIMAL as Tree, 
 
 /** Entries with a required URL cannot be made from type and bounds. */
 function withUrls(tree: Tree): Tree {
-  const { ct_logging: _, hooks: __, dns: ___, challenges, ...rest } = tree
+  const { ct_logging: _, hooks: __, dns: ___, challenges, admin_api, ...rest } = tree
+  const { oidc: _____, ...administration } = (admin_api ?? {}) as Tree
   const { perspectives: ____, ...methods } = (challenges ?? {}) as Tree
-  return { ...rest, challenges: methods }
+  return { ...rest, challenges: methods, admin_api: administration }
 }
 
 describe('schema', () => {

@@ -1,0 +1,77 @@
+/** The metadata of an OpenID Connect provider: what is asked of it, and what it may not say. */
+
+import assert from 'node:assert/strict'
+import { createServer, type Server } from 'node:net'
+import { after, before, describe, test } from 'node:test'
+import { OidcProvider } from '../../../src/admin/users/oidc-provider.ts'
+import { type HostileProvider, startHostileProvider } from '../../support/hostile-provider.ts'
+
+const SECRETS = { nonce: 'n'.repeat(43), verifier: 'v'.repeat(43) }
+
+const providerAt = (issuer: string) =>
+  new OidcProvider({
+    issuer,
+    clientId: 'chancery',
+    clientSecret: 'secret',
+    name: 'Test',
+    scopes: ['openid'],
+    usernameClaim: 'preferred_username',
+    groupsClaim: 'groups',
+    roles: [],
+    redirectUri: 'https://ca.example/api/console/',
+    caFile: undefined,
+  })
+
+describe('metadata of a provider', () => {
+  let hostile: HostileProvider
+  before(async () => {
+    hostile = await startHostileProvider()
+  })
+  after(() => hostile?.close())
+
+  const begin = (isFresh = false) => providerAt(hostile.issuer).authorizationUrl('state', SECRETS, isFresh)
+
+  const wrong: [string, object][] = [
+    ['of another issuer', { issuer: 'https://elsewhere.example' }],
+    ['with a script in place of an address', { authorization_endpoint: 'javascript:alert(1)' }],
+    ['with a file in place of an address', { authorization_endpoint: 'file:///tmp/x' }],
+    ['without an address for the browser', { authorization_endpoint: undefined }],
+    ['of a megabyte', { padding: 'x'.repeat(1024 * 1024) }],
+  ]
+  for (const [what, metadata] of wrong)
+    test(`${what} is refused`, async () => {
+      hostile.says = { metadata }
+      await assert.rejects(begin())
+    })
+
+  test('that is right after a failure is taken', async () => {
+    const provider = providerAt(hostile.issuer)
+    hostile.says = { metadata: { issuer: 'https://elsewhere.example' } }
+    await assert.rejects(provider.authorizationUrl('state', SECRETS, false))
+    hostile.says = {}
+    assert.ok((await provider.authorizationUrl('state', SECRETS, false)).startsWith(`${hostile.issuer}/auth?`))
+  })
+
+  test('a new proof is asked for where it is wanted', async () => {
+    hostile.says = {}
+    const [plain, fresh] = await Promise.all([begin(), begin(true)])
+    assert.equal(new URL(plain).searchParams.get('prompt'), null)
+    assert.equal(new URL(fresh).searchParams.get('prompt'), 'login')
+    assert.equal(new URL(fresh).searchParams.get('max_age'), '0')
+  })
+
+  test('that never comes is not waited for without end', async () => {
+    const silent: Server = createServer()
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+    const address = silent.address()
+    assert.ok(address !== null && typeof address === 'object')
+    await assert.rejects(providerAt(`http://127.0.0.1:${address.port}`).authorizationUrl('state', SECRETS, false))
+    silent.close()
+  })
+})
+
+test('no provider is no reason to fail before somebody signs in', async () => {
+  const provider = providerAt('http://127.0.0.1:1')
+  await assert.rejects(provider.authorizationUrl('state', SECRETS, false))
+  assert.equal(await provider.endSessionUrl(), undefined)
+})
