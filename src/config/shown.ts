@@ -43,6 +43,17 @@ export function shownSettings(config: Config, sources: Sources | undefined): Sho
   })
 }
 
+let described: readonly { key: string; description: string }[] | undefined
+
+/** All keys with what they mean, without values. */
+export function describedSettings() {
+  described ??= LEAVES.filter(({ path }) => !isInert(path)).map(({ path, node }) => ({
+    key: formatPath(path),
+    description: withoutNull(node).description ?? '',
+  }))
+  return described
+}
+
 /** A list is one key, and a variable may stand behind one of its entries. */
 function sourceOf(key: string, sources: Sources | undefined): Pick<ShownSetting, 'source' | 'variable'> {
   if (!sources) return { source: undefined, variable: undefined }

@@ -54,13 +54,8 @@ function settingsBody({ settings, file }: AdminQuestions['settings']['reply']): 
 const OF_CLIENTS =
   /^(?:server\.external_url|api\.(?:base|roots)_path|acme\.paths\.\w+|acme\.eab_(?:required|reusable)|tos\.url|security\.identifier_policy\.enforce_account_allowlist)$/
 
-type Shown = AdminQuestions['settings']['reply']
-
-/** A registrar gets what its clients need. */
-export const settingsFor = ({ role }: { role: Role }, { settings, file }: Shown): Shown =>
-  isScoped(role)
-    ? { settings: settings.filter(({ key }) => OF_CLIENTS.test(key)), file: undefined }
-    : { settings, file }
+/** A registrar sees what its clients need. */
+export const isSettingFor = ({ role }: { role: Role }, key: string): boolean => !isScoped(role) || OF_CLIENTS.test(key)
 
 export const SETTINGS = endpointGroup('Operation', {
   getSettings: endpoint({
@@ -71,7 +66,9 @@ export const SETTINGS = endpointGroup('Operation', {
       'Shows the configuration in force on the instance that answers, secrets hidden, and what its file would change.',
     reply: { status: 200, schema: Settings },
     async handle({ author }, { ask }) {
-      return { body: settingsBody(settingsFor(author, await ask('settings'))) }
+      const { settings, file } = await ask('settings')
+      const shown = settings.filter(({ key }) => isSettingFor(author, key))
+      return { body: settingsBody({ settings: shown, file: isScoped(author.role) ? undefined : file }) }
     },
   }),
 })

@@ -1,7 +1,7 @@
 /** The groups of the one search field: who may see each, how it is searched, and what was left out. */
 
+import { describedSettings } from '../../config/shown.ts'
 import { accountName } from '../../domain/account-name.ts'
-import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type Permission, scopeOf } from '../../domain/permissions.ts'
 import type { SearchText } from '../../domain/search-text.ts'
@@ -20,7 +20,7 @@ import {
 } from '../../store/search-store.ts'
 import type { AdminContext } from '../context.ts'
 import { pagesOfCredentials } from '../eab/credential-store.ts'
-import { settingsFor } from '../operation/settings-endpoints.ts'
+import { isSettingFor } from '../operation/settings-endpoints.ts'
 
 export interface Hit {
   id: string
@@ -41,7 +41,7 @@ export type Searcher = Pick<Actor, 'role'> & { scope?: readonly string[] }
 interface Group {
   /** As the list of its objects. */
   permission: Permission
-  find(searched: SearchText, author: Searcher, context: Pick<AdminContext, 'db' | 'ask'>): Promise<Found>
+  find(searched: SearchText, author: Searcher, context: Pick<AdminContext, 'db'>): Promise<Found>
 }
 
 export const HITS = 5
@@ -70,38 +70,34 @@ async function findNames(searched: SearchText, author: Searcher, { db }: Pick<Ad
   const part = searched.text.toLowerCase()
   const isPart = part.length >= SHORTEST_PART && !/[^a-z0-9.*:-]/.test(part)
   const [below, failed, begun, withPart] = await Promise.all([
-    suffix === undefined ? [] : namesBelow(suffix),
+    suffix === undefined ? { names: [], hasMore: false } : namesBelow(suffix),
     // What was refused may be no name.
     findFailedNames(db, searched.name ?? part, scope),
     isPart && scope === undefined ? findFirstNames(db, part, HITS + 1) : undefined,
     isPart ? findNamesWithPart(db, part, scope, HITS + 1) : [],
   ])
-  const known = [...new Set([...below, ...failed, ...(begun ?? []), ...withPart])]
+  const known = [...new Set([...below.names, ...failed, ...(begun ?? []), ...withPart])]
   // The name itself comes first.
   const names = [...known.filter((name) => name === searched.name), ...known.filter((name) => name !== searched.name)]
   return {
     hits: cut(names).map((name) => ({ id: name, title: name, detail: 'Time line' })),
-    more: below.length > HITS && suffix !== undefined ? { domain_suffix: suffix } : undefined,
+    more: below.hasMore && suffix !== undefined ? { domain_suffix: suffix } : undefined,
     notSearched: [isPart ? partsNotSearched(begun !== undefined) : NO_PART],
   }
 
-  async function namesBelow(name: string): Promise<string[]> {
-    const { rows } = await listCertificates(db, { nameSuffix: name, scope }, undefined, CERTIFICATES_READ)
-    const names = rows.flatMap((row) => row.names)
-    return [...new Set(names.filter((one) => one === name || one.endsWith(`.${name}`)))]
+  async function namesBelow(name: string) {
+    const { rows, next } = await listCertificates(db, { nameSuffix: name, scope }, undefined, CERTIFICATES_READ)
+    const all = rows.flatMap((row) => row.names).filter((one) => one === name || one.endsWith(`.${name}`))
+    const names = [...new Set(all)]
+    return { names, hasMore: names.length > HITS || next !== undefined }
   }
 }
 
 const NO_PART = `No part of a name was looked for: that takes ${SHORTEST_PART} characters of a name in A-labels.`
 
 const partsNotSearched = (isBeginningSearched: boolean) =>
-  [
-    'Whole names, and all below a name, are looked for in all certificates',
-    ...(isBeginningSearched ? ['and so is the beginning of the first name'] : []),
-    `; another part of a name in the newest ${PART_CERTIFICATES.toLocaleString('en')} alone.`,
-  ]
-    .join(' ')
-    .replace(' ;', ';')
+  `Whole names, all below a name${isBeginningSearched ? ' and the beginning of the first name' : ''} are looked for in all certificates; ` +
+  `another part of a name in the newest ${PART_CERTIFICATES.toLocaleString('en')} alone. Refused names are found whole.`
 
 async function findCertificates({ hex, name, id }: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>) {
   const scope = scopeOf(author)
@@ -195,19 +191,9 @@ async function findUsers({ text }: SearchText, _author: Searcher, { db }: Pick<A
   }
 }
 
-async function findSettings(
-  { text }: SearchText,
-  author: Searcher,
-  { ask }: Pick<AdminContext, 'ask'>,
-): Promise<Found> {
+async function findSettings({ text }: SearchText, author: Searcher): Promise<Found> {
   const part = text.toLowerCase()
-  const shown = await ask('settings').catch((error: unknown) => {
-    if (error instanceof AdminError && error.code === 'unavailable') return undefined
-    throw error
-  })
-  if (!shown) return { hits: [], notSearched: ['Only the service itself knows its settings.'] }
-  const { settings } = settingsFor(author, shown)
-  const found = settings.filter(({ key }) => key.includes(part))
+  const found = describedSettings().filter(({ key }) => key.includes(part) && isSettingFor(author, key))
   return {
     hits: cut(found).map(({ key, description }) => ({ id: key, title: key, detail: description })),
     more: found.length > HITS ? { part: text } : undefined,

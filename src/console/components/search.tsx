@@ -137,15 +137,11 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
       <p class="quiet" role="status">
         {statusOf(text, result, error, all.length)}
       </p>
-      {result && (
-        <ul class="quiet">
-          {result.not_searched.map(({ kind, reason }) => (
-            <li key={kind + reason}>
-              {KINDS[kind][0]}: {reason}
-            </li>
-          ))}
-        </ul>
-      )}
+      {result?.not_searched.map(({ kind, reason }) => (
+        <p key={kind + reason} class="quiet">
+          {KINDS[kind][0]}: {reason}
+        </p>
+      ))}
     </Dialog>
   )
 }

@@ -56,7 +56,7 @@ function Now({ history: { name, covered_by, state } }: { history: History }) {
             </span>,
           ],
           account_id !== null && ['Account', <AccountLink key="account" id={account_id} name={account_name} />],
-          covered_by.length > 1 && ['With', covered_by.slice(1).join(', ')],
+          covered_by.length > 1 && ['Also covered by', covered_by.slice(1).join(', ')],
           [
             'All certificates',
             <a key="all" href={href('/certificates', { domain: name })}>
@@ -74,15 +74,17 @@ function LastFailure({ failure }: { failure: History['state']['last_failure'] })
   const { at, title, detail, advice, command, resolved } = failure
   return (
     <Section title="Last failure">
-      <p>
-        <Badge tone={resolved ? 'plain' : 'bad'}>{title}</Badge> <Time at={at} />
-        {resolved && ' A certificate was issued since.'}
-      </p>
-      {detail !== '' && <p>{detail}</p>}
-      <p>
-        <strong>{advice}</strong>
-      </p>
-      {command !== null && <Copyable text={command} block />}
+      <div class="entry failure">
+        <p>
+          <Badge tone={resolved ? 'plain' : 'bad'}>{title}</Badge> <Time at={at} />
+          {resolved && ' A certificate was issued since.'}
+        </p>
+        {detail !== '' && <p>{detail}</p>}
+        <p>
+          <strong>{advice}</strong>
+        </p>
+        {command !== null && <Copyable text={command} block />}
+      </div>
     </Section>
   )
 }
@@ -92,7 +94,7 @@ function TimeLine({ history: { name, entries, next, not_known }, isFirst }: { hi
   return (
     <Section title="Time line">
       {entries.length === 0 && <Empty title="Nothing is known of this name" />}
-      <ol class="failures">
+      <ol class="entries">
         {entries.map((entry) => (
           <li
             key={`${entry.kind} ${entry.at} ${entry.serial_number ?? entry.order_id ?? ''}`}
