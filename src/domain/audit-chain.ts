@@ -64,6 +64,7 @@ export const AUDIT_ACTIONS = [
   'renewal.clear',
   'renewal.mute',
   'renewal.unmute',
+  'renewal.notify',
   'crl.rebuild',
   'notification.retry',
   'notification.purge',

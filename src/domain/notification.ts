@@ -21,6 +21,7 @@ export const NOTIFICATION_TYPES = [
   'authorization_deactivated',
   'alarm',
   'incident',
+  'renewal_request',
 ] as const
 export type NotificationType = (typeof NOTIFICATION_TYPES)[number]
 
@@ -65,6 +66,7 @@ export const COUNTED_APART: readonly (NotificationType | typeof TEST_MAIL)[] = [
   'revocation_failed',
   'alarm',
   'incident',
+  'renewal_request',
   'admin_user_created',
   'admin_password_reset',
   NEVER_SENT,

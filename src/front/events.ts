@@ -5,6 +5,7 @@ import type { RefusalTally } from '../events/abuse-summary.ts'
 import type { EventWriter } from '../events/event-writer.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import type { OverloadEvents } from '../overload/overload-control.ts'
+import type { AccountActivity } from '../services/account-activity.ts'
 import type { QuotaEvents } from '../services/account-rules.ts'
 import type { OrderingEvents } from '../services/ordering.ts'
 import type { RateLimitEvents } from '../services/rate-limiter.ts'
@@ -24,11 +25,18 @@ export interface AnswerEventsOptions {
   writer: Pick<EventWriter, 'write'>
   /** Counts refusals that a stranger can cause. */
   refusals: Pick<RefusalTally, 'add'>
+  activity: Pick<AccountActivity, 'seen'>
 }
 
-export type AnsweredExchange = Pick<Exchange, 'resource' | 'accountId' | 'orderId' | 'match' | 'refusal' | 'address'>
+export type AnsweredExchange = Pick<
+  Exchange,
+  'resource' | 'accountId' | 'orderId' | 'match' | 'refusal' | 'address' | 'http' | 'now'
+>
 
-/** Events that only the answer shows: downloads and refusals. */
+/** A client comes with one of these for a new certificate. */
+const TELL_OF_THE_CLIENT: readonly string[] = ['newOrder', 'newAccount']
+
+/** Events that only the answer shows: downloads, refusals, and who was there. */
 export class AnswerEvents {
   readonly #options: AnswerEventsOptions
   readonly #told = new LruMap<string, true>(REMEMBERED_ADDRESSES)
@@ -38,7 +46,10 @@ export class AnswerEvents {
   }
 
   answered(exchange: AnsweredExchange, status: number): void {
-    const { resource, accountId, refusal } = exchange
+    const { resource, accountId, refusal, http, now } = exchange
+    // A request that is replayed says nothing about the client.
+    if (accountId !== undefined && TELL_OF_THE_CLIENT.includes(resource) && refusal?.type !== 'badNonce')
+      this.#options.activity.seen(accountId, http.header('user-agent'), now)
     if (status < 400) {
       if (resource === 'certificate' && accountId !== undefined) this.#delivered(accountId, exchange.match?.id ?? '')
     } else if (refusal && status < 500) this.#refused(exchange, refusal)

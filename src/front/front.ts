@@ -55,7 +55,7 @@ export interface FrontOptions extends OperationsOptions {
 }
 
 /** Headers the fronts read; the adapter drops all others. */
-export const KEPT_HEADERS = ['content-type', 'x-request-id', 'origin', 'authorization'] as const
+export const KEPT_HEADERS = ['content-type', 'x-request-id', 'origin', 'authorization', 'user-agent'] as const
 
 /** Used when the client disconnected before its reply was ready. */
 const UNREAD: HttpReply = { status: 499, headers: [], body: '' }

@@ -54,6 +54,8 @@ const Row = z.object({
   contacts: z.array(z.string()),
   terms_agreed: z.boolean(),
   eab_kid: z.string().nullable(),
+  user_agent: z.string().nullable(),
+  last_seen_at: z.date().nullable(),
   created_at: z.date(),
   updated_at: z.date(),
 })
@@ -62,7 +64,9 @@ export type ListedAccount = z.infer<typeof Row>
 const columns = sql.fragment`
   a.id, a.label, a.tags, a.status, a.thumbprint, a.jwk, a.contacts, a.terms_agreed, a.created_at,
   coalesce(a.updated_at, a.created_at) AS updated_at,
-  (SELECT kid FROM eab_credentials WHERE id = a.eab_credential_id) AS eab_kid`
+  (SELECT kid FROM eab_credentials WHERE id = a.eab_credential_id) AS eab_kid,
+  (SELECT user_agent FROM account_activity WHERE account_id = a.id) AS user_agent,
+  (SELECT last_seen_at FROM account_activity WHERE account_id = a.id) AS last_seen_at`
 
 const WithProfile = Row.extend({ csr_profile_id: z.string().nullable() })
 export type FoundAccount = z.infer<typeof WithProfile>

@@ -17,23 +17,25 @@ const Circumstances = z.object({
   muted_by: z.string().nullable(),
   muted_at: z.date().nullable(),
   muted_until: z.date().nullable(),
+  user_agent: z.string().nullable(),
+  last_seen_at: z.date().nullable(),
 })
 export type Circumstances = z.infer<typeof Circumstances>
 
 /** The newest orders of an account, among which one for the names is looked for. */
 const ORDERS_LOOKED_AT = 200
 
-/** Of each certificate: its mute, and the newest order and failure about one of its names since the window opened. */
+/** Of each certificate: its mute, when its account was last seen, and the newest order and failure about one of its names since the window opened. */
 export async function circumstancesOf(
   db: CommonQueryMethods,
   certificates: readonly { id: string; openedAt: Date }[],
 ): Promise<ReadonlyMap<string, Circumstances>> {
   if (certificates.length === 0) return new Map()
   const column = (values: readonly string[], type: string) => sql.array([...values], type)
-  // certificates_pkey, renewal_mutes_pkey, orders_account, account_failures_pkey
+  // certificates_pkey, account_activity_pkey, renewal_mutes_pkey, orders_account, account_failures_pkey
   const rows = await db.any(rowsOf(Circumstances)`
     SELECT c.id, o.id AS order_id, f.kind AS failure_kind, f.occurred_at AS failed_at, f.data AS failure_data,
-           m.reason, m.muted_by, m.muted_at, m.muted_until
+           m.reason, m.muted_by, m.muted_at, m.muted_until, y.user_agent, y.last_seen_at
       FROM unnest(${column(
         certificates.map(({ id }) => id),
         'uuid',
@@ -45,6 +47,7 @@ export async function circumstancesOf(
         'uuid',
       )}) AS w (id, opened_at, first_order)
       JOIN certificates c ON c.id = w.id
+      LEFT JOIN account_activity y ON y.account_id = c.account_id
       LEFT JOIN renewal_mutes m ON m.certificate_id = c.id AND (m.muted_until IS NULL OR m.muted_until > now())
       LEFT JOIN LATERAL (
         SELECT n.id FROM (SELECT id, identifiers FROM orders
@@ -76,6 +79,23 @@ const living = (serialNumbers: readonly string[], scope: Scope) => sql.fragment`
    WHERE c.serial_number = ANY (ARRAY(SELECT decode(s, 'hex') FROM unnest(${sql.array([...serialNumbers], 'text')}) s))
      AND c.not_after > now() AND c.revoked_at IS NULL AND c.account_id IS NOT NULL
      AND ${isAccountInScope(sql.fragment`c.account_id`, scope)}`
+
+const Due = z.object({
+  id: z.string(),
+  account_id: z.string(),
+  serial_number: z.string(),
+  names: z.array(z.string()),
+  not_after: z.date(),
+})
+export type DueCertificate = z.infer<typeof Due>
+
+/** The first to expire at the top; ended certificates, and those of no account, are left out. */
+export function findLiving(db: CommonQueryMethods, serialNumbers: readonly string[], scope: Scope) {
+  return db.any(rowsOf(Due)`
+    WITH chosen AS MATERIALIZED (${living(serialNumbers, scope)})
+    SELECT c.id, c.account_id, chosen.serial_number, c.names, c.not_after
+      FROM chosen JOIN certificates c ON c.id = chosen.id ORDER BY c.not_after, c.id`)
+}
 
 /** @returns the serial numbers of those that are muted now; ended certificates are left out */
 export async function muteCertificates(

@@ -15,6 +15,7 @@ import { catchIssuance } from '../support/caught-issuance.ts'
 import { untilCompared } from '../support/compared.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
+import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -30,9 +31,11 @@ interface Entry {
 
 describe('the audit log', { timeout: 900_000 }, () => {
   let at: Issuing
+  let mails: MailServer
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-audit-'))
   const auditKey = path.join(folder, 'audit.key')
   before(async () => {
+    mails = await startMailServer()
     writeFileSync(auditKey, Buffer.alloc(32, 7))
     const config = {
       // A key of its own: that of the secret would change with `eab reseal`.
@@ -42,6 +45,8 @@ describe('the audit log', { timeout: 900_000 }, () => {
         console_url: `${CONSOLE}/api/console/`,
       }),
       crl: { enabled: true },
+      smtp: { enabled: true, host: '127.0.0.1', port: mails.port, from_address: 'ca@example.com', tls: 'none' },
+      notifications: { enabled: true },
       tos: { url: 'https://ca.example.test/terms', require_agreement: true, version: '2' },
       audit_retention: { enabled: true, max_age_days: 30, cleanup_interval_seconds: 1 },
     }
@@ -50,6 +55,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
   after(async () => {
     await at.end()
     await at.service.dispose()
+    await mails.close()
     rmSync(folder, { recursive: true })
   })
 
@@ -155,6 +161,10 @@ describe('the audit log', { timeout: 900_000 }, () => {
     await operate(at.service, 'renewals', 'clear', '--all')
     await at.admin.send('POST', '/at-risk/mutes', { serial_numbers: [serial], reason: 'known' })
     await at.admin.send('DELETE', '/at-risk/mutes', { serial_numbers: [serial] })
+    await rowsIn(at.service.database, "UPDATE accounts SET contacts = '{mailto:team-a@example.com}' WHERE id = $1", [
+      accountIdOf(at.client),
+    ])
+    await at.admin.send('POST', '/at-risk/notify', { serial_numbers: [serial] })
     await operate(at.service, 'certificates', 'revoke', serial)
     await at.admin.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'two.test' } })
     await operate(at.service, 'keys', 'block', KEY)

@@ -84,6 +84,7 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   clearRenewals: { path: '/renewals', body: { filter } },
   muteAtRisk: { path: '/at-risk/mutes', body: { serial_numbers: ['7a'], reason: 'known' } },
   unmuteAtRisk: { path: '/at-risk/mutes', body: { serial_numbers: ['7a'] } },
+  notifyAtRisk: { path: '/at-risk/notify', body: { serial_numbers: ['7a'] } },
   blockKey: { path: '/blocked-keys', body: { spki_sha256: KEY } },
   unblockKey: { path: `/blocked-keys/${KEY}` },
 }

@@ -92,6 +92,11 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   listAtRisk: list('/at-risk', ({ account }) => `account_id=${account}`),
   muteAtRisk: mute(({ serial }) => ({ serial_numbers: [serial], reason: 'known' })),
   unmuteAtRisk: mute(({ serial }) => ({ serial_numbers: [serial] })),
+  notifyAtRisk: {
+    kind: 'many',
+    path: () => '/at-risk/notify',
+    body: ({ serial }) => ({ serial_numbers: [serial], dry_run: true }),
+  },
   listEabCredentials: list('/eab', () => ''),
   getEabCredential: one(({ credential }) => `/eab/${credential}`),
   getCascadeOfEab: one(({ credential }) => `/eab/${credential}/cascade`),

@@ -20,6 +20,7 @@ import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { flagParameter, instantParameter, line, tag, tagList, time, timestamp, uuid, whenSound } from '../schemas.ts'
+import { activityBody, activityMembers } from './account-activity.ts'
 import { updateAccount } from './account-changes.ts'
 
 const Account = z
@@ -34,6 +35,7 @@ const Account = z
     status: z.enum(ACCOUNT_STATUSES),
     tos_agreed: z.boolean(),
     eab_kid: z.string().nullable(),
+    ...activityMembers(),
     created_at: timestamp(),
     updated_at: timestamp(),
   })
@@ -69,6 +71,7 @@ function accountBody(account: AccountRow, { role }: Reader): z.input<typeof Acco
     status,
     tos_agreed: terms_agreed,
     eab_kid,
+    ...activityBody(account),
     created_at: time(created_at),
     updated_at: time(updated_at),
   }

@@ -14,8 +14,11 @@ import {
   unmuteCertificates,
 } from '../../store/at-risk-store.ts'
 import { listCertificates } from '../../store/certificate-list.ts'
+import { accountNameMember } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import type { AdminContext } from '../context.ts'
+import { recordOwnerMails } from '../owner-mails.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import {
   flagParameter,
@@ -28,11 +31,14 @@ import {
   timestamp,
   uuid,
 } from '../schemas.ts'
+import { activityBody, activityMembers } from './account-activity.ts'
 import { Certificate, certificateBodies } from './certificate-body.ts'
+import { type RenewalMail, renewalMails } from './renewal-mails.ts'
 
 const AtRisk = z
   .strictObject({
     ...Certificate.shape,
+    ...activityMembers(),
     attempt: z.enum(RENEWAL_ATTEMPTS).meta({
       description:
         'Since the window opened, about one of its names: nothing, an order, or a failure. Among the last 200 orders and the last 50 failures of the account.',
@@ -54,6 +60,26 @@ const AtRisk = z
 
 const MOST_CHOSEN = 2_000
 const serialNumbers = () => boundedArray(serialNumber(), MOST_CHOSEN, 1)
+/** The mails are shown one by one. */
+const MOST_TO_NOTIFY = 200
+const Notified = z
+  .strictObject({
+    enabled: z.boolean().meta({ description: 'Whether mail is sent at all.' }),
+    certificates: z.int().meta({ description: 'Those that are not passed over.' }),
+    mails: z.int(),
+    without_contact: z.int().meta({ description: 'Accounts that cannot be written to.' }),
+    owners: z.array(
+      z.strictObject({
+        account_id: z.uuid(),
+        account_name: accountNameMember(),
+        recipients: z.array(z.string()).meta({ description: 'Empty: it cannot be written to.' }),
+        certificates: z.int(),
+        subject: z.string(),
+        text: z.string(),
+      }),
+    ),
+  })
+  .meta({ id: 'RenewalMails' })
 const Changed = z.strictObject({ certificates: z.int() })
 
 export const AT_RISK = endpointGroup('Renewals', {
@@ -122,7 +148,66 @@ export const AT_RISK = endpointGroup('Renewals', {
       body: { certificates: await unmuteAll(audit, author, body.serial_numbers, scopeOf(author)) },
     }),
   }),
+  notifyAtRisk: endpoint({
+    route: 'POST /at-risk/notify',
+    permission: 'advise_renewal',
+    scope: 'accounts',
+    summary:
+      'Asks the owners of certificates at risk by mail to renew them. Renewed, revoked and expired ones are passed over.',
+    body: z.strictObject({
+      serial_numbers: boundedArray(serialNumber(), MOST_TO_NOTIFY, 1),
+      dry_run: z.boolean().default(false).meta({ description: 'Shows the mails, and sends none.' }),
+    }),
+    reply: { status: 200, schema: Notified },
+    errors: ['conflict'],
+    audit: 'renewal.notify',
+    async handle({ body: { serial_numbers: serialNumbers, dry_run }, author }, context) {
+      const { db, mail } = context
+      const found = await renewalMails(db, mail, serialNumbers, scopeOf(author))
+      const told = found.filter(({ recipients }) => recipients.length > 0)
+      const mails = dry_run
+        ? told.reduce((sum, { recipients }) => sum + recipients.length, 0)
+        : await tellOwners(context, author, told)
+      return {
+        body: {
+          enabled: mail.isEnabled,
+          certificates: found.reduce((sum, one) => sum + one.serialNumbers.length, 0),
+          mails,
+          without_contact: found.length - told.length,
+          owners: found.map(ownerBody),
+        },
+      }
+    },
+  }),
 })
+
+const ownerBody = ({ accountId, accountName, recipients, serialNumbers, rendered }: RenewalMail) => ({
+  account_id: accountId,
+  account_name: accountName,
+  recipients,
+  certificates: serialNumbers.length,
+  subject: rendered.subject,
+  text: rendered.text,
+})
+
+/** @returns how many mails were recorded */
+function tellOwners(
+  { audit, mail }: Pick<AdminContext, 'audit' | 'mail'>,
+  actor: Actor,
+  found: readonly RenewalMail[],
+): Promise<number> {
+  return audit.transaction(actor, async (tx, note) => {
+    const recorded = await recordOwnerMails(tx, mail, 'renewal_request', found)
+    const serialNumbers = found.flatMap((one) => one.serialNumbers)
+    if (recorded.length > 0)
+      note('renewal.notify', {
+        serial_numbers: serialNumbers.slice(0, MOST_TOLD),
+        certificates: serialNumbers.length,
+        mails: recorded.length,
+      })
+    return recorded.length
+  })
+}
 
 /** Replies are copied into tickets, so the token stays out. */
 function circumstancesBody(found: Circumstances | undefined) {
@@ -130,6 +215,7 @@ function circumstancesBody(found: Circumstances | undefined) {
   const { token: _, ...data }: Record<string, unknown> = found?.failure_data ?? {}
   const { failure_kind: kind, failed_at: failedAt, reason, muted_by, muted_at, muted_until } = found ?? {}
   return {
+    ...activityBody(found),
     attempt: renewalAttempt(orderedAt, failedAt ?? undefined),
     last_order: found?.order_id && orderedAt ? { id: found.order_id, created_at: time(orderedAt) } : null,
     last_failure: kind && failedAt ? { kind, occurred_at: time(failedAt), data } : null,

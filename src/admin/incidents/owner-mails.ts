@@ -5,10 +5,9 @@ import { AdminError } from '../../domain/admin-error.ts'
 import type { TemplateValues } from '../../domain/notification.ts'
 import { KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
 import type { MailTemplates, RenderedMail } from '../../events/notifications/templates.ts'
-import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
-import { insertNotifications, type NewNotification } from '../../store/notification-store.ts'
 import type { AdminMail } from '../context.ts'
+import { recordOwnerMails } from '../owner-mails.ts'
 import { addressesOf, type Hits, MOST_OWNERS, type OwnerHit } from './incident-hits.ts'
 import type { Actions } from './incident-store.ts'
 
@@ -35,31 +34,21 @@ export function previewMail(mail: AdminMail, hits: Hits, actions: Actions, remar
   return first && render(mail, mail.templates(), first, actions, remark)
 }
 
-const PAGE = 500
-
 /** @returns the ids of what was recorded; @throws AdminError where no mail is sent, or there are too many owners */
 export async function recordMails(
   tx: CommonQueryMethods,
   mail: AdminMail,
   { hits, actions, remark }: { hits: Hits; actions: Actions; remark: string },
 ): Promise<string[]> {
-  if (!mail.isEnabled) throw new AdminError('conflict', 'smtp.enabled is false: the owners cannot be told')
   if (hits.isCut)
     throw new AdminError('conflict', `more than ${MOST_OWNERS} accounts are concerned; tell their owners in parts`)
   const templates = mail.templates()
-  const host = new URL(mail.serverUrl).hostname.replaceAll(/[^\w.-]/g, '')
-  const now = new Date()
-  const added = concerned(hits).flatMap((hit) => {
-    const rendered = render(mail, templates, hit, actions, remark)
-    return addressesOf(hit.owner).map((recipient): NewNotification => {
-      const id = uuidv7(now.getTime())
-      const accountId = hit.account_id ?? undefined
-      const messageId = `<${id}@${host}>`
-      return { id, type: 'incident', recipient, ...rendered, accountId, dueAt: now, error: undefined, messageId }
-    })
-  })
-  for (let at = 0; at < added.length; at += PAGE) await insertNotifications(tx, added.slice(at, at + PAGE))
-  return added.map(({ id }) => id)
+  const mails = concerned(hits).map((hit) => ({
+    accountId: hit.account_id ?? undefined,
+    recipients: addressesOf(hit.owner),
+    rendered: render(mail, templates, hit, actions, remark),
+  }))
+  return recordOwnerMails(tx, mail, 'incident', mails)
 }
 
 function render(

@@ -1,6 +1,7 @@
 /** ACME accounts: the list, and one with its failures, its orders, and what it may request. */
 
 import { call, can, type Input, type Output, useApi, useList } from '../api.ts'
+import { Client, LastSeen } from '../components/activity.tsx'
 import {
   AccountLink,
   Badge,
@@ -47,6 +48,13 @@ const COLUMNS: readonly Column<ListedAccount>[] = [
       </a>
     ),
   },
+  { head: 'Client', by: ({ client }) => client, cell: (account) => <Client {...account} /> },
+  {
+    head: 'Last seen',
+    kind: 'fixed',
+    by: ({ last_seen_at }) => last_seen_at,
+    cell: (account) => <LastSeen {...account} />,
+  },
   {
     head: 'Key identifier',
     by: ({ eab_kid }) => eab_kid,
@@ -72,6 +80,8 @@ const CSV: CsvFile<ListedAccount> = {
     'eab_kid',
     'jwk_thumbprint',
     'tos_agreed',
+    'client',
+    'last_seen_at',
     'created_at',
     'updated_at',
   ],
@@ -212,6 +222,8 @@ const AccountFacts = ({ account }: { account: Account }) => (
         ['Key thumbprint', <Copyable key="thumbprint" text={account.jwk_thumbprint} />],
         ['Key identifier', account.eab_kid ?? 'none'],
         ['Agreed to the terms', account.tos_agreed ? 'yes' : 'no'],
+        ['Client', <Client key="client" {...account} />],
+        ['Last seen', <LastSeen key="seen" {...account} />],
         ['Created', <Time key="created" at={account.created_at} />],
         ['Changed', <Time key="changed" at={account.updated_at} />],
       ]}

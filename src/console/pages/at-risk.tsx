@@ -3,6 +3,7 @@
 import { useState } from 'preact/hooks'
 import { explainFailure } from '../../domain/failure-advice.ts'
 import { call, can, type Input, type Listed, type Output, useList } from '../api.ts'
+import { Client, LastSeen } from '../components/activity.tsx'
 import { AccountLink, Empty, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
@@ -15,6 +16,7 @@ import { RENEWAL_ADVICE } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
 import { CertificateStatus, Names } from './certificates.tsx'
+import { TellOwners } from './tell-owners.tsx'
 
 type AtRisk = Output<'listAtRisk'>[number]
 
@@ -71,7 +73,14 @@ const COLUMNS: readonly Column<AtRisk>[] = [
     by: ({ account_name }) => account_name,
     cell: ({ account_id, account_name }) => account_id && <AccountLink id={account_id} name={account_name} />,
   },
-  { head: 'Client', kind: 'wide', cell: (row) => <Attempt row={row} /> },
+  { head: 'Last attempt', kind: 'wide', cell: (row) => <Attempt row={row} /> },
+  { head: 'Client', by: ({ client }) => client, cell: (row) => <Client {...row} /> },
+  {
+    head: 'Last seen',
+    kind: 'fixed',
+    by: ({ last_seen_at }) => last_seen_at,
+    cell: (row) => <LastSeen {...row} />,
+  },
 ]
 const MUTED_COLUMNS: readonly Column<AtRisk>[] = [
   ...COLUMNS,
@@ -86,6 +95,8 @@ const CSV: CsvFile<AtRisk> = {
     'not_after',
     'account_id',
     'account_name',
+    'client',
+    'last_seen_at',
     'attempt',
     'last_failure',
     'mute',
@@ -149,6 +160,7 @@ function ChosenActions({ chosen, isMuted, list, done: giveUp }: ChosenProps) {
           done()
         }}
       />
+      <TellOwners serial_numbers={serial_numbers} count={count} done={giveUp} />
       {isMuted ? (
         <Action
           needs="unmuteAtRisk"

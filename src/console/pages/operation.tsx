@@ -1,64 +1,13 @@
 /** Maintenance and the signing stop, with who and since when; and the background tasks. */
 
-import { useState } from 'preact/hooks'
-import { call, type Output, useApi } from '../api.ts'
+import { useApi } from '../api.ts'
 import { Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
-import { Action } from '../components/dialog.tsx'
-import { TextField } from '../components/form.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
+import { type Switch, SwitchButton, switchesOf } from './switches.tsx'
 
 const POLL_MS = 5_000
-
-type Overview = Output<'getOverview'>
-
-const MAINTENANCE = {
-  title: 'Maintenance',
-  about: 'Refuses new orders on all instances. Orders in progress continue; certificates stay available.',
-  on: 'on',
-  off: 'off',
-  begin: 'Start maintenance',
-  end: 'End maintenance',
-  beginConsequence: 'Clients that order are told to come back later, on all instances, within two seconds.',
-  endConsequence: 'New orders are accepted again.',
-}
-
-const SIGNING: typeof MAINTENANCE = {
-  title: 'Signing',
-  about: 'The emergency stop: no instance signs a certificate or a CRL.',
-  on: 'stopped',
-  off: 'running',
-  begin: 'Stop signing',
-  end: 'Resume signing',
-  beginConsequence: 'All instances stop signing within two seconds. CRLs age; revocations wait for the next CRL.',
-  endConsequence: 'Certificates and CRLs are signed again.',
-}
-
-interface Switch {
-  words: typeof MAINTENANCE
-  isOn: boolean
-  since: Overview['maintenance']
-  operation: 'setMaintenance' | 'setSigning'
-  set: (isOn: boolean, reason: string) => Promise<unknown>
-}
-
-const switchesOf = ({ maintenance, signing }: Overview): Switch[] => [
-  {
-    words: MAINTENANCE,
-    operation: 'setMaintenance',
-    isOn: maintenance.maintenance_mode,
-    since: maintenance,
-    set: (enabled, reason) => call('setMaintenance', { body: { enabled, ...(reason && { reason }) } }),
-  },
-  {
-    words: SIGNING,
-    operation: 'setSigning',
-    isOn: signing.signing_stopped,
-    since: { ...signing, maintenance_mode: false },
-    set: (stopped, reason) => call('setSigning', { body: { stopped, ...(reason && { reason }) } }),
-  },
-]
 
 export function OperationPage() {
   const loaded = useApi('getOverview', {}, { every: POLL_MS })
@@ -78,8 +27,8 @@ export function OperationPage() {
   )
 }
 
-function SwitchSection({ words, isOn, since, operation, set, reload }: Switch & { reload: () => void }) {
-  const [reason, setReason] = useState('')
+function SwitchSection(one: Switch & { reload: () => void }) {
+  const { words, isOn, since } = one
   return (
     <Section
       title={
@@ -97,24 +46,7 @@ function SwitchSection({ words, isOn, since, operation, set, reload }: Switch & 
         ]}
       />
       <div class="actions left">
-        <Action
-          needs={operation}
-          kind={isOn ? 'primary' : 'danger'}
-          action={isOn ? words.end : words.begin}
-          consequence={<p>{isOn ? words.endConsequence : words.beginConsequence}</p>}
-          onConfirm={async () => {
-            await set(!isOn, reason)
-            setReason('')
-            reload()
-          }}
-        >
-          <TextField
-            label="Reason"
-            help="Others read it here and in the audit log."
-            value={reason}
-            onChange={setReason}
-          />
-        </Action>
+        <SwitchButton {...one} />
       </div>
     </Section>
   )

@@ -11,6 +11,7 @@ import { href } from '../router.ts'
 import { instantText } from '../time-zone.ts'
 import { ExpiringAccounts } from './expiring-accounts.tsx'
 import { FirstSteps } from './first-steps.tsx'
+import { SwitchButton, switchesOf } from './switches.tsx'
 
 type Overview = Output<'getOverview'>
 type Alarm = Overview['alarms'][number]
@@ -72,7 +73,7 @@ export function OverviewPage() {
                 <Failures data={data} />
               </div>
             </div>
-            <Parts data={data} />
+            <Parts data={data} reload={overview.reload} />
           </>
         )}
       </Ready>
@@ -266,8 +267,8 @@ const Issuers = ({ data: { issuers, instance } }: { data: Overview }) => (
 
 const state = (status: string) => <Badge tone={status === 'ok' || status === 'ready' ? 'good' : 'bad'}>{status}</Badge>
 
-function Parts({ data }: { data: Overview }) {
-  const { instance, maintenance, signing, version } = data
+function Parts({ data, reload }: { data: Overview; reload: () => void }) {
+  const { instance, version } = data
   const since = (at: string | null, by: string | null) =>
     at !== null && (
       <span class="quiet">
@@ -307,20 +308,19 @@ function Parts({ data }: { data: Overview }) {
           ...data.consumers.map(
             (consumer) => [`Events to ${consumer.name}`, <ConsumerState consumer={consumer} />] as const,
           ),
-          [
-            'Maintenance',
-            <a href={href('/operation')}>
-              {maintenance.maintenance_mode ? 'on' : 'off'}
-              {maintenance.maintenance_mode && since(maintenance.since, maintenance.set_by)}
-            </a>,
-          ],
-          [
-            'Signing',
-            <a href={href('/operation')}>
-              {signing.signing_stopped ? 'stopped' : 'running'}
-              {signing.signing_stopped && since(signing.since, signing.set_by)}
-            </a>,
-          ],
+          ...switchesOf(data).map(
+            (one) =>
+              [
+                one.words.title,
+                <>
+                  <a href={href('/operation')}>
+                    {one.isOn ? one.words.on : one.words.off}
+                    {one.isOn && since(one.since.since, one.since.set_by)}
+                  </a>{' '}
+                  <SwitchButton {...one} reload={reload} />
+                </>,
+              ] as const,
+          ),
         ]}
       />
     </Section>

@@ -30,8 +30,18 @@ const INCIDENT: TemplateValues = {
   remark: 'Call the service desk with questions.',
 }
 
+/** An administrator sends it, too. */
+const RENEWAL_REQUEST: TemplateValues = {
+  certificates: 2,
+  more: 0,
+  domains: ['www.example.com', 'mail.example.com'],
+  lines: ['www.example.com, valid until 2026-12-01 09:30 UTC', 'mail.example.com, valid until 2026-12-04 11:00 UTC'],
+  summary: 'www.example.com, mail.example.com',
+}
+
 export function sampleOf(type: NotificationType): TemplateValues {
   if (type === 'incident') return { ...COMMON, ...INCIDENT }
+  if (type === 'renewal_request') return { ...COMMON, ...RENEWAL_REQUEST }
   const events = [...EVENT_KINDS.map(sampleEvent), PASSWORD_RESET]
   const notice = events.map(noticeOf).find((one) => one?.type === type)
   return { ...COMMON, ...notice?.values(ABOUT) }

@@ -6,7 +6,7 @@ import type { AcmeContext } from '../../acme/endpoint.ts'
 import { ADMIN_REQUEST_HEADERS, AdminGate, type AdminPort } from '../../admin/admin-gate.ts'
 import type { AdminMessages } from '../../admin/admin-message.ts'
 import type { EventWriter } from '../../events/event-writer.ts'
-import { AnswerEvents } from '../../front/events.ts'
+import { AnswerEvents, type AnswerEventsOptions } from '../../front/events.ts'
 import { createDeadlines } from '../../front/exchange.ts'
 import { Front, type FrontOptions, KEPT_HEADERS } from '../../front/front.ts'
 import { CACHE_REQUEST_HEADERS } from '../../front/operations.ts'
@@ -44,6 +44,7 @@ export interface ServerParts
   context: AcmeContext
   eventWriter: EventWriter
   refusals: Refusals
+  activity: AnswerEventsOptions['activity']
   crls: ThreadCrls
   /** Changes when the configuration is reloaded. */
   live: { metricsPath: string | undefined }
@@ -71,7 +72,7 @@ export async function startServers(
     securityHeaders,
     deadlines: createDeadlines(config.server.timeout),
     scheme: tls ? 'https' : 'http',
-    events: new AnswerEvents({ log, writer: eventWriter, refusals: refusals.tally }),
+    events: new AnswerEvents({ log, writer: eventWriter, refusals: refusals.tally, activity: parts.activity }),
     errors,
     externalPath: externalPathOf(config.server.external_url),
     metricsPath: () => live.metricsPath,

@@ -7,7 +7,6 @@ import type { AdminMessages } from '../../admin/admin-message.ts'
 import { overloadEvents } from '../../front/events.ts'
 import { trustedProxies } from '../../http/client-address.ts'
 import type { HttpReply } from '../../http/http-message.ts'
-import type { HttpServer } from '../../http/http-server.ts'
 import { createLogger, PINO_LEVELS } from '../../ops/logging.ts'
 import { createMetrics } from '../../ops/metrics.ts'
 import { answerOf } from '../../ops/thread-metrics.ts'
@@ -28,6 +27,7 @@ import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../mess
 import { createEventWriter } from '../start-event-writer.ts'
 import { createStores } from '../stores.ts'
 import { createAcmeContext } from './acme-context.ts'
+import { startActivity } from './front-activity.ts'
 import { createFrontCrls } from './front-crls.ts'
 import { reportPoolTo, startTicks } from './front-load.ts'
 import { openThreadNonces } from './front-nonces.ts'
@@ -36,6 +36,7 @@ import { caaThrough, csrIssuancesThrough, mailDomainsOf, refusalsTo, validations
 
 type Context = ThreadContext<FrontThreadData, SupervisorMessages, AdminMessages>
 type Parts = Awaited<ReturnType<typeof assemble>>
+type Servers = Awaited<ReturnType<typeof startServers>>
 
 runThread<FrontThreadData, FrontMessages, SupervisorMessages, AdminMessages>(async (thread) => {
   const parts = await assemble(thread)
@@ -95,6 +96,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     askForMailDomains: mailDomainsOf(supervisor, config, log),
   })
   const refusals = refusalsTo(supervisor, log)
+  const { activity, close: closeActivity } = startActivity(db, log)
   const crls = createFrontCrls(data.crls, config.crl)
   /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
@@ -106,6 +108,8 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     db,
     eventWriter,
     refusals,
+    activity,
+    closeActivity,
     flags,
     ca,
     closeNonces,
@@ -122,7 +126,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
 function spawnActor(
   name: string,
   { log, metrics, context, crls, live }: Parts,
-  servers: readonly HttpServer[],
+  servers: Servers,
 ): Actor<FrontMessages> {
   return spawn<FrontMessages>({
     name,
@@ -150,8 +154,8 @@ function spawnActor(
   })
 }
 
-async function drain(parts: Parts, servers: readonly HttpServer[], deadlineMs: number): Promise<void> {
-  const { overload, context, closeNonces, ca, db, eventWriter, refusals } = parts
+async function drain(parts: Parts, servers: Servers, deadlineMs: number): Promise<void> {
+  const { overload, context, closeActivity, closeNonces, ca, db, eventWriter, refusals } = parts
   const deadline = performance.now() + deadlineMs
   overload.release()
   context.validationWaits.release()
@@ -160,6 +164,7 @@ async function drain(parts: Parts, servers: readonly HttpServer[], deadlineMs: n
   while (context.issuance.inFlight() > 0 && performance.now() < deadline)
     await new Promise((resolve) => setTimeout(resolve, 10))
   refusals.report()
+  await closeActivity()
   await closeNonces()
   await ca.close()
   await eventWriter.close()

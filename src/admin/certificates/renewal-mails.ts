@@ -1,0 +1,74 @@
+/** Mails that ask owners to renew certificates at risk: one a contact, about all of the account. */
+
+import type { CommonQueryMethods } from 'slonik'
+import type { Scope } from '../../domain/permissions.ts'
+import type { RenderedMail } from '../../events/notifications/templates.ts'
+import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
+import { type DueCertificate, findLiving } from '../../store/at-risk-store.ts'
+import { succeededAmong } from '../../store/certificate-list.ts'
+import type { AdminMail } from '../context.ts'
+import { addressesOf, nameOf } from '../incidents/incident-hits.ts'
+import { findOwners, type Owner } from '../incidents/incident-store.ts'
+
+export interface RenewalMail {
+  accountId: string
+  accountName: string | null
+  /** Empty when the account has no address. */
+  recipients: string[]
+  serialNumbers: string[]
+  rendered: RenderedMail
+}
+
+/** Of the certificates chosen that have neither ended nor a successor, those of one account together. */
+export async function renewalMails(
+  db: CommonQueryMethods,
+  mail: AdminMail,
+  serialNumbers: readonly string[],
+  scope: Scope,
+): Promise<RenewalMail[]> {
+  const living = await findLiving(db, serialNumbers, scope)
+  const succeeded = await succeededAmong(
+    db,
+    living.map(({ id }) => id),
+  )
+  const byAccount = new Map<string, DueCertificate[]>()
+  for (const one of living) {
+    if (succeeded.has(one.id)) continue
+    const known = byAccount.get(one.account_id)
+    if (known) known.push(one)
+    else byAccount.set(one.account_id, [one])
+  }
+  const owners: ReadonlyMap<string, Owner> = await findOwners(db, [...byAccount.keys()])
+  const templates = mail.templates()
+  return [...byAccount].map(([accountId, certificates]) => ({
+    accountId,
+    accountName: nameOf(owners.get(accountId)),
+    recipients: addressesOf(owners.get(accountId)),
+    serialNumbers: certificates.map(({ serial_number }) => serial_number),
+    rendered: templates.render('renewal_request', valuesOf(certificates, mail.serverUrl)),
+  }))
+}
+
+const LINES = 50
+const NAMES_OF_THE_SUBJECT = 3
+
+function valuesOf(certificates: readonly DueCertificate[], serverUrl: string) {
+  const shown = certificates.slice(0, LINES)
+  const domains = shown.map(nameOfCertificate)
+  return {
+    certificates: certificates.length,
+    more: certificates.length - shown.length,
+    domains,
+    lines: shown.map((one) => `${nameOfCertificate(one)}, valid until ${readable(one.not_after)}`),
+    summary: domains.slice(0, NAMES_OF_THE_SUBJECT).join(', '),
+    server_url: serverUrl,
+    timestamp: renderTimestamp(new Date()),
+  }
+}
+
+const nameOfCertificate = ({ serial_number, names: [first, ...others] }: DueCertificate): string => {
+  if (first === undefined) return serial_number
+  return others.length === 0 ? first : `${first} and ${others.length} more`
+}
+
+const readable = (at: Date): string => `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`

@@ -1,0 +1,14 @@
+/** With which client an account was last seen, and when. */
+
+import { Time } from './basics.tsx'
+
+interface Activity {
+  client: string | null
+  last_seen_at: string | null
+}
+
+const NotKnown = () => <span class="quiet">not known</span>
+
+export const Client = ({ client }: Pick<Activity, 'client'>) => <>{client ?? <NotKnown />}</>
+
+export const LastSeen = ({ last_seen_at: at }: Pick<Activity, 'last_seen_at'>) => (at ? <Time at={at} /> : <NotKnown />)

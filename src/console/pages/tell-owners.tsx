@@ -1,0 +1,71 @@
+/** Asks the owners of chosen certificates at risk to renew: the mails first, then who gets them. */
+
+import { call, type Output, useApi } from '../api.ts'
+import { Ready } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
+import { tell } from '../components/page.tsx'
+import { countText, plural } from '../format.ts'
+
+interface TellOwnersProps {
+  serial_numbers: string[]
+  /** Of the certificates, as text. */
+  count: string
+  done: () => void
+}
+
+export const TellOwners = ({ serial_numbers, count, done }: TellOwnersProps) => (
+  <Action
+    needs="notifyAtRisk"
+    kind="small"
+    text="Tell the owner …"
+    action="Send"
+    title={`Tell the owners of ${count}`}
+    onConfirm={async () => {
+      const { mails, without_contact } = await call('notifyAtRisk', { body: { serial_numbers } })
+      tell(`${plural(countText(mails), 'mail')} will be sent.${withoutContact(without_contact)}`)
+      done()
+    }}
+  >
+    <Preview serial_numbers={serial_numbers} />
+  </Action>
+)
+
+const withoutContact = (count: number) =>
+  count === 0 ? '' : ` ${plural(countText(count), 'account')} without a contact cannot be written to.`
+
+function Preview({ serial_numbers }: Pick<TellOwnersProps, 'serial_numbers'>) {
+  const loaded = useApi('notifyAtRisk', { body: { serial_numbers, dry_run: true } })
+  return (
+    <div aria-live="polite">
+      <Ready loaded={loaded}>{(preview) => <Mails preview={preview} />}</Ready>
+    </div>
+  )
+}
+
+const Mails = ({ preview }: { preview: Output<'notifyAtRisk'> }) => (
+  <>
+    <p>
+      {plural(countText(preview.mails), 'mail')} about {plural(countText(preview.certificates), 'certificate')}.
+      {withoutContact(preview.without_contact)}
+      {!preview.enabled && ' Mail is off (smtp.enabled): nobody can be told.'}
+    </p>
+    {preview.owners.map(({ account_id, account_name, recipients, subject, text }) => (
+      <details key={account_id} open={preview.owners.length === 1}>
+        <summary>
+          {account_name ?? account_id}: {recipients.join(', ') || 'no contact'}
+        </summary>
+        {recipients.length > 0 && (
+          <>
+            <p>
+              <strong>{subject}</strong>
+            </p>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
+            <pre class="body" tabIndex={0}>
+              {text}
+            </pre>
+          </>
+        )}
+      </details>
+    ))}
+  </>
+)

@@ -1,0 +1,168 @@
+/** The jobs that administrators come with, each with its clicks counted; a filled field is none. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Locator, Page } from 'playwright-core'
+import type { Role } from '../../src/domain/administrator.ts'
+import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { made } from '../support/bound.ts'
+import { plainCsr } from '../support/csr.ts'
+import { P256_KEY } from '../support/keys.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { ConsoleBrowser } from './browser.ts'
+import { addRows, issue } from './seed.ts'
+
+/** Counts, and says which click was one too many. */
+class Counted {
+  clicks = 0
+  readonly page: Page
+
+  constructor(page: Page) {
+    this.page = page
+  }
+
+  async click(target: Locator): Promise<void> {
+    this.clicks++
+    await target.click()
+  }
+
+  button(name: string | RegExp): Promise<void> {
+    return this.click(this.page.getByRole('button', { name, exact: typeof name === 'string' }).first())
+  }
+
+  link(name: string): Promise<void> {
+    return this.click(this.page.getByRole('link', { name, exact: true }).first())
+  }
+
+  inDialog(name: string): Promise<void> {
+    return this.click(this.page.getByRole('dialog').getByRole('button', { name, exact: true }))
+  }
+}
+
+describe('a job in the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+  let service: TestService
+  let browser: ConsoleBrowser
+  let admin: AdminClient
+  const seconds: string[] = []
+  before(async () => {
+    service = await startTestService({ config: { ...adminConfig(), crl: { enabled: true } } })
+    browser = await ConsoleBrowser.start(service)
+    admin = await administrator(service, 'carol')
+    const issued = await issue(service, ['shop.test'])
+    await addRows(service, issued, ['old.shop.test'])
+    await made(admin, '/csr-profiles', { name: 'servers', profile_data: { san_maximum: 3 } })
+  })
+  after(async () => {
+    // For the reader of the log; no test depends on them.
+    console.log(seconds.join('\n'))
+    await browser?.close()
+    await service?.dispose()
+  })
+
+  /** @param most clicks from the overview */
+  const job = (name: string, most: number, run: (tab: Counted) => Promise<void>, role: Role = 'admin') =>
+    test(`${name}: at most ${most} clicks`, async () => {
+      const { page, complaints, close } = await browser.as(role)
+      await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+      const tab = new Counted(page)
+      const from = performance.now()
+      await run(tab)
+      seconds.push(`${name}: ${tab.clicks} clicks, ${((performance.now() - from) / 1000).toFixed(1)} s`)
+      assert.ok(tab.clicks <= most, `${tab.clicks} clicks`)
+      assert.deepEqual(complaints, [])
+      await close()
+    })
+
+  job('onboard a team, and copy all it needs', 4, async (tab) => {
+    await tab.link('Onboard a team')
+    await tab.page.getByLabel('Team', { exact: true }).fill('Payments')
+    await tab.button(/^Create/)
+    await tab.page.getByText('HMAC key').first().waitFor()
+    await tab.button(/^Save as a file/)
+  })
+
+  job('see why a name has no certificate', 2, async (tab) => {
+    await tab.page.keyboard.press('/')
+    await tab.page.getByRole('combobox').fill('shop.test')
+    await tab.click(tab.page.getByRole('option', { name: /shop\.test/ }).first())
+    await tab.page.getByRole('heading', { level: 1, name: /shop\.test/ }).waitFor()
+  })
+
+  job('find certificates at risk, and ask their clients to renew', 4, async (tab) => {
+    await tab.link('At risk')
+    await tab.page.getByRole('heading', { name: 'At risk', level: 1 }).waitFor()
+  })
+
+  job('give an auditor access', 3, async (tab) => {
+    await tab.link('Users')
+    await tab.button('Create a user')
+    await tab.page.getByRole('dialog').getByLabel('Username').fill('audrey')
+    await tab.page.getByRole('dialog').getByLabel('Mail address').fill('audrey@corp.example')
+    await tab.inDialog('Create a user')
+    await tab.page.getByRole('dialog', { name: 'The user audrey' }).waitFor()
+  })
+
+  job('see who did what yesterday', 2, async (tab) => {
+    await tab.link('Audit log')
+    await tab.link('Yesterday')
+    await tab.page.waitForURL(/since=.*until=/)
+    await tab.page.getByText('No matches').waitFor()
+  })
+
+  job(
+    'see who did what today, as an auditor',
+    2,
+    async (tab) => {
+      await tab.link('Audit log')
+      await tab.link('Today')
+      await tab.page.getByText('CSR profile: create').last().waitFor()
+    },
+    'auditor',
+  )
+
+  job('see whether everything is healthy, mail too', 1, async (tab) => {
+    const health = tab.page.locator('section', { hasText: 'Health of this instance' }).last()
+    await health.getByText('no mail is known to have been sent').waitFor()
+    await health.getByText('Signer').first().waitFor()
+  })
+
+  job('start maintenance with a reason', 2, async (tab) => {
+    await tab.button('Start maintenance')
+    await tab.page.getByRole('dialog').getByLabel('Reason').fill('the database moves')
+    await tab.inDialog('Start maintenance')
+    await tab.page.getByRole('button', { name: 'End maintenance' }).waitFor()
+  })
+
+  job(
+    'end maintenance, as an operator',
+    2,
+    async (tab) => {
+      await tab.button('End maintenance')
+      await tab.inDialog('End maintenance')
+      await tab.page.getByRole('button', { name: 'Start maintenance' }).waitFor()
+    },
+    'operator',
+  )
+
+  job('block a key', 3, async (tab) => {
+    await tab.link('Blocked keys')
+    await tab.button('Block a key')
+    await tab.page.getByRole('dialog').locator('input, textarea').first().fill('ab'.repeat(32))
+    await tab.inDialog('Block')
+    await tab.page.getByText('abab').first().waitFor()
+  })
+
+  job('check a request against a CSR profile', 3, async (tab) => {
+    await tab.link('CSR profiles')
+    await tab.link('servers')
+    const csr = plainCsr(P256_KEY, ['www.shop.test']).toString('base64')
+    const pem = `-----BEGIN CERTIFICATE REQUEST-----\n${csr}\n-----END CERTIFICATE REQUEST-----\n`
+    await tab.page
+      .getByLabel(/request/i)
+      .first()
+      .fill(pem)
+    await tab.button(/^(Try|Check)/)
+    await tab.page.getByText(/fits/i).first().waitFor()
+  })
+})

@@ -1,0 +1,110 @@
+/** Owners of certificates at risk are asked by mail to renew: the preview, the mail, and who gets none. */
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { type AcmeClient, createAcmeClient, type Obtained } from '../support/acme-client.ts'
+import { adminConfig } from '../support/admin.ts'
+import { accountIdOf, newestEntries } from '../support/bound.ts'
+import { rowsIn } from '../support/database.ts'
+import { type Issuing, startIssuing } from '../support/issuing.ts'
+import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { startTestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { assertAccessible, ConsoleBrowser } from './browser.ts'
+
+const PATIENCE_MS = 120_000
+
+describe('owners of certificates at risk', { timeout: 900_000 }, () => {
+  let at: Issuing
+  let mails: MailServer
+  /** Has two contacts; `at.client` has none. */
+  let owner: AcmeClient
+  const serials: string[] = []
+  before(async () => {
+    mails = await startMailServer()
+    const smtp = { enabled: true, host: '127.0.0.1', port: mails.port, from_address: 'ca@example.com', tls: 'none' }
+    at = await startIssuing(
+      await startTestService({ config: { ...adminConfig(), smtp, notifications: { enabled: true } } }),
+    )
+    owner = await createAcmeClient(at.service.directoryUrl)
+    const contact = ['mailto:team-a@example.com', 'mailto:desk@example.com']
+    assert.equal((await owner.newAccount({ termsOfServiceAgreed: true, contact })).status, 201)
+    for (const [client, name] of [
+      [owner, 'first.test'],
+      [owner, 'second.test'],
+      [owner, 'renewed.test'],
+      [at.client, 'silent.test'],
+    ] as const)
+      serials.push(serialOf(await client.obtain([name], at.responder)))
+    await rowsIn(
+      at.service.database,
+      "UPDATE certificates SET not_before = now() - interval '80 days', not_after = now() + interval '10 days'",
+    )
+    await owner.obtain(['renewed.test'], at.responder)
+  })
+  after(async () => {
+    await at?.end()
+    await at?.service.dispose()
+    await mails?.close()
+  })
+
+  const serialOf = ({ der }: Obtained) => new X509Certificate(der).serialNumber.toLowerCase().replace(/^(00)+/, '')
+  const notify = (body: object, who = at.admin) => who.send('POST', '/at-risk/notify', body)
+  const toTeam = () => mails.mails.filter(({ text }) => text.includes('due for renewal'))
+  const noted = async () => (await newestEntries(at.admin, 50)).filter(({ action }) => action === 'renewal.notify')
+
+  test('the preview shows the mail of each account, counts those without a contact, and sends nothing', async () => {
+    const { status, json, text } = await notify({ serial_numbers: serials, dry_run: true })
+    assert.equal(status, 200, text)
+    const { enabled, certificates, mails: count, without_contact, owners } = json
+    assert.deepEqual([enabled, certificates, count, without_contact], [true, 3, 2, 1])
+    const ours = owners.find(({ account_id }: { account_id: string }) => account_id === accountIdOf(owner))
+    assert.deepEqual(ours.recipients, ['team-a@example.com', 'desk@example.com'])
+    assert.match(ours.subject, /^Certificates to renew: (first|second)\.test, (first|second)\.test$/)
+    assert.match(ours.text, /2 certificates of your account are due for renewal/)
+    assert.match(ours.text, /^first\.test, valid until \d{4}-\d\d-\d\d \d\d:\d\d UTC$/m)
+    assert.doesNotMatch(ours.text, /renewed\.test/)
+    assert.deepEqual([toTeam().length, (await noted()).length], [0, 0])
+  })
+
+  test('each contact gets one mail about all certificates of the account, with one entry in the audit log', async () => {
+    const { json } = await notify({ serial_numbers: serials })
+    assert.deepEqual([json.mails, json.without_contact], [2, 1])
+    const sent = await until('both have the mail', async () => toTeam().length === 2 && toTeam(), PATIENCE_MS)
+    assert.deepEqual(sent.flatMap(({ to }) => to).sort(), ['desk@example.com', 'team-a@example.com'])
+    const [entry, ...others] = await noted()
+    assert.deepEqual([entry?.details['certificates'], entry?.details['mails'], others], [2, 2, []])
+  })
+
+  test('an auditor may not, and the certificates are between 1 and 200', async () => {
+    assert.equal((await notify({ serial_numbers: serials, dry_run: true }, at.auditor)).status, 403)
+    for (const serial_numbers of [[], Array.from({ length: 201 }, () => '7a')])
+      assert.equal((await notify({ serial_numbers })).status, 400)
+  })
+
+  test('revoked and unknown certificates are passed over', async () => {
+    const [first = ''] = serials
+    await at.admin.send('POST', `/certificates/${first}/revoke`, { reason: 4 })
+    const { json } = await notify({ serial_numbers: [first, 'ab12'] })
+    assert.deepEqual([json.certificates, json.mails, json.owners], [0, 0, []])
+  })
+
+  test('in the console: select, look at the mail, send', requireCommand('chromium-headless-shell'), async () => {
+    const before = toTeam().length
+    const browser = await ConsoleBrowser.start(at.service)
+    const { page, close } = await browser.as('admin', { place: '/at-risk' })
+    await page.locator('tbody tr', { hasText: 'second.test' }).getByRole('checkbox').check()
+    await page.getByRole('button', { name: 'Tell the owner …', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('2 mails about 1 certificate.').waitFor()
+    await dialog.getByText('Certificate to renew: second.test').waitFor()
+    await assertAccessible(page, 'telling an owner')
+    await dialog.getByRole('button', { name: 'Send', exact: true }).click()
+    await page.getByText('2 mails will be sent.').waitFor()
+    await until('both have another mail', async () => toTeam().length === before + 2, PATIENCE_MS)
+    await close()
+    await browser.close()
+  })
+})
