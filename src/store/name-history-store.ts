@@ -144,12 +144,13 @@ const Validation = z.object({
 })
 export type Validation = z.infer<typeof Validation>
 
-/** Authorizations of these orders for a name. orders_pkey, authorizations_pkey @param name without `*.` */
-export const validationsOf = (db: CommonQueryMethods, orderIds: readonly string[], name: string) =>
+/** Authorizations of these orders for one of the names. orders_pkey, authorizations_pkey */
+export const validationsOf = (db: CommonQueryMethods, orderIds: readonly string[], names: readonly string[]) =>
   db.any(rowsOf(Validation)`
     SELECT o.id AS order_id, z.id, z.identifier_value, z.wildcard, z.evidence, ${constantSql(STATUS_NOW)} AS status
       FROM orders o CROSS JOIN LATERAL (SELECT * FROM authorizations WHERE id = ANY (o.authorization_ids)) z
-     WHERE o.id = ANY (${sql.array([...orderIds], 'uuid')}) AND z.identifier_value = ${name}`)
+     WHERE o.id = ANY (${sql.array([...orderIds], 'uuid')})
+       AND CASE WHEN z.wildcard THEN '*.' ELSE '' END || z.identifier_value = ANY (${sql.array([...names], 'text')})`)
 
 const Evidence = z.object({ evidence: StoredFacts })
 

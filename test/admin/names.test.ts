@@ -11,6 +11,7 @@ import { P256_KEY } from '../support/keys.ts'
 import { operate } from '../support/operator.ts'
 import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { a, type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
 
 interface Entry {
   kind: string
@@ -24,14 +25,17 @@ interface Entry {
 
 describe('the time line of a name', { timeout: 900_000 }, () => {
   let at: Issuing
+  let dns: ScriptedDns
   before(async () => {
-    at = await startIssuing(
-      await startTestService({ config: { ...adminConfig(), challenges: { http01: { max_retries: 0 } } } }),
-    )
+    dns = await startDns(({ type, name }) => (type === 'A' ? { answers: [a(name, '127.0.0.1')] } : { answers: [] }))
+    const challenges = { enabled: ['http-01', 'dns-01'], http01: { max_retries: 0 }, dns01: { max_retries: 0 } }
+    const config = { ...adminConfig(), dns: { resolvers: [dns.resolver] }, challenges }
+    at = await startIssuing(await startTestService({ config }))
   })
   after(async () => {
     await at?.end()
     await at?.service.dispose()
+    await dns?.close()
   })
 
   const historyOf = async (name: string, query = '') => {
@@ -105,6 +109,19 @@ describe('the time line of a name', { timeout: 900_000 }, () => {
     const stdout = await operate(at.service, 'names', 'why', 'fails.line.test')
     assert.match(stdout, /fails\.line\.test has no valid certificate/)
     assert.ok(stdout.includes(state.last_failure.command), stdout)
+  })
+
+  test('a wildcard whose validation failed says so, though its authorization is for the name without it', async () => {
+    const order = await at.client.newOrder(['*.star.test'])
+    const { json } = await at.client.post(order.json.authorizations[0])
+    await at.client.post(json.challenges.find(({ type }: { type: string }) => type === 'dns-01').url, {})
+    const { state, entries } = await until('it is kept', async () => {
+      const found = await historyOf('*.star.test')
+      return found.state.last_failure !== null && found
+    })
+    assert.equal(state.last_failure.command, 'dig TXT _acme-challenge.star.test')
+    const [ofOrder] = (entries as Entry[]).filter(({ kind }) => kind === 'order')
+    assert.equal(ofOrder?.validations.length, 1)
   })
 
   test('what a wildcard covers is part of the line, and a name below it is not', async () => {

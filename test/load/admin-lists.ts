@@ -1,9 +1,9 @@
 /**
- * How long do the lists and look-ups of the Admin API take on ten million certificates?
+ * How long do the lists, look-ups and searches of the Admin API take on ten million certificates?
  *
- * `node dist/test/load/admin-lists.js [CERTIFICATES [DATABASE]]` fills a database (ten million take half an hour and 25 GB),
+ * `node dist/test/load/admin-lists.js [CERTIFICATES [DATABASE [WORD]]]` fills a database (ten million take half an hour and 25 GB),
  * starts a service on it and asks over HTTP. It ends with 1 when a median is above its goal. A DATABASE on the server of
- * CHANCERY_TEST_POSTGRES is kept, and filled only when it is empty.
+ * CHANCERY_TEST_POSTGRES is kept, and filled only when it is empty. With a WORD it asks only for paths that have it.
  */
 
 import { loadavg } from 'node:os'
@@ -14,7 +14,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 
 const GOAL_MS = 50
 const SEARCH_GOAL_MS = 100
-const TIMES = 15
+const TIMES = 40
 const DAY_MS = 86_400_000
 
 const count = Number(process.argv[2] ?? 10_000_000)
@@ -116,9 +116,9 @@ async function measure({ baseUrl }: TestService, admin: AdminClient): Promise<vo
     ['/audit-log?action=certificate.revoke'],
   ]
   console.log(
-    `${'request'.padEnd(58)}${'rows'.padStart(6)}${'first ms'.padStart(10)}${'median'.padStart(8)}${'slowest'.padStart(9)}   goal`,
+    `${'request'.padEnd(58)}${'rows'.padStart(6)}${'first ms'.padStart(10)}${'median'.padStart(8)}${'p95'.padStart(9)}   goal`,
   )
-  for (const [path, goalMs = GOAL_MS] of paths)
+  for (const [path, goalMs = GOAL_MS] of paths.filter(([path]) => path.includes(process.argv[4] ?? '')))
     report(
       path,
       goalMs,
@@ -168,7 +168,8 @@ async function timesOf(ask: () => Promise<number>): Promise<{ rows: number; time
 
 function report(path: string, goalMs: number, { rows, times }: { rows: number; times: number[] }): void {
   const sorted = times.toSorted((a, b) => a - b)
-  const [first, median, slowest] = [times[0], sorted[sorted.length >> 1], sorted.at(-1)] as [number, number, number]
+  const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] as number
+  const [first, median, p95] = [times[0] as number, at(0.5), at(0.95)]
   const isTooLong = median > goalMs
   if (isTooLong) process.exitCode = 1
   const shown = path.replaceAll(/[0-9a-f-]{20,}/g, '…')
@@ -176,7 +177,7 @@ function report(path: string, goalMs: number, { rows, times }: { rows: number; t
     String(rows).padStart(6),
     first.toFixed(1).padStart(10),
     median.toFixed(1).padStart(8),
-    slowest.toFixed(1).padStart(9),
+    p95.toFixed(1).padStart(9),
   ]
   console.log(`${shown.padEnd(58)}${cells.join('')}${String(goalMs).padStart(7)}${isTooLong ? '  too long' : ''}`)
 }

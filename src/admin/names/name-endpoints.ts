@@ -12,7 +12,7 @@ import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { limitOf, limitParameter } from '../pages.ts'
 import { instantParameter, line, time, timestamp } from '../schemas.ts'
 import { entryBody, NameEntry } from './name-bodies.ts'
-import { explained, readHistory } from './name-history.ts'
+import { explained, namesOfFailures, readHistory } from './name-history.ts'
 
 const State = z
   .strictObject({
@@ -99,7 +99,7 @@ async function stateOf(db: DatabasePool, part: HistoryPart, policy: WindowPolicy
   const [latest, [newest], [failure]] = await Promise.all([
     certificatesOfNames(db, { ...part, limit: LATEST_READ }, 'not_after'),
     certificatesOfNames(db, { ...part, limit: 1 }, 'issued_at'),
-    failuresOfNames(db, { ...part, limit: 1 }),
+    failuresOfNames(db, { ...part, names: namesOfFailures(part.names), limit: 1 }),
   ])
   const valid = latest.find(({ revoked_at, not_after }) => revoked_at === null && not_after > now)
   const words = failure && (await explained(db, failure))

@@ -22,13 +22,15 @@ export type HistoryEntry = { at: Date; account_id: string | null } & (
   | { kind: 'certificate' | 'revocation'; certificate: NamedCertificate }
 )
 
+/** The authorization of a wildcard is for the name without it, and so are its failures. @param names the name itself first */
+export const namesOfFailures = ([name = '', ...covering]: readonly string[]): string[] => [
+  ...new Set([name, ...covering, name.replace(/^\*\./, '')]),
+]
+
 /** @param names the name itself first */
 export async function readHistory(db: DatabasePool, { names, ...part }: HistoryPart) {
-  const [name = ''] = names
-  const bare = name.replace(/^\*\./, '')
   const one = { ...part, limit: part.limit + 1 }
-  // The authorization of a wildcard is for the name without it, and so are its failures.
-  const ofFailures = [...new Set([...names, bare])]
+  const ofFailures = namesOfFailures(names)
   const [issued, revoked, failures, known] = await Promise.all([
     certificatesOfNames(db, { ...one, names }, 'issued_at'),
     certificatesOfNames(db, { ...one, names }, 'revoked_at'),
@@ -37,7 +39,7 @@ export async function readHistory(db: DatabasePool, { names, ...part }: HistoryP
   ])
   const { orders, areAllRead } = await readOrders(db, { ...one, names }, known)
   const ids = orders.map(({ id }) => id)
-  const validations = await validationsOf(db, ids, bare)
+  const validations = await validationsOf(db, ids, names)
   // The later ones first, where they have one instant.
   const entries: HistoryEntry[] = [
     ...revoked.map((certificate) => certificateEntry('revocation', certificate)),
