@@ -137,9 +137,10 @@ async function rebuildCrls({ db, audit, policy }: AdminContext, actor: Actor, wa
 export async function readCrlStatus(db: CommonQueryMethods, staleAfterMs: number | undefined): Promise<CrlStatus> {
   const store = createCrlStore(queriesOf(db))
   const now = Date.now()
+  // First: a request that was answered between the two reads would come beside the lists from before it.
+  const request = await store.lastRequest()
   // An expired list belongs to an issuer that is gone.
   const lists = (await store.published()).filter(({ nextUpdate }) => nextUpdate.getTime() > now)
-  const request = await store.lastRequest()
   const staleAt = now - (staleAfterMs ?? 0)
   const isPublished = staleAfterMs !== undefined
   return {
