@@ -30,7 +30,7 @@ export const OIDC = endpointGroup('Sessions', {
           .strictObject({ name: z.string() })
           .nullable()
           .meta({ description: 'Null where no OpenID Connect provider is configured.' }),
-        passkeys: z.boolean().meta({ description: 'False where the console is at an address, not a host name.' }),
+        passkeys: z.boolean().meta({ description: 'False where the console is at an address, or without https.' }),
       }),
     },
     handle: async (_request, { oidc, passkeys }) => ({

@@ -1,7 +1,7 @@
 /** Rules for CRLs, mail, CT logs, the Admin API and registered hooks. */
 
-import { isIP } from 'node:net'
 import { isScoped, SCOPE_RULE } from '../../domain/permissions.ts'
+import { canHavePasskeys, hostOf } from '../../shared/lib/host.ts'
 import { signerBackend } from '../backends.ts'
 import { hookClassOf, readWebhookConfig } from '../hook-class.ts'
 import { ABSENT_KEY, type Config } from '../schema.ts'
@@ -24,8 +24,6 @@ function pathBelowAdminApi({ admin_api, api, acme, ari, crl, metrics }: Config):
   if (`${base}/` === below) return undefined
   return [...paths, ...acme.directory_aliases, metrics.path].find((path) => `${path}/`.startsWith(below))
 }
-
-const hostOf = (url: string) => new URL(url).hostname.replace(/^\[|\]$/g, '')
 
 const isHeardByNobody = (url: string) =>
   url.startsWith('https:') || ['localhost', '127.0.0.1', '::1'].includes(hostOf(url))
@@ -145,8 +143,8 @@ export const OPERATIONS: readonly Rule[] = [
     ({ admin_api, server }) =>
       admin_api.require_second_factor &&
       admin_api.oidc === null &&
-      isIP(hostOf(admin_api.console_url ?? server.external_url)) !== 0,
-    'is true while the console is at an address, where there are no passkeys, and no provider is configured: nobody could sign in; set admin_api.console_url to a host name',
+      !canHavePasskeys(admin_api.console_url ?? server.external_url),
+    'is true while the console is at an address or without https, where there are no passkeys, and no provider is configured: nobody could sign in; set admin_api.console_url to https at a host name',
   ),
   not(
     'metrics.auth_required',

@@ -1,12 +1,12 @@
 /** Ways to sign in beside the password, where the configuration has what they need. */
 
-import { isIP } from 'node:net'
 import { Challenges } from '../../admin/users/challenges.ts'
 import { type OidcOptions, OidcSignIn } from '../../admin/users/oidc-sign-in.ts'
 import { type PasskeyOptions, Passkeys } from '../../admin/users/passkeys.ts'
 import type { Config } from '../../config/schema.ts'
 import { adminSettings } from '../../settings/admin-settings.ts'
 import { oidcSettings } from '../../settings/oidc-settings.ts'
+import { canHavePasskeys } from '../../shared/lib/host.ts'
 import { createSecretBox } from '../../shared/lib/secret-box.ts'
 
 type Secret = { tokenSecret: string }
@@ -19,15 +19,14 @@ export function createOidc(
   return settings && new OidcSignIn({ ...parts, settings, box: createSecretBox(tokenSecret, 'chancery: oidc state') })
 }
 
-/** Browsers offer passkeys to secure contexts alone, and bind none to an address (WebAuthn §5.1.3, §5.1.4). */
+/** Undefined where browsers have none. */
 export function createPasskeys(
   config: Config,
   { tokenSecret, ...parts }: Pick<PasskeyOptions, 'db' | 'audit' | 'signIn'> & Secret,
 ): Passkeys | undefined {
   const { consoleUrl, requireSecondFactor } = adminSettings(config)
-  const { origin, hostname, protocol } = new URL(consoleUrl)
-  const isSecure = protocol === 'https:' || hostname === 'localhost'
-  if (!isSecure || isIP(hostname.replace(/^\[|\]$/g, '')) !== 0) return undefined
+  if (!canHavePasskeys(consoleUrl)) return undefined
+  const { origin, hostname } = new URL(consoleUrl)
   const challenges = new Challenges(createSecretBox(tokenSecret, 'chancery: webauthn challenge'))
   return new Passkeys({ ...parts, challenges, origin, rpId: hostname, isRequired: requireSecondFactor })
 }

@@ -426,6 +426,16 @@ const CASES: [string, Tree, string[]][] = [
     ['admin_api.require_second_factor'],
   ],
   [
+    'a second factor that no browser offers without TLS',
+    { admin_api: { require_second_factor: true, console_url: 'http://ca.example/api/console/' } },
+    ['admin_api.require_second_factor'],
+  ],
+  [
+    'a second factor on this machine',
+    { admin_api: { require_second_factor: true, console_url: 'http://localhost:8080/api/console/' } },
+    [],
+  ],
+  [
     'a second factor at a provider',
     { admin_api: { require_second_factor: true, console_url: 'https://192.0.2.1/api/console/', oidc: OIDC } },
     [],
