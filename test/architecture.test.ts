@@ -228,7 +228,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
  */
 const KNOWN_TO: Record<string, readonly string[]> = {
   '@node-rs/argon2': ['src/admin/users/password-hash.ts'],
-  '@simplewebauthn/server': ['src/admin/users/passkeys.ts', 'src/admin/users/passkey-endpoints.ts'],
+  '@simplewebauthn/server': [
+    'src/admin/users/passkeys.ts',
+    'src/admin/users/passkey-endpoints.ts',
+    'src/admin/users/webauthn.ts',
+  ],
   '@slonik/pg-driver': ['src/store/slonik.ts'],
   'better-queue': ['src/events/external-delivery.ts'],
   'graphene-pk11': ['signer/keys/pkcs11/native.ts', 'bench/faults/token.ts'],

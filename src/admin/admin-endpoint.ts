@@ -63,9 +63,9 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
   summary: string
   /** Refused for an API token: what outlives the token or takes over its maker. */
   needsSession?: true
-  /** Refused for a session whose sign-in is older than `admin_api.recent_sign_in_seconds`. */
   /** Also for a session that still lacks the second factor that is required. */
   enrols?: true
+  /** Refused for a session whose sign-in is older than `admin_api.recent_sign_in_seconds`. */
   recentSignIn?: true | ((request: EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>) => boolean)
   /** What another person has to approve; undefined where `admin_api.approvals` wants nobody. */
   approval?(

@@ -13,7 +13,7 @@ import {
   type Output,
   type Routes,
 } from '../admin/client.ts'
-import { askOverPage } from './questions.ts'
+import { askOverPage, sendToEnrol } from './questions.ts'
 import { currentSession, expire, onForgotten, type Role, signedInAgain } from './stored-session.ts'
 
 export type { Input, OperationId, Output }
@@ -73,7 +73,7 @@ async function inSession<T>(id: OperationId, ask: (approvalReason?: string) => P
       return await ask(reason)
     } catch (error) {
       if (!(error instanceof AdminApiError)) throw error
-      if (error.body.error === 'second_factor_needed') location.hash = '/profile'
+      if (error.body.error === 'second_factor_needed') sendToEnrol()
       if (error.body.error === 'sign_in_again') await askOverPage('identity', error)
       else if (error.body.error === 'approval_needed' && reason === undefined)
         reason = await askOverPage('reason', error)

@@ -2,6 +2,7 @@
 
 import { call, type Output } from './api.ts'
 import { FormError } from './components/basics.tsx'
+import { lacksFactor } from './questions.ts'
 import { begin } from './stored-session.ts'
 
 type Options = Record<string, unknown> & { challenge: string }
@@ -22,7 +23,7 @@ const textOf = (bytes: ArrayBuffer): string =>
     .replaceAll('=', '')
 
 const withBytes = (list: unknown) =>
-  ((list ?? []) as Described[]).map(({ id }) => ({ type: 'public-key' as const, id: bytesOf(id) }))
+  ((list ?? []) as Described[]).map((one) => ({ ...one, type: 'public-key' as const, id: bytesOf(one.id) }))
 
 /** @throws FormError when the user or the browser declines */
 function declined(): never {
@@ -91,5 +92,7 @@ export async function finishByPasskey(options: Options): Promise<void> {
 
 export async function addPasskey(name: string): Promise<Output<'addPasskey'>> {
   const credential = await makePasskey(await call('getRegistrationOptions', {}))
-  return call('addPasskey', { body: { name, credential } })
+  const added = await call('addPasskey', { body: { name, credential } })
+  lacksFactor.set(false)
+  return added
 }

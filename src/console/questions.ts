@@ -1,6 +1,7 @@
 /** Questions of the service about a request, asked over the page; the request goes on with the answer. */
 
 import { createStore, useStore } from './store.ts'
+import { onForgotten } from './stored-session.ts'
 
 interface Question {
   /** Who the user is, or why another person should approve. */
@@ -35,4 +36,13 @@ export function askOverPage(kind: Question['kind'], refusal: Error): Promise<str
   )
   last = asked.catch(() => undefined)
   return asked
+}
+
+/** The session lacks the second factor that is required, and can only register a passkey. */
+export const lacksFactor = createStore(false)
+onForgotten(() => lacksFactor.set(false))
+
+export function sendToEnrol(): void {
+  lacksFactor.set(true)
+  location.hash = '/profile'
 }

@@ -9,6 +9,7 @@ export const NOTIFICATION_TYPES = [
   'registration_failed',
   'admin_user_created',
   'admin_password_reset',
+  'admin_second_factor_reset',
   'expiration_warning',
   'order_rejected',
   'order_quota_exceeded',
@@ -69,6 +70,7 @@ export const COUNTED_APART: readonly (NotificationType | typeof TEST_MAIL)[] = [
   'renewal_request',
   'admin_user_created',
   'admin_password_reset',
+  'admin_second_factor_reset',
   NEVER_SENT,
 ]
 

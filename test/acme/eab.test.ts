@@ -419,7 +419,7 @@ describe('external account binding, required', () => {
     test('lists credentials with their state and never with their key', async () => {
       const { hmacKey } = await createCredential(service, 'listed', '--label', 'for the list')
       const printed = await operate(service, 'eab', 'list', '--all')
-      assert.match(printed, /^\S+ +listed +for the list +false +false /m)
+      assert.match(printed, /^\S+ +listed +for the list +- +false +false /m)
       assert.match(printed, /^\S+ +once +\S* +false +true /m)
       assert.match(printed, /^\S+ +gone +\S* +true +true /m)
       assert.match(await operate(service, 'eab', 'show', 'once'), /^account id +[0-9a-f-]{36}$/m)

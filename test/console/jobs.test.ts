@@ -7,6 +7,7 @@ import type { Role } from '../../src/domain/administrator.ts'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
 import { made } from '../support/bound.ts'
 import { plainCsr } from '../support/csr.ts'
+import { rowsIn } from '../support/database.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -51,6 +52,11 @@ describe('a job in the console', { ...requireCommand('chromium-headless-shell'),
     admin = await administrator(service, 'carol')
     const issued = await issue(service, ['shop.test'])
     await addRows(service, issued, ['old.shop.test'])
+    await rowsIn(
+      service.database,
+      `UPDATE certificates SET not_before = now() - interval '80 days', not_after = now() + interval '5 days'
+        WHERE names = '{old.shop.test}'`,
+    )
     await made(admin, '/csr-profiles', { name: 'servers', profile_data: { san_maximum: 3 } })
   })
   after(async () => {
@@ -74,24 +80,27 @@ describe('a job in the console', { ...requireCommand('chromium-headless-shell'),
       await close()
     })
 
-  job('onboard a team, and copy all it needs', 4, async (tab) => {
+  job('onboard a team, and save all it needs', 4, async (tab) => {
     await tab.link('Onboard a team')
     await tab.page.getByLabel('Team', { exact: true }).fill('Payments')
-    await tab.button(/^Create/)
-    await tab.page.getByText('HMAC key').first().waitFor()
-    await tab.button(/^Save as a file/)
+    await tab.button('Onboard')
+    await tab.page.getByRole('button', { name: 'Save as a file' }).waitFor()
+    await Promise.all([tab.page.waitForEvent('download'), tab.button('Save as a file')])
   })
 
   job('see why a name has no certificate', 2, async (tab) => {
     await tab.page.keyboard.press('/')
-    await tab.page.getByRole('combobox').fill('shop.test')
+    await tab.page.getByRole('combobox', { name: 'Search everything' }).fill('shop.test')
     await tab.click(tab.page.getByRole('option', { name: /shop\.test/ }).first())
     await tab.page.getByRole('heading', { level: 1, name: /shop\.test/ }).waitFor()
   })
 
   job('find certificates at risk, and ask their clients to renew', 4, async (tab) => {
     await tab.link('At risk')
-    await tab.page.getByRole('heading', { name: 'At risk', level: 1 }).waitFor()
+    await tab.click(tab.page.getByRole('checkbox', { name: 'Select all rows that are shown' }))
+    await tab.button(/^Ask to renew/)
+    await tab.inDialog('Ask to renew now')
+    await tab.page.locator('.toast').getByText(/renew/).waitFor()
   })
 
   job('give an auditor access', 3, async (tab) => {
@@ -147,10 +156,10 @@ describe('a job in the console', { ...requireCommand('chromium-headless-shell'),
 
   job('block a key', 3, async (tab) => {
     await tab.link('Blocked keys')
-    await tab.button('Block a key')
-    await tab.page.getByRole('dialog').locator('input, textarea').first().fill('ab'.repeat(32))
-    await tab.inDialog('Block')
-    await tab.page.getByText('abab').first().waitFor()
+    await tab.page.getByLabel('SHA-256 of the public key').fill('ab'.repeat(32))
+    await tab.button('Block the key')
+    await tab.inDialog('Block the key')
+    await tab.page.locator('tbody').getByText('abab').first().waitFor()
   })
 
   job('check a request against a CSR profile', 3, async (tab) => {
@@ -158,11 +167,8 @@ describe('a job in the console', { ...requireCommand('chromium-headless-shell'),
     await tab.link('servers')
     const csr = plainCsr(P256_KEY, ['www.shop.test']).toString('base64')
     const pem = `-----BEGIN CERTIFICATE REQUEST-----\n${csr}\n-----END CERTIFICATE REQUEST-----\n`
-    await tab.page
-      .getByLabel(/request/i)
-      .first()
-      .fill(pem)
-    await tab.button(/^(Try|Check)/)
-    await tab.page.getByText(/fits/i).first().waitFor()
+    await tab.page.getByLabel('Certificate signing request (CSR)').fill(pem)
+    await tab.button('Validate')
+    await tab.page.getByText('The request matches.').waitFor()
   })
 })

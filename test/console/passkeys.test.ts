@@ -9,6 +9,20 @@ import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { assertAccessible, ConsoleBrowser } from './browser.ts'
 
+async function withAuthenticator(page: Page): Promise<void> {
+  const devtools = await page.context().newCDPSession(page)
+  await devtools.send('WebAuthn.enable')
+  await devtools.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+    },
+  })
+}
+
 describe('passkeys in a browser', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
   let service: TestService
   let browser: ConsoleBrowser
@@ -27,20 +41,6 @@ describe('passkeys in a browser', { ...requireCommand('chromium-headless-shell')
     await browser?.close()
     await service?.dispose()
   })
-
-  async function withAuthenticator(page: Page): Promise<void> {
-    const devtools = await page.context().newCDPSession(page)
-    await devtools.send('WebAuthn.enable')
-    await devtools.send('WebAuthn.addVirtualAuthenticator', {
-      options: {
-        protocol: 'ctap2',
-        transport: 'internal',
-        hasResidentKey: true,
-        hasUserVerification: true,
-        isUserVerified: true,
-      },
-    })
-  }
 
   test('one is registered, asked for behind the password, signs in alone, and confirms a grave act', async () => {
     const { page, complaints, close } = await browser.open()
@@ -86,6 +86,47 @@ describe('passkeys in a browser', { ...requireCommand('chromium-headless-shell')
     await confirm.getByRole('button', { name: 'Confirm' }).click()
     await page.getByText('No passkeys').waitFor()
     assert.deepEqual(complaints, [])
+    await close()
+  })
+})
+
+describe('where a second factor is required', {
+  ...requireCommand('chromium-headless-shell'),
+  timeout: 900_000,
+}, () => {
+  let service: TestService
+  let browser: ConsoleBrowser
+  let url: string
+  before(async () => {
+    const { admin_api, ...others } = adminConfig()
+    const port = await freePort()
+    url = `http://localhost:${port}/api/console/`
+    const more = { console_url: url, listen: { port }, require_second_factor: true }
+    service = await startTestService({ config: { ...others, admin_api: { ...admin_api, ...more } } })
+    browser = await ConsoleBrowser.start(service)
+  })
+  after(async () => {
+    await browser?.close()
+    await service?.dispose()
+  })
+
+  test('a password leads to the registration of a passkey, and from there to everything', async () => {
+    const { page, close } = await browser.open()
+    await page.goto(url)
+    await withAuthenticator(page)
+    await page.getByLabel('Username').fill('ada')
+    await page.getByLabel('Password').fill(browser.passwords.get('admin') as string)
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+    await page.getByRole('heading', { name: 'Your profile', level: 1 }).waitFor()
+    await page.getByText('A second factor is required here').waitFor()
+    await assertAccessible(page, 'a profile that needs a passkey')
+    await page.getByRole('button', { name: 'Add a passkey' }).click()
+    await page.getByRole('dialog').getByLabel('Name').fill('Laptop')
+    await page.getByRole('dialog').getByRole('button', { name: 'Add a passkey' }).click()
+    await page.getByRole('rowheader', { name: 'Laptop' }).waitFor()
+    await page.getByText('A second factor is required here').waitFor({ state: 'detached' })
+    await page.goto(`${url}#/`)
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
     await close()
   })
 })

@@ -28,12 +28,15 @@ export interface Saying {
   type?: string
   origin?: string
   crossOrigin?: boolean
+  /** Of the page around the one that asks. */
+  topOrigin?: string
   challenge?: string
   rpId?: string
   /** UP 0x01, UV 0x04, AT 0x40. */
   flags?: number
   counter?: number
-  userHandle?: string
+  /** Null as some browsers write it, undefined for none. */
+  userHandle?: string | null | undefined
   id?: string
   /** Signs in place of the credential's own key. */
   key?: KeyObject
@@ -41,6 +44,10 @@ export interface Saying {
   cut?: number
   /** COSE algorithm that the key says it is for. */
   algorithm?: number
+  /** Attestation statement format (WebAuthn §8). */
+  format?: string
+  /** In place of the whole attestation object. */
+  attestation?: Uint8Array
 }
 
 interface Options {
@@ -65,6 +72,7 @@ export class Authenticator {
         challenge: says.challenge ?? challenge,
         origin: says.origin ?? this.#origin,
         crossOrigin: says.crossOrigin ?? false,
+        ...(says.topOrigin !== undefined && { topOrigin: says.topOrigin }),
       }),
     )
   }
@@ -89,16 +97,26 @@ export class Authenticator {
     ])
     const credential = Buffer.concat([Buffer.alloc(16), Buffer.of(0, this.id.length), this.id, cbor(coseKey)])
     const authData = Buffer.concat([this.#authenticatorData(0x45, says), credential])
+    const clientData = this.#clientData('webauthn.create', options, says)
     const attestation = new Map<Cbor, Cbor>([
-      ['fmt', 'none'],
-      ['attStmt', new Map()],
+      ['fmt', says.format ?? 'none'],
+      ['attStmt', says.format === 'packed' ? this.#selfAttestation(authData, clientData, says) : new Map()],
       ['authData', authData.subarray(0, authData.length - (says.cut ?? 0))],
     ])
     return this.#json(says, {
-      clientDataJSON: base64url(this.#clientData('webauthn.create', options, says)),
-      attestationObject: base64url(cbor(attestation)),
+      clientDataJSON: base64url(clientData),
+      attestationObject: base64url(says.attestation ?? cbor(attestation)),
       transports: ['usb'],
     })
+  }
+
+  /** By the new key itself (WebAuthn §8.2): the one kind that a browser passes on unasked. */
+  #selfAttestation(authData: Buffer, clientData: Buffer, says: Saying): Map<Cbor, Cbor> {
+    const signed = Buffer.concat([authData, createHash('sha256').update(clientData).digest()])
+    return new Map<Cbor, Cbor>([
+      ['alg', -7],
+      ['sig', sign('sha256', signed, says.key ?? this.#pair.privateKey)],
+    ])
   }
 
   /** `navigator.credentials.get()`. */
@@ -108,7 +126,7 @@ export class Authenticator {
     const whole = this.#authenticatorData(0x05, says)
     const authenticatorData = whole.subarray(0, whole.length - (says.cut ?? 0))
     const signed = Buffer.concat([authenticatorData, createHash('sha256').update(clientData).digest()])
-    const userHandle = says.userHandle ?? this.userHandle
+    const userHandle = 'userHandle' in says ? says.userHandle : this.userHandle
     return this.#json(says, {
       clientDataJSON: base64url(clientData),
       authenticatorData: base64url(authenticatorData),

@@ -1,13 +1,13 @@
 /**
  * Passkeys (WebAuthn Level 3): registered in a session, then a way to sign in, the second factor behind a password, and the
- * proof of a recent sign-in. User verification is required, so that one passkey is two factors.
+ * proof of a recent sign-in.
  */
 
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import type { DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import { findUserForLoginById, type UserForLogin, type UserRow } from '../../store/user-store.ts'
+import { findUserForLoginById, lockUsers, type UserForLogin, type UserRow } from '../../store/user-store.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
 import { answerOnce, type Challenge, type Challenges, hashOf, type Purpose } from './challenges.ts'
 import {
@@ -19,32 +19,29 @@ import {
   type PasskeyRow,
   renamePasskey,
 } from './passkey-store.ts'
-import { noteConfirmed, noteMethod } from './sessions.ts'
+import { NO_PASSWORD } from './passwords.ts'
+import { noLongerGood, noteConfirmed, noteMethod } from './sessions.ts'
 import type { LoginClient, SignedIn, SignIn } from './sign-in.ts'
-import { requireUser } from './users.ts'
+import {
+  challengeOf,
+  type RelyingParty,
+  refused,
+  registrationOptions,
+  requestOptions,
+  verifyAssertion,
+  verifyRegistration,
+} from './webauthn.ts'
 
-/** Loaded when the first passkey comes: commands have no use for it. */
-const webauthn = () => import('@simplewebauthn/server')
-
-export interface PasskeyOptions {
+export interface PasskeyOptions extends RelyingParty {
   db: DatabasePool
   audit: AuditLog
   signIn: Pick<SignIn, 'begin'>
   challenges: Challenges
-  /** Of the console: what the browser must have been at. */
-  origin: string
-  /** The host name of the origin, to which passkeys are bound. */
-  rpId: string
   /** The last one cannot be removed. */
   isRequired: boolean
 }
 
-/** COSE (RFC 9053): EdDSA, ES256, RS256. */
-const ALGORITHMS = [-8, -7, -257]
 const MOST_PASSKEYS = 20
-const TIMEOUT_MS = 5 * 60_000
-
-const refused = () => new AdminError('unauthorized', 'the passkey was not accepted; begin again')
 
 /** A reset of the password in between makes the proof of the old one worthless. */
 const boundTo = ({ password_hash }: UserForLogin) => hashOf(password_hash).toString('base64url')
@@ -103,65 +100,46 @@ export class Passkeys {
     })
   }
 
+  /** @throws AdminError conflict for one too many, and for who has no password */
   async registrationOptions({ userId, sessionId }: SignedIn) {
-    const { db, challenges, rpId } = this.#options
-    const [{ username }, known] = [await requireUser(db, userId), await listPasskeys(db, userId)]
-    if (known.length >= MOST_PASSKEYS)
-      throw new AdminError('conflict', `a user may have at most ${MOST_PASSKEYS} passkeys; remove one first`)
-    const { generateRegistrationOptions } = await webauthn()
-    return generateRegistrationOptions({
-      rpID: rpId,
-      rpName: 'Chancery',
-      userName: username,
-      userID: new Uint8Array(Buffer.from(userId)),
-      challenge: challenges.make({ purpose: 'register', userId, bound: sessionId }),
-      timeout: TIMEOUT_MS,
-      attestationType: 'none',
-      authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
-      supportedAlgorithmIDs: ALGORITHMS,
-      excludeCredentials: known.map(({ credential_id: id }) => ({ id })),
-    })
+    const { db, challenges } = this.#options
+    const user = await findUserForLoginById(db, userId)
+    if (!user) throw noLongerGood()
+    if (user.password_hash === NO_PASSWORD)
+      throw new AdminError('conflict', 'your provider signs you in; a passkey would outlive what it says about you')
+    const known = await listPasskeys(db, userId)
+    requireRoom(known)
+    const challenge = challenges.make({ purpose: 'register', userId, bound: sessionId })
+    return registrationOptions(this.#options, user, challenge, known)
   }
 
-  /** @throws AdminError unauthorized; conflict for a credential that is known */
+  /** @throws AdminError unauthorized; conflict for a credential that is known, and for one too many */
   async register(author: SignedIn, name: string, response: RegistrationResponseJSON): Promise<PasskeyRow> {
-    const { audit, challenges, origin, rpId } = this.#options
     const { userId, sessionId = '' } = author
-    let challenge: Challenge | undefined
-    let text = ''
-    const { verifyRegistrationResponse } = await webauthn()
-    const { registrationInfo } = await verifyRegistrationResponse({
-      response,
-      expectedOrigin: origin,
-      expectedRPID: rpId,
-      requireUserVerification: true,
-      supportedAlgorithmIDs: ALGORITHMS,
-      expectedChallenge: (sent) => {
-        text = sent
-        challenge = challenges.open(sent, ['register'])
-        return challenge?.userId === userId && challenge.bound === sessionId
+    const { text, challenge } = await this.#opened(response, ['register'])
+    if (challenge.userId !== userId || challenge.bound !== sessionId) throw refused()
+    const { id, publicKey, counter, transports = [] } = await verifyRegistration(this.#options, response, text)
+    return this.#options.audit.transaction(
+      author,
+      async (tx, note) => {
+        await answerOnce(tx, text, challenge)
+        requireRoom(await listPasskeys(tx, userId))
+        const passkey = await insertPasskey(tx, {
+          id: uuidv7(Date.now()),
+          user_id: userId,
+          credential_id: id,
+          public_key: Buffer.from(publicKey),
+          counter,
+          transports,
+          name,
+        })
+        if (!passkey) throw new AdminError('conflict', 'this passkey is registered already')
+        await noteMethod(tx, sessionId, 'passkey')
+        note('user.add_passkey', { passkey_id: passkey.id, name }, userId)
+        return passkey
       },
-    }).catch((cause: unknown) => {
-      throw new AdminError('unauthorized', 'the passkey was not accepted; begin again', { cause })
-    })
-    if (!registrationInfo || !challenge) throw refused()
-    const { id, publicKey, counter, transports = [] } = registrationInfo.credential
-    const made = {
-      id: uuidv7(Date.now()),
-      user_id: userId,
-      credential_id: id,
-      public_key: Buffer.from(publicKey),
-      counter,
-    }
-    const answered = challenge
-    return audit.transaction(author, async (tx, note) => {
-      await answerOnce(tx, text, answered)
-      const passkey = await insertPasskey(tx, { ...made, transports: transports.slice(0, 10), name })
-      if (!passkey) throw new AdminError('conflict', 'this passkey is registered already')
-      await noteMethod(tx, sessionId, 'passkey')
-      note('user.add_passkey', { passkey_id: passkey.id, name }, userId)
-      return passkey
-    })
+      lockUsers,
+    )
   }
 
   /** @throws AdminError not_found */
@@ -177,60 +155,45 @@ export class Passkeys {
   /** @throws AdminError not_found; conflict for the last one where a second factor is required */
   async remove(author: SignedIn, id: string): Promise<void> {
     const { audit, isRequired } = this.#options
-    await audit.transaction(author, async (tx, note) => {
-      const removed = await deletePasskey(tx, author.userId, id)
-      if (!removed) throw notFound('passkey')
-      if (isRequired && (await listPasskeys(tx, author.userId)).length === 0)
-        throw new AdminError(
-          'conflict',
-          'this is your last passkey, and a second factor is required; add another one first',
-        )
-      note('user.remove_passkey', { passkey_id: id, name: removed.name }, author.userId)
-    })
+    await audit.transaction(
+      author,
+      async (tx, note) => {
+        const removed = await deletePasskey(tx, author.userId, id)
+        if (!removed) throw notFound('passkey')
+        if (isRequired && (await listPasskeys(tx, author.userId)).length === 0)
+          throw new AdminError(
+            'conflict',
+            'this is your last passkey, and a second factor is required; add another one first',
+          )
+        note('user.remove_passkey', { passkey_id: id, name: removed.name }, author.userId)
+      },
+      lockUsers,
+    )
   }
 
-  async #requestOptions(wanted: { purpose: Purpose; userId?: string; bound?: string }, known: readonly PasskeyRow[]) {
-    const { challenges, rpId } = this.#options
-    const { generateAuthenticationOptions } = await webauthn()
-    return generateAuthenticationOptions({
-      rpID: rpId,
-      challenge: challenges.make(wanted),
-      timeout: TIMEOUT_MS,
-      userVerification: 'required',
-      allowCredentials: known.map(({ credential_id: id }) => ({ id })),
-    })
+  #requestOptions(wanted: Pick<Challenge, 'purpose' | 'userId' | 'bound'>, known: readonly PasskeyRow[]) {
+    return requestOptions(this.#options, this.#options.challenges.make(wanted), known)
   }
 
   async #verified(response: AuthenticationResponseJSON, purposes: readonly Purpose[]): Promise<Verified> {
-    const { db, challenges, origin, rpId } = this.#options
-    const passkey = await findPasskey(db, response.id)
+    const { text, challenge } = await this.#opened(response, purposes)
+    const passkey = await findPasskey(this.#options.db, response.id)
     if (!passkey) throw refused()
-    let challenge: Challenge | undefined
-    let text = ''
-    const { verifyAuthenticationResponse } = await webauthn()
-    const { verified, authenticationInfo } = await verifyAuthenticationResponse({
-      response,
-      expectedOrigin: origin,
-      expectedRPID: rpId,
-      requireUserVerification: true,
-      credential: {
-        id: passkey.credential_id,
-        publicKey: new Uint8Array(passkey.public_key),
-        counter: passkey.counter,
-      },
-      expectedChallenge: (sent) => {
-        text = sent
-        challenge = challenges.open(sent, purposes)
-        return challenge !== undefined
-      },
-    }).catch((cause: unknown) => {
-      throw new AdminError('unauthorized', 'the passkey was not accepted; begin again', { cause })
-    })
+    const counter = await verifyAssertion(this.#options, response, text, passkey)
+    // WebAuthn §7.2 step 6: it has to be the user's, and says whose it is where nobody has said that before.
     const { userHandle } = response.response
-    // WebAuthn §7.2 step 6: who the authenticator means has to be who has registered the passkey.
-    const isOwner = userHandle === undefined || Buffer.from(userHandle, 'base64url').toString() === passkey.user_id
-    if (!verified || !challenge || !isOwner) throw refused()
-    return { passkey, challenge, text, counter: authenticationInfo.newCounter }
+    const isOwner = userHandle
+      ? Buffer.from(userHandle, 'base64url').toString() === passkey.user_id
+      : challenge.purpose !== 'sign_in'
+    if (!isOwner) throw refused()
+    return { passkey, challenge, text, counter }
+  }
+
+  async #opened(response: AuthenticationResponseJSON | RegistrationResponseJSON, purposes: readonly Purpose[]) {
+    const text = await challengeOf(response)
+    const challenge = this.#options.challenges.open(text, purposes)
+    if (!challenge) throw refused()
+    return { text, challenge }
   }
 }
 
@@ -240,6 +203,11 @@ interface Verified {
   /** The challenge as it came. */
   text: string
   counter: number
+}
+
+function requireRoom(known: readonly PasskeyRow[]): void {
+  if (known.length < MOST_PASSKEYS) return
+  throw new AdminError('conflict', `a user may have at most ${MOST_PASSKEYS} passkeys; remove one first`)
 }
 
 /** Of two answers to one challenge, or with one counter, one counts. */

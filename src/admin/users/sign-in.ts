@@ -185,7 +185,7 @@ export class SignIn {
     const author = sessionId === undefined ? null : await findSession(this.#options.db, sessionId)
     if (!author || sessionId === undefined) return undefined
     const { user_id: userId, username, role, scope, methods } = author
-    const isUnproven = this.#options.requireSecondFactor && methods.join() === 'password'
+    const isUnproven = this.#options.requireSecondFactor && methods.every((method) => method === 'password')
     return { userId, username, role, scope, ipAddress, sessionId, ...(isUnproven && { isUnproven }) }
   }
 

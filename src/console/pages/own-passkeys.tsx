@@ -7,6 +7,8 @@ import { TextField, useForm } from '../components/form.tsx'
 import { Section, tell } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { addPasskey, arePasskeysKnown } from '../passkeys.ts'
+import { lacksFactor } from '../questions.ts'
+import { useStore } from '../store.ts'
 
 type Passkey = Output<'listMyPasskeys'>[number]
 
@@ -42,6 +44,11 @@ export function OwnPasskeys() {
   const { data: ways } = useApi('getSignInMethods', {})
   return (
     <Section title="Your passkeys">
+      {useStore(lacksFactor) && (
+        <p class="bar warn" role="alert">
+          A second factor is required here. Register a passkey to go on.
+        </p>
+      )}
       <p class="quiet">
         A passkey signs you in without a password, by fingerprint, face or PIN. Once you have one, it is asked for
         behind your password, too. Have two: only an operator at the host can help who has lost them all.

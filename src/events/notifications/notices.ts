@@ -152,6 +152,7 @@ const ofUser = (type: NotificationType): Rule<'admin.action'> => ({
 const ADMIN_ACTIONS: Readonly<Record<string, Rule<'admin.action'>>> = {
   'user.create': ofUser('admin_user_created'),
   'user.reset_password': ofUser('admin_password_reset'),
+  'user.reset_second_factor': ofUser('admin_second_factor_reset'),
   'approval.emergency': {
     type: 'alarm',
     to: 'administrators',

@@ -12,11 +12,13 @@ const ABOUT: Addressed = {
   user: { username: 'alice', email: 'alice@example.com', role: 'auditor', createdBy: 'admin' },
 }
 
-const PASSWORD_RESET: OccurredEvent = {
-  ...sampleEvent('admin.action'),
-  kind: 'admin.action',
-  data: { ...EVENT_SAMPLES['admin.action'], action: 'user.reset_password' },
-}
+const RESETS = (['user.reset_password', 'user.reset_second_factor'] as const).map(
+  (action): OccurredEvent => ({
+    ...sampleEvent('admin.action'),
+    kind: 'admin.action',
+    data: { ...EVENT_SAMPLES['admin.action'], action },
+  }),
+)
 
 /** No event causes it: an administrator sends it. */
 const INCIDENT: TemplateValues = {
@@ -42,7 +44,7 @@ const RENEWAL_REQUEST: TemplateValues = {
 export function sampleOf(type: NotificationType): TemplateValues {
   if (type === 'incident') return { ...COMMON, ...INCIDENT }
   if (type === 'renewal_request') return { ...COMMON, ...RENEWAL_REQUEST }
-  const events = [...EVENT_KINDS.map(sampleEvent), PASSWORD_RESET]
+  const events = [...EVENT_KINDS.map(sampleEvent), ...RESETS]
   const notice = events.map(noticeOf).find((one) => one?.type === type)
   return { ...COMMON, ...notice?.values(ABOUT) }
 }
