@@ -157,6 +157,7 @@ describe('lists', () => {
           'certificates_revoked_expiry',
           'orders_names',
           'accounts_contacts',
+          'certificates_first_name',
         ],
       ],
     )
