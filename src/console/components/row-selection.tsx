@@ -57,6 +57,7 @@ export function ChooseAll({ keys, selection }: { keys: readonly Key[]; selection
       <input
         type="checkbox"
         aria-label="Select all rows that are shown"
+        disabled={keys.length === 0}
         checked={isAll}
         // No attribute says it.
         ref={(box) => {
