@@ -153,6 +153,20 @@ describe('acts that need approval', { timeout: 900_000 }, () => {
     assert.equal((await decide(carol, 'approve', request)).status, 200)
   })
 
+  test('a mail address of one’s own needs approval: nobody becomes another person before a decision', async () => {
+    const twin = await administrator(service, 'twin')
+    await sql("UPDATE admin_users SET email = 'alice@example.com' WHERE username = 'twin'")
+    const request = await toResume()
+    const reply = await twin.send('PATCH', '/me', { email: 'twin@example.com' })
+    assert.deepEqual([reply.status, reply.json.error], [428, 'approval_needed'], reply.text)
+    assert.equal((await decide(twin, 'approve', request)).status, 409)
+    const change = await asked(twin, 'PATCH', '/me', { email: 'twin@example.com' })
+    assert.deepEqual(change.facts, [{ name: 'email', before: 'alice@example.com', after: 'twin@example.com' }])
+    assert.equal((await decide(alice, 'approve', change)).status, 409)
+    assert.equal((await decide(bob, 'approve', change)).status, 200)
+    assert.equal((await twin.get('/me')).json.email, 'twin@example.com')
+  })
+
   test('an auditor sees requests and decides none', async () => {
     const auditor = await administrator(service, 'audrey', 'auditor')
     const request = await toResume()

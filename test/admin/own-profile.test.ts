@@ -75,6 +75,14 @@ describe('a user', () => {
     const ulla = as(await login('ulla', password))
     assert.equal((await ulla('PATCH', '/me', { email: 'ulla@corp.example' })).json.email, 'ulla@corp.example')
     const { id } = (await ulla('GET', '/me')).json
+    // The mails that warn of a stolen session would go to the thief.
+    await rowsIn(
+      service.database,
+      "UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds' WHERE user_id = $1",
+      [id],
+    )
+    const refused = await ulla('PATCH', '/me', { email: 'thief@corp.example' })
+    assert.deepEqual([refused.status, refused.json.error], [403, 'sign_in_again'])
     const change = (body: object) => admin.send('PATCH', `/users/${id}`, body)
     assert.equal((await change({ username: 'PIA' })).status, 409)
     assert.equal((await change({ username: 'no spaces' })).status, 400)

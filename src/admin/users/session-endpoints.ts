@@ -4,6 +4,7 @@ import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { SESSION_METHODS } from '../../domain/administrator.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { userAct } from '../approvals/acts.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { limitOf, limitParameter } from '../pages.ts'
 import { password, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
@@ -81,6 +82,9 @@ export const SESSIONS = endpointGroup('Sessions', {
     body: z.strictObject({ email: MAIL }),
     reply: { status: 200, schema: User },
     audit: 'user.update',
+    // Mails that warn of a thief go there, and two users with one address are one person.
+    recentSignIn: true,
+    approval: ({ body, author }, context) => userAct('Change the user', author.userId, body, context),
     handle: async ({ body, author }, { audit }) => ({
       body: userBody(await changeUser(audit, author, author.userId, body)),
     }),
