@@ -322,6 +322,19 @@ describe('acts that need approval', { timeout: 900_000 }, () => {
       assert.equal(rows[0]?.text.includes(collected.json.reply.password), false)
     })
 
+    test('a reply is gone once the request has expired, and for a maker who may no longer do this', async () => {
+      const request = await asked(alice, 'POST', '/users', { username: 'henry', email: 'henry@example.com' })
+      assert.equal((await decide(bob, 'approve', request)).status, 200)
+      await sql("UPDATE admin_users SET role = 'operator' WHERE username = 'alice'")
+      const demoted = await decide(alice, 'collect', request)
+      await sql("UPDATE admin_users SET role = 'admin' WHERE username = 'alice'")
+      assert.equal(demoted.status, 403)
+      await sql("UPDATE admin_approvals SET expires_at = now() - interval '1 second'")
+      assert.equal((await decide(alice, 'collect', request)).status, 409)
+      assert.equal((await alice.get(`/approvals/${request.id}`)).json.has_result, false)
+      assert.equal((await alice.get('/approvals/count')).json.results, 0)
+    })
+
     test('a change of role shows what it was and what it would be', async () => {
       const { id } = (await alice.get('/users?username=carol')).json[0]
       const request = await asked(alice, 'PATCH', `/users/${id}`, { role: 'auditor' })

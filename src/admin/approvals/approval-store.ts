@@ -32,10 +32,11 @@ const Row = z.object({
 export type ApprovalRow = z.infer<typeof Row>
 
 const None = z.object({})
+const hasResult = sql.fragment`a.result IS NOT NULL AND a.expires_at > now()`
 const columns = sql.fragment`
   a.id, a.act, a.operation, a.summary, a.facts, a.most, a.reason, a.maker_id, a.maker, u.email AS maker_email,
   a.created_at, a.expires_at, a.decision, a.decided_at, a.decided_by, a.decision_reason,
-  a.result IS NOT NULL AS has_result`
+  ${hasResult} AS has_result`
 const table = sql.fragment`admin_approvals a LEFT JOIN admin_users u ON u.id = a.maker_id`
 const isWaiting = sql.fragment`a.decision IS NULL AND a.expires_at > now()`
 
@@ -110,10 +111,10 @@ export async function keepResult(db: CommonQueryMethods, id: string, sealed: Buf
   await db.query(rowsOf(None)`UPDATE admin_approvals SET result = ${sql.binary(sealed)} WHERE id = ${id}`)
 }
 
-/** The sealed reply, which is gone then. The row is locked before. */
+/** The sealed reply, which is gone then; null after the end of the request. The row is locked before. */
 export async function takeResult(tx: CommonQueryMethods, id: string): Promise<Buffer | null> {
   const result = await tx.oneFirst(rowsOf(z.object({ result: z.instanceof(Buffer).nullable() }))`
-    SELECT result FROM admin_approvals WHERE id = ${id}`)
+    SELECT CASE WHEN expires_at > now() THEN result END AS result FROM admin_approvals WHERE id = ${id}`)
   await tx.query(rowsOf(None)`UPDATE admin_approvals SET result = NULL WHERE id = ${id}`)
   return result
 }
@@ -132,6 +133,6 @@ export function countApprovals(db: CommonQueryMethods, userId: string): Promise<
   return db.one(rowsOf(Counts)`
     SELECT count(*) FILTER (WHERE ${isWaiting} AND a.maker_id <> ${userId})::integer AS for_others,
            count(*) FILTER (WHERE ${isWaiting} AND a.maker_id = ${userId})::integer AS own,
-           count(*) FILTER (WHERE a.result IS NOT NULL AND a.maker_id = ${userId})::integer AS results
+           count(*) FILTER (WHERE ${hasResult} AND a.maker_id = ${userId})::integer AS results
       FROM admin_approvals a`)
 }

@@ -159,6 +159,8 @@ export class Approvals {
       const isMaker = row.maker_id === author.userId
       if (!isMaker || (author.apiTokenId !== undefined && author.apiTokenId !== row.maker.apiTokenId))
         throw new AdminError('forbidden', 'only who has asked for it may collect it')
+      if (!this.#options.operations.rolesOf(row.operation).includes(author.role))
+        throw new AdminError('forbidden', 'only who may still do this may collect the reply')
       const sealed = await takeResult(tx, id)
       const opened = sealed && this.#options.box().open(sealed, id)
       if (!opened) throw new AdminError('conflict', 'there is no reply, or it was collected already')
