@@ -377,6 +377,16 @@ describe('acts that need approval', { timeout: 900_000 }, () => {
     await asked(alice, 'PUT', `/allowed-identifiers/${id}/accounts/${reply.id}`)
   })
 
+  test('whoever approves sees each new name; more than can be shown are refused', async () => {
+    const names = (count: number) => Array.from({ length: count }, (_, at) => `n${at}.many.test`)
+    const { id } = await made(alice, '/eab', { kid: 'team-many' })
+    const path = `/eab/${id}/allowed-identifiers`
+    const request = await asked(alice, 'POST', path, { allow: names(100) })
+    assert.equal(request.facts[0].after, names(100).join(', '))
+    const reply = await ask(alice, 'POST', path, { allow: names(101) })
+    assert.deepEqual([reply.status, /at most 100 new names/.test(reply.text)], [400, true], reply.text)
+  })
+
   test('the command line of the host refuses, and does it loudly in an emergency', async () => {
     await stopSigning()
     const refused = await chancery(service, 'signing', 'resume')

@@ -2,6 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
+import { AdminError } from '../../domain/admin-error.ts'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
 import type { ActToApprove, ApprovalFact } from '../../domain/approval.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
@@ -16,8 +17,8 @@ import { requireUser } from '../users/users.ts'
 type Act = Promise<ActToApprove | undefined>
 type Means = Pick<AdminContext, 'db' | 'policy'>
 
-/** A longer list is in the request itself. */
-const MOST_SHOWN = 20
+/** A longer list is cut. */
+const MOST_SHOWN = 100
 
 const fact = (name: string, after: string | null, before: string | null = null): ApprovalFact => ({
   name,
@@ -96,6 +97,12 @@ export async function newNamesAct(
   const granted = await grantedAmong(db, names)
   const fresh = names.map(({ value }) => value).filter((value) => !granted.has(value))
   if (fresh.length === 0) return undefined
+  // A name that whoever approves does not see would be granted unseen.
+  if (fresh.length > MOST_SHOWN)
+    throw new AdminError(
+      'invalid_request',
+      `another person must approve this, and is shown at most ${MOST_SHOWN} new names: ask in parts`,
+    )
   return {
     act: 'new_names',
     summary: `Grant ${plural(fresh.length, 'new name')} to ${await to()}`,
