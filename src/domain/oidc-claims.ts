@@ -34,7 +34,7 @@ const MOST_OF_A_SUBJECT = 255
 
 /** @returns a sentence for the person when the claims allow no sign-in */
 export function personOf(claims: Claims, { usernameClaim, groupsClaim, roles }: ClaimRules): OidcPerson | string {
-  const { iss: issuer, sub: subject, email } = claims
+  const { iss: issuer, sub: subject, email, email_verified: isVerified = true } = claims
   if (typeof issuer !== 'string' || typeof subject !== 'string' || subject === '' || subject.length > MOST_OF_A_SUBJECT)
     return 'the provider does not say who you are'
   const groups = groupsOf(claims[groupsClaim])
@@ -45,8 +45,8 @@ export function personOf(claims: Claims, { usernameClaim, groupsClaim, roles }: 
   if (typeof username !== 'string' || !isUsername(username))
     return `the provider's claim '${usernameClaim}' is no username that can be used here`
   if (typeof email !== 'string' || !isMailAddress(email)) return 'the provider gives no mail address of yours'
-  // An address that the person typed in and nobody checked could be that of another person.
-  if (claims['email_verified'] === false) return 'the provider has not verified your mail address'
+  // An address that nobody checked could be that of another person. Some providers say that in a text.
+  if (isVerified !== true && isVerified !== 'true') return 'the provider has not verified your mail address'
   return { issuer, subject, username, email, role: granted.role, scope: granted.scope }
 }
 
