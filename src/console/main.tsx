@@ -49,6 +49,7 @@ function Frame() {
   useEffect(() => setOpen(false), [place.path])
   useScroll(place)
   useEffect(keepFocus, [])
+  useEffect(loadAllPages, [])
   return (
     <div class={isOpen ? 'frame open' : 'frame'}>
       <header>
@@ -247,4 +248,3 @@ watchSession(() => {
 if (currentSession().token !== undefined) call('getMe', {}).then(noteUser, () => undefined)
 const root = document.getElementById('console')
 if (root) render(<App />, root)
-loadAllPages()
