@@ -33,7 +33,12 @@ const TONES: Readonly<Record<ListedAccount['status'], Tone>> = { valid: 'good', 
 const AccountStatus = ({ status }: Pick<ListedAccount, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
 
 const COLUMNS: readonly Column<ListedAccount>[] = [
-  { head: 'Account', by: ({ name }) => name, cell: ({ id, name }) => <AccountLink id={id} name={name} /> },
+  {
+    head: 'Account',
+    kind: 'wide',
+    by: ({ name }) => name,
+    cell: ({ id, name }) => <AccountLink id={id} name={name} />,
+  },
   { head: 'Status', by: ({ status }) => status, cell: (account) => <AccountStatus {...account} /> },
   { head: 'Tags', cell: ({ tags }) => <Tags tags={tags} /> },
   { head: 'Contact', cell: ({ contacts }) => contactsText(contacts) ?? <span class="quiet">–</span> },
@@ -48,7 +53,7 @@ const COLUMNS: readonly Column<ListedAccount>[] = [
       </a>
     ),
   },
-  { head: 'Client', by: ({ client }) => client, cell: (account) => <Client {...account} /> },
+  { head: 'Client', kind: 'wide', by: ({ client }) => client, cell: (account) => <Client {...account} /> },
   {
     head: 'Last seen',
     kind: 'fixed',

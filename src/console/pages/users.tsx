@@ -51,7 +51,7 @@ export function UsersPage({ entry }: PageProps) {
 const columnsOf = (me: string | undefined, reload: () => void, show: Show): Column<User>[] => [
   { head: 'Username', by: ({ username }) => username, cell: ({ username }) => username },
   { head: 'Mail address', kind: 'word', by: ({ email }) => email, cell: ({ email }) => email },
-  { head: 'Role', by: ({ role }) => ROLES[role], cell: roleText },
+  { head: 'Role', kind: 'word', by: ({ role }) => ROLES[role], cell: roleText },
   {
     head: 'Status',
     cell: ({ enabled }) => <Badge tone={enabled ? 'good' : 'plain'}>{enabled ? 'enabled' : 'disabled'}</Badge>,
