@@ -69,7 +69,7 @@ const COLUMNS: readonly Column<ListedAccount>[] = [
     head: 'Created',
     kind: 'fixed',
     by: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
+    cell: ({ created_at }) => <Time at={created_at} relative={false} />,
   },
 ]
 

@@ -250,7 +250,7 @@ const Failures = ({ data: { failures } }: { data: Overview }) => (
 const ISSUER_COLUMNS: readonly Column<Overview['issuers'][number]>[] = [
   { head: 'Issuer', kind: 'fixed', cell: ({ id }) => id },
   { head: 'Subject', kind: 'wide', cell: ({ subject }) => subject },
-  { head: 'Expires', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
+  { head: 'Expires', kind: 'word', cell: ({ not_after }) => <Time at={not_after} /> },
 ]
 
 const Issuers = ({ data: { issuers, instance } }: { data: Overview }) => (
