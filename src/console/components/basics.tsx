@@ -1,10 +1,11 @@
 /** Small parts: time, badge, copy button, facts, problem, what is empty, and who may see a button. */
 
 import type { ComponentChildren } from 'preact'
-import { AdminApiError, can, type Loaded, type OperationId } from '../api.ts'
+import { AdminApiError, can, type OperationId } from '../api.ts'
 import { instantIn, relativeText, ZONES } from '../format.ts'
 import { href } from '../router.ts'
 import { instantText, useZone, zoneName } from '../time-zone.ts'
+import type { Loaded } from '../use-api.ts'
 import { tell } from './page.tsx'
 import { Skeleton } from './skeleton.tsx'
 

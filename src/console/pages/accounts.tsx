@@ -1,6 +1,6 @@
 /** ACME accounts: the list, and one with its failures, its orders, and what it may request. */
 
-import { call, can, type Input, type Output, useApi, useList } from '../api.ts'
+import { call, can, type Input, type Output } from '../api.ts'
 import { Client, LastSeen } from '../components/activity.tsx'
 import {
   AccountLink,
@@ -23,6 +23,8 @@ import type { Column } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 import { FailureList } from './failures.tsx'
 import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
 import { ORDER_COLUMNS } from './orders.tsx'

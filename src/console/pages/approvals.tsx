@@ -1,6 +1,6 @@
 /** Acts that wait for another person: the list, and one request with its decision. */
 
-import { call, can, type Output, useApi, useList } from '../api.ts'
+import { call, can, type Output } from '../api.ts'
 import { Badge, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
@@ -10,6 +10,8 @@ import { Page, Section, tell } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { useSession } from '../stored-session.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 
 type Approval = Output<'getApproval'>
 

@@ -1,7 +1,7 @@
 /** Bulk revocations: the list, and one job with its progress and its results. */
 
 import { useState } from 'preact/hooks'
-import { allRows, call, type Output, useApi, useList } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { Badge, ButtonLink, Empty, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
@@ -13,6 +13,8 @@ import { countText, csvOf, plural } from '../format.ts'
 import { useJobRate } from '../job-rate.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
+import { useApi } from '../use-api.ts'
+import { allRows, useList } from '../use-list.ts'
 
 type ListedJob = Output<'listBulkRevocations'>[number]
 

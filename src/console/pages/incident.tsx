@@ -1,7 +1,7 @@
 /** One incident: how far its revocation, its mails and the CRLs are, and its report. */
 
 import { useState } from 'preact/hooks'
-import { type Output, useApi } from '../api.ts'
+import type { Output } from '../api.ts'
 import { AccountLink, Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
@@ -9,6 +9,7 @@ import { countText, plural } from '../format.ts'
 import { useJobRate } from '../job-rate.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
+import { useApi } from '../use-api.ts'
 import { SaveReport } from './incident-report.tsx'
 import { filterText } from './incident-words.ts'
 
