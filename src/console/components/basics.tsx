@@ -95,9 +95,12 @@ export const LinkTo = ({
     <span {...rest}>{children}</span>
   )
 
+/** A narrow column may break a long name anywhere: clients choose their contacts. */
+const isShort = (name: string | null | undefined) => name === null || name === undefined || name.length <= 20
+
 /** @param name that the service gives with the id; without one, the end of the id, whose beginning is the time */
 export const AccountLink = ({ id, name }: { id: string; name: string | null | undefined }) => (
-  <a href={href(`/accounts/${id}`)} title={id}>
+  <a href={href(`/accounts/${id}`)} title={id} class={isShort(name) ? 'word' : undefined}>
     {name ?? <span class="mono">{id.slice(-12)}</span>}
   </a>
 )

@@ -85,7 +85,7 @@ const FILTERS: readonly Filter[] = [
   { name: 'account_id', label: 'Account id' },
 ]
 const ABOUT =
-  'Refused orders and requests, failed validations and issuances, within a second. Each account keeps its last 50 failures, for 30 days.'
+  'Orders and certification requests that were refused, validations and issuances that failed. Each account keeps its last 50, for 30 days.'
 
 /** One by one, or by cause with `by=cause`. */
 export function FailuresPage({ query, entry }: PageProps) {

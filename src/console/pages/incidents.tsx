@@ -43,7 +43,7 @@ export function IncidentsPage({ query, entry }: PageProps) {
   return (
     <Page title="Incident">
       <form onSubmit={submit}>
-        <h2>1. What has happened to what?</h2>
+        <h2>1. What is affected?</h2>
         <TextField
           label="Key, certificate, CSR, account, kid or name"
           help="PEM, JWK, SHA-256 of a public key, id or URL of an account, kid, or host name. A private key never leaves the browser."
