@@ -10,6 +10,7 @@ export const NOTIFICATION_TYPES = [
   'admin_user_created',
   'admin_password_reset',
   'admin_second_factor_reset',
+  'admin_user_changed',
   'expiration_warning',
   'order_rejected',
   'order_quota_exceeded',
@@ -71,6 +72,7 @@ export const COUNTED_APART: readonly (NotificationType | typeof TEST_MAIL)[] = [
   'admin_user_created',
   'admin_password_reset',
   'admin_second_factor_reset',
+  'admin_user_changed',
   NEVER_SENT,
 ]
 

@@ -260,6 +260,25 @@ describe('passkeys', () => {
     })
   })
 
+  test('a right password that no passkey follows is in the audit log: once in five minutes, and once after a sign-in', async () => {
+    const { name, client, login } = await person()
+    const { authenticator } = await register(client)
+    const asked = async () =>
+      rowsIn(
+        service.database,
+        `SELECT ip_address, target_user_id = user_id AS is_own FROM admin_audit_log
+          WHERE action = 'auth.second_factor_asked' AND details ->> 'username' = $1`,
+        [name],
+      )
+    assert.deepEqual(await asked(), [])
+    for (let i = 0; i < 3; i++) assert.equal((await login()).status, 202)
+    assert.deepEqual(await asked(), [{ ip_address: '127.0.0.1', is_own: true }])
+    const credential = authenticator.get((await login()).json.second_factor)
+    assert.equal((await post('/auth/passkey', { credential })).status, 200)
+    for (let i = 0; i < 3; i++) await login()
+    assert.equal((await asked()).length, 2)
+  })
+
   test('who has a passkey confirms with it, and not with the password', async () => {
     const { client, password } = await person()
     const { authenticator } = await register(client)

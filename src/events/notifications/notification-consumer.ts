@@ -57,7 +57,9 @@ export class NotificationConsumer implements DatabaseConsumer {
       if (!notice || disabledTypes.includes(notice.type)) continue
       const found = await this.#addressed(tx, event, notice.to, holders)
       const recipients: string[] = []
-      for (const recipient of found.recipients)
+      const { formerAddress } = notice
+      const all = formerAddress && found.user ? [formerAddress, ...found.recipients] : found.recipients
+      for (const recipient of all)
         if ((await isWithinLimit(tx, event, notice.type, recipient, added)) && shares.take(notice.type, recipient))
           recipients.push(recipient)
       if (recipients.length === 0) continue
