@@ -95,7 +95,11 @@ export class NotificationConsumer implements DatabaseConsumer {
     const { username, email, role } = user
     // The command line has no user.
     const createdBy = author?.username ?? details.operator ?? 'the service'
-    return { recipients: [email], user: { username, email, role, createdBy } }
+    const { approved_by: approvedBy } = details
+    return {
+      recipients: [email],
+      user: { username, email, role, createdBy: approvedBy ? `${createdBy}, approved by ${approvedBy}` : createdBy },
+    }
   }
 
   #rows(
