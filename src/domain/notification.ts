@@ -61,6 +61,9 @@ export const NOTIFICATION_LIMITS: Partial<Record<NotificationType, NotificationL
   alarm: { most: 10, withinMs: HOUR_MS },
 }
 
+/** Administrators cause it, and a contact may be the address of a stranger. */
+export const RENEWAL_REQUESTS: NotificationLimit = { most: 3, withinMs: 24 * HOUR_MS }
+
 /** These do not count towards `notifications.max_per_recipient_per_hour`: about one certificate each, or for administrators. */
 export const COUNTED_APART: readonly (NotificationType | typeof TEST_MAIL)[] = [
   TEST_MAIL,
