@@ -19,9 +19,9 @@ interface Seen {
 const SPAN_MS = 20_000
 
 /** @param at when the reply came, in milliseconds @returns undefined until two replies differ, and at the end */
-export function useJobRate(job: Progress | undefined, at: number | undefined): string | undefined {
+export function useJobRate(job: Progress, at: number | undefined): string | undefined {
   const seen = useRef<Seen[]>([])
-  if (!job || at === undefined || job.status !== 'revoking') return undefined
+  if (at === undefined || job.status !== 'revoking') return undefined
   const done = job.revoked + job.errors_total
   if (seen.current.at(-1)?.at !== at)
     seen.current = [...seen.current.filter((one) => one.at > at - SPAN_MS), { at, done }]

@@ -2,7 +2,7 @@
 
 import { Component, type ComponentChildren, render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { call, can, useApi } from './api.ts'
+import { call, can } from './api.ts'
 import { Problem } from './components/basics.tsx'
 import { loadAllPages } from './components/lazy-page.tsx'
 import { OpenSecrets } from './components/once-shown.tsx'
@@ -17,6 +17,7 @@ import { ROUTES, type Route } from './routes.ts'
 import { currentSession, noteUser, useSession, watchSession } from './stored-session.ts'
 import { watchTheme } from './theme.ts'
 import { instantText } from './time-zone.ts'
+import { useApi } from './use-api.ts'
 
 function App() {
   const { user, asks, isWaiting } = useSession()
@@ -49,6 +50,7 @@ function Frame() {
   useEffect(() => setOpen(false), [place.path])
   useScroll(place)
   useEffect(keepFocus, [])
+  useEffect(loadAllPages, [])
   return (
     <div class={isOpen ? 'frame open' : 'frame'}>
       <header>
@@ -247,4 +249,3 @@ watchSession(() => {
 if (currentSession().token !== undefined) call('getMe', {}).then(noteUser, () => undefined)
 const root = document.getElementById('console')
 if (root) render(<App />, root)
-loadAllPages()

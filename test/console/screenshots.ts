@@ -9,7 +9,7 @@ import type { Page } from 'playwright-core'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
-import { boundClient, type MadeCredential, made } from '../support/bound.ts'
+import { accountIdOf, boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { CA_VARIABLE, makeRunCa } from '../support/ca.ts'
 import { rowsIn } from '../support/database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -65,6 +65,19 @@ async function fill(service: TestService) {
     issued,
     NAMES.map((name) => `${name}.shop.test`),
   )
+  await admin.send('PATCH', `/accounts/${accountIdOf(issued.client)}`, { label: 'Platform', tags: ['platform'] })
+  await admin.send('PATCH', `/accounts/${accountIdOf(client)}`, { tags: ['shop'] })
+  await rowsIn(
+    service.database,
+    `UPDATE certificates SET not_before = now() - interval '80 days', not_after = now() + interval '6 days'
+      WHERE names[1] IN ('git.shop.test', 'ci.shop.test')`,
+  )
+  const incident = await made(admin, '/incidents', {
+    filter: { domain: 'ldap.shop.test' },
+    reason: 1,
+    revoke: true,
+    confirm_count: 1,
+  })
   const { json: job } = await admin.send('POST', '/certificates/bulk-revoke', {
     filter: { domain: 'vpn.shop.test' },
     reason: 4,
@@ -82,6 +95,7 @@ async function fill(service: TestService) {
     order: String(order.headers.location).split('/').at(-1),
     credential: credential.id,
     profile: profile.id,
+    incident: incident.id,
   }
 }
 
@@ -130,6 +144,13 @@ try {
   const pages: Record<string, string> = {
     overview: '/',
     certificates: '/certificates',
+    'at-risk': '/at-risk',
+    failures: '/failures',
+    name: '/names/new.shop.test',
+    'new-incident': '/incident',
+    incident: `/incident/${ids.incident}`,
+    onboarding: '/onboarding',
+    'hand-over': `/onboarding/${ids.credential}`,
     certificate: `/certificates/${ids.serial}`,
     'bulk-revocations': '/bulk-revocations',
     'bulk-revocation': `/bulk-revocations/${ids.job}`,

@@ -7,7 +7,7 @@ interface Activity {
   last_seen_at: string | null
 }
 
-const NotKnown = () => <span class="quiet">not known</span>
+const NotKnown = () => <span class="quiet fixed">not known</span>
 
 export const Client = ({ client }: Pick<Activity, 'client'>) => <>{client ?? <NotKnown />}</>
 

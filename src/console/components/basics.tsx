@@ -1,10 +1,11 @@
 /** Small parts: time, badge, copy button, facts, problem, what is empty, and who may see a button. */
 
 import type { ComponentChildren } from 'preact'
-import { AdminApiError, can, type Loaded, type OperationId } from '../api.ts'
+import { AdminApiError, can, type OperationId } from '../api.ts'
 import { instantIn, relativeText, ZONES } from '../format.ts'
 import { href } from '../router.ts'
 import { instantText, useZone, zoneName } from '../time-zone.ts'
+import type { Loaded } from '../use-api.ts'
 import { tell } from './page.tsx'
 import { Skeleton } from './skeleton.tsx'
 
@@ -94,9 +95,12 @@ export const LinkTo = ({
     <span {...rest}>{children}</span>
   )
 
+/** A narrow column may break a long name anywhere: clients choose their contacts. */
+const isShort = (name: string | null | undefined) => name === null || name === undefined || name.length <= 20
+
 /** @param name that the service gives with the id; without one, the end of the id, whose beginning is the time */
 export const AccountLink = ({ id, name }: { id: string; name: string | null | undefined }) => (
-  <a href={href(`/accounts/${id}`)} title={id}>
+  <a href={href(`/accounts/${id}`)} title={id} class={isShort(name) ? 'word' : undefined}>
     {name ?? <span class="mono">{id.slice(-12)}</span>}
   </a>
 )

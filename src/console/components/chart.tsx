@@ -6,10 +6,10 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
-import type { Loaded } from '../api.ts'
 import { countText, instantIn } from '../format.ts'
 import { useTheme } from '../theme.ts'
 import { instantText, useZone, zoneName } from '../time-zone.ts'
+import type { Loaded } from '../use-api.ts'
 import { Ready } from './basics.tsx'
 import { Table } from './table.tsx'
 

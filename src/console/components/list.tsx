@@ -2,9 +2,9 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { Listed } from '../api.ts'
 import { countText, plural } from '../format.ts'
 import { type Query, usePlace } from '../router.ts'
+import type { Listed } from '../use-list.ts'
 import { Empty, Problem } from './basics.tsx'
 import { useColumns } from './column-choice.tsx'
 import { AllRows, type CsvFile } from './csv.tsx'

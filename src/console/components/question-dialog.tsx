@@ -1,10 +1,11 @@
 /** Asks over the page what a grave act needs: the password once more, or the reason for another person. */
 
 import { useEffect, useRef } from 'preact/hooks'
-import { call, useApi } from '../api.ts'
+import { call } from '../api.ts'
 import { showPasskey } from '../passkeys.ts'
 import { useQuestion } from '../questions.ts'
 import { useSession } from '../stored-session.ts'
+import { useApi } from '../use-api.ts'
 import { Confirm } from './dialog.tsx'
 import { TextField, useForm } from './form.tsx'
 import { ProviderWay } from './sign-in-ways.tsx'

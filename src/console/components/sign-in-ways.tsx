@@ -1,9 +1,9 @@
 /** Ways to sign in beside the password, and what comes back from a provider. */
 
 import { useEffect, useState } from 'preact/hooks'
-import { useApi } from '../api.ts'
 import { clearAddress, finishOidc, isFromProvider, isOfProvider, START_URL, startOidc } from '../oidc.ts'
 import { arePasskeysKnown, signInByPasskey } from '../passkeys.ts'
+import { useApi } from '../use-api.ts'
 import { Problem } from './basics.tsx'
 import { useSubmit } from './form.tsx'
 

@@ -1,6 +1,6 @@
 /** ACME accounts: the list, and one with its failures, its orders, and what it may request. */
 
-import { call, can, type Input, type Output, useApi, useList } from '../api.ts'
+import { call, can, type Input, type Output } from '../api.ts'
 import { Client, LastSeen } from '../components/activity.tsx'
 import {
   AccountLink,
@@ -23,6 +23,8 @@ import type { Column } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 import { FailureList } from './failures.tsx'
 import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
 import { ORDER_COLUMNS } from './orders.tsx'
@@ -33,7 +35,12 @@ const TONES: Readonly<Record<ListedAccount['status'], Tone>> = { valid: 'good', 
 const AccountStatus = ({ status }: Pick<ListedAccount, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
 
 const COLUMNS: readonly Column<ListedAccount>[] = [
-  { head: 'Account', by: ({ name }) => name, cell: ({ id, name }) => <AccountLink id={id} name={name} /> },
+  {
+    head: 'Account',
+    kind: 'wide',
+    by: ({ name }) => name,
+    cell: ({ id, name }) => <AccountLink id={id} name={name} />,
+  },
   { head: 'Status', by: ({ status }) => status, cell: (account) => <AccountStatus {...account} /> },
   { head: 'Tags', cell: ({ tags }) => <Tags tags={tags} /> },
   { head: 'Contact', cell: ({ contacts }) => contactsText(contacts) ?? <span class="quiet">–</span> },
@@ -48,7 +55,7 @@ const COLUMNS: readonly Column<ListedAccount>[] = [
       </a>
     ),
   },
-  { head: 'Client', by: ({ client }) => client, cell: (account) => <Client {...account} /> },
+  { head: 'Client', kind: 'wide', by: ({ client }) => client, cell: (account) => <Client {...account} /> },
   {
     head: 'Last seen',
     kind: 'fixed',
@@ -64,7 +71,7 @@ const COLUMNS: readonly Column<ListedAccount>[] = [
     head: 'Created',
     kind: 'fixed',
     by: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
+    cell: ({ created_at }) => <Time at={created_at} relative={false} />,
   },
 ]
 

@@ -1,7 +1,7 @@
 /** Acts that wait for another person: the list, and one request with its decision. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Output, useApi, useList } from '../api.ts'
+import { call, can, type Output } from '../api.ts'
 import { Badge, Facts, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
@@ -12,6 +12,8 @@ import { Page, Section, tell } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { useSession } from '../stored-session.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 
 type Approval = Output<'getApproval'>
 

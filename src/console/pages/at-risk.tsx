@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { explainFailure } from '../../domain/failure-advice.ts'
-import { call, can, type Input, type Listed, type Output, useList } from '../api.ts'
+import { call, can, type Input, type Output } from '../api.ts'
 import { Client, LastSeen } from '../components/activity.tsx'
 import { AccountLink, Empty, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
@@ -15,6 +15,7 @@ import { countText, plural } from '../format.ts'
 import { RENEWAL_ADVICE } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
+import { type Listed, useList } from '../use-list.ts'
 import { CertificateStatus, Names } from './certificates.tsx'
 import { TellOwners } from './tell-owners.tsx'
 

@@ -1,7 +1,7 @@
 /** The audit log: who did what, whether its chain is whole, and its export. */
 
 import { useState } from 'preact/hooks'
-import { call, type Input, lines, type Output, useApi, useList } from '../api.ts'
+import { call, type Input, lines, type Output } from '../api.ts'
 import { Allowed, Badge, Copyable, Empty, LinkTo, Problem, Ready, Time } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { type Filter, Ranges, useSubmit } from '../components/form.tsx'
@@ -10,6 +10,8 @@ import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 import { actionOptions, actionText, factsOf } from './audit-words.ts'
 
 type Entry = Output<'listAuditLog'>[number]

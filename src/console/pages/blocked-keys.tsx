@@ -1,7 +1,7 @@
 /** Keys that are never certified again. */
 
 import { useState } from 'preact/hooks'
-import { call, type Output, useList } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
 import { Action, Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
@@ -10,6 +10,7 @@ import { tell } from '../components/page.tsx'
 import { Skeleton } from '../components/skeleton.tsx'
 import type { Column } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
+import { useList } from '../use-list.ts'
 
 type Key = Output<'listBlockedKeys'>[number]
 

@@ -1,30 +1,22 @@
 /** Bulk revocations: the list, and one job with its progress and its results. */
 
 import { useState } from 'preact/hooks'
-import { allRows, call, type Output, useApi, useList } from '../api.ts'
-import { Badge, ButtonLink, Empty, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
+import { call, type Output } from '../api.ts'
+import { ButtonLink, Empty, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import { useSubmit } from '../components/form.tsx'
+import { JobProgress, JobStatus } from '../components/job-progress.tsx'
 import { List, ListPage } from '../components/list.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
 import type { Column } from '../components/table.tsx'
 import { countText, csvOf, plural } from '../format.ts'
-import { useJobRate } from '../job-rate.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
+import { useApi } from '../use-api.ts'
+import { allRows, useList } from '../use-list.ts'
 
 type ListedJob = Output<'listBulkRevocations'>[number]
-
-const STATUSES = {
-  matching: 'Searching',
-  revoking: 'Revoking',
-  done: 'Done',
-  refused: 'Refused: more match than were confirmed',
-  cancelled: 'Cancelled',
-}
-
-const jobTone = ({ status, finished_at }: ListedJob) => (status === 'done' ? 'good' : finished_at ? 'plain' : 'warn')
 
 const COLUMNS: readonly Column<ListedJob>[] = [
   {
@@ -39,7 +31,7 @@ const COLUMNS: readonly Column<ListedJob>[] = [
   {
     head: 'Status',
     kind: 'fixed',
-    cell: (job) => <Badge tone={jobTone(job)}>{STATUSES[job.status]}</Badge>,
+    cell: (job) => <JobStatus {...job} />,
   },
   { head: 'By', cell: ({ created_by }) => created_by },
   { head: 'Certificates', kind: 'number', cell: ({ total_matched }) => countText(total_matched) },
@@ -85,7 +77,6 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
   const [isOver, setOver] = useState(false)
   const loaded = useApi('getBulkRevocation', job, isOver ? {} : { every: 1_000 })
   if (loaded.data && loaded.data.finished_at !== null && !isOver) setOver(true)
-  const rate = useJobRate(loaded.data, loaded.loadedAt)
   return (
     <Page
       title="Bulk revocation"
@@ -98,7 +89,7 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
         )
       }
     >
-      <Ready loaded={loaded}>{(data) => <Progress job={data} rate={rate} />}</Ready>
+      <Ready loaded={loaded}>{(data) => <Progress job={data} at={loaded.loadedAt} />}</Ready>
       <Section title="Results">
         {isOver ? <Results job={job} entry={entry} /> : <p class="quiet">Listed when the job has finished.</p>}
       </Section>
@@ -156,29 +147,11 @@ const Cancel = ({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: 
   />
 )
 
-function Progress({ job, rate }: { job: Job; rate: string | undefined }) {
-  const { status, total_matched, revoked, errors_total, reason, created_by, created_at, finished_at, filter } = job
-  const { obstacle } = job
-  const done = revoked + errors_total
+function Progress({ job, at }: { job: Job; at: number | undefined }) {
+  const { revoked, errors_total, reason, created_by, created_at, finished_at, filter } = job
   return (
     <div class="section">
-      <progress
-        max={Math.max(1, total_matched)}
-        value={status === 'done' ? Math.max(1, total_matched) : done}
-        aria-label="Status"
-      />
-      <p role="status">
-        <Badge tone={jobTone(job)}>{STATUSES[status]}</Badge>{' '}
-        {status === 'matching'
-          ? `${plural(countText(total_matched), 'certificate')} found so far`
-          : `${countText(done)} of ${countText(total_matched)}`}
-        {rate !== undefined && `, ${rate}`}
-      </p>
-      {obstacle !== null && (
-        <p class="bar bad" role="alert">
-          It is stuck, and will be retried: {obstacle}
-        </p>
-      )}
+      <JobProgress job={job} at={at} />
       <Facts
         rows={[
           ['Revoked', countText(revoked)],

@@ -1,10 +1,11 @@
 /** One certificate as a person reads it. */
 
-import { AdminApiError, type Output, useApi } from '../api.ts'
+import { AdminApiError, type Output } from '../api.ts'
 import { AccountLink, Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
+import { useApi } from '../use-api.ts'
 import { CertificateActions } from './certificate-actions.tsx'
 import { CertificateStatus, shortId } from './certificates.tsx'
 import { Evidence } from './orders.tsx'

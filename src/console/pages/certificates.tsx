@@ -1,6 +1,6 @@
 /** All certificates: search, filters in the URL, and a list that loads on by cursor. */
 
-import { call, can, type Input, type Output, useList } from '../api.ts'
+import { call, can, type Input, type Output } from '../api.ts'
 import { certificateState } from '../certificate-status.ts'
 import { AccountLink, Badge, ButtonLink, Empty, LinkTo, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
@@ -14,6 +14,7 @@ import { countText, plural } from '../format.ts'
 import { CERTIFICATE_FILTERS, RENEWAL_ADVICE } from '../labels.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
+import { useList } from '../use-list.ts'
 
 const RENEWALS: Readonly<Record<string, string>> = { false: 'Not renewed yet', true: 'Renewed' }
 const STATUSES = [

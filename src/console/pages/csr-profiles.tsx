@@ -1,7 +1,7 @@
 /** CSR profiles: the list, and one with a form, its JSON beside it, and its trials. */
 
 import { useEffect, useState } from 'preact/hooks'
-import { call, can, type Output, useApi, useList } from '../api.ts'
+import { call, can, type Output } from '../api.ts'
 import { ButtonLink, Empty, Facts, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
@@ -10,6 +10,8 @@ import { Page, tell } from '../components/page.tsx'
 import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { go, href, type PageProps } from '../router.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 import { CsrTrial, ProfileTrial } from './csr-profile-trial.tsx'
 import { type FieldSchema, fieldsOf, type ProfileData, readJson, withoutEmptyLines } from './profile-fields.ts'
 import { ProfileForm } from './profile-form.tsx'

@@ -1,6 +1,6 @@
 /** External account binding (RFC 8555 §7.3.4): the credentials, and one with its grants and its revocation. */
 
-import { call, type Input, type Output, useApi, useList } from '../api.ts'
+import { call, type Input, type Output } from '../api.ts'
 import { AccountLink, Badge, ButtonLink, Copyable, Empty, Facts, Ready, Tags, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
@@ -14,6 +14,8 @@ import { countText, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { currentSession } from '../stored-session.ts'
 import { endOfDay } from '../time-zone.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 import { clientCommands, ROOT_FILE } from './client-commands.ts'
 import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
 import { pemOf } from './hand-over-text.ts'

@@ -1,7 +1,7 @@
 /** Events: what happened in the last day, what waits for its consumers, and what could not be delivered. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Input, type Output, useApi, useList } from '../api.ts'
+import { call, can, type Input, type Output } from '../api.ts'
 import { Badge, Copyable, Empty, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
 import { Action, Dialog } from '../components/dialog.tsx'
 import { List } from '../components/list.tsx'
@@ -9,6 +9,8 @@ import { Page, Section, tell } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { countText, plural, spanText } from '../format.ts'
 import type { PageProps } from '../router.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 
 type Letter = Output<'listDeadLetters'>[number]
 /** As the service judges it (`behind` of /healthz). */

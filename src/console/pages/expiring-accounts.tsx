@@ -1,10 +1,11 @@
 /** Accounts whose certificates expire within 1, 7, 14 and 30 days: a plot, and the figures with the list behind each account. */
 
-import { type Output, useApi } from '../api.ts'
+import type { Output } from '../api.ts'
 import { ChartFrame, Plot } from '../components/chart.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { href } from '../router.ts'
+import { useApi } from '../use-api.ts'
 
 type Expiring = Output<'getExpiringByAccount'>
 type Counts = Expiring['others']

@@ -1,7 +1,7 @@
 /** Lists what clients of all accounts could not do, and why. */
 
 import { type Explanation, explainFailure, titleOfFailure } from '../../domain/failure-advice.ts'
-import { type Input, type Output, useApi, useList } from '../api.ts'
+import type { Input, Output } from '../api.ts'
 import { AccountLink, Badge, Empty, Ready, Time } from '../components/basics.tsx'
 import type { Filter } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
@@ -10,6 +10,8 @@ import { type Column, Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import { href, type PageProps, type Query } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 
 type Failure = Output<'listFailures'>[number]
 
@@ -83,7 +85,7 @@ const FILTERS: readonly Filter[] = [
   { name: 'account_id', label: 'Account id' },
 ]
 const ABOUT =
-  'Refused orders and requests, failed validations and issuances, within a second. Each account keeps its last 50 failures, for 30 days.'
+  'Orders and certification requests that were refused, validations and issuances that failed. Each account keeps its last 50, for 30 days.'
 
 /** One by one, or by cause with `by=cause`. */
 export function FailuresPage({ query, entry }: PageProps) {

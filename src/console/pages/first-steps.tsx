@@ -1,9 +1,10 @@
 /** A fresh service leads by the hand to its first certificate. */
 
 import { useEffect, useState } from 'preact/hooks'
-import { can, type Output, useApi } from '../api.ts'
+import { can, type Output } from '../api.ts'
 import { Copyable, Ready } from '../components/basics.tsx'
 import { href } from '../router.ts'
+import { useApi } from '../use-api.ts'
 import type { ListedCertificate } from './certificates.tsx'
 import { directoryUrlOf } from './client-commands.ts'
 

@@ -1,13 +1,15 @@
 /** Grants of an account or a credential: allowed identifiers and the CSR profile. */
 
 import { useEffect, useState } from 'preact/hooks'
-import { call, can, type Output, useApi, useList } from '../api.ts'
+import { call, can, type Output } from '../api.ts'
 import { Allowed, Empty, LinkTo, Problem, Ready } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { SelectField } from '../components/form.tsx'
 import { Section, tell } from '../components/page.tsx'
 import { Skeleton } from '../components/skeleton.tsx'
 import { href } from '../router.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 import { Enforcement, IdentifierForm } from './identifiers.tsx'
 
 interface Owner {

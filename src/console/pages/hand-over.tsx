@@ -2,13 +2,14 @@
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { type Output, useApi } from '../api.ts'
+import type { Output } from '../api.ts'
 import { AccountLink, Copyable, CopyButton, Empty, Facts, Ready, Time } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { SelectField } from '../components/form.tsx'
 import { closeSecret, useKeptSecrets } from '../components/once-shown.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { href, type PageProps } from '../router.ts'
+import { useApi } from '../use-api.ts'
 import { clientCommands, firstName, KEY_WORD, ROOT_FILE, saveRoots } from './client-commands.ts'
 import { CHECK_ROOT, type HandOver, handOverText, pemOf } from './hand-over-text.ts'
 

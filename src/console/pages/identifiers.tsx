@@ -1,7 +1,7 @@
 /** Allowed identifiers, whom they are allowed to, and new ones. */
 
 import { useState } from 'preact/hooks'
-import { call, type Output, useApi, useList } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { AccountLink, Allowed, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
@@ -10,6 +10,8 @@ import { tell } from '../components/page.tsx'
 import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 
 type Identifier = Output<'listAllowedIdentifiers'>[number]
 const SHOWN_ACCOUNTS = 3

@@ -1,14 +1,15 @@
 /** One incident: how far its revocation, its mails and the CRLs are, and its report. */
 
 import { useState } from 'preact/hooks'
-import { type Output, useApi } from '../api.ts'
+import type { Output } from '../api.ts'
 import { AccountLink, Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
+import { JobProgress } from '../components/job-progress.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
-import { useJobRate } from '../job-rate.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
+import { useApi } from '../use-api.ts'
 import { SaveReport } from './incident-report.tsx'
 import { filterText } from './incident-words.ts'
 
@@ -23,14 +24,13 @@ export function IncidentPage({ params }: PageProps) {
   const [isDone, setDone] = useState(false)
   const loaded = useApi('getIncident', input, isDone ? {} : { every: POLL_MS })
   if (loaded.data && isOver(loaded.data) && !isDone) setDone(true)
-  const rate = useJobRate(loaded.data?.job ?? undefined, loaded.loadedAt)
   return (
     <Page title="Incident" actions={!isDone && <Freshness loaded={loaded} />}>
       <Ready loaded={loaded}>
         {(incident) => (
           <>
             <What incident={incident} />
-            {incident.job && <Revocation incident={incident} rate={rate} />}
+            {incident.job && <Revocation incident={incident} at={loaded.loadedAt} />}
             <Publication crl={incident.crl} />
             {incident.job?.finished_at && <Owners id={incident.id} />}
             <Section title="Report">
@@ -70,34 +70,12 @@ function What({ incident }: { incident: Incident }) {
   )
 }
 
-const STATUSES = {
-  matching: 'Searching',
-  revoking: 'Revoking',
-  done: 'Done',
-  refused: 'Refused: more match than were confirmed; none was revoked',
-  cancelled: 'Cancelled',
-}
-
-function Revocation({ incident: { job, job_id }, rate }: { incident: Incident; rate: string | undefined }) {
+function Revocation({ incident: { job, job_id }, at }: { incident: Incident; at: number | undefined }) {
   if (!job) return null
-  const { status, total_matched, revoked, errors_total, obstacle, finished_at } = job
-  const done = revoked + errors_total
-  const most = Math.max(1, total_matched)
+  const { revoked, errors_total, finished_at } = job
   return (
     <Section title="Revocation">
-      <progress max={most} value={status === 'done' ? most : done} aria-label="Revocation" />
-      <p role="status">
-        <Badge tone={status === 'done' ? 'good' : 'warn'}>{STATUSES[status]}</Badge>{' '}
-        {status === 'matching'
-          ? `${countText(total_matched)} found so far`
-          : `${countText(done)} of ${countText(total_matched)}`}
-        {rate !== undefined && `, ${rate}`}
-      </p>
-      {obstacle !== null && (
-        <p class="bar bad" role="alert">
-          It is stuck, and will be retried: {obstacle}
-        </p>
-      )}
+      <JobProgress job={job} at={at} />
       <Facts
         rows={[
           ['Revoked', countText(revoked)],

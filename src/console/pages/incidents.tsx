@@ -1,7 +1,7 @@
 /** An incident in one page: what is reported, what it hits, and what is to be done about it. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Output, useList } from '../api.ts'
+import { call, can, type Output } from '../api.ts'
 import { AccountLink, Badge, Copyable, Empty, Facts, Problem, Time } from '../components/basics.tsx'
 import { CheckField, TextField, useSubmit } from '../components/form.tsx'
 import { List } from '../components/list.tsx'
@@ -10,6 +10,7 @@ import { type Column, Table } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { mayBePrivate, publicKeyHash } from '../public-key.ts'
 import { href, type PageProps } from '../router.ts'
+import { useList } from '../use-list.ts'
 import { Plan } from './incident-plan.tsx'
 import { type Examination, filterText } from './incident-words.ts'
 
@@ -42,7 +43,7 @@ export function IncidentsPage({ query, entry }: PageProps) {
   return (
     <Page title="Incident">
       <form onSubmit={submit}>
-        <h2>1. What has happened to what?</h2>
+        <h2>1. What is affected?</h2>
         <TextField
           label="Key, certificate, CSR, account, kid or name"
           help="PEM, JWK, SHA-256 of a public key, id or URL of an account, kid, or host name. A private key never leaves the browser."

@@ -1,6 +1,6 @@
 /** Issuers with their chains, and the CRLs that they sign. */
 
-import { call, type Output, useApi, useList } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { useSubmit } from '../components/form.tsx'
@@ -9,6 +9,8 @@ import { Page, tell } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 
 type Issuer = Output<'listIssuers'>[number]
 

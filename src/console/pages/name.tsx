@@ -1,9 +1,10 @@
 /** Why a name has its certificate, or has none: how it is now, its last failure with advice, and its time line. */
 
-import { type Output, useApi } from '../api.ts'
+import type { Output } from '../api.ts'
 import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { href, type PageProps } from '../router.ts'
+import { useApi } from '../use-api.ts'
 import { Evidence } from './orders.tsx'
 
 type History = Output<'getNameHistory'>

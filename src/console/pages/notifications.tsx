@@ -1,7 +1,7 @@
 /** Notifications: what was mailed, what was not and why; another attempt, and purging. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Input, type Output, useApi, useList } from '../api.ts'
+import { call, can, type Input, type Output } from '../api.ts'
 import { Allowed, Badge, Empty, Facts, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
 import { Action, Dialog } from '../components/dialog.tsx'
 import { type Filter, TextField, useForm, useSubmit } from '../components/form.tsx'
@@ -10,6 +10,8 @@ import { Section, tell } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { href, type PageProps, type Query } from '../router.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 
 type Notification = Output<'listNotifications'>[number]
 

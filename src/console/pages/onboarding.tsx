@@ -1,6 +1,6 @@
 /** Onboarding: one form for a team, which makes its credential with all that the credential gives. */
 
-import { call, type Input, type Output, useApi } from '../api.ts'
+import { call, type Input, type Output } from '../api.ts'
 import { Problem, Ready } from '../components/basics.tsx'
 import { DayField, SelectField, TextField, useForm, useSubmit } from '../components/form.tsx'
 import { keepSecret } from '../components/once-shown.tsx'
@@ -9,6 +9,7 @@ import { isDay } from '../format.ts'
 import { go } from '../router.ts'
 import { useSession } from '../stored-session.ts'
 import { endOfDay } from '../time-zone.ts'
+import { useApi } from '../use-api.ts'
 import { linesOf } from './profile-fields.ts'
 
 type Onboarding = Output<'getOnboarding'>

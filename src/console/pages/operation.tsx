@@ -1,10 +1,10 @@
 /** Maintenance and the signing stop, with who and since when; and the background tasks. */
 
-import { useApi } from '../api.ts'
 import { Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
+import { useApi } from '../use-api.ts'
 import { type Switch, SwitchButton, switchesOf } from './switches.tsx'
 
 const POLL_MS = 5_000

@@ -1,6 +1,6 @@
 /** Orders, one order or authorization with its challenges, and the evidence of each validation. */
 
-import { type Input, type Output, useApi, useList } from '../api.ts'
+import type { Input, Output } from '../api.ts'
 import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import type { Filter } from '../components/form.tsx'
@@ -9,6 +9,8 @@ import { Page, Section } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 import { FailureList } from './failures.tsx'
 
 type ListedOrder = Output<'listOrders'>[number]

@@ -1,7 +1,7 @@
 /** The overview for an operator's morning: alarms first, then figures, each with the list behind it. */
 
 import { titleOfFailure } from '../../domain/failure-advice.ts'
-import { can, type OperationId, type Output, POLL_MS, useApi } from '../api.ts'
+import { can, type OperationId, type Output } from '../api.ts'
 import { Badge, ButtonLink, Facts, Freshness, LinkTo, Ready, Time } from '../components/basics.tsx'
 import { Chart, ChartFrame } from '../components/chart.tsx'
 import { Page, Section } from '../components/page.tsx'
@@ -9,6 +9,7 @@ import { type Column, Table } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { href } from '../router.ts'
 import { instantText } from '../time-zone.ts'
+import { POLL_MS, useApi } from '../use-api.ts'
 import { ExpiringAccounts } from './expiring-accounts.tsx'
 import { FirstSteps } from './first-steps.tsx'
 import { SwitchButton, switchesOf } from './switches.tsx'
@@ -249,8 +250,8 @@ const Failures = ({ data: { failures } }: { data: Overview }) => (
 
 const ISSUER_COLUMNS: readonly Column<Overview['issuers'][number]>[] = [
   { head: 'Issuer', kind: 'fixed', cell: ({ id }) => id },
-  { head: 'Subject', cell: ({ subject }) => subject },
-  { head: 'Expires', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
+  { head: 'Subject', kind: 'wide', cell: ({ subject }) => subject },
+  { head: 'Expires', kind: 'word', cell: ({ not_after }) => <Time at={not_after} /> },
 ]
 
 const Issuers = ({ data: { issuers, instance } }: { data: Overview }) => (

@@ -1,6 +1,6 @@
 /** The passkeys of the user who is signed in. */
 
-import { call, type Output, useApi } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { Ready, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
@@ -9,6 +9,7 @@ import { type Column, Table } from '../components/table.tsx'
 import { addPasskey, arePasskeysKnown } from '../passkeys.ts'
 import { lacksFactor } from '../questions.ts'
 import { useStore } from '../store.ts'
+import { useApi } from '../use-api.ts'
 
 type Passkey = Output<'listMyPasskeys'>[number]
 

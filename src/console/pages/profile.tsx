@@ -1,6 +1,6 @@
 /** The profile of the user who is signed in: mail address, password, sessions. */
 
-import { call, useApi } from '../api.ts'
+import { call } from '../api.ts'
 import { Facts, FormError, Ready, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
@@ -9,6 +9,7 @@ import { Page, Section, tell } from '../components/page.tsx'
 import { countText, plural } from '../format.ts'
 import { roleText } from '../labels.ts'
 import { forget, noteUser } from '../stored-session.ts'
+import { useApi } from '../use-api.ts'
 import { OwnPasskeys } from './own-passkeys.tsx'
 import { SessionTable } from './sessions.tsx'
 

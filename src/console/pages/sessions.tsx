@@ -1,10 +1,11 @@
 /** Sessions of a user, with their end. */
 
-import type { Loaded, OperationId, Output } from '../api.ts'
+import type { OperationId, Output } from '../api.ts'
 import { Badge, Ready, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { tell } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
+import type { Loaded } from '../use-api.ts'
 
 type Session = Output<'listMySessions'>[number]
 

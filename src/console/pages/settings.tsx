@@ -1,12 +1,13 @@
 /** The configuration in force, read-only: every key, where its value is from, and what a SIGHUP would change. */
 
-import { type Output, useApi } from '../api.ts'
+import type { Output } from '../api.ts'
 import { Badge, Empty, Ready } from '../components/basics.tsx'
 import { type Filter, FilterBar } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import type { PageProps, Query } from '../router.ts'
+import { useApi } from '../use-api.ts'
 
 type Settings = Output<'getSettings'>
 type Setting = Settings['settings'][number]

@@ -1,10 +1,11 @@
 /** Asks the owners of chosen certificates at risk to renew: the mails first, then who gets them. */
 
-import { call, type Output, useApi } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { Ready } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { tell } from '../components/page.tsx'
 import { countText, plural } from '../format.ts'
+import { useApi } from '../use-api.ts'
 
 interface TellOwnersProps {
   serial_numbers: string[]

@@ -1,6 +1,6 @@
 /** API tokens for machines. */
 
-import { call, type Output, useList } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { Badge, Empty, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { DayField, TextField, useForm } from '../components/form.tsx'
@@ -12,6 +12,7 @@ import type { Column } from '../components/table.tsx'
 import { ROLES, roleText } from '../labels.ts'
 import type { PageProps } from '../router.ts'
 import { endOfDay } from '../time-zone.ts'
+import { useList } from '../use-list.ts'
 
 type Token = Output<'listTokens'>[number]
 type WithSecret = Output<'createToken'>

@@ -1,7 +1,7 @@
 /** Users of the console and the Admin API: who they are, what they may do, and their sessions. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Output, useApi, useList } from '../api.ts'
+import { call, can, type Output } from '../api.ts'
 import { Badge, Time } from '../components/basics.tsx'
 import { Action, Dialog } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
@@ -13,6 +13,8 @@ import type { Column } from '../components/table.tsx'
 import { ROLES, roleText } from '../labels.ts'
 import type { PageProps } from '../router.ts'
 import { useSession } from '../stored-session.ts'
+import { useApi } from '../use-api.ts'
+import { useList } from '../use-list.ts'
 import { SessionTable } from './sessions.tsx'
 
 type User = Output<'listUsers'>[number]
@@ -51,7 +53,7 @@ export function UsersPage({ entry }: PageProps) {
 const columnsOf = (me: string | undefined, reload: () => void, show: Show): Column<User>[] => [
   { head: 'Username', by: ({ username }) => username, cell: ({ username }) => username },
   { head: 'Mail address', kind: 'word', by: ({ email }) => email, cell: ({ email }) => email },
-  { head: 'Role', by: ({ role }) => ROLES[role], cell: roleText },
+  { head: 'Role', kind: 'word', by: ({ role }) => ROLES[role], cell: roleText },
   {
     head: 'Status',
     cell: ({ enabled }) => <Badge tone={enabled ? 'good' : 'plain'}>{enabled ? 'enabled' : 'disabled'}</Badge>,
