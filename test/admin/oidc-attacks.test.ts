@@ -157,6 +157,7 @@ describe('a provider of OpenID Connect', () => {
   })
 
   test('another claim that is refused ends nothing', async () => {
+    await rowsIn(service.database, 'DELETE FROM admin_failed_logins')
     const person = { sub: 'nina', preferred_username: 'nina', groups: ['ca-readers'] }
     const nina = clientWith(service.baseUrl, (await signIn({ claims: person })).json.token)
     const wrong: JWTPayload[] = [
@@ -174,7 +175,28 @@ describe('a provider of OpenID Connect', () => {
       username: 'nina',
       by: 'oidc',
       reason: "the provider's claim 'groups' is no list of groups",
+      ended_sessions: 0,
+      revoked_tokens: 0,
     })
+  })
+
+  test('people without a group do not fill the audit log, and hide nobody who loses access', async () => {
+    const person = { sub: 'otis', preferred_username: 'otis', groups: ['ca-readers'] }
+    await signIn({ claims: person })
+    const entries = async () =>
+      (await rowsIn(service.database, "SELECT FROM admin_audit_log WHERE action = 'auth.login_failed'")).length
+    await rowsIn(
+      service.database,
+      `INSERT INTO admin_failed_logins (minute, failures)
+       SELECT date_trunc('minute', now()) + make_interval(mins => n), 10 FROM generate_series(0, 10) n
+       ON CONFLICT (minute) DO UPDATE SET failures = 10`,
+    )
+    const before = await entries()
+    assert.equal((await signIn({ claims: { ...person, sub: 'nobody', groups: [] } })).status, 401)
+    assert.equal(await entries(), before)
+    for (let i = 0; i < 2; i++) assert.equal((await signIn({ claims: { ...person, groups: [] } })).status, 401)
+    assert.equal(await entries(), before + 1)
+    await rowsIn(service.database, 'DELETE FROM admin_failed_logins')
   })
 
   describe('the UserInfo endpoint', () => {

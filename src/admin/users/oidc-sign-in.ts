@@ -18,10 +18,11 @@ import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { insertUser, lockUsers, type UserForLogin, type UserRow, updateUser } from '../../store/user-store.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
+import { hasRoomForStranger } from './login-attempts.ts'
 import { type Claims, type FlowSecrets, OidcProvider } from './oidc-provider.ts'
 import { findUserByIdentity, insertIdentity } from './oidc-store.ts'
 import { NO_PASSWORD } from './passwords.ts'
-import { endAccess } from './sessions.ts'
+import { deleteSessionsOf, endAccess } from './sessions.ts'
 import type { LoginClient, SignIn } from './sign-in.ts'
 import { changesOf, requireAnAdmin } from './users.ts'
 
@@ -137,8 +138,11 @@ export class OidcSignIn {
     const { db, audit } = this.#options
     const known = await findUserByIdentity(db, { issuer: String(iss), subject: String(sub) })
     await audit.transaction({ userId: known?.id, ipAddress }, async (tx, note) => {
-      const revoked_tokens = known && hasNoRole ? await endAccess(tx, known.id) : undefined
-      note('auth.login_failed', { username: known?.username, by: 'oidc', reason, revoked_tokens })
+      const ended_sessions = known && hasNoRole ? await deleteSessionsOf(tx, known.id) : 0
+      const revoked_tokens = known && hasNoRole ? await endAccess(tx, known.id) : 0
+      // Everybody whom the provider knows may try as often as they like.
+      if (ended_sessions + revoked_tokens > 0 || (await hasRoomForStranger(tx)))
+        note('auth.login_failed', { username: known?.username, by: 'oidc', reason, ended_sessions, revoked_tokens })
     })
   }
 
