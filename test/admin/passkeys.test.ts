@@ -111,6 +111,25 @@ describe('passkeys', () => {
       })
   })
 
+  test('a known passkey that is refused is in the audit log with the reason, an unknown one is not', async () => {
+    const { name, client } = await person()
+    const { authenticator } = await register(client)
+    assert.equal((await signIn(authenticator)).status, 200)
+    await rowsIn(service.database, 'DELETE FROM admin_failed_logins')
+    const failed = () =>
+      rowsIn<{ details: Record<string, string> }>(
+        service.database,
+        "SELECT details FROM admin_audit_log WHERE action = 'auth.login_failed' AND details ->> 'by' = 'passkey' ORDER BY sequence",
+      )
+    const before = (await failed()).length
+    const unknown = { id: Buffer.from('unknown').toString('base64url') }
+    for (const says of [unknown, { counter: 0 }])
+      assert.equal((await signIn(authenticator, says)).status, 401, JSON.stringify(says))
+    const [entry, ...others] = (await failed()).slice(before)
+    assert.deepEqual([entry?.details['username'], others], [name, []])
+    assert.match(entry?.details['reason'] ?? '', /counter/i)
+  })
+
   test('a challenge is answered once, also by two at the same time', async () => {
     const { authenticator } = await register((await person()).client)
     const wanted = await options()
