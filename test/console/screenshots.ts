@@ -73,7 +73,7 @@ async function fill(service: TestService) {
       WHERE names[1] IN ('git.shop.test', 'ci.shop.test')`,
   )
   const incident = await made(admin, '/incidents', {
-    filter: { domain: 'ldap.shop.test' },
+    filter: { domain: 'mail.test' },
     reason: 1,
     revoke: true,
     confirm_count: 1,

@@ -1,5 +1,5 @@
 /**
- * A database as 400 days of issuance leave it: accounts, orders, certificates of three issuers, an audit log.
+ * A database as 400 days of issuance leave it: accounts, orders, certificates of three issuers, failures, mails, an audit log.
  *
  * A tenth of the certificates is one account's, a hundredth is revoked, four in five have expired. The audit log has entries of
  * the right size and no valid chain.
@@ -42,8 +42,9 @@ const millisecondsOf = (at: string) => `lpad(to_hex((extract(epoch FROM ${at}) *
 const accountKey = (n: string) => `('01800000-0000-7000-8000-' || lpad(to_hex(${n}), 12, '0'))::uuid`
 
 const ACCOUNTS = `
-  INSERT INTO accounts (id, thumbprint, jwk, contacts, created_at)
-  SELECT ${accountKey('n')}, 'load ' || n, '{}', ARRAY['mailto:ops' || n || '@load.example'], '2024-01-01Z'
+  INSERT INTO accounts (id, thumbprint, jwk, contacts, created_at, tags)
+  SELECT ${accountKey('n')}, 'load ' || n, '{}', ARRAY['mailto:ops' || n || '@load.example'], '2024-01-01Z',
+         CASE WHEN n = 0 THEN '{large}' WHEN n % 1000 = 1 THEN '{team}' ELSE '{}' END::text[]
     FROM generate_series(0, $1::bigint) n`
 
 const ISSUERS = `
@@ -84,6 +85,31 @@ const FAILED_ORDERS = `
          '{"type": "urn:ietf:params:acme:error:unauthorized", "detail": "it failed"}'
     FROM generate_series(1, $1::bigint) n`
 
+/** Each of these accounts keeps as many as there may be. */
+const FAILURES = `
+  INSERT INTO account_failures (account_id, event_id, kind, occurred_at, data)
+  SELECT ${accountKey('a * 50')}, gen_random_uuid(), 'challenge.on_failure',
+         $2::timestamptz - (a * 50 + n) * interval '25 seconds',
+         jsonb_build_object('identifier_type', 'dns', 'identifier_value', 'failed' || n || '.load.example',
+                            'problem', 'urn:ietf:params:acme:error:' || (ARRAY['connection', 'dns', 'unauthorized'])[n % 3 + 1],
+                            'error', 'it failed for reason ' || n % 20)
+    FROM generate_series(0, $1::bigint / 50) a, generate_series(1, 50) n`
+
+const NOTIFICATIONS = `
+  INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, error_detail, account_id,
+                             created_at, message_id)
+  SELECT ${keyOf(millisecondsOf("$2::timestamptz - n * interval '20 seconds'"), 'md5(n::text)', 13)}, 'expiration_warning',
+         'ops' || n || '@load.example', 'Certificates expire soon', repeat('x', 300), repeat('x', 600),
+         CASE WHEN n % 10 = 0 THEN 'failed' ELSE 'sent' END, CASE WHEN n % 10 = 0 THEN '550 no mailbox ' || n % 7 END,
+         ${accountKey('n % $1::bigint')}, $2::timestamptz - n * interval '20 seconds', 'm' || n
+    FROM generate_series(1, $1::bigint) n`
+
+const DEAD_LETTERS = `
+  INSERT INTO event_dead_letters (consumer, event_id, kind, subject, account_id, occurred_at, data, attempts, error, failed_at)
+  SELECT 'webhook', gen_random_uuid(), 'certificate.issuance', 'load', ${accountKey('n % $1::bigint')}, $2, '{}', 10,
+         'the server answered ' || 500 + n % 4, $2::timestamptz - n * interval '1 minute'
+    FROM generate_series(1, $1::bigint / 5) n`
+
 /** As far as the clean-up would have come. */
 const CLEANED = `
   INSERT INTO cleanup_progress (task, after_id)
@@ -121,7 +147,7 @@ export async function fillWithCertificates(
       if (made % (10 * CHUNK) === 0 || made === certificates)
         say(`${made.toLocaleString('en')} certificates after ${seconds()}`)
     }
-    await client.query(FAILED_ORDERS, [accounts, now])
+    for (const text of [FAILED_ORDERS, FAILURES, NOTIFICATIONS, DEAD_LETTERS]) await client.query(text, [accounts, now])
     await client.query(CLEANED, [now])
     const entries = Math.min(MOST_AUDIT_ENTRIES, Math.ceil(certificates / 10))
     await client.query(AUDIT, [entries, now])

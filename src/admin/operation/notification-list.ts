@@ -32,6 +32,9 @@ export interface CauseFilter {
   cause: string
 }
 
+/** Mails that are recorded and never sent have the status, too, and nobody has to do anything about them. */
+const hasFailed = sql.fragment`status = 'failed' AND notification_type <> ${NEVER_SENT}`
+
 interface NotificationFilter {
   status: NotificationStatus | undefined
   ofCause: CauseFilter | undefined
@@ -46,7 +49,8 @@ export function listNotifications(
   { status, ofCause }: NotificationFilter,
   { limit, offset }: OffsetPage,
 ): Promise<readonly ListedNotification[]> {
-  const ofStatus = status ? sql.fragment`status = ${status}` : sql.fragment`true`
+  const other = status ? sql.fragment`status = ${status}` : sql.fragment`true`
+  const ofStatus = status === 'failed' ? hasFailed : other
   const condition = ofCause ? sql.fragment`${ofStatus} AND ${isOfCause(ofCause)}` : ofStatus
   return db.any(rowsOf(Listed)`
     SELECT id, notification_type, recipient, subject, status, account_id, error_detail, retry_count, created_at, sent_at
@@ -72,7 +76,7 @@ export async function requeueFailed(tx: CommonQueryMethods, { ids, ofCause }: Re
   const same = ofCause ? sql.fragment`AND ${isOfCause(ofCause)}` : sql.fragment``
   const { rowCount } = await tx.query(rowsOf(z.object({}))`
     UPDATE notifications SET status = 'pending', retry_count = 0, due_at = now(), error_detail = NULL
-     WHERE status = 'failed' AND notification_type <> ${NEVER_SENT} ${these} ${same}
+     WHERE ${hasFailed} ${these} ${same}
        AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT live_instances()))`)
   return rowCount
 }
@@ -102,6 +106,6 @@ export function listCauses(db: CommonQueryMethods, limit: number) {
   return db.any(rowsOf(Cause)`
     SELECT notification_type, ${cause} AS cause, count(*)::integer AS notifications,
            count(DISTINCT recipient)::integer AS recipients, max(created_at) AS last_at
-      FROM (SELECT * FROM notifications WHERE status = 'failed' ORDER BY id DESC LIMIT ${MOST_GROUPED}) n
+      FROM (SELECT * FROM notifications WHERE ${hasFailed} ORDER BY id DESC LIMIT ${MOST_GROUPED}) n
      GROUP BY notification_type, cause ORDER BY notifications DESC, last_at DESC LIMIT ${limit}`)
 }

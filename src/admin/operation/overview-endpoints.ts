@@ -56,6 +56,7 @@ const Overview = z
     failures: z
       .array(z.strictObject({ kind: z.string(), events: z.int() }))
       .meta({ description: 'Of the last 24 hours.' }),
+    failures_kept: upTo('Those of the last 24 hours that `/failures` lists: each account keeps its last 50.'),
     expiring: z.array(
       z.strictObject({
         days: z.int(),
@@ -154,6 +155,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     revoked_of_day: sumOf(counts, 'certificate.revocation'),
     revoked: numbers.revoked,
     failures: FAILURE_KINDS.map((kind) => ({ kind, events: sumOf(counts, kind) })),
+    failures_kept: numbers.failures_kept,
     expiring: expiringOf(numbers),
     crl: crlsBody(crl),
     issuers: (instance?.issuers ?? []).map(issuerBody),
@@ -207,6 +209,7 @@ const Numbers = z.object({
   notifications_waiting: z.int(),
   notifications_failed: z.int(),
   dead_letters: z.int(),
+  failures_kept: z.int(),
   behind_since: z.date().nullable(),
   now: z.date(),
 })
@@ -215,7 +218,7 @@ type OverviewNumbers = z.infer<typeof Numbers>
 const endingWithin = (days: number) =>
   sql.fragment`(count(*) FILTER (WHERE revoked_at IS NULL AND not_after < now() + make_interval(days => ${days})))::integer`
 
-/** certificates_not_after, crl_changes, authorizations_validating, notifications_status, event_dead_letters_age. */
+/** certificates_not_after, crl_changes, authorizations_validating, notifications_status, event_dead_letters_age, account_failures_time. */
 function readOverviewNumbers(db: CommonQueryMethods): Promise<OverviewNumbers> {
   const longest = EXPIRY_DAYS.at(-1) as number
   return db.one(rowsOf(Numbers)`
@@ -227,7 +230,11 @@ function readOverviewNumbers(db: CommonQueryMethods): Promise<OverviewNumbers> {
              SELECT FROM notifications WHERE status = ${FAILED} AND notification_type <> ${NEVER_SENT}
               LIMIT ${MOST_COUNTED}) n) AS notifications_failed,
            (SELECT count(*)::integer FROM (
-             SELECT FROM event_dead_letters LIMIT ${MOST_COUNTED}) d) AS dead_letters
+             SELECT FROM event_dead_letters LIMIT ${MOST_COUNTED}) d) AS dead_letters,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM account_failures
+              WHERE occurred_at >= date_trunc('hour', now(), 'UTC') - make_interval(hours => ${HOURS - 1})
+              LIMIT ${MOST_COUNTED}) f) AS failures_kept
       FROM (SELECT ARRAY[${sql.join(EXPIRY_DAYS.map(endingWithin), sql.fragment`, `)}] AS expiring,
                    CASE WHEN count(*) = ${MOST_COUNTED} THEN max(not_after) END AS counted_until
               FROM (SELECT not_after, revoked_at FROM certificates

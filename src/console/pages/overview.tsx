@@ -121,14 +121,14 @@ const dayText = (at: number) => new Date(at).toISOString().slice(0, 10)
 
 function Figures({ data }: { data: Overview }) {
   const failures = data.failures.reduce((sum, { events }) => sum + events, 0)
-  const { notifications, dead_letters } = data
+  const { notifications, dead_letters, failures_kept: kept } = data
   // Events are counted by the hour.
   const since = new Date((Math.floor(Date.parse(data.at) / HOUR_MS) - 23) * HOUR_MS).toISOString().replace('.000', '')
   const ending = (days: number) =>
     href('/certificates', {
       status: 'active',
       sort: 'not_after',
-      expiring_before: new Date(Date.parse(data.at) + days * DAY_MS).toISOString().replace(/:\d\d\.\d+Z$/, ':00Z'),
+      expiring_before: new Date(Date.parse(data.at) + days * DAY_MS).toISOString(),
     })
   return (
     <nav class="figures" aria-label="Figures">
@@ -138,9 +138,10 @@ function Figures({ data }: { data: Overview }) {
         to={href('/certificates', { issued_after: since })}
       />
       <Figure
-        value={failures}
-        label="failed in 24 hours"
-        tone={failures > 0 && 'warn'}
+        value={kept}
+        more={kept >= MOST_COUNTED}
+        label={failures > kept ? `failed in 24 hours and kept, of ${countText(failures)}` : 'failed in 24 hours'}
+        tone={kept > 0 && 'warn'}
         to={href('/failures', { since })}
         needs="listFailures"
       />
