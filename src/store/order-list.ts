@@ -1,6 +1,6 @@
 /**
- * SQL of the list of orders, newest first. The index is orders_names for a name, orders_account for
- * an account, otherwise orders_pkey. orders_names exists only on request (optional-indexes.ts).
+ * SQL of the list of orders, newest first. The index is orders_names for a name, orders_failed for invalid ones,
+ * orders_account for an account, otherwise orders_pkey. orders_names exists only on request (optional-indexes.ts).
  */
 
 import { z } from 'zod/v4'
@@ -9,6 +9,7 @@ import { ORDER, ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from 
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import {
   allOf,
+  behind,
   type Fragment,
   hasIndex,
   type ListPage,
@@ -16,6 +17,8 @@ import {
   type Skip,
   skipById,
   unbounded,
+  upTo,
+  type Walk,
   walkById,
 } from './list-page.ts'
 import { hasTagOf } from './scope.ts'
@@ -71,12 +74,14 @@ export const derivedStatus = constantSql(`
                 ELSE ${quoted(ORDER.pending.authorized)} END AS status
   ) derived`)
 
+const ID = sql.fragment`o.id`
 /**
  * Limits the search by status. Processing orders have an intent; pending and ready ones lie after
  * the mark of expiry (expiry-store.ts).
  */
 const NOT_EXPIRED = sql.fragment`
   o.id > coalesce((SELECT after_id FROM cleanup_progress WHERE task = 'orders'), '00000000-0000-0000-0000-000000000000')`
+const IS_OPEN = sql.fragment`o.error IS NULL AND o.status ${constantSql(order.is('open'))}`
 const PLACES: Record<OrderStatus, readonly Fragment[]> = {
   pending: [NOT_EXPIRED],
   ready: [NOT_EXPIRED],
@@ -103,7 +108,6 @@ export async function listOrders(
   after: string | undefined,
   limit: number,
 ): Promise<ListPage<ListedOrder>> {
-  const id = sql.fragment`o.id`
   /** Conditions that the index answers. */
   const bounds: Fragment[] = [
     ...(status === undefined ? [] : PLACES[status]),
@@ -123,18 +127,48 @@ export async function listOrders(
       ? []
       : [sql.fragment`o.status = ANY (${sql.array(storedOf(status), 'text')}) AND derived.status = ${status}`]),
   ]
+  const read = (from: Fragment, where: ReturnType<typeof allOf>, count: number) =>
+    db.any(rowsOf(ListedOrderRow)`
+      SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
+        FROM ${from} o ${derivedStatus} WHERE ${where}
+       ORDER BY o.id DESC LIMIT ${count}`)
+  if (status === 'invalid' && !isNarrow) {
+    const walk = walkFailed(db, bounds, (from, count) => read(from, allOf(fits), count))
+    return readPage(walk, after, limit)
+  }
   const walk = walkById<ListedOrder>(db, {
     table: sql.fragment`orders o`,
-    id,
+    id: ID,
     bounds,
     fits,
-    read: (where, count) =>
-      db.any(rowsOf(ListedOrderRow)`
-        SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
-          FROM ${orders} o ${derivedStatus} WHERE ${where}
-         ORDER BY o.id DESC LIMIT ${count}`),
+    read: (where, count) => read(orders, where, count),
   })
   return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
+}
+
+/** Those that may be invalid, of which hardly any is not: with an error, by orders_failed, or open. */
+function walkFailed(
+  db: DatabasePool,
+  bounds: readonly Fragment[],
+  read: (from: Fragment, limit: number) => Promise<readonly ListedOrder[]>,
+): Walk<ListedOrder> {
+  const among = (columns: Fragment, conditions: readonly Fragment[], most: Fragment) => sql.fragment`(
+    (SELECT ${columns} FROM orders o WHERE ${allOf([sql.fragment`o.error IS NOT NULL`, ...conditions])} ${most})
+    UNION ALL
+    (SELECT ${columns} FROM orders o WHERE ${allOf([IS_OPEN, NOT_EXPIRED, ...conditions])} ${most}))`
+  return {
+    cursorOf: ({ id }) => id,
+    async windowEnd(after, rows) {
+      const newest = among(ID, [behind(ID, after), ...bounds], sql.fragment`ORDER BY o.id DESC LIMIT ${rows}`)
+      const row = await db.maybeOne(rowsOf(z.object({ id: z.string() }))`
+        SELECT o.id FROM ${newest} o ORDER BY o.id DESC OFFSET ${rows - 1} LIMIT 1`)
+      return row?.id
+    },
+    async read(after, end, limit) {
+      const window = among(sql.fragment`o.*`, [behind(ID, after), upTo(ID, end), ...bounds], sql.fragment``)
+      return [...(await read(window, limit))]
+    },
+  }
 }
 
 /** No window ends at an order outside the scope, so that no cursor names one. */
@@ -147,5 +181,5 @@ function foundOrders(conditions: readonly Fragment[], scope: Scope): Fragment {
 
 /** Works as skipOfCertificates. */
 export function skipOfOrders(db: DatabasePool, filter: OrderFilter): Skip | undefined {
-  return skipById(db, sql.fragment`orders o`, sql.fragment`o.id`, filter)
+  return skipById(db, sql.fragment`orders o`, ID, filter)
 }

@@ -199,7 +199,11 @@ describe('plans of long lists and walks', () => {
     await requirePlans(certificates({ accountId: account, name }), /certificates_names/)
   })
   test('orders of an account', () =>
-    requirePlans(() => listOrders(spied, { accountId: account, status: 'invalid' }, undefined, 50), /orders_account/))
+    requirePlans(() => listOrders(spied, { accountId: account, status: 'valid' }, undefined, 50), /orders_account/))
+  test('orders that have failed, of all accounts and of one', async () => {
+    for (const accountId of [undefined, account])
+      await requirePlans(() => listOrders(spied, { accountId, status: 'invalid' }, undefined, 50), /orders_failed/)
+  })
 
   test('with search indexes: certificates by issuer, key and end of revoked ones, orders by name, accounts by contact', async () => {
     await makeIndexes(checked, SEARCH_INDEXES)
