@@ -1,6 +1,6 @@
 /**
  * SQL of the list of orders, newest first. The index is orders_names for a name, orders_failed for invalid ones,
- * orders_account for an account, otherwise orders_pkey. orders_names exists only on request (optional-indexes.ts).
+ * orders_account for an account or a registrar's accounts, otherwise orders_pkey. orders_names exists only on request (optional-indexes.ts).
  */
 
 import { z } from 'zod/v4'
@@ -116,12 +116,10 @@ export async function listOrders(
     ...(createdBefore === undefined ? [] : [sql.fragment`o.id < ${lowestUuidv7(createdBefore.getTime())}`]),
   ]
   const ofName = name === undefined ? [] : [sql.fragment`${NAMES} @> ${JSON.stringify([name])}::jsonb`]
-  const hasNames = name !== undefined && (await hasIndex(db, 'orders_names'))
-  const isNarrow = hasNames || scope !== undefined
-  // The planner expects thousands of orders a name and would read all by id.
-  const orders = isNarrow ? foundOrders(hasNames ? ofName : bounds, scope) : sql.fragment`orders`
+  const inScope = scope === undefined ? [] : [isOfScope(scope)]
   const fits: Fragment[] = [
     ...bounds,
+    ...inScope,
     ...ofName,
     ...(status === undefined
       ? []
@@ -132,51 +130,69 @@ export async function listOrders(
       SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
         FROM ${from} o ${derivedStatus} WHERE ${where}
        ORDER BY o.id DESC LIMIT ${count}`)
-  if (status === 'invalid' && !isNarrow) {
-    const walk = walkFailed(db, bounds, (from, count) => read(from, allOf(fits), count))
-    return readPage(walk, after, limit)
+  const walkAlong = (orders: Fragment) =>
+    walkById<ListedOrder>(db, {
+      table: sql.fragment`orders o`,
+      id: ID,
+      bounds,
+      fits,
+      read: (where, count) => read(orders, where, count),
+    })
+  if (name !== undefined && (await hasIndex(db, 'orders_names'))) {
+    // The planner expects thousands of orders a name and would read all by id.
+    const named = sql.fragment`(SELECT * FROM orders o WHERE ${allOf(ofName)} OFFSET 0)`
+    return readPage(unbounded(walkAlong(named)), after, limit)
   }
-  const walk = walkById<ListedOrder>(db, {
-    table: sql.fragment`orders o`,
-    id: ID,
-    bounds,
-    fits,
-    read: (where, count) => read(orders, where, count),
-  })
-  return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
+  const readAmong = (from: Fragment, count: number) => read(from, allOf(fits), count)
+  if (status === 'invalid')
+    return readPage(walkAmong(db, failedOrders, [...bounds, ...inScope], readAmong), after, limit)
+  if (scope !== undefined) return readPage(walkAmong(db, ordersOf(scope), bounds, readAmong), after, limit)
+  const walk = walkAlong(sql.fragment`orders`)
+  return readPage(fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }
 
+/** By a hash of the accounts: as a join, which `IS TRUE` prevents, it would begin with all orders of each. */
+const isOfScope = (scope: readonly string[]) =>
+  sql.fragment`(o.account_id IN (SELECT s.id FROM accounts s WHERE ${hasTagOf(sql.fragment`s`, scope)})) IS TRUE`
+
+/** Orders `o` that meet the conditions. @param most order and limit, or nothing */
+type Orders = (columns: Fragment, conditions: readonly Fragment[], most: Fragment) => Fragment
+
 /** Those that may be invalid, of which hardly any is not: with an error, by orders_failed, or open. */
-function walkFailed(
+const failedOrders: Orders = (columns, conditions, most) => sql.fragment`(
+  (SELECT ${columns} FROM orders o WHERE ${allOf([sql.fragment`o.error IS NOT NULL`, ...conditions])} ${most})
+  UNION ALL
+  (SELECT ${columns} FROM orders o WHERE ${allOf([IS_OPEN, NOT_EXPIRED, ...conditions])} ${most}))`
+
+/** Those of each account, by accounts_tags and orders_account. */
+const ordersOf =
+  (scope: readonly string[]): Orders =>
+  (columns, conditions, most) =>
+    sql.fragment`(
+    SELECT o.* FROM accounts s CROSS JOIN LATERAL (
+      SELECT ${columns} FROM orders o WHERE ${allOf([sql.fragment`o.account_id = s.id`, ...conditions])} ${most}) o
+     WHERE ${hasTagOf(sql.fragment`s`, scope)})`
+
+/** No window ends at an order outside the scope, so that no cursor names one. */
+function walkAmong(
   db: DatabasePool,
+  orders: Orders,
   bounds: readonly Fragment[],
   read: (from: Fragment, limit: number) => Promise<readonly ListedOrder[]>,
 ): Walk<ListedOrder> {
-  const among = (columns: Fragment, conditions: readonly Fragment[], most: Fragment) => sql.fragment`(
-    (SELECT ${columns} FROM orders o WHERE ${allOf([sql.fragment`o.error IS NOT NULL`, ...conditions])} ${most})
-    UNION ALL
-    (SELECT ${columns} FROM orders o WHERE ${allOf([IS_OPEN, NOT_EXPIRED, ...conditions])} ${most}))`
   return {
     cursorOf: ({ id }) => id,
     async windowEnd(after, rows) {
-      const newest = among(ID, [behind(ID, after), ...bounds], sql.fragment`ORDER BY o.id DESC LIMIT ${rows}`)
+      const newest = orders(ID, [behind(ID, after), ...bounds], sql.fragment`ORDER BY o.id DESC LIMIT ${rows}`)
       const row = await db.maybeOne(rowsOf(z.object({ id: z.string() }))`
         SELECT o.id FROM ${newest} o ORDER BY o.id DESC OFFSET ${rows - 1} LIMIT 1`)
       return row?.id
     },
     async read(after, end, limit) {
-      const window = among(sql.fragment`o.*`, [behind(ID, after), upTo(ID, end), ...bounds], sql.fragment``)
+      const window = orders(sql.fragment`o.*`, [behind(ID, after), upTo(ID, end), ...bounds], sql.fragment``)
       return [...(await read(window, limit))]
     },
   }
-}
-
-/** No window ends at an order outside the scope, so that no cursor names one. */
-function foundOrders(conditions: readonly Fragment[], scope: Scope): Fragment {
-  if (scope === undefined) return sql.fragment`(SELECT * FROM orders o WHERE ${allOf(conditions)} OFFSET 0)`
-  return sql.fragment`
-    (SELECT o.* FROM accounts s JOIN orders o ON o.account_id = s.id
-      WHERE ${allOf([hasTagOf(sql.fragment`s`, scope), ...conditions])} OFFSET 0)`
 }
 
 /** Works as skipOfCertificates. */
