@@ -21,7 +21,7 @@ import {
   type Walk,
   walkById,
 } from './list-page.ts'
-import { hasTagOf } from './scope.ts'
+import { hasTagOf, isAmongAccountsOf } from './scope.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { authorization, order, quoted } from './status-sql.ts'
 
@@ -116,7 +116,7 @@ export async function listOrders(
     ...(createdBefore === undefined ? [] : [sql.fragment`o.id < ${lowestUuidv7(createdBefore.getTime())}`]),
   ]
   const ofName = name === undefined ? [] : [sql.fragment`${NAMES} @> ${JSON.stringify([name])}::jsonb`]
-  const inScope = scope === undefined ? [] : [isOfScope(scope)]
+  const inScope = scope === undefined ? [] : [isAmongAccountsOf(sql.fragment`o.account_id`, scope)]
   const fits: Fragment[] = [
     ...bounds,
     ...inScope,
@@ -151,11 +151,7 @@ export async function listOrders(
   return readPage(fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }
 
-/** By a hash of the accounts: as a join, which `IS TRUE` prevents, it would begin with all orders of each. */
-const isOfScope = (scope: readonly string[]) =>
-  sql.fragment`(o.account_id IN (SELECT s.id FROM accounts s WHERE ${hasTagOf(sql.fragment`s`, scope)})) IS TRUE`
-
-/** Orders `o` that meet the conditions. @param most order and limit, or nothing */
+/** Orders `o` that meet the conditions. @param most order and limit, or a limit to what the planner may rearrange */
 type Orders = (columns: Fragment, conditions: readonly Fragment[], most: Fragment) => Fragment
 
 /** Those that may be invalid, of which hardly any is not: with an error, by orders_failed, or open. */
@@ -189,7 +185,8 @@ function walkAmong(
       return row?.id
     },
     async read(after, end, limit) {
-      const window = orders(sql.fragment`o.*`, [behind(ID, after), upTo(ID, end), ...bounds], sql.fragment``)
+      const inWindow = [behind(ID, after), upTo(ID, end), ...bounds]
+      const window = orders(sql.fragment`o.*`, inWindow, sql.fragment`OFFSET 0`)
       return [...(await read(window, limit))]
     },
   }
