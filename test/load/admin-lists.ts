@@ -73,8 +73,9 @@ async function oneOf(text: string): Promise<string> {
   }
 }
 
-const chosen = <P extends readonly [path: string, ...unknown[]]>(paths: readonly P[]): P[] =>
-  paths.filter(([path]) => path.includes(process.argv[4] ?? ''))
+function chosen<P extends readonly [path: string, ...unknown[]]>(paths: readonly P[]): P[] {
+  return paths.filter(([path]) => path.includes(process.argv[4] ?? ''))
+}
 
 /** Noted, as the other paths are worth their time. @returns how many rows; none after an error */
 async function rowsOf(client: AdminClient, path: string): Promise<number> {
