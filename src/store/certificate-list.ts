@@ -131,7 +131,9 @@ function walkAlong(db: DatabasePool, way: Way, fits: readonly Fragment[]): Walk<
     },
     async read(after, end, limit) {
       const part = rows({ after, end, where, limit })
-      return [...(await db.any(rowsOf(Row)`SELECT ${columns} FROM ${part} ORDER BY ${by} LIMIT ${limit}`))]
+      // A digest of each row would be made before the rows are sorted.
+      const page = sql.fragment`(SELECT c.* FROM ${part} ORDER BY ${by} LIMIT ${limit}) c`
+      return [...(await db.any(rowsOf(Row)`SELECT ${columns} FROM ${page} ORDER BY ${by}`))]
     },
   }
 }
