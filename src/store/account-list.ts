@@ -130,14 +130,14 @@ export async function listAccounts(
   return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }
 
-/** As one text, in which no part reaches from one contact to the next: half the time of a look at each. */
+/** In one text, which takes a third of the time: a part has no line break. */
 const hasContactPart = (part: string): Fragment =>
-  sql.fragment`strpos(lower(array_to_string(a.contacts, E'\\n')), lower(${part})) > 0`
+  sql.fragment`strpos(lower(array_to_string(a.contacts, chr(10))), lower(${part})) > 0`
 
 const hasNamePart = (part: string): Fragment => sql.fragment`
-  (strpos(lower(a.label), lower(${part})) > 0
-   OR ${hasContactPart(part)}
-   OR EXISTS (SELECT FROM eab_credentials e WHERE e.id = a.eab_credential_id AND strpos(lower(e.kid), lower(${part})) > 0))`
+  (strpos(lower(a.label), lower(${part})) > 0 OR ${hasContactPart(part)}
+   OR a.eab_credential_id IS NOT NULL AND EXISTS (
+     SELECT FROM eab_credentials e WHERE e.id = a.eab_credential_id AND strpos(lower(e.kid), lower(${part})) > 0))`
 
 /** Works as skipOfCertificates. */
 export function skipOfAccounts(db: DatabasePool, filter: AccountFilter): Skip | undefined {

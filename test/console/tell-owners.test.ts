@@ -10,6 +10,7 @@ import { accountIdOf, newestEntries } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { chancery, operate } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -109,6 +110,28 @@ describe('owners of certificates at risk', { timeout: 900_000 }, () => {
     await at.admin.send('POST', `/certificates/${first}/revoke`, { reason: 4 })
     const { json } = await notify({ serial_numbers: [first, 'ab12'] })
     assert.deepEqual([json.certificates, json.mails, json.owners], [0, 0, []])
+  })
+
+  test('on the command line: the mails first, which are sent with --send', async () => {
+    const before = toTeam().length
+    const told = (...words: string[]) => operate(at.service, 'certificates', 'tell-owners', ...words)
+    const shown = await told('--all')
+    assert.match(shown, /^To: team-a@example\.com, desk@example\.com\nSubject: Certificate to renew: second\.test$/m)
+    assert.match(
+      shown,
+      /^2 mail\(s\) about 2 certificate\(s\) would be sent with --send; 1 account\(s\) have no contact$/m,
+    )
+    assert.equal(JSON.parse(await told('--account-id', accountIdOf(owner), '--json')).certificates, 1)
+    assert.equal(toTeam().length, before)
+    assert.match(await told(serials[1] ?? '', '--send'), /^2 mail\(s\) about 1 certificate\(s\) will be sent$/m)
+    await until('both have another mail', async () => toTeam().length === before + 2, PATIENCE_MS)
+    for (const [words, code] of [
+      [[], 2],
+      [['--all', 'ab12'], 2],
+      [['--expiring-before', '2020-01-01'], 1],
+      [['ab12'], 1],
+    ] as const)
+      assert.equal((await chancery(at.service, 'certificates', 'tell-owners', ...words)).code, code, words.join(' '))
   })
 
   test('in the console: select, look at the mail, send', requireCommand('chromium-headless-shell'), async () => {
