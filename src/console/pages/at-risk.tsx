@@ -34,7 +34,7 @@ function Attempt({ row: { attempt, last_order, last_failure } }: { row: AtRisk }
     return (
       <>
         <div>
-          {title} <Time at={last_failure.occurred_at} />
+          {title} <Time at={last_failure.occurred_at} relative={false} />
         </div>
         {detail !== '' && <div class="quiet">{detail}</div>}
         {place && <a href={href(place)}>Evidence</a>}
@@ -44,7 +44,8 @@ function Attempt({ row: { attempt, last_order, last_failure } }: { row: AtRisk }
   if (attempt === 'ordered' && last_order)
     return (
       <>
-        <a href={href(`/orders/${last_order.id}`)}>Order without a certificate</a> <Time at={last_order.created_at} />
+        <a href={href(`/orders/${last_order.id}`)}>Order without a certificate</a>{' '}
+        <Time at={last_order.created_at} relative={false} />
       </>
     )
   return <>No order since the window opened</>
