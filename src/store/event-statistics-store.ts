@@ -5,7 +5,7 @@ import { z } from 'zod/v4'
 import type { EventData, OccurredEvent } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
 import { allOf } from './list-page.ts'
-import { isAccountInScope } from './scope.ts'
+import { isAmongAccountsOf } from './scope.ts'
 import { rowsOf, sql } from './slonik.ts'
 
 const None = z.object({})
@@ -85,7 +85,7 @@ const concerns = (name: string) => sql.fragment`
 const fitting = ({ since, accountId, kind, problem, name, scope }: FailureFilter) =>
   allOf([
     sql.fragment`f.occurred_at >= ${since.toISOString()}::timestamptz`,
-    isAccountInScope(sql.fragment`f.account_id`, scope),
+    isAmongAccountsOf(sql.fragment`f.account_id`, scope),
     ...(accountId === undefined ? [] : [sql.fragment`f.account_id = ${accountId}`]),
     ...(kind === undefined ? [] : [sql.fragment`f.kind = ${kind}`]),
     ...(problem === undefined ? [] : [sql.fragment`${PROBLEM} = ${problem}`]),
