@@ -12,6 +12,7 @@ import {
   CONDITIONS,
   conditionsOf,
   hasSuffix,
+  IS_MUTED,
   IS_REVOKED,
   isRareSuffix,
 } from './certificate-filter.ts'
@@ -57,7 +58,7 @@ const WAYS: Readonly<Record<string, WayFor>> = {
     given(filter.nameSuffix, async (suffix) =>
       (await isRareSuffix(db, suffix)) ? among(hasSuffix(suffix), order) : undefined,
     ),
-  renewal_mutes_pkey: ({ filter, order }) => (filter.muted ? among(HAS_MUTE, order) : undefined),
+  renewal_mutes_pkey: ({ filter, order }) => (filter.muted ? among(IS_MUTED, order) : undefined),
   accounts_tags: ({ filter, order }, db) => given(filter.scope, (tags) => wayOfScope(db, tags, filter, order)),
   certificates_revoked_expiry: ({ filter, order, isByExpiry }) =>
     isByExpiry && filter.status === 'revoked' ? along(order, [...endsOf(filter), IS_REVOKED]) : undefined,
@@ -96,8 +97,6 @@ function orderOf(sort: CertificateSort, { accountId, scope }: CertificateFilter)
   if (sort === '-issued_at') return accountId === undefined && scope === undefined ? BY_ID : BY_ORDER
   return sort === 'not_after' ? EARLIEST_FIRST : LATEST_FIRST
 }
-
-const HAS_MUTE = sql.fragment`c.id IN (SELECT certificate_id FROM renewal_mutes)`
 
 const given = <T, R>(value: T | undefined, then: (value: T) => R): R | undefined =>
   value === undefined ? undefined : then(value)

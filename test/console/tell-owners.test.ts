@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type AcmeClient, createAcmeClient, type Obtained } from '../support/acme-client.ts'
 import { adminConfig } from '../support/admin.ts'
 import { accountIdOf, newestEntries } from '../support/bound.ts'
@@ -77,6 +78,25 @@ describe('owners of certificates at risk', { timeout: 900_000 }, () => {
     assert.deepEqual(sent.flatMap(({ to }) => to).sort(), ['desk@example.com', 'team-a@example.com'])
     const [entry, ...others] = await noted()
     assert.deepEqual([entry?.details['certificates'], entry?.details['mails'], others], [2, 2, []])
+  })
+
+  test('a contact has three of these mails a day, whoever asks how often', async () => {
+    const sent = toTeam().length
+    const stay = (await notify({ serial_numbers: serials, dry_run: true })).json.mails
+    assert.equal(stay, 2)
+    await rowsIn(
+      at.service.database,
+      `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, account_id, status, message_id)
+       SELECT gen_uuid, notification_type, upper(recipient), subject, body_text, body_html, account_id, 'sent', 'm'
+         FROM notifications, unnest($1::uuid[]) AS gen_uuid
+        WHERE notification_type = 'renewal_request' AND recipient = 'desk@example.com'`,
+      [[uuidv7(Date.now()), uuidv7(Date.now())]],
+    )
+    const { json } = await notify({ serial_numbers: serials, dry_run: true })
+    const ours = json.owners.find(({ account_id }: { account_id: string }) => account_id === accountIdOf(owner))
+    assert.deepEqual([ours.recipients, ours.passed_over], [['team-a@example.com'], ['desk@example.com']])
+    assert.deepEqual([json.mails, json.without_contact, toTeam().length], [1, 1, sent])
+    await rowsIn(at.service.database, "DELETE FROM notifications WHERE message_id = 'm'")
   })
 
   test('an auditor may not, and the certificates are between 1 and 200', async () => {
