@@ -7,6 +7,7 @@ import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor, Role } from '../../domain/administrator.ts'
 import { type ActToApprove, obstacleToDecision, type SentValues, withoutSession } from '../../domain/approval.ts'
+import { isScoped } from '../../domain/permissions.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { findUser } from '../../store/user-store.ts'
@@ -65,6 +66,9 @@ interface ApprovalsOptions {
 const MOST_WAITING_OF_ONE = 20
 const KEPT_DAYS = 90
 const HOUR_MS = 3_600_000
+
+/** A registrar sees its own requests alone: those of others may name what it does not look after. */
+export const makerSeenBy = ({ role, userId }: SignedIn): string | undefined => (isScoped(role) ? userId : undefined)
 
 export class Approvals {
   readonly #options: ApprovalsOptions
@@ -142,7 +146,7 @@ export class Approvals {
   /** @throws AdminError forbidden for the request of another person */
   withdraw(author: SignedIn, id: string): Promise<ApprovalRow> {
     return this.#options.audit.transaction(author, async (tx, note) => {
-      const row = await this.#lock(tx, id)
+      const row = await this.#lock(tx, id, makerSeenBy(author))
       if (row.maker_id !== author.userId) throw new AdminError('forbidden', 'only who has asked for it may withdraw it')
       if (row.decision !== null) throw new AdminError('conflict', `the request is ${row.decision} already`)
       await noteDecision(tx, id, { decision: 'withdrawn', by: author, reason: undefined })
@@ -154,7 +158,7 @@ export class Approvals {
   /** The reply of an approved act, for its maker, once. A token's maker sees it by a login, too. */
   collect(author: SignedIn, id: string): Promise<{ operation: string; reply: unknown }> {
     return this.#options.audit.transaction(author, async (tx, note) => {
-      const row = await this.#lock(tx, id)
+      const row = await this.#lock(tx, id, makerSeenBy(author))
       // A stolen token must not learn a password that its maker has asked for by a login.
       const isMaker = row.maker_id === author.userId
       if (!isMaker || (author.apiTokenId !== undefined && author.apiTokenId !== row.maker.apiTokenId))
@@ -170,12 +174,12 @@ export class Approvals {
   }
 
   /** @throws AdminError not_found */
-  async require(db: CommonQueryMethods, id: string): Promise<ApprovalRow> {
-    return (await findApproval(db, id)) ?? Promise.reject(notFound('request for approval'))
+  async require(db: CommonQueryMethods, id: string, makerId?: string): Promise<ApprovalRow> {
+    return (await findApproval(db, id, makerId)) ?? Promise.reject(notFound('request for approval'))
   }
 
-  async #lock(tx: CommonQueryMethods, id: string): Promise<ApprovalRow> {
-    return (await lockApproval(tx, id)) ?? Promise.reject(notFound('request for approval'))
+  async #lock(tx: CommonQueryMethods, id: string, makerId?: string): Promise<ApprovalRow> {
+    return (await lockApproval(tx, id, makerId)) ?? Promise.reject(notFound('request for approval'))
   }
 
   async #requireDecider(db: CommonQueryMethods, row: ApprovalRow, decider: Actor): Promise<void> {
