@@ -1,7 +1,7 @@
 /** Acts that wait for another person: the list, and one request with its decision. */
 
 import { call, can, type Output } from '../api.ts'
-import { Badge, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Badge, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
@@ -46,6 +46,11 @@ export function ApprovalsPage({ query, entry }: PageProps) {
       query={query}
       filters={FILTER}
       list={list}
+      empty={
+        <Empty title="No requests for approval">
+          <p>A request appears here when somebody asks for an act that another person must approve.</p>
+        </Empty>
+      }
       rowKey={({ id }) => id}
       columns={[
         {
