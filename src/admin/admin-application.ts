@@ -50,6 +50,8 @@ const MOST_OF_ONE = 24
  * A console asks for ten things at once, a hundred are a flood.
  */
 const OF_STRANGERS = { atOnce: 16, atOnceOfOne: 4, mostOfOne: 64, what: 'requests from this address' }
+/** Each may wait ten seconds for a slow provider, and a password must not wait for that. */
+const OF_PROVIDER = { atOnce: 16, atOnceOfOne: 4, mostOfOne: 16, what: 'sign-ins from this address' }
 
 export class AdminApplication {
   readonly #options: AdminApplicationOptions
@@ -59,6 +61,8 @@ export class AdminApplication {
   readonly #unknown = new Turns(OF_STRANGERS)
   /** Turns of requests that need no token, such as logins. */
   readonly #strangers = new Turns(OF_STRANGERS)
+  /** Turns of requests that wait for the OpenID Connect provider. */
+  readonly #ofProvider = new Turns(OF_PROVIDER)
   #working = 0
   /** By user. */
   readonly #known = new Map<string, number>()
@@ -84,7 +88,7 @@ export class AdminApplication {
         endpoint.roles === 'none'
           ? undefined
           : await this.#unknown.run(countedAddress(request.address), () => this.#authorize(endpoint, request))
-      return await this.#inTurn(author, request, async () => {
+      return await this.#inTurn(endpoint, author, request, async () => {
         const sent = { params, query: request.query, body: readBody(endpoint, request) }
         // The handler of an endpoint without a token has no use for an author.
         const userAgent = request.userAgent && printable(request.userAgent).slice(0, MOST_OF_A_USER_AGENT)
@@ -138,8 +142,13 @@ export class AdminApplication {
   }
 
   /** @param author undefined for a stranger */
-  async #inTurn<T>(author: SignedIn | undefined, { address }: AdminRequest, work: () => Promise<T>): Promise<T> {
-    if (!author) return this.#strangers.run(countedAddress(address), work)
+  async #inTurn<T>(
+    { asksProvider }: AnyEndpoint,
+    author: SignedIn | undefined,
+    { address }: AdminRequest,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    if (!author) return (asksProvider ? this.#ofProvider : this.#strangers).run(countedAddress(address), work)
     const { userId } = author
     const own = this.#known.get(userId) ?? 0
     if (own >= MOST_OF_ONE || this.#working >= MOST_AT_ONCE) throw busy()

@@ -74,6 +74,8 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
   ): Promise<ActToApprove | undefined>
   /** The reply has a secret, which whoever has asked for approval collects later. */
   showsOnce?: true
+  /** It waits for the OpenID Connect provider. */
+  asksProvider?: true
   params?: P
   query?: Q
   body?: B

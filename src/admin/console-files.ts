@@ -113,7 +113,8 @@ function consoleFile(name: string, bytes: Uint8Array, packed: Record<string, Uin
 function pageOf(folder: string, names: readonly string[], { name, color }: Environment): Uint8Array {
   const icon = names.find((file) => file.startsWith(`icon-${color}.`))
   const html = readFileSync(path.join(folder, 'index.html'), 'utf8')
-    .replace('<html', `<html data-environment="${escapeHtml(name)}" data-color="${color}"`)
+    // A function: in a text, `$&` would stand for what was found.
+    .replace('<html', () => `<html data-environment="${escapeHtml(name)}" data-color="${color}"`)
     .replace(/icon\.[A-Z0-9]{8}\.svg/, icon ?? '$&')
   return Buffer.from(html)
 }

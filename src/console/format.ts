@@ -50,12 +50,15 @@ export function clockText(ms: number): string {
 export const countText = (count: number, isEstimate = false): string =>
   isEstimate && count > 0 ? `about ${Number(count.toPrecision(2)).toLocaleString('en')}` : count.toLocaleString('en')
 
-/** RFC 4180. A cell that a spreadsheet would take for a formula begins with an apostrophe. */
+/**
+ * RFC 4180. A cell that a spreadsheet would take for a formula begins with an apostrophe. What some of them split at is
+ * quoted, so that no formula begins inside a cell.
+ */
 export function csvOf(rows: readonly (readonly (string | number | null | undefined)[])[]): string {
   const cell = (value: string | number | null | undefined) => {
     const text = String(value ?? '')
     const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text
-    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+    return /[",;\t\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
   }
   return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('')
 }

@@ -28,7 +28,7 @@ interface SessionState {
   /** Another tab may have a session. */
   isWaiting?: boolean
   /** Why the sign-in is shown over the page. */
-  asks: 'ended' | 'idle' | 'wanted' | undefined
+  asks: Ended | 'wanted' | undefined
 }
 
 /** NIST SP 800-63B: 30 minutes without a sign of the user. */
@@ -139,11 +139,24 @@ export const onForgotten = (clear: () => void) => {
   forgetters.push(clear)
 }
 
+type Ended = 'ended' | 'idle'
+const enders: ((why: Ended) => void)[] = []
+
+/** @param clear takes away what must not outlive the session, though its page stays */
+export const onEnded = (clear: (why: Ended) => void) => {
+  enders.push(clear)
+}
+
+function tellEnded(why: Ended): void {
+  for (const clear of enders) clear(why)
+}
+
 /** @param token the one that was refused; a newer one stays */
-export function expire(token: string | undefined, asks: 'ended' | 'idle' = 'ended'): void {
+export function expire(token: string | undefined, asks: Ended = 'ended'): void {
   const now = state.get()
   if (token !== now.token || now.user === undefined) return
   sessionStorage.removeItem(KEY)
+  tellEnded(asks)
   state.set({ ...now, token: undefined, asks })
 }
 
@@ -179,6 +192,7 @@ export function watchSession(onIdle: () => void): void {
   for (const sign of ['pointerdown', 'keydown', 'wheel']) addEventListener(sign, stayActive, { passive: true })
   setInterval(() => {
     const ending = nextEnding()
+    if (!ending && activeAt + IDLE_MS < Date.now()) tellEnded('idle')
     if (!ending || ending.inMs > 0) return
     if (ending.kind === 'idle') onIdle()
     expire(state.get().token, ending.kind === 'idle' ? 'idle' : 'ended')

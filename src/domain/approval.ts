@@ -75,6 +75,24 @@ export function obstacleToDecision(asked: Asked, decider: Decider, now: Date): s
   return isSamePerson ? 'another person has to decide; this request is your own' : undefined
 }
 
+/** What the two persons of an act get of a reply with a secret. */
+export interface SharedReply {
+  maker: unknown
+  /** Undefined where the maker gets it all. */
+  decider: string | undefined
+}
+
+/**
+ * A password is a third person's. Maker and decider get one half each, so that neither can sign in as that person, and
+ * then be another person for the own requests.
+ */
+export function shareReply(reply: unknown): SharedReply {
+  const { password, ...others } = Object(reply) as Record<string, unknown>
+  if (typeof password !== 'string') return { maker: reply, decider: undefined }
+  const middle = Math.ceil(password.length / 2)
+  return { maker: { ...others, password_first_half: password.slice(0, middle) }, decider: password.slice(middle) }
+}
+
 /** The person behind a request, and how; the act is not bound to the session, which may end before the decision. */
 export function withoutSession({ sessionId: _, ...author }: Actor): Actor {
   return author

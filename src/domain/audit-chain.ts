@@ -12,6 +12,7 @@ export const AUDIT_ACTIONS = [
   'auth.login',
   'auth.login_failed',
   'auth.locked',
+  'auth.second_factor_asked',
   'auth.logout',
   'auth.confirm',
   'user.create',

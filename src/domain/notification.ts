@@ -10,6 +10,7 @@ export const NOTIFICATION_TYPES = [
   'admin_user_created',
   'admin_password_reset',
   'admin_second_factor_reset',
+  'admin_user_changed',
   'expiration_warning',
   'order_rejected',
   'order_quota_exceeded',
@@ -60,6 +61,9 @@ export const NOTIFICATION_LIMITS: Partial<Record<NotificationType, NotificationL
   alarm: { most: 10, withinMs: HOUR_MS },
 }
 
+/** Administrators cause it, and a contact may be the address of a stranger. */
+export const RENEWAL_REQUESTS: NotificationLimit = { most: 3, withinMs: 24 * HOUR_MS }
+
 /** These do not count towards `notifications.max_per_recipient_per_hour`: about one certificate each, or for administrators. */
 export const COUNTED_APART: readonly (NotificationType | typeof TEST_MAIL)[] = [
   TEST_MAIL,
@@ -71,6 +75,7 @@ export const COUNTED_APART: readonly (NotificationType | typeof TEST_MAIL)[] = [
   'admin_user_created',
   'admin_password_reset',
   'admin_second_factor_reset',
+  'admin_user_changed',
   NEVER_SENT,
 ]
 

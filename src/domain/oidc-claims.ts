@@ -26,28 +26,51 @@ export interface OidcPerson {
   scope: readonly string[]
 }
 
+export interface ClaimRefusal {
+  /** A sentence for the person. */
+  why: string
+  /** The provider says well who it is, and that no group gives a role. */
+  hasNoRole: boolean
+}
+
 type Claims = Readonly<Record<string, unknown>>
 
 /** More than a person has; a provider that sends more is wrong or hostile. */
 const MOST_GROUPS = 1_000
 const MOST_OF_A_SUBJECT = 255
 
-/** @returns a sentence for the person when the claims allow no sign-in */
-export function personOf(claims: Claims, { usernameClaim, groupsClaim, roles }: ClaimRules): OidcPerson | string {
+const refused = (why: string): ClaimRefusal => ({ why, hasNoRole: false })
+
+export function personOf(claims: Claims, rules: ClaimRules): OidcPerson | ClaimRefusal {
+  const { usernameClaim, groupsClaim, roles } = rules
   const { iss: issuer, sub: subject, email, email_verified: isVerified = true } = claims
   if (typeof issuer !== 'string' || typeof subject !== 'string' || subject === '' || subject.length > MOST_OF_A_SUBJECT)
-    return 'the provider does not say who you are'
+    return refused('the provider does not say who you are')
   const groups = groupsOf(claims[groupsClaim])
-  if (groups === undefined) return `the provider's claim '${groupsClaim}' is no list of groups`
+  if (groups === undefined) return refused(`the provider's claim '${groupsClaim}' is no list of groups`)
   const granted = roles.find(({ group }) => groups.includes(group))
-  if (!granted) return 'none of your groups may sign in here; ask an administrator'
+  if (!granted) return { why: 'none of your groups may sign in here; ask an administrator', hasNoRole: true }
   const username = claims[usernameClaim]
   if (typeof username !== 'string' || !isUsername(username))
-    return `the provider's claim '${usernameClaim}' is no username that can be used here`
-  if (typeof email !== 'string' || !isMailAddress(email)) return 'the provider gives no mail address of yours'
+    return refused(`the provider's claim '${usernameClaim}' is no username that can be used here`)
+  if (typeof email !== 'string' || !isMailAddress(email)) return refused('the provider gives no mail address of yours')
   // An address that nobody checked could be that of another person. Some providers say that in a text.
-  if (isVerified !== true && isVerified !== 'true') return 'the provider has not verified your mail address'
+  if (isVerified !== true && isVerified !== 'true') return refused('the provider has not verified your mail address')
   return { issuer, subject, username, email, role: granted.role, scope: granted.scope }
+}
+
+/** Claims that may come from the UserInfo endpoint instead of the ID token. */
+const toldApart = ({ usernameClaim, groupsClaim }: ClaimRules) => [groupsClaim, usernameClaim, 'email']
+
+export const hasAllClaims = (idToken: Claims, rules: ClaimRules): boolean =>
+  toldApart(rules).every((name) => name in idToken)
+
+/** Only what the ID token lacks comes from the UserInfo endpoint, whose answer nobody has signed. */
+export function withUserInfo(idToken: Claims, userInfo: Claims, rules: ClaimRules): Claims {
+  const lacking = toldApart(rules).filter((name) => !(name in idToken) && name in userInfo)
+  // An address and whether it is verified come from one place.
+  const { email_verified } = 'email' in idToken ? idToken : userInfo
+  return { ...idToken, ...Object.fromEntries(lacking.map((name) => [name, userInfo[name]])), email_verified }
 }
 
 /** A text is one group, whatever commas or spaces it has. @returns undefined for anything else */

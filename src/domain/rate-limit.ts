@@ -88,3 +88,5 @@ export const KNOWN_ADDRESS_HOURS = 24
 /** IPv6 by its /64: a stranger has as many addresses of one network as there are guesses. */
 export const addressSubject = (address: string) => `address ${countedAddress(address)}`
 export const usernameSubject = (username: string) => `username ${username.toLowerCase()}`
+/** Right passwords behind which a passkey is asked for; they are counted and lock nothing. */
+export const secondFactorSubject = (username: string) => `second factor ${username.toLowerCase()}`

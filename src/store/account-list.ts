@@ -107,9 +107,7 @@ export async function listAccounts(
     ...(createdBefore === undefined ? [] : [sql.fragment`a.created_at < ${instant(createdBefore)}`]),
     ...(eabOnly ? [sql.fragment`a.eab_credential_id IS NOT NULL`] : []),
     // Not LIKE, which has wildcards.
-    ...(contactPart === undefined
-      ? []
-      : [sql.fragment`EXISTS (SELECT FROM unnest(a.contacts) k WHERE strpos(lower(k), lower(${contactPart})) > 0)`]),
+    ...(contactPart === undefined ? [] : [hasContactPart(contactPart)]),
     ...(namePart === undefined ? [] : [hasNamePart(namePart)]),
     ...(tag === undefined ? [] : [hasTagOf(sql.fragment`a`, [tag])]),
     ...(status === undefined ? [] : [sql.fragment`a.status = ${status}`]),
@@ -132,10 +130,14 @@ export async function listAccounts(
   return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }
 
+/** In one text, which takes a third of the time: a part has no line break. */
+const hasContactPart = (part: string): Fragment =>
+  sql.fragment`strpos(lower(array_to_string(a.contacts, chr(10))), lower(${part})) > 0`
+
 const hasNamePart = (part: string): Fragment => sql.fragment`
-  (strpos(lower(a.label), lower(${part})) > 0
-   OR EXISTS (SELECT FROM unnest(a.contacts) k WHERE strpos(lower(k), lower(${part})) > 0)
-   OR EXISTS (SELECT FROM eab_credentials e WHERE e.id = a.eab_credential_id AND strpos(lower(e.kid), lower(${part})) > 0))`
+  (strpos(lower(a.label), lower(${part})) > 0 OR ${hasContactPart(part)}
+   OR a.eab_credential_id IS NOT NULL AND EXISTS (
+     SELECT FROM eab_credentials e WHERE e.id = a.eab_credential_id AND strpos(lower(e.kid), lower(${part})) > 0))`
 
 /** Works as skipOfCertificates. */
 export function skipOfAccounts(db: DatabasePool, filter: AccountFilter): Skip | undefined {

@@ -4,7 +4,8 @@ import { z } from 'zod/v4'
 import type { Scope } from '../domain/permissions.ts'
 import { ARCHIVE_WALK } from './archive-store.ts'
 import { type CertificateFilter, CONDITIONS, conditionsOf } from './certificate-filter.ts'
-import { type CertificateSort, isEmpty, type Way, wayOf, wayOfAll } from './certificate-ways.ts'
+import type { Way } from './certificate-orders.ts'
+import { type CertificateSort, isEmpty, wayOf, wayOfAll } from './certificate-ways.ts'
 import { type Fragment, type ListPage, readPage, type Skip, type Walk } from './list-page.ts'
 import { isAccountInScope } from './scope.ts'
 import { type CommonQueryMethods, type DatabasePool, rowsOf, sql } from './slonik.ts'
@@ -130,7 +131,9 @@ function walkAlong(db: DatabasePool, way: Way, fits: readonly Fragment[]): Walk<
     },
     async read(after, end, limit) {
       const part = rows({ after, end, where, limit })
-      return [...(await db.any(rowsOf(Row)`SELECT ${columns} FROM ${part} ORDER BY ${by} LIMIT ${limit}`))]
+      // A digest of each row would be made before the rows are sorted.
+      const page = sql.fragment`(SELECT c.* FROM ${part} ORDER BY ${by} LIMIT ${limit}) c`
+      return [...(await db.any(rowsOf(Row)`SELECT ${columns} FROM ${page} ORDER BY ${by}`))]
     },
   }
 }

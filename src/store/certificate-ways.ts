@@ -5,50 +5,35 @@
  * order. Otherwise the narrowest index in the order of issuance is taken.
  */
 
+import { alongAccount, wayOfScope } from './certificate-account-ways.ts'
 import {
   boundsOf,
   type CertificateFilter,
   CONDITIONS,
   conditionsOf,
-  HAS_ENDED,
   hasSuffix,
-  IS_CURRENT,
+  IS_MUTED,
   IS_REVOKED,
   isRareSuffix,
 } from './certificate-filter.ts'
-import { ALL_ROWS, allOf, behind, type Fragment, hasIndex, upTo } from './list-page.ts'
+import {
+  along,
+  among,
+  BY_ID,
+  BY_ORDER,
+  EARLIEST_FIRST,
+  endsOf,
+  LATEST_FIRST,
+  type Order,
+  type Way,
+} from './certificate-orders.ts'
+import { ALL_ROWS, allOf, type Fragment, hasIndex } from './list-page.ts'
 import { SEARCH_INDEXES } from './optional-indexes.ts'
-import { hasTagOf } from './scope.ts'
-import { constantSql, type DatabasePool, sql } from './slonik.ts'
+import { type DatabasePool, sql } from './slonik.ts'
 
 /** Orders that an index has: by time of issuance, and by expiry. */
 export const CERTIFICATE_SORTS = ['-issued_at', 'not_after', '-not_after'] as const
 export type CertificateSort = (typeof CERTIFICATE_SORTS)[number]
-
-/** Columns by which rows are sorted, and the conditions of rows behind one of them and up to one. */
-interface Order {
-  by: Fragment
-  behind(after: string | undefined): Fragment
-  upTo(end: string | undefined): Fragment
-}
-
-/** Rows behind a cursor and up to the end of a window; at most `limit` of them are wanted. */
-interface Part {
-  after: string | undefined
-  end: string | undefined
-  where: readonly Fragment[]
-  limit: number
-}
-
-export interface Way {
-  by: Fragment
-  /** Certificates `c` of a part, for FROM. */
-  rows(part: Part): Fragment
-  /** Entries of the index, with or without a match. Absent where the index holds hardly more than the matches. */
-  entries?: (after: string | undefined, limit: number) => Fragment
-  /** Conditions of a row where they are others than those of the filter. */
-  fits?: readonly Fragment[]
-}
 
 interface Wanted {
   filter: CertificateFilter
@@ -73,7 +58,8 @@ const WAYS: Readonly<Record<string, WayFor>> = {
     given(filter.nameSuffix, async (suffix) =>
       (await isRareSuffix(db, suffix)) ? among(hasSuffix(suffix), order) : undefined,
     ),
-  accounts_tags: ({ filter, order }) => given(filter.scope, (tags) => alongScope(tags, filter, order)),
+  renewal_mutes_pkey: ({ filter, order }) => (filter.muted ? among(IS_MUTED, order) : undefined),
+  accounts_tags: ({ filter, order }, db) => given(filter.scope, (tags) => wayOfScope(db, tags, filter, order)),
   certificates_revoked_expiry: ({ filter, order, isByExpiry }) =>
     isByExpiry && filter.status === 'revoked' ? along(order, [...endsOf(filter), IS_REVOKED]) : undefined,
   certificates_not_after: ({ filter, order, isByExpiry }) => (isByExpiry ? along(order, endsOf(filter)) : undefined),
@@ -116,133 +102,6 @@ const given = <T, R>(value: T | undefined, then: (value: T) => R): R | undefined
   value === undefined ? undefined : then(value)
 const isRevoked = ({ status, revokedAfter }: CertificateFilter) => status === 'revoked' || revokedAfter !== undefined
 export const isEmpty = (filter: CertificateFilter) => Object.values(filter).every((value) => value === undefined)
-
-/** Conditions that the indexes by expiry answer. */
-const endsOf = ({ status, expiresAfter, expiresBefore }: CertificateFilter): Fragment[] => [
-  ...conditionsOf({ expiresAfter, expiresBefore }),
-  ...(status === 'active' ? [IS_CURRENT] : []),
-  ...(status === 'expired' ? [HAS_ENDED] : []),
-]
-
-const ID = sql.fragment`c.id`
-const BY_ID: Order = {
-  by: sql.fragment`c.id DESC`,
-  behind: (after) => behind(ID, after),
-  upTo: (end) => upTo(ID, end),
-}
-
-/** Compares by the order's id, or by the row's own id without an order. A cursor may be either id. */
-const behindOrder = (place: Fragment, after: string | undefined) =>
-  after === undefined
-    ? ALL_ROWS
-    : sql.fragment`${place} < coalesce((SELECT order_id FROM certificates WHERE id = ${after}), ${after})`
-const ORDER_ID = sql.fragment`coalesce(c.order_id, c.id)`
-const BY_ORDER: Order = {
-  by: sql.fragment`${ORDER_ID} DESC`,
-  behind: (after) => behindOrder(ORDER_ID, after),
-  upTo: (end) => upTo(ORDER_ID, end),
-}
-
-/** Certificates that expire in the same second follow each other by id. */
-const EARLIEST_FIRST: Order = {
-  by: sql.fragment`c.not_after, c.id`,
-  behind: (after) => comparedByExpiry('>', after),
-  upTo: (end) => comparedByExpiry('<=', end),
-}
-const LATEST_FIRST: Order = {
-  by: sql.fragment`c.not_after DESC, c.id DESC`,
-  behind: (after) => comparedByExpiry('<', after),
-  upTo: (end) => comparedByExpiry('>=', end),
-}
-
-function comparedByExpiry(sign: '<' | '<=' | '>' | '>=', id: string | undefined): Fragment {
-  if (id === undefined) return ALL_ROWS
-  const end = sql.fragment`(SELECT not_after FROM certificates WHERE id = ${id})`
-  const side = constantSql(sign.startsWith('<') ? '<=' : '>=')
-  return sql.fragment`
-    c.not_after ${side} ${end} AND (c.not_after, c.id) ${constantSql(sign)} (${end}, ${id}::uuid)`
-}
-
-/** @param bounds conditions that the index answers; undefined where it leads to the fitting rows */
-function along(order: Order, bounds?: readonly Fragment[]): Way {
-  const rows = (conditions: readonly Fragment[]) => sql.fragment`certificates c WHERE ${allOf(conditions)}`
-  return {
-    by: order.by,
-    rows: ({ after, end, where }) => rows([order.behind(after), order.upTo(end), ...where]),
-    ...(bounds && { entries: (after) => rows([order.behind(after), ...bounds]) }),
-  }
-}
-
-/**
- * The index of the condition is forced: the planner expects thousands of certificates a name and would
- * read all by id.
- */
-const among = (condition: Fragment, order: Order): Way => ({
-  by: order.by,
-  rows: ({ after, where }) => sql.fragment`
-    (SELECT * FROM certificates c WHERE ${condition} OFFSET 0) c WHERE ${allOf([order.behind(after), ...where])}`,
-})
-
-/**
- * orders_account with certificates_pkey, and certificates_imported, each with its own limit: the
- * planner would sort all of both.
- */
-function alongAccount(accountId: string): Way {
-  const account = sql.fragment`${accountId}::uuid`
-  const { ordered, imported } = rowsOfAccount(account)
-  return {
-    by: BY_ORDER.by,
-    rows: (part) => sql.fragment`(${newestOfAccount(account, part)}) c`,
-    entries: (after, limit) => sql.fragment`(
-      (SELECT o.id, o.id AS order_id FROM orders o WHERE ${allOf([ordered, behindOrder(ORDERS_ID, after)])}
-        ORDER BY o.id DESC LIMIT ${limit})
-      UNION ALL
-      (SELECT c.id, c.order_id FROM certificates c WHERE ${allOf([imported, behindOrder(ID, after)])}
-        ORDER BY c.id DESC LIMIT ${limit})) c`,
-  }
-}
-
-const ORDERS_ID = sql.fragment`o.id`
-const rowsOfAccount = (account: Fragment) => ({
-  ordered: sql.fragment`o.account_id = ${account}`,
-  imported: sql.fragment`c.account_id = ${account} AND c.order_id IS NULL`,
-})
-
-function newestOfAccount(account: Fragment, { after, end, where, limit }: Part): Fragment {
-  const { ordered, imported } = rowsOfAccount(account)
-  return sql.fragment`
-      (SELECT c.* FROM orders o JOIN certificates c ON c.id = o.certificate_id
-        WHERE ${allOf([ordered, behindOrder(ORDERS_ID, after), upTo(ORDERS_ID, end), ...where])}
-        ORDER BY o.id DESC LIMIT ${limit})
-      UNION ALL
-      (SELECT c.* FROM certificates c WHERE ${allOf([imported, behindOrder(ID, after), upTo(ID, end), ...where])}
-        ORDER BY c.id DESC LIMIT ${limit})`
-}
-
-/**
- * By the accounts of a registrar, each with its newest, or in another order with all. No window ends at a certificate
- * of others, so that no cursor names one.
- */
-function alongScope(tags: readonly string[], filter: CertificateFilter, order: Order): Way {
-  const account = sql.fragment`s.id`
-  const { ordered, imported } = rowsOfAccount(account)
-  const accounts = [
-    hasTagOf(sql.fragment`s`, tags),
-    ...(filter.accountId === undefined ? [] : [sql.fragment`s.id = ${filter.accountId}`]),
-  ]
-  const all = (conditions: readonly Fragment[]) => sql.fragment`
-    SELECT c.* FROM orders o JOIN certificates c ON c.id = o.certificate_id WHERE ${allOf([ordered, ...conditions])}
-    UNION ALL
-    SELECT c.* FROM certificates c WHERE ${allOf([imported, ...conditions])}`
-  const rows = (part: Part) =>
-    order === BY_ORDER ? newestOfAccount(account, part) : all([order.behind(part.after), ...part.where])
-  return {
-    by: order.by,
-    fits: conditionsOf({ ...filter, scope: undefined }),
-    rows: (part) => sql.fragment`
-      (SELECT c.* FROM accounts s CROSS JOIN LATERAL (${rows(part)}) c WHERE ${allOf(accounts)}) c`,
-  }
-}
 
 /** One range for each issuer certificate, or for that of the filter. */
 function alongRevoked(issuer: string | undefined): Way {

@@ -90,6 +90,24 @@ export async function countToRecipients(
   return new Map(rows.map(({ recipient, mails }) => [recipient, mails]))
 }
 
+const ToAccount = z.object({ account_id: z.string(), recipient: z.string(), mails: z.int() })
+
+/** Counts recent mails of a type by account and recipient, in lower case. */
+export function countToAccounts(
+  db: CommonQueryMethods,
+  { type, recipients, since }: { type: NotificationType; recipients: readonly string[]; since: Date },
+): Promise<readonly z.infer<typeof ToAccount>[]> {
+  // notifications_recipient
+  return db.any(rowsOf(ToAccount)`
+    SELECT account_id, lower(recipient) AS recipient, count(*)::integer AS mails FROM notifications
+     WHERE lower(recipient) = ANY (${sql.array(
+       recipients.map((one) => one.toLowerCase()),
+       'text',
+     )})
+       AND id > ${lowestUuidv7(since.getTime())} AND notification_type = ${type} AND account_id IS NOT NULL
+     GROUP BY account_id, lower(recipient)`)
+}
+
 const Claimed = z.object({
   id: z.string(),
   recipient: z.string(),

@@ -1,6 +1,6 @@
 /**
- * SQL of the list of orders, newest first. The index is orders_names for a name, orders_account for
- * an account, otherwise orders_pkey. orders_names exists only on request (optional-indexes.ts).
+ * SQL of the list of orders, newest first. The index is orders_names for a name, orders_failed for invalid ones,
+ * orders_account for an account or a registrar's accounts, otherwise orders_pkey. orders_names exists only on request (optional-indexes.ts).
  */
 
 import { z } from 'zod/v4'
@@ -9,6 +9,7 @@ import { ORDER, ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from 
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import {
   allOf,
+  behind,
   type Fragment,
   hasIndex,
   type ListPage,
@@ -16,9 +17,11 @@ import {
   type Skip,
   skipById,
   unbounded,
+  upTo,
+  type Walk,
   walkById,
 } from './list-page.ts'
-import { hasTagOf } from './scope.ts'
+import { hasTagOf, isAmongAccountsOf } from './scope.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { authorization, order, quoted } from './status-sql.ts'
 
@@ -71,12 +74,14 @@ export const derivedStatus = constantSql(`
                 ELSE ${quoted(ORDER.pending.authorized)} END AS status
   ) derived`)
 
+const ID = sql.fragment`o.id`
 /**
  * Limits the search by status. Processing orders have an intent; pending and ready ones lie after
  * the mark of expiry (expiry-store.ts).
  */
 const NOT_EXPIRED = sql.fragment`
   o.id > coalesce((SELECT after_id FROM cleanup_progress WHERE task = 'orders'), '00000000-0000-0000-0000-000000000000')`
+const IS_OPEN = sql.fragment`o.error IS NULL AND o.status ${constantSql(order.is('open'))}`
 const PLACES: Record<OrderStatus, readonly Fragment[]> = {
   pending: [NOT_EXPIRED],
   ready: [NOT_EXPIRED],
@@ -103,7 +108,6 @@ export async function listOrders(
   after: string | undefined,
   limit: number,
 ): Promise<ListPage<ListedOrder>> {
-  const id = sql.fragment`o.id`
   /** Conditions that the index answers. */
   const bounds: Fragment[] = [
     ...(status === undefined ? [] : PLACES[status]),
@@ -112,40 +116,83 @@ export async function listOrders(
     ...(createdBefore === undefined ? [] : [sql.fragment`o.id < ${lowestUuidv7(createdBefore.getTime())}`]),
   ]
   const ofName = name === undefined ? [] : [sql.fragment`${NAMES} @> ${JSON.stringify([name])}::jsonb`]
-  const hasNames = name !== undefined && (await hasIndex(db, 'orders_names'))
-  const isNarrow = hasNames || scope !== undefined
-  // The planner expects thousands of orders a name and would read all by id.
-  const orders = isNarrow ? foundOrders(hasNames ? ofName : bounds, scope) : sql.fragment`orders`
+  const inScope = scope === undefined ? [] : [isAmongAccountsOf(sql.fragment`o.account_id`, scope)]
   const fits: Fragment[] = [
     ...bounds,
+    ...inScope,
     ...ofName,
     ...(status === undefined
       ? []
       : [sql.fragment`o.status = ANY (${sql.array(storedOf(status), 'text')}) AND derived.status = ${status}`]),
   ]
-  const walk = walkById<ListedOrder>(db, {
-    table: sql.fragment`orders o`,
-    id,
-    bounds,
-    fits,
-    read: (where, count) =>
-      db.any(rowsOf(ListedOrderRow)`
-        SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
-          FROM ${orders} o ${derivedStatus} WHERE ${where}
-         ORDER BY o.id DESC LIMIT ${count}`),
-  })
-  return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
+  const read = (from: Fragment, where: ReturnType<typeof allOf>, count: number) =>
+    db.any(rowsOf(ListedOrderRow)`
+      SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
+        FROM ${from} o ${derivedStatus} WHERE ${where}
+       ORDER BY o.id DESC LIMIT ${count}`)
+  const walkAlong = (orders: Fragment) =>
+    walkById<ListedOrder>(db, {
+      table: sql.fragment`orders o`,
+      id: ID,
+      bounds,
+      fits,
+      read: (where, count) => read(orders, where, count),
+    })
+  if (name !== undefined && (await hasIndex(db, 'orders_names'))) {
+    // The planner expects thousands of orders a name and would read all by id.
+    const named = sql.fragment`(SELECT * FROM orders o WHERE ${allOf(ofName)} OFFSET 0)`
+    return readPage(unbounded(walkAlong(named)), after, limit)
+  }
+  const readAmong = (from: Fragment, count: number) => read(from, allOf(fits), count)
+  if (status === 'invalid')
+    return readPage(walkAmong(db, failedOrders, [...bounds, ...inScope], readAmong), after, limit)
+  if (scope !== undefined) return readPage(walkAmong(db, ordersOf(scope), bounds, readAmong), after, limit)
+  const walk = walkAlong(sql.fragment`orders`)
+  return readPage(fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }
 
+/** Orders `o` that meet the conditions. @param most order and limit, or a limit to what the planner may rearrange */
+type Orders = (columns: Fragment, conditions: readonly Fragment[], most: Fragment) => Fragment
+
+/** Those that may be invalid, of which hardly any is not: with an error, by orders_failed, or open. */
+const failedOrders: Orders = (columns, conditions, most) => sql.fragment`(
+  (SELECT ${columns} FROM orders o WHERE ${allOf([sql.fragment`o.error IS NOT NULL`, ...conditions])} ${most})
+  UNION ALL
+  (SELECT ${columns} FROM orders o WHERE ${allOf([IS_OPEN, NOT_EXPIRED, ...conditions])} ${most}))`
+
+/** Those of each account, by accounts_tags and orders_account. */
+const ordersOf =
+  (scope: readonly string[]): Orders =>
+  (columns, conditions, most) =>
+    sql.fragment`(
+    SELECT o.* FROM accounts s CROSS JOIN LATERAL (
+      SELECT ${columns} FROM orders o WHERE ${allOf([sql.fragment`o.account_id = s.id`, ...conditions])} ${most}) o
+     WHERE ${hasTagOf(sql.fragment`s`, scope)})`
+
 /** No window ends at an order outside the scope, so that no cursor names one. */
-function foundOrders(conditions: readonly Fragment[], scope: Scope): Fragment {
-  if (scope === undefined) return sql.fragment`(SELECT * FROM orders o WHERE ${allOf(conditions)} OFFSET 0)`
-  return sql.fragment`
-    (SELECT o.* FROM accounts s JOIN orders o ON o.account_id = s.id
-      WHERE ${allOf([hasTagOf(sql.fragment`s`, scope), ...conditions])} OFFSET 0)`
+function walkAmong(
+  db: DatabasePool,
+  orders: Orders,
+  bounds: readonly Fragment[],
+  read: (from: Fragment, limit: number) => Promise<readonly ListedOrder[]>,
+): Walk<ListedOrder> {
+  return {
+    cursorOf: ({ id }) => id,
+    async windowEnd(after, rows) {
+      const newest = orders(ID, [behind(ID, after), ...bounds], sql.fragment`ORDER BY o.id DESC LIMIT ${rows}`)
+      const row = await db.maybeOne(rowsOf(z.object({ id: z.string() }))`
+        SELECT o.id FROM ${newest} o ORDER BY o.id DESC OFFSET ${rows - 1} LIMIT 1`)
+      return row?.id
+    },
+    async read(after, end, limit) {
+      const inWindow = [behind(ID, after), upTo(ID, end), ...bounds]
+      const window = orders(sql.fragment`o.*`, inWindow, sql.fragment`OFFSET 0`)
+      return [...(await read(window, limit))]
+    },
+  }
 }
 
 /** Works as skipOfCertificates. */
 export function skipOfOrders(db: DatabasePool, filter: OrderFilter): Skip | undefined {
-  return skipById(db, sql.fragment`orders o`, sql.fragment`o.id`, filter)
+  return skipById(db, sql.fragment`orders o`, ID, filter)
 }

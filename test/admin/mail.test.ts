@@ -3,11 +3,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, adminConfig, administrator, createAdministrator, signIn } from '../support/admin.ts'
+import { Authenticator } from '../support/authenticator.ts'
 import { rowsIn } from '../support/database.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+
+const ORIGIN = 'https://console.corp.example'
 
 describe('mail', () => {
   let service: TestService
@@ -20,7 +23,11 @@ describe('mail', () => {
     })
     const smtp = { enabled: true, host: '127.0.0.1', port: mails.port, tls: 'none', from_address: 'ca@corp.example' }
     service = await startTestService({
-      config: { ...adminConfig(), smtp, notifications: { enabled: true, max_retries: 0 } },
+      config: {
+        ...adminConfig({ console_url: `${ORIGIN}/api/console/` }),
+        smtp,
+        notifications: { enabled: true, max_retries: 0 },
+      },
     })
     admin = await administrator(service, 'alice')
   })
@@ -64,6 +71,49 @@ describe('mail', () => {
     refusal = undefined
     const { last_failure } = (await admin.get('/overview')).json.notifications
     assert.match(last_failure.error, /no such mailbox here/)
+  })
+
+  describe('a user is told', () => {
+    /** Subject, recipients and sentence of the mails about a user, without the breaks of their transfer. */
+    const about = (username: string) =>
+      mails.mails
+        .map(({ to, text }) => ({ to, text: text.replaceAll('=\r\n', '').replaceAll(/\r\n/g, ' ') }))
+        .filter(({ text }) => text.includes(`Administrator changed: ${username}`))
+    const told = (username: string, to: string, sentence: RegExp) =>
+      until(`${to} is told: ${sentence}`, () =>
+        about(username).some((mail) => mail.to.includes(to) && sentence.test(mail.text)),
+      )
+
+    test('of another mail address: at the old one and at the new one', async () => {
+      const { id, email } = (await admin.get('/me')).json
+      await admin.send('PATCH', '/me', { email: 'alice@elsewhere.example' })
+      for (const address of [email, 'alice@elsewhere.example'])
+        await told('alice', address, /from alice@example\.com to alice@elsewhere\.example/)
+      await admin.send('PATCH', `/users/${id}`, { email })
+      for (const address of [email, 'alice@elsewhere.example'])
+        await told('alice', address, /from alice@elsewhere\.example to alice@example\.com/)
+    })
+
+    test('of a passkey that was added, and of one that was removed', async () => {
+      const passkeys = '/me/passkeys'
+      const wanted = (await admin.send('POST', `${passkeys}/options`)).json
+      const credential = new Authenticator(ORIGIN).create(wanted)
+      const { json } = await admin.send('POST', passkeys, { name: '<b>blue</b> key', credential })
+      await told('alice', 'alice@example.com', /The passkey <b>blue<\/b> key was added\./)
+      await told('alice', 'alice@example.com', /The passkey &lt;b&gt;blue&lt;\/b&gt; key was added\./)
+      assert.equal((await admin.send('DELETE', `${passkeys}/${json.id}`)).status, 204)
+      await told('alice', 'alice@example.com', /key was removed\./)
+    })
+
+    test('of a password of one’s own choice, and not of another role', async () => {
+      const password = await createAdministrator(service.database, 'bob')
+      const bob = await signIn(service.baseUrl, 'bob', password)
+      await admin.send('PATCH', `/users/${(await bob.get('/me')).json.id}`, { role: 'operator' })
+      const body = { current_password: password, new_password: 'vacant orchid tram 61' }
+      assert.equal((await bob.send('POST', '/me/password', body)).status, 200)
+      await told('bob', 'bob@example.com', /The password was changed\./)
+      assert.equal(about('bob').length, 1)
+    })
   })
 
   test('failed mails are grouped by their error without the addresses, and one group or a choice is sent again', async () => {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import type { JWTPayload } from 'jose'
 import { type AdminClient, adminConfig, administrator, adminRequest, clientWith } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { type HostileProvider, startHostileProvider } from '../support/hostile-provider.ts'
@@ -155,6 +156,88 @@ describe('a provider of OpenID Connect', () => {
     assert.equal((await signIn({ claims: person })).status, 401)
   })
 
+  test('another claim that is refused ends nothing', async () => {
+    await rowsIn(service.database, 'DELETE FROM admin_failed_logins')
+    const person = { sub: 'nina', preferred_username: 'nina', groups: ['ca-readers'] }
+    const nina = clientWith(service.baseUrl, (await signIn({ claims: person })).json.token)
+    const wrong: JWTPayload[] = [
+      { email_verified: false },
+      { email: 'no address' },
+      { preferred_username: '../nina' },
+      { groups: { 'ca-readers': true } },
+    ]
+    for (const claims of wrong) {
+      const { status, text } = await signIn({ claims: { ...person, ...claims } })
+      assert.deepEqual([status, (await nina.get('/me')).status], [401, 200], text)
+    }
+    const [failed] = (await admin.get('/audit-log?action=auth.login_failed')).json
+    assert.deepEqual(failed.details, {
+      username: 'nina',
+      by: 'oidc',
+      reason: "the provider's claim 'groups' is no list of groups",
+      ended_sessions: 0,
+      revoked_tokens: 0,
+    })
+  })
+
+  test('people without a group do not fill the audit log, and hide nobody who loses access', async () => {
+    const person = { sub: 'otis', preferred_username: 'otis', groups: ['ca-readers'] }
+    await signIn({ claims: person })
+    const entries = async () =>
+      (await rowsIn(service.database, "SELECT FROM admin_audit_log WHERE action = 'auth.login_failed'")).length
+    await rowsIn(
+      service.database,
+      `INSERT INTO admin_failed_logins (minute, failures)
+       SELECT date_trunc('minute', now()) + make_interval(mins => n), 10 FROM generate_series(0, 10) n
+       ON CONFLICT (minute) DO UPDATE SET failures = 10`,
+    )
+    const before = await entries()
+    assert.equal((await signIn({ claims: { ...person, sub: 'nobody', groups: [] } })).status, 401)
+    assert.equal(await entries(), before)
+    for (let i = 0; i < 2; i++) assert.equal((await signIn({ claims: { ...person, groups: [] } })).status, 401)
+    assert.equal(await entries(), before + 1)
+    await rowsIn(service.database, 'DELETE FROM admin_failed_logins')
+  })
+
+  describe('the UserInfo endpoint', () => {
+    const person = { sub: 'uma', preferred_username: 'uma', groups: ['ca-readers'] }
+    const lacking = { ...person, email: undefined }
+    const signedIn = async (claims: JWTPayload, userInfo: object) => (await signIn({ claims, userInfo })).status
+
+    test('says whether the mail address that it gives is verified', async () => {
+      const email = 'uma@corp.example'
+      assert.equal(await signedIn(lacking, { sub: 'uma', email, email_verified: false }), 401)
+      assert.equal(
+        await signedIn({ ...lacking, email_verified: true }, { sub: 'uma', email, email_verified: false }),
+        401,
+      )
+      assert.equal(
+        await signedIn({ ...lacking, email_verified: false }, { sub: 'uma', email, email_verified: true }),
+        200,
+      )
+      assert.equal(await signedIn(lacking, { sub: 'uma', email }), 200)
+    })
+
+    test('does not verify the mail address of the ID token', async () => {
+      const claims = { ...person, groups: undefined, email: 'uma@corp.example', email_verified: false }
+      const userInfo = { sub: 'uma', groups: ['ca-readers'], email: 'other@corp.example', email_verified: true }
+      assert.equal(await signedIn(claims, userInfo), 401)
+    })
+
+    test('speaks of the same subject, or of nobody', async () => {
+      for (const sub of ['lena', '', undefined, 7])
+        assert.equal(await signedIn(lacking, { sub, email: 'uma@corp.example' }), 401, String(sub))
+    })
+
+    test('makes no sign-in recent, since nobody has signed what it says', async () => {
+      const auth_time = Math.floor(Date.now() / 1000)
+      const { json } = await signIn({ claims: lacking, userInfo: { sub: 'uma', email: 'uma@corp.example', auth_time } })
+      const sessions = (await clientWith(service.baseUrl, json.token).get('/me/sessions')).json
+      const { authenticated_at } = sessions.find((one: { is_current: boolean }) => one.is_current)
+      assert.equal(authenticated_at, null)
+    })
+  })
+
   test('a session is as recent as the provider says, and never of the future', async () => {
     const now = Math.floor(Date.now() / 1000)
     const provedAt = async (auth_time: unknown) => {
@@ -226,6 +309,24 @@ describe('a provider of OpenID Connect', () => {
       test(`sends ${what} for a code: nobody is signed in`, async () => {
         assert.equal((await signIn({ token })).status, 401)
       })
+
+    test('is slow: passwords do not wait for it', async () => {
+      const codes = provider.codes.length
+      const begun = await Promise.all(Array.from({ length: 8 }, begin))
+      let answer = () => {}
+      provider.says = {
+        held: new Promise((resolve) => {
+          answer = resolve
+        }),
+      }
+      let finished = 0
+      const slow = begun.map(({ url, secret }) => finish(provider.reply(url), secret).finally(() => finished++))
+      const login = await post('/auth/login', { username: 'alice', password: 'wrong' })
+      const atLogin = finished
+      answer()
+      await Promise.all(slow)
+      assert.deepEqual([login.status, atLogin, provider.codes.length - codes], [401, 0, 8])
+    })
 
     test('leaves passwords alone, and no secret of it reaches log or audit', async () => {
       const { secret, url } = await begin()

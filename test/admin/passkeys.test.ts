@@ -111,6 +111,25 @@ describe('passkeys', () => {
       })
   })
 
+  test('a known passkey that is refused is in the audit log with the reason, an unknown one is not', async () => {
+    const { name, client } = await person()
+    const { authenticator } = await register(client)
+    assert.equal((await signIn(authenticator)).status, 200)
+    await rowsIn(service.database, 'DELETE FROM admin_failed_logins')
+    const failed = () =>
+      rowsIn<{ details: Record<string, string> }>(
+        service.database,
+        "SELECT details FROM admin_audit_log WHERE action = 'auth.login_failed' AND details ->> 'by' = 'passkey' ORDER BY sequence",
+      )
+    const before = (await failed()).length
+    const unknown = { id: Buffer.from('unknown').toString('base64url') }
+    for (const says of [unknown, { counter: 0 }])
+      assert.equal((await signIn(authenticator, says)).status, 401, JSON.stringify(says))
+    const [entry, ...others] = (await failed()).slice(before)
+    assert.deepEqual([entry?.details['username'], others], [name, []])
+    assert.match(entry?.details['reason'] ?? '', /counter/i)
+  })
+
   test('a challenge is answered once, also by two at the same time', async () => {
     const { authenticator } = await register((await person()).client)
     const wanted = await options()
@@ -258,6 +277,25 @@ describe('passkeys', () => {
       assert.equal((await post('/auth/passkey', { credential: huge })).status, 413)
       assert.equal((await post('/auth/passkey', { credential: { ...huge, response: {} } })).status, 400)
     })
+  })
+
+  test('a right password that no passkey follows is in the audit log: once in five minutes, and once after a sign-in', async () => {
+    const { name, client, login } = await person()
+    const { authenticator } = await register(client)
+    const asked = async () =>
+      rowsIn(
+        service.database,
+        `SELECT ip_address, target_user_id = user_id AS is_own FROM admin_audit_log
+          WHERE action = 'auth.second_factor_asked' AND details ->> 'username' = $1`,
+        [name],
+      )
+    assert.deepEqual(await asked(), [])
+    for (let i = 0; i < 3; i++) assert.equal((await login()).status, 202)
+    assert.deepEqual(await asked(), [{ ip_address: '127.0.0.1', is_own: true }])
+    const credential = authenticator.get((await login()).json.second_factor)
+    assert.equal((await post('/auth/passkey', { credential })).status, 200)
+    for (let i = 0; i < 3; i++) await login()
+    assert.equal((await asked()).length, 2)
   })
 
   test('who has a passkey confirms with it, and not with the password', async () => {

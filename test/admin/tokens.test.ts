@@ -98,6 +98,12 @@ describe('API tokens', () => {
     assert.equal((await maker.get('/me')).status, 200)
   })
 
+  test('of its maker it reads the user alone', async () => {
+    const { client } = await make({ name: 'curious', role: 'admin' })
+    assert.equal((await client.get('/me')).status, 200)
+    for (const path of ['/me/sessions', '/me/passkeys']) assert.equal((await client.get(path)).status, 403, path)
+  })
+
   test('a new password of its maker ends it', async () => {
     const password = await createAdministrator(service.database, 'hasty')
     const maker = await signIn(service.baseUrl, 'hasty', password)

@@ -73,7 +73,7 @@ describe('approvals in the console', { ...requireCommand('chromium-headless-shel
     await ada.close()
   })
 
-  test('who asked for a user sees the password, after another one has approved; nobody approves an own request', async () => {
+  test('who asked for a user and who approved see one half of the password each; nobody approves an own request', async () => {
     const ada = await browser.as('admin', { place: '/users' })
     await press(ada.page, 'Create a user')
     await dialog(ada.page, 'Create a user').getByLabel('Username').fill('frank')
@@ -84,13 +84,22 @@ describe('approvals in the console', { ...requireCommand('chromium-headless-shel
     await ada.page.goto(`${browser.url}#/approvals/${request.id}`)
     await ada.page.getByRole('button', { name: 'Withdraw' }).waitFor()
     assert.equal(await ada.page.getByRole('button', { name: 'Approve' }).count(), 0)
-    assert.equal((await carol.send('POST', `/approvals/${request.id}/approve`)).status, 200)
+    const other = await bob(`/approvals/${request.id}`)
+    await press(other.page, 'Show all of it')
+    await other.page.getByText('"email": "frank@example.com"').waitFor()
+    await assertAccessible(other.page, 'all of a request')
+    await press(other.page, 'Approve')
+    await confirm(other.page, 'Approve')
+    await dialog(other.page, request.summary).getByRole('heading', { name: 'Second half of the password' }).waitFor()
+    await press(other.page, 'I have copied it')
     await ada.page.reload()
     await press(ada.page, 'Show the secret')
     await confirm(ada.page, 'Show the secret')
-    await dialog(ada.page, request.summary).getByRole('heading', { name: 'Password' }).waitFor()
+    await dialog(ada.page, request.summary).getByRole('heading', { name: 'First half of the password' }).waitFor()
     await press(ada.page, 'I have copied it')
     await ada.page.getByRole('button', { name: 'Show the secret' }).waitFor({ state: 'detached' })
+    assert.deepEqual([...ada.complaints, ...other.complaints], [])
+    await other.close()
     await ada.close()
   })
 

@@ -322,7 +322,8 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     const place = `/certificates?domain_suffix=example.test&profile=default&issued_after=2020-01-02&spki_sha256=${key}`
     const { page, close } = await browser.as('admin', { place })
     await page.getByRole('link', { name: 'Revoke many …' }).click()
-    await page.getByText('cannot filter by: Below, Profile.', { exact: false }).waitFor()
+    await page.getByText('cannot filter by: Profile.', { exact: false }).waitFor()
+    await becomes(() => page.getByLabel('Name and all below').inputValue(), 'example.test')
     await becomes(() => page.getByLabel('Issued from').inputValue(), '2020-01-02')
     await becomes(() => page.getByLabel('SHA-256 of the public key').inputValue(), key)
     await assertAccessible(page, 'what a bulk revocation lacks')
@@ -353,6 +354,19 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
       readFileSync((await download.path()) ?? '', 'utf8'),
       /^serial_number,names,outcome\r\n[0-9a-f]+,host-7.example.test,revoked\r\n$/,
     )
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('many are chosen by all below a name, and by the credential of their accounts', async () => {
+    const { page, complaints, close } = await browser.as('admin', { place: '/bulk-revocations/new' })
+    const below = page.getByLabel('Name and all below')
+    await below.fill('host-8.example.test')
+    await page.getByRole('button', { name: 'Preview' }).click()
+    await page.getByText('1 certificate would be revoked', { exact: false }).waitFor()
+    await page.getByLabel('Key identifier of the credential').fill('of-nobody')
+    await page.getByRole('button', { name: 'Preview' }).click()
+    await page.getByText('No matches that are neither revoked nor expired.').waitFor()
     assert.deepEqual(complaints, [])
     await close()
   })

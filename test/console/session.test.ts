@@ -125,6 +125,70 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
     await close()
   })
 
+  describe('a secret that is shown once', () => {
+    const copied = ({ page }: ConsoleTab) => page.getByRole('button', { name: 'I have copied it' })
+    const stored = ({ page }: ConsoleTab) => page.evaluate(`sessionStorage.getItem('chancery.once-shown')`)
+
+    async function withToken(hasClock = false): Promise<ConsoleTab> {
+      const tab = await browser.as('admin', { place: '/tokens', hasClock })
+      await tab.page.getByRole('button', { name: 'Create a token' }).first().click()
+      await tab.page.getByRole('dialog').getByLabel('Name').fill('soon gone')
+      await tab.page.getByRole('dialog').getByRole('button', { name: 'Create a token' }).click()
+      await copied(tab).waitFor()
+      assert.notEqual(await stored(tab), null)
+      return tab
+    }
+
+    test('leaves the tab when half an hour of inactivity ends the session', async () => {
+      const tab = await withToken(true)
+      await tab.page.clock.fastForward('30:01')
+      await tab.page.getByRole('dialog', { name: 'Sign in again' }).waitFor()
+      await copied(tab).waitFor({ state: 'detached' })
+      assert.equal(await stored(tab), null)
+      await tab.close()
+    })
+
+    test('leaves the tab when the session was ended elsewhere, and does not come back with the next one', async () => {
+      const tab = await withToken()
+      await endSessions()
+      await tab.page.getByRole('link', { name: 'Orders', exact: true }).dispatchEvent('click')
+      const dialog = tab.page.getByRole('dialog', { name: 'Sign in again' })
+      await dialog.getByLabel('Password').fill(password())
+      assert.equal(await stored(tab), null)
+      await dialog.getByRole('button', { name: 'Sign in' }).click()
+      await dialog.waitFor({ state: 'detached' })
+      assert.equal(await tab.page.getByText('soon gone: shown once', { exact: false }).count(), 0)
+      await tab.close()
+    })
+
+    test('leaves the tab when the page is loaded after the end of the session', async () => {
+      const tab = await withToken()
+      tab.page.on('dialog', (dialog) => void dialog.accept())
+      await endIn(tab, -1_000)
+      await tab.page.reload()
+      await tab.page.getByLabel('Username').waitFor()
+      assert.equal(await stored(tab), null)
+      await tab.close()
+    })
+
+    test('stays when it is the password for the next sign-in, until the user has gone', async () => {
+      const tab = await browser.as('auditor', { place: '/profile', hasClock: true })
+      await tab.page.getByRole('button', { name: 'Generate a new password' }).click()
+      const asking = tab.page.getByRole('dialog', { name: 'Generate a new password' })
+      await asking.getByLabel('Current password').fill(browser.passwords.get('auditor') as string)
+      await asking.getByRole('button', { name: 'Generate a new password' }).click()
+      await copied(tab).waitFor()
+      const secret = await tab.page.getByRole('dialog', { name: 'Your new password' }).locator('pre').textContent()
+      browser.passwords.set('auditor', secret ?? '')
+      await tab.page.getByRole('link', { name: 'Orders', exact: true }).dispatchEvent('click')
+      await tab.page.getByRole('dialog', { name: 'Sign in again' }).waitFor()
+      assert.notEqual(await stored(tab), null)
+      await tab.page.clock.fastForward('30:01')
+      await until('the password has left the tab', async () => (await stored(tab)) === null)
+      await tab.close()
+    })
+  })
+
   test('tabs of a browser share the session, and a sign-out in one of them ends it in all', async () => {
     const { page, close } = await browser.as('admin')
     const second = await page.context().newPage()

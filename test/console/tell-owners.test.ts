@@ -3,12 +3,14 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type AcmeClient, createAcmeClient, type Obtained } from '../support/acme-client.ts'
 import { adminConfig } from '../support/admin.ts'
 import { accountIdOf, newestEntries } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { chancery, operate } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -78,6 +80,25 @@ describe('owners of certificates at risk', { timeout: 900_000 }, () => {
     assert.deepEqual([entry?.details['certificates'], entry?.details['mails'], others], [2, 2, []])
   })
 
+  test('a contact has three of these mails a day, whoever asks how often', async () => {
+    const sent = toTeam().length
+    const stay = (await notify({ serial_numbers: serials, dry_run: true })).json.mails
+    assert.equal(stay, 2)
+    await rowsIn(
+      at.service.database,
+      `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, account_id, status, message_id)
+       SELECT gen_uuid, notification_type, upper(recipient), subject, body_text, body_html, account_id, 'sent', 'm'
+         FROM notifications, unnest($1::uuid[]) AS gen_uuid
+        WHERE notification_type = 'renewal_request' AND recipient = 'desk@example.com'`,
+      [[uuidv7(Date.now()), uuidv7(Date.now())]],
+    )
+    const { json } = await notify({ serial_numbers: serials, dry_run: true })
+    const ours = json.owners.find(({ account_id }: { account_id: string }) => account_id === accountIdOf(owner))
+    assert.deepEqual([ours.recipients, ours.passed_over], [['team-a@example.com'], ['desk@example.com']])
+    assert.deepEqual([json.mails, json.without_contact, toTeam().length], [1, 1, sent])
+    await rowsIn(at.service.database, "DELETE FROM notifications WHERE message_id = 'm'")
+  })
+
   test('an auditor may not, and the certificates are between 1 and 200', async () => {
     assert.equal((await notify({ serial_numbers: serials, dry_run: true }, at.auditor)).status, 403)
     for (const serial_numbers of [[], Array.from({ length: 201 }, () => '7a')])
@@ -89,6 +110,28 @@ describe('owners of certificates at risk', { timeout: 900_000 }, () => {
     await at.admin.send('POST', `/certificates/${first}/revoke`, { reason: 4 })
     const { json } = await notify({ serial_numbers: [first, 'ab12'] })
     assert.deepEqual([json.certificates, json.mails, json.owners], [0, 0, []])
+  })
+
+  test('on the command line: the mails first, which are sent with --send', async () => {
+    const before = toTeam().length
+    const told = (...words: string[]) => operate(at.service, 'certificates', 'tell-owners', ...words)
+    const shown = await told('--all')
+    assert.match(shown, /^To: team-a@example\.com, desk@example\.com\nSubject: Certificate to renew: second\.test$/m)
+    assert.match(
+      shown,
+      /^2 mail\(s\) about 2 certificate\(s\) would be sent with --send; 1 account\(s\) have no contact$/m,
+    )
+    assert.equal(JSON.parse(await told('--account-id', accountIdOf(owner), '--json')).certificates, 1)
+    assert.equal(toTeam().length, before)
+    assert.match(await told(serials[1] ?? '', '--send'), /^2 mail\(s\) about 1 certificate\(s\) will be sent$/m)
+    await until('both have another mail', async () => toTeam().length === before + 2, PATIENCE_MS)
+    for (const [words, code] of [
+      [[], 2],
+      [['--all', 'ab12'], 2],
+      [['--expiring-before', '2020-01-01'], 1],
+      [['ab12'], 1],
+    ] as const)
+      assert.equal((await chancery(at.service, 'certificates', 'tell-owners', ...words)).code, code, words.join(' '))
   })
 
   test('in the console: select, look at the mail, send', requireCommand('chromium-headless-shell'), async () => {

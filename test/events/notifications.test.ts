@@ -349,11 +349,15 @@ describe('notifications', () => {
     })
     await emit('admin.action', null, { action: 'user.reset_second_factor', target_user_id: user.id, details })
     await emit('admin.action', null, { action: 'user.update', target_user_id: user.id, details })
+    const email = { before: 'former@example.com', after: 'alice@example.com' }
+    await emit('admin.action', null, { action: 'user.update', target_user_id: user.id, details: { email } })
     await emit('certificate.revocation_failed', null, { serial_number: '0a', error: { detail: 'it answered 503' } })
     const rows = await taken()
     assert.deepEqual(rows.map((row) => [row.notification_type, row.recipient, row.account_id]).toSorted(), [
       ['admin_password_reset', 'alice@example.com', null],
       ['admin_second_factor_reset', 'alice@example.com', null],
+      ['admin_user_changed', 'alice@example.com', null],
+      ['admin_user_changed', 'former@example.com', null],
       ['admin_user_created', 'alice@example.com', null],
       ['revocation_failed', 'alice@example.com', null],
     ])

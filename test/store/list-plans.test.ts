@@ -12,6 +12,7 @@ import type { CertificateFilter } from '../../src/store/certificate-filter.ts'
 import { findCertificateByFingerprint, listCertificates } from '../../src/store/certificate-list.ts'
 import type { CertificateSort } from '../../src/store/certificate-ways.ts'
 import type { Database, Statement } from '../../src/store/database.ts'
+import type { ListPage } from '../../src/store/list-page.ts'
 import { makeIndexes, SEARCH_INDEXES } from '../../src/store/optional-indexes.ts'
 import { listOrders } from '../../src/store/order-list.ts'
 import { createRenewalAdvice } from '../../src/store/renewal-store.ts'
@@ -39,7 +40,8 @@ const FILL = `
       FROM orders;
   INSERT INTO eab_credentials (id, kid, hmac_key) SELECT gen_random_uuid(), 'kid ' || n, '' FROM generate_series(1, 5000) n;
   UPDATE accounts SET eab_credential_id = (SELECT id FROM eab_credentials WHERE kid = 'kid 1') WHERE contacts[1] NOT LIKE '%7@%';
-  UPDATE accounts SET tags = '{team}' WHERE contacts[1] LIKE '%77@%';
+  UPDATE orders SET error = '{}' WHERE status = 'invalid';
+  UPDATE accounts SET tags = CASE WHEN contacts[1] LIKE '%77@%' THEN '{team}' ELSE '{most}' END::text[] WHERE status = 'valid';
   ANALYZE`
 const LARGE = ['accounts', 'authorizations', 'orders', 'certificates', 'eab_credentials']
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
@@ -162,8 +164,17 @@ describe('plans of long lists and walks', () => {
     orders: [() => listOrders(spied, {}, undefined, 50), /orders_pkey/],
     'accounts of a registrar': [() => listAccounts(spied, { scope: ['team'] }, undefined, 50), /accounts_tags/],
     'orders of a registrar': [
-      () => listOrders(spied, { scope: ['team'], status: 'invalid' }, undefined, 50),
+      () => listOrders(spied, { scope: ['team'], status: 'valid' }, undefined, 50),
       /accounts_tags[\s\S]*orders_account|orders_account[\s\S]*accounts_tags/,
+    ],
+    'orders that have failed': [() => listOrders(spied, { status: 'invalid' }, undefined, 50), /orders_failed/],
+    'failed orders of a registrar': [
+      () => listOrders(spied, { scope: ['team'], status: 'invalid' }, undefined, 50),
+      /orders_failed/,
+    ],
+    'certificates that are muted': [
+      certificates({ muted: true, status: 'active' }, undefined, 'not_after'),
+      /renewal_mutes/,
     ],
     'certificates of a registrar': [certificates({ scope: ['team'] }), /accounts_tags/],
     'certificates of a registrar behind a cursor, by expiry': [
@@ -199,7 +210,43 @@ describe('plans of long lists and walks', () => {
     await requirePlans(certificates({ accountId: account, name }), /certificates_names/)
   })
   test('orders of an account', () =>
-    requirePlans(() => listOrders(spied, { accountId: account, status: 'invalid' }, undefined, 50), /orders_account/))
+    requirePlans(() => listOrders(spied, { accountId: account, status: 'valid' }, undefined, 50), /orders_account/))
+
+  const readAll = async (read: (after: string | undefined) => Promise<ListPage<{ id: string }>>) => {
+    const ids: string[] = []
+    for (let after: string | undefined; ; ) {
+      const { rows, next } = await read(after)
+      ids.push(...rows.map(({ id }) => id))
+      if (next === undefined) return ids
+      after = next
+    }
+  }
+  for (const tag of ['team', 'most'])
+    test(`the pages of a registrar of ${tag} have each certificate and each order of the scope once`, async () => {
+      const idsOf = async (text: string) => (await store.sql<{ id: string }>(text, [[tag]])).map(({ id }) => id)
+      const scope = [tag]
+      for (const [sort, by] of [
+        ['not_after', 'c.not_after, c.id'],
+        ['-issued_at', 'c.order_id DESC'],
+      ] as const) {
+        const filter: CertificateFilter = { scope, status: 'active' }
+        assert.deepEqual(
+          await readAll((after) => listCertificates(checked, filter, after, 5_000, sort)),
+          await idsOf(`
+            SELECT c.id FROM certificates c JOIN accounts a ON a.id = c.account_id
+             WHERE a.tags && $1 AND c.not_after > now() AND c.revoked_at IS NULL ORDER BY ${by}`),
+        )
+      }
+      for (const status of ['valid', 'invalid'] as const) {
+        const open = status === 'invalid' ? 'open' : status
+        assert.deepEqual(
+          await readAll((after) => listOrders(checked, { scope, status }, after, 5_000)),
+          await idsOf(`
+            SELECT o.id FROM orders o JOIN accounts a ON a.id = o.account_id
+             WHERE a.tags && $1 AND o.status IN ('${status}', '${open}') ORDER BY o.id DESC`),
+        )
+      }
+    })
 
   test('with search indexes: certificates by issuer, key and end of revoked ones, orders by name, accounts by contact', async () => {
     await makeIndexes(checked, SEARCH_INDEXES)

@@ -166,6 +166,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
       'migrations/0012_crl_octets.sql',
       'migrations/0016_roles_checked.sql',
       'migrations/0022_failure_names_index.sql',
+      'migrations/0026_failed_orders_index.sql',
       'src/store/optional-indexes.ts',
     ],
   },

@@ -14,6 +14,10 @@ interface Saying {
   token?: { status: number; body: string }
   /** Over the right members of the metadata. */
   metadata?: object
+  /** The reply of the UserInfo endpoint. */
+  userInfo?: object
+  /** Codes wait for it. */
+  held?: Promise<void>
 }
 
 export interface HostileProvider {
@@ -82,8 +86,10 @@ export async function startHostileProvider(): Promise<HostileProvider> {
     let sent = ''
     for await (const chunk of request) sent += chunk
     if (request.url === '/jwks') return send(200, JSON.stringify({ keys: [jwk] }))
+    if (request.url === '/userinfo') return send(200, JSON.stringify(provider.says.userInfo))
     if (request.url === '/token') {
-      const { token } = provider.says
+      const { token, held } = provider.says
+      await held
       if (token) return send(token.status, token.body)
       return send(200, JSON.stringify(await replyToCode(new URLSearchParams(sent))))
     }
@@ -91,6 +97,7 @@ export async function startHostileProvider(): Promise<HostileProvider> {
       issuer: provider.issuer,
       authorization_endpoint: `${provider.issuer}/auth`,
       token_endpoint: `${provider.issuer}/token`,
+      userinfo_endpoint: `${provider.issuer}/userinfo`,
       jwks_uri: `${provider.issuer}/jwks`,
       response_types_supported: ['code'],
       subject_types_supported: ['public'],

@@ -44,7 +44,7 @@ const accountKey = (n: string) => `('01800000-0000-7000-8000-' || lpad(to_hex(${
 const ACCOUNTS = `
   INSERT INTO accounts (id, thumbprint, jwk, contacts, created_at, tags)
   SELECT ${accountKey('n')}, 'load ' || n, '{}', ARRAY['mailto:ops' || n || '@load.example'], '2024-01-01Z',
-         CASE WHEN n = 0 THEN '{large}' WHEN n % 1000 = 1 THEN '{team}' ELSE '{}' END::text[]
+         CASE WHEN n = 0 THEN '{large}' WHEN n % 1000 = 2 THEN '{team}' ELSE '{}' END::text[]
     FROM generate_series(0, $1::bigint) n`
 
 const ISSUERS = `

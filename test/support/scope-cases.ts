@@ -69,6 +69,7 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   listApprovals: self('/approvals'),
   countApprovals: self('/approvals/count'),
   getApproval: { ...self(`/approvals/${NOBODY}`), status: 404 },
+  getApprovalRequest: { ...self(`/approvals/${NOBODY}/request`), status: 404 },
   withdraw: { ...self(`/approvals/${NOBODY}/withdraw`), status: 404 },
   collectApproved: { ...self(`/approvals/${NOBODY}/collect`), status: 404 },
   getOnboarding: { kind: 'settings', path: () => '/onboarding' },

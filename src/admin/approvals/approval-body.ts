@@ -28,6 +28,15 @@ export const Approval = z
   })
   .meta({ id: 'Approval' })
 
+export const ApprovedRequest = z
+  .strictObject({
+    ...Approval.shape,
+    password_second_half: z.string().nullable().meta({
+      description: 'Of the password that was made. Shown once; its maker gets the first half, the user both.',
+    }),
+  })
+  .meta({ id: 'ApprovedRequest' })
+
 export const approvalBody = (row: ApprovalRow, now = new Date()): z.input<typeof Approval> => ({
   id: row.id,
   act: row.act,

@@ -4,7 +4,7 @@ import { z } from 'zod/v4'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { flagParameter, line, uuid } from '../schemas.ts'
-import { Approval, approvalBody } from './approval-body.ts'
+import { Approval, ApprovedRequest, approvalBody } from './approval-body.ts'
 import { countApprovals, pagesOfApprovals } from './approval-store.ts'
 import { makerSeenBy } from './approvals.ts'
 
@@ -54,6 +54,27 @@ export const APPROVALS = endpointGroup('Approvals', {
       body: approvalBody(await approvals.require(db, params.approval_id, makerSeenBy(author))),
     }),
   }),
+  getApprovalRequest: endpoint({
+    route: 'GET /approvals/{approval_id}/request',
+    permission: 'use_session',
+    scope: 'self',
+    summary: 'Shows what was asked for as it was sent, with all members of its lists.',
+    params,
+    reply: {
+      status: 200,
+      schema: z.strictObject({
+        operation: z.string(),
+        params: z.record(z.string(), z.string()),
+        query: z.string(),
+        body: z.unknown(),
+      }),
+    },
+    errors: ['not_found'],
+    async handle({ params, author }, { approvals }) {
+      const { operation, input } = await approvals.input(params.approval_id, makerSeenBy(author))
+      return { body: { operation, ...input, body: input.body ?? null } }
+    },
+  }),
   approve: endpoint({
     route: 'POST /approvals/{approval_id}/approve',
     permission: 'operate',
@@ -61,12 +82,13 @@ export const APPROVALS = endpointGroup('Approvals', {
     recentSignIn: true,
     summary: 'Approves a request of another person, and does what it asks for.',
     params,
-    reply: { status: 200, schema: Approval },
+    reply: { status: 200, schema: ApprovedRequest },
     errors: ['not_found', 'conflict'],
     audit: 'approval.approve',
-    handle: async ({ params, author }, { approvals }) => ({
-      body: approvalBody(await approvals.approve(author, params.approval_id)),
-    }),
+    async handle({ params, author }, { approvals }) {
+      const { row, half = null } = await approvals.approve(author, params.approval_id)
+      return { body: { ...approvalBody(row), password_second_half: half } }
+    },
   }),
   reject: endpoint({
     route: 'POST /approvals/{approval_id}/reject',
@@ -99,7 +121,7 @@ export const APPROVALS = endpointGroup('Approvals', {
     route: 'POST /approvals/{approval_id}/collect',
     permission: 'use_session',
     scope: 'self',
-    summary: 'Shows the reply of an approved act to its maker, once: it may have a password or a key.',
+    summary: 'Shows the reply of an approved act to its maker, once: it may have half a password, or a key.',
     params,
     reply: { status: 200, schema: z.strictObject({ operation: z.string(), reply: z.unknown() }) },
     errors: ['not_found', 'conflict'],

@@ -6,7 +6,13 @@
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor, Role } from '../../domain/administrator.ts'
-import { type ActToApprove, obstacleToDecision, type SentValues, withoutSession } from '../../domain/approval.ts'
+import {
+  type ActToApprove,
+  obstacleToDecision,
+  type SentValues,
+  shareReply,
+  withoutSession,
+} from '../../domain/approval.ts'
 import { isScoped } from '../../domain/permissions.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
@@ -104,8 +110,12 @@ export class Approvals {
     })
   }
 
-  /** Lets the act happen, once. @throws AdminError conflict, forbidden, and what the act itself throws */
-  async approve(decider: SignedIn, id: string): Promise<ApprovalRow> {
+  /**
+   * Lets the act happen, once.
+   * @returns with the decider's half of a password
+   * @throws AdminError conflict, forbidden, and what the act itself throws
+   */
+  async approve(decider: SignedIn, id: string): Promise<{ row: ApprovalRow; half: string | undefined }> {
     const { db, audit, operations } = this.#options
     const { found, input } = await audit.transaction(decider, async (tx) => {
       const row = await this.require(tx, id)
@@ -127,10 +137,17 @@ export class Approvals {
     const { secret } = await operations.perform(operation, input, { id, maker, most, audit: audit.permitted(permit) })
     const row = await this.require(db, id)
     if (row.decision === null) throw new Error(`${operation} changed nothing in a transaction of its own`)
+    const { maker: kept, decider: half } = shareReply(secret)
     // A crash before this loses a reply, as a broken connection would; what was done stays done, once.
-    if (secret !== undefined)
-      await keepResult(db, id, this.#options.box().seal(Buffer.from(JSON.stringify(secret)), id))
-    return this.require(db, id)
+    if (kept !== undefined) await keepResult(db, id, this.#options.box().seal(Buffer.from(JSON.stringify(kept)), id))
+    return { row: await this.require(db, id), half }
+  }
+
+  /** All of what was asked for, as it was sent. @throws AdminError not_found */
+  async input(id: string, makerId?: string): Promise<{ operation: string; input: SentValues }> {
+    const { db } = this.#options
+    const { operation } = await this.require(db, id, makerId)
+    return { operation, input: await readInput(db, id) }
   }
 
   reject(decider: SignedIn, id: string, reason: string): Promise<ApprovalRow> {

@@ -2,6 +2,7 @@
 
 import { z } from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
+import { RENEWAL_REQUESTS } from '../../domain/notification.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { RENEWAL_ATTEMPTS, renewalAttempt } from '../../domain/renewal-attempt.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
@@ -72,7 +73,10 @@ const Notified = z
       z.strictObject({
         account_id: z.uuid(),
         account_name: accountNameMember(),
-        recipients: z.array(z.string()).meta({ description: 'Empty: it cannot be written to.' }),
+        recipients: z.array(z.string()),
+        passed_over: z.array(z.string()).meta({
+          description: `Contacts that have had ${RENEWAL_REQUESTS.most} of these mails within 24 hours. Without them and recipients, it cannot be written to.`,
+        }),
         certificates: z.int(),
         subject: z.string(),
         text: z.string(),
@@ -173,7 +177,8 @@ export const AT_RISK = endpointGroup('Renewals', {
           enabled: mail.isEnabled,
           certificates: found.reduce((sum, one) => sum + one.serialNumbers.length, 0),
           mails,
-          without_contact: found.length - told.length,
+          without_contact: found.filter(({ recipients, passedOver }) => recipients.length + passedOver.length === 0)
+            .length,
           owners: found.map(ownerBody),
         },
       }
@@ -181,10 +186,11 @@ export const AT_RISK = endpointGroup('Renewals', {
   }),
 })
 
-const ownerBody = ({ accountId, accountName, recipients, serialNumbers, rendered }: RenewalMail) => ({
+const ownerBody = ({ accountId, accountName, recipients, passedOver, serialNumbers, rendered }: RenewalMail) => ({
   account_id: accountId,
   account_name: accountName,
   recipients,
+  passed_over: passedOver,
   certificates: serialNumbers.length,
   subject: rendered.subject,
   text: rendered.text,

@@ -1,11 +1,13 @@
 /** Mails that ask owners to renew certificates at risk: one a contact, about all of the account. */
 
 import type { CommonQueryMethods } from 'slonik'
+import { RENEWAL_REQUESTS } from '../../domain/notification.ts'
 import type { Scope } from '../../domain/permissions.ts'
 import type { RenderedMail } from '../../events/notifications/templates.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import { type DueCertificate, findLiving } from '../../store/at-risk-store.ts'
 import { succeededAmong } from '../../store/certificate-list.ts'
+import { countToAccounts } from '../../store/notification-store.ts'
 import type { AdminMail } from '../context.ts'
 import { addressesOf, nameOf } from '../incidents/incident-hits.ts'
 import { findOwners, type Owner } from '../incidents/incident-store.ts'
@@ -13,8 +15,9 @@ import { findOwners, type Owner } from '../incidents/incident-store.ts'
 export interface RenewalMail {
   accountId: string
   accountName: string | null
-  /** Empty when the account has no address. */
   recipients: string[]
+  /** Addresses of the account that had enough of these mails lately. */
+  passedOver: string[]
   serialNumbers: string[]
   rendered: RenderedMail
 }
@@ -39,14 +42,30 @@ export async function renewalMails(
     else byAccount.set(one.account_id, [one])
   }
   const owners: ReadonlyMap<string, Owner> = await findOwners(db, [...byAccount.keys()])
+  const isFull = await fullAddresses(db, [...owners.values()])
   const templates = mail.templates()
-  return [...byAccount].map(([accountId, certificates]) => ({
-    accountId,
-    accountName: nameOf(owners.get(accountId)),
-    recipients: addressesOf(owners.get(accountId)),
-    serialNumbers: certificates.map(({ serial_number }) => serial_number),
-    rendered: templates.render('renewal_request', valuesOf(certificates, mail.serverUrl)),
-  }))
+  return [...byAccount].map(([accountId, certificates]) => {
+    const addresses = addressesOf(owners.get(accountId))
+    return {
+      accountId,
+      accountName: nameOf(owners.get(accountId)),
+      recipients: addresses.filter((address) => !isFull(accountId, address)),
+      passedOver: addresses.filter((address) => isFull(accountId, address)),
+      serialNumbers: certificates.map(({ serial_number }) => serial_number),
+      rendered: templates.render('renewal_request', valuesOf(certificates, mail.serverUrl)),
+    }
+  })
+}
+
+/** @returns whether an address of an account has had enough of these mails */
+async function fullAddresses(db: CommonQueryMethods, owners: readonly Owner[]) {
+  const { most, withinMs } = RENEWAL_REQUESTS
+  const since = new Date(Date.now() - withinMs)
+  const counts = await countToAccounts(db, { type: 'renewal_request', recipients: owners.flatMap(addressesOf), since })
+  const full = new Set(
+    counts.filter(({ mails }) => mails >= most).map(({ account_id, recipient }) => `${account_id} ${recipient}`),
+  )
+  return (accountId: string, address: string): boolean => full.has(`${accountId} ${address.toLowerCase()}`)
 }
 
 const LINES = 50

@@ -32,7 +32,7 @@ const texts = () => boundedArray(line(255), MOST_ENTRIES, 1).optional()
 
 const WantedCredential = z.strictObject({
   kid: line(255),
-  label: z.string().max(255).optional(),
+  label: z.union([line(255), z.literal('')]).optional(),
   /** The one for orders without a choice is first. */
   profiles: texts(),
   preapproved_networks: texts(),

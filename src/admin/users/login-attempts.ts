@@ -15,6 +15,7 @@ import {
   LOGIN_LIMIT,
   MOST_OF_ADDRESS,
   MOST_OF_USERNAME,
+  secondFactorSubject,
   usernameSubject,
 } from '../../domain/rate-limit.ts'
 import { countedAddress } from '../../shared/lib/ip-address.ts'
@@ -73,12 +74,34 @@ export async function noteFailure(db: DatabasePool, audit: AuditLog, attempt: Lo
     const ofAddress = await countFailure(tx, address, MOST_OF_ADDRESS)
     const ofName = await countFailure(tx, name, MOST_OF_USERNAME)
     const locked = [...(ofAddress.locked ? [address] : []), ...(ofName.locked ? [name] : [])]
-    if (user || (await countStranger(tx)) <= MOST_STRANGERS_A_MINUTE) {
+    if (user || (await hasRoomForStranger(tx))) {
       // A text that is no username may be a password in the wrong field.
       note('auth.login_failed', { username: isUsername(username) ? username : null }, user?.id)
       for (const subject of locked) note('auth.locked', { subject }, user?.id)
     }
     return ofAddress.failures >= MOST_OF_USERNAME
+  })
+}
+
+/** Counts a failure of a stranger. @returns whether it gets an entry of its own */
+export async function hasRoomForStranger(tx: CommonQueryMethods): Promise<boolean> {
+  return (await countStranger(tx)) <= MOST_STRANGERS_A_MINUTE
+}
+
+const NO_LOCK = 2_147_483_647
+
+/**
+ * A right password, behind which a passkey is asked for. The first in five minutes has an entry, and the first after a
+ * sign-in: who knows the password alone cannot fill the log.
+ */
+export function noteSecondFactorAsked(
+  audit: AuditLog,
+  { id, username }: UserForLogin,
+  ipAddress: string,
+): Promise<void> {
+  return audit.transaction({ userId: id, ipAddress }, async (tx, note) => {
+    const { failures } = await countFailure(tx, secondFactorSubject(username), NO_LOCK)
+    if (failures === 1) note('auth.second_factor_asked', { username }, id)
   })
 }
 

@@ -40,6 +40,7 @@ export const OIDC = endpointGroup('Sessions', {
   startOidc: endpoint({
     route: 'POST /auth/oidc/start',
     permission: 'none',
+    asksProvider: true,
     summary: 'Begins a sign-in by OpenID Connect: says where the browser goes.',
     body: z.strictObject({
       binding: secret().meta({ description: 'SHA-256 of the secret that `/auth/oidc/finish` gets, in base64url.' }),
@@ -56,6 +57,7 @@ export const OIDC = endpointGroup('Sessions', {
   finishOidc: endpoint({
     route: 'POST /auth/oidc/finish',
     permission: 'none',
+    asksProvider: true,
     summary: 'Gives a bearer token when the provider has sent the browser back.',
     body: z.strictObject({
       query: z.string().max(6_000).meta({ description: 'Of the address, as it came.' }),

@@ -18,6 +18,7 @@ import {
   fetchUserInfo,
   None,
 } from 'openid-client'
+import { hasAllClaims, withUserInfo } from '../../domain/oidc-claims.ts'
 import type { OidcSettings } from '../../settings/oidc-settings.ts'
 import { providerFetch } from './oidc-fetch.ts'
 
@@ -31,7 +32,7 @@ export interface FlowSecrets {
   verifier: string
 }
 
-/** The provider's claims, as it signed them. */
+/** Of the ID token; names, groups and mail address perhaps from the UserInfo endpoint. */
 export type Claims = Readonly<Record<string, unknown>>
 
 export class OidcProvider {
@@ -68,8 +69,7 @@ export class OidcProvider {
    */
   async claims(query: string, state: string, { nonce, verifier }: FlowSecrets): Promise<Claims> {
     const configuration = await this.#configuration()
-    const { redirectUri, groupsClaim, usernameClaim } = this.#settings
-    const tokens = await authorizationCodeGrant(configuration, new URL(`${redirectUri}?${query}`), {
+    const tokens = await authorizationCodeGrant(configuration, new URL(`${this.#settings.redirectUri}?${query}`), {
       expectedState: state,
       expectedNonce: nonce,
       pkceCodeVerifier: verifier,
@@ -77,17 +77,21 @@ export class OidcProvider {
     })
     const claims = tokens.claims()
     if (!claims) throw new Error('the provider sent no ID token')
-    const isComplete = [groupsClaim, usernameClaim, 'email'].every((name) => name in claims)
-    if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return claims
-    // Many providers have groups or names there alone. The ID token's claims come first: they are signed.
-    return { ...(await fetchUserInfo(configuration, tokens.access_token, claims.sub)), ...claims }
+    const hasUserInfo = configuration.serverMetadata().userinfo_endpoint !== undefined
+    if (!hasUserInfo || hasAllClaims(claims, this.#settings)) return claims
+    // Many providers have groups or names there alone. An answer about another subject is refused (OpenID Connect Core §5.3.2).
+    const userInfo = await fetchUserInfo(configuration, tokens.access_token, claims.sub)
+    return withUserInfo(claims, userInfo, this.#settings)
   }
 
-  /** Where the session at the provider ends; undefined when it offers no such place or cannot be asked. */
+  /** Where the session at the provider ends; undefined when it offers no such place, or none that a browser may visit. */
   async endSessionUrl(): Promise<string | undefined> {
-    const configuration = await this.#configuration().catch(() => undefined)
-    if (configuration?.serverMetadata().end_session_endpoint === undefined) return undefined
-    return buildEndSessionUrl(configuration, { post_logout_redirect_uri: this.#settings.redirectUri }).href
+    try {
+      const configuration = await this.#configuration()
+      return buildEndSessionUrl(configuration, { post_logout_redirect_uri: this.#settings.redirectUri }).href
+    } catch {
+      return undefined
+    }
   }
 
   /** Shared by all who ask at one time; a failure is not kept. */

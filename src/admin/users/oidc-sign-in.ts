@@ -10,7 +10,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { DatabasePool } from 'slonik'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
-import { authenticatedAt, type OidcPerson, personOf } from '../../domain/oidc-claims.ts'
+import { authenticatedAt, type ClaimRefusal, type OidcPerson, personOf } from '../../domain/oidc-claims.ts'
 import { isScoped } from '../../domain/permissions.ts'
 import type { OidcSettings } from '../../settings/oidc-settings.ts'
 import { parseJsonObject } from '../../shared/lib/encoding.ts'
@@ -18,11 +18,11 @@ import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { insertUser, lockUsers, type UserForLogin, type UserRow, updateUser } from '../../store/user-store.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
-import { Turns } from '../turns.ts'
+import { hasRoomForStranger } from './login-attempts.ts'
 import { type Claims, type FlowSecrets, OidcProvider } from './oidc-provider.ts'
 import { findUserByIdentity, insertIdentity } from './oidc-store.ts'
 import { NO_PASSWORD } from './passwords.ts'
-import { endAccess } from './sessions.ts'
+import { deleteSessionsOf, endAccess } from './sessions.ts'
 import type { LoginClient, SignIn } from './sign-in.ts'
 import { changesOf, requireAnAdmin } from './users.ts'
 
@@ -49,15 +49,12 @@ type Flow = z.infer<typeof Flow>
 /** A person may have to find a second factor first. */
 const FLOW_MS = 10 * 60_000
 const STATE_NAME = 'oidc state'
-/** Each may hold a connection for ten seconds while the provider is slow. */
-const CODES = { atOnce: 16, atOnceOfOne: 4, mostOfOne: 8, what: 'sign-ins from this address' }
 
 const hashOf = (secret: string) => createHash('sha256').update(secret).digest()
 
 export class OidcSignIn {
   readonly #options: OidcOptions
   readonly #provider: OidcProvider
-  readonly #codes = new Turns(CODES)
 
   constructor(options: OidcOptions) {
     this.#options = options
@@ -89,11 +86,11 @@ export class OidcSignIn {
    * @throws AdminError unauthorized with a sentence for the person; conflict, rate_limited
    */
   async finish(query: string, secret: string, client: LoginClient): Promise<{ token: string; user: UserRow }> {
-    const claims = await this.#claims(query, secret, client)
+    const claims = await this.#claims(query, secret)
     const person = personOf(claims, this.#options.settings)
-    if (typeof person === 'string') {
+    if ('why' in person) {
       await this.#refusePerson(claims, person, client)
-      throw new AdminError('unauthorized', person)
+      throw new AdminError('unauthorized', person.why)
     }
     const user = await this.#userOf(person, client)
     const { password_hash: _, ...shown } = user
@@ -105,20 +102,18 @@ export class OidcSignIn {
     return this.#provider.endSessionUrl()
   }
 
-  async #claims(query: string, secret: string, { ipAddress }: LoginClient): Promise<Claims> {
+  async #claims(query: string, secret: string): Promise<Claims> {
     const state = new URLSearchParams(query).get('state') ?? ''
     const flow = this.#open(state)
     const binding = flow && Buffer.from(flow.binding, 'base64url')
     if (!flow || !binding || flow.expiresAt < Date.now() || !isSame(binding, hashOf(secret)))
       throw new AdminError('unauthorized', 'this sign-in was not begun in this browser, or took too long; begin again')
-    return this.#codes.run(ipAddress, async () => {
-      try {
-        return await this.#provider.claims(query, state, flow)
-      } catch (cause) {
-        this.#options.failed(cause)
-        throw new AdminError('unauthorized', 'the provider has not confirmed the sign-in; begin again', { cause })
-      }
-    })
+    try {
+      return await this.#provider.claims(query, state, flow)
+    } catch (cause) {
+      this.#options.failed(cause)
+      throw new AdminError('unauthorized', 'the provider has not confirmed the sign-in; begin again', { cause })
+    }
   }
 
   #open(state: string): Flow | undefined {
@@ -134,13 +129,20 @@ export class OidcSignIn {
     return new AdminError('unavailable', message, { cause, retryAfterSeconds: 10 })
   }
 
-  /** Whoever has lost the groups loses sessions and API tokens, too. */
-  async #refusePerson({ iss, sub }: Claims, reason: string, { ipAddress }: LoginClient): Promise<void> {
+  /** A person who has lost the groups loses sessions and API tokens, too. Any other claim may be a fault of the provider. */
+  async #refusePerson(
+    { iss, sub }: Claims,
+    { why: reason, hasNoRole }: ClaimRefusal,
+    { ipAddress }: LoginClient,
+  ): Promise<void> {
     const { db, audit } = this.#options
     const known = await findUserByIdentity(db, { issuer: String(iss), subject: String(sub) })
     await audit.transaction({ userId: known?.id, ipAddress }, async (tx, note) => {
-      const revoked = known ? await endAccess(tx, known.id) : 0
-      note('auth.login_failed', { username: known?.username, by: 'oidc', reason, revoked_tokens: revoked })
+      const ended_sessions = known && hasNoRole ? await deleteSessionsOf(tx, known.id) : 0
+      const revoked_tokens = known && hasNoRole ? await endAccess(tx, known.id) : 0
+      // Everybody whom the provider knows may try as often as they like.
+      if (ended_sessions + revoked_tokens > 0 || (await hasRoomForStranger(tx)))
+        note('auth.login_failed', { username: known?.username, by: 'oidc', reason, ended_sessions, revoked_tokens })
     })
   }
 

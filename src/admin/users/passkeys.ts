@@ -6,10 +6,12 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import type { DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { printable } from '../../shared/lib/terminal.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { findUserForLoginById, lockUsers, type UserForLogin, type UserRow } from '../../store/user-store.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
 import { answerOnce, type Challenge, type Challenges, hashOf, type Purpose } from './challenges.ts'
+import { hasRoomForStranger } from './login-attempts.ts'
 import {
   deletePasskey,
   findPasskey,
@@ -42,6 +44,7 @@ export interface PasskeyOptions extends RelyingParty {
 }
 
 const MOST_PASSKEYS = 20
+const MOST_OF_A_REASON = 200
 
 /** A reset of the password in between makes the proof of the old one worthless. */
 const boundTo = ({ password_hash }: UserForLogin) => hashOf(password_hash).toString('base64url')
@@ -75,6 +78,29 @@ export class Passkeys {
 
   /** @throws AdminError unauthorized */
   async signIn(response: AuthenticationResponseJSON, client: LoginClient): Promise<{ token: string; user: UserRow }> {
+    try {
+      return await this.#signIn(response, client)
+    } catch (error) {
+      if (error instanceof AdminError && error.code === 'unauthorized')
+        await this.#noteRefusal(response.id, error, client)
+      throw error
+    }
+  }
+
+  /** Of a known passkey alone: a counter that does not rise tells of a copy, and strangers must not fill the log. */
+  async #noteRefusal(credentialId: string, { cause }: AdminError, { ipAddress }: LoginClient): Promise<void> {
+    const { db, audit } = this.#options
+    const passkey = await findPasskey(db, credentialId)
+    const user = passkey && (await findUserForLoginById(db, passkey.user_id))
+    if (!passkey || !user) return
+    const reason = cause instanceof Error ? printable(cause.message).slice(0, MOST_OF_A_REASON) : undefined
+    const details = { username: user.username, by: 'passkey', passkey_id: passkey.id, reason }
+    await audit.transaction({ userId: user.id, ipAddress }, async (tx, note) => {
+      if (await hasRoomForStranger(tx)) note('auth.login_failed', details, user.id)
+    })
+  }
+
+  async #signIn(response: AuthenticationResponseJSON, client: LoginClient): Promise<{ token: string; user: UserRow }> {
     const { db, signIn } = this.#options
     const { passkey, challenge, text, counter } = await this.#verified(response, ['sign_in', 'second_factor'])
     const user = await findUserForLoginById(db, passkey.user_id)

@@ -51,6 +51,7 @@ export const SESSIONS = endpointGroup('Sessions', {
     enrols: true,
     permission: 'use_session',
     scope: 'self',
+    needsSession: true,
     summary: 'Lists the sessions of the user, the newest first.',
     query: limit,
     reply: { status: 200, schema: z.array(Session) },

@@ -10,7 +10,7 @@ import { errors, jwtVerify, SignJWT } from 'jose'
 import type { DatabasePool } from 'slonik'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor, SessionMethod } from '../../domain/administrator.ts'
-import { SLOW_MS, usernameSubject } from '../../domain/rate-limit.ts'
+import { SLOW_MS, secondFactorSubject, usernameSubject } from '../../domain/rate-limit.ts'
 import { countedAddress } from '../../shared/lib/ip-address.ts'
 import { isUuid, uuidv7 } from '../../shared/lib/uuid.ts'
 import {
@@ -24,7 +24,14 @@ import {
   type UserRow,
 } from '../../store/user-store.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
-import { forgetFailures, noteFailure, noteLoginAddress, requireNoLock, requireUnlocked } from './login-attempts.ts'
+import {
+  forgetFailures,
+  noteFailure,
+  noteLoginAddress,
+  noteSecondFactorAsked,
+  requireNoLock,
+  requireUnlocked,
+} from './login-attempts.ts'
 import type { PasswordHasher } from './passwords.ts'
 import {
   deleteSession,
@@ -128,7 +135,10 @@ export class SignIn {
       if (isSlow) await sleep(SLOW_MS)
       throw new AdminError('unauthorized', 'the username or the password is wrong')
     }
-    if (await hasPasskey(user)) return { half: user }
+    if (await hasPasskey(user)) {
+      await noteSecondFactorAsked(audit, user, ipAddress)
+      return { half: user }
+    }
     const { password_hash: _, ...shown } = user
     const betterHash = isOutdated ? await passwords.hash(password) : undefined
     return { token: await this.begin(user, { ...client, methods: ['password'], betterHash }), user: shown }
@@ -237,7 +247,7 @@ export class SignIn {
         await noteLogin(tx, user.id)
         await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
         // Failures of the address stay: the owner of one password could guess another in between.
-        await forgetFailures(tx, [usernameSubject(user.username)])
+        await forgetFailures(tx, [usernameSubject(user.username), secondFactorSubject(user.username)])
         await insertSession(tx, { id, userId: user.id, ipAddress, userAgent, methods, authenticatedAt, expiresAt })
         note('auth.login', { username: user.username, ...(methods[0] !== 'password' && { by: methods.join(' ') }) })
       },

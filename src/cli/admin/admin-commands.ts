@@ -12,11 +12,13 @@ import { operationCommand } from './operation-command.ts'
 import { OPERATION_ROWS } from './operation-table.ts'
 import { PROFILE_COMMANDS } from './profile-commands.ts'
 import { SEARCH } from './search-command.ts'
+import { TELL_OWNERS } from './tell-owners.ts'
 
 export const ADMIN_COMMANDS: readonly AdminCommand[] = [
   ...OPERATION_ROWS.filter(({ needsSession }) => !needsSession).map(operationCommand),
   SEARCH,
   ...CERTIFICATE_COMMANDS,
+  TELL_OWNERS,
   BULK_REVOKE,
   CRL_REBUILD,
   EAB_CREATE,

@@ -519,9 +519,14 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   }),
   row({ usage: 'approvals show <approval_id>', operation: 'getApproval', about: 'Show a request for approval' }),
   row({
+    usage: 'approvals request <approval_id>',
+    operation: 'getApprovalRequest',
+    about: 'Show all of what was asked for, such as each serial number',
+  }),
+  row({
     usage: 'approvals approve <approval_id>',
     operation: 'approve',
-    about: 'Approve a request of another person, which does what it asks for',
+    about: 'Approve a request of another person, which does what it asks for, and print your half of a new password',
     needsSession: true,
   }),
   row({
@@ -539,7 +544,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   row({
     usage: 'approvals collect <approval_id>',
     operation: 'collectApproved',
-    about: 'Print the reply of an approved act of your own, once: it may have a password or a key',
+    about: 'Print the reply of an approved act of your own, once: it may have half a password, or a key',
     needsSession: true,
   }),
   row({

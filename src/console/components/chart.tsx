@@ -18,9 +18,11 @@ interface ChartProps extends PlotData {
   /** One sentence with the figures that matter. */
   summary: string
   isEstimate?: boolean
+  /** The list of what is counted at a time, in seconds. */
+  listOf?: ((seconds: number) => string) | undefined
 }
 
-export function Chart({ title, summary, isEstimate = false, ...data }: ChartProps) {
+export function Chart({ title, summary, isEstimate = false, listOf, ...data }: ChartProps) {
   const [asTable, setAsTable] = useState(false)
   return (
     <figure class="chart">
@@ -31,7 +33,7 @@ export function Chart({ title, summary, isEstimate = false, ...data }: ChartProp
         </button>
       </figcaption>
       <p>{summary}</p>
-      {asTable ? <Figures title={title} data={data} isEstimate={isEstimate} /> : <Plot data={data} />}
+      {asTable ? <Figures {...{ title, data, isEstimate, listOf }} /> : <Plot data={data} />}
     </figure>
   )
 }
@@ -66,7 +68,12 @@ export function Plot({ data }: { data: PlotData }) {
   return <div class="plot" ref={place} aria-hidden="true" style={{ contain: 'inline-size' }} />
 }
 
-function Figures({ title, data, isEstimate }: { title: string; data: PlotData; isEstimate: boolean }) {
+interface FiguresProps extends Pick<ChartProps, 'title' | 'listOf'> {
+  data: PlotData
+  isEstimate: boolean
+}
+
+function Figures({ title, data, isEstimate, listOf }: FiguresProps) {
   const { at, series, byDay } = data
   const text = (seconds: number) =>
     byDay ? instantIn('utc', seconds * 1000).slice(0, 10) : instantText(seconds * 1000)
@@ -80,7 +87,10 @@ function Figures({ title, data, isEstimate }: { title: string; data: PlotData; i
         ...series.map(({ label, values }) => ({
           head: label,
           kind: 'number' as const,
-          cell: ({ index }: { index: number }) => countText(values[index] ?? 0, isEstimate),
+          cell: ({ seconds, index }: { seconds: number; index: number }) => {
+            const count = countText(values[index] ?? 0, isEstimate)
+            return listOf ? <a href={listOf(seconds)}>{count}</a> : count
+          },
         })),
       ]}
     />

@@ -1,13 +1,13 @@
 /**
  * Secrets that the service shows once. They stay in the session storage of the tab, through Back and reload, until the user
- * closes them on purpose or signs out.
+ * closes them on purpose or the session ends.
  */
 
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { href } from '../router.ts'
 import { createStore, useStore } from '../store.ts'
-import { currentSession, onForgotten, useSession } from '../stored-session.ts'
+import { currentSession, onEnded, onForgotten, useSession } from '../stored-session.ts'
 import { Copyable } from './basics.tsx'
 import { Dialog } from './dialog.tsx'
 
@@ -19,6 +19,8 @@ export interface KeptSecret {
   title: string
   /** Label and text. */
   secrets: readonly (readonly [label: string, text: string])[]
+  /** The session has ended with it, and the next one needs it. */
+  isForSignIn?: true
 }
 
 interface Stored extends KeptSecret {
@@ -35,6 +37,8 @@ kept.follow(() => {
 })
 watchLeaving()
 onForgotten(() => kept.set([]))
+onEnded((why) => keepOnly(({ isForSignIn }) => why === 'ended' && isForSignIn === true))
+if (currentSession().user === undefined) keepOnly(() => false)
 
 function restored(): readonly Stored[] {
   try {
@@ -42,6 +46,11 @@ function restored(): readonly Stored[] {
   } catch {
     return []
   }
+}
+
+function keepOnly(isKept: (secret: Stored) => boolean): void {
+  const left = kept.get().filter(isKept)
+  if (left.length < kept.get().length) kept.set(left)
 }
 
 /** The browser asks before it closes the tab, with which they would be lost. */
@@ -60,7 +69,7 @@ export function keepSecret(secret: KeptSecret): void {
   kept.set([...kept.get().filter(({ id }) => id !== secret.id), { ...secret, userId }])
 }
 
-export const closeSecret = (id: string) => kept.set(kept.get().filter((one) => one.id !== id))
+export const closeSecret = (id: string) => keepOnly((one) => one.id !== id)
 
 /** Those of the user who is signed in. Those of another one, who has used this tab before, are forgotten. */
 export function useKeptSecrets(): readonly KeptSecret[] {
@@ -69,7 +78,7 @@ export function useKeptSecrets(): readonly KeptSecret[] {
   const own = all.filter(({ userId }) => userId === user?.id)
   const hasForeign = user !== undefined && own.length < all.length
   useEffect(() => {
-    if (hasForeign) kept.set(kept.get().filter(({ userId }) => userId === user?.id))
+    if (hasForeign) keepOnly(({ userId }) => userId === user?.id)
   }, [hasForeign, user?.id])
   return own
 }

@@ -1,9 +1,11 @@
 /** Acts that wait for another person: the list, and one request with its decision. */
 
+import { useState } from 'preact/hooks'
 import { call, can, type Output } from '../api.ts'
-import { Badge, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Badge, Empty, Facts, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
+import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { TextField, useForm } from '../components/form.tsx'
+import { TextField, useForm, useSubmit } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
@@ -96,6 +98,7 @@ export function ApprovalPage({ params }: PageProps) {
               ]}
             />
             <Changes facts={one.facts} />
+            <Request id={one.id} />
             <Decision one={one} reload={loaded.reload} />
           </>
         )}
@@ -120,6 +123,34 @@ const Changes = ({ facts }: Pick<Approval, 'facts'>) =>
     </Section>
   )
 
+/** Facts are cut; this has each serial number and each member. */
+function Request({ id }: { id: string }) {
+  const [text, setText] = useState<string>()
+  const { submit, error, isBusy } = useSubmit(async () =>
+    setText(JSON.stringify(await call('getApprovalRequest', { params: { approval_id: id } }), null, 2)),
+  )
+  return (
+    <Section title="The request">
+      {text === undefined ? (
+        <button type="button" class="small" disabled={isBusy} onClick={submit}>
+          Show all of it
+        </button>
+      ) : (
+        <>
+          <button type="button" class="small" onClick={() => saveFile(`request-${id}.json`, 'application/json', text)}>
+            Save as a file
+          </button>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
+          <pre class="body" tabIndex={0}>
+            {text}
+          </pre>
+        </>
+      )}
+      <Problem error={error} />
+    </Section>
+  )
+}
+
 function Decision({ one, reload }: { one: Approval; reload: () => void }) {
   const { user } = useSession()
   const { values, field, reset } = useForm({ reason: '' })
@@ -142,7 +173,8 @@ function Decision({ one, reload }: { one: Approval; reload: () => void }) {
               </p>
             }
             onConfirm={async () => {
-              await call('approve', { params })
+              const { password_second_half: half } = await call('approve', { params })
+              if (half !== null) keepSecret({ id: one.id, place, title: one.summary, secrets: [[SECOND_HALF, half]] })
               tell('Approved, and done.')
               reload()
             }}
@@ -184,7 +216,13 @@ function Decision({ one, reload }: { one: Approval; reload: () => void }) {
   )
 }
 
-const SECRETS = { username: 'Username', password: 'Password', kid: 'Key id', hmac_key: 'HMAC key' }
+const SECOND_HALF = 'Second half of the password'
+const SECRETS = {
+  username: 'Username',
+  password_first_half: 'First half of the password',
+  kid: 'Key id',
+  hmac_key: 'HMAC key',
+}
 
 function secretsOf(reply: unknown): (readonly [string, string])[] {
   const members = Object(reply) as Readonly<Record<string, unknown>>

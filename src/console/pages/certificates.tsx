@@ -130,8 +130,8 @@ function ChosenActions({ chosen, done }: { chosen: readonly ListedCertificate[];
 
 /** The filters that a bulk revocation has; `without` names the others, which its page shows. */
 function bulkQuery(query: Query): Record<string, string | undefined> {
-  const { account_id, domain, serial, spki_sha256, issued_after, issued_before } = query
-  const known = { account_id, domain, serial_numbers: serial, spki_sha256, issued_after, issued_before }
+  const { account_id, domain, domain_suffix, serial, spki_sha256, issued_after, issued_before } = query
+  const known = { account_id, domain, domain_suffix, serial_numbers: serial, spki_sha256, issued_after, issued_before }
   // It hits none but active ones anyway.
   const isKnown = (name: string) => name in known || name === 'serial' || query[name] === 'active'
   const without = FILTERS.filter((name) => query[name] !== undefined && !isKnown(name))

@@ -31,7 +31,7 @@ export function clientCommands({ directoryUrl, kid, hmacKey = KEY_WORD, ...more 
     { client: 'certbot', place: 'shell', text: certbot(binding) },
     { client: 'lego', place: 'shell', text: lego(binding) },
     { client: 'acme.sh', place: 'shell', text: acmeSh(binding) },
-    { client: 'Caddy', place: 'Caddyfile', text: caddyfile(binding) },
+    ...(isPlainForCaddy(kid) ? [{ client: 'Caddy', place: 'Caddyfile', text: caddyfile(binding) }] : []),
     { client: 'Traefik', place: 'traefik.yaml', text: traefik(binding) },
     { client: 'cert-manager', place: 'issuer.yaml', text: certManager(binding) },
     { client: 'dehydrated', place: 'shell', text: dehydrated(binding) },
@@ -84,15 +84,15 @@ dehydrated --register --accept-terms
 dehydrated --cron --domain ${name}`
 }
 
-/** In a Caddyfile a quote is escaped, and a backslash before anything else is plain. */
-const caddyQuoted = (text: string) => `"${text.replaceAll('"', '\\"')}"`
+/** A Caddyfile has no form for a backslash before a quote, and takes `{$…}` for a variable, in quotes, too. */
+const isPlainForCaddy = (kid: string) => !/["\\{]/.test(kid)
 
 const caddyfile = ({ directoryUrl, kid, hmacKey, name }: Full) => `{
-	acme_ca ${caddyQuoted(directoryUrl)}
+	acme_ca "${directoryUrl}"
 	acme_ca_root ${ROOT_FILE}
 	acme_eab {
-		key_id ${caddyQuoted(kid)}
-		mac_key ${caddyQuoted(hmacKey)}
+		key_id "${kid}"
+		mac_key "${hmacKey}"
 	}
 }
 

@@ -12,6 +12,8 @@ type Counts = Expiring['others']
 
 /** It is counted from many rows, and days change slowly. */
 const POLL_MS = 60_000
+const DAY_MS = 86_400_000
+const MOST_DAYS = 30
 const COLORS = ['--series-1', '--series-2', '--series-3', '--series-4'] as const
 const COLOR_OF_OTHERS = '--quiet'
 
@@ -19,8 +21,8 @@ interface Share {
   key: string
   name: string
   color: string
-  /** The list behind it. */
-  to: string | undefined
+  /** Nothing finds the certificates of no account, or of all others. */
+  accountId: string | null
   counts: Counts
 }
 
@@ -71,19 +73,22 @@ function Shares({ data }: { data: Expiring }) {
 const columnsOf = ({ others, is_estimate }: Expiring): Column<Share>[] => [
   {
     head: 'Account',
-    cell: ({ name, color, to }) => (
+    cell: ({ name, color, accountId }) => (
       <>
         <span aria-hidden="true" style={{ color: `var(${color})` }}>
           ■
         </span>{' '}
-        {to === undefined ? name : <a href={to}>{name}</a>}
+        {accountId ? <a href={toCertificatesOf(accountId, MOST_DAYS)}>{name}</a> : name}
       </>
     ),
   },
   ...others.map(({ days }, index) => ({
     head: days === 1 ? '1 day' : `${days} days`,
     kind: 'number' as const,
-    cell: ({ counts }: Share) => countText(counts[index]?.certificates ?? 0, is_estimate),
+    cell: ({ counts, accountId }: Share) => {
+      const text = countText(counts[index]?.certificates ?? 0, is_estimate)
+      return accountId ? <a href={toCertificatesOf(accountId, days)}>{text}</a> : text
+    },
   })),
 ]
 
@@ -96,7 +101,7 @@ function sharesOf({ accounts, others }: Expiring): Share[] {
     color: COLORS[index] ?? COLOR_OF_OTHERS,
     counts: account.expiring,
     key: String(account.account_id),
-    to: toCertificatesOf(account.account_id),
+    accountId: account.account_id,
   }))
   const rest = accounts.slice(COLORS.length).map(({ expiring }) => expiring)
   const counts = others.map(({ days, certificates }, index) => ({
@@ -104,15 +109,16 @@ function sharesOf({ accounts, others }: Expiring): Share[] {
     certificates: rest.reduce((sum, expiring) => sum + (expiring[index]?.certificates ?? 0), certificates),
   }))
   if (totalOf(counts) === 0) return named
-  const all = { key: 'others', name: 'all others', color: COLOR_OF_OTHERS, counts }
-  return [...named, { ...all, to: href('/certificates', ENDING) }]
+  return [...named, { key: 'others', name: 'all others', color: COLOR_OF_OTHERS, counts, accountId: null }]
 }
 
-const ENDING = { status: 'active', sort: 'not_after' }
-
-/** Nothing finds the certificates of no account. */
-const toCertificatesOf = (account_id: string | null) =>
-  account_id === null ? undefined : href('/certificates', { ...ENDING, account_id })
+const toCertificatesOf = (account_id: string, days: number) =>
+  href('/certificates', {
+    status: 'active',
+    sort: 'not_after',
+    account_id,
+    expiring_before: new Date(Date.now() + days * DAY_MS).toISOString(),
+  })
 
 const nameOf = ({ account_name }: Expiring['accounts'][number]): string => account_name ?? 'no known account'
 

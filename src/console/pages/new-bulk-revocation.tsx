@@ -17,6 +17,8 @@ type DryRun = Extract<Output<'bulkRevoke'>, { dry_run: true }>
 const wantedBy = (query: Query) => ({
   account: query['account_id'] ?? '',
   domain: query['domain'] ?? '',
+  below: query['domain_suffix'] ?? '',
+  kid: query['eab_kid'] ?? '',
   key: query['spki_sha256'] ?? '',
   after: query['issued_after'] ?? '',
   before: query['issued_before'] ?? '',
@@ -29,12 +31,14 @@ const lacking = (query: Query): string[] =>
     query['without']?.split(' ').includes(name) ? [label] : [],
   )
 
-function filterOf({ account, domain, key, after, before, serials }: ReturnType<typeof wantedBy>): Filter {
+function filterOf({ account, kid, domain, below, key, after, before, serials }: ReturnType<typeof wantedBy>): Filter {
   const numbers = serials.split(/[\s,]+/).filter((serial) => serial !== '')
   return {
     ...withWholeDays({ ...(after && { issued_after: after }), ...(before && { issued_before: before }) }),
     ...(account.trim() && { account_id: account.trim() }),
+    ...(kid.trim() && { eab_kid: kid.trim() }),
     ...(domain.trim() && { domain: domain.trim() }),
+    ...(below.trim() && { domain_suffix: below.trim() }),
     ...(key.trim() && { spki_sha256: key.trim() }),
     ...(numbers.length > 0 && { serial_numbers: numbers }),
   }
@@ -63,7 +67,9 @@ export function NewBulkRevocationPage({ query }: PageProps) {
         <div class="filters two-ids">
           <TextField label="Account id" {...field('account', error, 'filter.account_id')} />
           <TextField label="SHA-256 of the public key" {...field('key', error, 'filter.spki_sha256')} />
+          <TextField label="Key identifier of the credential" {...field('kid', error, 'filter.eab_kid')} />
           <TextField label="Exact name" {...field('domain', error, 'filter.domain')} />
+          <TextField label="Name and all below" {...field('below', error, 'filter.domain_suffix')} />
           <DayField label="Issued from" {...field('after', error, 'filter.issued_after')} />
           <DayField label="Issued until" {...field('before', error, 'filter.issued_before')} />
         </div>

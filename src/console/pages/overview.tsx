@@ -232,11 +232,17 @@ function ExpiryPlot({ data: { is_estimate: isEstimate, buckets } }: { data: Outp
       title="Expirations by day"
       summary={isEstimate ? `${summary} There are many: the numbers are estimated from a sample.` : summary}
       isEstimate={isEstimate}
+      listOf={toCertificatesOfDay}
       byDay
       at={days.map((day) => Date.parse(day) / 1000)}
       series={[{ label: 'Certificates', color: '--series-2', values: days.map(countOf) }]}
     />
   )
+}
+
+function toCertificatesOfDay(seconds: number): string {
+  const [expiring_after, expiring_before] = [0, DAY_MS].map((ms) => new Date(seconds * 1000 + ms).toISOString())
+  return href('/certificates', { status: 'active', sort: 'not_after', expiring_after, expiring_before })
 }
 
 const FAILURE_COLUMNS: readonly Column<Overview['failures'][number]>[] = [

@@ -125,7 +125,8 @@ function GeneratedPassword() {
       onOpen={reset}
       onConfirm={async () => {
         const { password } = await call('resetMyPassword', { body: { current_password: values.current } })
-        keepSecret({ id: 'password', place: PLACE, title: 'Your new password', secrets: [['Password', password]] })
+        const secrets = [['Password', password]] as const
+        keepSecret({ id: 'password', place: PLACE, title: 'Your new password', secrets, isForSignIn: true })
       }}
     >
       {(error) => (

@@ -50,11 +50,14 @@ const Mails = ({ preview }: { preview: Output<'notifyAtRisk'> }) => (
       {withoutContact(preview.without_contact)}
       {!preview.enabled && ' Mail is off (smtp.enabled): nobody can be told.'}
     </p>
-    {preview.owners.map(({ account_id, account_name, recipients, subject, text }) => (
+    {preview.owners.map(({ account_id, account_name, recipients, passed_over, subject, text }) => (
       <details key={account_id} open={preview.owners.length === 1}>
         <summary>
-          {account_name ?? account_id}: {recipients.join(', ') || 'no contact'}
+          {account_name ?? account_id}: {[...recipients, ...passed_over].join(', ') || 'no contact'}
         </summary>
+        {passed_over.length > 0 && (
+          <p>No more today, after three of these mails in 24 hours: {passed_over.join(', ')}.</p>
+        )}
         {recipients.length > 0 && (
           <>
             <p>

@@ -16,12 +16,15 @@ export interface Addressed {
 interface Rule<K extends EventKind> {
   type: NotificationType
   to: Addressee
+  /** A mail address that the user has had until this event. */
+  formerAddress?: string | undefined
   values(event: EventOf<K>, about: Addressed): TemplateValues
 }
 
 export interface Notice {
   type: NotificationType
   to: Addressee
+  formerAddress: string | undefined
   values(about: Addressed): TemplateValues
 }
 
@@ -33,11 +36,13 @@ const DAY_MS = 86_400_000
 /** Undefined where no mail is sent: most actions of administrators, some certificates. */
 export function noticeOf(event: OccurredEvent): Notice | undefined {
   const rule = ruleOf(event) as Rule<EventKind> | undefined
-  return rule && { type: rule.type, to: rule.to, values: (about) => rule.values(event as EventOf<EventKind>, about) }
+  if (!rule) return undefined
+  const { type, to, formerAddress } = rule
+  return { type, to, formerAddress, values: (about) => rule.values(event as EventOf<EventKind>, about) }
 }
 
 function ruleOf(event: OccurredEvent) {
-  if (event.kind === 'admin.action') return ADMIN_ACTIONS[event.data.action]
+  if (event.kind === 'admin.action') return ADMIN_ACTIONS[event.data.action] ?? changeOfUser(event.data)
   // An imported certificate was issued elsewhere, and its holder has it. The order of a revoked one has failed.
   if (event.kind === 'certificate.issuance' && (event.data.order_id === null || event.data.revoked_at !== undefined))
     return undefined
@@ -164,6 +169,24 @@ const ADMIN_ACTIONS: Readonly<Record<string, Rule<'admin.action'>>> = {
     }),
   },
 }
+
+/** What lets somebody sign in as the user, or hear of it. */
+function changeOfUser({ action, details }: EventData<'admin.action'>): Rule<'admin.action'> | undefined {
+  const name = String(details['name'])
+  if (action === 'user.add_passkey') return changed(`The passkey ${name} was added.`)
+  if (action === 'user.remove_passkey') return changed(`The passkey ${name} was removed.`)
+  if (action === 'user.change_password') return changed('The password was changed.')
+  const { before, after } = Object(details['email']) as Readonly<Record<string, unknown>>
+  if (action !== 'user.update' || typeof before !== 'string') return undefined
+  return { ...changed(`The mail address was changed from ${before} to ${after}.`), formerAddress: before }
+}
+
+const changed = (change: string): Rule<'admin.action'> => ({
+  type: 'admin_user_changed',
+  to: 'user',
+  values: (_event, { user }) =>
+    user ? { ...texts(user, 'username'), changed_by: text(user.createdBy), change: text(change) } : {},
+})
 
 export const NOTIFIED_KINDS = EVENT_KINDS.filter((kind) => RULES[kind] !== undefined || kind === 'admin.action')
 

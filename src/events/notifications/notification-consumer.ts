@@ -57,7 +57,9 @@ export class NotificationConsumer implements DatabaseConsumer {
       if (!notice || disabledTypes.includes(notice.type)) continue
       const found = await this.#addressed(tx, event, notice.to, holders)
       const recipients: string[] = []
-      for (const recipient of found.recipients)
+      const { formerAddress } = notice
+      const all = formerAddress && found.user ? [formerAddress, ...found.recipients] : found.recipients
+      for (const recipient of all)
         if ((await isWithinLimit(tx, event, notice.type, recipient, added)) && shares.take(notice.type, recipient))
           recipients.push(recipient)
       if (recipients.length === 0) continue
@@ -93,7 +95,11 @@ export class NotificationConsumer implements DatabaseConsumer {
     const { username, email, role } = user
     // The command line has no user.
     const createdBy = author?.username ?? details.operator ?? 'the service'
-    return { recipients: [email], user: { username, email, role, createdBy } }
+    const { approved_by: approvedBy } = details
+    return {
+      recipients: [email],
+      user: { username, email, role, createdBy: approvedBy ? `${createdBy}, approved by ${approvedBy}` : createdBy },
+    }
   }
 
   #rows(

@@ -20,6 +20,12 @@ const RESETS = (['user.reset_password', 'user.reset_second_factor'] as const).ma
   }),
 )
 
+const CHANGE: OccurredEvent = {
+  ...sampleEvent('admin.action'),
+  kind: 'admin.action',
+  data: { ...EVENT_SAMPLES['admin.action'], action: 'user.add_passkey', details: { name: 'blue key' } },
+}
+
 /** No event causes it: an administrator sends it. */
 const INCIDENT: TemplateValues = {
   revoked: 1,
@@ -44,7 +50,7 @@ const RENEWAL_REQUEST: TemplateValues = {
 export function sampleOf(type: NotificationType): TemplateValues {
   if (type === 'incident') return { ...COMMON, ...INCIDENT }
   if (type === 'renewal_request') return { ...COMMON, ...RENEWAL_REQUEST }
-  const events = [...EVENT_KINDS.map(sampleEvent), ...RESETS]
+  const events = [...EVENT_KINDS.map(sampleEvent), ...RESETS, CHANGE]
   const notice = events.map(noticeOf).find((one) => one?.type === type)
   return { ...COMMON, ...notice?.values(ABOUT) }
 }

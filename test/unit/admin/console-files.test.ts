@@ -42,10 +42,10 @@ test('the page says which installation it is, with the icon in its colour, and a
   writeFileSync(path.join(folder, 'icon.ABCDEFGH.svg'), 'an icon')
   writeFileSync(path.join(folder, 'icon-red.IJKLMNOP.svg'), 'a red icon')
   writeFileSync(path.join(folder, 'index.html'), '<html lang="en"><link href="icon.ABCDEFGH.svg">')
-  const files = new ConsoleFiles(folder, { name: '"><script>&', color: 'red' })
+  const files = new ConsoleFiles(folder, { name: '"><script>$&', color: 'red' })
   const { octets } = files.answer({ method: 'GET', path: '/console/', acceptEncoding: 'gzip' }) ?? {}
   assert.equal(
     Buffer.from(octets ?? []).toString(),
-    '<html data-environment="&#34;&#62;&#60;script&#62;&#38;" data-color="red" lang="en"><link href="icon-red.IJKLMNOP.svg">',
+    '<html data-environment="&#34;&#62;&#60;script&#62;$&#38;" data-color="red" lang="en"><link href="icon-red.IJKLMNOP.svg">',
   )
 })

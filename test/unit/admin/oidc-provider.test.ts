@@ -44,6 +44,11 @@ describe('metadata of a provider', () => {
       await assert.rejects(begin())
     })
 
+  test('sends nobody to a script when the session ends', async () => {
+    hostile.says = { metadata: { end_session_endpoint: 'javascript:alert(1)' } }
+    assert.equal(await providerAt(hostile.issuer).endSessionUrl(), undefined)
+  })
+
   test('that is right after a failure is taken', async () => {
     const provider = providerAt(hostile.issuer)
     hostile.says = { metadata: { issuer: 'https://elsewhere.example' } }

@@ -29,6 +29,17 @@ describe('commands of ACME clients', () => {
       assert.ok(textOf(client).includes(shellQuoted(NASTY)), client)
   })
 
+  test('a Caddyfile has a kid as it is, or there is none', () => {
+    assert.equal(textOf('Caddy'), '')
+    const plain = "it's `id` $(x) } # %"
+    const text = clientCommands({ directoryUrl: 'https://ca.test/directory', kid: plain }).find(
+      ({ client }) => client === 'Caddy',
+    )?.text
+    assert.ok(text?.includes(`key_id "${plain}"\n`))
+    for (const kid of ['ends with \\', '{$HOME}', 'a" b'])
+      assert.ok(!clientCommands({ directoryUrl: '', kid }).some(({ client }) => client === 'Caddy'), kid)
+  })
+
   test('a word stands in the place of a key that is not shown, and the example in that of a name', () => {
     const [certbot] = clientCommands({ directoryUrl: 'https://ca.test/directory', kid: 'k' })
     assert.match(certbot?.text ?? '', /--eab-hmac-key='HMAC_KEY'(?:.|\n)*-d 'host\.example\.com'$/)

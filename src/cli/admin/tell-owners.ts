@@ -1,0 +1,69 @@
+/** `chancery certificates tell-owners`: asks owners of certificates at risk by mail to renew; without `--send` it prints the mails. */
+
+import type { Output } from '../../admin/client.ts'
+import { isGiven, optional, UsageError } from '../../shared/command-line.ts'
+import { tell } from '../printing.ts'
+import { CommandError, instant, text } from '../values.ts'
+import type { AdminCaller } from './admin-caller.ts'
+import { adminCommand } from './admin-command.ts'
+
+/** As many as one request of `POST /at-risk/notify` takes. */
+const MOST = 200
+
+export const TELL_OWNERS = adminCommand({
+  usage: 'certificates tell-owners',
+  about: [
+    'Show the mails that ask owners of certificates at risk to renew; send them with --send',
+    'Serial numbers may follow; else it is about those that `certificates at-risk` lists, which are at most 200.',
+  ],
+  options: {
+    'account-id': optional('Only certificates at risk of the account with this id', text),
+    'expiring-before': optional('Only those that expire before this date or time', instant),
+    all: isGiven('All certificates at risk'),
+    send: isGiven('Send the mails'),
+  },
+  examples: ['certificates tell-owners --expiring-before 2027-02-01', 'certificates tell-owners 0a1b2c --send'],
+  further: true,
+  async run(caller, { 'account-id': account_id, 'expiring-before': before, all, send, json }, serials) {
+    const isFiltered = account_id !== undefined || before !== undefined
+    if ([serials.length > 0, isFiltered, all].filter(Boolean).length !== 1)
+      throw new UsageError('say which certificates: serial numbers, --account-id and --expiring-before, or --all')
+    const filter = {
+      ...(account_id !== undefined && { account_id }),
+      ...(before && { expiring_before: before.toISOString() }),
+    }
+    const chosen = serials.length > 0 ? [...serials] : await atRisk(caller, filter)
+    if (chosen.length === 0) throw new CommandError('no certificate is at risk')
+    const told = await caller.call('notifyAtRisk', { body: { serial_numbers: chosen, dry_run: !send } })
+    tell(json, told, ...(send ? [] : told.owners.map(mailText)), summaryOf(told, send === true))
+    return told.mails > 0 ? 0 : 1
+  },
+})
+
+/** @throws CommandError for more than one request takes: an owner would get several mails */
+async function atRisk(caller: AdminCaller, query: { account_id?: string; expiring_before?: string }) {
+  const serials: string[] = []
+  for await (const { serial_number } of caller.rows('listAtRisk', { query: { ...query, limit: String(MOST) } })) {
+    if (serials.length === MOST)
+      throw new CommandError(`more than ${MOST} certificates are at risk: choose by --account-id or --expiring-before`)
+    serials.push(serial_number)
+  }
+  return serials
+}
+
+type Told = Output<'notifyAtRisk'>
+
+const mailText = ({ account_id, account_name, recipients, subject, text }: Told['owners'][number]) => {
+  const owner = account_name ?? account_id
+  return recipients.length === 0
+    ? `${owner} has no contact\n`
+    : `${owner}\nTo: ${recipients.join(', ')}\nSubject: ${subject}\n\n${text}`
+}
+
+function summaryOf({ enabled, mails, certificates, without_contact }: Told, isSent: boolean): string {
+  return [
+    `${mails} mail(s) about ${certificates} certificate(s) ${isSent ? 'will be sent' : 'would be sent with --send'}`,
+    ...(without_contact > 0 ? [`${without_contact} account(s) have no contact`] : []),
+    ...(enabled ? [] : ['smtp.enabled is false: none can be sent']),
+  ].join('; ')
+}
