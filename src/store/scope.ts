@@ -19,5 +19,7 @@ export const isAccountInScope = (accountId: Fragment, scope: Scope): Fragment =>
     : sql.fragment`(SELECT ${hasTagOf(sql.fragment`s`, scope)} FROM accounts s WHERE s.id = ${accountId})`
 
 /** The same for many rows that another index finds: by a hash of the accounts, as `IS TRUE` keeps it from becoming a join. */
-export const isAmongAccountsOf = (accountId: Fragment, scope: readonly string[]): Fragment =>
-  sql.fragment`(${accountId} IN (SELECT s.id FROM accounts s WHERE ${hasTagOf(sql.fragment`s`, scope)})) IS TRUE`
+export const isAmongAccountsOf = (accountId: Fragment, scope: Scope): Fragment =>
+  scope === undefined
+    ? ALL_ROWS
+    : sql.fragment`(${accountId} IN (SELECT s.id FROM accounts s WHERE ${hasTagOf(sql.fragment`s`, scope)})) IS TRUE`

@@ -37,7 +37,7 @@ const FOR_ALL_ROLES: readonly string[] = [
   '/failures',
   '/failures?limit=100',
   '/failures?name=failed7.load.example',
-  '/failures?kind=order.on_rejection',
+  '/failures?kind=order.rejected',
   '/failures/causes',
   '/accounts',
   '/accounts?name=nobody',
@@ -170,7 +170,8 @@ async function measure(tested: TestService, admin: AdminClient): Promise<void> {
     ['/audit-log?action=users.create', LIST_GOAL_MS],
     ['/audit-log?object=nobody', LIST_GOAL_MS],
     ['/audit-log?ip_address=192.0.2.2', LIST_GOAL_MS],
-    ['/overview', LIST_GOAL_MS],
+    // One is made every half second, for all who ask.
+    ['/overview', 600],
     ['/events/counts', LIST_GOAL_MS],
     ...FOR_ALL_ROLES.map((path) => [path, LIST_GOAL_MS] as const),
     ['/notifications', LIST_GOAL_MS],
@@ -233,7 +234,9 @@ function report(path: string, goalMs: number, { rows, times }: { rows: number; t
   const [first, median, p95] = [times[0] as number, at(0.5), at(0.95)]
   const isTooLong = median > goalMs
   if (isTooLong) process.exitCode = 1
-  const error = failed.get(path.replace(/^\w+: /, ''))
+  const plain = path.replace(/^\w+: /, '')
+  const error = failed.get(plain)
+  failed.delete(plain)
   if (error !== undefined) console.log(`  ${error}`)
   const shown = path.replaceAll(/[0-9a-f-]{20,}/g, '…')
   const cells = [

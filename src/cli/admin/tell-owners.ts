@@ -53,11 +53,10 @@ async function atRisk(caller: AdminCaller, query: { account_id?: string; expirin
 
 type Told = Output<'notifyAtRisk'>
 
-const mailText = ({ account_id, account_name, recipients, subject, text }: Told['owners'][number]) => {
+const mailText = ({ account_id, account_name, recipients, passed_over, subject, text }: Told['owners'][number]) => {
   const owner = account_name ?? account_id
-  return recipients.length === 0
-    ? `${owner} has no contact\n`
-    : `${owner}\nTo: ${recipients.join(', ')}\nSubject: ${subject}\n\n${text}`
+  if (recipients.length > 0) return `${owner}\nTo: ${recipients.join(', ')}\nSubject: ${subject}\n\n${text}`
+  return `${owner} ${passed_over.length > 0 ? 'has had enough of these mails today' : 'has no contact'}\n`
 }
 
 function summaryOf({ enabled, mails, certificates, without_contact }: Told, isSent: boolean): string {
