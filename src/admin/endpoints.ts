@@ -14,6 +14,7 @@ import { RENEWALS } from './certificates/renewal-endpoints.ts'
 import { EAB_CREATION } from './eab/credential-creation.ts'
 import { EAB } from './eab/credential-endpoints.ts'
 import { EAB_GRANTS } from './eab/credential-grants.ts'
+import { EAB_TAGS } from './eab/credential-tags.ts'
 import { ALLOWED_IDENTIFIERS } from './eab/identifier-endpoints.ts'
 import { ONBOARDING } from './eab/onboarding-endpoints.ts'
 import { INCIDENTS } from './incidents/incident-endpoints.ts'
@@ -71,6 +72,7 @@ export const OPERATIONS = {
   ...BACKEND_REVOCATIONS,
   ...EAB,
   ...EAB_CREATION,
+  ...EAB_TAGS,
   ...ONBOARDING,
   ...EAB_GRANTS,
   ...ALLOWED_IDENTIFIERS,

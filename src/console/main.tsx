@@ -43,8 +43,7 @@ const POLL_MS = 30_000
 const TELLS_OF_STOPS: readonly string[] = ['/', '/operation']
 
 function Frame() {
-  const address = usePlace()
-  const place = { ...address, path: pathFor(address.path) }
+  const place = usePlace()
   const [isOpen, setOpen] = useState(false)
   // On a phone, the menu lies over the page.
   useEffect(() => setOpen(false), [place.path])
@@ -122,12 +121,6 @@ function ApprovalCount() {
       <span class="badge warn">{count} waiting</span>
     </>
   )
-}
-
-/** A role that may not see the overview begins at the first page of its navigation. */
-function pathFor(path: string): string {
-  const isOpen = ({ group, needs }: Route) => group !== undefined && can(needs)
-  return path === '/' ? (ROUTES.find(isOpen)?.path ?? path) : path
 }
 
 function CurrentPage({ place }: { place: Place }) {

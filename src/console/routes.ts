@@ -28,7 +28,7 @@ export interface Route {
 
 /** In the order of the navigation. */
 export const ROUTES: readonly Route[] = [
-  { path: '/', name: 'Overview', page: OverviewPage, needs: 'getOverview', group: 'Daily', key: 'o' },
+  { path: '/', name: 'Overview', page: OverviewPage, needs: 'getMe', group: 'Daily', key: 'o' },
   {
     path: '/certificates',
     name: 'Certificates',

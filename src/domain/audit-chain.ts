@@ -37,6 +37,7 @@ export const AUDIT_ACTIONS = [
   'approval.emergency',
   'eab.create',
   'eab.revoke',
+  'eab.update',
   'eab.add_identifier',
   'eab.remove_identifier',
   'eab.assign_csr_profile',

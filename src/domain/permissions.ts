@@ -4,7 +4,7 @@ import { ROLES, type Role } from './administrator.ts'
 
 /** Each endpoint of the Admin API names one of these, or none for an endpoint without a token. */
 export const PERMISSIONS = {
-  /** Of its own session, password and user. */
+  /** Of its own session, password, user and requests for approval. */
   use_session: ['admin', 'auditor', 'operator', 'registrar'],
   /** All but credentials and allowed identifiers. */
   read: ['admin', 'auditor', 'operator'],
@@ -35,7 +35,7 @@ export type ScopedPermission = {
 
 /** What a registrar reaches through an endpoint, as its description names it. */
 export const SCOPES = {
-  self: 'its own session and user',
+  self: 'its own session, user and requests for approval',
   accounts: 'accounts with one of its tags, and what belongs to them',
   credentials: 'credentials with one of its tags',
   settings: 'settings that its clients need',

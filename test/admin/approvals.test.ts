@@ -176,6 +176,31 @@ describe('acts that need approval', { timeout: 900_000 }, () => {
     assert.equal((await decide(auditor, 'reject', request, { reason: 'no' })).status, 403)
   })
 
+  for (const role of ['auditor', 'registrar'] as const)
+    test(`a request of the role ${role} is seen, withdrawn and decided`, async () => {
+      const scope = role === 'registrar' ? ['team-a'] : []
+      const maker = await administrator(service, `${role}-who-asks`, role, scope)
+      const own = await asked(maker, 'PATCH', '/me', { email: `${role}@example.com` })
+      assert.equal((await maker.get(`/approvals/${own.id}`)).json.status, 'waiting')
+      assert.equal((await maker.get('/approvals/count')).json.own, 1)
+      assert.equal((await decide(maker, 'collect', own)).status, 409)
+      assert.equal((await decide(maker, 'withdraw', own)).json.status, 'withdrawn')
+      const again = await asked(maker, 'PATCH', '/me', { email: `${role}@example.com` })
+      assert.equal((await decide(maker, 'approve', again)).status, 403)
+      assert.equal((await decide(bob, 'approve', again)).status, 200)
+      assert.equal((await maker.get('/me')).json.email, `${role}@example.com`)
+    })
+
+  test('the requests of others are not there for a registrar', async () => {
+    const registrar = await administrator(service, 'reader', 'registrar', ['team-a'])
+    const request = await toResume()
+    assert.deepEqual((await registrar.get('/approvals')).json, [])
+    assert.deepEqual((await registrar.get('/approvals/count')).json, { for_others: 0, own: 0, results: 0 })
+    assert.equal((await registrar.get(`/approvals/${request.id}`)).status, 404)
+    for (const what of ['withdraw', 'collect']) assert.equal((await decide(registrar, what, request)).status, 404, what)
+    assert.equal(await statusOf(request), 'waiting')
+  })
+
   test('of two who approve at once one wins, and the act happens once', async () => {
     const request = await toResume()
     const replies = await withQuery(service.database.connection, async (query) => {

@@ -114,6 +114,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
       `/csr-profiles/${profile.id}/accounts/${account}`,
     ])
       for (const method of ['PUT', 'DELETE'] as const) await change(at.admin, method, association)
+    await operate(at.service, 'eab', 'update', 'team', '--tags', 'team-a,plant')
     await at.admin.send('POST', `/eab/${eab.id}/revoke`)
     await at.admin.send('DELETE', `/allowed-identifiers/${identifier.id}`)
     await at.admin.send('DELETE', `/csr-profiles/${profile.id}`)

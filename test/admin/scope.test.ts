@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { type AcmeClient, closeConnections, type Responder, startResponder } from '../support/acme-client.ts'
 import { type AdminClient, type AdminReplyText, administrator, clientWith } from '../support/admin.ts'
-import { accountIdOf, boundClient, change, type MadeCredential, made, NOBODY } from '../support/bound.ts'
+import { accountIdOf, boundClient, change, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { SCOPE_CASES, type ScopeCase, type TeamObjects } from '../support/scope-cases.ts'
 import type { TestService } from '../support/service.ts'
@@ -351,6 +351,30 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
       assert.equal((await retag(ours.account, tags)).status, 403, tags.join())
     assert.deepEqual((await admin.get(`/accounts/${ours.account}`)).json.tags, ['plant', 'team-a'])
     assert.equal((await admin.send('PATCH', `/accounts/${ours.account}`, { tags: ['team-a'] })).status, 200)
+  })
+
+  test('it gives a credential only its own tags, leaves one, and what a tag grants does not grow', async () => {
+    const tess = await administrator(service, 'tess', 'registrar', ['team-g', 'team-h'])
+    const names = { allowed_identifiers: ['*.team-g.test'] }
+    const { id } = await made<MadeCredential>(admin, '/eab', { kid: 'team g', tags: ['team-g', 'plant'], ...names })
+    const tagsOf = async () => (await admin.get(`/eab/${id}`)).json.tags
+    const retag = (who: AdminClient, tags: string[]) => who.send('PATCH', `/eab/${id}`, { tags })
+    for (const tags of [[], ['plant'], ['team-g'], ['plant', 'team-a', 'team-g']])
+      assert.equal((await retag(tess, tags)).status, 403, tags.join())
+    const wider = ['plant', 'team-g', 'team-h']
+    assert.equal((await retag(tess, wider)).status, 403)
+    assert.deepEqual(await tagsOf(), ['plant', 'team-g'])
+    await admin.send('PATCH', `/eab/${id}`, { tags: ['team-g'] })
+    await made(admin, '/eab', { kid: 'model of both', tags: ['team-g', 'team-h'], ...names })
+    assert.deepEqual((await retag(tess, ['team-h', 'team-g'])).json.tags, ['team-g', 'team-h'])
+    assert.deepEqual((await retag(tess, ['team-h'])).json.tags, ['team-h'])
+    assert.deepEqual(await newestEntries(admin, 1), [
+      {
+        action: 'eab.update',
+        details: { eab_id: id, kid: 'team g', tags: { before: ['team-g', 'team-h'], after: ['team-h'] } },
+      },
+    ])
+    assert.equal((await retag(admin, [])).status, 200)
   })
 
   test('a certificate of others is not revoked by naming its issuer, and no unknown one is recorded', async () => {

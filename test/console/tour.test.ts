@@ -99,7 +99,6 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     test(`as ${role} each page passes axe and is refused nothing, and no link of the navigation is closed`, async () => {
       const { page, complaints, close } = await browser.as(role)
       const refused = refusalsOf(page)
-      // Where its first page is drawn, too.
       await visit(page, '/nothing')
       const links = page.getByRole('navigation', { name: 'Pages' }).getByRole('link')
       const hrefs = await links.evaluateAll((all) => all.map((one) => one.getAttribute('href')?.slice(1) ?? ''))
@@ -107,7 +106,7 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
         await visit(page, place)
         assert.equal(await page.getByText(CLOSED).count(), 0, place)
       }
-      for (const place of places().filter((one) => one !== '/')) {
+      for (const place of places()) {
         await visit(page, place)
         await requireInOrder(page, `${place} as ${role}`, LOOKS[0])
       }
@@ -115,12 +114,13 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
       await close()
     })
 
-  test('a registrar begins at its certificates, and sees its tags and no page about the service', async () => {
+  test('a registrar begins at an overview of its own, and sees its tags and no page about the service', async () => {
     const { page, close } = await browser.as('registrar')
-    await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
     await page.getByText('Registrar of team').waitFor()
     const names = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts()
     assert.deepEqual(names, [
+      'Overview',
       'Certificates',
       'At risk',
       'Failures',
@@ -128,6 +128,7 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
       'Accounts',
       'EAB credentials',
       'Onboarding',
+      'Approvals',
       'Your profile',
     ])
     for (const place of [`/accounts/${data.accountId}`, `/eab/${data.credentialId}`, `/certificates/${data.serial}`]) {

@@ -71,6 +71,7 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   deleteCsrProfile: { path: `/csr-profiles/${NOBODY}` },
   assignCsrProfile: { path: `/csr-profiles/${NOBODY}/accounts/${NOBODY}` },
   unassignCsrProfile: { path: `/csr-profiles/${NOBODY}/accounts/${NOBODY}` },
+  updateEabCredential: { path: `/eab/${NOBODY}`, body: { tags: ['new'] } },
   updateAccount: { path: `/accounts/${NOBODY}`, body: { label: 'new' } },
   deactivateAccount: { path: `/accounts/${NOBODY}/deactivate` },
   acceptTerms: { path: '/terms/accept', body: { all: true } },

@@ -66,6 +66,12 @@ let kids = 0
 export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   getMe: self('/me'),
   getSettings: { kind: 'settings', path: () => '/settings' },
+  listApprovals: self('/approvals'),
+  countApprovals: self('/approvals/count'),
+  getApproval: { ...self(`/approvals/${NOBODY}`), status: 404 },
+  getApprovalRequest: { ...self(`/approvals/${NOBODY}/request`), status: 404 },
+  withdraw: { ...self(`/approvals/${NOBODY}/withdraw`), status: 404 },
+  collectApproved: { ...self(`/approvals/${NOBODY}/collect`), status: 404 },
   getOnboarding: { kind: 'settings', path: () => '/onboarding' },
   listAccounts: list('/accounts', () => ''),
   getAccount: one(({ account }) => `/accounts/${account}`),
@@ -99,6 +105,10 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   },
   listEabCredentials: list('/eab', () => ''),
   getEabCredential: one(({ credential }) => `/eab/${credential}`),
+  updateEabCredential: one(
+    ({ credential }) => `/eab/${credential}`,
+    ({ tag }) => ({ tags: [tag] }),
+  ),
   getCascadeOfEab: one(({ credential }) => `/eab/${credential}/cascade`),
   listIdentifiersOfEab: one(({ credential }) => `/eab/${credential}/allowed-identifiers`),
   getCsrProfileOfEab: one(({ credential }) => `/eab/${credential}/csr-profile`),

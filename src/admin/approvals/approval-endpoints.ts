@@ -6,6 +6,7 @@ import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.t
 import { flagParameter, line, uuid } from '../schemas.ts'
 import { Approval, ApprovedRequest, approvalBody } from './approval-body.ts'
 import { countApprovals, pagesOfApprovals } from './approval-store.ts'
+import { makerSeenBy } from './approvals.ts'
 
 const params = z.strictObject({ approval_id: uuid() })
 const MOST_OF_A_REASON = 500
@@ -13,44 +14,50 @@ const MOST_OF_A_REASON = 500
 export const APPROVALS = endpointGroup('Approvals', {
   listApprovals: endpoint({
     route: 'GET /approvals',
-    permission: 'read',
-    summary: 'Lists requests for approval, the newest first.',
+    permission: 'use_session',
+    scope: 'self',
+    summary: 'Lists requests for approval, the newest first; for a registrar, its own.',
     query: z.strictObject({
       waiting: flagParameter().optional().meta({ description: 'True: without a decision and in time.' }),
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(Approval) },
-    async handle({ query: { waiting, ...place } }, { db, pages }) {
-      const page = await readPageOf(pagesOfApprovals(db, waiting), longPageRequest(place, pages))
+    async handle({ query: { waiting, ...place }, author }, { db, pages }) {
+      const wanted = { waiting, makerId: makerSeenBy(author) }
+      const page = await readPageOf(pagesOfApprovals(db, wanted), longPageRequest(place, pages))
       return { body: page.rows.map((row) => approvalBody(row)), next: nextOf(page) }
     },
   }),
   countApprovals: endpoint({
     route: 'GET /approvals/count',
-    permission: 'read',
+    permission: 'use_session',
+    scope: 'self',
     summary: 'Counts requests that wait: for a decision, and replies for their maker.',
     reply: {
       status: 200,
       schema: z.strictObject({ for_others: z.int(), own: z.int(), results: z.int() }).meta({
-        description: 'Made by other users, made by this user, and replies that this user has not collected.',
+        description:
+          'Made by other users (0 for a registrar), made by this user, and replies that this user has not collected.',
       }),
     },
-    handle: async ({ author }, { db }) => ({ body: await countApprovals(db, author.userId) }),
+    handle: async ({ author }, { db }) => ({ body: await countApprovals(db, author.userId, makerSeenBy(author)) }),
   }),
   getApproval: endpoint({
     route: 'GET /approvals/{approval_id}',
-    permission: 'read',
-    summary: 'Shows one request for approval.',
+    permission: 'use_session',
+    scope: 'self',
+    summary: 'Shows one request for approval; to a registrar, one of its own.',
     params,
     reply: { status: 200, schema: Approval },
     errors: ['not_found'],
-    handle: async ({ params }, { db, approvals }) => ({
-      body: approvalBody(await approvals.require(db, params.approval_id)),
+    handle: async ({ params, author }, { db, approvals }) => ({
+      body: approvalBody(await approvals.require(db, params.approval_id, makerSeenBy(author))),
     }),
   }),
   getApprovalRequest: endpoint({
     route: 'GET /approvals/{approval_id}/request',
-    permission: 'read',
+    permission: 'use_session',
+    scope: 'self',
     summary: 'Shows what was asked for as it was sent, with all members of its lists.',
     params,
     reply: {
@@ -63,8 +70,8 @@ export const APPROVALS = endpointGroup('Approvals', {
       }),
     },
     errors: ['not_found'],
-    async handle({ params }, { approvals }) {
-      const { operation, input } = await approvals.input(params.approval_id)
+    async handle({ params, author }, { approvals }) {
+      const { operation, input } = await approvals.input(params.approval_id, makerSeenBy(author))
       return { body: { operation, ...input, body: input.body ?? null } }
     },
   }),
@@ -99,7 +106,8 @@ export const APPROVALS = endpointGroup('Approvals', {
   }),
   withdraw: endpoint({
     route: 'POST /approvals/{approval_id}/withdraw',
-    permission: 'operate',
+    permission: 'use_session',
+    scope: 'self',
     summary: 'Withdraws a request of one’s own.',
     params,
     reply: { status: 200, schema: Approval },
@@ -111,7 +119,8 @@ export const APPROVALS = endpointGroup('Approvals', {
   }),
   collectApproved: endpoint({
     route: 'POST /approvals/{approval_id}/collect',
-    permission: 'operate',
+    permission: 'use_session',
+    scope: 'self',
     summary: 'Shows the reply of an approved act to its maker, once: it may have half a password, or a key.',
     params,
     reply: { status: 200, schema: z.strictObject({ operation: z.string(), reply: z.unknown() }) },

@@ -66,12 +66,17 @@ export async function countWaitingOf(tx: CommonQueryMethods, makerId: string): P
     SELECT count(*)::integer AS count FROM admin_approvals a WHERE a.maker_id = ${makerId} AND ${isWaiting}`)
 }
 
-export function findApproval(db: CommonQueryMethods, id: string): Promise<ApprovalRow | null> {
-  return db.maybeOne(rowsOf(Row)`SELECT ${columns} FROM ${table} WHERE a.id = ${id}`)
+/** Undefined for requests of all users. */
+type MakerId = string | undefined
+const isOf = (makerId: MakerId) => (makerId === undefined ? sql.fragment`true` : sql.fragment`a.maker_id = ${makerId}`)
+
+export function findApproval(db: CommonQueryMethods, id: string, makerId?: MakerId): Promise<ApprovalRow | null> {
+  return db.maybeOne(rowsOf(Row)`SELECT ${columns} FROM ${table} WHERE a.id = ${id} AND ${isOf(makerId)}`)
 }
 
-export function lockApproval(tx: CommonQueryMethods, id: string): Promise<ApprovalRow | null> {
-  return tx.maybeOne(rowsOf(Row)`SELECT ${columns} FROM ${table} WHERE a.id = ${id} FOR UPDATE OF a`)
+export function lockApproval(tx: CommonQueryMethods, id: string, makerId?: MakerId): Promise<ApprovalRow | null> {
+  return tx.maybeOne(rowsOf(Row)`
+    SELECT ${columns} FROM ${table} WHERE a.id = ${id} AND ${isOf(makerId)} FOR UPDATE OF a`)
 }
 
 export async function readInput(db: CommonQueryMethods, id: string): Promise<SentValues> {
@@ -81,11 +86,15 @@ export async function readInput(db: CommonQueryMethods, id: string): Promise<Sen
 }
 
 /** Along admin_approvals_pkey; there are as many as people have asked for. */
-export function pagesOfApprovals(db: CommonQueryMethods, waiting: boolean | undefined): ReadPage<ApprovalRow> {
+export function pagesOfApprovals(
+  db: CommonQueryMethods,
+  { waiting, makerId }: { waiting: boolean | undefined; makerId: MakerId },
+): ReadPage<ApprovalRow> {
   const wanted = waiting === undefined ? sql.fragment`true` : waiting ? isWaiting : sql.fragment`NOT (${isWaiting})`
   return pageById(sql.fragment`a.id`, (condition, limit) =>
     db.any(rowsOf(Row)`
-      SELECT ${columns} FROM ${table} WHERE ${condition} AND ${wanted} ORDER BY a.id DESC LIMIT ${limit}`),
+      SELECT ${columns} FROM ${table} WHERE ${condition} AND ${wanted} AND ${isOf(makerId)}
+       ORDER BY a.id DESC LIMIT ${limit}`),
   )
 }
 
@@ -129,10 +138,14 @@ export async function forgetOld(tx: CommonQueryMethods, keptDays: number): Promi
 const Counts = z.object({ for_others: z.int(), own: z.int(), results: z.int() })
 
 /** Requests that wait for a decision, of others and of this user, and this user's replies to collect. */
-export function countApprovals(db: CommonQueryMethods, userId: string): Promise<z.infer<typeof Counts>> {
+export function countApprovals(
+  db: CommonQueryMethods,
+  userId: string,
+  makerId: MakerId,
+): Promise<z.infer<typeof Counts>> {
   return db.one(rowsOf(Counts)`
     SELECT count(*) FILTER (WHERE ${isWaiting} AND a.maker_id <> ${userId})::integer AS for_others,
            count(*) FILTER (WHERE ${isWaiting} AND a.maker_id = ${userId})::integer AS own,
            count(*) FILTER (WHERE ${hasResult} AND a.maker_id = ${userId})::integer AS results
-      FROM admin_approvals a`)
+      FROM admin_approvals a WHERE ${isOf(makerId)}`)
 }

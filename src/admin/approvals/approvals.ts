@@ -13,6 +13,7 @@ import {
   shareReply,
   withoutSession,
 } from '../../domain/approval.ts'
+import { isScoped } from '../../domain/permissions.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { findUser } from '../../store/user-store.ts'
@@ -71,6 +72,9 @@ interface ApprovalsOptions {
 const MOST_WAITING_OF_ONE = 20
 const KEPT_DAYS = 90
 const HOUR_MS = 3_600_000
+
+/** A registrar sees its own requests alone: those of others may name what it does not look after. */
+export const makerSeenBy = ({ role, userId }: SignedIn): string | undefined => (isScoped(role) ? userId : undefined)
 
 export class Approvals {
   readonly #options: ApprovalsOptions
@@ -140,9 +144,9 @@ export class Approvals {
   }
 
   /** All of what was asked for, as it was sent. @throws AdminError not_found */
-  async input(id: string): Promise<{ operation: string; input: SentValues }> {
+  async input(id: string, makerId?: string): Promise<{ operation: string; input: SentValues }> {
     const { db } = this.#options
-    const { operation } = await this.require(db, id)
+    const { operation } = await this.require(db, id, makerId)
     return { operation, input: await readInput(db, id) }
   }
 
@@ -159,7 +163,7 @@ export class Approvals {
   /** @throws AdminError forbidden for the request of another person */
   withdraw(author: SignedIn, id: string): Promise<ApprovalRow> {
     return this.#options.audit.transaction(author, async (tx, note) => {
-      const row = await this.#lock(tx, id)
+      const row = await this.#lock(tx, id, makerSeenBy(author))
       if (row.maker_id !== author.userId) throw new AdminError('forbidden', 'only who has asked for it may withdraw it')
       if (row.decision !== null) throw new AdminError('conflict', `the request is ${row.decision} already`)
       await noteDecision(tx, id, { decision: 'withdrawn', by: author, reason: undefined })
@@ -171,7 +175,7 @@ export class Approvals {
   /** The reply of an approved act, for its maker, once. A token's maker sees it by a login, too. */
   collect(author: SignedIn, id: string): Promise<{ operation: string; reply: unknown }> {
     return this.#options.audit.transaction(author, async (tx, note) => {
-      const row = await this.#lock(tx, id)
+      const row = await this.#lock(tx, id, makerSeenBy(author))
       // A stolen token must not learn a password that its maker has asked for by a login.
       const isMaker = row.maker_id === author.userId
       if (!isMaker || (author.apiTokenId !== undefined && author.apiTokenId !== row.maker.apiTokenId))
@@ -187,12 +191,12 @@ export class Approvals {
   }
 
   /** @throws AdminError not_found */
-  async require(db: CommonQueryMethods, id: string): Promise<ApprovalRow> {
-    return (await findApproval(db, id)) ?? Promise.reject(notFound('request for approval'))
+  async require(db: CommonQueryMethods, id: string, makerId?: string): Promise<ApprovalRow> {
+    return (await findApproval(db, id, makerId)) ?? Promise.reject(notFound('request for approval'))
   }
 
-  async #lock(tx: CommonQueryMethods, id: string): Promise<ApprovalRow> {
-    return (await lockApproval(tx, id)) ?? Promise.reject(notFound('request for approval'))
+  async #lock(tx: CommonQueryMethods, id: string, makerId?: string): Promise<ApprovalRow> {
+    return (await lockApproval(tx, id, makerId)) ?? Promise.reject(notFound('request for approval'))
   }
 
   async #requireDecider(db: CommonQueryMethods, row: ApprovalRow, decider: Actor): Promise<void> {

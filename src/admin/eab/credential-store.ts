@@ -162,6 +162,12 @@ export async function lockCredential(tx: CommonQueryMethods, id: string): Promis
   return (await tx.maybeOne(rowsOf(Id)`SELECT id FROM eab_credentials WHERE id = ${id} FOR UPDATE`)) !== null
 }
 
+export async function writeTags(tx: CommonQueryMethods, id: string, tags: readonly string[]): Promise<void> {
+  await tx.query(
+    rowsOf(z.object({}))`UPDATE eab_credentials SET tags = ${sql.array([...tags], 'text')} WHERE id = ${id}`,
+  )
+}
+
 const Bound = z.object({ eab_credential_id: z.string().nullable() })
 
 /**

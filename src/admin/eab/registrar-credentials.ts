@@ -7,8 +7,11 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
-import type { Scope } from '../../domain/permissions.ts'
+import { mayRetag, type Scope } from '../../domain/permissions.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
+import { findProfileOfCredential } from '../profiles/profile-store.ts'
+import type { CredentialRow } from './credential-store.ts'
+import { pagesOfCredential } from './identifier-store.ts'
 
 interface WantedGrants {
   tags: readonly string[]
@@ -37,6 +40,45 @@ export async function requireWithinScope(db: CommonQueryMethods, scope: Scope, w
     'forbidden',
     `no open credential with the tags ${tags.join(', ')} grants as much: names, profiles, CSR profile, networks and end must stay within those of one; ask an administrator`,
   )
+}
+
+/**
+ * A tag more lets its registrars make credentials like this one. A registrar gives it only where another open credential
+ * with the tags grants as much.
+ * @throws AdminError forbidden
+ */
+export async function requireMayTag(
+  db: CommonQueryMethods,
+  scope: Scope,
+  credential: CredentialRow,
+  tags: readonly string[],
+): Promise<void> {
+  if (!mayRetag(scope, credential.tags, tags))
+    throw new AdminError(
+      'forbidden',
+      `you may add and remove only the tags that you look after, and one of them must stay: ${scope?.join(', ')}`,
+    )
+  if (tags.every((tag) => credential.tags.includes(tag))) return
+  await requireWithinScope(db, scope, await grantsOf(db, credential, tags))
+}
+
+/** More names than a credential can be made with are not compared. */
+const MOST_NAMES = 100
+
+async function grantsOf(db: CommonQueryMethods, credential: CredentialRow, tags: readonly string[]) {
+  const { id, profiles, preapproved_networks, allowed_networks, expires_at } = credential
+  const { rows } = await pagesOfCredential(db, id)(undefined, MOST_NAMES + 1)
+  if (rows.length > MOST_NAMES)
+    throw new AdminError('forbidden', `the credential grants more than ${MOST_NAMES} names; ask an administrator`)
+  return {
+    tags,
+    identifiers: rows.map(({ identifier_type: type, identifier_value: value }) => ({ type, value })),
+    profiles: profiles ?? undefined,
+    csrProfileId: (await findProfileOfCredential(db, id))?.id,
+    preapprovedNetworks: preapproved_networks ?? undefined,
+    allowedNetworks: allowed_networks ?? undefined,
+    expiresAt: expires_at ?? undefined,
+  }
 }
 
 /** Whether one open credential has all the tags and grants all that is wanted. Reads all of them, which are few. */

@@ -83,6 +83,7 @@ export const NAMES = endpointGroup('Names', {
           next: next ? time(next) : null,
           not_known: [
             'Of each account, the last 50 failures are kept, for 30 days. Malformed requests, and those over a rate limit, are not kept.',
+            ...(part.scope === undefined ? [] : [OTHERS_MISSING]),
             ...(areAllOrdersRead ? [] : [ORDERS_MISSING]),
           ],
         },
@@ -91,6 +92,7 @@ export const NAMES = endpointGroup('Names', {
   }),
 })
 
+const OTHERS_MISSING = 'Only accounts with one of your tags were searched.'
 const ORDERS_MISSING =
   'Older orders without a certificate or a kept failure were not searched. "chancery db search-indexes" makes the index for it.'
 

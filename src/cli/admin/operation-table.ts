@@ -363,6 +363,12 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     about: 'Show a credential of external account binding',
   }),
   row({
+    usage: 'eab update <cred_id>',
+    operation: 'updateEabCredential',
+    about: 'Give a credential of external account binding other tags; its accounts keep theirs',
+    body: { tags: optional('All its tags, with commas between them', tagsOf) },
+  }),
+  row({
     usage: 'eab revoke <cred_id>',
     operation: 'revokeEabCredential',
     about: 'Revoke a credential, the accounts registered with it and their authorizations',

@@ -28,11 +28,7 @@ export function RoleFields({ values: { role }, field, error }: Fields & { error:
   )
 }
 
-export const tagsOf = (typed: string): string[] =>
-  typed
-    .split(',')
-    .map((tag) => tag.trim())
-    .filter((tag) => tag !== '')
+export const tagsOf = (typed: string): string[] => typed.split(/[\s,]+/).filter((tag) => tag !== '')
 
 /** As the Admin API takes them. */
 export const roleBody = ({ role, scope }: RoleValues) => ({

@@ -19,6 +19,7 @@ import { Action } from '../components/dialog.tsx'
 import { type Filter, TextField, useForm } from '../components/form.tsx'
 import { List, ListPage } from '../components/list.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
+import { tagsOf } from '../components/role-fields.tsx'
 import type { Column } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
@@ -197,8 +198,7 @@ function NameAccount({ account, onNamed }: { account: Account; onNamed: () => vo
       action="Save"
       onOpen={reset}
       onConfirm={async () => {
-        const tags = values.tags.split(/[\s,]+/).filter((tag) => tag !== '')
-        const body = { label: values.label.trim() || null, tags }
+        const body = { label: values.label.trim() || null, tags: tagsOf(values.tags) }
         await call('updateAccount', { params: { account_id: account.id }, body })
         onNamed()
       }}

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { call, can, type Output } from '../api.ts'
-import { Badge, Facts, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Badge, Empty, Facts, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useForm, useSubmit } from '../components/form.tsx'
@@ -48,6 +48,11 @@ export function ApprovalsPage({ query, entry }: PageProps) {
       query={query}
       filters={FILTER}
       list={list}
+      empty={
+        <Empty title="No requests for approval">
+          <p>A request appears here when somebody asks for an act that another person must approve.</p>
+        </Empty>
+      }
       rowKey={({ id }) => id}
       columns={[
         {

@@ -1,7 +1,7 @@
 /** Bulk revocations: the list, and one job with its progress and its results. */
 
 import { useState } from 'preact/hooks'
-import { call, type Output } from '../api.ts'
+import { call, can, type Output } from '../api.ts'
 import { ButtonLink, Empty, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
@@ -53,7 +53,7 @@ export function BulkRevocationsPage({ entry }: PageProps) {
       list={jobs}
       empty={
         <Empty title="No bulk revocations yet">
-          <p>Start on the page Certificates, with the button “Revoke many …”.</p>
+          {can('bulkRevoke') && <p>Start on the page Certificates, with the button “Revoke many …”.</p>}
         </Empty>
       }
     />

@@ -3,6 +3,7 @@
 import { AdminApiError, type Output } from '../api.ts'
 import { AccountLink, Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
 import { Page, Section } from '../components/page.tsx'
+import { Skeleton } from '../components/skeleton.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
@@ -40,17 +41,17 @@ const isNotFound = (error: unknown): error is AdminApiError => error instanceof 
 
 /** Unknown, or known by issuer and serial number only. */
 function WithoutDetails({ serial }: { serial: string }) {
-  const { data, error } = useApi('getCertificate', { params: { serial } })
+  const { data, error, isLoading } = useApi('getCertificate', { params: { serial } })
   return (
     <Page title="Certificate">
       {isNotFound(error) ? (
-        <Empty title="The database knows no certificate with this serial number.">
-          <p>{error.message}</p>
+        <Empty title={error.message}>
           <a href={href('/certificates')}>Certificates</a>
         </Empty>
       ) : (
         <Problem error={error} />
       )}
+      {isLoading && data === undefined && <Skeleton />}
       {data && (
         <>
           <p>Only issuer and serial number are known: the certificate itself is lost.</p>

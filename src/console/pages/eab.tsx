@@ -17,6 +17,7 @@ import { endOfDay } from '../time-zone.ts'
 import { useApi } from '../use-api.ts'
 import { useList } from '../use-list.ts'
 import { clientCommands, ROOT_FILE } from './client-commands.ts'
+import { CredentialTags } from './credential-tags.tsx'
 import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
 import { pemOf } from './hand-over-text.ts'
 import { linesOf } from './profile-fields.ts'
@@ -239,19 +240,22 @@ export function EabCredentialPage({ params }: PageProps) {
       actions={
         data &&
         !data.revoked && (
-          <Action
-            needs="revokeEabCredential"
-            kind="danger"
-            action="Revoke"
-            title={`Revoke ${data.kid}`}
-            consequence={<Cascade id={cred_id} />}
-            typed={data.kid}
-            onConfirm={async () => {
-              await call('revokeEabCredential', { params: { cred_id } })
-              tell('The credential and its accounts are revoked.')
-              loaded.reload()
-            }}
-          />
+          <>
+            <CredentialTags key={data.tags.join()} credential={data} onChange={loaded.reload} />
+            <Action
+              needs="revokeEabCredential"
+              kind="danger"
+              action="Revoke"
+              title={`Revoke ${data.kid}`}
+              consequence={<Cascade id={cred_id} />}
+              typed={data.kid}
+              onConfirm={async () => {
+                await call('revokeEabCredential', { params: { cred_id } })
+                tell('The credential and its accounts are revoked.')
+                loaded.reload()
+              }}
+            />
+          </>
         )
       }
     >
@@ -261,11 +265,10 @@ export function EabCredentialPage({ params }: PageProps) {
             rows={[
               ['Status', <CredentialState key="state" credential={credential} />],
               ['Label', credential.label],
-              ['Tags', credential.tags.join(', ')],
+              ['Tags', <Tags key="tags" tags={credential.tags} />],
               ['Id', <Copyable key="id" text={credential.id} />],
               ['Uses', String(credential.uses)],
               ['Maximum accounts', credential.max_uses ?? 'set by acme.eab_reusable'],
-              ['Tags', credential.tags.join(', ')],
               ['CA profiles', credential.profiles?.join(', ')],
               ['Allowed networks', credential.allowed_networks?.join(', ')],
               ['Pre-approved networks', credential.preapproved_networks?.join(', ')],

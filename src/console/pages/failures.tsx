@@ -158,7 +158,7 @@ function Causes({ filters }: { filters: Query }) {
   )
 }
 
-const columnsOf = (filters: Query): Column<Cause>[] => [
+export const columnsOf = (filters: Query): Column<Cause>[] => [
   {
     head: 'Cause',
     kind: 'wide',

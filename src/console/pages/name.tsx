@@ -4,6 +4,7 @@ import type { Output } from '../api.ts'
 import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { href, type PageProps } from '../router.ts'
+import { useSession } from '../stored-session.ts'
 import { useApi } from '../use-api.ts'
 import { Evidence } from './orders.tsx'
 
@@ -33,6 +34,7 @@ export function NamePage({ params, query: { before } }: PageProps) {
 
 function Now({ history: { name, covered_by, state } }: { history: History }) {
   const { certificate, account_id, account_name } = state
+  const { user } = useSession()
   return (
     <Section title="Now">
       <Facts
@@ -41,7 +43,7 @@ function Now({ history: { name, covered_by, state } }: { history: History }) {
             'Certificate',
             certificate === null ? (
               <Badge key="none" tone="warn">
-                None is valid
+                {user?.role === 'registrar' ? 'None of your accounts has a valid one' : 'None is valid'}
               </Badge>
             ) : (
               <a key="one" href={href(`/certificates/${certificate.serial_number}`)}>

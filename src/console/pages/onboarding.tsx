@@ -5,6 +5,7 @@ import { Problem, Ready } from '../components/basics.tsx'
 import { DayField, SelectField, TextField, useForm, useSubmit } from '../components/form.tsx'
 import { keepSecret } from '../components/once-shown.tsx'
 import { Page } from '../components/page.tsx'
+import { tagsOf } from '../components/role-fields.tsx'
 import { isDay } from '../format.ts'
 import { go } from '../router.ts'
 import { useSession } from '../stored-session.ts'
@@ -157,7 +158,7 @@ function bodyOf({ team, kid, tags, names, profile, csrProfile, networks, maxUses
   const body: Input<'createEabCredential'>['body'] = {
     kid,
     label: team.trim(),
-    tags: tags.split(/[\s,]+/).filter((tag) => tag !== ''),
+    tags: tagsOf(tags),
     ...(allowed_identifiers && { allowed_identifiers }),
     ...(profile && { profiles: [profile] }),
     ...(csrProfile && { csr_profile_id: csrProfile }),

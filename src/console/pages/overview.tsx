@@ -4,10 +4,11 @@ import { titleOfFailure } from '../../domain/failure-advice.ts'
 import { can, type OperationId, type Output } from '../api.ts'
 import { Badge, ButtonLink, Facts, Freshness, LinkTo, Ready, Time } from '../components/basics.tsx'
 import { Chart, ChartFrame } from '../components/chart.tsx'
+import { lazyPage } from '../components/lazy-page.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
-import { href } from '../router.ts'
+import { href, type PageProps } from '../router.ts'
 import { instantText } from '../time-zone.ts'
 import { POLL_MS, useApi } from '../use-api.ts'
 import { ExpiringAccounts } from './expiring-accounts.tsx'
@@ -42,7 +43,13 @@ const helpWith = (code: Alarm['code']): string | undefined => {
   return needs !== undefined && can(needs) ? path : undefined
 }
 
-export function OverviewPage() {
+const TeamOverviewPage = lazyPage(() => import('./team-overview.tsx'), 'TeamOverviewPage')
+
+/** The figures of the whole service are closed to a registrar. */
+export const OverviewPage = (props: PageProps) =>
+  can('getOverview') ? <ServiceOverview /> : <TeamOverviewPage {...props} />
+
+function ServiceOverview() {
   const overview = useApi('getOverview', {}, { every: POLL_MS })
   const newest = useApi('listCertificates', { query: { limit: '1' } }, { every: POLL_MS })
   return (
