@@ -56,7 +56,7 @@ export interface AdminPolicy {
 
 /** Mails that administrators send themselves. */
 export interface AdminMail {
-  /** Whether mail is sent at all (`smtp.enabled`). */
+  /** Whether mail is sent at all (`smtp.enabled` and `notifications.enabled`). */
   isEnabled: boolean
   serverUrl: string
   templates(): MailTemplates

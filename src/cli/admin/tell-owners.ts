@@ -63,6 +63,6 @@ function summaryOf({ enabled, mails, certificates, without_contact }: Told, isSe
   return [
     `${mails} mail(s) about ${certificates} certificate(s) ${isSent ? 'will be sent' : 'would be sent with --send'}`,
     ...(without_contact > 0 ? [`${without_contact} account(s) have no contact`] : []),
-    ...(enabled ? [] : ['smtp.enabled is false: none can be sent']),
+    ...(enabled ? [] : ['smtp.enabled or notifications.enabled is false: none can be sent']),
   ].join('; ')
 }

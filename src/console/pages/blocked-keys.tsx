@@ -78,7 +78,12 @@ export function BlockedKeysPage({ entry }: PageProps) {
         >
           <TextField
             label="SHA-256 of the public key"
-            help="Hash of the SubjectPublicKeyInfo, in hexadecimal."
+            help={
+              <>
+                Hash of the SubjectPublicKeyInfo, in hexadecimal. <a href={href('/incident')}>Incident</a> reads a key, CSR
+                or certificate, and blocks its key.
+              </>
+            }
             value={spki}
             onChange={setSpki}
             error={fieldError(error, 'spki_sha256')}

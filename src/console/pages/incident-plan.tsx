@@ -151,7 +151,7 @@ function MailPreview({ filter, chosen }: { filter: Examination['filter']; chosen
           <p>
             {plural(countText(mail.mails), 'mail')} to {plural(countText(mail.accounts), 'account')};{' '}
             {countText(mail.without_contact)} without a contact cannot be written to.
-            {!mail.enabled && ' Mail is off (smtp.enabled): nobody can be told.'}
+            {!mail.enabled && ' Mail is off (smtp.enabled, notifications.enabled): nobody can be told.'}
           </p>
           {mail.text !== null && (
             <>

@@ -48,7 +48,7 @@ const Mails = ({ preview }: { preview: Output<'notifyAtRisk'> }) => (
     <p>
       {plural(countText(preview.mails), 'mail')} about {plural(countText(preview.certificates), 'certificate')}.
       {withoutContact(preview.without_contact)}
-      {!preview.enabled && ' Mail is off (smtp.enabled): nobody can be told.'}
+      {!preview.enabled && ' Mail is off (smtp.enabled, notifications.enabled): nobody can be told.'}
     </p>
     {preview.owners.map(({ account_id, account_name, recipients, passed_over, subject, text }) => (
       <details key={account_id} open={preview.owners.length === 1}>

@@ -8,7 +8,8 @@ import { templatesPath } from '../../settings/notification-settings.ts'
 export function adminMail(config: Config): AdminMail {
   let templates: MailTemplates | undefined
   return {
-    isEnabled: config.smtp.enabled,
+    // Without notifications nothing reads the queue.
+    isEnabled: config.smtp.enabled && config.notifications.enabled,
     serverUrl: config.server.external_url,
     templates() {
       // The events thread has told of a broken one.
