@@ -70,8 +70,11 @@ const ADVICE_BY_CHALLENGE: Readonly<Record<string, string>> = {
   'tls-alpn-01': 'The host answered without the certificate of the challenge: another server answers its port 443.',
 }
 
+const NOT_ALLOWED =
+  'Correct the name in the client, or allow it: to the account, to its credential, or in security.identifier_policy.'
+
 const ADVICE_BY_KIND: Readonly<Record<string, string>> = {
-  'order.rejected': 'Allow the name to the account or to its credential, or correct the name in the client.',
+  'order.rejected': NOT_ALLOWED,
   'order.csr_refused': 'Change the request in the client, or the CSR profile of the account.',
   'order.quota_exceeded': 'Wait until the quota is free again, or raise it under quotas in the configuration.',
   'certificate.issuance_failed': 'Look at the signer and at the log of the service; then let the client try again.',
@@ -85,7 +88,7 @@ const ADVICE_BY_PROBLEM: Readonly<Record<string, string>> = {
   tls: 'The host answered, but not with the certificate of the challenge. Check what serves its port 443.',
   incorrectResponse: 'The host or record answered with something else. Often another server or an old record answers.',
   caa: 'CAA records of the name permit another CA. Add this CA, or remove the records.',
-  rejectedIdentifier: 'Allow the name to the account or to its credential, or correct the name in the client.',
+  rejectedIdentifier: NOT_ALLOWED,
   invalidProfile: 'The client asks for a profile that its credential does not have, or that does not exist.',
   badCSR: 'Change the request in the client, or the CSR profile of the account.',
   unauthorized: 'The account may not do this. Look at its status, its credential and its allowed identifiers.',

@@ -99,6 +99,25 @@ export async function findFailedNames(db: CommonQueryMethods, name: string, scop
   return hasFailed ? [name] : []
 }
 
+/** Failures, the newest, whose names are looked through for a part. */
+export const PART_FAILURES = 1_000
+
+/** account_failures_time */
+export async function findFailedNamesWithPart(
+  db: CommonQueryMethods,
+  part: string,
+  scope: Scope,
+  limit: number,
+): Promise<readonly string[]> {
+  const rows = await db.any(rowsOf(Name)`
+    SELECT DISTINCT n.name
+      FROM (SELECT data, account_id FROM account_failures
+             ORDER BY occurred_at DESC, event_id DESC LIMIT ${PART_FAILURES}) f,
+           LATERAL unnest(failure_names(f.data)) AS n (name)
+     WHERE strpos(n.name, ${part}) > 0 AND ${isAccountInScope(sql.fragment`f.account_id`, scope)} LIMIT ${limit}`)
+  return rows.map(({ name }) => name)
+}
+
 const User = z.object({
   id: z.string(),
   username: z.string(),

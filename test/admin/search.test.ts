@@ -54,6 +54,12 @@ describe('the search over everything', { timeout: 900_000 }, () => {
     await until('it is kept', async () => (await idsOf('refused@BAKERY.test', 'names')).length === 1)
   })
 
+  test('a name that only failed is found by a part', async () => {
+    await at.client.newOrder([], { identifiers: [{ type: 'email', value: 'plc-04.ovens.invalid' }] })
+    await until('it is kept', async () => (await idsOf('plc-04.ovens.invalid', 'names')).length === 1)
+    for (const q of ['plc-04', 'LC-04.ov']) assert.deepEqual(await idsOf(q, 'names'), ['plc-04.ovens.invalid'], q)
+  })
+
   test('certificates are found by name, by serial number as printed, by fingerprint, and by the beginning of both', async () => {
     const printed = serial.replaceAll(/(..)(?=.)/g, '$1:').toUpperCase()
     const queries = [

@@ -145,7 +145,7 @@ describe('owners of certificates at risk', { timeout: 900_000 }, () => {
     await dialog.getByText('Certificate to renew: second.test').waitFor()
     await assertAccessible(page, 'telling an owner')
     await dialog.getByRole('button', { name: 'Send', exact: true }).click()
-    await page.getByText('2 mails will be sent.').waitFor()
+    await page.getByText('2 mails queued.').waitFor()
     await until('both have another mail', async () => toTeam().length === before + 2, PATIENCE_MS)
     await close()
     await browser.close()

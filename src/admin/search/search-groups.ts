@@ -13,10 +13,12 @@ import {
   findByFingerprintPrefix,
   findBySerialPrefix,
   findFailedNames,
+  findFailedNamesWithPart,
   findFirstNames,
   findNamesWithPart,
   findUsersByPart,
   PART_CERTIFICATES,
+  PART_FAILURES,
 } from '../../store/search-store.ts'
 import type { AdminContext } from '../context.ts'
 import { pagesOfCredentials } from '../eab/credential-store.ts'
@@ -69,14 +71,15 @@ async function findNames(searched: SearchText, author: Searcher, { db }: Pick<Ad
   const suffix = searched.name?.replace(/^\*\./, '')
   const part = searched.text.toLowerCase()
   const isPart = part.length >= SHORTEST_PART && !/[^a-z0-9.*:-]/.test(part)
-  const [below, failed, begun, withPart] = await Promise.all([
+  const [below, failed, begun, withPart, failedWithPart] = await Promise.all([
     suffix === undefined ? { names: [], hasMore: false } : namesBelow(suffix),
     // What was refused may be no name.
     findFailedNames(db, searched.name ?? part, scope),
     isPart && scope === undefined ? findFirstNames(db, part, HITS + 1) : undefined,
     isPart ? findNamesWithPart(db, part, scope, HITS + 1) : [],
+    isPart ? findFailedNamesWithPart(db, part, scope, HITS + 1) : [],
   ])
-  const known = [...new Set([...below.names, ...failed, ...(begun ?? []), ...withPart])]
+  const known = [...new Set([...below.names, ...failed, ...(begun ?? []), ...failedWithPart, ...withPart])]
   // The name itself comes first.
   const names = [...known.filter((name) => name === searched.name), ...known.filter((name) => name !== searched.name)]
   return {
@@ -97,7 +100,7 @@ const NO_PART = `No part of a name was looked for: that takes ${SHORTEST_PART} c
 
 const partsNotSearched = (isBeginningSearched: boolean) =>
   `Whole names, all below a name${isBeginningSearched ? ' and the beginning of the first name' : ''} are looked for in all certificates; ` +
-  `another part of a name in the newest ${PART_CERTIFICATES.toLocaleString('en')} alone. Refused names are found whole.`
+  `another part of a name in the newest ${PART_CERTIFICATES.toLocaleString('en')} alone. Of failures, whole names are looked for in all, a part in the newest ${PART_FAILURES.toLocaleString('en')}.`
 
 async function findCertificates({ hex, name, id }: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>) {
   const scope = scopeOf(author)

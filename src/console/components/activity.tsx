@@ -11,4 +11,6 @@ const NotKnown = () => <span class="quiet fixed">not known</span>
 
 export const Client = ({ client }: Pick<Activity, 'client'>) => <>{client ?? <NotKnown />}</>
 
-export const LastSeen = ({ last_seen_at: at }: Pick<Activity, 'last_seen_at'>) => (at ? <Time at={at} /> : <NotKnown />)
+/** One form of the time: lists have little room beside it. */
+export const LastSeen = ({ last_seen_at: at }: Pick<Activity, 'last_seen_at'>) =>
+  at ? <Time at={at} relative={false} /> : <NotKnown />

@@ -119,11 +119,14 @@ const Figure = ({ value, more, label, to, needs = 'listCertificates', tone }: Fi
 
 const dayText = (at: number) => new Date(at).toISOString().slice(0, 10)
 
+/** Of the 24 that events are counted by. */
+const firstHourOf = ({ at }: Overview) =>
+  new Date((Math.floor(Date.parse(at) / HOUR_MS) - 23) * HOUR_MS).toISOString().replace('.000', '')
+
 function Figures({ data }: { data: Overview }) {
   const failures = data.failures.reduce((sum, { events }) => sum + events, 0)
   const { notifications, dead_letters, failures_kept: kept } = data
-  // Events are counted by the hour.
-  const since = new Date((Math.floor(Date.parse(data.at) / HOUR_MS) - 23) * HOUR_MS).toISOString().replace('.000', '')
+  const since = firstHourOf(data)
   const ending = (days: number) =>
     href('/certificates', {
       status: 'active',
@@ -238,17 +241,25 @@ function toCertificatesOfDay(seconds: number): string {
   return href('/certificates', { status: 'active', sort: 'not_after', expiring_after, expiring_before })
 }
 
-const FAILURE_COLUMNS: readonly Column<Overview['failures'][number]>[] = [
-  { head: 'Kind', kind: 'wide', cell: ({ kind }) => titleOfFailure(kind) },
+const failureColumns = (since: string): readonly Column<Overview['failures'][number]>[] => [
+  {
+    head: 'Kind',
+    kind: 'wide',
+    cell: ({ kind }) => (
+      <LinkTo needs="listFailures" to={href('/failures', { since, kind })}>
+        {titleOfFailure(kind)}
+      </LinkTo>
+    ),
+  },
   { head: 'Count', kind: 'number', cell: ({ events }) => countText(events) },
 ]
 
-const Failures = ({ data: { failures } }: { data: Overview }) => (
+const Failures = ({ data }: { data: Overview }) => (
   <Section title="Failures by kind, 24 hours">
     <Table
       caption="Failures by kind, 24 hours"
-      columns={FAILURE_COLUMNS}
-      rows={failures.filter(({ events }) => events > 0)}
+      columns={failureColumns(firstHourOf(data))}
+      rows={data.failures.filter(({ events }) => events > 0)}
       rowKey={({ kind }) => kind}
       empty={<p class="quiet">No failures</p>}
     />

@@ -23,7 +23,7 @@ export const TellOwners = ({ serial_numbers, count, done }: TellOwnersProps) => 
     title={`Tell the owners of ${count}`}
     onConfirm={async () => {
       const { mails, without_contact } = await call('notifyAtRisk', { body: { serial_numbers } })
-      tell(`${plural(countText(mails), 'mail')} will be sent.${withoutContact(without_contact)}`)
+      tell(`${plural(countText(mails), 'mail')} queued.${withoutContact(without_contact)}`)
       done()
     }}
   >
