@@ -25,7 +25,8 @@ export async function recordOwnerMails(
   type: NotificationType,
   mails: readonly OwnerMail[],
 ): Promise<string[]> {
-  if (!isEnabled) throw new AdminError('conflict', 'smtp.enabled or notifications.enabled is false: the owners cannot be told')
+  if (!isEnabled)
+    throw new AdminError('conflict', 'smtp.enabled or notifications.enabled is false: the owners cannot be told')
   const host = new URL(serverUrl).hostname.replaceAll(/[^\w.-]/g, '')
   const now = new Date()
   const added = mails.flatMap(({ accountId, recipients, rendered }) =>

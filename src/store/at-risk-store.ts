@@ -51,7 +51,7 @@ export async function circumstancesOf(
       LEFT JOIN renewal_mutes m ON m.certificate_id = c.id AND (m.muted_until IS NULL OR m.muted_until > now())
       LEFT JOIN LATERAL (
         SELECT n.id FROM (SELECT id, identifiers FROM orders
-                           WHERE account_id = c.account_id AND id >= w.first_order
+                           WHERE account_id = c.account_id AND id >= w.first_order AND certificate_id IS NULL
                            ORDER BY id DESC LIMIT ${ORDERS_LOOKED_AT}) n
          WHERE EXISTS (SELECT FROM jsonb_array_elements(n.identifiers) i WHERE i->>'value' = ANY (c.names))
          ORDER BY n.id DESC LIMIT 1) o ON true

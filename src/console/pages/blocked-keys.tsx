@@ -80,8 +80,8 @@ export function BlockedKeysPage({ entry }: PageProps) {
             label="SHA-256 of the public key"
             help={
               <>
-                Hash of the SubjectPublicKeyInfo, in hexadecimal. <a href={href('/incident')}>Incident</a> reads a key, CSR
-                or certificate, and blocks its key.
+                Hash of the SubjectPublicKeyInfo, in hexadecimal. <a href={href('/incident')}>Incident</a> reads a key,
+                CSR or certificate, and blocks its key.
               </>
             }
             value={spki}
