@@ -59,7 +59,7 @@ function Now({ history: { name, covered_by, state } }: { history: History }) {
             </span>,
           ],
           account_id !== null && ['Account', <AccountLink key="account" id={account_id} name={account_name} />],
-          covered_by.length > 1 && ['Also covered by', covered_by.slice(1).join(', ')],
+          covered_by.length > 1 && ['Also searched', covered_by.slice(1).join(', ')],
           [
             'All certificates',
             <a key="all" href={href('/certificates', { domain: name })}>
