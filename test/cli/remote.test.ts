@@ -13,6 +13,7 @@ import { remoteProgram } from '../../src/cli/remote/remote-program.ts'
 import type { Program } from '../../src/shared/command-line.ts'
 import { createAdministrator, signIn } from '../support/admin.ts'
 import { type CommandResult, runChancery } from '../support/commands.ts'
+import { rowsIn } from '../support/database.ts'
 import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
@@ -239,16 +240,18 @@ describe('from another machine', () => {
     chmodSync(tokens, 0o600)
   })
 
-  test('texts of strangers do not steer the terminal: table, JSON and stream', async () => {
+  test('texts of strangers are refused, and steer no terminal where they are stored: table and JSON', async () => {
     const label = 'a\u009b31mb\u202ec\u0085d\u007f'
     const admin = await signIn(service.baseUrl, 'ann', password)
-    assert.equal((await admin.send('POST', '/eab', { kid: 'steering', label })).status, 201)
+    assert.equal((await admin.send('POST', '/eab', { kid: 'steering', label })).status, 400)
+    assert.equal((await admin.send('POST', '/eab', { kid: 'steering', label: 'plain' })).status, 201)
+    // As another server has written it.
+    await rowsIn(service.database, "UPDATE eab_credentials SET label = $1 WHERE kid = 'steering'", [label])
     // With an input it is a process of its own, from its very start.
     const own = { input: '\n' }
     const outputs = [
       await remote(['eab', 'list', '--all', '--json'], own),
       await remote(['eab', 'show', 'steering'], own),
-      await remote(['audit', 'export', '--action', 'eab.create'], own),
     ]
     for (const { stdout } of outputs) {
       assert.match(stdout, /a\\u009b31mb\\u202ec\\u0085d\\u007f/)

@@ -225,7 +225,7 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
       await page.getByRole('dialog').getByLabel('Role').selectOption(role)
     }
     await chosenRole('registrar')
-    await page.getByRole('dialog').getByLabel('Tags').fill('team-a, plant 7')
+    await page.getByRole('dialog').getByLabel('Tags').fill('team-a, Plant-7')
     await assertAccessible(page, 'a change of role')
     await confirm(page, 'Change')
     await page.getByRole('dialog').getByText('must be 1 to 40 lower-case letters', { exact: false }).first().waitFor()
