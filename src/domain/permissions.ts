@@ -4,7 +4,7 @@ import { ROLES, type Role } from './administrator.ts'
 
 /** Each endpoint of the Admin API names one of these, or none for an endpoint without a token. */
 export const PERMISSIONS = {
-  /** Of its own session, password, user and requests for approval. */
+  /** The own session, password, user and requests for approval. */
   use_session: ['admin', 'auditor', 'operator', 'registrar'],
   /** All but credentials and allowed identifiers. */
   read: ['admin', 'auditor', 'operator'],

@@ -25,7 +25,7 @@ export interface Way {
   rows(part: Part): Fragment
   /** Entries of the index, with or without a match. Absent where the index holds hardly more than the matches. */
   entries?: (after: string | undefined, limit: number) => Fragment
-  /** Conditions of a row where they are others than those of the filter. */
+  /** Replaces the conditions of the filter, where the index answers some of them. */
   fits?: readonly Fragment[]
 }
 

@@ -154,13 +154,13 @@ export async function listOrders(
 /** Orders `o` that meet the conditions. @param most order and limit, or a limit to what the planner may rearrange */
 type Orders = (columns: Fragment, conditions: readonly Fragment[], most: Fragment) => Fragment
 
-/** Those that may be invalid, of which hardly any is not: with an error, by orders_failed, or open. */
+/** Orders that a client may see as invalid: orders_failed finds those with an error; the open ones are read and checked. */
 const failedOrders: Orders = (columns, conditions, most) => sql.fragment`(
   (SELECT ${columns} FROM orders o WHERE ${allOf([sql.fragment`o.error IS NOT NULL`, ...conditions])} ${most})
   UNION ALL
   (SELECT ${columns} FROM orders o WHERE ${allOf([IS_OPEN, NOT_EXPIRED, ...conditions])} ${most}))`
 
-/** Those of each account, by accounts_tags and orders_account. */
+/** Orders of the accounts with one of these tags: accounts_tags, then orders_account. */
 const ordersOf =
   (scope: readonly string[]): Orders =>
   (columns, conditions, most) =>

@@ -73,7 +73,7 @@ const MOST_WAITING_OF_ONE = 20
 const KEPT_DAYS = 90
 const HOUR_MS = 3_600_000
 
-/** A registrar sees its own requests alone: those of others may name what it does not look after. */
+/** A registrar sees only its own requests: another request may name a team that is not its own. @returns the maker, or undefined for all */
 export const makerSeenBy = ({ role, userId }: SignedIn): string | undefined => (isScoped(role) ? userId : undefined)
 
 export class Approvals {

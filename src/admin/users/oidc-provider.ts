@@ -32,7 +32,7 @@ export interface FlowSecrets {
   verifier: string
 }
 
-/** Of the ID token; names, groups and mail address perhaps from the UserInfo endpoint. */
+/** Claims of the ID token. The UserInfo endpoint adds name, groups and mail address where the token lacks them. */
 export type Claims = Readonly<Record<string, unknown>>
 
 export class OidcProvider {

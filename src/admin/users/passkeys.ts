@@ -87,7 +87,7 @@ export class Passkeys {
     }
   }
 
-  /** Of a known passkey alone: a counter that does not rise tells of a copy, and strangers must not fill the log. */
+  /** Records the refusal of a known passkey: its counter may tell of a copy. Strangers cannot fill the log with unknown ones. */
   async #noteRefusal(credentialId: string, { cause }: AdminError, { ipAddress }: LoginClient): Promise<void> {
     const { db, audit } = this.#options
     const passkey = await findPasskey(db, credentialId)

@@ -126,7 +126,7 @@ const Figure = ({ value, more, label, to, needs = 'listCertificates', tone }: Fi
 
 const dayText = (at: number) => new Date(at).toISOString().slice(0, 10)
 
-/** Of the 24 that events are counted by. */
+/** The service counts events by the hour: the first of the last 24 hours. */
 const firstHourOf = ({ at }: Overview) =>
   new Date((Math.floor(Date.parse(at) / HOUR_MS) - 23) * HOUR_MS).toISOString().replace('.000', '')
 
