@@ -17,7 +17,7 @@ import { withQuery } from '../support/revoked.ts'
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-describe('an upstream whose root is none of the trust_anchors', { timeout: 900_000 }, () => {
+describe('an upstream whose root is none of the trust_anchors', () => {
   let chained: ChainedServices
   let upstream: TestService
   let service: TestService

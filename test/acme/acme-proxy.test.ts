@@ -24,7 +24,7 @@ import { until } from '../support/until.ts'
 
 const SHORT = { validity_days: 1, key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
 
-describe('a service behind another ACME service', { timeout: 900_000 }, () => {
+describe('a service behind another ACME service', () => {
   let folder: string
   let records: DnsRecords
   let upstream: TestService

@@ -28,7 +28,7 @@ import { until } from '../support/until.ts'
 const hashOf = (key: KeyObject) => hash('sha256', key.export({ type: 'spki', format: 'der' }), 'hex')
 const accountHash = ({ privateKey }: AccountKeyPair) => hashOf(createPublicKey(privateKey))
 
-describe('a file of blocked keys', { timeout: 900_000 }, () => {
+describe('a file of blocked keys', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'blocked-keys-'))
   const file = path.join(folder, 'keys.txt')
   const blockedAccount = newAccountKey()

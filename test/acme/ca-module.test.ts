@@ -98,7 +98,7 @@ function aServiceWith(caOf: (ca: OpenSslCa) => Record<string, unknown>) {
   }
 }
 
-describe('a service whose CA is the command of the example', { timeout: 900_000 }, () => {
+describe('a service whose CA is the command of the example', () => {
   const place = aServiceWith(({ settings }) => ({ backend: COMMAND_CA, extension_settings: settings }))
 
   test('delivers what the command has issued, and says who issued it', async () => {
@@ -202,7 +202,7 @@ describe('a service whose CA is the command of the example', { timeout: 900_000 
   })
 })
 
-describe('a service whose CA is a module that misbehaves', { timeout: 900_000 }, () => {
+describe('a service whose CA is a module that misbehaves', () => {
   const other = makeOpenSslCa()
   after(() => other.remove())
   const place = aServiceWith(({ settings, folder }) => ({
@@ -355,7 +355,7 @@ describe('a service whose CA is a module that misbehaves', { timeout: 900_000 },
 
 const THRESHOLD = 4
 
-describe('a careless module in front of another CA', { timeout: 900_000 }, () => {
+describe('a careless module in front of another CA', () => {
   const CARELESS = caModule('Faulty')
   const place = aServiceWith(({ settings, folder }) => ({
     backend: 'failover',
@@ -417,7 +417,7 @@ describe('a careless module in front of another CA', { timeout: 900_000 }, () =>
   })
 })
 
-describe('several modules', { timeout: 900_000 }, () => {
+describe('several modules', () => {
   const AWAY = caModule('Away')
   const place = aServiceWith(({ settings, folder, certificate, key }) => ({
     backend: 'failover',

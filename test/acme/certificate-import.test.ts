@@ -27,7 +27,7 @@ import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { aCertificate } from '../unit/shared/pki/support.ts'
 
-describe('a certificate that the database has forgotten', { timeout: 900_000 }, () => {
+describe('a certificate that the database has forgotten', () => {
   let service: TestService
   let responder: Responder
   let client: AcmeClient

@@ -24,7 +24,7 @@ const fetchCrl = async ({ baseUrl }: TestService) => {
   return { ...answer, crl: answer.status === 200 ? readCrl(answer.body) : undefined }
 }
 
-describe('two instances', { timeout: 900_000 }, () => {
+describe('two instances', () => {
   let first: TestService
   let second: TestService
   let responder: Responder
@@ -84,7 +84,7 @@ describe('two instances', { timeout: 900_000 }, () => {
   })
 })
 
-describe('a list that is not renewed', { timeout: 900_000 }, () => {
+describe('a list that is not renewed', () => {
   let service: TestService
   let db: pg.Client
   before(async () => {

@@ -21,7 +21,7 @@ import { readCrl } from '../support/crl.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-describe('two issuers', { timeout: 900_000 }, () => {
+describe('two issuers', () => {
   const authorities = { ec: makeAuthority('P-256'), ed: makeAuthority('Ed25519') }
   let files: SignerFiles
   let daemon: Daemon

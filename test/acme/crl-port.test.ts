@@ -18,7 +18,7 @@ import { until } from '../support/until.ts'
 const crlUrlsOf = (der: Buffer) => parseCertificate(der).tbs.crlDistributionPointUrls
 const derOf = (pemFile: string) => new X509Certificate(readFileSync(pemFile)).raw
 
-describe('crl.http_port', { timeout: 900_000 }, () => {
+describe('crl.http_port', () => {
   let port: number
   let service: TestService
   let responder: Responder
@@ -78,9 +78,7 @@ describe('crl.http_port', { timeout: 900_000 }, () => {
   })
 })
 
-test('the connections of both ports are bounded together, and those refused are counted', {
-  timeout: 900_000,
-}, async () => {
+test('the connections of both ports are bounded together, and those refused are counted', async () => {
   const port = await freePort()
   const overload = { max_connections: 40 }
   const service = await startTestService({
@@ -111,7 +109,7 @@ test('the connections of both ports are bounded together, and those refused are 
   }
 })
 
-test('the TLS certificate of the service itself names no CRL', { timeout: 900_000 }, async () => {
+test('the TLS certificate of the service itself names no CRL', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-own-certificate-'))
   const tls = { cert_path: path.join(folder, 'tls.pem'), key_path: path.join(folder, 'tls.key') }
   const config = { server: { tls: { ...tls, self_issued_names: ['localhost'] } }, crl: { enabled: true } }
@@ -124,7 +122,7 @@ test('the TLS certificate of the service itself names no CRL', { timeout: 900_00
   }
 })
 
-test('the embedded mode serves its CRL over plain HTTP', { timeout: 900_000 }, async () => {
+test('the embedded mode serves its CRL over plain HTTP', async () => {
   const port = await freePort()
   const service = await startEmbedded(undefined, ['--crl', '--crl-port', String(port)])
   try {

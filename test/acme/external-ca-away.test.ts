@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 
 const OVERDUE = 'the CA did not issue the certificate in time'
 
-describe('a lone external CA that asks for a long pause', { timeout: 900_000 }, () => {
+describe('a lone external CA that asks for a long pause', () => {
   const place = aServiceBehindACa({ deferred_signing_timeout: 3 })
 
   test('an order ends within ca.deferred_signing_timeout', async () => {
@@ -21,7 +21,7 @@ describe('a lone external CA that asks for a long pause', { timeout: 900_000 }, 
   })
 })
 
-describe('a lone external CA that is away', { timeout: 900_000 }, () => {
+describe('a lone external CA that is away', () => {
   const place = aServiceBehindACa({
     external: { max_retries: 0 },
     deferred_signing_timeout: 3,
@@ -58,7 +58,7 @@ describe('a lone external CA that is away', { timeout: 900_000 }, () => {
   })
 })
 
-describe('a lone external CA that nobody has asked for a certificate', { timeout: 900_000 }, () => {
+describe('a lone external CA that nobody has asked for a certificate', () => {
   const place = aServiceBehindACa({ failover: { probe_seconds: 1 } })
   const reply = (at: string, baseUrl = place.service().baseUrl) => send({ method: 'GET', url: `${baseUrl}/${at}` })
   const UP = { status: 'ok', backends: { external: { status: 'ok' } } }

@@ -15,9 +15,7 @@ after(() => rmSync(folder, { recursive: true, force: true }))
 const tls = await loopbackCertificate()
 const ca_cert_path = writeCertificate(folder, 'ca-tls', tls).cert
 
-describe('an external CA over TLS with ca.external.ca_cert_path, and ca.received_lint: warn', {
-  timeout: 900_000,
-}, () => {
+describe('an external CA over TLS with ca.external.ca_cert_path, and ca.received_lint: warn', () => {
   const settings = { external: { ca_cert_path }, deferred_signing_timeout: 120, received_lint: 'warn' }
   const place = aServiceBehindACa(settings, { tls })
 
@@ -42,7 +40,7 @@ describe('an external CA over TLS with ca.external.ca_cert_path, and ca.received
   })
 })
 
-describe('an external CA over TLS without it', { timeout: 900_000 }, () => {
+describe('an external CA over TLS without it', () => {
   const place = aServiceBehindACa({ deferred_signing_timeout: 3 }, { tls })
 
   test('is sent nothing; the order ends in its time, and the log says why', async () => {
@@ -55,7 +53,7 @@ describe('an external CA over TLS without it', { timeout: 900_000 }, () => {
   })
 })
 
-describe('a finding of the lint with ca.received_lint: refuse', { timeout: 900_000 }, () => {
+describe('a finding of the lint with ca.received_lint: refuse', () => {
   const place = aServiceBehindACa({ deferred_signing_timeout: 120, received_lint: 'refuse' })
 
   test('fails the order with an alarm, and the certificate is revoked at the CA', async () => {

@@ -17,7 +17,7 @@ import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { aCsr, P256_KEY, x509 } from '../unit/shared/pki/support.ts'
 
-describe('a service behind an external CA', { timeout: 900_000 }, () => {
+describe('a service behind an external CA', () => {
   const settings = {
     external: { timeout_seconds: 20, max_retries: 1, retry_delay_seconds: 0.05 },
     deferred_signing_timeout: 120,
@@ -292,7 +292,7 @@ describe('a service behind an external CA', { timeout: 900_000 }, () => {
   })
 })
 
-describe('a service whose external CA takes its time', { timeout: 900_000 }, () => {
+describe('a service whose external CA takes its time', () => {
   const notifications = { enabled: true }
   const place = aServiceBehindACa(
     { external: { timeout_seconds: 3 }, deferred_signing_timeout: 3 },

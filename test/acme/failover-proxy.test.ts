@@ -21,7 +21,7 @@ import { until } from '../support/until.ts'
 
 const FIRST = 'first.test'
 
-describe('an upstream ACME service that goes away while it validates', { timeout: 900_000 }, () => {
+describe('an upstream ACME service that goes away while it validates', () => {
   let folder: string
   let upstream: ScriptedUpstream
   let service: TestService

@@ -23,7 +23,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
 
-describe('a service with several backends', { timeout: 900_000 }, () => {
+describe('a service with several backends', () => {
   let ca: ExternalCa
   let files: SignerFiles
   let daemon: Daemon

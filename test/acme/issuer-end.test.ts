@@ -17,7 +17,7 @@ import {
 } from '../support/acme-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-describe('an issuer that ends in a day', { timeout: 900_000 }, () => {
+describe('an issuer that ends in a day', () => {
   let files: SignerFiles
   let daemon: Daemon
   let service: TestService

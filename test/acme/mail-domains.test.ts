@@ -60,7 +60,7 @@ const UNCHECKED = {
   'an answer that is malformed': 'malformed.example',
 }
 
-describe('the MX check of contacts', { timeout: 900_000 }, () => {
+describe('the MX check of contacts', () => {
   let dns: ScriptedDns
   let service: TestService
 

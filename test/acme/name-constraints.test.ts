@@ -21,7 +21,7 @@ import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-describe('an issuer with name constraints', { timeout: 900_000 }, () => {
+describe('an issuer with name constraints', () => {
   const narrow = makeAuthority('P-256', {
     name: 'Narrow',
     constraints: constraintsOn({ dns: ['corp.test'] }, { dns: ['secret.corp.test'] }),

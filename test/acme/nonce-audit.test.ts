@@ -8,7 +8,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 for (const store of ['memory', 'database'] as const) {
-  describe(`the record of used nonces, nonce.store ${store}`, { timeout: 900_000 }, () => {
+  describe(`the record of used nonces, nonce.store ${store}`, () => {
     let service: TestService
     let client: AcmeClient
     before(async () => {

@@ -169,7 +169,7 @@ describe('a restart of an instance', () => {
   })
 })
 
-describe('a crash of the database', { timeout: 900_000 }, () => {
+describe('a crash of the database', () => {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'chancery-nonce-'))
   let postgres: EmbeddedPostgres
   let service: TestService

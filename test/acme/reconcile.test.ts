@@ -55,7 +55,7 @@ async function listed(service: TestService): Promise<string[]> {
 
 const serialOf = (der: Buffer): string => new X509Certificate(der).serialNumber.toLowerCase()
 
-describe('a database that lacks what its signer has recorded, reconciled by hand', { timeout: 900_000 }, () => {
+describe('a database that lacks what its signer has recorded, reconciled by hand', () => {
   const world = aWorld({ database: { reconcile: 'manual' } })
 
   const fetchCrl = async () => readCrl((await send({ method: 'GET', url: `${world.service.baseUrl}/crl` })).body)
@@ -119,7 +119,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
   })
 })
 
-describe('a copy of the database that has no more than the intent of a certificate', { timeout: 900_000 }, () => {
+describe('a copy of the database that has no more than the intent of a certificate', () => {
   const world = aWorld()
 
   test('has the certificate back before a revocation comes back that blocks its key', async () => {

@@ -55,7 +55,7 @@ async function renewIntermediate(ca: DevCaFiles): Promise<void> {
 
 const serialOf = ({ der }: Obtained) => new X509Certificate(der).serialNumber.toLowerCase()
 
-describe('an issuer whose certificate was renewed', { timeout: 900_000 }, () => {
+describe('an issuer whose certificate was renewed', () => {
   let first: TestService
   let service: TestService
   let responder: Responder

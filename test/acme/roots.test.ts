@@ -21,7 +21,7 @@ const untilKnown = (url: string) =>
     return answer.status !== 503 && answer
   })
 
-describe('the roots', { timeout: 900_000 }, () => {
+describe('the roots', () => {
   let port: number
   let service: TestService
   before(async () => {
@@ -82,7 +82,7 @@ describe('the roots', { timeout: 900_000 }, () => {
   })
 })
 
-describe('the roots of a chain without its root', { timeout: 900_000 }, () => {
+describe('the roots of a chain without its root', () => {
   const root = makeAuthority('P-256', { name: 'Offline Root' })
   const former = makeAuthority('P-256', { name: 'Former Root' })
   const intermediate = makeAuthority('P-256', { name: 'Intermediate', by: root })

@@ -9,7 +9,7 @@ import { constraintsOn, makeAuthority, type SignerFiles, writeSignerFiles } from
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import { startTestService } from '../support/service.ts'
 
-describe('a server certificate by the issuer of the default profile', { timeout: 900_000 }, () => {
+describe('a server certificate by the issuer of the default profile', () => {
   const constraints = constraintsOn({ dns: ['corp.test'] })
   const authorities = { other: makeAuthority(), own: makeAuthority(), narrow: makeAuthority('P-256', { constraints }) }
   let files: SignerFiles

@@ -23,7 +23,7 @@ const PROMPT_MS = 1_000
 /** Far above two bounded questions to a signer that is silent and the start of a program; what has no bound never ends. */
 const SILENT_MS = 120_000
 
-describe('a service whose signer is away', { timeout: 900_000 }, () => {
+describe('a service whose signer is away', () => {
   let files: SignerFiles
   let daemon: Daemon
   let service: TestService

@@ -33,7 +33,7 @@ const DYING = fileURLToPath(new URL('../faults/die-at.js', import.meta.url))
 /** The bound of the order, the age of an intent that is taken up, and a machine that is busy. */
 const ENDED_MS = 120_000
 
-describe('a signer that dies after it has signed', { timeout: 900_000 }, () => {
+describe('a signer that dies after it has signed', () => {
   let ca: ExternalCa
   let files: SignerFiles
   let daemon: Daemon

@@ -17,7 +17,7 @@ import { until } from '../support/until.ts'
 /** The second attempt comes so long after the first, the third twice that after the second. */
 const BACKOFF_SECONDS = 3
 
-describe('a challenge in processing', { timeout: 900_000 }, () => {
+describe('a challenge in processing', () => {
   let service: TestService
   let responder: HeldResponder
   let db: pg.Client

@@ -72,7 +72,7 @@ describe('what a front remembers', () => {
   })
 })
 
-describe('the activity of accounts', { timeout: 900_000 }, () => {
+describe('the activity of accounts', () => {
   let service: TestService
   let admin: AdminClient
   let named: AcmeClient

@@ -12,7 +12,7 @@ import { sharedService } from '../support/shared-service.ts'
 
 type Row = Record<string, unknown>
 
-describe('names and tags of accounts', { timeout: 900_000 }, () => {
+describe('names and tags of accounts', () => {
   let service: TestService
   let at: Issuing
   let admin: AdminClient

@@ -10,7 +10,7 @@ import { sharedService } from '../support/shared-service.ts'
 
 type Row = Record<string, unknown>
 
-describe('accounts of the Admin API', { timeout: 900_000 }, () => {
+describe('accounts of the Admin API', () => {
   let service: TestService
   let database: pg.Client
   let admin: AdminClient

@@ -22,7 +22,7 @@ import { until } from '../support/until.ts'
 
 const APPROVALS = { bulk_revocation_above: 2, resume_signing: true, user_changes: true, new_names: true }
 
-describe('acts that need approval', { timeout: 900_000 }, () => {
+describe('acts that need approval', () => {
   let service: TestService
   let mail: MailServer
   let alice: AdminClient

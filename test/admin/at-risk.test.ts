@@ -23,7 +23,7 @@ interface Row {
   renewal: { renewed: boolean | null }
 }
 
-describe('certificates at risk', { timeout: 900_000 }, () => {
+describe('certificates at risk', () => {
   let service: TestService
   let at: Issuing
   const serials = new Map<string, string>()

@@ -29,7 +29,7 @@ interface Entry {
   operator: boolean
 }
 
-describe('the audit log', { timeout: 900_000 }, () => {
+describe('the audit log', () => {
   let at: Issuing
   let mails: MailServer
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-audit-'))

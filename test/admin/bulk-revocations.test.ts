@@ -48,7 +48,7 @@ async function certificates(service: TestService, count: number, { account, name
   return serials
 }
 
-describe('bulk revocation', { timeout: 900_000 }, () => {
+describe('bulk revocation', () => {
   let service: TestService
   let first: TestService
   let admin: AdminClient

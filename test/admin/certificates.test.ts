@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 
 type Row = Record<string, unknown>
 
-describe('certificates of the Admin API', { timeout: 900_000 }, () => {
+describe('certificates of the Admin API', () => {
   let at: Issuing
   let issued: Obtained
   let leaf: X509Certificate

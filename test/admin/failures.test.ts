@@ -16,7 +16,7 @@ interface Failure {
   data: { identifiers?: { value: string }[] }
 }
 
-describe('failures of all accounts', { timeout: 900_000 }, () => {
+describe('failures of all accounts', () => {
   let service: TestService
   let at: Issuing
   before(async () => {

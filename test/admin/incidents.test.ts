@@ -17,7 +17,7 @@ const hashOf = ({ spki }: TestKey) => createHash('sha256').update(spki).digest('
 /** A job and a CRL take a second or two, on a busy machine far more. */
 const PATIENCE_MS = 120_000
 
-describe('incidents', { timeout: 900_000 }, () => {
+describe('incidents', () => {
   let at: Issuing
   let mails: MailServer
   /** Has a contact; `at.client` has none. */

@@ -56,7 +56,7 @@ function leave(readers: readonly IncomingMessage[]): void {
 }
 
 for (const where of ['a port of its own', 'the public port'] as const) {
-  describe(`the Admin API on ${where}`, { timeout: 900_000 }, () => {
+  describe(`the Admin API on ${where}`, () => {
     const isOwn = where === 'a port of its own'
     let service: TestService
     let base: string
@@ -219,7 +219,7 @@ for (const where of ['a port of its own', 'the public port'] as const) {
   })
 }
 
-test('over TLS, with HSTS', { timeout: 900_000 }, async (context) => {
+test('over TLS, with HSTS', async (context) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-test-'))
   context.after(() => rmSync(folder, { recursive: true }))
   const files = writeCertificate(folder, 'admin', await loopbackCertificate())
@@ -271,7 +271,7 @@ function flood(port: number): () => Promise<(number | undefined)[]> {
 }
 
 for (const where of ['a port of its own', 'the public port'] as const) {
-  describe(`strangers on ${where}`, { timeout: 900_000 }, () => {
+  describe(`strangers on ${where}`, () => {
     const LARGEST = 6 * 1024 * 1024
     let service: TestService
     let port: number

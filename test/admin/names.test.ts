@@ -23,7 +23,7 @@ interface Entry {
   validations: { status: string; evidence: { result: string } | null }[]
 }
 
-describe('the time line of a name', { timeout: 900_000 }, () => {
+describe('the time line of a name', () => {
   let at: Issuing
   let dns: ScriptedDns
   before(async () => {

@@ -10,7 +10,7 @@ import { sharedService } from '../support/shared-service.ts'
 
 type Row = Record<string, unknown>
 
-describe('orders of the Admin API', { timeout: 900_000 }, () => {
+describe('orders of the Admin API', () => {
   let at: Issuing
   let issued: Obtained
   let pending: string

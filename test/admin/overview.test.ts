@@ -19,7 +19,7 @@ import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-describe('what the console asks for', { timeout: 900_000 }, () => {
+describe('what the console asks for', () => {
   let service: TestService
   let responder: Responder
   let admin: AdminClient

@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 /** Of which four are the supervisor's, four the admin thread's and three the events thread's: the one front has four. */
 const CONNECTIONS = 15
 
-describe('the Admin API', { timeout: 900_000 }, () => {
+describe('the Admin API', () => {
   let service: TestService
   let client: AcmeClient
   let admin: AdminClient

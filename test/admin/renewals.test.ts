@@ -13,7 +13,7 @@ import { sharedService } from '../support/shared-service.ts'
 const counts = (...certificates: number[]) =>
   certificates.map((count, index) => ({ days: [1, 7, 14, 30][index], certificates: count }))
 
-describe('renewals and blocked keys of the Admin API', { timeout: 900_000 }, () => {
+describe('renewals and blocked keys of the Admin API', () => {
   let at: Issuing
   let issued: Obtained
   let serial: string

@@ -33,7 +33,7 @@ test('for every endpoint that a registrar may call there is a case of its scope'
   assert.deepEqual(SCOPED.map(({ id }) => id).sort(), Object.keys(SCOPE_CASES).sort(), 'test/support/scope-cases.ts')
 })
 
-describe('the scope of a registrar', { timeout: 900_000 }, () => {
+describe('the scope of a registrar', () => {
   let service: TestService
   let responder: Responder
   let admin: AdminClient

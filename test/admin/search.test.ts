@@ -16,7 +16,7 @@ interface Group {
   more: Record<string, string> | null
 }
 
-describe('the search over everything', { timeout: 900_000 }, () => {
+describe('the search over everything', () => {
   let at: Issuing
   let serial: string
   let fingerprint: string

@@ -15,7 +15,7 @@ import { startBuild } from '../../bench/servers/chancery.ts'
 const interrupt = new AbortController().signal
 const AROUND = { progress: { begin: () => undefined, end: () => undefined }, interrupt }
 
-describe('the full flow with the responders of the bench', { timeout: 900_000 }, () => {
+describe('the full flow with the responders of the bench', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'challenges-test-'))
   chmodSync(folder, 0o755)
   let server: Contestant

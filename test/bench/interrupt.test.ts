@@ -18,7 +18,6 @@ const ANOTHER_MS = 600
 
 describe('the end of the bench', {
   skip: process.platform === 'linux' ? false : 'reads /proc',
-  timeout: 900_000,
 }, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'end-test-'))
   chmodSync(folder, 0o755)

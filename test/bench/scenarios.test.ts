@@ -10,7 +10,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 const PROGRESS = { begin: () => undefined, end: () => undefined }
 const AROUND = { progress: PROGRESS, interrupt: new AbortController().signal }
 
-describe('scenarios of certificates that are there', { timeout: 900_000 }, () => {
+describe('scenarios of certificates that are there', () => {
   let service: TestService
   before(async () => {
     service = await startTestService({ fronts: 1, config: { crl: { enabled: true }, ari: { enabled: true } } })

@@ -8,7 +8,7 @@ import { after, describe, test } from 'node:test'
 import { SCENARIO_NAMES } from '../../bench/scenario/table.ts'
 import { readDocument, resultsIn, runBench } from '../support/bench.ts'
 
-describe('a service that the bench starts', { timeout: 900_000 }, () => {
+describe('a service that the bench starts', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'start-test-'))
   chmodSync(folder, 0o755)
   after(() => rmSync(folder, { recursive: true }))

@@ -27,7 +27,7 @@ const NAME = 'a.test'
 const soon = () => AbortSignal.timeout(120_000)
 const FIRST_STEP = { isRepeated: false, isAbandoned: false }
 
-describe('an upstream that is not as it should be', { timeout: 900_000 }, () => {
+describe('an upstream that is not as it should be', () => {
   let upstream: ScriptedUpstream
   let request: IssuanceRequest
   let placed: string[]

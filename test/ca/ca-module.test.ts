@@ -25,7 +25,7 @@ const STEP: StepOptions = { signal: never, isRepeated: false, isAbandoned: false
 /** Long enough for a busy machine. */
 const LONG_SECONDS = 60
 
-describe('a CA module', { timeout: 900_000 }, () => {
+describe('a CA module', () => {
   let ca: OpenSslCa
   let folder: string
   const open: CsrBackend[] = []

@@ -46,7 +46,7 @@ function testSign(service: TestService, changes: object, ...words: string[]) {
   return runChancery(['-c', file, 'ca', 'test-sign', ...words])
 }
 
-describe('ca test-sign through the signer', { timeout: 900_000 }, () => {
+describe('ca test-sign through the signer', () => {
   let service: TestService
   before(async () => {
     // Without a secret of the Admin API there is no audit log.
@@ -172,7 +172,7 @@ describe('ca test-sign through the signer', { timeout: 900_000 }, () => {
   })
 })
 
-describe('ca test-sign of other backends', { timeout: 900_000 }, () => {
+describe('ca test-sign of other backends', () => {
   let ca: ExternalCa
   let openSsl: OpenSslCa
   let upstream: TestService

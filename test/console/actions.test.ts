@@ -23,7 +23,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { assertAccessible, becomes, ConsoleBrowser, type ConsoleTab } from './browser.ts'
 
-describe('actions in the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('actions in the console', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   let admin: AdminClient

@@ -9,7 +9,7 @@ import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { assertAccessible, ConsoleBrowser, type ConsoleTab, NARROW } from './browser.ts'
 
-describe('approvals in the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('approvals in the console', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   let carol: AdminClient

@@ -27,7 +27,7 @@ const MOST_ROWS = 2_000
 /** For that many rows, page by page, on a busy machine. */
 const LOADED_MS = 180_000
 
-describe('certificates in the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('certificates in the console', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   let issued: Issued

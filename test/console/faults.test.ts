@@ -32,7 +32,7 @@ const ANSWER_MS = 5_000
 const PRESS_TRY_AGAIN = `for (const button of document.querySelectorAll('main button'))
   if (button.textContent === 'Try again') button.click()`
 
-describe('faults beneath the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('faults beneath the console', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   let admin: AdminClient

@@ -8,7 +8,7 @@ import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { assertAccessible, becomes, ConsoleBrowser, visit } from './browser.ts'
 
-describe('the frame of the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('the frame of the console', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   let admin: AdminClient

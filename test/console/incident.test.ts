@@ -12,7 +12,7 @@ import { assertAccessible, becomes, ConsoleBrowser } from './browser.ts'
 
 const FIELD = 'Key, certificate, CSR, account, kid or name'
 
-describe('an incident in the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('an incident in the console', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   before(async () => {

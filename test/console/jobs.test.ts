@@ -41,7 +41,7 @@ class Counted {
   }
 }
 
-describe('a job in the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('a job in the console', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   let admin: AdminClient

@@ -9,7 +9,7 @@ import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { assertAccessible, ConsoleBrowser } from './browser.ts'
 
-describe('sign-in with a provider', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('sign-in with a provider', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   let provider: TestProvider

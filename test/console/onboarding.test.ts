@@ -13,7 +13,7 @@ import { assertAccessible, ConsoleBrowser, NARROW, visit } from './browser.ts'
 
 const CLIPBOARD = { permissions: ['clipboard-read', 'clipboard-write'] }
 
-describe('onboarding in the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('onboarding in the console', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   before(async () => {

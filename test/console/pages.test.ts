@@ -20,7 +20,7 @@ import {
   populate,
 } from './populated.ts'
 
-describe('pages of the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('pages of the console', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   let data: Populated

@@ -23,7 +23,7 @@ async function withAuthenticator(page: Page): Promise<void> {
   })
 }
 
-describe('passkeys in a browser', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('passkeys in a browser', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   let url: string
@@ -92,7 +92,6 @@ describe('passkeys in a browser', { ...requireCommand('chromium-headless-shell')
 
 describe('where a second factor is required', {
   ...requireCommand('chromium-headless-shell'),
-  timeout: 900_000,
 }, () => {
   let service: TestService
   let browser: ConsoleBrowser

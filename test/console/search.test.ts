@@ -9,7 +9,7 @@ import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { assertAccessible, becomes, ConsoleBrowser, hasFocus, NARROW } from './browser.ts'
 
-describe('the search field of the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('the search field of the console', requireCommand('chromium-headless-shell'), () => {
   let at: Issuing
   let browser: ConsoleBrowser
   before(async () => {

@@ -13,7 +13,7 @@ const POLICY =
 const MOST_BYTES = 150_000
 
 for (const where of ['the public port, below a path', 'a port of its own'] as const) {
-  describe(`the console on ${where}`, { timeout: 900_000 }, () => {
+  describe(`the console on ${where}`, () => {
     let service: TestService
     let base: string
     before(async () => {
@@ -91,7 +91,7 @@ for (const where of ['the public port, below a path', 'a port of its own'] as co
   })
 }
 
-test('admin_api.console: false serves the Admin API alone', { timeout: 900_000 }, async (context) => {
+test('admin_api.console: false serves the Admin API alone', async (context) => {
   const service = await startTestService({ config: adminConfig({ console: false }) })
   context.after(() => service.dispose())
   assert.equal((await fetch(`${service.baseUrl}/api/console/`)).status, 404)

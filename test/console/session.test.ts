@@ -9,7 +9,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { assertAccessible, becomes, ConsoleBrowser, type ConsoleTab } from './browser.ts'
 
-describe('a session of the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('a session of the console', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   before(async () => {

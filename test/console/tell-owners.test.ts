@@ -18,7 +18,7 @@ import { assertAccessible, ConsoleBrowser } from './browser.ts'
 
 const PATIENCE_MS = 120_000
 
-describe('owners of certificates at risk', { timeout: 900_000 }, () => {
+describe('owners of certificates at risk', () => {
   let at: Issuing
   let mails: MailServer
   /** Has two contacts; `at.client` has none. */

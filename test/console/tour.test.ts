@@ -24,7 +24,7 @@ const CLOSED = 'Your role does not allow this.'
 /** It needs the permission of a person, and asks the service for nothing. */
 const COPY = 'Copy'
 
-describe('a tour of the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('a tour of the console', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   let data: Populated

@@ -23,7 +23,7 @@ const LISTED = ['Issued certificates', 'Failures', 'Notifications', 'Undelivered
   .join()
 const FAILURE = { error: 'unavailable', message: 'the database is away', status: 503, request_id: 'ticket-4712' }
 
-describe('what the console knows', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+describe('what the console knows', requireCommand('chromium-headless-shell'), () => {
   let service: TestService
   let browser: ConsoleBrowser
   let data: Populated

@@ -81,7 +81,6 @@ const statOf = (file: string) => statSync(path.join(COMPOSE_FOLDER, file), { thr
 
 describe('the containers of compose.yaml', {
   ...requireAll(requireImages(), requireCommand('openssl')),
-  timeout: 1_800_000,
 }, () => {
   const folder = path.join(mkdtempSync(path.join(tmpdir(), 'chancery-compose-')), 'chancery')
   let image: TestImage

@@ -109,7 +109,7 @@ describe('the recording rules', requireCommand('promtool'), () => {
   })
 })
 
-describe('the board on a service under load', { ...requireCommand('promtool'), timeout: 900_000 }, () => {
+describe('the board on a service under load', requireCommand('promtool'), () => {
   let observed: ObservedService
   before(async () => {
     observed = await startObservedService()

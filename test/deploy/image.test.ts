@@ -24,7 +24,7 @@ const { version, dependencies, optionalDependencies } = JSON.parse(
   optionalDependencies: object
 }
 
-describe('the container image', { ...requireImages(), timeout: 1_800_000 }, () => {
+describe('the container image', requireImages(), () => {
   let image: TestImage
   let files: { mode: string; owner: string; name: string; bytes: number }[]
   before(async () => {

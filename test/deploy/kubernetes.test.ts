@@ -55,7 +55,7 @@ const SECRETS = {
 }
 const PAGE = readFileSync(path.resolve(KUBERNETES_FOLDER, '../../docs/operations/containers.md'), 'utf8')
 
-describe('the manifests for Kubernetes', { ...requireCommand('mmdebstrap'), timeout: 900_000 }, () => {
+describe('the manifests for Kubernetes', requireCommand('mmdebstrap'), () => {
   const work = mkdtempSync(path.join(tmpdir(), 'chancery-kubernetes-'))
   const rendered: Record<string, Resource[]> = {}
   before(async () => {

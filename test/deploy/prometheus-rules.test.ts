@@ -58,7 +58,7 @@ describe('the alerting rules', () => {
   })
 })
 
-describe('a service from its start', { timeout: 900_000 }, () => {
+describe('a service from its start', () => {
   let service: TestService
   let series: string[]
   before(async () => {

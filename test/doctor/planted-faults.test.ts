@@ -30,7 +30,7 @@ const EACH_PAIR = process.env['CHANCERY_NIGHTLY'] === '1' ? 1 : 3
 /** What only the operator, or a host elsewhere, can tell. */
 const LEFT_OPEN = ['proxy.operators', 'challenges.http-port']
 
-describe('chancery doctor', { ...required, timeout: 900_000 }, () => {
+describe('chancery doctor', required, () => {
   let stand: Stand
   before(async () => {
     stand = await startStand()

@@ -20,7 +20,7 @@ import { withQuery } from '../support/revoked.ts'
 import { type LogLine, startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-describe('kill -9 of the service between signature and record', { timeout: 900_000 }, () => {
+describe('kill -9 of the service between signature and record', () => {
   let first: TestService
   let service: TestService
   let responder: Http01Responder

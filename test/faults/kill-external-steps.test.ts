@@ -75,7 +75,7 @@ const FAULTS: readonly Fault[] = [
   },
 ]
 
-describe('kill -9 of the service between two steps of an external CA', { timeout: 900_000 }, () => {
+describe('kill -9 of the service between two steps of an external CA', () => {
   let ca: ExternalCa
   let first: TestService
   let service: TestService

@@ -25,7 +25,7 @@ const BOUND_MS = 40_000
 const RECOVERY_MS = 60_000
 const READINESS_MS = 60_000
 
-describe('kill -9 of PostgreSQL', { timeout: 900_000 }, () => {
+describe('kill -9 of PostgreSQL', () => {
   const dataDir = path.join(tmpdir(), `chancery-faults-${process.pid}`)
   let postgres: EmbeddedPostgres
   let service: TestService

@@ -15,7 +15,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 const KILLS = 3
 const BOUND_MS = 60_000
 
-describe('kill -9 of the service', { timeout: 900_000 }, () => {
+describe('kill -9 of the service', () => {
   let first: TestService
   let service: TestService
   let crowd: Crowd

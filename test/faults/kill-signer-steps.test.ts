@@ -34,7 +34,7 @@ const STEPS: readonly string[] = [
   'reply sent',
 ]
 
-describe('kill -9 of the signer between two steps of a signature', { timeout: 900_000 }, () => {
+describe('kill -9 of the signer between two steps of a signature', () => {
   let files: SignerFiles
   let service: TestService
   let responder: Http01Responder

@@ -17,7 +17,7 @@ const KILLS = 3
 const BOUND_MS = 40_000
 const RESTART_MS = 60_000
 
-describe('kill -9 of the signer', { timeout: 900_000 }, () => {
+describe('kill -9 of the signer', () => {
   let service: TestService
   let crowd: Crowd
   before(async () => {

@@ -26,7 +26,7 @@ const STEPS = [
   'after download',
 ]
 
-describe('kill -9 between two steps of an upstream order', { timeout: 900_000 }, () => {
+describe('kill -9 between two steps of an upstream order', () => {
   let folder: string
   let upstream: TestService
   let first: TestService

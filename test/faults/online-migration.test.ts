@@ -21,7 +21,7 @@ import { until } from '../support/until.ts'
 
 const config = { nonce: { store: 'database' }, server: { workers: 1 } }
 
-describe('an upgrade under load', { timeout: 1_800_000 }, () => {
+describe('an upgrade under load', () => {
   const folder = nextReleaseMigrations()
   let first: TestService
   let second: TestService

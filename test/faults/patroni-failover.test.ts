@@ -34,7 +34,7 @@ async function assertDrill(options: DrillOptions): Promise<void> {
   assert.ok(result.flows > 0 && result.revocations > 0)
 }
 
-test('a switch-over and the death of PostgreSQL, with a synchronous replica', { ...needs, timeout: 900_000 }, () =>
+test('a switch-over and the death of PostgreSQL, with a synchronous replica', needs, () =>
   assertDrill({ isSynchronous: true, by: 'hosts', faults: ['switch-over', 'kill-postgres'] }),
 )
 
@@ -44,11 +44,11 @@ const ASYNCHRONOUS: readonly FaultName[] = ['switch-over', 'kill-postgres', 'cut
 
 if (IS_NIGHTLY)
   for (const by of ['hosts', 'haproxy'] as const) {
-    test(`every fault twice, with a synchronous replica, by ${by}`, { ...needs, timeout: 3_600_000 }, () =>
+    test(`every fault twice, with a synchronous replica, by ${by}`, needs, () =>
       assertDrill({ isSynchronous: true, by, faults: [...ALL, ...ALL] }),
     )
     // What the replicas had not received comes back from the signer.
-    test(`faults with asynchronous replicas, by ${by}`, { ...needs, timeout: 3_600_000 }, () =>
+    test(`faults with asynchronous replicas, by ${by}`, needs, () =>
       assertDrill({ isSynchronous: false, by, faults: ASYNCHRONOUS }),
     )
   }

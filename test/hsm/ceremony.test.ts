@@ -26,7 +26,7 @@ const env = { ...process.env, SOFTHSM2_CONF: at('softhsm', 'softhsm2.conf'), TES
 
 async function signer(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   try {
-    return { code: 0, ...(await run(process.execPath, [SIGNER_PROGRAM, ...args], { env, timeout: 180_000 })) }
+    return { code: 0, ...(await run(process.execPath, [SIGNER_PROGRAM, ...args], { env })) }
   } catch (error) {
     return error as { code: number; stdout: string; stderr: string }
   }

@@ -29,7 +29,7 @@ const BOUND_MS = 120_000
 /** Certificates of a backend before the next change. */
 const EACH = 12
 
-describe('a service with a token and another CA behind it', { ...NEEDS, timeout: 900_000 }, () => {
+describe('a service with a token and another CA behind it', NEEDS, () => {
   let token: TestToken
   let faults: FaultyLibrary
   let caFolder: string

@@ -22,7 +22,7 @@ const NEEDS = requireAll(requireCommand('softhsm2-util'), requireCommand('g++'),
 const BOUND_MS = 120_000
 const CRASHES = 3
 
-describe('a service whose key is in a token', { ...NEEDS, timeout: 900_000 }, () => {
+describe('a service whose key is in a token', NEEDS, () => {
   let token: TestToken
   let faults: FaultyLibrary
   let caFolder: string

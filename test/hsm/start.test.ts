@@ -55,7 +55,7 @@ describe('the start with a key in a token', NEEDS, () => {
     const env = { ...process.env, ...token.env, ...faults.env, ...options.env }
     const args = [SIGNER_PROGRAM, '--validate-only', '-c', files.config]
     try {
-      const { stdout, stderr } = await run(process.execPath, args, { env, timeout: 120_000 })
+      const { stdout, stderr } = await run(process.execPath, args, { env })
       return { code: 0, text: stdout + stderr }
     } catch (error) {
       const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }

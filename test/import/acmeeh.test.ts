@@ -36,7 +36,7 @@ const KEYS = {
 }
 const HMAC_KEY = randomBytes(32)
 
-describe('an ACMEEH that is taken over', { timeout: 900_000 }, () => {
+describe('an ACMEEH that is taken over', () => {
   let service: TestService
   let former: FormerAcmeeh
   let responder: Responder

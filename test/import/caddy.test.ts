@@ -24,7 +24,7 @@ const NEEDS = requireAll(
   await requirePort(80, ADDRESS),
 )
 
-describe('coming from Caddy', { ...NEEDS, timeout: 1_800_000 }, () => {
+describe('coming from Caddy', NEEDS, () => {
   let folder: string
   let caddy: CaddyCa
   let service: TestService

@@ -16,7 +16,7 @@ import { aCertificate } from '../unit/shared/pki/support.ts'
 
 const AFFILIATION_CHANGED = 3
 
-describe('coming from openssl ca', { ...requireCommand('openssl'), timeout: 900_000 }, () => {
+describe('coming from openssl ca', requireCommand('openssl'), () => {
   let folder: string
   let service: TestService
   let former: OpensslFolder

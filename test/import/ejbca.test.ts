@@ -29,7 +29,7 @@ interface Row {
   revocationReason: number
 }
 
-describe('coming from EJBCA', { timeout: 900_000 }, () => {
+describe('coming from EJBCA', () => {
   let folder: string
   let service: TestService
   let former: TestDatabase

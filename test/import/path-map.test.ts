@@ -33,7 +33,7 @@ const importInto = ({ folder }: TestService, { address, environment }: FormerAcm
     environment,
   )
 
-describe('an account under its former URL', { timeout: 600_000 }, () => {
+describe('an account under its former URL', () => {
   let service: TestService
   let former: FormerAcmeeh
   let responder: Responder
@@ -160,7 +160,7 @@ describe('an account under its former URL', { timeout: 600_000 }, () => {
   })
 })
 
-describe('clients that nobody has touched', { timeout: 600_000 }, () => {
+describe('clients that nobody has touched', () => {
   let folder: string
   let service: TestService
   let former: FormerAcmeeh

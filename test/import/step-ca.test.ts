@@ -35,7 +35,7 @@ const NEEDS = requireAll(
   await requirePort(80, ADDRESS),
 )
 
-describe('coming from step-ca', { ...NEEDS, timeout: 1_800_000 }, () => {
+describe('coming from step-ca', NEEDS, () => {
   let folder: string
   let rootFile: string
   let stepCa: StepCa

@@ -26,7 +26,7 @@ import { until } from '../support/until.ts'
 const ADDRESS = '127.80.0.1'
 const NEEDS = requireAll(requireCommand('caddy'), await requirePort(80, ADDRESS))
 
-describe('a service behind Caddy', { ...NEEDS, timeout: 900_000 }, () => {
+describe('a service behind Caddy', NEEDS, () => {
   let folder: string
   let caddy: CaddyCa
   let service: TestService

@@ -9,7 +9,7 @@ import { withQuery } from '../support/revoked.ts'
 import { mustRun } from '../support/run-command.ts'
 import type { TestService } from '../support/service.ts'
 
-describe('clients of a service behind another ACME service', { ...requireCommand('openssl'), timeout: 900_000 }, () => {
+describe('clients of a service behind another ACME service', requireCommand('openssl'), () => {
   let folder: string
   let upstream: TestService
   let service: TestService

@@ -18,7 +18,7 @@ import { a, type ScriptedDns, startDns, txt } from '../workers/scripted-dns.ts'
 
 const BINDING = { kid: 'kid-1', hmacKey: Buffer.alloc(32, 7) }
 
-describe('acme_proxy with Pebble', { ...requireCommand('pebble'), timeout: 900_000 }, () => {
+describe('acme_proxy with Pebble', requireCommand('pebble'), () => {
   let folder: string
   let records: string
   let dns: ScriptedDns

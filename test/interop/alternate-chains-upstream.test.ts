@@ -27,7 +27,6 @@ const INTERMEDIATES = 2
 
 describe('a service behind an upstream with alternate chains', {
   ...requireCommand('pebble'),
-  timeout: 900_000,
 }, () => {
   let folder: string
   let dns: ScriptedDns

@@ -78,7 +78,7 @@ interface Leaf {
   purpose: Purpose
 }
 
-describe('chains', { timeout: 900_000 }, () => {
+describe('chains', () => {
   const authorities: Record<string, Authority> = Object.fromEntries(
     ISSUERS.map(({ id, kind }) => [id, makeAuthority(kind, { hash: HASHES[kind] })]),
   )

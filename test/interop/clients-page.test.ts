@@ -59,7 +59,7 @@ describe('the page of clients', () => {
 
 const needed = requireAll(requireNamespaces(), ...(['knotd', 'nsupdate', 'nft'] as const).map(requireCommand))
 
-describe('the blocks of the page', { ...needed, timeout: 1_800_000 }, () => {
+describe('the blocks of the page', needed, () => {
   let outcomes: Outcomes
   const able = STORIES.filter(({ needs }) => requireAll(...needs.map(requireCommand)).skip === false)
   before(async () => {

@@ -15,7 +15,7 @@ import { type IssuedChecks, issuedChecks, SUPERSEDED } from '../support/issued.t
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 
-describe('unmodified clients', { ...requireCommand('openssl'), timeout: 900_000 }, () => {
+describe('unmodified clients', requireCommand('openssl'), () => {
   let service: EmbeddedService
   let checks: IssuedChecks
   before(async () => {

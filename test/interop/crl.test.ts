@@ -30,7 +30,7 @@ const ISSUERS = { EC: undefined, RSA: makeAuthority('RSA') } as const
 
 for (const [kind, authority] of Object.entries(ISSUERS)) {
   for (const shards of [1, 4]) {
-    describe(`CRLs of an ${kind} issuer${shards === 1 ? '' : `, in ${shards} parts`}`, { timeout: 900_000 }, () => {
+    describe(`CRLs of an ${kind} issuer${shards === 1 ? '' : `, in ${shards} parts`}`, () => {
       let folder: string
       let service: TestService
       let responder: Responder

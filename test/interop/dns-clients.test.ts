@@ -20,7 +20,7 @@ import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-describe('wildcards through dns-01', { ...requireCommand('openssl'), timeout: 900_000 }, () => {
+describe('wildcards through dns-01', requireCommand('openssl'), () => {
   let folder: string
   let records: DnsRecords
   let service: TestService
@@ -255,7 +255,7 @@ describe('wildcards through dns-01', { ...requireCommand('openssl'), timeout: 90
   })
 })
 
-describe('the embedded mode with a name server', { ...requireCommand('lego'), timeout: 900_000 }, () => {
+describe('the embedded mode with a name server', requireCommand('lego'), () => {
   test('gives lego a wildcard certificate through dns-01', async (t) => {
     const folder = mkdtempSync(path.join(tmpdir(), 'chancery-dns-dev-'))
     const records = await startDnsRecords(folder)

@@ -20,7 +20,7 @@ const PROBLEM = 'urn:ietf:params:acme:error:'
 const needs = [requireCommand('unbound'), requireCommand('knotd'), requireCommand('dnssec-signzone')]
 const skip = needs.find((need) => need.skip !== false)?.skip ?? false
 
-describe('DNSSEC', { skip, timeout: 900_000 }, () => {
+describe('DNSSEC', { skip }, () => {
   const KINDS = ['signed', 'unsigned', 'broken'] as const
   let folder: string
   let service: TestService

@@ -22,7 +22,7 @@ import { startTestService, type TestService } from '../support/service.ts'
  */
 const REFUSAL = /externalAccount(Required|Binding)|external (account|credentials)/i
 
-describe('unmodified clients bind their account', { timeout: 900_000 }, () => {
+describe('unmodified clients bind their account', () => {
   let service: TestService
   let folder: string
   before(async () => {

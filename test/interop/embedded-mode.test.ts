@@ -18,7 +18,7 @@ const NAMES = ['demo.test']
 /** A second for idle connections, PostgreSQL's checkpoint, and room for a busy machine. */
 const STOP_MS = 120_000
 
-describe('embedded mode', { ...requireCommand('openssl'), timeout: 900_000 }, () => {
+describe('embedded mode', requireCommand('openssl'), () => {
   let service: EmbeddedService
   let consoleUrl: string
   before(async () => {

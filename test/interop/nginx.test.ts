@@ -19,6 +19,7 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { freePort } from '../support/free-port.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -213,7 +214,7 @@ for (const { title, basePath, external, pass } of FORMS) {
       const tls = spawnSync('openssl', ['s_client', '-quiet', '-connect', `127.0.0.1:${nginx.tlsPort}`], {
         input: `GET ${PREFIX}/directory HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
         encoding: 'utf8',
-        timeout: 60_000,
+        timeout: WAIT_MS,
       })
       assert.match(tls.stdout, /^HTTP\/1\.1 200/m)
       assert.match(tls.stdout, /^strict-transport-security: max-age=86400/im)

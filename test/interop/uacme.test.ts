@@ -18,7 +18,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 
 const HOOK = '/usr/share/uacme/uacme.sh'
 
-describe('uacme', { ...requireCommand('uacme'), timeout: 900_000 }, () => {
+describe('uacme', requireCommand('uacme'), () => {
   const names = ['uacme-a.test', 'uacme-b.test']
   let service: TestService
   let database: pg.Client

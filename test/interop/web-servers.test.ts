@@ -15,7 +15,7 @@ import { freePort } from '../support/free-port.ts'
 import { type IssuedChecks, issuedChecks } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
 
-describe('web servers', { ...requireCommand('openssl'), timeout: 900_000 }, () => {
+describe('web servers', requireCommand('openssl'), () => {
   let service: EmbeddedService
   let checks: IssuedChecks
   before(async () => {

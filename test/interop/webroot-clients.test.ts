@@ -12,7 +12,7 @@ import { type IssuedChecks, issuedChecks } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 
-describe('clients with a challenge folder', { ...requireCommand('openssl'), timeout: 900_000 }, () => {
+describe('clients with a challenge folder', requireCommand('openssl'), () => {
   let service: EmbeddedService
   let checks: IssuedChecks
   let challenges: string

@@ -29,7 +29,7 @@ interface Reply {
   headers: IncomingHttpHeaders
 }
 
-describe('an abusive address', { timeout: 900_000 }, () => {
+describe('an abusive address', () => {
   let service: TestService
   let client: AcmeClient
   before(async () => {

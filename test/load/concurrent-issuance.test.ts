@@ -12,7 +12,7 @@ const ORDERS_PER_ACCOUNT = 25
 const TIMEOUT_MS = 240_000
 const BOUND_MS = 120_000
 
-describe('concurrent issuance', { timeout: 900_000 }, () => {
+describe('concurrent issuance', () => {
   let service: TestService
   let responder: Http01Responder
   let clients: PersistentClient[]

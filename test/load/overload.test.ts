@@ -37,7 +37,7 @@ interface Reply {
   ms: number
 }
 
-describe('overload', { timeout: 900_000 }, () => {
+describe('overload', () => {
   let service: TestService
   let client: AcmeClient
   before(async () => {

@@ -38,7 +38,7 @@ interface Figures {
   max: number
 }
 
-describe('validation storm', { timeout: 900_000 }, () => {
+describe('validation storm', () => {
   let service: TestService
   let responder: HeldResponder
   let reader: AcmeClient

@@ -22,7 +22,7 @@ import { freePort } from '../support/free-port.ts'
 
 const TREE = path.resolve(import.meta.dirname, '../../..')
 
-describe('npm scripts', { timeout: 900_000 }, () => {
+describe('npm scripts', () => {
   let root: string
 
   const write = (file: string, content: string | object) => {

@@ -31,7 +31,7 @@ const DISK_BYTES = 256 * 1024
 const LIFETIME_DAYS = 90
 const ARCHIVED_AFTER_DAYS = 30
 
-describe('the archive of a service', { skip: !canMount && 'needs to mount a tmpfs', timeout: 900_000 }, () => {
+describe('the archive of a service', { skip: !canMount && 'needs to mount a tmpfs' }, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-archive-'))
   const started: TestService[] = []
   let service: TestService

@@ -60,7 +60,7 @@ ca:
   internal: { root_cert_path: ca.pem, root_key_path: ca.key }
 `
 
-describe('command line', { timeout: 900_000 }, () => {
+describe('command line', () => {
   const inspect = ['order', 'certificate', 'account'].map((what) => ['inspect', what])
   const commands = [['serve'], ['db', 'status'], ['db', 'migrate'], ['ca', 'test-sign'], ['crl', 'rebuild']]
 

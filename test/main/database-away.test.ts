@@ -20,7 +20,7 @@ import { until } from '../support/until.ts'
 const START_MS = 120_000
 const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
-describe('a service that is started while its database is away', { timeout: 900_000 }, () => {
+describe('a service that is started while its database is away', () => {
   let folder: string
   let configFile: string
   let database: TestDatabase

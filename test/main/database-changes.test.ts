@@ -25,7 +25,7 @@ const readiness = async ({ baseUrl }: TestService) => (await fetch(`${baseUrl}/r
 const untilReadiness = (service: TestService, status: number) =>
   until(`/readyz says ${status}`, async () => (await readiness(service)) === status, PATIENCE_MS)
 
-describe('a database whose sessions become read-only', { timeout: 900_000 }, () => {
+describe('a database whose sessions become read-only', () => {
   let service: TestService
   let client: AcmeClient
   before(async () => {
@@ -85,7 +85,7 @@ const loginRequest = {
   body: JSON.stringify({ username: 'nobody', password: 'nothing that anybody has' }),
 }
 
-describe('a standby beside the database', { timeout: 900_000 }, () => {
+describe('a standby beside the database', () => {
   let pair: DatabasePair
   let service: TestService
   let client: AcmeClient

@@ -18,7 +18,7 @@ const DRAIN_SECONDS = 30
 /** Every request on a connection of its own. */
 const CLOSING = { headers: { Connection: 'close' } }
 
-describe('shutdown', { timeout: 900_000 }, () => {
+describe('shutdown', () => {
   const services: TestService[] = []
   const sockets: Socket[] = []
   after(async () => {

@@ -12,7 +12,7 @@ import { startDaemon } from './daemon.ts'
 
 const timeoutMs = 20_000
 const DISK_BYTES = 4 * 1024 * 1024
-describe('the disk of the audit chain', { skip: !canMount && 'needs to mount a tmpfs', timeout: 900_000 }, () => {
+describe('the disk of the audit chain', { skip: !canMount && 'needs to mount a tmpfs' }, () => {
   const authority = makeAuthority()
   let files: SignerFiles
   let disk: SmallDisk

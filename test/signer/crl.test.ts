@@ -28,7 +28,7 @@ const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'Ed25519', 'RSA']
 const timeoutMs = 60_000
 const requester = 'crl test'
 
-describe('CRLs and a running signer', { timeout: 900_000 }, () => {
+describe('CRLs and a running signer', () => {
   const authorities = Object.fromEntries(KINDS.map((kind) => [kind, makeAuthority(kind)])) as Record<string, Authority>
   let files: SignerFiles
   let daemon: Daemon

@@ -21,7 +21,7 @@ import { type Daemon, SIGNER_PROGRAM, startDaemon } from './daemon.ts'
 import { rawExtension, rawTbs } from './raw-tbs.ts'
 
 const run = promisify(execFile)
-const program = (...args: string[]) => run(process.execPath, [SIGNER_PROGRAM, ...args], { timeout: 120_000 })
+const program = (...args: string[]) => run(process.execPath, [SIGNER_PROGRAM, ...args])
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'Ed25519', 'RSA']
 const timeoutMs = 60_000
 

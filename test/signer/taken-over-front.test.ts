@@ -11,7 +11,7 @@ import { type Daemon, startDaemon } from './daemon.ts'
 
 const timeoutMs = 60_000
 
-describe('a front that was taken over', { timeout: 900_000 }, () => {
+describe('a front that was taken over', () => {
   const authorities = { first: makeAuthority(), second: makeAuthority() }
   let files: SignerFiles
   let daemon: Daemon

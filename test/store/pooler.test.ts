@@ -34,7 +34,7 @@ const CONNECTIONS = 10
 const MODES = ['session', 'transaction', 'statement'] as const
 type Mode = (typeof MODES)[number]
 
-describe('through pgbouncer', { ...requireCommand('pgbouncer'), timeout: 600_000 }, () => {
+describe('through pgbouncer', requireCommand('pgbouncer'), () => {
   let folder: string
   let server: EmbeddedPostgres
   let serverPort: number

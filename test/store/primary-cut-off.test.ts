@@ -19,7 +19,7 @@ import { settingsFor } from './support.ts'
 /** Of statements; nothing may wait for it. */
 const TIMEOUT_MS = 40_000
 
-describe('a primary that is cut off', { timeout: 600_000 }, () => {
+describe('a primary that is cut off', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-cut-off-'))
   let pair: DatabasePair
   let network: SilentNetwork

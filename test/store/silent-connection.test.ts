@@ -14,7 +14,7 @@ import { settingsFor } from './support.ts'
 
 const CONNECTIONS = 2
 
-describe('a connection that falls silent', { timeout: 120_000 }, () => {
+describe('a connection that falls silent', () => {
   let own: TestDatabase
   let network: SilentNetwork
   let db: Database

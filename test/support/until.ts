@@ -2,15 +2,15 @@
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { WAIT_MS } from './patience.ts'
 
-export const UNTIL_MS = 60_000
 const LOOK_MS = 20
 
 /** Looks until there is something other than undefined and false. @throws Error that names what was waited for */
 export async function until<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,
-  withinMs = UNTIL_MS,
+  withinMs = WAIT_MS,
 ): Promise<T> {
   const deadline = performance.now() + withinMs
   for (;;) {

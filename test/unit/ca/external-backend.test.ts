@@ -30,7 +30,7 @@ const REQUEST: IssuanceRequest = {
 }
 const STEP = { signal: new AbortController().signal, isRepeated: false, isAbandoned: false }
 
-describe('the backend external', { timeout: 900_000 }, () => {
+describe('the backend external', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-external-'))
   const file = (name: string) => path.join(folder, name)
   const servers: Server[] = []

@@ -114,7 +114,7 @@ function receiving(faults: readonly Error[], { lost = 0, away = 0, isHeld = true
 
 const later = (ms: number) => performance.now() + ms
 
-describe('a certificate of another CA while the database is away', { concurrency: true, timeout: 900_000 }, () => {
+describe('a certificate of another CA while the database is away', { concurrency: true }, () => {
   // The pause of the service alone keeps no process alive.
   const alive = setInterval(() => undefined, 1_000)
   after(() => clearInterval(alive))
