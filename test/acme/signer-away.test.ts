@@ -15,7 +15,7 @@ import { operate } from '../support/operator.ts'
 import { runCommand } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 const AWAY = 'signer not reachable'
 const ADVICE = 'the signer is not reachable: there is no such socket; is chancery-signer running?'
 /** Probes that know the answer wait for nothing, which the quickest of several shows; the rest is the machine's. */

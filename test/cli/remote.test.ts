@@ -17,7 +17,7 @@ import { rowsIn } from '../support/database.ts'
 import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 
 test('api has every operation', async () => {
   const ids = ENDPOINTS.map(({ id }) => id)

@@ -1,5 +1,5 @@
 /**
- * Screenshots of the pages for docs/console, by hand: `node dist/test/console/screenshots.js FOLDER [word …]`.
+ * Screenshots of the pages for docs/console, by hand: `node compiled/test/console/screenshots.js FOLDER [word …]`.
  * The service is populated, its database a new one.
  */
 

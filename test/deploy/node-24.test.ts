@@ -36,7 +36,7 @@ describe('on Node.js 24 in Debian 13', debianRoots, () => {
   })
 
   test('a short ring of the tests passes', async (t) => {
-    const run = `cd ${ROOT} && ${NODE}/node dist/test/run.js ${RING.join(' ')}`
+    const run = `cd ${ROOT} && ${NODE}/node compiled/test/run.js ${RING.join(' ')}`
     const env = {
       CHANCERY_TEST_POSTGRES: JSON.stringify(POSTGRES),
       CHANCERY_NO_INSTALL: '1',

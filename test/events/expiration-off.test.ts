@@ -10,7 +10,7 @@ import { rowsIn } from '../support/database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 const TASK = 'expiration_warnings'
 
 interface Health {

@@ -17,7 +17,7 @@ import { freePort } from '../support/free-port.ts'
 import { type CommandResult, runCommand } from '../support/run-command.ts'
 import { startTestService } from '../support/service.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 const { version } = JSON.parse(readFileSync(path.resolve(import.meta.dirname, '../../../package.json'), 'utf8')) as {
   version: string
 }

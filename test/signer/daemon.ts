@@ -5,8 +5,9 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { programFile } from '../../src/shared/lib/program-files.ts'
 
-export const SIGNER_PROGRAM = fileURLToPath(new URL('../../signer/start.cjs', import.meta.url))
+export const SIGNER_PROGRAM = fileURLToPath(programFile('signer/start.cts'))
 
 export interface Daemon {
   process: ChildProcess

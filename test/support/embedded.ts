@@ -27,7 +27,7 @@ export interface EmbeddedService {
   dispose(): Promise<void>
 }
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 /** A start takes seconds; on a machine that is busy with others, thirty times that. */
 const START_TIMEOUT_MS = 120_000
 /** Last line of the welcome text. */

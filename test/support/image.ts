@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { VERSION } from '../../src/main/version.ts'
+import { VERSION } from '../../src/shared/lib/program-files.ts'
 import { type Containers, openContainers } from './containers.ts'
 import { requireAll, requireCommand } from './requirements.ts'
 import { mustRun } from './run-command.ts'
