@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
 import {
   type AcmeClient,
   base64url,
@@ -16,8 +15,6 @@ import {
 import { readCrl } from '../support/crl.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-
-const CRL_LOCK = 712948
 
 const fetchCrl = async ({ baseUrl }: TestService) => {
   const answer = await send({ method: 'GET', url: `${baseUrl}/crl` })
@@ -81,44 +78,5 @@ describe('two instances', () => {
     const serial = await revoke('left.test')
     const answer = await listedAt(second, serial)
     assert.ok(answer.crl!.number > crl!.number)
-  })
-})
-
-describe('a list that is not renewed', () => {
-  let service: TestService
-  let db: pg.Client
-  before(async () => {
-    service = await startTestService({ fronts: 1, config: { crl: { enabled: true, schedule: '*/2 * * * * *' } } })
-    db = new pg.Client(service.database.connection)
-    await db.connect()
-  })
-  after(async () => {
-    await db.end()
-    closeConnections()
-    await service.dispose()
-  })
-
-  const health = (name: string) => send({ method: 'GET', url: `${service.baseUrl}/${name}` })
-
-  test('comes by the cron expression when nothing happens (crl.schedule)', async () => {
-    const { crl } = await fetchCrl(service)
-    await until('a new list', async () => (await fetchCrl(service)).crl!.number > crl!.number)
-  })
-
-  test('degrades health, and is served all the same until there is a new one', async () => {
-    // Nobody can lead the building of lists while we do.
-    await db.query('SELECT pg_advisory_lock($1)', [CRL_LOCK])
-    await db.query(`UPDATE crls SET next_update = now() - interval '1 second'`)
-    const degraded = await until('health is degraded', async () => {
-      const answer = await health('healthz')
-      return answer.status === 503 && answer
-    })
-    assert.deepEqual(degraded.json.checks.crl, { status: 'error', stale: true })
-    const ready = await health('readyz')
-    assert.deepEqual([ready.status, ready.json.reason], [503, 'CRL is stale'])
-    assert.equal((await fetchCrl(service)).status, 200)
-
-    await db.query('SELECT pg_advisory_unlock($1)', [CRL_LOCK])
-    await until('health is well again', async () => (await health('healthz')).status === 200)
   })
 })

@@ -162,54 +162,6 @@ describe('methods of validator modules', () => {
   })
 })
 
-test('a challenge keeps its URL and its meaning when the configuration changes', async (t) => {
-  const service = await startTestService({ fronts: 1, config: methods([`${FAULTY}#Faulty`, ACCEPT_ALL]) })
-  t.after(async () => {
-    closeConnections()
-    await service.dispose()
-  })
-  const client = await registeredClient(service.directoryUrl)
-  const offered = async (name: string) => authorizationOf(client, await client.newOrder([name]))
-  const [kept, gone] = [await offered('kept.test'), await offered('good.gone.test')]
-  await service.stop()
-
-  const changed = await startTestService({ fronts: 1, continueFrom: service, config: methods([ACCEPT_ALL, 'http-01']) })
-  try {
-    const challenge = ofType(kept.challenges, 'accept-all-01')
-    assert.deepEqual((await client.post(challenge.url)).json, challenge)
-    await client.post(challenge.url, {})
-    assert.equal((await client.settled(kept.url)).json.status, 'valid')
-    const fresh = await authorizationOf(client, await client.newOrder(['fresh.test']))
-    assert.deepEqual([ofType(fresh.challenges, 'accept-all-01').url.at(-1), challenge.url.at(-1)], ['6', '7'])
-
-    // Its module is not there any more: shown as it is, and never valid.
-    const orphan = ofType(gone.challenges, 'faulty-01')
-    assert.equal((await client.post(orphan.url)).json.type, 'faulty-01')
-    await client.post(orphan.url, {})
-    assert.equal((await client.settled(gone.url)).json.status, 'invalid')
-    const { error } = (await client.post(orphan.url)).json
-    assert.match(error.detail, /^the validator of faulty-01 is not part of this server any more/)
-  } finally {
-    await changed.dispose()
-  }
-})
-
-test('a module may stand in for a built-in method', async (t) => {
-  const service = await startTestService({ fronts: 1, config: methods([`${FAULTY}#Http01`]) })
-  t.after(async () => {
-    closeConnections()
-    await service.dispose()
-  })
-  const client = await registeredClient(service.directoryUrl)
-  const { url, challenges } = await authorizationOf(client, await client.newOrder(['stand-in.test']))
-  assert.deepEqual(
-    challenges.map(({ type, url: challenge }) => [type, challenge.at(-1)]),
-    [['http-01', '1']],
-  )
-  await client.post(ofType(challenges, 'http-01').url, {})
-  assert.equal((await client.settled(url)).json.status, 'valid', 'nobody answers http-01 here')
-})
-
 describe('a module that cannot be used', () => {
   let service: TestService
   let configFile: string

@@ -7,7 +7,6 @@ import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import {
   type AcmeClient,
   closeConnections,
-  csrFor,
   locationOf,
   type Responder,
   registeredClient,
@@ -103,26 +102,5 @@ describe('profiles', () => {
     const short = await client.newOrder(['two-profiles.test'], { profile: 'short' })
     const normal = await client.newOrder(['two-profiles.test'])
     assert.notEqual(locationOf(short), locationOf(normal))
-  })
-
-  test('finalize of an order whose profile is no longer there is invalidProfile (§4)', async () => {
-    const order = await client.newOrder(['gone.test'], { profile: 'short' })
-    await client.authorize(order, responder)
-    await service.stop()
-    const without = await startTestService({ fronts: 1, continueFrom: service })
-    try {
-      const answer = await client.post(order.json.finalize, { csr: await csrFor(['gone.test']) })
-      assert.equal(answer.json.type, `${PROBLEM}invalidProfile`)
-      const read = await client.post(locationOf(order))
-      assert.equal(read.json.status, 'ready')
-
-      const { meta } = (await registeredClient(without.directoryUrl)).directory as unknown as { meta: object }
-      assert.equal('profiles' in meta, false)
-      assert.equal('profile' in read.json, false, 'a server without a choice of profiles does not speak of them')
-      const refused = await client.newOrder(['gone.test'], { profile: 'default' })
-      assert.equal(refused.json.type, `${PROBLEM}invalidProfile`, 'not even the default one is advertised')
-    } finally {
-      await without.dispose()
-    }
   })
 })

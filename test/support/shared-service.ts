@@ -12,9 +12,15 @@ import { after } from 'node:test'
 import { adminConfig, TOKEN_SECRET } from './admin.ts'
 import { lastLineOf } from './compared.ts'
 import { rowsIn } from './database.ts'
+import { freePort } from './free-port.ts'
 import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
 
+/** Of the service at paths of its own, whose proxy is in the tests. */
+export const EXTERNAL = 'https://ca.example.test/pki'
+
 export const TERMS_URL = 'https://ca.example.test/terms'
+
+const FOR_SERVERS = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
 
 /** The built-in profile, and P-521, which it leaves out. */
 const EVERY_CURVE = {
@@ -71,13 +77,33 @@ const SHARED = {
       security: { identifier_policy: { allow_ip: true } },
     },
   },
+  paths: async () => ({
+    config: {
+      ...adminConfig(),
+      api: { base_path: '/acme', roots_path: '/roots.pem' },
+      acme: {
+        paths: { directory: '/v2/start', new_nonce: '/v2/nonce', new_account: '/v2/join', new_order: '/v2/buy' },
+        website_url: 'https://www.example.test/',
+        caa_identities: ['example.test'],
+      },
+      ca: {
+        profiles: {
+          default: { ...FOR_SERVERS, description: 'servers' },
+          short: { ...FOR_SERVERS, description: 'a week', validity_days: 7 },
+        },
+      },
+      crl: { enabled: true, http_port: await freePort() },
+      proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '192.0.2.0/24'] },
+      server: { external_url: EXTERNAL },
+    },
+  }),
   'small pages': {
     config: {
       ...adminConfig({ default_page_size: 2 }),
       metrics: { enabled: true },
     },
   },
-} as const satisfies Record<string, TestServiceOptions>
+} as const satisfies Record<string, TestServiceOptions | (() => Promise<TestServiceOptions>)>
 
 type SharedServiceName = keyof typeof SHARED
 
@@ -103,6 +129,10 @@ after(async () => {
   for (const service of started.values()) await (await service).dispose()
 })
 
+async function start(options: TestServiceOptions | (() => Promise<TestServiceOptions>)): Promise<TestService> {
+  return startTestService(typeof options === 'function' ? await options() : options)
+}
+
 /** The caller does not end it. */
 export async function sharedService(name: SharedServiceName): Promise<TestService> {
   const known = started.get(name)
@@ -110,7 +140,7 @@ export async function sharedService(name: SharedServiceName): Promise<TestServic
     await empty(await known)
     return known
   }
-  const service = startTestService(SHARED[name])
+  const service = start(SHARED[name])
   started.set(name, service)
   return service
 }
