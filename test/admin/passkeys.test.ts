@@ -231,6 +231,22 @@ describe('passkeys', () => {
     assert.deepEqual([status, json.error], [409, 'conflict'])
   })
 
+  test('a registration that began after a recent sign-in may end when the sign-in is no longer recent', async () => {
+    const { name, client } = await person()
+    const wanted = (await client.send('POST', '/me/passkeys/options')).json
+    await rowsIn(
+      service.database,
+      `UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'
+        WHERE user_id = (SELECT id FROM admin_users WHERE username = $1)`,
+      [name],
+    )
+    const { json } = await client.send('POST', '/me/passkeys/options')
+    assert.equal(json.error, 'sign_in_again')
+    const credential = new Authenticator(ORIGIN).create(wanted)
+    const { status, text } = await client.send('POST', '/me/passkeys', { name: 'late', credential })
+    assert.equal(status, 201, text)
+  })
+
   describe('a registration is refused', () => {
     const wrong: [string, Saying][] = [
       ['from another origin', { origin: 'https://evil.test' }],
@@ -261,6 +277,15 @@ describe('passkeys', () => {
       assert.equal((await first.client.send('POST', '/me/passkeys', body)).status, 401)
       const { reply } = await register((await person()).client, {}, authenticator)
       assert.equal(reply.status, 409)
+    })
+
+    test('of a challenge of another session, also of the same user', async () => {
+      const { client, login } = await person()
+      const wanted = (await client.send('POST', '/me/passkeys/options')).json
+      const body = { name: 'x', credential: new Authenticator(ORIGIN).create(wanted) }
+      const other = clientWith(service.baseUrl, (await login()).json.token)
+      assert.equal((await other.send('POST', '/me/passkeys', body)).status, 401)
+      assert.equal((await client.send('POST', '/me/passkeys', body)).status, 201)
     })
 
     test('by an API token', async () => {
