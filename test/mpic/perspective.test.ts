@@ -13,10 +13,10 @@ import { accountLabel } from '../../src/shared/protocol/account-labels.ts'
 import { loopbackCertificate, type TestCertificate, writeCertificate } from '../support/certificates.ts'
 import { acmeCertificate, acmeIdentifier, DIGEST, ip, subjectAltName } from '../workers/acme-certificate.ts'
 import { caa } from '../workers/scripted-caa.ts'
-import { startDns, txt } from '../workers/scripted-dns.ts'
-import { startTls } from '../workers/scripted-tls.ts'
-import { answering, KEY_AUTHORIZATION, startWeb, TOKEN } from '../workers/scripted-web.ts'
-import { kept } from '../workers/verdicts.ts'
+import { serve, txt } from '../workers/scripted-dns.ts'
+import { keptTls } from '../workers/scripted-tls.ts'
+import { answering, KEY_AUTHORIZATION, TOKEN } from '../workers/scripted-web.ts'
+import { keptWeb } from '../workers/verdicts.ts'
 
 const BEARER = 'a-token-of-this-test'
 const DIGEST_TEXT = DIGEST.toString('base64url')
@@ -110,7 +110,7 @@ const here = (method: string, port: number) => ({
 
 describe('a perspective', () => {
   test('sees an http-01 answer, and that it is another', async (t) => {
-    const web = await kept(t, startWeb(answering))
+    const web = await keptWeb(t, answering)
     const running = await started(t, here('http01', web.port))
     const reply = await ask(running, { ...dcv('demo.test', http01), trace_identifier: 'trace-7' })
     assert.deepEqual(outcome(reply), { valid: true, completed: true, error: '' })
@@ -130,30 +130,27 @@ describe('a perspective', () => {
     assert.match(refused.error, /the body is not the key authorization/)
   })
   test('says what it met behind a redirect, as evidence for whoever asks', async (t) => {
-    const web = await kept(
-      t,
-      startWeb((request, response) => {
-        if (request.url === '/x') response.writeHead(404).end()
-        else response.writeHead(302, { location: '/x' }).end()
-      }),
-    )
+    const web = await keptWeb(t, (request, response) => {
+      if (request.url === '/x') response.writeHead(404).end()
+      else response.writeHead(302, { location: '/x' }).end()
+    })
     const running = await started(t, here('http01', web.port))
     const refused = outcome(await ask(running, dcv('demo.test', http01)))
     assert.deepEqual([refused.valid, refused.completed], [false, true])
     assert.match(refused.error, /it redirects, .*: status 404 instead of 200$/)
   })
   test('sees a wildcard’s name where the name itself is', async (t) => {
-    const web = await kept(t, startWeb(answering))
+    const web = await keptWeb(t, answering)
     const running = await started(t, here('http01', web.port))
     assert.equal(outcome(await ask(running, dcv('*.demo.test', http01))).valid, true)
   })
   test('sees a tls-alpn-01 answer for a name and for an address', async (t) => {
     const parameters = { validation_method: 'acme-tls-alpn-01', key_authorization_hash: DIGEST.toString('hex') }
-    const named = await kept(t, startTls())
+    const named = await keptTls(t)
     const first = await started(t, here('tlsalpn01', named.port))
     assert.equal(outcome(await ask(first, dcv('demo.test', parameters))).valid, true)
     const certificate = acmeCertificate({ extensions: [subjectAltName(ip('127.0.0.1')), acmeIdentifier()] })
-    const addressed = await kept(t, startTls({ certificate }))
+    const addressed = await keptTls(t, { certificate })
     const second = await started(t, here('tlsalpn01', addressed.port))
     assert.equal(outcome(await ask(second, dcv('127.0.0.1', parameters))).valid, true)
     assert.equal(outcome(await ask(second, dcv('demo.test', parameters))).valid, false)
@@ -161,11 +158,8 @@ describe('a perspective', () => {
   test('sees records of dns-01 and dns-account-01', async (t) => {
     const label = accountLabel('https://ca.test/acct/1')
     const names = ['_acme-challenge.demo.test', `_${label}._acme-challenge.demo.test`]
-    const { resolver } = await kept(
-      t,
-      startDns(({ name, type }) =>
-        type === 'TXT' && names.includes(name) ? { answers: [txt(name, DIGEST_TEXT)] } : {},
-      ),
+    const { resolver } = await serve(t, ({ name, type }) =>
+      type === 'TXT' && names.includes(name) ? { answers: [txt(name, DIGEST_TEXT)] } : {},
     )
     const running = await started(t, { dns: { resolvers: [resolver] } })
     const dns01 = { validation_method: 'acme-dns-01', key_authorization_hash: DIGEST_TEXT }
@@ -183,7 +177,7 @@ describe('a perspective', () => {
     assert.deepEqual([anyName.valid, anyName.completed], [false, false])
   })
   test('does not connect where its own policy forbids it', async (t) => {
-    const web = await kept(t, startWeb(answering))
+    const web = await keptWeb(t, answering)
     const running = await started(t, { challenges: { http01: { port: web.port } }, dns: LOOPBACK })
     assert.match(
       outcome(await ask(running, dcv('demo.test', http01))).error,
@@ -200,13 +194,10 @@ describe('a perspective', () => {
 describe('a perspective looks at CAA records', () => {
   const bound = 'ca.test; accounturi=https://ca.test/acct/1; validationmethods=http-01'
   async function withRecords(t: TestContext, records: Record<string, string>, sections: object = {}) {
-    const { resolver } = await kept(
-      t,
-      startDns(({ name, type }) => {
-        const value = type === 'CAA' ? records[name] : undefined
-        return value === undefined ? {} : { answers: [caa(name, `0 issue "${value}"`)] }
-      }),
-    )
+    const { resolver } = await serve(t, ({ name, type }) => {
+      const value = type === 'CAA' ? records[name] : undefined
+      return value === undefined ? {} : { answers: [caa(name, `0 issue "${value}"`)] }
+    })
     return started(t, { dns: { resolvers: [resolver] }, ...sections })
   }
   const check = (target: string, parameters?: object) => ({
