@@ -24,12 +24,16 @@ import {
   ringsOf,
 } from './support/chosen-files.ts'
 import { sourceName, type TestCounts } from './support/counts-reporter.ts'
+import { measuredPatience } from './support/measured-patience.ts'
 import { installMissing } from './support/requirements.ts'
 
 const TESTS = import.meta.dirname
 
-/** A file that hangs fails after this time, rather than the whole run never ending. On a machine that is busy some take minutes. */
-const TEST_TIMEOUT_MS = 20 * 60_000
+/** Set before a module reads it. */
+process.env['CHANCERY_TEST_PATIENCE'] ||= String(measuredPatience())
+const { WAIT_MS } = await import('./support/patience.ts')
+/** A file that hangs fails after this time, rather than the whole run never ending. */
+const TEST_TIMEOUT_MS = 20 * WAIT_MS
 
 /** Files at once. Four overlap each other's waiting, and keep two processors busy. */
 function concurrency(): number {
@@ -206,7 +210,8 @@ const USAGE = `Usage: npm test -- [word …]
 Runs the test files whose path contains one of the words, or all of them. The path is as in the sources: test/unit/shared/pki/….
 Environment: CHANCERY_TEST_CONCURRENCY (files at once), CHANCERY_TEST_POSTGRES (JSON: a server to use instead of an own
 one), CHANCERY_ALL_RINGS=1 (a failure does not end the run), CHANCERY_NO_INSTALL=1 (install no packages),
-CHANCERY_REQUIRE_ALL=1 (a missing program fails rather than skips).`
+CHANCERY_REQUIRE_ALL=1 (a missing program fails rather than skips), CHANCERY_TEST_PATIENCE (factor of the limit of each
+wait, instead of a measured one).`
 
 const patterns = process.argv.slice(2)
 if (patterns.some((word) => word === '-h' || word === '--help')) {
@@ -218,6 +223,9 @@ if (files.length === 0) {
   console.error(`no test file matches ${patterns.join(' ') || '*.test.js'}`)
   process.exit(1)
 }
+console.log(
+  `a test waits ${WAIT_MS / 1000} s at most for a condition: this machine's factor is ${process.env['CHANCERY_TEST_PATIENCE']}`,
+)
 installMissing(commandsNeededBy(files), console.log)
 const { exitCode, counts } = await runRings(ringsOf(files), patterns.length === 0)
 printCounts(counts)

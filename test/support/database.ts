@@ -11,6 +11,7 @@ import path from 'node:path'
 import pg from 'pg'
 import type { EmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
+import { WAIT_MS } from './patience.ts'
 import { type DatabaseConnection, givenPostgres, startTestPostgres } from './postgres.ts'
 
 export interface TestDatabase {
@@ -36,9 +37,9 @@ async function migrateTo(connection: DatabaseConnection): Promise<void> {
     password: connection.password ?? '',
     sslmode: 'disable',
     maxConnections: 1,
-    connectionTimeoutMs: 10_000,
+    connectionTimeoutMs: WAIT_MS,
     idleTimeoutMs: 10_000,
-    statementTimeoutMs: 30_000,
+    statementTimeoutMs: WAIT_MS,
   })
 }
 

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { freePort } from './free-port.ts'
+import { WAIT_MS } from './patience.ts'
 
 export interface EmbeddedService {
   directoryUrl: string
@@ -28,8 +29,6 @@ export interface EmbeddedService {
 }
 
 const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
-/** A start takes seconds; on a machine that is busy with others, thirty times that. */
-const START_TIMEOUT_MS = 120_000
 /** Last line of the welcome text. */
 const WELCOME_ENDS = /^Stop with Ctrl-C/
 
@@ -68,7 +67,7 @@ export async function startEmbedded(former?: EmbeddedService, flags: readonly st
   const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
   const lines: string[] = []
   await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS)
+    const timer = setTimeout(() => child.kill('SIGKILL'), WAIT_MS)
     createInterface({ input: child.stderr as NodeJS.ReadableStream }).on('line', (line) => {
       lines.push(line)
       if (!WELCOME_ENDS.test(line)) return

@@ -5,9 +5,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
-
-/** For what `after` closes, on a machine that is busy. */
-const PATIENCE_MS = 120_000
+import { WAIT_MS } from './patience.ts'
 
 /** Of this process (Linux), those in process groups of their own included. */
 function children(): number[] {
@@ -34,6 +32,6 @@ if (isMainThread && /\.test\.m?js$/.test(process.argv[1] ?? '')) {
       console.error(`the tests are over, and these keep the file alive: ${process.getActiveResourcesInfo()}`)
       endChildren()
       process.exit(1)
-    }, PATIENCE_MS).unref()
+    }, WAIT_MS).unref()
   })
 }

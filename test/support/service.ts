@@ -13,6 +13,7 @@ import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
 import { testCa } from './ca.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 import { freePort } from './free-port.ts'
+import { WAIT_MS } from './patience.ts'
 import { until } from './until.ts'
 
 /** One line of the service's log. */
@@ -56,8 +57,6 @@ export interface TestService {
   dispose(): Promise<void>
 }
 
-/** A start takes a second; on a machine that is busy with others, thirty times that. */
-const READY_TIMEOUT_MS = 120_000
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const CLI = 'dist/src/cli/main.js'
 
@@ -105,7 +104,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     port,
     process: child,
     log,
-    waitForLog(message, timeoutMs = READY_TIMEOUT_MS) {
+    waitForLog(message, timeoutMs = WAIT_MS) {
       const known = log.findLast((line) => line.message === message)
       if (known) return Promise.resolve(known)
       return new Promise((resolve, reject) => {
