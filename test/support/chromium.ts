@@ -2,6 +2,7 @@
 
 import { type Browser, chromium } from 'playwright-core'
 import { WAIT_MS } from './patience.ts'
+import { noted } from './used-parts.ts'
 
 const PROGRAM = '/usr/bin/chromium-headless-shell'
 const FLAGS = [
@@ -17,4 +18,4 @@ const FLAGS = [
 export const PATIENCE_MS = WAIT_MS
 
 export const launchChromium = (): Promise<Browser> =>
-  chromium.launch({ executablePath: PROGRAM, args: FLAGS, timeout: PATIENCE_MS })
+  noted('browser', () => chromium.launch({ executablePath: PROGRAM, args: FLAGS, timeout: PATIENCE_MS }))

@@ -13,6 +13,7 @@ import type { EmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
 import { WAIT_MS } from './patience.ts'
 import { type DatabaseConnection, givenPostgres, startTestPostgres } from './postgres.ts'
+import { noted } from './used-parts.ts'
 
 export interface TestDatabase {
   connection: DatabaseConnection
@@ -61,7 +62,8 @@ export async function emptyDatabase(): Promise<TestDatabase> {
 
 async function createDatabase(server: DatabaseConnection, options = ''): Promise<TestDatabase> {
   const database = `test_${randomBytes(NAME_BYTES).toString('hex')}`
-  await withClient(server, (client) => client.query(`CREATE DATABASE ${database} ${options}`))
+  const create = `CREATE DATABASE ${database} ${options}`
+  await noted('database', () => withClient(server, (client) => client.query(create)))
   users += 1
   return {
     connection: { ...server, database },

@@ -9,6 +9,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { freePort } from './free-port.ts'
 import { WAIT_MS } from './patience.ts'
+import { noteStart } from './used-parts.ts'
 
 export interface EmbeddedService {
   directoryUrl: string
@@ -66,12 +67,14 @@ export async function startEmbedded(former?: EmbeddedService, flags: readonly st
   )
   const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
   const lines: string[] = []
+  const startedAt = performance.now()
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), WAIT_MS)
     createInterface({ input: child.stderr as NodeJS.ReadableStream }).on('line', (line) => {
       lines.push(line)
       if (!WELCOME_ENDS.test(line)) return
       clearTimeout(timer)
+      noteStart('embedded service', startedAt, child.pid)
       resolve()
     })
     void exited.then((code) => reject(new Error(`the embedded mode ended (${code}):\n${lines.join('\n')}`)))

@@ -15,6 +15,7 @@ import { type TestDatabase, testDatabase } from './database.ts'
 import { freePort } from './free-port.ts'
 import { WAIT_MS } from './patience.ts'
 import { until } from './until.ts'
+import { noteStart } from './used-parts.ts'
 
 /** One line of the service's log. */
 export type LogLine = { message: string; level: string; [fact: string]: unknown }
@@ -79,6 +80,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     ),
   )
 
+  const startedAt = performance.now()
   const child = spawn(process.execPath, [path.join(options.root ?? ROOT, CLI), '-c', configFile, 'serve'], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -157,6 +159,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   }
   try {
     await service.waitForLog('service ready')
+    noteStart('service', startedAt, child.pid)
+    if (log.some((line) => line.message === 'signer ready')) noteStart('signer', startedAt, service.signerPid())
   } catch (error) {
     await service.kill()
     throw error
