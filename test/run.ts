@@ -13,10 +13,12 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
+import { concernedSince, withinTime } from './support/changed-files.ts'
 import {
   chooseFiles,
   commandsNeededBy,
   importsSupport,
+  isUnit,
   RELEASE_RING,
   type Ring,
   ringsOf,
@@ -37,11 +39,11 @@ const WAITS_OF_A_PROCESS = 20
 const MOST_RETRIED_FILES = 3
 const SLOWEST = 5
 
-const USAGE = `Usage: npm test -- [word …] [--all | --release] [--changed [COMMIT]] [--times] [--keep]
+const USAGE = `Usage: npm test -- [word …] [--all | --release] [--changed [COMMIT] [--far]] [--times] [--keep]
 Runs the test files whose path contains one of the words, or all of them. The path is as in the sources: test/unit/shared/pki/….
 --release   only the ring release: packages, image, Compose, Kubernetes, another Node.js, upgrade, comparison of builds
 --all       all rings; without it a file of the ring release runs only where a word has its name
---changed   what imports the files that are in no commit, or that changed since COMMIT; at most a minute
+--changed   what imports the files that are in no commit, or that changed since COMMIT, within a minute; --far: all of that
 --times     prints the ledger: processor time and seconds by file, ring and part, and what changed against test/times.tsv
 --keep      writes test/times.tsv (with --all)
 Environment: CHANCERY_TEST_CONCURRENCY (files at once), CHANCERY_TEST_POSTGRES (JSON: a server to use instead of an own
@@ -200,9 +202,35 @@ function printEnd({ rings, left }: Run, cpu: number, leftOut: number): void {
   process.exitCode = !interrupted && failures.length === 0 && sum('failed') === 0 && sum('passed') > 0 ? 0 : 1
 }
 
+/** Half a minute by the ledger is less than one on most machines. */
+const MOST_CHANGED_SECONDS = 30
+/** For a file that is not in the ledger. */
+const UNKNOWN_SECONDS = 0.3
+
+function changedFiles({ changedSince = 'HEAD', far }: RunOptions, before: Ledger): string[] {
+  const { changed, distances } = concernedSince(changedSince)
+  // Those beside the folders read all sources.
+  const everywhere = chooseFiles([]).filter((file) => path.dirname(file) === import.meta.dirname)
+  const all = new Map([...everywhere.map((file) => [file, 1] as const), ...distances])
+  const candidates = [...all].map(([file, distance]) => ({
+    file,
+    distance,
+    isUnit: isUnit(file),
+    seconds: (secondsBefore(before, file) ?? UNKNOWN_SECONDS) / concurrency(),
+  }))
+  const files = withinTime(candidates, far ? Number.POSITIVE_INFINITY : MOST_CHANGED_SECONDS)
+  console.log(`${changed.length} files are changed, which ${distances.size} test files import`)
+  const more = all.size - files.length
+  const since = changedSince === 'HEAD' ? '' : ` ${changedSince}`
+  if (more > 0)
+    console.log(`left out: ${more} of them that take longer, which npm test -- --changed${since} --far runs`)
+  return files
+}
+
 /** The chosen rings, and how many files of the ring release are not among them. */
-function chosenRings({ words, release }: RunOptions): { rings: Ring[]; leftOut: number } {
-  const all = ringsOf(chooseFiles(words))
+function chosenRings(options: RunOptions, before: Ledger): { rings: Ring[]; leftOut: number } {
+  const { words, release } = options
+  const all = ringsOf(options.changedSince === undefined ? chooseFiles(words) : changedFiles(options, before))
   const ofRelease = all.find(({ name }) => name === RELEASE_RING)?.files ?? []
   const rings = all.flatMap((ring) => {
     if (ring.name !== RELEASE_RING) return release === 'alone' ? [] : [ring]
@@ -227,7 +255,8 @@ if (args.some((word) => word === '-h' || word === '--help')) {
   process.exit()
 }
 const options = optionsFrom(args)
-const { rings, leftOut } = chosenRings(options)
+const before = readLedger(KEPT_LEDGER)
+const { rings, leftOut } = chosenRings(options, before)
 if (rings.length === 0) stopWith(`no test file matches ${options.words.join(' ') || '*.test.js'}`)
 
 /** Set before a module reads it. */
@@ -238,7 +267,6 @@ console.log(
 )
 installMissing(commandsNeededBy(rings.flatMap(({ files }) => files)), console.log)
 
-const before = readLedger(KEPT_LEDGER)
 const run = await runRings(rings, before, options.words.length === 0)
 const cpu = cpuOf()
 const ledger = ledgerOf(run.rings, { cpu, seconds: process.uptime() })

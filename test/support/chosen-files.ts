@@ -12,8 +12,9 @@ export interface Ring {
 }
 
 /** The first is quick and says most. What is in none of these folders starts whole programs. */
+const UNIT_RING = 'unit'
 const INNER_RINGS: Record<string, readonly string[]> = {
-  unit: ['unit', 'corpus', '.'],
+  [UNIT_RING]: ['unit', 'corpus', '.'],
   store: ['store'],
 }
 const PROGRAMS_RING = 'whole programs'
@@ -52,6 +53,8 @@ function ringOf(file: string): string {
   const folder = below.length === 0 ? '.' : first
   return Object.keys(INNER_RINGS).find((name) => INNER_RINGS[name]?.includes(folder)) ?? PROGRAMS_RING
 }
+
+export const isUnit = (file: string) => ringOf(file) === UNIT_RING
 
 /** In the order in which they run, without those that have no file. */
 export function ringsOf(files: readonly string[]): Ring[] {
@@ -105,8 +108,8 @@ function companyOf(file: string): { name: string; most: number } | undefined {
   const text = readFileSync(file, 'utf8')
   const service = SHARED_SERVICE.exec(text)?.[1]
   if (service !== undefined) return { name: service, most: MOST_FILES_TOGETHER }
-  const isUnit = ringOf(file) === 'unit' && !HOOK_FOR_ALL.test(text)
-  return isUnit ? { name: 'units', most: MOST_UNITS_TOGETHER } : undefined
+  const mayShare = isUnit(file) && !HOOK_FOR_ALL.test(text)
+  return mayShare ? { name: 'units', most: MOST_UNITS_TOGETHER } : undefined
 }
 
 /** @param folder where the entries of several files will be */

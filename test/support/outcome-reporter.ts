@@ -26,7 +26,7 @@ function textOf(error: Error): string | undefined {
   const thrown = error.cause ?? error
   // The difference is in the message; what is compared follows it once more, otherwise.
   const text = thrown instanceof AssertionError ? (thrown.stack ?? thrown.message) : inspect(thrown, { depth: 6 })
-  return text.replace(/\n +at .*\(?node:internal.*/g, '')
+  return text.replace(/\n +at .*\(?node:.*/g, '')
 }
 
 export default async function* outcomes(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {

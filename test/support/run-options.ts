@@ -12,20 +12,32 @@ export interface RunOptions {
   keep: boolean
   /** Only what imports the changed files: those since this commit, or those that are in no commit (`HEAD`). */
   changedSince: string | undefined
+  /** All of that, however long it takes. */
+  far: boolean
 }
 
 /** @throws Error with a sentence for whoever typed them */
 export function readOptions(args: readonly string[]): RunOptions {
-  const options: RunOptions = { words: [], release: 'named', times: false, keep: false, changedSince: undefined }
+  const options: RunOptions = {
+    words: [],
+    release: 'named',
+    times: false,
+    keep: false,
+    changedSince: undefined,
+    far: false,
+  }
   const rest = [...args]
   for (let word = rest.shift(); word !== undefined; word = rest.shift())
     if (word === '--release') options.release = 'alone'
     else if (word === '--all') options.release = 'too'
     else if (word === '--times') options.times = true
     else if (word === '--keep') options.keep = true
+    else if (word === '--far') options.far = true
     else if (word === '--changed') options.changedSince = rest[0]?.startsWith('-') === false ? rest.shift() : 'HEAD'
     else if (word.startsWith('-')) throw new Error(`unknown option ${word}; npm test -- --help names them`)
     else options.words.push(word)
+  if (options.changedSince !== undefined && options.words.length > 0)
+    throw new Error('--changed chooses the files by itself')
   if (options.keep && (options.release !== 'too' || options.words.length > 0))
     throw new Error('--keep writes the ledger of all tests: npm test -- --all --keep')
   return options
