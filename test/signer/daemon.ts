@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { programFile } from '../../src/shared/lib/program-files.ts'
+import { noteStart } from '../support/used-parts.ts'
 
 export const SIGNER_PROGRAM = fileURLToPath(programFile('signer/start.cts'))
 
@@ -30,13 +31,16 @@ export async function startDaemon(
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   })
+  const startedAt = performance.now()
   const lines: string[] = []
   const ended = once(child, 'close')
   child.stderr.on('data', (chunk: Buffer) => lines.push(chunk.toString('utf8')))
   await new Promise<void>((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       lines.push(line)
-      if (line.includes('"signer ready"')) resolve()
+      if (!line.includes('"signer ready"')) return
+      noteStart('signer', startedAt, child.pid)
+      resolve()
     })
     ended.then(() => reject(new Error(`the daemon ended early:\n${lines.join('\n')}`)), reject)
   })

@@ -9,6 +9,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
+import { WAIT_MS } from './patience.ts'
 import { type CommandResult, mustRun, runCommand } from './run-command.ts'
 import { until } from './until.ts'
 
@@ -63,7 +64,7 @@ default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
 cgroup_manager = "cgroupfs"
 events_logger = "none"
 `
-const START_MS = 120_000
+const START_MS = 2 * WAIT_MS
 
 export async function openContainers(): Promise<Containers> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-containers-'))

@@ -11,6 +11,7 @@ import path from 'node:path'
 import { requireNamespaces } from './own-network.ts'
 import { requireAll, requireCommand } from './requirements.ts'
 import { type CommandResult, mustRun, runCommand } from './run-command.ts'
+import { noted } from './used-parts.ts'
 
 export type DebianRelease = 'bookworm' | 'trixie'
 
@@ -31,7 +32,8 @@ export async function makeBase(release: DebianRelease, packages: readonly string
   const folder = mkdtempSync(path.join(tmpdir(), `chancery-${release}-`))
   const include = ['ca-certificates', ...UNITS, ...packages].join(',')
   const options = ['--quiet', '--variant=apt', '--aptopt=Acquire::Languages "none"', `--include=${include}`]
-  await mustRun('mmdebstrap', [...options, release, `${folder}/lower`], { timeoutMs: BASE_TIMEOUT_MS })
+  const make = [...options, release, `${folder}/lower`]
+  await noted('Debian root', () => mustRun('mmdebstrap', make, { timeoutMs: BASE_TIMEOUT_MS }))
   const write = (name: string, text: string) => {
     const file = path.join(folder, 'lower', name)
     mkdirSync(path.dirname(file), { recursive: true })

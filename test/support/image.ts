@@ -7,6 +7,7 @@ import { VERSION } from '../../src/shared/lib/program-files.ts'
 import { type Containers, openContainers } from './containers.ts'
 import { requireAll, requireCommand } from './requirements.ts'
 import { mustRun } from './run-command.ts'
+import { noted } from './used-parts.ts'
 
 /** Debian's mirror and npm's registry may be slow. */
 const BUILD_MS = 900_000
@@ -43,6 +44,6 @@ export async function buildTestImage(): Promise<TestImage> {
 
 /** @returns the archive */
 export async function buildImageIn(folder: string): Promise<string> {
-  await mustRun(process.execPath, [PACKAGER, 'image', folder], { timeoutMs: BUILD_MS })
+  await noted('image', () => mustRun(process.execPath, [PACKAGER, 'image', folder], { timeoutMs: BUILD_MS }))
   return path.join(folder, `chancery-${VERSION}.oci.tar`)
 }
