@@ -40,12 +40,11 @@ for (const [identifier, rows] of TABLES)
           assert.ok(commonName === undefined || commonName === identifier.value)
         })
       else
-        test(`${name} (${from}) is refused: ${refusal}`, () => {
+        test(`${name} (${from}) is refused: ${refusal}`, () =>
           assert.throws(check, (error) => {
             const isRefusal = error instanceof CsrError || (error instanceof Problem && error.type === 'badCSR')
             return isRefusal && error.message.includes(refusal)
-          })
-        })
+          }))
     }
   })
 

@@ -15,9 +15,8 @@ const CERTIFICATE = aCertificate()
 const ROWS = pemsOf(CERTIFICATE)
 
 for (const [name, from, , text] of ROWS)
-  test(`${name} (${from}) is the certificate that it holds`, () => {
-    assert.deepEqual(decodePem(text), [{ label: 'CERTIFICATE', der: CERTIFICATE }])
-  })
+  test(`${name} (${from}) is the certificate that it holds`, () =>
+    assert.deepEqual(decodePem(text), [{ label: 'CERTIFICATE', der: CERTIFICATE }]))
 
 test('blocks that are glued are read one by one', () => {
   const other = aCertificate({ dnsNames: ['b.example'] })

@@ -79,12 +79,11 @@ describe('a dns-persist-01 challenge', () => {
   const common = { type: 'dns-persist-01', url, status: 'pending', accounturi: `https://ca.example/acct/${ID}` }
   const { issuerDomainNames } = settings.dnsPersist
 
-  test('names the account and this service, and has no token (draft-ietf-acme-dns-persist-01 §3.1)', () => {
+  test('names the account and this service, and has no token (draft-ietf-acme-dns-persist-01 §3.1)', () =>
     assert.deepEqual(JSON.parse(renderChallenge(anAuthorization(), 'dns-persist-01', urls, settings)), {
       ...common,
       'issuer-domain-names': issuerDomainNames,
-    })
-  })
+    }))
 
   test('says so in the words of draft 02 as well where that is switched on (§3.1)', () => {
     const draft02 = { dnsPersist: { issuerDomainNames, draft: '02' } } as const

@@ -97,9 +97,7 @@ describe('the command line of a build', () => {
   const help =
     '  Options\n    --data-dir    With --dev: where\n    --port    Port (default 8443)\n    -h, --help    This\n'
 
-  test('is read from its help', () => {
-    assert.deepEqual([...flagsIn(help)], ['data-dir', 'dev', 'port', 'help'])
-  })
+  test('is read from its help', () => assert.deepEqual([...flagsIn(help)], ['data-dir', 'dev', 'port', 'help']))
 
   test('gets what has a value, and nothing that the build does not know', () => {
     assert.deepEqual(serverFlags({ port: 1, workers: undefined }, flagsIn(help), 'v1'), ['--port', '1'])

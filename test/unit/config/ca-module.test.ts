@@ -118,14 +118,13 @@ describe('CA modules', () => {
     assert.deepEqual(warningsOf({ backend: A, extension_settings: { trust_anchors: ['a.pem'] } }), [])
   })
 
-  test('show no folder to whoever reads /healthz', () => {
+  test('show no folder to whoever reads /healthz', () =>
     assert.deepEqual(publicNames(['external', A, 'ext:/etc/other/a.js#A', B]), [
       'external',
       'ext:a.js#A',
       'ext:a.js#A 2',
       B,
-    ])
-  })
+    ]))
 
   test('the example of the reference says what to write instead', () => {
     const lines = errorLines(

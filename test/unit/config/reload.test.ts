@@ -37,6 +37,5 @@ test('live keys are applied, the others wait for a restart and are named; what n
   assert.deepEqual(running, before)
 })
 
-test('the same file again changes nothing', () => {
-  assert.deepEqual(planReload(aConfig({}), aConfig({})), { config: aConfig({}), live: [], restart: [] })
-})
+test('the same file again changes nothing', () =>
+  assert.deepEqual(planReload(aConfig({}), aConfig({})), { config: aConfig({}), live: [], restart: [] }))

@@ -444,13 +444,12 @@ const CASES: [string, Tree, string[]][] = [
 ]
 
 describe('rules between keys', () => {
-  for (const [name, patch, expected] of CASES) {
+  for (const [name, patch, expected] of CASES)
     test(`${name}: ${expected.join(', ') || 'accepted'}`, () => {
       const config = aConfig(patch)
       const broken = RULES.filter((rule) => rule.check(config, isSetBy(patch)) !== undefined).map((rule) => rule.path)
       assert.deepEqual(broken.toSorted(), expected.toSorted())
     })
-  }
 
   test('a URL with a U-label is refused with the A-label to write', () => {
     const rules = RULES.map((rule) =>
@@ -467,11 +466,10 @@ describe('rules between keys', () => {
     )
   })
 
-  test('the message says what is wrong and what would be right', () => {
+  test('the message says what is wrong and what would be right', () =>
     assert.deepEqual(errorLines(parseTree({ tos: { require_agreement: true } })), [
       'tos.url (line 1): is missing; tos.require_agreement needs terms to agree to',
-    ])
-  })
+    ]))
 
   const refusedBySchema: [Tree, string][] = [
     [{ nonce: { length: 15 } }, 'nonce.length (line 1): is 15; must be a whole number from 16 to 128'],
@@ -516,7 +514,6 @@ describe('rules between keys', () => {
       'api.base_path (line 1): is "/acme/"; must be empty or a path such as /acme: a slash first, none last',
     ],
   ]
-  for (const [patch, line] of refusedBySchema) {
+  for (const [patch, line] of refusedBySchema)
     test(`refused: ${line.slice(0, 60)}`, () => assert.deepEqual(errorLines(parseTree(patch)), [line]))
-  }
 })

@@ -56,7 +56,7 @@ function withUrls(tree: Tree): Tree {
 }
 
 describe('schema', () => {
-  test('finished values are accepted again and stay what they are, from YAML and JSON text too', () => {
+  test('finished values are accepted again and stay what they are, from YAML and JSON text too', () =>
     fc.assert(
       fc.property(validTree, (tree) => {
         const config = ConfigSchema.parse({
@@ -71,8 +71,7 @@ describe('schema', () => {
         }
       }),
       { numRuns: 60 },
-    )
-  })
+    ))
 
   test('the defaults are those of the reference, and ours where a decision says so', () => {
     const config = aConfig({})
@@ -157,9 +156,8 @@ describe('schema', () => {
 })
 
 describe('addresses', () => {
-  for (const good of ['192.0.2.1', '192.0.2.1:53', '2001:db8::1', '[2001:db8::1]', '[2001:db8::1]:5353']) {
+  for (const good of ['192.0.2.1', '192.0.2.1:53', '2001:db8::1', '[2001:db8::1]', '[2001:db8::1]:5353'])
     test(`${good} is a resolver`, () => assert.ok(isResolver(good)))
-  }
   for (const bad of [
     '',
     'dns.example',
@@ -168,15 +166,12 @@ describe('addresses', () => {
     '[192.0.2.1]:53',
     '2001:db8::1]:53',
     '[2001:db8::1]53',
-  ]) {
+  ])
     test(`${JSON.stringify(bad)} is no resolver`, () => assert.ok(!isResolver(bad)))
-  }
-  for (const good of ['10.0.0.0/8', '::/0', '::1/128', '192.0.2.1']) {
+  for (const good of ['10.0.0.0/8', '::/0', '::1/128', '192.0.2.1'])
     test(`${good} is a network`, () => assert.ok(isNetwork(good)))
-  }
-  for (const bad of ['10.0.0.0/33', '::/129', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0/8', 'a/8', '10.0.0.0/-1']) {
+  for (const bad of ['10.0.0.0/33', '::/129', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0/8', 'a/8', '10.0.0.0/-1'])
     test(`${bad} is no network`, () => assert.ok(!isNetwork(bad)))
-  }
 })
 
 describe('names of the identifier policy', () => {

@@ -29,7 +29,7 @@ const SECRETS = [
 ]
 
 describe('secrets stay out of messages', () => {
-  for (const path of SECRETS) {
+  for (const path of SECRETS)
     test(`${path} of any wrong kind is not shown`, () => {
       const number = 31337421
       for (const value of [[SECRET], { a: SECRET }, number, [number], SECRET]) {
@@ -37,7 +37,6 @@ describe('secrets stay out of messages', () => {
         assert.ok(!text.includes(SECRET) && !text.includes(String(number)), text)
       }
     })
-  }
 
   const placements: [string, Tree][] = [
     ['where a section belongs', { admin_api: SECRET, database: SECRET }],
@@ -60,12 +59,11 @@ describe('secrets stay out of messages', () => {
     ['in a partial reference', { database: { password: `${SECRET}\${X}` } }],
     ['in the default of a reference', { server: { port: `\${PORT:-${SECRET}}` } }],
   ]
-  for (const [name, patch] of placements) {
+  for (const [name, patch] of placements)
     test(`a secret ${name} is not shown`, () => {
       const text = output(parseTree(patch))
       assert.ok(!text.includes(SECRET), text)
     })
-  }
 
   test('what a variable holds is not shown, wherever it was put by mistake', () => {
     const patch = {
@@ -88,13 +86,12 @@ describe('secrets stay out of messages', () => {
     `database:\n  password: a: ${SECRET}\n`,
     `database:\n\tpassword: ${SECRET}\n`,
   ]
-  for (const text of broken) {
+  for (const text of broken)
     test(`the source is not quoted for ${JSON.stringify(text.replace(SECRET, '…'))}`, () => {
       const parsed = parseYaml(text)
       assert.ok(!parsed.ok)
       assert.ok(!output(parsed).includes(SECRET), output(parsed))
     })
-  }
 
   test('broken JSON is not quoted either', () => {
     const text = JSON.stringify(merged(MINIMAL, { database: { password: SECRET } }))

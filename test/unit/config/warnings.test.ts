@@ -186,14 +186,13 @@ const CASES: [string, Tree, string[]][] = [
 ]
 
 describe('warnings', () => {
-  for (const [name, patch, expected] of CASES) {
+  for (const [name, patch, expected] of CASES)
     test(`${name}: ${expected.join(', ') || 'none'}`, () => {
       const tree = { ...QUIET, ...patch, ...mergedSecurity(patch) }
       const config = aConfig(tree)
       const found = WARNINGS.flatMap((rule) => [rule.check(config, isSetBy(tree)) ?? []].flat().map(() => rule.path))
       assert.deepEqual(found, expected)
     })
-  }
 
   test('every warning has a case', () => {
     const covered = new Set(CASES.flatMap(([, , expected]) => expected))

@@ -18,9 +18,8 @@ for (const contact of accepted)
   test(`${contact.slice(0, 50)} is accepted as it is`, () =>
     assert.deepEqual(checkContacts([contact], POLICY), [contact]))
 
-test('the scheme is read in any case and written in one', () => {
-  assert.deepEqual(checkContacts(['MAILTO:Admin@example.org'], POLICY), ['mailto:Admin@example.org'])
-})
+test('the scheme is read in any case and written in one', () =>
+  assert.deepEqual(checkContacts(['MAILTO:Admin@example.org'], POLICY), ['mailto:Admin@example.org']))
 
 test('white space around a contact and its address is dropped', () => {
   for (const contact of ['mailto: a@b.org', ' mailto:a@b.org', 'mailto:a@b.org\r\n', '\tMAILTO:\ta@b.org '])
@@ -43,9 +42,8 @@ for (const [contact, reason] of [
   test(`the refusal of ${JSON.stringify(contact)} says what is wrong`, () =>
     assert.throws(() => checkContacts([contact], POLICY), reason))
 
-test('a contact that is listed twice is kept once', () => {
-  assert.deepEqual(checkContacts(['mailto:a@b.org', 'mailto:a@b.org'], POLICY), ['mailto:a@b.org'])
-})
+test('a contact that is listed twice is kept once', () =>
+  assert.deepEqual(checkContacts(['mailto:a@b.org', 'mailto:a@b.org'], POLICY), ['mailto:a@b.org']))
 
 for (const contact of ['', 'admin@example.org', 'tel:+12015550123', 'https://example.org', 'mailtoo:a@b.org'])
   test(`${JSON.stringify(contact)} is unsupportedContact`, () =>

@@ -327,7 +327,7 @@ describe('CSR profile checks', () => {
       [],
     ],
   ]
-  for (const [what, data, csr, expected] of cases) {
+  for (const [what, data, csr, expected] of cases)
     test(what, async () => {
       const found = violations(await csr(), data)
       assert.equal(found.length, expected.length, found.join('\n'))
@@ -335,7 +335,6 @@ describe('CSR profile checks', () => {
         if (typeof wanted === 'string') assert.equal(found[index], wanted)
         else assert.match(found[index] as string, wanted)
     })
-  }
 
   test('violations of several rules are collected in one badCSR, none naming an identifier (RFC 8555 §6.7.1)', async () => {
     const csr = await csrOf(dns('*.a.example'))
@@ -419,14 +418,13 @@ describe('what is no CSR profile', () => {
     [{ reuse_key: 0 }, /reuse_key must be true or false/],
     [{ renewal_window_days: 1e300 }, /renewal_window_days must be an integer/],
   ]
-  for (const [data, fault] of wrong) {
-    test(JSON.stringify(data), () => {
+  for (const [data, fault] of wrong)
+    test(JSON.stringify(data), () =>
       assert.throws(
         () => parseCsrProfile(data),
         (error) => error instanceof CsrProfileError && error.faults.length === 1 && fault.test(error.faults[0] ?? ''),
-      )
-    })
-  }
+      ),
+    )
 
   test('all faults are named at once', () => {
     const data = { san_regex: '(', common_name_regex: '[', reuse_key: 'x' }

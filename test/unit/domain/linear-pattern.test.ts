@@ -33,10 +33,9 @@ describe('linear patterns', () => {
     ['\\d', '٣', false],
     ['\\w', 'é', false],
   ]
-  for (const [source, value, matches] of cases) {
+  for (const [source, value, matches] of cases)
     test(`${source} ${matches ? 'matches' : 'does not match'} ${JSON.stringify(value)}`, () =>
       assert.equal(compileLinearPattern(source).matches(value), matches))
-  }
 
   const refused = [
     '(?=a)b',
@@ -58,10 +57,9 @@ describe('linear patterns', () => {
     'a'.repeat(2049),
     'x{1000}y{1000}',
   ]
-  for (const source of refused) {
+  for (const source of refused)
     test(`${source.slice(0, 40)} is refused, not misread`, () =>
       assert.throws(() => compileLinearPattern(source), PatternError))
-  }
 
   test('an expression with too many repetitions is refused before its instructions are made', () => {
     const repeated = (piece: string) => piece.repeat(Math.floor(2048 / piece.length))

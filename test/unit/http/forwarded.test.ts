@@ -102,7 +102,7 @@ describe('the address of a client behind a trusted proxy', () => {
     )
   })
 
-  test('is the same with a port and without, for any address', () => {
+  test('is the same with a port and without, for any address', () =>
     fc.assert(
       fc.property(fc.ipV4(), fc.ipV6(), fc.integer({ min: 0, max: 65535 }), (ipv4, ipv6, port) => {
         assert.equal(addressOf(`${ipv4}:${port}`), addressOf(ipv4))
@@ -110,6 +110,5 @@ describe('the address of a client behind a trusted proxy', () => {
         assert.equal(addressOf(`[${ipv6}]`), addressOf(ipv6))
       }),
       propertyRuns(2000),
-    )
-  })
+    ))
 })

@@ -178,9 +178,8 @@ describe('an actor', () => {
 
   test('refuses kinds that are not in its table, inherited names included', async () => {
     const { actor } = counter()
-    for (const kind of ['nothing', 'constructor', '__proto__', 'toString']) {
+    for (const kind of ['nothing', 'constructor', '__proto__', 'toString'])
       await assert.rejects(actor.ask(kind as 'add', 1, 100), /has no message/)
-    }
     actor.stop()
   })
 })

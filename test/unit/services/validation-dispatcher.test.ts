@@ -306,7 +306,7 @@ describe('validation dispatcher', () => {
       ['of an instance that is not seen to live', { presentSince: () => undefined }, {}],
       ['of an earlier request', {}, { isRepeat: true }],
     ]
-    for (const [title, options, over] of DOUBTFUL) {
+    for (const [title, options, over] of DOUBTFUL)
       test(`one ${title} is renewed before the attempt, and without it there is none`, async () => {
         for (const renewed of [true, false]) {
           let renewals = 0
@@ -320,7 +320,6 @@ describe('validation dispatcher', () => {
           assert.deepEqual(results, [renewed ? 'success' : 'superseded'])
         }
       })
-    }
 
     test('one is renewed after an attempt without a verdict', async () => {
       let renewals = 0

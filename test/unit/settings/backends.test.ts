@@ -33,9 +33,8 @@ describe('the trust anchors of another CA', () => {
     ['a key', encodePem('PRIVATE KEY', Buffer.of(0x30, 0))],
     ['no certificate in its block', encodePem('CERTIFICATE', Buffer.of(0x30, 0))],
   ] as const)
-    test(`a file with ${what} stops the start, since every chain would pass`, () => {
-      assert.throws(() => policyWith(text), /^Error: ca\.external\.trust_anchors: .*anchors\.pem/)
-    })
+    test(`a file with ${what} stops the start, since every chain would pass`, () =>
+      assert.throws(() => policyWith(text), /^Error: ca\.external\.trust_anchors: .*anchors\.pem/))
 
   test('a file that is not there is named with its key', () => {
     const trust_anchors = [path.join(folder, 'none.pem')]

@@ -67,13 +67,12 @@ describe('the configuration of the signer', () => {
       /a passphrase is for a key file/,
     ],
   ]
-  for (const [what, key, refused] of KEYS) {
+  for (const [what, key, refused] of KEYS)
     test(`a key section with ${what} is ${refused ? 'refused' : 'read'}`, () => {
       const text = `socket: s\nsecret_file: f\naudit: { file: a }\nissuers: [{ id: i, certificate: c, key: ${key} }]`
       if (refused) assert.throws(() => parseConfig(text, 'signer.yaml'), refused)
       else assert.equal(parseConfig(text, 'signer.yaml').issuers.length, 1)
     })
-  }
 
   test('reports all errors at once, in the order of the file, with their lines', () => {
     const text = `socket: 5
@@ -110,9 +109,8 @@ colour: red
       'issuers[0].policy.key_types[0] (line 12): is "DSA"; must be one of RSA, P-256, P-384, P-521, Ed25519',
       'issuers[0].policy.permitted.dns[0] (line 14): is ".example.org"; must be a lower-case domain without a leading dot or *',
       'issuers[0].policy.permitted.ip[0] (line 14): is "10.0.0.1"; must be a network such as 10.0.0.0/8 or 2001:db8::/32',
-    ]) {
+    ])
       assert.ok(problems.includes(`signer.yaml: ${expected}`), `${expected} in\n${problems.join('\n')}`)
-    }
     assert.match(
       problems.join('\n'),
       /issuers\[0\]\.policy\.key_usages\[0\] \(line 13\): is "key_cert_sign"; must be one of/,
@@ -120,9 +118,8 @@ colour: red
     assert.match(problems.join('\n'), /colour \(line 15\): unknown key/)
   })
 
-  test('refuses two issuers with one id', () => {
-    assert.match(problemsOf(`${GOOD}${GOOD.slice(GOOD.indexOf('  - id'))}`).join(), /same id/)
-  })
+  test('refuses two issuers with one id', () =>
+    assert.match(problemsOf(`${GOOD}${GOOD.slice(GOOD.indexOf('  - id'))}`).join(), /same id/))
 
   test('reports broken YAML with its line', () =>
     assert.match(problemsOf('a: [1\nb: }')[0]!, /^signer\.yaml: the file \(line \d+\): /))

@@ -9,14 +9,13 @@ import { type AuthorityKind, makeKeyPair } from '../../signer/authority.ts'
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'Ed25519', 'RSA']
 
 describe('an encrypted key file', () => {
-  for (const kind of KINDS) {
+  for (const kind of KINDS)
     test(`of ${kind} opens with its passphrase and with no other`, async () => {
       const { privateKey } = makeKeyPair(kind)
       const pem = await encryptKey(privateKey, 'korrekt häst ✓')
       assert.ok(createPrivateKey({ key: pem, passphrase: 'korrekt häst ✓' }).equals(privateKey))
       assert.throws(() => createPrivateKey({ key: pem, passphrase: 'korrekt hast ✓' }))
     })
-  }
 
   test('says how it was made: PBES2, PBKDF2 with HMAC-SHA-256 and 600,000 iterations, AES-256-CBC (RFC 8018 §6.2)', async () => {
     const { privateKey } = makeKeyPair('P-256')
@@ -55,8 +54,7 @@ async function read(privateKey: Parameters<typeof encryptKey>[0]) {
   const cipher = scheme.oid()
   const iv = scheme.octetString()
   assert.equal(info.octetString().length % 16, 0)
-  for (const reader of [prf, derivationParameters, derivation, scheme, parameters, algorithm, info, whole]) {
+  for (const reader of [prf, derivationParameters, derivation, scheme, parameters, algorithm, info, whole])
     reader.finish('EncryptedPrivateKeyInfo')
-  }
   return { oids: [pbes2, pbkdf2, hmac, cipher], salt, iterations, iv }
 }

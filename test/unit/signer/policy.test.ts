@@ -502,14 +502,12 @@ describe('the policy of an issuer', () => {
     assert.match(verdict.serialNumber, /^40[0-9a-f]{30}$/)
   })
 
-  test('accepts what the raw writer of this test makes without changes', () => {
-    assert.equal(refusalOf(rawTbs(authority)), undefined)
-  })
+  test('accepts what the raw writer of this test makes without changes', () =>
+    assert.equal(refusalOf(rawTbs(authority)), undefined))
 
-  for (const [what, changes, sentence, policyYaml] of REFUSED) {
+  for (const [what, changes, sentence, policyYaml] of REFUSED)
     test(`refuses ${what}`, () =>
       assert.match(refusalOf(rawTbs(authority, changes), policyYaml) ?? 'accepted', sentence))
-  }
 
   test('tells a name that the subtrees do not allow from what no front that is in order asks for', () => {
     const policy = policyOf('{ excluded: { dns: [vault.example.org] } }')
@@ -522,9 +520,8 @@ describe('the policy of an issuer', () => {
     assert.equal(isOfName(rawTbs(authority, { ...san(dns('vault.example.org')), version: 2 })), false)
   })
 
-  for (const [what, tbs] of NOT_DER) {
+  for (const [what, tbs] of NOT_DER)
     test(`refuses ${what}`, () => assert.match(refusalOf(tbs) ?? 'accepted', /^not a TBSCertificate: /))
-  }
 
   test('has a table of at least 40 structures that it refuses', () => assert.ok(REFUSED.length + NOT_DER.length >= 40))
 
@@ -566,9 +563,8 @@ describe('the policy of an issuer', () => {
     ],
     ['an RSA key', leafTbs(authority, { spki: rsaSpki(2048), keyUsages: ['digital_signature', 'key_encipherment'] })],
   ]
-  for (const [what, tbs, policyYaml] of ACCEPTED) {
+  for (const [what, tbs, policyYaml] of ACCEPTED)
     test(`accepts ${what}`, () => assert.equal(refusalOf(tbs, policyYaml), undefined))
-  }
 
   test('gives a verdict on random bytes and on every mutated TBSCertificate, and never throws', () => {
     const good = leafTbs(authority)

@@ -96,9 +96,8 @@ describe('matching a message to a query', () => {
     return head
   }
   // RFC 7766 §7 leaves the question out of a response over TCP.
-  test('no question is told apart', () => {
-    assert.equal(matchQuestion(reply(query.bytes, { questions: [] }), query), 'unasked')
-  })
+  test('no question is told apart', () =>
+    assert.equal(matchQuestion(reply(query.bytes, { questions: [] }), query), 'unasked'))
   const foreign: Record<string, Buffer> = {
     'another id': reply(query.bytes, { id: query.bytes.readUInt16BE(0) ^ 1 }),
     'another name': reply(query.bytes, { questions: [{ ...questionOf(query.bytes), name: 'www.example.com' }] }),
@@ -110,9 +109,8 @@ describe('matching a message to a query', () => {
     nothing: Buffer.alloc(0),
     'a short message': query.bytes.subarray(0, 20),
   }
-  for (const [what, message] of Object.entries(foreign)) {
+  for (const [what, message] of Object.entries(foreign))
     test(`${what} does not match`, () => assert.equal(matchQuestion(message, query), 'foreign'))
-  }
 })
 
 describe('reading responses', () => {
@@ -185,9 +183,8 @@ describe('reading responses', () => {
     const whole = reply(query.bytes, {
       answers: [{ type: 'TXT', name: 'example.org', ttl: 5, data: ['a long enough text'] }],
     })
-    for (let length = whole.length - 1; length > 12; length--) {
+    for (let length = whole.length - 1; length > 12; length--)
       assert.equal(parseResponse(whole.subarray(0, length), query), undefined, `${length} of ${whole.length} bytes`)
-    }
   })
   test('an alias to something that is no name is malformed', () => {
     const message = reply(query.bytes, {
@@ -268,7 +265,7 @@ describe('reading responses', () => {
         value: fc.string({ maxLength: 60 }).map((text) => text.replace(/[^ -~]/g, '')),
       }),
     }
-    for (const type of ['A', 'AAAA', 'NS', 'TXT', 'CAA'] as const) {
+    for (const type of ['A', 'AAAA', 'NS', 'TXT', 'CAA'] as const)
       fc.assert(
         fc.property(
           fc.array(fc.tuple(name, ttl, content[type] as fc.Arbitrary<unknown>), { maxLength: 8 }),
@@ -292,7 +289,6 @@ describe('reading responses', () => {
         ),
         { numRuns: 200 },
       )
-    }
   })
 })
 

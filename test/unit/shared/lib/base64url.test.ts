@@ -13,9 +13,8 @@ test('the vectors of RFC 4648 §10 decode without their padding', () => {
   }
 })
 
-test('the example of RFC 7515 appendix C decodes', () => {
-  assert.deepEqual(decodeBase64url('A-z_4ME'), Buffer.from([3, 236, 255, 224, 193]))
-})
+test('the example of RFC 7515 appendix C decodes', () =>
+  assert.deepEqual(decodeBase64url('A-z_4ME'), Buffer.from([3, 236, 255, 224, 193])))
 
 for (const text of [
   'Zg==',
@@ -37,13 +36,12 @@ for (const text of [
     assert.equal(isBase64url(text), false)
   })
 
-test('any bytes survive the way there and back', () => {
+test('any bytes survive the way there and back', () =>
   fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-      assert.deepEqual(decodeBase64url(encodeBase64url(bytes)), Buffer.from(bytes))
-    }),
-  )
-})
+    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) =>
+      assert.deepEqual(decodeBase64url(encodeBase64url(bytes)), Buffer.from(bytes)),
+    ),
+  ))
 
 test('whatever is accepted is the one spelling of its bytes', () => {
   const characters = fc.constantFrom(...'ABQgwxyz019-_=+/ ')

@@ -67,9 +67,8 @@ describe('fair queue', () => {
     assert.equal(queue.take()?.target, 'slow')
   })
 
-  test('what is given back without having been taken is a fault', () => {
-    assert.throws(() => aQueue().giveBack(anItem('a')))
-  })
+  test('what is given back without having been taken is a fault', () =>
+    assert.throws(() => aQueue().giveBack(anItem('a'))))
 
   test('any course: nothing is lost or taken twice, no bound is passed, and nothing waits that could go', () => {
     const action = fc.oneof(

@@ -12,9 +12,8 @@ const references: [text: string, module: string, exportName: string][] = [
   ['example_pki.validators.InventoryValidator', 'example_pki.validators.InventoryValidator', 'default'],
 ]
 for (const [text, module, exportName] of references)
-  test(`${text} names an export of a module`, () => {
-    assert.deepEqual(parseModuleReference(text), { module, exportName })
-  })
+  test(`${text} names an export of a module`, () =>
+    assert.deepEqual(parseModuleReference(text), { module, exportName }))
 
 const others = [
   '',
@@ -29,6 +28,4 @@ const others = [
   'node:fs',
 ]
 for (const text of [...others, 'https://example.com/a.js', 'data:text/javascript,1', '-x', 'package#1'])
-  test(`${JSON.stringify(text)} names no module`, () => {
-    assert.equal(parseModuleReference(text), undefined)
-  })
+  test(`${JSON.stringify(text)} names no module`, () => assert.equal(parseModuleReference(text), undefined))

@@ -49,12 +49,11 @@ describe('the queue of a key', () => {
     const queue = new Slots(2)
     await queue.idle()
     let ended = 0
-    for (let n = 0; n < 5; n++) {
+    for (let n = 0; n < 5; n++)
       void queue.run(Number.POSITIVE_INFINITY, async () => {
         await sleep(2)
         ended += 1
       })
-    }
     await Promise.all([queue.idle(), queue.idle()])
     assert.equal(ended, 5)
   })

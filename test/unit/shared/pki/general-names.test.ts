@@ -30,9 +30,8 @@ describe('IP addresses in text', () => {
     ['64:ff9b::192.0.2.33', '64:ff9b::c000:221'],
     ['192.0.2.1', '192.0.2.1'],
   ]
-  for (const [text, expected] of canonical) {
+  for (const [text, expected] of canonical)
     test(`${text} is ${expected}`, () => assert.equal(formatIpAddress(parseIpAddress(text)!), expected))
-  }
 
   const none = [
     '',
@@ -59,9 +58,8 @@ describe('IP addresses in text', () => {
     '::1.2.3.4:5',
     '[::1]',
   ]
-  for (const text of [...none, ...noneV6]) {
+  for (const text of [...none, ...noneV6])
     test(`${JSON.stringify(text)} is no address`, () => assert.equal(parseIpAddress(text), undefined))
-  }
 
   test('accepts exactly what Node takes for an address', () => {
     const pieces = fc.constantFrom('0', '1', 'ffff', 'a0', ':', '::', ':', '1.2.3.4', '.', '10')
@@ -72,9 +70,7 @@ describe('IP addresses in text', () => {
           fc.ipV6(),
           fc.array(pieces, { maxLength: 15 }).map((list) => list.join('')),
         ),
-        (text) => {
-          assert.equal(parseIpAddress(text) !== undefined, isIP(text) !== 0, text)
-        },
+        (text) => assert.equal(parseIpAddress(text) !== undefined, isIP(text) !== 0, text),
       ),
       { numRuns: 2000 },
     )
@@ -130,16 +126,14 @@ describe('general names (RFC 5280 §4.2.1.6)', () => {
   ]
   for (const [what, bytes] of refused) test(`refuses ${what}`, () => assert.throws(() => read(bytes), DerError))
 
-  test('refuses an empty list', () => {
-    assert.throws(() => readGeneralNames(new DerReader(Buffer.alloc(0))), DerError)
-  })
+  test('refuses an empty list', () => assert.throws(() => readGeneralNames(new DerReader(Buffer.alloc(0))), DerError))
 
   test('cannot write what is no address or not ASCII', () => {
     assert.throws(() => encodeDer((writer) => writeIpAddress(writer, '1.2.3')), RangeError)
     assert.throws(() => encodeDer((writer) => writeDnsName(writer, 'bücher.example')), RangeError)
   })
 
-  test('is total over random bytes', () => {
+  test('is total over random bytes', () =>
     fc.assert(
       fc.property(randomOctets(40), (bytes) => {
         try {
@@ -149,6 +143,5 @@ describe('general names (RFC 5280 §4.2.1.6)', () => {
         }
       }),
       { numRuns: 1000 },
-    )
-  })
+    ))
 })

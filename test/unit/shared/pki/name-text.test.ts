@@ -5,9 +5,8 @@ import { encodeCommonName, encodeNameText, formatName, parseName } from '../../.
 import { anyCharacter } from '../../../support/any-character.ts'
 
 describe('a name from its text', () => {
-  test('of one common name is the same as that', () => {
-    assert.deepEqual(encodeNameText('CN=Example Root CA'), encodeCommonName('Example Root CA'))
-  })
+  test('of one common name is the same as that', () =>
+    assert.deepEqual(encodeNameText('CN=Example Root CA'), encodeCommonName('Example Root CA')))
 
   test('begins with its last part, and keeps escaped characters', () => {
     const name = parseName(encodeNameText('CN=a\\,b, O=Example \\\\ Co , C=DE'))
@@ -34,7 +33,6 @@ describe('a name from its text', () => {
     )
   })
 
-  for (const text of ['', 'Example', 'CN=', 'XX=1', 'C=DEU', 'C=de', `CN=${'a'.repeat(65)}`, 'DC=ä', 'CN=a,,O=b,Q']) {
+  for (const text of ['', 'Example', 'CN=', 'XX=1', 'C=DEU', 'C=de', `CN=${'a'.repeat(65)}`, 'DC=ä', 'CN=a,,O=b,Q'])
     test(`${JSON.stringify(text)} is refused`, () => assert.throws(() => encodeNameText(text), RangeError))
-  }
 })

@@ -102,7 +102,7 @@ const asPlain = ({ serialNumber, revokedAt, reason }: CrlEntry) => ({
 })
 
 describe('TBSCertList', () => {
-  test('entries, header and extensions come back as they were written, wherever the pieces are cut', () => {
+  test('entries, header and extensions come back as they were written, wherever the pieces are cut', () =>
     fc.assert(
       fc.property(
         someEntries,
@@ -123,10 +123,9 @@ describe('TBSCertList', () => {
         },
       ),
       propertyRuns(1000),
-    )
-  })
+    ))
 
-  test('@peculiar/x509 reads the same', () => {
+  test('@peculiar/x509 reads the same', () =>
     fc.assert(
       fc.property(someEntries, (entries) => {
         const crl = new x509.X509Crl(crlOf(tbsOf(anInput(), entries), P256_KEY))
@@ -139,10 +138,9 @@ describe('TBSCertList', () => {
         assert.deepEqual(read, entries.map(asPlain))
       }),
       propertyRuns(300),
-    )
-  })
+    ))
 
-  for (const key of ALL_KEYS) {
+  for (const key of ALL_KEYS)
     test(`openssl reads a list signed with ${key.label}, entry by entry`, () => {
       const entries = REASONS.map((reason, index) => ({
         serialNumber: Buffer.from(`8${index}23456789abcdef`, 'hex'),
@@ -164,7 +162,6 @@ describe('TBSCertList', () => {
       )
       assert.equal([...text.matchAll(/CRL Reason Code/g)].length, REASONS.length - 1)
     })
-  }
 
   test('a list without entries has no revokedCertificates (§5.1.2.6)', () => {
     const tbs = tbsOf(anInput(), [])
@@ -188,9 +185,8 @@ describe('TBSCertList', () => {
       ['01', 7],
       ['01', 8],
       ['01', 11],
-    ] as const) {
+    ] as const)
       assert.throws(() => encodeCrlEntries([{ serialNumber: hex(serialNumber), revokedAt, reason }]), RangeError)
-    }
   })
 
   test('lengths of every size are written in their shortest form', () => {
@@ -202,9 +198,8 @@ describe('TBSCertList', () => {
       [0x10000, '3083010000'],
       [0x1000000, '308401000000'],
       [0xffffffff, '3084ffffffff'],
-    ] as const) {
+    ] as const)
       assert.equal(encodeHeader(0x30, length).toString('hex'), header)
-    }
   })
 
   test('reading fails with a DerError only, whatever the bytes and the cuts', () => {

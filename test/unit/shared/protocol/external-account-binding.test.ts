@@ -45,7 +45,7 @@ describe('external account binding', () => {
     assert.equal(verifyBindingMac({ kid: 'k', jws, alg: 'HS512', mac }, macKey), false)
   })
 
-  for (const alg of MAC_ALGORITHMS) {
+  for (const alg of MAC_ALGORITHMS)
     test(`a right binding with ${alg} is read, and verifies with its key alone`, () => {
       const macKey = randomBytes(32)
       const binding = parseExternalAccountBinding(aBinding(macKey, alg), context)
@@ -53,7 +53,6 @@ describe('external account binding', () => {
       assert.equal(verifyBindingMac(binding, macKey), true)
       assert.equal(verifyBindingMac(binding, randomBytes(32)), false)
     })
-  }
 
   test('a MAC that differs in one bit, or in length, does not verify', () => {
     const macKey = randomBytes(32)

@@ -100,7 +100,7 @@ test('a name of 253 characters fits, one of 254 does not, a wildcard counts whol
   assert.equal(normalizeDnsName(`*.${name.slice(1)}`).ok, false)
 })
 
-test('a normal form is its own normal form, and plain ASCII', () => {
+test('a normal form is its own normal form, and plain ASCII', () =>
   fc.assert(
     fc.property(fc.oneof(fc.domain(), fc.string({ unit: 'grapheme', maxLength: 20 })), (text) => {
       const first = normalizeDnsName(text)
@@ -109,8 +109,7 @@ test('a normal form is its own normal form, and plain ASCII', () => {
       assert.deepEqual(normalizeDnsName(first.value), first)
     }),
     propertyRuns(3_000),
-  )
-})
+  ))
 
 const addresses: Record<string, string> = {
   '192.0.2.1': '192.0.2.1',
@@ -140,15 +139,14 @@ for (const text of [
 ])
   test(`${JSON.stringify(text)} is no IP identifier`, () => assert.equal(normalizeIpAddress(text).ok, false))
 
-test('an accepted address is spelled as the certificate reader spells it, or no CSR would fit its order', () => {
+test('an accepted address is spelled as the certificate reader spells it, or no CSR would fit its order', () =>
   fc.assert(
     fc.property(fc.ipV6(), (text) => {
       const normal = normalizeIpAddress(text)
       if (normal.ok) assert.equal(normal.value, formatIpAddress(parseIpAddress(text) as Buffer))
     }),
     { numRuns: 2_000, examples: [['::102:304'], ['::1'], ['::1:0'], ['1:0:0:2::3'], ['64:ff9b::1.2.3.4']] },
-  )
-})
+  ))
 
 test('random bytes, and bytes near an identifier, have one normal form or a reason (RFC 8555 §7.1.4, RFC 8738 §3)', () => {
   const originals = [...Object.keys(names), ...Object.keys(addresses)].map((text) => Buffer.from(text))
