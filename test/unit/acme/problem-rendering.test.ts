@@ -60,10 +60,8 @@ test('any problem is one JSON document of UTF-8 with type, detail and status, an
       }
       assert.deepEqual(document, JSON.parse(JSON.stringify(expected)))
       assert.equal(JSON.stringify(document), sent, 'what is read and written again is the same text')
-      assert.deepEqual(
-        headers.filter(([name]) => name === 'Content-Type'),
-        [['Content-Type', 'application/problem+json']],
-      )
+      const types = headers.filter(([name]) => name === 'Content-Type')
+      assert.deepEqual(types, [['Content-Type', 'application/problem+json']])
       for (const [name, value] of headers) assert.match(`${name}: ${value}`, /^[\x20-\x7e]+$/, 'no text of a client')
     }),
     propertyRuns(2_000),

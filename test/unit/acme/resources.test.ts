@@ -55,10 +55,8 @@ test('wildcard is true or absent, never false (§7.1.4)', () => {
 test('a pending authorization shows all it offers, each with a URL of its own (§7.1.4)', () => {
   const { challenges } = shown({})
   assert.equal(new Set(challenges.map(({ url }) => url)).size, 3)
-  assert.deepEqual(
-    challenges.map(({ token }) => token),
-    ['token', 'token', undefined],
-  )
+  const tokens = challenges.map(({ token }) => token)
+  assert.deepEqual(tokens, ['token', 'token', undefined])
 })
 
 const failed = { status: 'invalid', tries: 3, error: { type: 'urn:x', detail: 'd', status: 400 } } as const

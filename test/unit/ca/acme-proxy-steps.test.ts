@@ -31,8 +31,8 @@ describe('the steps of an upstream order', () => {
     for (const row of Object.values(UPSTREAM_ORDER))
       for (const next of Object.values(row)) assert.ok(next in UPSTREAM_ORDER)
     const steps = Object.keys(UPSTREAM_ORDER) as UpstreamOrderStep[]
-    const found = steps.filter((step) => mayHaveIssued(at(step)))
-    assert.deepEqual(found, ['finalize', 'clean', 'collect'])
+    const admitted = steps.filter((step) => mayHaveIssued(at(step)))
+    assert.deepEqual(admitted, ['finalize', 'clean', 'collect'])
     assert.equal(mayHaveIssued(at('clean', { failure: FAILURE })), false)
   })
 
@@ -108,10 +108,8 @@ describe('which orders may go on', () => {
   test('as many as are allowed, until one ends or is not seen any more', () => {
     let now = 0
     const admission = createOrderAdmission(2, 1_000, () => now)
-    assert.deepEqual(
-      ['a', 'b', 'c', 'a'].map((id) => admission.admit(id)),
-      [true, true, false, true],
-    )
+    const admitted = ['a', 'b', 'c', 'a'].map((id) => admission.admit(id))
+    assert.deepEqual(admitted, [true, true, false, true])
     admission.end('b')
     assert.equal(admission.admit('c'), true)
     now = 800

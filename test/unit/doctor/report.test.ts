@@ -100,19 +100,15 @@ describe('checks', () => {
       quiet,
       50,
     )
-    assert.deepEqual(
-      findings.map(({ result }) => result),
-      ['unknown', 'unknown', 'ok'],
-    )
+    const results = findings.map(({ result }) => result)
+    assert.deepEqual(results, ['unknown', 'unknown', 'ok'])
   })
 
   test('call nothing right that they have not seen: without a configuration only its file is judged', async () => {
     const findings = await runChecks(CHECKS, sources, quiet)
     assert.deepEqual(countsOf(findings).ok, 0)
-    assert.deepEqual(
-      findings.filter(({ result }) => result !== 'unknown').map(({ id }) => id),
-      ['configuration.valid', 'files.configuration'],
-    )
+    const ids = findings.filter(({ result }) => result !== 'unknown').map(({ id }) => id)
+    assert.deepEqual(ids, ['configuration.valid', 'files.configuration'])
   })
 
   test('have ids of their own, in an area', () => {
@@ -129,10 +125,8 @@ describe('checks', () => {
     const named = texts.flatMap((text) => [...text.matchAll(/chancery (?:-c FILE|--server URL) ([a-z][a-z -]*)/g)])
     const words = named.map(([, found = '']) => found)
     assert.ok(words.length > 10)
-    assert.deepEqual(
-      words.filter((found) => !known.some((usage) => `${found} `.startsWith(`${usage} `))),
-      [],
-    )
+    const unknown = words.filter((found) => !known.some((usage) => `${found} `.startsWith(`${usage} `)))
+    assert.deepEqual(unknown, [])
   })
 
   test('are the table of docs/operations/doctor.md; npm run docs renews it', () => {

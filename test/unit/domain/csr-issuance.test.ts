@@ -74,10 +74,8 @@ describe('an issuance from a CSR', () => {
 
   test('does not leave its backend once a certificate may exist', () => {
     const moving = Object.entries(CSR_ISSUANCE).filter(([, events]) => 'move' in events || 'give' in events)
-    assert.deepEqual(
-      moving.map(([status]) => status),
-      ['fresh', 'opened'],
-    )
+    const states = moving.map(([status]) => status)
+    assert.deepEqual(states, ['fresh', 'opened'])
   })
 
   test('is final once it is issued, late or failed', () => {

@@ -134,13 +134,11 @@ describe('CAA at finalize', () => {
     const names = ['a.example', 'b.example'].map((name) => anAuthorization(name, { wildcard: name === 'b.example' }))
     const mixed = await refusal(setUp(names, [bad('forbidden'), bad('failed')]).check())
     assert.deepEqual([mixed.type, mixed.status, mixed.options.retryAfterSeconds], ['compound', 400, undefined])
-    assert.deepEqual(
-      mixed.options.subproblems?.map(({ type, identifier }) => [type, identifier?.value]),
-      [
-        ['caa', 'a.example'],
-        ['dns', '*.b.example'],
-      ],
-    )
+    const found = mixed.options.subproblems?.map(({ type, identifier }) => [type, identifier?.value])
+    assert.deepEqual(found, [
+      ['caa', 'a.example'],
+      ['dns', '*.b.example'],
+    ])
     const away = await refusal(setUp(names, [bad('failed'), bad('failed')]).check())
     assert.deepEqual([away.type, away.status, away.options.retryAfterSeconds], ['compound', 503, 60])
   })

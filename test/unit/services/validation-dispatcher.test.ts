@@ -130,10 +130,8 @@ describe('validation dispatcher', () => {
     dispatcher.dispatch(aRequest())
     await until(() => dispatcher.load().known === 0)
     assert.deepEqual(outcomes(recorded), [null, null, 'invalid'])
-    assert.deepEqual(
-      recorded.map(({ attempt: { status, tries } }) => `${status} ${tries}`),
-      ['processing 1', 'processing 2', 'invalid 3'],
-    )
+    const found = recorded.map(({ attempt: { status, tries } }) => `${status} ${tries}`)
+    assert.deepEqual(found, ['processing 1', 'processing 2', 'invalid 3'])
     assert.deepEqual(results, ['retry', 'retry', 'failure'])
     const [first, second, third] = startedAt as [number, number, number]
     assert.ok(second - first >= 39, `${second - first}`)
@@ -280,10 +278,8 @@ describe('validation dispatcher', () => {
 
   test('an account may have a quarter of what can wait', () => {
     const { dispatcher } = aDispatcher(() => new Promise(() => undefined), { limits: { ...LIMITS, maxWaiting: 8 } })
-    assert.deepEqual(
-      ['a', 'a', 'a', 'b'].map((accountId) => dispatcher.dispatch(aRequest({ accountId }))),
-      [true, true, false, true],
-    )
+    const found = ['a', 'a', 'a', 'b'].map((accountId) => dispatcher.dispatch(aRequest({ accountId })))
+    assert.deepEqual(found, [true, true, false, true])
   })
 
   describe('claims', () => {
@@ -376,20 +372,16 @@ describe('validation dispatcher', () => {
     })
     dispatcher.dispatch(aRequest())
     await until(() => dispatcher.load().known === 0)
-    assert.deepEqual(
-      records.map(({ attempt, result, problem }) => [attempt, result, problem]),
-      [
-        [1, 'retry', 'connection'],
-        [2, 'success', undefined],
-      ],
-    )
-    assert.deepEqual(
-      recorded.map(({ evidence, retryInMs, attempt }) => [evidence, retryInMs, attempt.thumbprint]),
-      [
-        [undefined, 40, 'thumbprint'],
-        [records[1], undefined, undefined],
-      ],
-    )
+    const found = records.map(({ attempt, result, problem }) => [attempt, result, problem])
+    assert.deepEqual(found, [
+      [1, 'retry', 'connection'],
+      [2, 'success', undefined],
+    ])
+    const shown = recorded.map(({ evidence, retryInMs, attempt }) => [evidence, retryInMs, attempt.thumbprint])
+    assert.deepEqual(shown, [
+      [undefined, 40, 'thumbprint'],
+      [records[1], undefined, undefined],
+    ])
   })
 
   describe('a front thread that handed over', () => {
@@ -398,13 +390,11 @@ describe('validation dispatcher', () => {
       const request = aRequest()
       dispatcher.dispatch(request, 3)
       await until(() => dispatcher.load().known === 0)
-      assert.deepEqual(
-        ended.map(([front, { authorizationId, recorded }]) => [front, authorizationId, recorded?.outcome]),
-        [
-          [3, request.authorizationId, null],
-          [3, request.authorizationId, 'valid'],
-        ],
-      )
+      const found = ended.map(([front, { authorizationId, recorded }]) => [front, authorizationId, recorded?.outcome])
+      assert.deepEqual(found, [
+        [3, request.authorizationId, null],
+        [3, request.authorizationId, 'valid'],
+      ])
       assert.equal(ended[0]?.[1].recorded?.attempt.status, 'processing')
     })
 
@@ -416,10 +406,8 @@ describe('validation dispatcher', () => {
       const request = aRequest()
       for (const front of [0, 1, 0, 1]) dispatcher.dispatch(request, front)
       await until(() => dispatcher.load().known === 0)
-      assert.deepEqual(
-        ended.map(([front]) => front),
-        [0, 1],
-      )
+      const found = ended.map(([front]) => front)
+      assert.deepEqual(found, [0, 1])
     })
 
     test('is told that there is nothing to record any more, of a verdict and of a claim that is lost', async () => {
@@ -448,10 +436,8 @@ describe('validation dispatcher', () => {
     const { dispatcher, recorded } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
     dispatcher.dispatch(aRequest({ isUnclaimed: true, thumbprint: 'of the trigger' }), 0)
     await until(() => dispatcher.load().known === 0)
-    assert.deepEqual(
-      recorded.map(({ unclaimed }) => unclaimed),
-      [{ thumbprint: 'of the trigger' }, undefined],
-    )
+    const unclaimed = recorded.map(({ unclaimed }) => unclaimed)
+    assert.deepEqual(unclaimed, [{ thumbprint: 'of the trigger' }, undefined])
   })
 
   test('what was on its way while another thread had it tried and decided is not tried, and its thread told', async () => {
@@ -480,10 +466,8 @@ describe('validation dispatcher', () => {
       { limits: { ...LIMITS, maxWaiting: 3 * 4 } },
     )
     const known = aRequest()
-    assert.deepEqual(
-      [known, aRequest(), aRequest(), aRequest(), known].map((request) => dispatcher.dispatch(request)),
-      [true, true, true, false, true],
-    )
+    const found = [known, aRequest(), aRequest(), aRequest(), known].map((request) => dispatcher.dispatch(request))
+    assert.deepEqual(found, [true, true, true, false, true])
     open?.()
     await until(() => dispatcher.load().known === 0)
     assert.equal(recorded.length, 3)

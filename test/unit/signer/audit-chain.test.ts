@@ -56,10 +56,8 @@ describe('the audit chain', () => {
   test('holds one line per record, numbered, each with the hash of the one before', async () => {
     await write(3)
     const lines = linesOf().map((text) => JSON.parse(text) as AuditLine)
-    assert.deepEqual(
-      lines.map(({ seq }) => seq),
-      [1, 2, 3],
-    )
+    const numbers = lines.map(({ seq }) => seq)
+    assert.deepEqual(numbers, [1, 2, 3])
     assert.equal(lines[0]!.previous, NO_PREVIOUS)
     assert.deepEqual({ ...record('02'), seq: 3, time: lines[2]!.time, previous: lines[2]!.previous }, lines[2])
     const verdict = await verifyAuditChain(file)
@@ -275,10 +273,8 @@ describe('the audit chain', () => {
       await chain.close()
       const verdict = await verifyAuditChain(file)
       assert.deepEqual(verdict.ok && [verdict.lines, verdict.repairs], [3, 0])
-      assert.deepEqual(
-        readdirSync(folder).filter((name) => name.endsWith('.room')),
-        [],
-      )
+      const found = readdirSync(folder).filter((name) => name.endsWith('.room'))
+      assert.deepEqual(found, [])
     })
   }
 
@@ -456,10 +452,8 @@ describe('the audit chain', () => {
 
     test('is followed across files', async () => {
       await writeRotating(5)
-      assert.deepEqual(
-        (await lastLines(file, 2)).map(({ seq }) => seq),
-        [4, 5],
-      )
+      const numbers = (await lastLines(file, 2)).map(({ seq }) => seq)
+      assert.deepEqual(numbers, [4, 5])
       const interrupt = new AbortController()
       const seen: number[] = []
       const following = (async () => {

@@ -33,10 +33,8 @@ describe('the configuration of the signer', () => {
   test('reads the example that comes with it', () => {
     const file = 'signer/signer.example.yaml'
     const { issuers } = parseConfig(readFileSync(file, 'utf8'), file)
-    assert.deepEqual(
-      issuers.map(({ key }) => (key.pkcs11 ? 'token' : 'file')),
-      ['file', 'file', 'token'],
-    )
+    const kinds = issuers.map(({ key }) => (key.pkcs11 ? 'token' : 'file'))
+    assert.deepEqual(kinds, ['file', 'file', 'token'])
   })
 
   const KEYS: [string, string, RegExp | undefined][] = [
