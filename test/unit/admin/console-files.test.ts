@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { ConsoleFiles } from '../../../src/admin/console-files.ts'
+import { words } from '../../support/words.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'chancery-console-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -26,13 +27,7 @@ for (const coding of ['gzip', undefined])
   })
 
 test('only the files of the console are found, by their own names', () => {
-  for (const name of [
-    '/console/.env',
-    '/console/../index.html',
-    '/console//index.html',
-    '/console/index.html.gz',
-    '/consoleindex.html',
-  ])
+  for (const name of words`/.env /../index.html //index.html /index.html.gz index.html`.map((end) => `/console${end}`))
     assert.equal(answer(name), undefined, name)
   assert.equal(answer('/console/index.html')?.status, 200)
   assert.equal(answer('/console')?.status, 308)

@@ -9,6 +9,7 @@ import { readDocument } from '../../../src/shared/config-file/document.ts'
 import { valueAt } from '../../../src/shared/config-file/messages.ts'
 import { formatPath } from '../../../src/shared/config-file/notice.ts'
 import { type SchemaNode, withoutNull } from '../../../src/shared/config-file/schema-node.ts'
+import { words } from '../../support/words.ts'
 import { aConfig, acceptedConfig, MINIMAL, merged, parseTree, type Tree } from './support.ts'
 
 /** A value that the schema accepts for a key, when that can be told from type and bounds alone. */
@@ -160,12 +161,7 @@ describe('addresses', () => {
     test(`${good} is a resolver`, () => assert.ok(isResolver(good)))
   for (const bad of [
     '',
-    'dns.example',
-    '192.0.2.1:',
-    '192.0.2.1:65536',
-    '[192.0.2.1]:53',
-    '2001:db8::1]:53',
-    '[2001:db8::1]53',
+    ...words`dns.example 192.0.2.1: 192.0.2.1:65536 [192.0.2.1]:53 2001:db8::1]:53 [2001:db8::1]53`,
   ])
     test(`${JSON.stringify(bad)} is no resolver`, () => assert.ok(!isResolver(bad)))
   for (const good of ['10.0.0.0/8', '::/0', '::1/128', '192.0.2.1'])

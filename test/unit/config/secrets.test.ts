@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { parseConfigText } from '../../../src/config/load.ts'
+import { words } from '../../support/words.ts'
 import { MINIMAL, merged, parseTree, parseYaml, type Tree } from './support.ts'
 
 const SECRET = 'hunter2hunter2'
@@ -15,18 +16,10 @@ function output(parsed: ReturnType<typeof parseTree>): string {
 const nested = (path: string, value: unknown): Tree =>
   path.split('.').reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as Tree
 
-const SECRETS = [
-  'database.password',
-  'smtp.password',
-  'admin_api.token_secret',
-  'ca.hsm.pin',
-  'ca.acme_proxy.eab_hmac_key',
-  'ca.acme_proxy.proxy_url',
-  'ca.external.auth_value',
-  'ca.external.sign_url',
-  'audit_export.webhook_url',
-  'perspective.tokens',
-]
+const SECRETS = words`
+  database.password smtp.password admin_api.token_secret ca.hsm.pin ca.acme_proxy.eab_hmac_key
+  ca.acme_proxy.proxy_url ca.external.auth_value ca.external.sign_url audit_export.webhook_url perspective.tokens
+`
 
 describe('secrets stay out of messages', () => {
   for (const path of SECRETS)

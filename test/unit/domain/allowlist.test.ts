@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { isAllowed, parseAllowedIdentifier } from '../../../src/domain/allowlist.ts'
 import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
+import { words } from '../../support/words.ts'
 
 const identifierOf = (value: string): Identifier => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value })
 
@@ -27,25 +28,11 @@ describe('allowed identifiers', () => {
 
   const refused = [
     '',
-    '*',
-    '*.',
-    'a.*.example',
-    '*.*.example',
-    'a..example',
-    'example..',
-    '.',
-    '-a.example',
     'a b',
-    '300.0.2.1',
-    '10.0.0.1/8',
-    '10.0.0.0/33',
-    '10.0.0.0/',
-    '10.0.0.0/08',
-    '10.0.0.0/8/8',
-    '::/129',
-    'fe80::1%eth0',
-    '::ffff:192.0.2.1',
-    'example/24',
+    ...words`
+      * *. a.*.example *.*.example a..example example.. . -a.example 300.0.2.1 10.0.0.1/8 10.0.0.0/33 10.0.0.0/
+      10.0.0.0/08 10.0.0.0/8/8 ::/129 fe80::1%eth0 ::ffff:192.0.2.1 example/24
+    `,
   ]
   for (const text of refused)
     test(`${JSON.stringify(text)} is refused with a reason`, () => {

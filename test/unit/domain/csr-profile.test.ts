@@ -12,6 +12,7 @@ import {
   parseCsrProfile,
 } from '../../../src/domain/csr-profile.ts'
 import { type Csr, CsrError, parseCsr } from '../../../src/shared/pki/csr.ts'
+import { words } from '../../support/words.ts'
 import { aCsr, ED25519_KEY, mutated, P256_KEY, P521_KEY, RSA_KEY, x509 } from '../shared/pki/support.ts'
 
 type Options = Parameters<typeof aCsr>[1]
@@ -436,15 +437,10 @@ describe('what is no CSR profile', () => {
 
   test('any JSON is a profile or a CsrProfileError', () => {
     const member = fc.constantFrom(
-      'authorized_keys',
-      'san_types',
-      'san_minimum',
-      'san_regex',
-      'reuse_key',
-      'depth_base_domains',
-      'max_subdomain_depth',
-      'renewal_window_days',
-      'wildcard_in_san',
+      ...words`
+        authorized_keys san_types san_minimum san_regex reuse_key depth_base_domains max_subdomain_depth
+        renewal_window_days wildcard_in_san
+      `,
     )
     fc.assert(
       fc.property(fc.oneof(fc.jsonValue(), fc.dictionary(member, fc.jsonValue())), (data) => {

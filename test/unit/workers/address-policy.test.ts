@@ -3,6 +3,7 @@ import { BlockList, isIPv4 } from 'node:net'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createAddressPolicy, parseAddress, parseNetwork } from '../../../workers/address-policy.ts'
+import { words } from '../../support/words.ts'
 
 const LOCAL = ['127.0.0.0/8', '::1/128', '169.254.0.0/16', 'fe80::/10']
 
@@ -31,16 +32,7 @@ describe('blocked networks', () => {
   for (const [address, what] of Object.entries(blocked))
     test(`${address} is blocked: ${what}`, () => assert.equal(policy.isBlocked(address), true))
 
-  const allowed = [
-    '128.0.0.1',
-    '126.255.255.255',
-    '10.0.0.1',
-    '192.168.1.1',
-    '169.253.0.1',
-    '::2',
-    'fec0::1',
-    'fd00::1',
-  ]
+  const allowed = words`128.0.0.1 126.255.255.255 10.0.0.1 192.168.1.1 169.253.0.1 ::2 fec0::1 fd00::1`
   const allowedForms = ['::ffff:10.0.0.1', '64:ff9b::8.8.8.8', '2002:808:808::1', '2001:db8::1']
   for (const address of [...allowed, ...allowedForms])
     test(`${address} is allowed`, () => assert.equal(policy.isBlocked(address), false))
@@ -68,17 +60,7 @@ describe('blocked networks', () => {
 })
 
 describe('networks in CIDR notation', () => {
-  for (const text of [
-    '10.0.0.0/33',
-    '::/129',
-    '10.0.0.0/',
-    '10.0.0.0/08',
-    '10.0.0.0/8/8',
-    '10.0.0/8',
-    'x',
-    '/8',
-    '::1/-1',
-  ])
+  for (const text of words`10.0.0.0/33 ::/129 10.0.0.0/ 10.0.0.0/08 10.0.0.0/8/8 10.0.0/8 x /8 ::1/-1`)
     test(`${text} is refused`, () => {
       assert.equal(parseNetwork(text), undefined)
       assert.throws(() => createAddressPolicy([text]), RangeError)

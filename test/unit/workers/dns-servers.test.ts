@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createSourceFinder, parseNameServer, parseResolvConf } from '../../../workers/dns/servers.ts'
+import { words } from '../../support/words.ts'
 
 describe('resolver entries', () => {
   const good: Record<string, { address: string; port: number }> = {
@@ -14,14 +15,7 @@ describe('resolver entries', () => {
     test(`${text} is ${server.address} port ${server.port}`, () => assert.deepEqual(parseNameServer(text), server))
   for (const text of [
     '',
-    'dns.example',
-    '192.0.2.1:',
-    '192.0.2.1:0',
-    '192.0.2.1:65536',
-    '[192.0.2.1]:53',
-    '[::1',
-    '::1]:53',
-    '192.0.2',
+    ...words`dns.example 192.0.2.1: 192.0.2.1:0 192.0.2.1:65536 [192.0.2.1]:53 [::1 ::1]:53 192.0.2`,
   ])
     test(`${JSON.stringify(text)} is refused`, () => assert.equal(parseNameServer(text), undefined))
 })

@@ -12,6 +12,7 @@ import {
   writeIpAddress,
   writeUri,
 } from '../../../../src/shared/pki/general-names.ts'
+import { words } from '../../../support/words.ts'
 import { hex, randomOctets } from './support.ts'
 
 const read = (text: string) => readGeneralName(new DerReader(hex(text)))
@@ -35,30 +36,13 @@ describe('IP addresses in text', () => {
 
   const none = [
     '',
-    '1.2.3',
-    '1.2.3.4.5',
-    '01.2.3.4',
-    '256.1.1.1',
-    '1.2.3.-4',
     '1.2.3.4 ',
-    ':',
-    ':::',
-    '1::2::3',
-    '1:2:3:4:5:6:7',
-    '1:2:3:4:5:6:7:8:9',
+    ...words`
+      1.2.3 1.2.3.4.5 01.2.3.4 256.1.1.1 1.2.3.-4 : ::: 1::2::3 1:2:3:4:5:6:7 1:2:3:4:5:6:7:8:9
+      1:2:3:4:5:6:7::8 ::12345 g:: fe80::1%eth0 ::1/128 ::1.2.3 1.2.3.4:: ::1.2.3.4:5 [::1]
+    `,
   ]
-  const noneV6 = [
-    '1:2:3:4:5:6:7::8',
-    '::12345',
-    'g::',
-    'fe80::1%eth0',
-    '::1/128',
-    '::1.2.3',
-    '1.2.3.4::',
-    '::1.2.3.4:5',
-    '[::1]',
-  ]
-  for (const text of [...none, ...noneV6])
+  for (const text of none)
     test(`${JSON.stringify(text)} is no address`, () => assert.equal(parseIpAddress(text), undefined))
 
   test('accepts exactly what Node takes for an address', () => {

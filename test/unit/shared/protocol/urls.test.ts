@@ -10,17 +10,10 @@ import {
   type UrlSettings,
   Urls,
 } from '../../../../src/shared/protocol/urls.ts'
+import { words } from '../../../support/words.ts'
 
 const segment = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,8}$/)
-const FIXED: FixedResource[] = [
-  'directory',
-  'newNonce',
-  'newAccount',
-  'newOrder',
-  'newAuthz',
-  'revokeCert',
-  'keyChange',
-]
+const FIXED = words`directory newNonce newAccount newOrder newAuthz revokeCert keyChange` as FixedResource[]
 
 const settings: fc.Arbitrary<UrlSettings> = fc
   .record({
