@@ -4,7 +4,6 @@ import { describe, test } from 'node:test'
 import { localProgram } from '../../../src/cli/program.ts'
 import type { Check } from '../../../src/doctor/check.ts'
 import { CHECKS } from '../../../src/doctor/checks.ts'
-import { withChecks } from '../../../src/doctor/manual.ts'
 import { countsOf, exitCodeOf, jsonOf, textOf } from '../../../src/doctor/report.ts'
 import { runChecks } from '../../../src/doctor/run.ts'
 import { Sources } from '../../../src/doctor/sources.ts'
@@ -127,10 +126,5 @@ describe('checks', () => {
     assert.ok(words.length > 10)
     const unknown = words.filter((found) => !known.some((usage) => `${found} `.startsWith(`${usage} `)))
     assert.deepEqual(unknown, [])
-  })
-
-  test('are the table of docs/operations/doctor.md; npm run docs renews it', () => {
-    const document = readFileSync(new URL('../../../../docs/operations/doctor.md', import.meta.url), 'utf8')
-    assert.ok(document === withChecks(document), 'stale: run npm run docs')
   })
 })
