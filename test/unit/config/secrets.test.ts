@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { parseConfigText } from '../../../src/config/load.ts'
 import { words } from '../../support/words.ts'
-import { MINIMAL, merged, parseTree, parseYaml, type Tree } from './support.ts'
+import { MINIMAL, merged, nested, parseTree, parseYaml, type Tree } from './support.ts'
 
 const SECRET = 'hunter2hunter2'
 
@@ -12,9 +12,6 @@ const SECRET = 'hunter2hunter2'
 function output(parsed: ReturnType<typeof parseTree>): string {
   return JSON.stringify(parsed.ok ? parsed.warnings : parsed.errors)
 }
-
-const nested = (path: string, value: unknown): Tree =>
-  path.split('.').reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as Tree
 
 const SECRETS = words`
   database.password smtp.password admin_api.token_secret ca.hsm.pin ca.acme_proxy.eab_hmac_key
@@ -26,7 +23,7 @@ describe('secrets stay out of messages', () => {
     test(`${path} of any wrong kind is not shown`, () => {
       const number = 31337421
       for (const value of [[SECRET], { a: SECRET }, number, [number], SECRET]) {
-        const text = output(parseTree(nested(path, value)))
+        const text = output(parseTree(nested({ [path]: value })))
         assert.ok(!text.includes(SECRET) && !text.includes(String(number)), text)
       }
     })
