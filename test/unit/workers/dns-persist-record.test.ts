@@ -300,18 +300,12 @@ describe('the lifetime (draft 01 §7.8, draft 02 §7.9)', () => {
 })
 
 describe('whatever is published', () => {
-  const subjects = fc.record({
-    below: fc.boolean(),
-    wildcard: fc.boolean(),
-    allowWildcardPolicy: fc.boolean(),
-  })
+  const subjects = fc.record({ below: fc.boolean(), wildcard: fc.boolean(), allowWildcardPolicy: fc.boolean() })
   const noise = fc.uint8Array({ maxLength: 200 }).map((octets) => Buffer.from(octets).toString('latin1'))
   const near = fc
     .array(
       fc.constantFrom(RIGHT, 'ca.example', `accounturi=${URL}`, ';', ' ', 'policy=wildcard', 'persistUntil=', '9'),
-      {
-        maxLength: 12,
-      },
+      { maxLength: 12 },
     )
     .map((parts) => parts.join(''))
   const texts = fc.array(fc.oneof(noise, near), { maxLength: 8 })

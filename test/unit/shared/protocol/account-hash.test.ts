@@ -6,10 +6,7 @@ import fc from 'fast-check'
 import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../../../src/shared/protocol/account-labels.ts'
 
 const PREFIX = 'https://ca.example/account-hash/'
-const ACCOUNT = {
-  thumbprint: 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs',
-  accountUrl: 'https://ca.example/acct/123',
-}
+const ACCOUNT = { thumbprint: 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs', accountUrl: 'https://ca.example/acct/123' }
 
 test('the example of §10.2 is computed', () =>
   assert.equal(
