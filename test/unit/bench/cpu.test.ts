@@ -56,10 +56,10 @@ describe('server CPU by role', () => {
   test('sees this process work', onLinux, () => {
     const sampler = sampleServer([process.pid])
     const own = process.cpuUsage()
-    while (process.cpuUsage(own).user < 200_000) Math.sqrt(2)
+    while (process.cpuUsage(own).user < 60_000) Math.sqrt(2)
     sampler.end()
     const used = sampler.samples.at(-1)?.cpu.service
-    assert.ok(used !== undefined && used >= 180_000, `${used} µs`)
+    assert.ok(used !== undefined && used >= 40_000, `${used} µs`)
   })
 
   test('counts children and their children', onLinux, async () => {

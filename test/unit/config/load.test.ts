@@ -7,6 +7,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { formatErrors, loadConfig, parseConfigText } from '../../../src/config/load.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
 import { words } from '../../support/words.ts'
 import { acceptedConfig, errorLines, MINIMAL, merged, parseTree, parseYaml } from './support.ts'
 
@@ -287,7 +288,7 @@ test('any text at all gives a result and no exception', () => {
         assert.ok(parsed.ok || parsed.errors.length > 0)
       },
     ),
-    { numRuns: 500 },
+    propertyRuns(),
   )
 })
 
@@ -299,7 +300,7 @@ test('any tree in any section gives a result and no exception', () => {
       const parsed = parseConfigText(JSON.stringify(root), { format: 'json', env: {} })
       assert.ok(parsed.ok || parsed.errors.every((error) => error.message !== ''))
     }),
-    { numRuns: 300 },
+    propertyRuns(150),
   )
 })
 

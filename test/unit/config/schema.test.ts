@@ -71,7 +71,7 @@ describe('schema', () => {
           assert.deepEqual(ConfigSchema.parse(value), config)
         }
       }),
-      { numRuns: 60 },
+      { numRuns: 15 },
     ))
 
   test('the defaults are those of the reference, and ours where a decision says so', () => {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compileLinearPattern, PatternError } from '../../../src/domain/linear-pattern.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
 import { words } from '../../support/words.ts'
 
 describe('linear patterns', () => {
@@ -120,7 +121,7 @@ describe('linear patterns', () => {
           assert.match(error.message, /^is /)
         }
       }),
-      { numRuns: 2000 },
+      propertyRuns(),
     )
   })
 

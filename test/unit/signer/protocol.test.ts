@@ -30,6 +30,7 @@ import {
   SignerUnavailable,
 } from '../../../signer/protocol/signer-errors.ts'
 import { parseTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
 
 function readAll(bytes: Buffer, maxFrameBytes = 1 << 20): Frame[] {
   const frames: Frame[] = []
@@ -76,7 +77,7 @@ describe('frames', () => {
           assert.ok(error instanceof SignerProtocolError)
         }
       }),
-      { numRuns: 2000 },
+      propertyRuns(),
     ))
 
   test('a length beyond the limit is refused before any of it is stored', () => {

@@ -3,6 +3,7 @@ import { BlockList, isIPv4 } from 'node:net'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createAddressPolicy, parseAddress, parseNetwork } from '../../../workers/address-policy.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
 import { words } from '../../support/words.ts'
 
 const LOCAL = ['127.0.0.0/8', '::1/128', '169.254.0.0/16', 'fe80::/10']
@@ -80,7 +81,7 @@ describe('networks in CIDR notation', () => {
         if (family(base) !== family(address) || !list.check(address, family(address))) return
         assert.equal(createAddressPolicy([`${base}/${prefix}`]).isBlocked(address), true)
       }),
-      { numRuns: 2000 },
+      propertyRuns(),
     )
   })
 

@@ -10,6 +10,7 @@ import {
   matchQuestion,
   parseResponse,
 } from '../../../workers/dns/dns-message.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
 
 const EDNS = { edns: true, dnssec: false, recursion: true }
 
@@ -199,7 +200,7 @@ describe('reading responses', () => {
         matchQuestion(Buffer.from(bytes), asked)
         parseResponse(Buffer.from(bytes), asked)
       }),
-      { numRuns: 3000 },
+      propertyRuns(),
     )
   })
   test('no damage to a good response makes the reader throw, and addresses stay addresses', () => {
@@ -241,7 +242,7 @@ describe('reading responses', () => {
           else assert.ok(isQueryableName(answer.cname))
         }
       }),
-      { numRuns: 5000 },
+      propertyRuns(),
     )
   })
 
@@ -285,7 +286,7 @@ describe('reading responses', () => {
             }
           },
         ),
-        { numRuns: 200 },
+        propertyRuns(80),
       )
   })
 })

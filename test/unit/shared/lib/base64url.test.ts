@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { decodeBase64url, encodeBase64url, isBase64url } from '../../../../src/shared/lib/encoding.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 import { words } from '../../../support/words.ts'
 
 test('the vectors of RFC 4648 §10 decode without their padding', () => {
@@ -37,6 +38,6 @@ test('whatever is accepted is the one spelling of its bytes', () => {
       const bytes = decodeBase64url(text)
       if (bytes) assert.equal(encodeBase64url(bytes), text)
     }),
-    { numRuns: 5_000 },
+    propertyRuns(),
   )
 })

@@ -11,6 +11,7 @@ import {
   type CommandTraits,
   type Flush,
 } from '../../../../src/shared/lib/batcher.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 
 const OPTIONS: BatcherOptions = {
   maxBatch: 4,
@@ -329,6 +330,6 @@ test('whatever repeats and whatever fails, what was done is told as done, once a
           came.filter((i) => plan[i]?.key === key && row.includes(i)),
         )
     }),
-    { numRuns: 200 },
+    propertyRuns(100),
   )
 })

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { parseJsonObject } from '../../../../src/shared/lib/encoding.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 
 const parse = (text: string | Buffer) => parseJsonObject(Buffer.from(text as string))
 
@@ -50,7 +51,7 @@ test('it returns an object or a reason for any bytes', () =>
     fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) =>
       assert.match(typeof parseJsonObject(Buffer.from(bytes)), /^(object|string)$/),
     ),
-    { numRuns: 2_000 },
+    propertyRuns(),
   ))
 
 test('what JSON.stringify writes of an object comes back', () =>

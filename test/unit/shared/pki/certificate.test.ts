@@ -21,6 +21,7 @@ import { DerError, DerReader } from '../../../../src/shared/pki/der.ts'
 import { encodePem } from '../../../../src/shared/pki/pem.ts'
 import { parseTbsCertificate } from '../../../../src/shared/pki/tbs-certificate.ts'
 import { renderCertId } from '../../../support/certificate-id.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 import {
   ALL_KEYS,
   aCertificate,
@@ -88,7 +89,7 @@ describe('certificates', () => {
           assert.ok(error instanceof DerError, String(error))
         }
       }),
-      { numRuns: 2000 },
+      propertyRuns(),
     ))
 
   test('no changed octet leaves a certificate that still verifies', () => {

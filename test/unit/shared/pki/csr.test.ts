@@ -283,7 +283,7 @@ describe('certification requests (RFC 2986)', () => {
     test('random bytes fail only with CsrError', () =>
       fc.assert(
         fc.property(randomOctets(200), (bytes) => parsed(bytes) === undefined),
-        propertyRuns(2000),
+        propertyRuns(),
       ))
 
     test('bytes near a valid request fail only with CsrError, and what is read reads the same in @peculiar/x509', () => {
@@ -301,9 +301,9 @@ describe('certification requests (RFC 2986)', () => {
           assert.deepEqual(valuesOfKind(csr.subjectAltNames, 'dNSName'), other.dnsNames)
           agreed++
         }),
-        propertyRuns(1500),
+        propertyRuns(),
       )
-      assert.ok(agreed > 100, `only ${agreed} mutated requests were read`)
+      assert.ok(agreed > 20, `only ${agreed} mutated requests were read`)
     })
 
     test('no octet of the signed part can change without breaking the signature', () => {

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { DerError, DerReader, TAG } from '../../../../src/shared/pki/der.ts'
 import { type DerWriter, encodeDer, encodeOid } from '../../../../src/shared/pki/der-writer.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 import { aCertificate, hex, mutated, randomOctets } from './support.ts'
 
 const reading = (text: string) => new DerReader(hex(text))
@@ -126,7 +127,7 @@ describe('DER reader', () => {
   test('is total over random bytes', () =>
     fc.assert(
       fc.property(randomOctets(80), (bytes) => typeof isDer(bytes) === 'boolean'),
-      { numRuns: 2000 },
+      propertyRuns(),
     ))
 
   test('what it accepts is written again as the same bytes', () =>
@@ -138,7 +139,7 @@ describe('DER reader', () => {
           bytes,
         )
       }),
-      { numRuns: 3000 },
+      propertyRuns(),
     ))
 })
 

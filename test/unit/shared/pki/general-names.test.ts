@@ -12,6 +12,7 @@ import {
   writeIpAddress,
   writeUri,
 } from '../../../../src/shared/pki/general-names.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 import { words } from '../../../support/words.ts'
 import { hex, randomOctets } from './support.ts'
 
@@ -56,7 +57,7 @@ describe('IP addresses in text', () => {
         ),
         (text) => assert.equal(parseIpAddress(text) !== undefined, isIP(text) !== 0, text),
       ),
-      { numRuns: 2000 },
+      propertyRuns(),
     )
   })
 
@@ -72,7 +73,7 @@ describe('IP addresses in text', () => {
         const compatible = octets.subarray(0, 12).every((octet) => octet === 0)
         if (!compatible) assert.equal(new SocketAddress({ address: text, family: 'ipv6' }).address, text)
       }),
-      { numRuns: 1000 },
+      propertyRuns(),
     )
   })
 })
@@ -126,6 +127,6 @@ describe('general names (RFC 5280 §4.2.1.6)', () => {
           assert.ok(error instanceof DerError)
         }
       }),
-      { numRuns: 1000 },
+      propertyRuns(),
     ))
 })

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { DerError, TAG } from '../../../../src/shared/pki/der.ts'
 import { encodeDer } from '../../../../src/shared/pki/der-writer.ts'
 import { commonNamesOf, EMPTY_NAME, encodeCommonName, formatName, parseName } from '../../../../src/shared/pki/name.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 import { anyCharacter, hex, randomOctets, x509 } from './support.ts'
 
 type Attribute = [oid: string, tag: number, content: Buffer]
@@ -109,7 +110,7 @@ describe('distinguished names', () => {
           assert.ok(error instanceof DerError)
         }
       }),
-      { numRuns: 1000 },
+      propertyRuns(),
     ))
 
   test('agrees with @peculiar/x509 on the commonName of generated names', () =>

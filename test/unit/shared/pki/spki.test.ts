@@ -6,6 +6,7 @@ import { KEY_ALGORITHM } from '../../../../src/shared/pki/algorithms.ts'
 import { DerError, TAG } from '../../../../src/shared/pki/der.ts'
 import { encodeDer } from '../../../../src/shared/pki/der-writer.ts'
 import { parseSpki } from '../../../../src/shared/pki/spki.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 import { ALL_KEYS, hex, mutated, P256_KEY, RSA_KEY } from './support.ts'
 
 function spkiOf(oid: string, parameters: Buffer, key: Buffer): Buffer {
@@ -140,6 +141,6 @@ describe('SubjectPublicKeyInfo', () => {
           assert.ok(error instanceof DerError)
         }
       }),
-      { numRuns: 2000 },
+      propertyRuns(),
     ))
 })

@@ -122,7 +122,7 @@ describe('TBSCertList', () => {
           )
         },
       ),
-      propertyRuns(1000),
+      propertyRuns(150),
     ))
 
   test('@peculiar/x509 reads the same', () =>
@@ -137,7 +137,7 @@ describe('TBSCertList', () => {
         }))
         assert.deepEqual(read, entries.map(asPlain))
       }),
-      propertyRuns(300),
+      propertyRuns(60),
     ))
 
   for (const key of ALL_KEYS)
@@ -224,7 +224,7 @@ describe('TBSCertList', () => {
       const { header: _, ...rest } = readIn(bytes, cuts)
       assert.equal(JSON.stringify(rest), whole)
     }
-    fc.assert(fc.property(mutated(originals), someCuts, total), propertyRuns(3000))
-    fc.assert(fc.property(randomOctets(80), someCuts, total), propertyRuns(1000))
+    fc.assert(fc.property(mutated(originals), someCuts, total), propertyRuns())
+    fc.assert(fc.property(randomOctets(80), someCuts, total), propertyRuns())
   })
 })

@@ -17,6 +17,7 @@ import {
   type TbsCertificate,
   type TbsCertificateInput,
 } from '../../../../src/shared/pki/tbs-certificate.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 import {
   ALL_KEYS,
   aCertificate,
@@ -169,7 +170,7 @@ describe('building a leaf TBSCertificate (RFC 5280 §4.1)', () => {
         )
         assert.deepEqual(again, der)
       }),
-      { numRuns: 300 },
+      propertyRuns(100),
     )
   })
 
@@ -365,9 +366,9 @@ describe('reading a TBSCertificate', () => {
           assert.ok(error instanceof DerError, String(error))
         }
       }),
-      { numRuns: 3000 },
+      propertyRuns(),
     )
-    assert.ok(read > 100, `only ${read} mutated certificates were read`)
+    assert.ok(read > 10, `only ${read} mutated certificates were read`)
   })
 
   for (const issuer of ALL_KEYS)

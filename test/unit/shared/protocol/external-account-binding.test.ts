@@ -13,6 +13,7 @@ import {
 import { parseAccountKey } from '../../../../src/shared/protocol/jwk.ts'
 import { Problem } from '../../../../src/shared/protocol/problem.ts'
 import { publicJwk } from '../../../support/jwk.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 
 const url = 'https://acme.example/new-account'
 const accountKeys = { minRsaBits: 2048, maxRsaBits: 4096, curves: ['P-256'] as const }
@@ -80,7 +81,7 @@ describe('external account binding', () => {
           assert.ok(['malformed', 'badSignatureAlgorithm'].includes(error.type))
         }
       }),
-      { numRuns: 2000 },
+      propertyRuns(),
     )
   })
 

@@ -61,7 +61,7 @@ test('a normal form is its own normal form, and plain ASCII', () =>
       assert.match(first.value, /^(\*\.)?[a-z0-9.-]+$/)
       assert.deepEqual(normalizeDnsName(first.value), first)
     }),
-    propertyRuns(3_000),
+    propertyRuns(),
   ))
 
 const addresses: Record<string, string> = {
@@ -88,7 +88,7 @@ test('an accepted address is spelled as the certificate reader spells it, or no 
       const normal = normalizeIpAddress(text)
       if (normal.ok) assert.equal(normal.value, formatIpAddress(parseIpAddress(text) as Buffer))
     }),
-    { numRuns: 2_000, examples: [['::102:304'], ['::1'], ['::1:0'], ['1:0:0:2::3'], ['64:ff9b::1.2.3.4']] },
+    { ...propertyRuns(), examples: [['::102:304'], ['::1'], ['::1:0'], ['1:0:0:2::3'], ['64:ff9b::1.2.3.4']] },
   ))
 
 test('random bytes, and bytes near an identifier, have one normal form or a reason (RFC 8555 §7.1.4, RFC 8738 §3)', () => {
@@ -110,7 +110,7 @@ test('random bytes, and bytes near an identifier, have one normal form or a reas
         assert.match(form.value, normalize === normalizeDnsName ? /^(\*\.)?[a-z0-9.-]{1,253}$/ : /^[0-9a-f.:]+$/)
       }
     }),
-    propertyRuns(3_000),
+    propertyRuns(),
   )
-  assert.ok(accepted > 300, `only ${accepted} were accepted`)
+  assert.ok(accepted > 30, `only ${accepted} were accepted`)
 })

@@ -106,7 +106,7 @@ describe('Issue value', () => {
         const value = parseIssueValue(text)
         if (value) assert.deepEqual(parseIssueValue(renderIssueValue(value)), value)
       }),
-      propertyRuns(4000),
+      propertyRuns(),
     )
   })
 
@@ -124,7 +124,7 @@ describe('Issue value', () => {
           parameters: parameters.map(([tag, value]) => ({ tag, value })),
         })
       }),
-      propertyRuns(2000),
+      propertyRuns(),
     )
   })
 })
