@@ -1,18 +1,17 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { type FileKeyOptions, loadFileKey } from '../../../signer/keys/file-key.ts'
 import { TEST_MESSAGE } from '../../../signer/protocol/methods.ts'
 import type { SignatureAlgorithm } from '../../../src/shared/pki/algorithms.ts'
 import { verifySignature } from '../../../src/shared/pki/signature.ts'
 import { makeKeyPair } from '../../signer/authority.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 describe('a key file', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'keys-'))
-  after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const write = (name: string, content: string | Buffer, mode = 0o600) => {
     const file = path.join(folder, name)
     writeFileSync(file, content)

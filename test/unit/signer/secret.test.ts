@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { readSecret } from '../../../signer/keys/secret.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 describe('a passphrase or PIN', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'secret-'))
-  after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const write = (text: string, mode = 0o600) => {
     const file = path.join(folder, `${mode.toString(8)}-${text.length}`)
     writeFileSync(file, text, { mode })

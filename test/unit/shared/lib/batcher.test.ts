@@ -11,6 +11,7 @@ import {
   type CommandTraits,
   type Flush,
 } from '../../../../src/shared/lib/batcher.ts'
+import { gate } from '../../../support/gate.ts'
 import { propertyRuns } from '../../../support/property-runs.ts'
 
 const OPTIONS: BatcherOptions = {
@@ -121,13 +122,10 @@ test('a flush that loses a result fails instead of answering the wrong caller', 
 })
 
 test('what is over the bound of waiting commands is refused, and the rest is not', async () => {
-  let open: () => void = () => undefined
-  const gate = new Promise<void>((resolve) => {
-    open = resolve
-  })
+  const { opened, open } = gate()
   const batched = batchedBy<number, number>(
     async (commands) => {
-      await gate
+      await opened
       return [...commands]
     },
     { ...OPTIONS, maxBatch: 1, maxConcurrent: 1, maxWaiting: 2 },
