@@ -7,18 +7,13 @@
  */
 
 import { gzipSync } from 'node:zlib'
+import { words } from '../support/words.ts'
 import { KEY_AUTHORIZATION as RIGHT } from '../workers/scripted-web.ts'
 
 export type HttpRow = readonly [name: string, from: string, go: boolean, answer: Buffer, refusal?: string]
 
 /** Where the redirects lead. */
-export const TARGETS: readonly string[] = [
-  '/next',
-  '/next?a=b',
-  '/a%20b',
-  '/n%C3%A9xt',
-  '/.well-known/acme-challenge/next',
-]
+export const TARGETS: readonly string[] = words`/next /next?a=b /a%20b /n%C3%A9xt /.well-known/acme-challenge/next`
 
 const bytes = (text: string) => Buffer.from(text)
 const lengthOf = (body: Buffer) => `Content-Length: ${body.length}\r\n`

@@ -80,6 +80,5 @@ test('a limit that is too small, too large or no number is told the bound that c
   assert.match(refusal('listIssuers', 'query', { offset: '-1' }), /'offset' must be a whole number, 0 or more$/)
 })
 
-test('the bare base path takes any query, as the paginator of an existing client sends one', () => {
-  assert.ok(schemaOf('getName', 'query').safeParse({ limit: '50', offset: '0' }).success)
-})
+test('the bare base path takes any query, as the paginator of an existing client sends one', () =>
+  assert.ok(schemaOf('getName', 'query').safeParse({ limit: '50', offset: '0' }).success))

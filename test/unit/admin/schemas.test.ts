@@ -32,7 +32,6 @@ describe('a time in a request', () => {
     '',
     `2026-01-31T12:00:00.${'0'.repeat(99)}Z`,
   ])
-    test(`${JSON.stringify(text.slice(0, 40))} is none`, () => {
-      assert.match(String(instantParameter().safeParse(text).error?.issues[0]?.message), /^must be a time such as/)
-    })
+    test(`${JSON.stringify(text.slice(0, 40))} is none`, () =>
+      assert.match(String(instantParameter().safeParse(text).error?.issues[0]?.message), /^must be a time such as/))
 })

@@ -38,10 +38,8 @@ describe('the rounds of a comparison', () => {
     const { figures } = compare([{ perSecond: 1, service: 1000, signer: 100, floor: 500 }, slow])
     const ratioOf = (name: keyof typeof figures) => figures[name]?.ratios[1]?.median
     assert.equal(ratioOf('serviceMicros'), 2)
-    assert.deepEqual(
-      figures.serviceFloors?.servers.map((spread) => spread?.median),
-      [2, 2],
-    )
+    const found = figures.serviceFloors?.servers.map((spread) => spread?.median)
+    assert.deepEqual(found, [2, 2])
     assert.deepEqual([ratioOf('serviceFloors'), ratioOf('signerFloors'), ratioOf('serverFloors')], [1, 1, 1])
   })
 
@@ -97,9 +95,7 @@ describe('the command line of a build', () => {
   const help =
     '  Options\n    --data-dir    With --dev: where\n    --port    Port (default 8443)\n    -h, --help    This\n'
 
-  test('is read from its help', () => {
-    assert.deepEqual([...flagsIn(help)], ['data-dir', 'dev', 'port', 'help'])
-  })
+  test('is read from its help', () => assert.deepEqual([...flagsIn(help)], ['data-dir', 'dev', 'port', 'help']))
 
   test('gets what has a value, and nothing that the build does not know', () => {
     assert.deepEqual(serverFlags({ port: 1, workers: undefined }, flagsIn(help), 'v1'), ['--port', '1'])

@@ -81,9 +81,8 @@ describe('names of orders', () => {
   test('of others have no account', () => assert.ok(Number.isNaN(accountIndexOf('www.example.test'))))
 })
 
-test('shares are even and add up', () => {
+test('shares are even and add up', () =>
   assert.deepEqual(
     [0, 1, 2].map((index) => shareOf(8, 3, index)),
     [3, 3, 2],
-  )
-})
+  ))

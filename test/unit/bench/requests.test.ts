@@ -37,7 +37,7 @@ test('a thumbprint is that of RFC 7638', async () => {
   assert.equal(thumbprint(jwk), await calculateJwkThumbprint(jwk))
 })
 
-for (const name of ['a.test', `${'n'.repeat(50)}.bench.test`, LONG_NAME]) {
+for (const name of ['a.test', `${'n'.repeat(50)}.bench.test`, LONG_NAME])
   test(`a CSR for a name of ${name.length} octets verifies and asks for it alone`, async () => {
     const key = newKey()
     const csr = new Pkcs10CertificateRequest(Buffer.from(csrMaker(key)(name), 'base64url'))
@@ -47,4 +47,3 @@ for (const name of ['a.test', `${'n'.repeat(50)}.bench.test`, LONG_NAME]) {
     const names = [...csr.extensions].map((one) => (one as SubjectAlternativeNameExtension).names.toJSON())
     assert.deepEqual(names, [[{ type: 'dns', value: name }]])
   })
-}

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { isAllowed, parseAllowedIdentifier } from '../../../src/domain/allowlist.ts'
 import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
+import { words } from '../../support/words.ts'
 
 const identifierOf = (value: string): Identifier => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value })
 
@@ -21,39 +22,23 @@ describe('allowed identifiers', () => {
     ['0.0.0.0/0', 'ip', '0.0.0.0/0'],
     ['192.0.2.1/32', 'ip', '192.0.2.1/32'],
   ]
-  for (const [text, type, value] of forms) {
+  for (const [text, type, value] of forms)
     test(`${JSON.stringify(text)} is the ${type} identifier ${value}`, () =>
       assert.deepEqual(parseAllowedIdentifier(text), { ok: true, identifier: { type, value } }))
-  }
 
   const refused = [
     '',
-    '*',
-    '*.',
-    'a.*.example',
-    '*.*.example',
-    'a..example',
-    'example..',
-    '.',
-    '-a.example',
     'a b',
-    '300.0.2.1',
-    '10.0.0.1/8',
-    '10.0.0.0/33',
-    '10.0.0.0/',
-    '10.0.0.0/08',
-    '10.0.0.0/8/8',
-    '::/129',
-    'fe80::1%eth0',
-    '::ffff:192.0.2.1',
-    'example/24',
+    ...words`
+      * *. a.*.example *.*.example a..example example.. . -a.example 300.0.2.1 10.0.0.1/8 10.0.0.0/33 10.0.0.0/
+      10.0.0.0/08 10.0.0.0/8/8 ::/129 fe80::1%eth0 ::ffff:192.0.2.1 example/24
+    `,
   ]
-  for (const text of refused) {
+  for (const text of refused)
     test(`${JSON.stringify(text)} is refused with a reason`, () => {
       const parsed = parseAllowedIdentifier(text)
       assert.ok(!parsed.ok && parsed.reason.length > 0)
     })
-  }
 
   const matches: [entry: string, identifier: string, allowed: boolean][] = [
     ['example.com', 'example.com', true],
@@ -74,13 +59,12 @@ describe('allowed identifiers', () => {
     ['2001:db8::/127', '2001:db8::1', true],
     ['2001:db8::/127', '2001:db8::2', false],
   ]
-  for (const [entry, value, allowed] of matches) {
+  for (const [entry, value, allowed] of matches)
     test(`${entry} ${allowed ? 'allows' : 'does not allow'} ${value}`, () => {
       const parsed = parseAllowedIdentifier(entry)
       assert.ok(parsed.ok)
       assert.equal(isAllowed(identifierOf(value), [parsed.identifier]), allowed)
     })
-  }
 
   test('an empty list allows nothing, and a longer list never less', () => {
     assert.equal(isAllowed(identifierOf('a.example'), []), false)

@@ -18,12 +18,11 @@ const facts = (over: Partial<ApprovalFacts>): ApprovalFacts => ({
 })
 
 describe('approval', () => {
-  test('names the address, and what the authorization will say', () => {
+  test('names the address, and what the authorization will say', () =>
     assert.deepEqual(approvalOf(facts({})), {
       address: '10.0.0.1',
       record: { type: 'pre-approval', at: '2026-01-02T03:04:05Z', result: 'valid', requestId: 'request' },
-    })
-  })
+    }))
 
   const addresses: [address: string, seen: string | undefined][] = [
     ['10.255.255.255', '10.255.255.255'],
@@ -43,17 +42,14 @@ describe('approval', () => {
     ['unknown', undefined],
   ]
   for (const [address, seen] of addresses)
-    test(`a client at "${address}" is ${seen === undefined ? 'outside' : 'inside'}`, () => {
-      assert.equal(approvalOf(facts({ address }))?.address, seen)
-    })
+    test(`a client at "${address}" is ${seen === undefined ? 'outside' : 'inside'}`, () =>
+      assert.equal(approvalOf(facts({ address }))?.address, seen))
 
-  test('what comes from a proxy, in a network or not, is from nobody known', () => {
-    assert.equal(approvalOf(facts({ isProxy: true })), undefined)
-  })
+  test('what comes from a proxy, in a network or not, is from nobody known', () =>
+    assert.equal(approvalOf(facts({ isProxy: true })), undefined))
 
-  test('an account without networks is never looked at', () => {
-    assert.equal(approvalOf(facts({ networks: undefined })), undefined)
-  })
+  test('an account without networks is never looked at', () =>
+    assert.equal(approvalOf(facts({ networks: undefined })), undefined))
 
   test('where everything is accepted, the address does not matter', () => {
     for (const over of [{}, { networks: undefined }, { address: 'unknown' }, { isProxy: true }]) {

@@ -40,9 +40,8 @@ const names = (...values: string[]): Options => ({
 })
 
 for (const key of ALL_KEYS.filter(({ label }) => label !== 'P-384'))
-  test(`a ${key.label} key that its profile has is accepted`, async () => {
-    checkCsr(await csrOf({}, key), [A], ACCOUNT_SPKI, POLICY)
-  })
+  test(`a ${key.label} key that its profile has is accepted`, async () =>
+    checkCsr(await csrOf({}, key), [A], ACCOUNT_SPKI, POLICY))
 
 const accepted: [why: string, options: Options, order: Identifier[]][] = [
   ['a name twice', names('a.example', 'A.example'), [A]],

@@ -29,16 +29,16 @@ function refusalOf(values: { type: string; value: string }[], policy: Partial<Id
   throw new Error('accepted')
 }
 
-test('identifiers come back in order and in normal form', () => {
+test('identifiers come back in order and in normal form', () =>
   assert.deepEqual(
     checkIdentifiers([dns('*.B.example'), dns('b.EXAMPLE'), { type: 'ip', value: '2001:DB8::1' }], POLICY),
     [dns('*.b.example'), dns('b.example'), { type: 'ip', value: '2001:db8::1' }],
-  )
-})
+  ))
 
-test('an identifier that is named twice, in another spelling too, counts once', () => {
-  assert.deepEqual(checkIdentifiers([dns('a.example'), dns('A.example'), dns('a.example')], POLICY), [dns('a.example')])
-})
+test('an identifier that is named twice, in another spelling too, counts once', () =>
+  assert.deepEqual(checkIdentifiers([dns('a.example'), dns('A.example'), dns('a.example')], POLICY), [
+    dns('a.example'),
+  ]))
 
 test('a U-label is malformed, and the detail names the A-label to send (RFC 8555 §7.1.4)', () => {
   const { type, message } = refusalOf([dns('www.bücher.example')])
@@ -147,24 +147,20 @@ const granted: [why: string, value: string, policy: Partial<IdentifierPolicy>][]
   ['a wildcard beside a forbidden name', '*.corp.example', { forbiddenDomains: ['vault.corp2.example'] }],
 ]
 for (const [why, value, policy] of granted)
-  test(`${why} is accepted`, () => {
-    assert.deepEqual(checkIdentifiers([dns(value)], { ...POLICY, allowSingleLabel: true, ...policy }), [dns(value)])
-  })
+  test(`${why} is accepted`, () =>
+    assert.deepEqual(checkIdentifiers([dns(value)], { ...POLICY, allowSingleLabel: true, ...policy }), [dns(value)]))
 
-test('a single label is accepted where it is allowed', () => {
-  assert.deepEqual(checkIdentifiers([dns('intranet')], { ...POLICY, allowSingleLabel: true }), [dns('intranet')])
-})
+test('a single label is accepted where it is allowed', () =>
+  assert.deepEqual(checkIdentifiers([dns('intranet')], { ...POLICY, allowSingleLabel: true }), [dns('intranet')]))
 
 test('several refusals are one compound problem, each with its identifier as it was sent', () => {
   const { type, options } = refusalOf([dns('Bad..example'), dns('fine.example'), dns('one')])
   assert.equal(type, 'compound')
-  assert.deepEqual(
-    options.subproblems?.map((sub) => [sub.type, sub.identifier]),
-    [
-      ['malformed', dns('Bad..example')],
-      ['rejectedIdentifier', dns('one')],
-    ],
-  )
+  const found = options.subproblems?.map((sub) => [sub.type, sub.identifier])
+  assert.deepEqual(found, [
+    ['malformed', dns('Bad..example')],
+    ['rejectedIdentifier', dns('one')],
+  ])
 })
 
 test('none and too many are malformed', () => {

@@ -95,9 +95,7 @@ describe('a received certificate', () => {
       'a missing name',
       () => [leaf()],
       /lacks names of the order: dns:b.example/,
-      {
-        identifiers: [...expected.identifiers, { type: 'dns', value: 'b.example' }],
-      },
+      { identifiers: [...expected.identifiers, { type: 'dns', value: 'b.example' }] },
     ],
     ['a common name that was not ordered', () => [leaf({ commonName: 'evil.example' })], /order has not: evil.example/],
     ['a wildcard in place of a name', () => [leaf({ dnsNames: ['*.example.org'] })], /order has not/],

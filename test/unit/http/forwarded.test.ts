@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { createForwarding, type ProxySettings } from '../../../src/http/client-address.ts'
 import type { HttpRequest } from '../../../src/http/http-message.ts'
 import { propertyRuns } from '../../support/property-runs.ts'
+import { words } from '../../support/words.ts'
 
 const PROXY = '10.0.0.5'
 const SETTINGS: ProxySettings = {
@@ -47,32 +48,11 @@ describe('the address of a client behind a trusted proxy', () => {
     test(`is ${address} for "${header}"`, () => assert.equal(addressOf(header), address))
 
   const unknown: (string | undefined)[] = [
-    undefined,
-    '',
-    ',',
-    'unknown',
-    '_hidden',
-    '203.0.113.9:',
-    '203.0.113.9:x',
-    '203.0.113.9:123456',
-    '203.0.113:80',
-    '203.0.113.256:80',
-    '203.0.113.9:80:80',
-    '[203.0.113.9]',
-    '[203.0.113.9]:80',
-    '[2001:db8::1',
-    '2001:db8::1]',
-    '[2001:db8::1]443',
-    '[2001:db8::1]:',
-    '[2001:db8::1]]:80',
-    '[[2001:db8::1]]:80',
-    '[2001:db8::1]:80]:80',
-    '[]:80',
-    '"203.0.113.9"',
-    '203.0.113.9 192.0.2.1',
-    'http://203.0.113.9',
-    '203.0.113.9/32',
-    '203.0.113.9, unknown',
+    ...[undefined, '', '203.0.113.9 192.0.2.1', '203.0.113.9, unknown'],
+    ...words`, unknown _hidden 203.0.113.9: 203.0.113.9:x 203.0.113.9:123456 203.0.113:80 203.0.113.256:80`,
+    ...words`203.0.113.9:80:80 [203.0.113.9] [203.0.113.9]:80 http://203.0.113.9 203.0.113.9/32 "203.0.113.9"`,
+    ...words`[2001:db8::1 2001:db8::1] [2001:db8::1]443 [2001:db8::1]: [2001:db8::1]]:80 [[2001:db8::1]]:80`,
+    ...words`[2001:db8::1]:80]:80 []:80`,
   ]
   for (const header of unknown)
     test(`is the proxy's own for ${JSON.stringify(header)}`, () => assert.equal(addressOf(header), PROXY))
@@ -98,18 +78,17 @@ describe('the address of a client behind a trusted proxy', () => {
         assert.notEqual(isIP(address), 0, JSON.stringify(address))
         assert.ok(address === PROXY || text.includes(address))
       }),
-      propertyRuns(5000),
+      propertyRuns(),
     )
   })
 
-  test('is the same with a port and without, for any address', () => {
+  test('is the same with a port and without, for any address', () =>
     fc.assert(
       fc.property(fc.ipV4(), fc.ipV6(), fc.integer({ min: 0, max: 65535 }), (ipv4, ipv6, port) => {
         assert.equal(addressOf(`${ipv4}:${port}`), addressOf(ipv4))
         assert.equal(addressOf(`[${ipv6}]:${port}`), addressOf(ipv6))
         assert.equal(addressOf(`[${ipv6}]`), addressOf(ipv6))
       }),
-      propertyRuns(2000),
-    )
-  })
+      propertyRuns(),
+    ))
 })

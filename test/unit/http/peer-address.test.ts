@@ -21,14 +21,13 @@ describe('the text of a peer address', () => {
     '00010000 00000000 00000000 00000000': '1::',
     '': '',
   }
-  for (const [hex, text] of Object.entries(CASES)) {
+  for (const [hex, text] of Object.entries(CASES))
     test(`of ${hex || 'no octets'} is ${text || 'empty'}`, () => {
       assert.equal(formatPeerAddress(bytes(hex)), text)
       const addresses = new PeerAddresses()
       assert.equal(addresses.text(bytes(hex)), text)
       assert.equal(addresses.text(bytes(hex)), text)
     })
-  }
 
   test('is an address again, the same one, for any IPv6 octets', () => {
     const octets = fc.array(fc.constantFrom(0, 0, 0, 1, 255), { minLength: 16, maxLength: 16 })

@@ -23,10 +23,7 @@ async function rounds(background_worker: Record<string, unknown>, count: number)
     instanceId: 1,
     presentSince: () => -60_000,
   }
-  const tasks = backgroundTasks({
-    ...parts,
-    live: () => config,
-  } as unknown as BackgroundParts)
+  const tasks = backgroundTasks({ ...parts, live: () => config } as unknown as BackgroundParts)
   const task = tasks.find(({ name }) => name === 'challenge_adoption')
   assert.ok(task)
   for (let round = 0; round < count; round++) await task.round()

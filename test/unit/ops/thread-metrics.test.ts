@@ -61,10 +61,8 @@ test('two scrapes at once count a thread that was replaced once', async () => {
   await sum([await aThread(1, 3)])
   const next = await aThread(2, 1)
   const both = await Promise.all([shown(sum([next])), shown(sum([next]))])
-  assert.deepEqual(
-    both.map(({ alarms }) => alarms),
-    [4, 4],
-  )
+  const found = both.map(({ alarms }) => alarms)
+  assert.deepEqual(found, [4, 4])
 })
 
 test('what a thread hands in at its end counts, whether it or its successor was asked before', async () => {

@@ -31,9 +31,7 @@ describe('a poll', () => {
     assert.ok(!isOver || performance.now() - began > 900)
   }
 
-  test('is answered at once where no attempt was handed over', () => {
-    assert.equal(poll(), undefined)
-  })
+  test('is answered at once where no attempt was handed over', () => assert.equal(poll(), undefined))
 
   test('of the authorization ends when the attempt is recorded', async () => {
     waits.began(AUTHORIZATION, ACCOUNT)

@@ -1,10 +1,9 @@
 /** Each key of mail, notifications, hooks, transparency and audit reaches what runs: key, value, what becomes of it. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { wantsEvents } from '../../../src/config/connections.ts'
 import type { Config } from '../../../src/config/schema.ts'
 import { LEAVES } from '../../../src/config/schema.ts'
@@ -29,11 +28,11 @@ import {
 } from '../../../src/settings/notification-settings.ts'
 import { keysOfEvents } from '../../events/keys.ts'
 import { loopbackCertificate } from '../../support/certificates.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 import { until } from '../../support/until.ts'
 import { aConfig, parseTree, type Tree } from '../config/support.ts'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'chancery-settings-'))
-after(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 const file = (name: string, text = 'text') => {
   const at = path.join(folder, name)
   writeFileSync(at, text)
@@ -272,10 +271,8 @@ describe('a key and its effect:', () => {
 
   test('every key of these sections is in the table', () => {
     const shown = new Set(ROWS.map(([key]) => key))
-    assert.deepEqual(
-      keysOfEvents().filter((key) => !shown.has(key)),
-      [],
-    )
+    const found = keysOfEvents().filter((key) => !shown.has(key))
+    assert.deepEqual(found, [])
   })
 
   test('SIGHUP applies every key of notifications', () => {

@@ -56,10 +56,8 @@ describe('the audit chain', () => {
   test('holds one line per record, numbered, each with the hash of the one before', async () => {
     await write(3)
     const lines = linesOf().map((text) => JSON.parse(text) as AuditLine)
-    assert.deepEqual(
-      lines.map(({ seq }) => seq),
-      [1, 2, 3],
-    )
+    const numbers = lines.map(({ seq }) => seq)
+    assert.deepEqual(numbers, [1, 2, 3])
     assert.equal(lines[0]!.previous, NO_PREVIOUS)
     assert.deepEqual({ ...record('02'), seq: 3, time: lines[2]!.time, previous: lines[2]!.previous }, lines[2])
     const verdict = await verifyAuditChain(file)
@@ -104,7 +102,7 @@ describe('the audit chain', () => {
       'zeros and then whole lines of the same group',
       Buffer.concat([Buffer.alloc(100), Buffer.from('\n{"seq":5,"previous":"x"}\n')]),
     ],
-  ] as const) {
+  ] as const)
     test(`keeps ${what} at the end aside, records it and continues`, async () => {
       await write(3)
       appendFileSync(file, damage)
@@ -117,7 +115,6 @@ describe('the audit chain', () => {
       assert.deepEqual(verdict.ok && [verdict.lines, verdict.signatures, verdict.repairs], [5, 4, 1])
       assert.equal((JSON.parse(linesOf()[3]!) as AuditLine).method, 'auditRepair')
     })
-  }
 
   test('a crash while a repair is recorded costs none of the bytes kept aside', async () => {
     await write(3)
@@ -201,7 +198,7 @@ describe('the audit chain', () => {
         writeFileSync(name, '')
       },
     ],
-  ] as const) {
+  ] as const)
     test(`stops when the file was ${what}: no line goes where nobody finds it`, async () => {
       const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
       await chain.append(record('01'))
@@ -210,7 +207,6 @@ describe('the audit chain', () => {
       assert.match(chain.failure!.message, /moved or removed/)
       await chain.close()
     })
-  }
 
   test('stops when the disk is full, and fails everybody who waits', {
     skip: process.platform !== 'linux',
@@ -277,10 +273,8 @@ describe('the audit chain', () => {
       await chain.close()
       const verdict = await verifyAuditChain(file)
       assert.deepEqual(verdict.ok && [verdict.lines, verdict.repairs], [3, 0])
-      assert.deepEqual(
-        readdirSync(folder).filter((name) => name.endsWith('.room')),
-        [],
-      )
+      const found = readdirSync(folder).filter((name) => name.endsWith('.room'))
+      assert.deepEqual(found, [])
     })
   }
 
@@ -312,7 +306,7 @@ describe('the audit chain', () => {
     ['an inserted line', (lines: string[]) => lines.toSpliced(1, 0, lines[0]!), 2],
     ['exchanged lines', (lines: string[]) => [lines[1]!, lines[0]!, ...lines.slice(2)], 2],
     ['something else than JSON', (lines: string[]) => [...lines, 'hello'], 6],
-  ] as const) {
+  ] as const)
     test(`audit verify finds ${what}`, async () => {
       await write(5)
       writeFileSync(file, change(linesOf()).join('\n'))
@@ -320,7 +314,6 @@ describe('the audit chain', () => {
       assert.ok(!verdict.ok)
       assert.equal(verdict.line, line)
     })
-  }
 
   describe('grown to its limit', () => {
     const MAX = 2_000
@@ -395,7 +388,7 @@ describe('the audit chain', () => {
     for (const [what, fail] of [
       ['the new file cannot be made', 'openSync'],
       ['the old file cannot be closed', 'closeSync'],
-    ] as const) {
+    ] as const)
       test(`stops when ${what}: says why, gives nothing out, and the next start goes on`, async (context) => {
         const stops: Error[] = []
         const { chain } = await openAuditChain({ path: file, maxBytes: 100 }, { stopped: (error) => stops.push(error) })
@@ -424,7 +417,6 @@ describe('the audit chain', () => {
         const verdict = await verifyAuditChain(file)
         assert.deepEqual(verdict.ok && verdict.lines, 4)
       })
-    }
 
     test('fails those who wait while the new file cannot be made', async (context) => {
       const { chain } = await openAuditChain({ path: file, maxBytes: 100 })
@@ -460,10 +452,8 @@ describe('the audit chain', () => {
 
     test('is followed across files', async () => {
       await writeRotating(5)
-      assert.deepEqual(
-        (await lastLines(file, 2)).map(({ seq }) => seq),
-        [4, 5],
-      )
+      const numbers = (await lastLines(file, 2)).map(({ seq }) => seq)
+      assert.deepEqual(numbers, [4, 5])
       const interrupt = new AbortController()
       const seen: number[] = []
       const following = (async () => {

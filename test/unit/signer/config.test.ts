@@ -33,10 +33,8 @@ describe('the configuration of the signer', () => {
   test('reads the example that comes with it', () => {
     const file = 'signer/signer.example.yaml'
     const { issuers } = parseConfig(readFileSync(file, 'utf8'), file)
-    assert.deepEqual(
-      issuers.map(({ key }) => (key.pkcs11 ? 'token' : 'file')),
-      ['file', 'file', 'token'],
-    )
+    const kinds = issuers.map(({ key }) => (key.pkcs11 ? 'token' : 'file'))
+    assert.deepEqual(kinds, ['file', 'file', 'token'])
   })
 
   const KEYS: [string, string, RegExp | undefined][] = [
@@ -67,13 +65,12 @@ describe('the configuration of the signer', () => {
       /a passphrase is for a key file/,
     ],
   ]
-  for (const [what, key, refused] of KEYS) {
+  for (const [what, key, refused] of KEYS)
     test(`a key section with ${what} is ${refused ? 'refused' : 'read'}`, () => {
       const text = `socket: s\nsecret_file: f\naudit: { file: a }\nissuers: [{ id: i, certificate: c, key: ${key} }]`
       if (refused) assert.throws(() => parseConfig(text, 'signer.yaml'), refused)
       else assert.equal(parseConfig(text, 'signer.yaml').issuers.length, 1)
     })
-  }
 
   test('reports all errors at once, in the order of the file, with their lines', () => {
     const text = `socket: 5
@@ -110,9 +107,8 @@ colour: red
       'issuers[0].policy.key_types[0] (line 12): is "DSA"; must be one of RSA, P-256, P-384, P-521, Ed25519',
       'issuers[0].policy.permitted.dns[0] (line 14): is ".example.org"; must be a lower-case domain without a leading dot or *',
       'issuers[0].policy.permitted.ip[0] (line 14): is "10.0.0.1"; must be a network such as 10.0.0.0/8 or 2001:db8::/32',
-    ]) {
+    ])
       assert.ok(problems.includes(`signer.yaml: ${expected}`), `${expected} in\n${problems.join('\n')}`)
-    }
     assert.match(
       problems.join('\n'),
       /issuers\[0\]\.policy\.key_usages\[0\] \(line 13\): is "key_cert_sign"; must be one of/,
@@ -120,9 +116,8 @@ colour: red
     assert.match(problems.join('\n'), /colour \(line 15\): unknown key/)
   })
 
-  test('refuses two issuers with one id', () => {
-    assert.match(problemsOf(`${GOOD}${GOOD.slice(GOOD.indexOf('  - id'))}`).join(), /same id/)
-  })
+  test('refuses two issuers with one id', () =>
+    assert.match(problemsOf(`${GOOD}${GOOD.slice(GOOD.indexOf('  - id'))}`).join(), /same id/))
 
   test('reports broken YAML with its line', () =>
     assert.match(problemsOf('a: [1\nb: }')[0]!, /^signer\.yaml: the file \(line \d+\): /))

@@ -215,14 +215,13 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
 ]
 
 describe('CRLs that the signer refuses', () => {
-  for (const [what, changes, sentence, policyYaml] of REFUSED) {
-    test(what, () => {
+  for (const [what, changes, sentence, policyYaml] of REFUSED)
+    test(what, () =>
       assert.throws(
         () => examine(rawTbsList(authority, changes), { ...(policyYaml !== undefined && { policyYaml }) }),
         (error: Error) => error instanceof SignerRefusal && sentence.test(error.message),
-      )
-    })
-  }
+      ),
+    )
 
   test('a list that is longer or shorter than announced', () => {
     const tbs = rawTbsList(authority)
@@ -247,9 +246,8 @@ describe('CRLs that the signer refuses', () => {
     assert.throws(() => examine(header(0x80)), /indefinite/)
   })
 
-  test('any list, when the key usage of the issuer does not have cRLSign (RFC 5280 §4.2.1.3)', () => {
-    assert.throws(() => examine(rawTbsList(authority), { maySignCrls: false }), /key usage/)
-  })
+  test('any list, when the key usage of the issuer does not have cRLSign (RFC 5280 §4.2.1.3)', () =>
+    assert.throws(() => examine(rawTbsList(authority), { maySignCrls: false }), /key usage/))
 })
 
 describe('CRLs that the signer accepts', () => {

@@ -30,6 +30,7 @@ import {
   SignerUnavailable,
 } from '../../../signer/protocol/signer-errors.ts'
 import { parseTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
 
 function readAll(bytes: Buffer, maxFrameBytes = 1 << 20): Frame[] {
   const frames: Frame[] = []
@@ -51,7 +52,7 @@ describe('frames', () => {
     { noNullPrototype: true },
   )
 
-  test('arrive as they were sent, wherever the stream is cut', () => {
+  test('arrive as they were sent, wherever the stream is cut', () =>
     fc.assert(
       fc.property(fc.array(frameArbitrary, { maxLength: 5 }), fc.array(fc.nat(2000)), (sent, cuts) => {
         const stream = Buffer.concat(sent.map((frame) => encodeFrame(frame)))
@@ -65,10 +66,9 @@ describe('frames', () => {
           sent,
         )
       }),
-    )
-  })
+    ))
 
-  test('random bytes give frames or a SignerProtocolError, nothing else', () => {
+  test('random bytes give frames or a SignerProtocolError, nothing else', () =>
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         try {
@@ -77,9 +77,8 @@ describe('frames', () => {
           assert.ok(error instanceof SignerProtocolError)
         }
       }),
-      { numRuns: 2000 },
-    )
-  })
+      propertyRuns(),
+    ))
 
   test('a length beyond the limit is refused before any of it is stored', () => {
     const header = Buffer.alloc(4)
@@ -94,9 +93,8 @@ describe('frames', () => {
       'whose meta part reaches beyond it',
       Buffer.concat([Buffer.of(0, 0, 0, 12, 16), Buffer.alloc(9), Buffer.of(0, 1)]),
     ],
-  ] as const) {
+  ] as const)
     test(`a frame ${what} is a protocol error`, () => assert.throws(() => readAll(bytes), SignerProtocolError))
-  }
 })
 
 describe('meta parts', () => {
@@ -107,10 +105,9 @@ describe('meta parts', () => {
     ['an issuer with a slash', '{"issuer":"../a","requester":"b"}'],
     ['an array', '[]'],
     ['no JSON', '{'],
-  ] as const) {
+  ] as const)
     test(`${what} is a protocol error`, () =>
       assert.throws(() => decodeMeta(METHODS.signCertificate.params, Buffer.from(meta)), SignerProtocolError))
-  }
 })
 
 describe('errors', () => {
@@ -151,9 +148,8 @@ describe('the handshake', () => {
     for (const frame of [
       encodeProof(secret, serverNonce, clientNonce),
       encodeWelcome(secret, serverNonce, clientNonce),
-    ]) {
+    ])
       assert.equal(frame.includes(secret), false)
-    }
   })
 
   test('fails with another secret, another nonce, or the own proof sent back', () => {

@@ -138,7 +138,7 @@ describe('the record files', () => {
     ['half a line', '{"seq":4,"time":"2026-'],
     ['a record whose line never came', '{"seq":4,"time":"2026-01-01T00:00:00.000Z","serial":"41"}\n'],
     ['zeros, as a loss of power can leave', `${'\0'.repeat(700)}\n`],
-  ] as const) {
+  ] as const)
     test(`lose ${what} at their end, and go on`, async () => {
       await signMany(0, 3)
       await close()
@@ -148,7 +148,6 @@ describe('the record files', () => {
       assert.deepEqual(await serials(), serialsOf(0, 5))
       assert.deepEqual(await verdict(), [5, 0])
     })
-  }
 
   test('lose the record of a line that was torn, whose number the repair takes', async () => {
     await signMany(0, 3)
@@ -315,7 +314,7 @@ describe('the record files', () => {
   for (const [what, octets] of [
     ['a part of a record was written', 100],
     ['nothing was written', 0],
-  ] as const) {
+  ] as const)
     test(`are cut back with the chain when the disk is full and ${what}, and go on with it`, async (context) => {
       await signMany(0, 2)
       const before = [readFileSync(file), readFileSync(`${file}.certificates`)]
@@ -345,7 +344,6 @@ describe('the record files', () => {
       assert.deepEqual(await serials(), [...serialsOf(0, 2), serialOf(4)])
       assert.deepEqual(await verdict(), [3, 0])
     })
-  }
 
   test('are compressed later when there is no room for it, and nothing stops', async (context) => {
     const failures: Error[] = []

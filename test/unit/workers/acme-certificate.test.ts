@@ -24,18 +24,15 @@ const DEMO: Identifier = { type: 'dns', value: 'demo.test' }
 const check = (der: Buffer, identifier: Identifier = DEMO) => checkAcmeCertificate(der, { identifier, digest: DIGEST })
 
 describe('the right certificate (RFC 8737 §3)', () => {
-  test('is self-signed, for the name alone, with the digest in a critical extension', () => {
-    assert.equal(check(acmeCertificate().der), undefined)
-  })
-  test('may write the name in another case', () => {
+  test('is self-signed, for the name alone, with the digest in a critical extension', () =>
+    assert.equal(check(acmeCertificate().der), undefined))
+  test('may write the name in another case', () =>
     assert.equal(
       check(acmeCertificate({ extensions: [subjectAltName(dns('DEMO.Test')), acmeIdentifier()] }).der),
       undefined,
-    )
-  })
-  test('may have expired: the RFC asks nothing about its dates', () => {
-    assert.equal(check(acmeCertificate({ notAfter: new Date('2020-01-02T00:00:00Z') }).der), undefined)
-  })
+    ))
+  test('may have expired: the RFC asks nothing about its dates', () =>
+    assert.equal(check(acmeCertificate({ notAfter: new Date('2020-01-02T00:00:00Z') }).der), undefined))
   test('may have no dates that mean anything: Go writes the year 1 where nobody gave one', () => {
     const undated = (tbs: Buffer) => {
       const text = tbs.toString('hex')
@@ -98,12 +95,11 @@ describe('IP identifiers (RFC 8738 §6)', () => {
 })
 
 describe('refused is a certificate', () => {
-  for (const [what, make] of Object.entries(REFUSED)) {
+  for (const [what, make] of Object.entries(REFUSED))
     test(what, () => {
       const [{ der }, reason] = make()
       assert.match(check(der) ?? 'accepted', reason)
     })
-  }
   test('with a signature of an algorithm that is none of ours', async () => {
     x509.cryptoProvider.set(webcrypto)
     const algorithm = {
@@ -131,13 +127,12 @@ describe('refused is a certificate', () => {
 })
 
 describe('any bytes', () => {
-  test('are judged without an exception and without being quoted', () => {
+  test('are judged without an exception and without being quoted', () =>
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
-        assert.match(check(Buffer.from(bytes)) ?? 'accepted', /malformed/)
-      }),
-    )
-  })
+      fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) =>
+        assert.match(check(Buffer.from(bytes)) ?? 'accepted', /malformed/),
+      ),
+    ))
   test('a certificate with one octet changed is never the right one', () => {
     const { der } = acmeCertificate()
     fc.assert(

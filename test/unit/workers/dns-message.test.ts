@@ -10,6 +10,7 @@ import {
   matchQuestion,
   parseResponse,
 } from '../../../workers/dns/dns-message.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
 
 const EDNS = { edns: true, dnssec: false, recursion: true }
 
@@ -96,9 +97,8 @@ describe('matching a message to a query', () => {
     return head
   }
   // RFC 7766 §7 leaves the question out of a response over TCP.
-  test('no question is told apart', () => {
-    assert.equal(matchQuestion(reply(query.bytes, { questions: [] }), query), 'unasked')
-  })
+  test('no question is told apart', () =>
+    assert.equal(matchQuestion(reply(query.bytes, { questions: [] }), query), 'unasked'))
   const foreign: Record<string, Buffer> = {
     'another id': reply(query.bytes, { id: query.bytes.readUInt16BE(0) ^ 1 }),
     'another name': reply(query.bytes, { questions: [{ ...questionOf(query.bytes), name: 'www.example.com' }] }),
@@ -110,9 +110,8 @@ describe('matching a message to a query', () => {
     nothing: Buffer.alloc(0),
     'a short message': query.bytes.subarray(0, 20),
   }
-  for (const [what, message] of Object.entries(foreign)) {
+  for (const [what, message] of Object.entries(foreign))
     test(`${what} does not match`, () => assert.equal(matchQuestion(message, query), 'foreign'))
-  }
 })
 
 describe('reading responses', () => {
@@ -127,13 +126,11 @@ describe('reading responses', () => {
       data: { preference, exchange },
     })
     const message = reply(asking.bytes, { answers: [answer(10, 'MX.Example.org'), answer(0, '.')] })
-    assert.deepEqual(
-      parseResponse(message, asking)?.answers.map((found) => 'record' in found && found.record.data),
-      [
-        { preference: 10, exchange: 'mx.example.org' },
-        { preference: 0, exchange: '' },
-      ],
-    )
+    const shown = parseResponse(message, asking)?.answers.map((found) => 'record' in found && found.record.data)
+    assert.deepEqual(shown, [
+      { preference: 10, exchange: 'mx.example.org' },
+      { preference: 0, exchange: '' },
+    ])
   })
   test('a mail server without a name, or with octets behind it, is malformed', () => {
     const asking = buildQuery('example.org', 'MX', EDNS)
@@ -185,9 +182,8 @@ describe('reading responses', () => {
     const whole = reply(query.bytes, {
       answers: [{ type: 'TXT', name: 'example.org', ttl: 5, data: ['a long enough text'] }],
     })
-    for (let length = whole.length - 1; length > 12; length--) {
+    for (let length = whole.length - 1; length > 12; length--)
       assert.equal(parseResponse(whole.subarray(0, length), query), undefined, `${length} of ${whole.length} bytes`)
-    }
   })
   test('an alias to something that is no name is malformed', () => {
     const message = reply(query.bytes, {
@@ -204,7 +200,7 @@ describe('reading responses', () => {
         matchQuestion(Buffer.from(bytes), asked)
         parseResponse(Buffer.from(bytes), asked)
       }),
-      { numRuns: 3000 },
+      propertyRuns(),
     )
   })
   test('no damage to a good response makes the reader throw, and addresses stay addresses', () => {
@@ -246,7 +242,7 @@ describe('reading responses', () => {
           else assert.ok(isQueryableName(answer.cname))
         }
       }),
-      { numRuns: 5000 },
+      propertyRuns(),
     )
   })
 
@@ -268,7 +264,7 @@ describe('reading responses', () => {
         value: fc.string({ maxLength: 60 }).map((text) => text.replace(/[^ -~]/g, '')),
       }),
     }
-    for (const type of ['A', 'AAAA', 'NS', 'TXT', 'CAA'] as const) {
+    for (const type of ['A', 'AAAA', 'NS', 'TXT', 'CAA'] as const)
       fc.assert(
         fc.property(
           fc.array(fc.tuple(name, ttl, content[type] as fc.Arbitrary<unknown>), { maxLength: 8 }),
@@ -290,9 +286,8 @@ describe('reading responses', () => {
             }
           },
         ),
-        { numRuns: 200 },
+        propertyRuns(80),
       )
-    }
   })
 })
 

@@ -250,9 +250,8 @@ describe('of several refused records the client is told of the closest', () => {
     ])
       assert.match(JSON.stringify(evaluate(texts)), /has expired/)
   })
-  test('a malformed one before one of another account', () => {
-    assert.match(JSON.stringify(evaluate([another, 'ca.example'])), /no accounturi/)
-  })
+  test('a malformed one before one of another account', () =>
+    assert.match(JSON.stringify(evaluate([another, 'ca.example'])), /no accounturi/))
 })
 
 describe('the lifetime (draft 01 §7.8, draft 02 §7.9)', () => {
@@ -290,35 +289,28 @@ describe('the lifetime (draft 01 §7.8, draft 02 §7.9)', () => {
     assert.equal(verdict.text, RIGHT + until(1000))
   })
 
-  test('never reaches past persistUntil', () => {
+  test('never reaches past persistUntil', () =>
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1e9 }), fc.integer({ min: 0, max: 0x7fff_ffff }), (seconds, ttl) => {
         const granted = lifetime(RIGHT + until(seconds), ttl) ?? Number.POSITIVE_INFINITY
         assert.ok(granted >= 0 && NOW.getTime() / 1000 + granted <= NOW_SECONDS + seconds)
       }),
-      propertyRuns(500),
-    )
-  })
+      propertyRuns(),
+    ))
 })
 
 describe('whatever is published', () => {
-  const subjects = fc.record({
-    below: fc.boolean(),
-    wildcard: fc.boolean(),
-    allowWildcardPolicy: fc.boolean(),
-  })
+  const subjects = fc.record({ below: fc.boolean(), wildcard: fc.boolean(), allowWildcardPolicy: fc.boolean() })
   const noise = fc.uint8Array({ maxLength: 200 }).map((octets) => Buffer.from(octets).toString('latin1'))
   const near = fc
     .array(
       fc.constantFrom(RIGHT, 'ca.example', `accounturi=${URL}`, ';', ' ', 'policy=wildcard', 'persistUntil=', '9'),
-      {
-        maxLength: 12,
-      },
+      { maxLength: 12 },
     )
     .map((parts) => parts.join(''))
   const texts = fc.array(fc.oneof(noise, near), { maxLength: 8 })
 
-  test('there is a verdict, and nothing of the records in what the client reads', () => {
+  test('there is a verdict, and nothing of the records in what the client reads', () =>
     fc.assert(
       fc.property(texts, subjects, (published, over) => {
         const verdict = evaluate(published, over)
@@ -326,11 +318,10 @@ describe('whatever is published', () => {
         assert.match(verdict.reason, /^(is|has|lacks|cannot) [\x20-\x7e§]+$/)
         assert.ok(verdict.reason.length < 200)
       }),
-      propertyRuns(2000),
-    )
-  })
+      propertyRuns(),
+    ))
 
-  test('only a record with our name and the very account URL authorizes', () => {
+  test('only a record with our name and the very account URL authorizes', () =>
     fc.assert(
       fc.property(texts, subjects, (published, over) => {
         const verdict = evaluate(published, over)
@@ -340,17 +331,15 @@ describe('whatever is published', () => {
         if (over.wildcard || over.below) assert.match(verdict.text, /policy=wildcard/)
         if (over.wildcard) assert.ok(over.allowWildcardPolicy)
       }),
-      propertyRuns(2000),
-    )
-  })
+      propertyRuns(),
+    ))
 
-  test('decoys beside a right record change nothing', () => {
+  test('decoys beside a right record change nothing', () =>
     fc.assert(
       fc.property(texts, fc.nat(8), (decoys, at) => {
         const published = decoys.toSpliced(at, 0, WILD)
         assert.equal(evaluate(published, { wildcard: true, below: true }).kind, 'authorized')
       }),
-      propertyRuns(1000),
-    )
-  })
+      propertyRuns(),
+    ))
 })

@@ -23,9 +23,8 @@ function countedList(length: number, element: unknown) {
 describe('a bounded list', () => {
   const list = boundedList(z.object({ name: z.string() }), 100)
 
-  test('of its greatest length is read', () => {
-    assert.deepEqual(list.parse(Array(100).fill({ name: 'a', more: 1 })), Array(100).fill({ name: 'a' }))
-  })
+  test('of its greatest length is read', () =>
+    assert.deepEqual(list.parse(Array(100).fill({ name: 'a', more: 1 })), Array(100).fill({ name: 'a' })))
 
   test('that is too long is refused before any element is read', () => {
     const counted = countedList(101, { name: 'a' })
@@ -39,14 +38,12 @@ describe('a bounded list', () => {
   test('is read until three faults are found, which name their places', () => {
     const counted = countedList(100, {})
     const { issues } = list.safeParse(counted.list).error as z.ZodError
-    assert.deepEqual(
-      issues.map(({ path }) => path),
-      [
-        [0, 'name'],
-        [1, 'name'],
-        [2, 'name'],
-      ],
-    )
+    const paths = issues.map(({ path }) => path)
+    assert.deepEqual(paths, [
+      [0, 'name'],
+      [1, 'name'],
+      [2, 'name'],
+    ])
     assert.equal(counted.reads, 3)
   })
 

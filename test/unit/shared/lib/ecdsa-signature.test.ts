@@ -40,9 +40,7 @@ for (const [namedCurve, hash, octets] of CURVES)
     const p1363 = { key: publicKey, dsaEncoding: 'ieee-p1363' } as const
     const raw = sign(hash, data, { key: privateKey, dsaEncoding: 'ieee-p1363' })
 
-    test('verifies in the form of X.509', () => {
-      assert.ok(verify(hash, data, publicKey, encodeEcdsaSignature(raw)))
-    })
+    test('verifies in the form of X.509', () => assert.ok(verify(hash, data, publicKey, encodeEcdsaSignature(raw))))
 
     test('is in DER, whatever zeros r and s begin with', () => {
       const half = fc.uint8Array({ minLength: octets, maxLength: octets })

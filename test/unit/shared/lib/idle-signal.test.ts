@@ -10,9 +10,7 @@ describe('the wait until nothing is under way', () => {
     assert.deepEqual(await Promise.all(waits), [true, true])
   })
 
-  test('is given up after the time-out', async () => {
-    assert.equal(await new IdleSignal().wait(5), false)
-  })
+  test('is given up after the time-out', async () => assert.equal(await new IdleSignal().wait(5), false))
 
   test('can begin again after it has ended', async () => {
     const idle = new IdleSignal()

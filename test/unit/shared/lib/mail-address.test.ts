@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isMailAddress } from '../../../../src/shared/lib/bounded.ts'
+import { words } from '../../../support/words.ts'
 
 const TAKEN = [
   'a@x.test',
@@ -13,24 +14,15 @@ const TAKEN = [
 ]
 
 const REFUSED = [
-  '<a@x.test>',
   'Ann <a@x.test>',
   '"a b"@x.test',
-  'a,b@x.test',
-  'a;b@x.test',
-  'a:b@x.test',
   'a b@x.test',
   '',
-  'a',
-  'a@',
-  '@x.test',
-  'a@b@x.test',
-  'a..b@x.test',
-  '.a@x.test',
-  'a@x..test',
-  'a@-x.test',
-  'a@x_y.test',
   'a@x.test\r\n',
+  ...words`
+    <a@x.test> a,b@x.test a;b@x.test a:b@x.test a a@ @x.test a@b@x.test a..b@x.test .a@x.test a@x..test a@-x.test
+    a@x_y.test
+  `,
 ]
 
 // RFC 5321 §4.5.3.1

@@ -5,9 +5,8 @@ import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import { shellWord } from '../../../../src/shared/lib/terminal.ts'
 
-test('a plain path stays as it is', () => {
-  assert.equal(shellWord('/srv/chancery-1/data/ca/root.pem'), '/srv/chancery-1/data/ca/root.pem')
-})
+test('a plain path stays as it is', () =>
+  assert.equal(shellWord('/srv/chancery-1/data/ca/root.pem'), '/srv/chancery-1/data/ca/root.pem'))
 
 test('the shell reads back blanks, quotes, wildcards, variables and nothing at all', () => {
   const words = ['my projects', "it's", '"quoted"', '*', '$HOME `id` $(id)', 'a;b&c|d', '\\n', '~', '#', 'ü', '']

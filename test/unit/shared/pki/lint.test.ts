@@ -33,15 +33,13 @@ function withExtension(oid: string, critical: boolean | undefined): Partial<TbsC
 }
 
 describe('lint of leaf certificates', () => {
-  for (const key of ALL_KEYS) {
+  for (const key of ALL_KEYS)
     test(`a built certificate for a ${key.label} key has no findings, with and without a commonName`, () => {
-      for (const commonName of ['a.example', undefined]) {
+      for (const commonName of ['a.example', undefined])
         assert.deepEqual(lintTbsCertificate(built({ spki: key.spki, commonName, ipAddresses: ['192.0.2.1'] })), [])
-      }
     })
-  }
 
-  test('usages narrowed to the key never raise a finding', () => {
+  test('usages narrowed to the key never raise a finding', () =>
     fc.assert(
       fc.property(fc.subarray([...KEY_USAGES]), fc.constantFrom(...ALL_KEYS), (usages, key) => {
         const { kind } = parseSpki(key.spki)
@@ -51,8 +49,7 @@ describe('lint of leaf certificates', () => {
         if (!oneWay)
           assert.deepEqual(lintTbsCertificate(built({ spki: key.spki, keyUsages: keyUsagesFor(kind, usages) })), [])
       }),
-    )
-  })
+    ))
 
   const builtFindings: [string, Partial<TbsCertificateInput>, RegExp][] = [
     ['a serial number of 63 bits or fewer octets', { serialNumber: hex('7fffffffffffff') }, /shorter than 64 bits/],
@@ -86,9 +83,8 @@ describe('lint of leaf certificates', () => {
     ['a CRL by e-mail', { crlDistributionPointUrls: ['mailto:crl@example.org'] }, /is no URL of a list/],
     ['an empty authority key identifier', { authorityKeyIdentifier: hex('') }, /authorityKeyIdentifier is missing/],
   ]
-  for (const [what, overrides, finding] of builtFindings) {
+  for (const [what, overrides, finding] of builtFindings)
     test(`finds ${what}`, () => assert.match(lintTbsCertificate(built(overrides)).join('; '), finding))
-  }
 
   const parsedFindings: [string, Partial<TbsCertificate>, RegExp][] = [
     ['version 1', { version: 1 }, /version is 1/],
@@ -140,10 +136,9 @@ describe('lint of leaf certificates', () => {
     ],
     ['a SAN with other names than the commonName', dns('b.example'), /not among/],
   ]
-  for (const [what, overrides, finding] of parsedFindings) {
+  for (const [what, overrides, finding] of parsedFindings)
     test(`finds ${what}`, () => {
       const findings = lintTbsCertificate({ ...built({ commonName: 'a.example' }), ...overrides })
       assert.match(findings.join('; '), finding)
     })
-  }
 })

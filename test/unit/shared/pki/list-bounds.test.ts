@@ -129,7 +129,7 @@ const LISTS: Record<string, [most: number, read: (count: number) => unknown]> = 
 }
 
 describe('a list', () => {
-  for (const [what, [most, read]] of Object.entries(LISTS)) {
+  for (const [what, [most, read]] of Object.entries(LISTS))
     test(`of ${what} is read up to ${most} values and refused beyond`, () => {
       assert.doesNotThrow(() => read(most))
       assert.throws(
@@ -137,7 +137,6 @@ describe('a list', () => {
         (error: Error) => error instanceof DerError && error.message.includes(`has more than ${most} values`),
       )
     })
-  }
 
   test('is not read further than it may be: what comes behind the bound is never looked at', () => {
     const good = sequenceOf(MAX_LIST_LENGTH, (writer, index) => writer.sequence(() => writeOid(writer, index)))

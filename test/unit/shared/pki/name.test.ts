@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { DerError, TAG } from '../../../../src/shared/pki/der.ts'
 import { encodeDer } from '../../../../src/shared/pki/der-writer.ts'
 import { commonNamesOf, EMPTY_NAME, encodeCommonName, formatName, parseName } from '../../../../src/shared/pki/name.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 import { anyCharacter, hex, randomOctets, x509 } from './support.ts'
 
 type Attribute = [oid: string, tag: number, content: Buffer]
@@ -11,16 +12,14 @@ type Attribute = [oid: string, tag: number, content: Buffer]
 function nameOf(...rdns: Attribute[][]): Buffer {
   return encodeDer((writer) =>
     writer.sequence(() => {
-      for (const rdn of rdns) {
+      for (const rdn of rdns)
         writer.constructed(TAG.set, () => {
-          for (const [oid, tag, content] of rdn) {
+          for (const [oid, tag, content] of rdn)
             writer.sequence(() => {
               writer.oid(oid)
               writer.primitive(tag, content)
             })
-          }
         })
-      }
     }),
   )
 }
@@ -35,13 +34,12 @@ describe('distinguished names', () => {
     assert.equal(formatName([]), '')
   })
 
-  test('a commonName survives, whatever its characters', () => {
+  test('a commonName survives, whatever its characters', () =>
     fc.assert(
-      fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 64 }), (text) => {
-        assert.deepEqual(commonNamesOf(parseName(encodeCommonName(text))), [text])
-      }),
-    )
-  })
+      fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 64 }), (text) =>
+        assert.deepEqual(commonNamesOf(parseName(encodeCommonName(text))), [text]),
+      ),
+    ))
 
   test('a commonName has 1 to 64 characters, counted as code points', () => {
     assert.throws(() => encodeCommonName(''), RangeError)
@@ -89,13 +87,12 @@ describe('distinguished names', () => {
     ['ill-formed UTF-8', TAG.utf8String, 'c080', undefined],
     ['a UTF-8 surrogate', TAG.utf8String, 'eda080', undefined],
   ]
-  for (const [what, tag, octets, text] of strings) {
+  for (const [what, tag, octets, text] of strings)
     test(`${what} is ${text === undefined ? 'refused' : 'read'}`, () => {
       const der = nameOf([[CN, tag, hex(octets)]])
       if (text === undefined) assert.throws(() => parseName(der), DerError)
       else assert.deepEqual(commonNamesOf(parseName(der)), [text])
     })
-  }
 
   test('an empty RDN and an RDN out of order are refused', () => {
     assert.throws(() => parseName(nameOf([])), DerError)
@@ -104,7 +101,7 @@ describe('distinguished names', () => {
     assert.throws(() => parseName(nameOf([utf8(CN, 'a'), utf8(CN, 'a')])), DerError)
   })
 
-  test('parsing is total over random bytes', () => {
+  test('parsing is total over random bytes', () =>
     fc.assert(
       fc.property(randomOctets(60), (content) => {
         try {
@@ -113,16 +110,14 @@ describe('distinguished names', () => {
           assert.ok(error instanceof DerError)
         }
       }),
-      { numRuns: 1000 },
-    )
-  })
+      propertyRuns(),
+    ))
 
-  test('agrees with @peculiar/x509 on the commonName of generated names', () => {
+  test('agrees with @peculiar/x509 on the commonName of generated names', () =>
     fc.assert(
       fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 20 }), (text) => {
         const other = new x509.Name(encodeCommonName(text))
         assert.deepEqual(other.getField('CN'), commonNamesOf(parseName(encodeCommonName(text))))
       }),
-    )
-  })
+    ))
 })

@@ -20,13 +20,10 @@ describe('PEM (RFC 7468)', () => {
     )
   })
 
-  test('is written as OpenSSL writes it', () => {
-    assert.equal(encodePem('PUBLIC KEY', P256_KEY.spki), P256_KEY.publicKey.export({ type: 'spki', format: 'pem' }))
-  })
+  test('is written as OpenSSL writes it', () =>
+    assert.equal(encodePem('PUBLIC KEY', P256_KEY.spki), P256_KEY.publicKey.export({ type: 'spki', format: 'pem' })))
 
-  test('CRLF line ends are read', () => {
-    assert.deepEqual(decodePem(BLOCK.replaceAll('\n', '\r\n')), decodePem(BLOCK))
-  })
+  test('CRLF line ends are read', () => assert.deepEqual(decodePem(BLOCK.replaceAll('\n', '\r\n')), decodePem(BLOCK)))
 
   const refused: [string, string, RegExp][] = [
     ['a missing END', BLOCK.split('\n').slice(0, -2).join('\n'), /block 1, CERTIFICATE, has no END/],
@@ -42,14 +39,12 @@ describe('PEM (RFC 7468)', () => {
     ['an empty block', '-----BEGIN X-----\n-----END X-----\n', /not base64/],
     ['a NUL in the base64', BLOCK.replace('AQ', '\0Q'), /not base64/],
   ]
-  for (const [what, text, message] of refused) {
-    test(`refuses ${what}`, () => {
+  for (const [what, text, message] of refused)
+    test(`refuses ${what}`, () =>
       assert.throws(
         () => decodePem(text),
         (error) => error instanceof PemError && message.test(error.message),
-      )
-    })
-  }
+      ))
 
   test('a text that is made to be slow takes no longer than another', () => {
     for (const text of ['\n', ' ', '-----BEGIN X-----', '-----END X', '-----END X-----', 'a:'])

@@ -6,19 +6,16 @@ import { parseSpki } from '../../../../src/shared/pki/spki.ts'
 import { ALL_KEYS, hex } from './support.ts'
 
 describe('importing public keys', () => {
-  for (const { label, spki } of ALL_KEYS) {
-    test(`a ${label} key is imported as it stands`, () => {
-      assert.deepEqual(importPublicKey(parseSpki(spki))?.export({ type: 'spki', format: 'der' }), spki)
-    })
-  }
+  for (const { label, spki } of ALL_KEYS)
+    test(`a ${label} key is imported as it stands`, () =>
+      assert.deepEqual(importPublicKey(parseSpki(spki))?.export({ type: 'spki', format: 'der' }), spki))
 
-  for (const { label, spki } of ALL_KEYS.filter(({ label }) => label.startsWith('P-'))) {
+  for (const { label, spki } of ALL_KEYS.filter(({ label }) => label.startsWith('P-')))
     test(`a point off ${label} is refused`, () => {
       const changed = Buffer.from(spki)
       changed[changed.length - 1]! ^= 1
       assert.equal(importPublicKey(parseSpki(changed)), undefined)
     })
-  }
 
   // None of these may raise an exception or take long, whatever the caller checked before.
   const numbers: [string, Buffer, Buffer][] = [
@@ -28,7 +25,7 @@ describe('importing public keys', () => {
     ['of 200000 bits', Buffer.alloc(25000, 0xff), hex('03')],
     ['with an exponent of its own size', Buffer.alloc(2048, 0xff), Buffer.alloc(2048, 0xfd)],
   ]
-  for (const [what, modulus, exponent] of numbers) {
+  for (const [what, modulus, exponent] of numbers)
     test(`an RSA modulus ${what} verifies nothing`, () => {
       const key = encodeDer((writer) =>
         writer.sequence(() => {
@@ -42,9 +39,7 @@ describe('importing public keys', () => {
           writer.bitStringOctets(key)
         }),
       )
-      for (const length of [0, modulus.length]) {
+      for (const length of [0, modulus.length])
         assert.equal(verifySignature('SHA256withRSA', hex('00'), parseSpki(der), Buffer.alloc(length, 1)), false)
-      }
     })
-  }
 })

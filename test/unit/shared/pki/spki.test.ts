@@ -6,6 +6,7 @@ import { KEY_ALGORITHM } from '../../../../src/shared/pki/algorithms.ts'
 import { DerError, TAG } from '../../../../src/shared/pki/der.ts'
 import { encodeDer } from '../../../../src/shared/pki/der-writer.ts'
 import { parseSpki } from '../../../../src/shared/pki/spki.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 import { ALL_KEYS, hex, mutated, P256_KEY, RSA_KEY } from './support.ts'
 
 function spkiOf(oid: string, parameters: Buffer, key: Buffer): Buffer {
@@ -48,12 +49,11 @@ describe('SubjectPublicKeyInfo', () => {
     assert.equal(spki.kind === 'rsa' && spki.bits, 17)
   })
 
-  for (const { label, spki } of ALL_KEYS.filter(({ label }) => label.startsWith('P-'))) {
+  for (const { label, spki } of ALL_KEYS.filter(({ label }) => label.startsWith('P-')))
     test(`a ${label} key names its curve`, () => {
       const facts = parseSpki(spki)
       assert.equal(facts.kind === 'ec' && facts.curve, label)
     })
-  }
 
   const unsupported: [string, Buffer, string][] = [
     [
@@ -69,12 +69,11 @@ describe('SubjectPublicKeyInfo', () => {
     ['X25519', generateKeyPairSync('x25519').publicKey.export({ type: 'spki', format: 'der' }), '1.3.101.110'],
     ['Ed448', generateKeyPairSync('ed448').publicKey.export({ type: 'spki', format: 'der' }), '1.3.101.113'],
   ]
-  for (const [label, der, oid] of unsupported) {
+  for (const [label, der, oid] of unsupported)
     test(`a ${label} key is named as unsupported`, () => {
       const spki = parseSpki(der)
       assert.equal(spki.kind === 'unsupported' && spki.oid, oid)
     })
-  }
 
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256', paramEncoding: 'explicit' })
   const refused: [string, Buffer, RegExp][] = [
@@ -126,16 +125,14 @@ describe('SubjectPublicKeyInfo', () => {
     ],
     ['trailing bytes', Buffer.concat([P256_KEY.spki, hex('00')]), /SubjectPublicKeyInfo has unexpected content/],
   ]
-  for (const [what, der, message] of refused) {
-    test(`refuses ${what}`, () => {
+  for (const [what, der, message] of refused)
+    test(`refuses ${what}`, () =>
       assert.throws(
         () => parseSpki(der),
         (error) => error instanceof DerError && message.test(error.message),
-      )
-    })
-  }
+      ))
 
-  test('fails only with DerError on bytes near a valid key', () => {
+  test('fails only with DerError on bytes near a valid key', () =>
     fc.assert(
       fc.property(mutated(ALL_KEYS.map(({ spki }) => spki)), (bytes) => {
         try {
@@ -144,7 +141,6 @@ describe('SubjectPublicKeyInfo', () => {
           assert.ok(error instanceof DerError)
         }
       }),
-      { numRuns: 2000 },
-    )
-  })
+      propertyRuns(),
+    ))
 })
