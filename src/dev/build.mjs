@@ -14,8 +14,19 @@ import { buildConsole } from './build-console.mjs'
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const SOURCES = ['src', 'signer', 'workers']
 
-/** Packages with native code, with files of their own for threads, and those of the development mode. */
-const NOT_BUNDLED = ['@node-rs/argon2', '@peculiar/x509', 'graphene-pk11', 'pg-native', 'piscina', 'uWebSockets.js']
+/**
+ * Packages with native code, with files of their own for threads, that are loaded when they are first needed, and those of
+ * the development mode.
+ */
+const NOT_BUNDLED = [
+  '@node-rs/argon2',
+  '@peculiar/x509',
+  '@simplewebauthn/server',
+  'graphene-pk11',
+  'pg-native',
+  'piscina',
+  'uWebSockets.js',
+]
 
 const OPTIONS = {
   absWorkingDir: ROOT,
