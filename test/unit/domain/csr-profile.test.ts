@@ -13,6 +13,7 @@ import {
 } from '../../../src/domain/csr-profile.ts'
 import { type Csr, CsrError, parseCsr } from '../../../src/shared/pki/csr.ts'
 import { propertyRuns } from '../../support/property-runs.ts'
+import { unlessRefused } from '../../support/refusals.ts'
 import { words } from '../../support/words.ts'
 import { aCsr, ED25519_KEY, mutated, P256_KEY, P521_KEY, RSA_KEY, type TestKey, x509 } from '../shared/pki/support.ts'
 
@@ -373,11 +374,7 @@ describe('what is no CSR profile', () => {
     )
     fc.assert(
       fc.property(fc.oneof(fc.jsonValue(), fc.dictionary(member, fc.jsonValue())), (data) => {
-        try {
-          parseCsrProfile(data)
-        } catch (error) {
-          assert.ok(error instanceof CsrProfileError, String(error))
-        }
+        unlessRefused(CsrProfileError, () => parseCsrProfile(data))
       }),
     )
   })

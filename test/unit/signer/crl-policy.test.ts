@@ -15,6 +15,7 @@ import { CRL_EXTENSION } from '../../../src/shared/pki/oids.ts'
 import { type Authority, makeAuthority } from '../../signer/authority.ts'
 import { rawExtension, type WritePart } from '../../signer/raw-tbs.ts'
 import { now, type RawListChanges, rawEntry, rawTbsList, reasonCode } from '../../signer/raw-tbs-list.ts'
+import { errorOf } from '../../support/refusals.ts'
 
 const authority = makeAuthority('P-256')
 const HOUR_MS = 3_600_000
@@ -209,7 +210,7 @@ describe('CRLs that the signer refuses', () => {
     test(what, () =>
       assert.throws(
         () => examine(rawTbsList(authority, changes), { ...(policyYaml !== undefined && { policyYaml }) }),
-        (error: Error) => error instanceof SignerRefusal && sentence.test(error.message),
+        errorOf(SignerRefusal, sentence),
       ),
     )
 
