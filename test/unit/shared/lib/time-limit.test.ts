@@ -85,6 +85,6 @@ describe('work within a time', () => {
     const before = timers()
     await within(Promise.resolve('done'), 60_000, 'late')
     await within(Promise.reject(new Error('failed')), 60_000, 'late').catch(() => undefined)
-    assert.equal(timers(), before)
+    assert.ok(timers() <= before, `${timers()} timers after, ${before} before`)
   })
 })
