@@ -3,7 +3,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { matchesPattern } from '../../../src/domain/allowlist.ts'
-import { checkIdentifiers, type IdentifierPolicy } from '../../../src/domain/identifier-policy.ts'
+import {
+  checkIdentifiers,
+  type IdentifierPolicy,
+  type IsRegistry,
+  publicSuffixes,
+} from '../../../src/domain/identifier-policy.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
 import { constraintsOn } from '../../signer/authority.ts'
 
@@ -160,3 +165,30 @@ test('names that the name constraints of every issuer exclude are refused, each 
   assert.match(one.message, /^x\.lab\.test is outside the permitted subtrees \(name constraints of the CA\)$/)
   assert.equal(problemOf(['b.secret.corp.test', 'x.lab.test']).type, 'compound')
 })
+
+const names: Record<string, boolean> = {
+  com: true,
+  uk: true,
+  'co.uk': true,
+  'example.co.uk': false,
+  'a.example.co.uk': false,
+  // Only a rule with `*` speaks of what is below these.
+  ck: true,
+  'kawasaki.jp': true,
+  'any.kawasaki.jp': true,
+  'city.kawasaki.jp': false,
+  'www.ck': false,
+  'xn--55qx5d.cn': true,
+  'xn--p1ai': true,
+  // The section of private domains.
+  'github.io': false,
+  'user.github.io': false,
+  // A top-level name that is not on the list may be one tomorrow.
+  'unknown-top-level': true,
+  'example.unknown-top-level': false,
+}
+for (const [name, isOne] of Object.entries(names))
+  test(`${name} is ${isOne ? 'a' : 'no'} registry by the built-in list`, () =>
+    assert.equal((publicSuffixes('builtin') as IsRegistry)(name), isOne))
+
+test('without a list nothing is asked', () => assert.equal(publicSuffixes('none'), undefined))
