@@ -11,7 +11,6 @@ import fs, {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
@@ -21,6 +20,7 @@ import { openAuditChain } from '../../../signer/audit/chain.ts'
 import { exportAudit, followLines, lastLines } from '../../../signer/audit/export.ts'
 import { type AuditLine, type AuditRecord, closedSegments, NO_PREVIOUS } from '../../../signer/audit/line.ts'
 import { SignerUnavailable } from '../../../signer/protocol/signer-errors.ts'
+import { filling, noRoom, withFs } from '../../signer/full-disk.ts'
 
 const record = (serial: string): AuditRecord => ({
   method: 'signCertificate',
@@ -30,6 +30,10 @@ const record = (serial: string): AuditRecord => ({
   sha256: 'ab'.repeat(32),
   requester: 'order 1',
 })
+
+const fail = (error: Error) => () => {
+  throw error
+}
 
 async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
   const found: T[] = []
@@ -231,29 +235,9 @@ describe('the audit chain', () => {
           resumed: () => events.push('resumed'),
         },
       )
-      const noRoom = () => Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
       if (call === 'write') await chain.append(record('01'))
       const before = readFileSync(file)
-      if (call === 'write') {
-        const real = fs.write as (
-          fd: number,
-          bytes: Buffer,
-          done: (error: Error | null, written: number) => void,
-        ) => void
-        let calls = 0
-        const full: typeof real = (fd, bytes, done) => {
-          calls += 1
-          if (calls === 1 && octets > 0) real(fd, bytes.subarray(0, octets), done)
-          else done(noRoom(), 0)
-        }
-        context.mock.method(fs, 'write', full as never)
-      } else {
-        context.mock.method(fs, 'openSync', () => {
-          throw noRoom()
-        })
-      }
-      syncBuiltinESMExports()
-      try {
+      await withFs(context, call, call === 'write' ? filling(octets) : fail(noRoom()), async () => {
         // The line before a file is closed is on disk: only those after it fail.
         if (call === 'openSync') await chain.append(record('01'))
         const outcomes = await Promise.allSettled([chain.append(record('02')), chain.append(record('03'))])
@@ -261,10 +245,7 @@ describe('the audit chain', () => {
         assert.deepEqual(events, ['stopped, waits for room: true'])
         assert.match(chain.failure!.message, /ENOSPC/)
         if (call === 'write') assert.deepEqual(readFileSync(file), before)
-      } finally {
-        context.mock.restoreAll()
-        syncBuiltinESMExports()
-      }
+      })
       while (chain.failure) await sleep(20)
       assert.equal(events.at(-1), 'resumed')
       await chain.append(record('04'))
@@ -370,20 +351,19 @@ describe('the audit chain', () => {
       assert.equal((await verified()).lines, 300)
     })
 
-    for (const [what, fail] of [
+    for (const [what, name] of [
       ['the new file cannot be made', 'openSync'],
       ['the old file cannot be closed', 'closeSync'],
     ] as const)
       test(`stops when ${what}: says why, gives nothing out, and the next start goes on`, async (context) => {
         const stops: Error[] = []
         const { chain } = await openAuditChain({ path: file, maxBytes: 100 }, { stopped: (error) => stops.push(error) })
-        const real = fs[fail]
-        context.mock.method(fs, fail, (...args: Parameters<typeof real>) => {
-          if (fail === 'closeSync') (real as typeof fs.closeSync)(args[0] as number)
-          throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
-        })
-        syncBuiltinESMExports()
-        try {
+        const close = fs.closeSync
+        const stand = (fd: number) => {
+          if (name === 'closeSync') close(fd)
+          throw noRoom()
+        }
+        await withFs(context, name, stand, async () => {
           await chain.append(record('01'))
           for (const serial of ['02', '03'])
             await assert.rejects(chain.append(record(serial)), (error: Error) => {
@@ -394,21 +374,15 @@ describe('the audit chain', () => {
           assert.equal(stops.length, 1)
           assert.equal(stops[0], chain.failure)
           await chain.close()
-        } finally {
-          context.mock.restoreAll()
-          syncBuiltinESMExports()
-        }
+        })
         await writeRotating(3)
         assert.equal((await verified()).lines, 4)
       })
 
     test('fails those who wait while the new file cannot be made', async (context) => {
       const { chain } = await open(100)
-      context.mock.method(fs, 'openSync', () => {
-        throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' })
-      })
-      syncBuiltinESMExports()
-      try {
+      const tooMany = Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' })
+      await withFs(context, 'openSync', fail(tooMany), async () => {
         // More than a group takes: the first gets its lines, the others wait for the file that does not come.
         const appended = Array.from({ length: 1_000 }, () => chain.append(record('01')))
         const outcomes = await Promise.allSettled(appended)
@@ -416,10 +390,7 @@ describe('the audit chain', () => {
         assert.ok(lost.length > 0 && lost.length < 1_000, `${lost.length} lost`)
         for (const { reason } of lost) assert.match(reason.cause.message, /EMFILE/)
         await chain.close()
-      } finally {
-        context.mock.restoreAll()
-        syncBuiltinESMExports()
-      }
+      })
     })
 
     test('is exported whole or by what was asked for, as lines and as CSV', async () => {
