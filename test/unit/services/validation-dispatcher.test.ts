@@ -80,7 +80,11 @@ function aDispatcher(
     ...over,
   })
   const idle = () => until('nothing waits or runs', () => dispatcher.load().known === 0)
-  return { dispatcher, recorded, results, interruptions, ended, startedAt, idle }
+  const run = async (request?: Partial<ValidationRequest>, front?: number) => {
+    dispatcher.dispatch(aRequest(request), front)
+    await idle()
+  }
+  return { dispatcher, recorded, results, interruptions, ended, startedAt, idle, run }
 }
 
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
@@ -100,31 +104,28 @@ describe('validation dispatcher', () => {
   })
 
   test('a proof that is good for a time bounds the authorization, counted from before the attempt', async () => {
-    const { dispatcher, recorded, idle } = aDispatcher(async () => {
+    const { recorded, run } = aDispatcher(async () => {
       await sleep(30)
       return { ...GOOD, validForSeconds: 60 }
     })
     const before = performance.now()
-    dispatcher.dispatch(aRequest())
-    await idle()
+    await run()
     const seconds = (performance.now() - before) / 1000
     const validForSeconds = recorded[0]?.validForSeconds ?? 0
     assert.ok(validForSeconds > 59.99 - seconds && validForSeconds < 59.98, `${validForSeconds} after ${seconds}`)
   })
 
   test('a verdict that is final is recorded as invalid at once', async () => {
-    const { dispatcher, recorded, results, idle } = aDispatcher(async () => bad(false))
-    dispatcher.dispatch(aRequest())
-    await idle()
+    const { recorded, results, run } = aDispatcher(async () => bad(false))
+    await run()
     assert.deepEqual(outcomes(recorded), ['invalid'])
     assert.equal(recorded[0]?.attempt.error?.type, 'urn:ietf:params:acme:error:connection')
     assert.deepEqual(results, ['failure'])
   })
 
   test('a verdict that may change is retried with growing delays, processing meanwhile, then invalid', async () => {
-    const { dispatcher, recorded, results, startedAt, idle } = aDispatcher(async () => bad(true))
-    dispatcher.dispatch(aRequest())
-    await idle()
+    const { recorded, results, startedAt, run } = aDispatcher(async () => bad(true))
+    await run()
     assert.deepEqual(outcomes(recorded), [null, null, 'invalid'])
     const found = recorded.map(({ attempt: { status, tries } }) => `${status} ${tries}`)
     assert.deepEqual(found, ['processing 1', 'processing 2', 'invalid 3'])
@@ -135,9 +136,8 @@ describe('validation dispatcher', () => {
   })
 
   test('tries of a former instance count', async () => {
-    const { dispatcher, recorded, idle } = aDispatcher(async () => bad(true))
-    dispatcher.dispatch(aRequest({ tries: 2 }))
-    await idle()
+    const { recorded, run } = aDispatcher(async () => bad(true))
+    await run({ tries: 2 })
     assert.deepEqual(outcomes(recorded), ['invalid'])
   })
 
@@ -161,19 +161,18 @@ describe('validation dispatcher', () => {
   })
 
   test('an attempt without a verdict is repeated and does not count as a try', async () => {
-    const { dispatcher, recorded, interruptions, idle } = aDispatcher(async (_job, run) => {
+    const { recorded, interruptions, run } = aDispatcher(async (_job, run) => {
       if (run === 1) throw new Error('the thread died')
       return bad(false)
     })
-    dispatcher.dispatch(aRequest())
-    await idle()
+    await run()
     assert.equal(interruptions.length, 1)
     assert.equal(recorded[0]?.attempt.tries, 1)
   })
 
   test('an attempt that could not be recorded is repeated', async () => {
     let writes = 0
-    const { dispatcher, interruptions, startedAt, idle } = aDispatcher(async () => GOOD, {
+    const { interruptions, startedAt, run } = aDispatcher(async () => GOOD, {
       store: {
         async recordAttempt() {
           if (++writes === 1) throw new Error('the database is away')
@@ -182,17 +181,15 @@ describe('validation dispatcher', () => {
         renew: async () => true,
       },
     })
-    dispatcher.dispatch(aRequest())
-    await idle()
+    await run()
     assert.deepEqual([writes, interruptions.length, startedAt.length], [2, 1, 2])
   })
 
   test('an authorization that was decided elsewhere is not tried again', async () => {
-    const { dispatcher, results, startedAt, idle } = aDispatcher(async () => bad(true), {
+    const { results, startedAt, run } = aDispatcher(async () => bad(true), {
       store: { recordAttempt: async () => false, renew: async () => true },
     })
-    dispatcher.dispatch(aRequest())
-    await idle()
+    await run()
     await sleep(100)
     assert.equal(startedAt.length, 1)
     assert.deepEqual(results, ['superseded'])
@@ -280,9 +277,8 @@ describe('validation dispatcher', () => {
 
     test('a fresh one is not renewed', async () => {
       let renewals = 0
-      const { dispatcher, results, idle } = withClaim(async () => ++renewals > 0)
-      dispatcher.dispatch(aRequest())
-      await idle()
+      const { results, run } = withClaim(async () => ++renewals > 0)
+      await run()
       assert.deepEqual([renewals, results], [0, ['success']])
     })
 
@@ -310,9 +306,8 @@ describe('validation dispatcher', () => {
     test('one is renewed after an attempt without a verdict', async () => {
       let renewals = 0
       const store = { recordAttempt: async () => true, renew: async () => ++renewals < 0 }
-      const { dispatcher, results, idle } = aDispatcher(() => Promise.reject(new Error('the thread died')), { store })
-      dispatcher.dispatch(aRequest())
-      await idle()
+      const { results, run } = aDispatcher(() => Promise.reject(new Error('the thread died')), { store })
+      await run()
       assert.deepEqual([renewals, results], [1, ['superseded']])
     })
   })
@@ -357,11 +352,10 @@ describe('validation dispatcher', () => {
 
   test('the record of each attempt is reported, and the last one kept', async () => {
     const records: ValidationRecord[] = []
-    const { dispatcher, recorded, idle } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD), {
+    const { recorded, run } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD), {
       events: { attempted: (_request, record) => records.push(record), superseded() {}, interrupted() {}, ended() {} },
     })
-    dispatcher.dispatch(aRequest())
-    await idle()
+    await run()
     const found = records.map(({ attempt, result, problem }) => [attempt, result, problem])
     assert.deepEqual(found, [
       [1, 'retry', 'connection'],
@@ -415,17 +409,15 @@ describe('validation dispatcher', () => {
     })
 
     test('is told that the proof bounds the authorization', async () => {
-      const { dispatcher, ended, idle } = aDispatcher(async () => ({ ...GOOD, validForSeconds: 60 }))
-      dispatcher.dispatch(aRequest(), 0)
-      await idle()
+      const { ended, run } = aDispatcher(async () => ({ ...GOOD, validForSeconds: 60 }))
+      await run({}, 0)
       assert.equal(ended[0]?.[1].recorded?.isBounded, true)
     })
   })
 
   test('the first attempt alone is recorded without a claim', async () => {
-    const { dispatcher, recorded, idle } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
-    dispatcher.dispatch(aRequest({ isUnclaimed: true, thumbprint: 'of the trigger' }), 0)
-    await idle()
+    const { recorded, run } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
+    await run({ isUnclaimed: true, thumbprint: 'of the trigger' }, 0)
     const unclaimed = recorded.map(({ unclaimed }) => unclaimed)
     assert.deepEqual(unclaimed, [{ thumbprint: 'of the trigger' }, undefined])
   })

@@ -26,6 +26,7 @@ import { SignerUnavailable } from '../../../signer/protocol/signer-errors.ts'
 import { lineOf, revocationsAfter, serialsAfter } from '../../../signer/records/pages.ts'
 import { certificateRecord, revocationRecord, type SignerRecord } from '../../../signer/records/record.ts'
 import { openRecordFiles, type RecordEvents, type RecordFiles } from '../../../signer/records/record-files.ts'
+import { filling, noRoom, withFs } from '../../signer/full-disk.ts'
 import { until } from '../../support/until.ts'
 
 const content = (method: AuditRecord['method'], serial: string): AuditRecord => ({
@@ -318,27 +319,11 @@ describe('the record files', () => {
     test(`are cut back with the chain when the disk is full and ${what}, and go on with it`, async (context) => {
       await signMany(0, 2)
       const before = [readFileSync(file), readFileSync(`${file}.certificates`)]
-      const real = fs.write as unknown as (
-        fd: number,
-        bytes: Buffer,
-        done: (error: Error | null, n: number) => void,
-      ) => void
-      let calls = 0
-      const full: typeof real = (fd, bytes, done) => {
-        calls += 1
-        if (calls === 1 && octets > 0) real(fd, bytes.subarray(0, octets), done)
-        else done(Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' }), 0)
-      }
-      context.mock.method(fs, 'write', full as never)
-      syncBuiltinESMExports()
-      try {
+      await withFs(context, 'write', filling(octets), async () => {
         const outcomes = await Promise.allSettled([sign(2), note(3), sign(3)])
         assert.ok(outcomes.every(({ status }) => status === 'rejected'))
         assert.deepEqual([readFileSync(file), readFileSync(`${file}.certificates`)], before)
-      } finally {
-        context.mock.restoreAll()
-        syncBuiltinESMExports()
-      }
+      })
       while (chain.failure) await sleep(20)
       await signMany(4, 1)
       assert.deepEqual(await serials(), [...serialsOf(0, 2), serialOf(4)])
@@ -353,7 +338,7 @@ describe('the record files', () => {
     })
     const real = fs.promises.open
     context.mock.method(fs.promises, 'open', ((name: string, ...more: [string]) => {
-      if (String(name).endsWith('.gz.new')) throw Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC' })
+      if (String(name).endsWith('.gz.new')) throw noRoom()
       return real(name, ...more)
     }) as typeof real)
     syncBuiltinESMExports()

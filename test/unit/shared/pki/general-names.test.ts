@@ -13,6 +13,7 @@ import {
   writeUri,
 } from '../../../../src/shared/pki/general-names.ts'
 import { propertyRuns } from '../../../support/property-runs.ts'
+import { unlessRefused } from '../../../support/refusals.ts'
 import { words } from '../../../support/words.ts'
 import { hex, randomOctets } from './support.ts'
 
@@ -121,11 +122,7 @@ describe('general names (RFC 5280 §4.2.1.6)', () => {
   test('is total over random bytes', () =>
     fc.assert(
       fc.property(randomOctets(40), (bytes) => {
-        try {
-          readGeneralNames(new DerReader(bytes))
-        } catch (error) {
-          assert.ok(error instanceof DerError)
-        }
+        unlessRefused(DerError, () => readGeneralNames(new DerReader(bytes)))
       }),
       propertyRuns(),
     ))

@@ -28,6 +28,8 @@ const settings: fc.Arbitrary<UrlSettings> = fc
     paths: Object.fromEntries(FIXED.map((resource, i) => [resource, `/${names[i]}`])) as UrlSettings['paths'],
   }))
 
+const kebab = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+const PATHS = Object.fromEntries(FIXED.map((name) => [name, `/${kebab(name)}`])) as UrlSettings['paths']
 const ID = '0190c4b2-0000-7000-8000-00000000abc0'
 
 test('every advertised URL is recognised as the resource it names, with that very URL', () =>
@@ -79,15 +81,7 @@ test('no other path is a resource', () => {
   const urls = new Urls({
     externalUrl: 'https://ca.example',
     basePath: '/acme',
-    paths: {
-      directory: '/directory',
-      newNonce: '/new-nonce',
-      newAccount: '/new-account',
-      newOrder: '/new-order',
-      newAuthz: '/new-authz',
-      revokeCert: '/revoke-cert',
-      keyChange: '/key-change',
-    },
+    paths: PATHS,
   })
   assert.equal(urls.match(`/acme/order/${ID}`)?.resource, 'order')
   const others = [
@@ -112,15 +106,7 @@ test('any text is a resource or none, without failing', () => {
   const urls = new Urls({
     externalUrl: 'https://ca.example',
     basePath: '',
-    paths: {
-      directory: '/directory',
-      newNonce: '/new-nonce',
-      newAccount: '/new-account',
-      newOrder: '/new-order',
-      newAuthz: '/new-authz',
-      revokeCert: '/revoke-cert',
-      keyChange: '/key-change',
-    },
+    paths: PATHS,
   })
   fc.assert(
     fc.property(fc.string({ maxLength: 60 }), (text) => {
@@ -160,7 +146,7 @@ test('a former server has its directory and its accounts at whole paths of the h
   const urls = new Urls({
     externalUrl: 'https://ca.example/pki',
     basePath: '/acme',
-    paths: Object.fromEntries(FIXED.map((resource) => [resource, `/${resource}`])) as UrlSettings['paths'],
+    paths: PATHS,
     directoryAliases: ['/acme/acme/directory'],
   })
   const url = 'https://ca.example/acme/acme/directory'
