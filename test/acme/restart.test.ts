@@ -331,7 +331,10 @@ describe('terms of a new version', () => {
     assert.match((await chancery(service, 'terms', 'accept', '--account', id)).stdout, /has agreed to 2026-02/)
     assert.equal((await second.newOrder(['second.test'])).status, 201)
     assertRefused(await third.newOrder(['third.test']))
-    assert.match((await chancery(service, 'terms', 'accept', '--all')).stdout, /^[1-9]\d* accounts? ha(s|ve) now agreed/)
+    assert.match(
+      (await chancery(service, 'terms', 'accept', '--all')).stdout,
+      /^[1-9]\d* accounts? ha(s|ve) now agreed/,
+    )
     assert.equal((await third.newOrder(['third.test'])).status, 201)
   })
 
