@@ -114,6 +114,14 @@ const SHARED = {
       security: { identifier_policy: { allow_ip: true } },
     },
   },
+  limits: {
+    config: {
+      ari: { enabled: true },
+      // The tests speak for several clients: the last hop of X-Forwarded-For is who they are.
+      proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
+      tos: { url: TERMS_URL, version: '2', require_agreement: true },
+    },
+  },
   methods: async () => {
     const { close, dns, methods } = await namesConfig({ draft: '02', allow_subdomain_policy: true })
     return {
