@@ -16,6 +16,9 @@ import { rowsIn } from './database.ts'
 import { freePort } from './free-port.ts'
 import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
 
+/** Of `profiles`: the second attempt comes so long after the first, the third twice that after the second. */
+export const BACKOFF_SECONDS = 3
+
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 /** Validator modules. */
 export const FAULTY_VALIDATOR = `ext:${path.join(ROOT, 'test/fixtures/extensions/faulty.mjs')}`
@@ -50,6 +53,11 @@ async function namesConfig(dnspersist01: object = {}) {
       dnspersist01: { ...method, propagation_wait_seconds: 0, timeout_seconds: 6, ...persist },
     },
   }
+}
+
+const EVERY_ALGORITHM = {
+  allowed_algorithms: ['ES256', 'ES384', 'ES512', 'RS256', 'EdDSA'],
+  allowed_ec_curves: ['P-256', 'P-384', 'P-521'],
 }
 
 const FOR_SERVERS = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
@@ -111,7 +119,7 @@ const SHARED = {
       admin_api: { token_secret: TOKEN_SECRET },
       challenges: { enabled: ['http-01', 'dns-01'] },
       proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
-      security: { identifier_policy: { allow_ip: true } },
+      security: { ...EVERY_ALGORITHM, identifier_policy: { allow_ip: true } },
     },
   },
   limits: {
@@ -173,15 +181,38 @@ const SHARED = {
           short: { ...FOR_SERVERS, description: 'a week', validity_days: 7 },
         },
       },
+      ari: { enabled: true, path: '/ari/v1', revoked_window_seconds: 3600, max_retry_after_seconds: 7200 },
       crl: { enabled: true, http_port: await freePort() },
       proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '192.0.2.0/24'] },
       server: { external_url: EXTERNAL },
     },
   }),
+  profiles: {
+    config: {
+      admin_api: { token_secret: TOKEN_SECRET },
+      ca: {
+        profiles: {
+          default: { ...FOR_SERVERS, description: 'For servers' },
+          short: { ...FOR_SERVERS, description: 'Six days', validity_days: 6, max_validity_days: 7 },
+          long: { ...FOR_SERVERS, description: 'Ninety days', validity_days: 90 },
+          // The keys of the tests are P-256 keys, and those cannot encipher: the extension would be empty.
+          free: { ...FOR_SERVERS, description: 'For anything', key_usages: ['key_encipherment'] },
+        },
+      },
+      challenges: { http01: { max_retries: 3 }, backoff_base_seconds: BACKOFF_SECONDS },
+      security: { identifier_policy: { forbidden_domains: ['*.forbidden.test'], public_suffix_list: 'builtin' } },
+    },
+  },
   'small pages': {
     config: {
       ...adminConfig({ default_page_size: 2 }),
       metrics: { enabled: true },
+    },
+  },
+  terms: {
+    config: {
+      security: EVERY_ALGORITHM,
+      tos: { url: TERMS_URL, require_agreement: true },
     },
   },
 } as const satisfies Record<string, SharedOptions | (() => Promise<SharedOptions>)>
