@@ -160,6 +160,7 @@ describe('a lone external CA', () => {
     const url = locationOf(order)
     assert.equal((await place.client().post(url)).json.status, 'ready')
 
+    place.ca().behave('issue')
     await place.ca().start()
     const accepted = await until('a finalize', async () => {
       const answer = await finalize()
