@@ -30,7 +30,8 @@ import {
   signedJws,
   startResponder,
 } from '../support/acme-client.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { aCertificate, aCsr, ED25519_KEY, P256_KEY, RSA_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
 interface World {
@@ -989,18 +990,13 @@ describe('refused requests', () => {
   let responder: Responder
   let world: World
   before(async () => {
-    service = await startTestService({
-      config: {
-        security: { identifier_policy: { forbidden_domains: ['*.forbidden.test'], public_suffix_list: 'builtin' } },
-      },
-    })
+    service = await sharedService('profiles')
     responder = await startResponder(service.http01Port)
     world = await makeWorld(service, responder)
   })
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
   })
 
   test('the media type may have parameters and any case', async () => {

@@ -5,17 +5,23 @@ import { after, before, describe, test } from 'node:test'
 import { head, openRaw } from '../http/raw-client.ts'
 import {
   type Answer,
+  base64url,
   closeConnections,
   createAcmeClient,
   newAccountKey,
   type RawRequest,
   registeredClient,
   send,
+  startResponder,
 } from '../support/acme-client.ts'
+import { certIdOf } from '../support/certificate-id.ts'
 import type { LogLine, TestService } from '../support/service.ts'
 import { EXTERNAL, sharedService } from '../support/shared-service.ts'
 
 const DIRECTORY = `${EXTERNAL}/acme/v2/start`
+
+/** What counts as now; the machine may stand still between two looks at the clock. */
+const NOW_MS = 300_000
 
 describe('a service behind a proxy, with paths of its own', () => {
   let service: TestService
@@ -265,6 +271,25 @@ describe('a service behind a proxy, with paths of its own', () => {
     assert.deepEqual([key, address], ['security.allowed_algorithms', '203.0.113.77'])
     await service.untilLogged('the last request', ({ requestId }) => requestId === last.headers['x-request-id'])
     assert.equal(service.log.filter(isAbout).length, 1)
+  })
+
+  test('ari.path lies behind api.base_path, and ari.revoked_window_seconds ends the window of a revoked certificate', async () => {
+    const client = await registeredClient(DIRECTORY, newAccountKey(), through('/pki'))
+    assert.equal(client.directory['renewalInfo'], `${EXTERNAL}/acme/ari/v1`)
+    const infoOf = (certId: string) => get(`/acme/ari/v1/${certId}`)
+    assert.match((await infoOf('AQ.AQ')).json.detail, /names no/)
+    const responder = await startResponder(service.http01Port)
+    const { der } = await client.obtain(['revoked-soon.test'], responder)
+    await responder.close()
+    assert.equal((await infoOf(certIdOf(der))).headers['retry-after'], '7200')
+
+    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(der) })
+    const { json, headers } = await infoOf(certIdOf(der))
+    const start = Date.parse(json.suggestedWindow.start)
+    assert.ok(Math.abs(start - Date.now()) < NOW_MS)
+    assert.equal(Date.parse(json.suggestedWindow.end) - start, 3_600_000)
+    assert.equal(json.retryAfter, 3600)
+    assert.equal(headers['retry-after'], '3600')
   })
 
   test('every response has a nonce of its own (§6.5)', async () => {

@@ -20,11 +20,9 @@ import {
 } from '../support/acme-client.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { startTestService } from '../support/service.ts'
+import { ACCEPT_ALL, FAULTY_VALIDATOR } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
-const ROOT = path.resolve(import.meta.dirname, '../../..')
-const FAULTY = `ext:${path.join(ROOT, 'test/fixtures/extensions/faulty.mjs')}`
-const ACCEPT_ALL = `ext:${path.join(ROOT, 'bench/accept-all.mjs')}`
 const PROBLEM = 'urn:ietf:params:acme:error:'
 const TERMS = 'https://ca.example.test/terms'
 const INSTRUCTIONS = 'https://ca.example.test/how-to-agree'
@@ -34,7 +32,7 @@ const terms = (version: string, more: object = {}) => ({ url: TERMS, require_agr
 
 const FIRST = {
   ca: { profiles: { default: FOR_SERVERS, short: { ...FOR_SERVERS, validity_days: 6 } } },
-  challenges: { enabled: [`${FAULTY}#Faulty`, ACCEPT_ALL, `${FAULTY}#Http01`] },
+  challenges: { enabled: [`${FAULTY_VALIDATOR}#Faulty`, ACCEPT_ALL, `${FAULTY_VALIDATOR}#Http01`] },
   logging: { level: 'CRITICAL' },
   security: ALLOWLISTS,
   server: { keepalive: 0 },

@@ -8,6 +8,7 @@
  * A file that changes what the whole service does, reads its log, or ends it starts one of its own: `startTestService()`.
  */
 
+import path from 'node:path'
 import { after } from 'node:test'
 import { adminConfig, TOKEN_SECRET } from './admin.ts'
 import { lastLineOf } from './compared.ts'
@@ -15,10 +16,49 @@ import { rowsIn } from './database.ts'
 import { freePort } from './free-port.ts'
 import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
 
+/** Of `profiles`: the second attempt comes so long after the first, the third twice that after the second. */
+export const BACKOFF_SECONDS = 3
+
+const ROOT = path.resolve(import.meta.dirname, '../../..')
+/** Validator modules. */
+export const FAULTY_VALIDATOR = `ext:${path.join(ROOT, 'test/fixtures/extensions/faulty.mjs')}`
+export const ACCEPT_ALL = `ext:${path.join(ROOT, 'bench/accept-all.mjs')}`
+
 /** Of the service at paths of its own, whose proxy is in the tests. */
 export const EXTERNAL = 'https://ca.example.test/pki'
 
 export const TERMS_URL = 'https://ca.example.test/terms'
+
+/** With name servers of `scripted-names.ts`, which are loaded by those who need them. */
+async function namesConfig(dnspersist01: object = {}) {
+  const { closeNames, scriptedNames } = await import('./scripted-names.ts')
+  const { general, methods, inside } = await scriptedNames()
+  const method = { resolvers: [methods.resolver], propagation_wait_seconds: 1 }
+  const persist = { issuer_domain_names: ['CA.example.', 'second.example'], ...dnspersist01 }
+  return {
+    close: closeNames,
+    dns: {
+      resolvers: [general.resolver],
+      // The name servers are in the process of the tests, which may stand still for a second.
+      timeout_seconds: 6,
+      retries: 0,
+      zones: [
+        { zone: 'test', addresses: ['127.0.0.1'] },
+        { zone: 'inside.test', resolvers: [inside.resolver] },
+      ],
+    },
+    methods: {
+      dns01: method,
+      dnsaccount01: method,
+      dnspersist01: { ...method, propagation_wait_seconds: 0, timeout_seconds: 6, ...persist },
+    },
+  }
+}
+
+const EVERY_ALGORITHM = {
+  allowed_algorithms: ['ES256', 'ES384', 'ES512', 'RS256', 'EdDSA'],
+  allowed_ec_curves: ['P-256', 'P-384', 'P-521'],
+}
 
 const FOR_SERVERS = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
 
@@ -27,6 +67,11 @@ const EVERY_CURVE = {
   key_usages: ['digital_signature', 'key_encipherment'],
   extended_key_usages: ['server_auth'],
   key_types: ['RSA', 'P-256', 'P-384', 'P-521'],
+}
+
+type SharedOptions = TestServiceOptions & {
+  /** Of what was started for the service, after its end. */
+  close?: () => Promise<void>
 }
 
 /** Their configurations hold what any of the files needs and none of them minds. */
@@ -74,8 +119,52 @@ const SHARED = {
       admin_api: { token_secret: TOKEN_SECRET },
       challenges: { enabled: ['http-01', 'dns-01'] },
       proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
-      security: { identifier_policy: { allow_ip: true } },
+      security: { ...EVERY_ALGORITHM, identifier_policy: { allow_ip: true } },
     },
+  },
+  limits: {
+    config: {
+      ari: { enabled: true },
+      // The tests speak for several clients: the last hop of X-Forwarded-For is who they are.
+      proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
+      tos: { url: TERMS_URL, version: '2', require_agreement: true },
+    },
+  },
+  methods: async () => {
+    const { close, dns, methods } = await namesConfig({ draft: '02', allow_subdomain_policy: true })
+    return {
+      fronts: 1,
+      close,
+      config: {
+        dns,
+        challenges: {
+          ...methods,
+          enabled: ['http-01', `${FAULTY_VALIDATOR}#Faulty`, ACCEPT_ALL, 'dns-persist-01'],
+          extensions: { 'faulty-01': { timeout_seconds: 2, max_retries: 1 } },
+        },
+        security: { identifier_policy: { allow_ip: true } },
+      },
+    }
+  },
+  names: async () => {
+    const { close, dns, methods } = await namesConfig()
+    return {
+      fronts: 1,
+      close,
+      config: {
+        dns,
+        acme: { caa_identities: ['CA.example', 'ca2.example'], caa_unreachable_ok: ['corp.example'] },
+        challenges: {
+          ...methods,
+          enabled: ['http-01', 'dns-01', 'dns-account-01', 'dns-persist-01'],
+          http01: { max_retries: 1 },
+        },
+        email: { validate_mx: true },
+        // Nothing is remembered then: rows are changed by tests behind the service's back.
+        nonce: { store: 'database' },
+        security: { identifier_policy: { allow_ip: true } },
+      },
+    }
   },
   paths: async () => ({
     config: {
@@ -92,18 +181,41 @@ const SHARED = {
           short: { ...FOR_SERVERS, description: 'a week', validity_days: 7 },
         },
       },
+      ari: { enabled: true, path: '/ari/v1', revoked_window_seconds: 3600, max_retry_after_seconds: 7200 },
       crl: { enabled: true, http_port: await freePort() },
       proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '192.0.2.0/24'] },
       server: { external_url: EXTERNAL },
     },
   }),
+  profiles: {
+    config: {
+      admin_api: { token_secret: TOKEN_SECRET },
+      ca: {
+        profiles: {
+          default: { ...FOR_SERVERS, description: 'For servers' },
+          short: { ...FOR_SERVERS, description: 'Six days', validity_days: 6, max_validity_days: 7 },
+          long: { ...FOR_SERVERS, description: 'Ninety days', validity_days: 90 },
+          // The keys of the tests are P-256 keys, and those cannot encipher: the extension would be empty.
+          free: { ...FOR_SERVERS, description: 'For anything', key_usages: ['key_encipherment'] },
+        },
+      },
+      challenges: { http01: { max_retries: 3 }, backoff_base_seconds: BACKOFF_SECONDS },
+      security: { identifier_policy: { forbidden_domains: ['*.forbidden.test'], public_suffix_list: 'builtin' } },
+    },
+  },
   'small pages': {
     config: {
       ...adminConfig({ default_page_size: 2 }),
       metrics: { enabled: true },
     },
   },
-} as const satisfies Record<string, TestServiceOptions | (() => Promise<TestServiceOptions>)>
+  terms: {
+    config: {
+      security: EVERY_ALGORITHM,
+      tos: { url: TERMS_URL, require_agreement: true },
+    },
+  },
+} as const satisfies Record<string, SharedOptions | (() => Promise<SharedOptions>)>
 
 type SharedServiceName = keyof typeof SHARED
 
@@ -122,15 +234,19 @@ const KEPT = [
   '%_progress',
 ]
 
+const closing: (() => Promise<void>)[] = []
 const started = new Map<SharedServiceName, Promise<TestService>>()
 
 // Here, so that it belongs to no suite and runs after the last file.
 after(async () => {
   for (const service of started.values()) await (await service).dispose()
+  for (const close of closing) await close()
 })
 
-async function start(options: TestServiceOptions | (() => Promise<TestServiceOptions>)): Promise<TestService> {
-  return startTestService(typeof options === 'function' ? await options() : options)
+async function start(entry: SharedOptions | (() => Promise<SharedOptions>)): Promise<TestService> {
+  const { close, ...options } = typeof entry === 'function' ? await entry() : entry
+  if (close) closing.push(close)
+  return startTestService(options)
 }
 
 /** The caller does not end it. */
