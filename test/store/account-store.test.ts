@@ -1,7 +1,7 @@
 /** SQL of accounts on a real database: batches, guards, races. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { BatcherFull } from '../../src/shared/lib/batcher.ts'
 import { STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import { MAX_OF_KEY } from '../../src/store/database.ts'
@@ -12,17 +12,13 @@ import {
   anOrder,
   aReadyOrder,
   newId,
-  openStores,
   requesterOf,
   type StoreFixture,
+  useStores,
 } from './support.ts'
 
 describe('accounts', () => {
-  let store: StoreFixture
-  before(async () => {
-    store = await openStores()
-  })
-  after(() => store.close())
+  const store = useStores()
 
   const lockAccount = (id: string) => ({ text: 'SELECT FROM accounts WHERE id = $1 FOR UPDATE', values: [id] })
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { type ArchiveOptions, archiveExpired } from '../../src/services/archive.ts'
 import { MANIFEST } from '../../src/services/archive-files.ts'
@@ -14,18 +14,14 @@ import { type ArchiveStore, createArchiveStore } from '../../src/store/archive-s
 import { ALREADY_REPLACED } from '../../src/store/order-store.ts'
 import { createRetentionStore } from '../../src/store/retention-store.ts'
 import { renderCertId } from '../support/certificate-id.ts'
-import { aNewOrder, anAccount, anIntent, anIssued, aReadyOrder, openStores, type StoreFixture } from './support.ts'
+import { aNewOrder, anAccount, anIntent, anIssued, aReadyOrder, useStores } from './support.ts'
 
 const DAY_MS = 86_400_000
 const daysAgo = (days: number) => new Date(Math.floor((Date.now() - days * DAY_MS) / 1000) * 1000)
 
-let store: StoreFixture
+const store = useStores()
 let requester: Requester
 let folder: string
-before(async () => {
-  store = await openStores()
-})
-after(() => store.close())
 beforeEach(async (t) => {
   await store.sql('TRUNCATE orders, authorizations, cleanup_progress, replacements, certificates, expiration_notices')
   ;({ requester } = await anAccount(store))

@@ -3,20 +3,11 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createCertificateImport } from '../../src/store/certificate-import.ts'
 import { listCertificates } from '../../src/store/certificate-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
-import {
-  aName,
-  anAccount,
-  anIntent,
-  anIssued,
-  aReadyOrder,
-  newId,
-  openStores,
-  type StoreFixture,
-  sleep,
-} from './support.ts'
+import { aName, anAccount, anIntent, anIssued, aReadyOrder, newId, openStores, type StoreFixture } from './support.ts'
 
 describe('certificates of an account', () => {
   let store: StoreFixture

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import {
   aCandidate,
@@ -12,20 +12,17 @@ import {
   anIssued,
   aReadyOrder,
   newId,
-  openStores,
   preAuthorizing,
-  type StoreFixture,
+  useStores,
   winners,
 } from './support.ts'
 
 describe('certificates', () => {
-  let store: StoreFixture
+  const store = useStores()
   let requester: Requester
   before(async () => {
-    store = await openStores()
     requester = (await anAccount(store)).requester
   })
-  after(() => store.close())
 
   async function aCertificate() {
     const order = await aReadyOrder(store, requester)

@@ -5,7 +5,8 @@
 
 import assert from 'node:assert/strict'
 import { createPublicKey, randomBytes, sign, verify } from 'node:crypto'
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { CaBackend } from '../../src/ca/backend.ts'
 import { issuerKeyOf, shardOf } from '../../src/domain/crl-scope.ts'
 import { CrlBuilder, type CrlBuilt, type CrlPolicy, MalformedCrl } from '../../src/services/crl-builder.ts'
@@ -18,7 +19,7 @@ import { createCrlStore } from '../../src/store/crl-store.ts'
 import encodeEntries from '../../workers/crl.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { type ReadCrl, readCrl } from '../support/crl.ts'
-import { openStores, type StoreFixture } from './support.ts'
+import { useStores } from './support.ts'
 
 const HOUR_MS = 3_600_000
 const authority = makeAuthority('P-256')
@@ -60,11 +61,7 @@ const signWithAuthority: SignCrl = async (_issuer, { signatureAlgorithm, pieces,
 }
 
 describe('building CRLs', () => {
-  let store: StoreFixture
-  before(async () => {
-    store = await openStores()
-  })
-  after(() => store.close())
+  const store = useStores()
   beforeEach(() =>
     store.sql('TRUNCATE certificates, crls, crl_pieces, crl_changes, crl_numbers, crl_shardings, server_settings'),
   )
@@ -460,7 +457,7 @@ describe('building CRLs', () => {
     await anInstance().round()
     const { number } = await served()
     await store.sql('TRUNCATE crls, crl_numbers, crl_pieces')
-    await new Promise((resolve) => setTimeout(resolve, 1_100))
+    await sleep(1_100)
     await anInstance().round()
     assert.ok((await served()).number > number)
   })

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { changeOfAccount, changeOfCredential } from '../../src/admin/eab/allowed-identifiers.ts'
 import type { CredentialRow } from '../../src/admin/eab/credential-store.ts'
@@ -21,7 +22,6 @@ import {
   openStores,
   requesterOf,
   type StoreFixture,
-  sleep,
   winners,
 } from './support.ts'
 

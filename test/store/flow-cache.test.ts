@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, afterEach, before, beforeEach, describe, mock, test } from 'node:test'
+import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import fc from 'fast-check'
 import type { Order } from '../../src/domain/records.ts'
 import type { RecordedAttempt } from '../../src/services/challenge-triggers.ts'
@@ -11,25 +11,11 @@ import { announcingAccounts, announcingAuthorizations, FlowCache } from '../../s
 import { allocateChangeCounters, openChangeCounters } from '../../src/shared/lib/shared-memory.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import type { AttemptResult } from '../../src/store/challenge-store.ts'
-import {
-  aName,
-  aNewOrder,
-  anAccount,
-  anIntent,
-  anIssued,
-  openStores,
-  requesterOf,
-  type StoreFixture,
-  type Stores,
-} from './support.ts'
+import { aName, aNewOrder, anAccount, anIntent, anIssued, requesterOf, type Stores, useStores } from './support.ts'
 
-let store: StoreFixture
+const store = useStores()
 /** Look-ups that reached the database. */
 let asked = 0
-before(async () => {
-  store = await openStores()
-})
-after(() => store.close())
 
 interface Front extends Stores {
   recent: FlowCache

@@ -2,35 +2,23 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { afterEach, before, describe, test } from 'node:test'
 import type { Order } from '../../src/domain/records.ts'
 import { BatcherFull } from '../../src/shared/lib/batcher.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { MAX_OF_KEY } from '../../src/store/database.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
 import { until } from '../support/until.ts'
-import {
-  anAccount,
-  anIntent,
-  anIssued,
-  anOrder,
-  aReadyOrder,
-  newId,
-  openStores,
-  type StoreFixture,
-  winners,
-} from './support.ts'
+import { anAccount, anIntent, anIssued, anOrder, aReadyOrder, expire, newId, useStores, winners } from './support.ts'
 
 const REFUSAL = { type: 'urn:ietf:params:acme:error:serverInternal', detail: 'the CA refused', status: 500 }
 
 describe('issuance', () => {
-  let store: StoreFixture
+  const store = useStores()
   let requester: Requester
   before(async () => {
-    store = await openStores()
     requester = (await anAccount(store)).requester
   })
-  after(() => store.close())
 
   const ready = () => aReadyOrder(store, requester)
   const intentFor = ({ id }: { id: string }, over: Parameters<typeof anIntent>[1] = {}) =>
@@ -154,14 +142,10 @@ describe('issuance', () => {
     const REFUSALS: Record<string, (order: Order) => Promise<unknown>> = {
       'with a pending authorization': (order) =>
         store.sql("UPDATE authorizations SET status = 'pending' WHERE id = $1", [order.authorizationIds[0]]),
-      'with an expired authorization': (order) =>
-        store.sql("UPDATE authorizations SET expires_at = now() - interval '1 second' WHERE id = $1", [
-          order.authorizationIds[0],
-        ]),
+      'with an expired authorization': (order) => expire(store, 'authorizations', order.authorizationIds[0]),
       'with a deactivated authorization': (order) =>
         store.authorizations.deactivate(requester, order.authorizationIds[0] as string),
-      'that has expired': (order) =>
-        store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id]),
+      'that has expired': (order) => expire(store, 'orders', order.id),
       'that is valid': (order) => store.sql("UPDATE orders SET status = 'valid' WHERE id = $1", [order.id]),
       'that is invalid': (order) => store.sql("UPDATE orders SET status = 'invalid' WHERE id = $1", [order.id]),
     }
@@ -410,7 +394,7 @@ describe('issuance', () => {
     test('says when the order has expired', async () => {
       const [me] = (await instances(1)) as [InstancePresence]
       const { order } = await begun({ instanceId: 703 })
-      await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
+      await expire(store, 'orders', order.id)
       const adopted = await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10)
       assert.deepEqual(
         adopted.map(({ lapse }) => lapse),

@@ -1,7 +1,8 @@
 /** SQL of orders on a real database: batches, reuse of authorizations, derived status, the list. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { Order } from '../../src/domain/records.ts'
 import type { AuthorizationStatus } from '../../src/domain/states.ts'
@@ -21,19 +22,16 @@ import {
   aReadyOrder,
   inHours,
   newId,
-  openStores,
-  type StoreFixture,
   storesOn,
+  useStores,
 } from './support.ts'
 
 describe('orders', () => {
-  let store: StoreFixture
+  const store = useStores()
   let requester: Requester
   before(async () => {
-    store = await openStores()
     requester = (await anAccount(store)).requester
   })
-  after(() => store.close())
 
   const find = async (orderId: string, by = requester): Promise<Order> => {
     const order = await store.orders.find({ requester: by, orderId })
@@ -306,7 +304,7 @@ describe('orders', () => {
       const made: string[] = []
       for (let i = 0; i < 7; i++) {
         made.push((await anOrder(store, owner)).id)
-        await new Promise((resolve) => setTimeout(resolve, 2))
+        await sleep(2)
       }
       await anOrder(store, requester)
       assert.deepEqual(await pageOf(owner, undefined, 3), { ids: made.slice(0, 3), next: made[2] })

@@ -5,7 +5,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { Requester } from '../../src/store/account-store.ts'
 import type { Database, Statement } from '../../src/store/database.ts'
 import {
@@ -17,11 +17,10 @@ import {
   anIssued,
   aReadyOrder,
   newId,
-  openStores,
   preAuthorizing,
-  type StoreFixture,
   type Stores,
   storesOn,
+  useStores,
 } from './support.ts'
 
 /** Rows beside the few that a test works with. */
@@ -46,14 +45,13 @@ const FILL = `
 const LARGE = ['accounts', 'authorizations', 'orders', 'certificates', 'blocked_keys', 'issuance_intents']
 
 describe('plans', () => {
-  let store: StoreFixture
+  const store = useStores()
   let spied: Stores
   let requester: Requester
   let generic: boolean
   const sent: { statement: Statement; values: readonly unknown[] }[] = []
 
   before(async () => {
-    store = await openStores()
     const spying: Database = {
       ...store.db,
       async query(statement, values) {
@@ -73,7 +71,6 @@ describe('plans', () => {
     const [version] = await store.sql<{ v: number }>("SELECT current_setting('server_version_num')::integer AS v")
     generic = (version?.v ?? 0) >= 160_000
   })
-  after(() => store.close())
 
   async function plansOf({ statement, values }: (typeof sent)[number]): Promise<string[]> {
     const read = async (text: string, given: unknown[]) =>

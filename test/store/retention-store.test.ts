@@ -1,7 +1,7 @@
 /** Retention: what is over goes after its time, and nothing that anybody still needs. */
 
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import { deleteOld, expireOverdue, type RetentionPolicy } from '../../src/services/retention.ts'
 import { uuidTime } from '../../src/shared/lib/uuid.ts'
 import type { Requester } from '../../src/store/account-store.ts'
@@ -9,18 +9,7 @@ import { createExpiryStore } from '../../src/store/expiry-store.ts'
 import { ALREADY_REPLACED } from '../../src/store/order-store.ts'
 import { createRetentionStore } from '../../src/store/retention-store.ts'
 import { renderCertId } from '../support/certificate-id.ts'
-import {
-  aName,
-  aNewOrder,
-  anAccount,
-  anIntent,
-  anIssued,
-  anOrder,
-  aReadyOrder,
-  openStores,
-  rekey,
-  type StoreFixture,
-} from './support.ts'
+import { aName, aNewOrder, anAccount, anIntent, anIssued, anOrder, aReadyOrder, rekey, useStores } from './support.ts'
 
 const DAY_MS = 86_400_000
 const POLICY: RetentionPolicy = {
@@ -32,12 +21,8 @@ const POLICY: RetentionPolicy = {
   pauseSeconds: 3600,
 }
 
-let store: StoreFixture
+const store = useStores()
 let requester: Requester
-before(async () => {
-  store = await openStores()
-})
-after(() => store.close())
 beforeEach(async () => {
   await store.sql('TRUNCATE orders, authorizations, order_claims, cleanup_progress, replacements, certificates')
   ;({ requester } = await anAccount(store))
