@@ -14,7 +14,7 @@ import { type ArchiveStore, createArchiveStore } from '../../src/store/archive-s
 import { ALREADY_REPLACED } from '../../src/store/order-store.ts'
 import { createRetentionStore } from '../../src/store/retention-store.ts'
 import { renderCertId } from '../support/certificate-id.ts'
-import { aNewOrder, anAccount, anIntent, anIssued, aReadyOrder, useStores } from './support.ts'
+import { aCertificate, aNewOrder, anAccount, type anIntent, useStores } from './support.ts'
 
 const DAY_MS = 86_400_000
 const daysAgo = (days: number) => new Date(Math.floor((Date.now() - days * DAY_MS) / 1000) * 1000)
@@ -31,11 +31,8 @@ beforeEach(async (t) => {
 
 /** A certificate that expired this long ago, with its order. */
 async function anExpired(days: number, over: Parameters<typeof anIntent>[1] = {}) {
-  const order = await aReadyOrder(store, requester)
-  const intent = anIntent({ id: order.id, requester }, over)
-  await store.issuance.begin(intent)
-  const issued = { ...anIssued(intent), notBefore: daysAgo(days + 90), notAfter: daysAgo(days) }
-  await store.issuance.complete(issued)
+  const times = { notBefore: daysAgo(days + 90), notAfter: daysAgo(days) }
+  const { order, intent, issued } = await aCertificate(store, requester, { intent: over, issued: times })
   const serial = intent.serialNumber.toString('hex')
   return {
     id: intent.certificateId,

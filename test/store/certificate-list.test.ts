@@ -7,7 +7,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createCertificateImport } from '../../src/store/certificate-import.ts'
 import { listCertificates } from '../../src/store/certificate-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
-import { aName, anAccount, anIntent, anIssued, aReadyOrder, newId, openStores, type StoreFixture } from './support.ts'
+import {
+  aCertificate,
+  aName,
+  anAccount,
+  anIntent,
+  anIssued,
+  type aReadyOrder,
+  newId,
+  openStores,
+  type StoreFixture,
+} from './support.ts'
 
 describe('certificates of an account', () => {
   let store: StoreFixture
@@ -17,11 +27,7 @@ describe('certificates of an account', () => {
   const ids: string[] = []
 
   async function issue(requester: Parameters<typeof aReadyOrder>[1]): Promise<string> {
-    const order = await aReadyOrder(store, requester)
-    const intent = anIntent({ id: order.id, requester })
-    await store.issuance.begin(intent)
-    await store.issuance.complete(anIssued(intent))
-    return intent.certificateId
+    return (await aCertificate(store, requester)).intent.certificateId
   }
 
   async function record(account: string | undefined): Promise<string> {

@@ -294,5 +294,27 @@ export function anIssued({ certificateId, tbs }: IssuanceIntent, names = ['host.
   }
 }
 
+/** A certificate of a new order, which is recorded. */
+export async function aCertificate(
+  fixture: Stores,
+  requester: Requester,
+  {
+    names,
+    intent: over,
+    issued: more,
+  }: {
+    names?: string[]
+    intent?: Partial<IssuanceIntent>
+    issued?: Partial<ReturnType<typeof anIssued>>
+  } = {},
+) {
+  const order = await aReadyOrder(fixture, requester, {}, names)
+  const intent = anIntent({ id: order.id, requester }, over)
+  const issued = { ...anIssued(intent, names), ...more }
+  if (!(await fixture.issuance.begin(intent)) || !(await fixture.issuance.complete(issued)))
+    throw new Error('the certificate was not recorded')
+  return { order, intent, issued }
+}
+
 /** As many as there are `true` among the outcomes of a race. */
 export const winners = (outcomes: readonly unknown[]) => outcomes.filter((outcome) => outcome === true).length
