@@ -11,6 +11,7 @@ import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { CaError } from '../../src/ca/backend.ts'
 import { assertPortFree } from '../../src/http/start-checks.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { each } from '../support/each.ts'
 import { freePort } from '../support/free-port.ts'
 import { until } from '../support/until.ts'
 import { type AuthorityKind, leafTbs, makeAuthority, type SignerFiles } from './authority.ts'
@@ -60,10 +61,7 @@ describe('a running signer', () => {
   test('describes its issuers as issuance needs them', async () => {
     await signer.client.call('health', {}, { timeoutMs })
     const issuers = signer.backend.issuers()
-    assert.deepEqual(
-      issuers.map(({ id }) => id),
-      KINDS,
-    )
+    assert.deepEqual(each(issuers, 'id'), KINDS)
     for (const issuer of issuers) {
       const authority = authorities[issuer.id]!
       assert.deepEqual(issuer.certificate, authority.certificate)
@@ -76,10 +74,7 @@ describe('a running signer', () => {
 
   test('makes a test signature with every key', async () => {
     const results = await signer.backend.testSign({ timeoutMs })
-    assert.deepEqual(
-      results.map(({ issuer }) => issuer),
-      KINDS,
-    )
+    assert.deepEqual(each(results, 'issuer'), KINDS)
   })
 
   test('refuses a CA certificate for good, with a sentence, and counts it', async () => {

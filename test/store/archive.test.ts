@@ -14,6 +14,7 @@ import { type ArchiveStore, createArchiveStore } from '../../src/store/archive-s
 import { ALREADY_REPLACED } from '../../src/store/order-store.ts'
 import { createRetentionStore } from '../../src/store/retention-store.ts'
 import { renderCertId } from '../support/certificate-id.ts'
+import { each } from '../support/each.ts'
 import { aCertificate, aNewOrder, anAccount, type anIntent, useStores } from './support.ts'
 
 const DAY_MS = 86_400_000
@@ -209,10 +210,7 @@ describe('the archive', () => {
     assert.equal(await round(), 5)
     const [file = ''] = files()
     const expected = made.toSorted((one, other) => other.days - one.days).map(({ id }) => id)
-    assert.deepEqual(
-      linesIn(file).map(({ id }) => id),
-      expected,
-    )
+    assert.deepEqual(each(linesIn(file), 'id'), expected)
     assert.match(file, /^\d{8}-\d{8}-[0-9a-f]{12}\.jsonl\.gz$/)
   })
 

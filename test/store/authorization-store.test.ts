@@ -6,6 +6,7 @@ import type { Account, Authorization, ChallengeAttempt } from '../../src/domain/
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import { NOBODY } from '../../src/store/challenge-store.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import { each } from '../support/each.ts'
 import { until } from '../support/until.ts'
 import {
   aCandidate,
@@ -457,10 +458,7 @@ describe('authorizations', () => {
       await Promise.all([trigger(good), trigger(bad)])
       const poisoned = { ...FAILED, error: { ...FAILED.error, detail: 'a \u0000 in the answer' } }
       const results = await Promise.allSettled([record(bad, { attempt: poisoned, outcome: 'invalid' }), record(good)])
-      assert.deepEqual(
-        results.map(({ status }) => status),
-        ['rejected', 'fulfilled'],
-      )
+      assert.deepEqual(each(results, 'status'), ['rejected', 'fulfilled'])
       assert.equal((await find(good)).status, 'valid')
       assert.equal((await find(bad)).status, 'pending')
     })

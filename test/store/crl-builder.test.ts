@@ -19,6 +19,7 @@ import { createCrlStore } from '../../src/store/crl-store.ts'
 import encodeEntries from '../../workers/crl.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { type ReadCrl, readCrl } from '../support/crl.ts'
+import { each } from '../support/each.ts'
 import { useStores } from './support.ts'
 
 const HOUR_MS = 3_600_000
@@ -211,10 +212,7 @@ describe('building CRLs', () => {
     const crl = await served()
     assert.deepEqual(serialsOf(crl), serials.toSorted())
     assert.ok(crl.entries.every(({ reason }) => reason === 1))
-    assert.deepEqual(
-      instance.built.map(({ entries, bytes }) => [entries, bytes]),
-      [[9_000, crl.der.length]],
-    )
+    assert.deepEqual(each(instance.built, 'entries', 'bytes'), [[9_000, crl.der.length]])
 
     const outer = readSingle(crl.der, 0x30, 'CertificateList')
     const [tbs, , signature] = [outer.any(), outer.any(), outer.bitStringOctets()]
@@ -385,10 +383,7 @@ describe('building CRLs', () => {
     await revoke(serials, `now() + interval '1 hour'`)
     await anInstance().round()
     const { entries, thisUpdate } = await served()
-    assert.deepEqual(
-      entries.map(({ revokedAt }) => revokedAt),
-      [thisUpdate],
-    )
+    assert.deepEqual(each(entries, 'revokedAt'), [thisUpdate])
   })
 
   test('a build that fails is told, is tried again after a pause, and its pieces go with the next one', async (t) => {

@@ -11,6 +11,7 @@ import { createAllowlistStore } from '../../src/store/account-rules-store.ts'
 import type { NewAccount } from '../../src/store/account-store.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createEabStore, type EabStore } from '../../src/store/eab-store.ts'
+import { each } from '../support/each.ts'
 import { until } from '../support/until.ts'
 import { type Grants, openGrants } from './grants.ts'
 import {
@@ -286,10 +287,7 @@ describe('allowlists', () => {
     assert.equal((await allowlists.find(account.id)).length, 2)
     const wanted = { disallow: ['x.example', 'z.example'] }
     const outcomes = await changeOfAccount(grants.audit, grants.actor, account.id, wanted)
-    assert.deepEqual(
-      outcomes.map(({ outcome }) => outcome),
-      ['removed', 'absent'],
-    )
+    assert.deepEqual(each(outcomes, 'outcome'), ['removed', 'absent'])
     assert.deepEqual(await allowlists.find(account.id), [entry('y.example')])
   })
 })

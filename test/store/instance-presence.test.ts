@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import { each } from '../support/each.ts'
 import { openSilentNetwork } from '../support/silent-network.ts'
 import { until } from '../support/until.ts'
 import { openStores, useStores } from './support.ts'
@@ -79,10 +80,7 @@ describe('instances', () => {
     assert.equal(victim.presentSince(), undefined)
     await waitUntil(async () => victim.presentSince() !== undefined)
     assert.notEqual(victim.presentSince(), since)
-    assert.deepEqual(
-      losses.map(({ message }) => message),
-      ['Query read timeout'],
-    )
+    assert.deepEqual(each(losses, 'message'), ['Query read timeout'])
     assert.deepEqual(
       await witness.liveInstances(),
       [witness.instanceId, victim.instanceId].sort((x, y) => x - y),

@@ -27,6 +27,7 @@ import { createAllowlistStore, createCsrProfileStore } from '../../src/store/acc
 import type { Requester } from '../../src/store/account-store.ts'
 import type { Lapse } from '../../src/store/issuance-store.ts'
 import { makeAuthority } from '../signer/authority.ts'
+import { each } from '../support/each.ts'
 import { publicJwk } from '../support/jwk.ts'
 import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
@@ -266,10 +267,7 @@ describe('issuance under faults', () => {
     const now = await fresh(order)
     assert.equal(now.status, 'valid')
     const certificates = await recorded(order)
-    assert.deepEqual(
-      certificates.map(({ id }) => id),
-      [now.certificateId],
-    )
+    assert.deepEqual(each(certificates, 'id'), [now.certificateId])
     const [{ der, names: recordedNames }] = certificates as [(typeof certificates)[0]]
     assert.ok(signed.some((one) => one.equals(der)))
     assert.deepEqual(recordedNames.toSorted(), names.toSorted())

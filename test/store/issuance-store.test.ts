@@ -8,6 +8,7 @@ import { BatcherFull } from '../../src/shared/lib/batcher.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { MAX_OF_KEY } from '../../src/store/database.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import { each } from '../support/each.ts'
 import { until } from '../support/until.ts'
 import { anAccount, anIntent, anIssued, anOrder, aReadyOrder, expire, newId, useStores, winners } from './support.ts'
 
@@ -385,10 +386,7 @@ describe('issuance', () => {
         { ownOlderThanSeconds: 600, othersOlderThanSeconds: 599 },
         10,
       )
-      assert.deepEqual(
-        adopted.map(({ certificateId }) => certificateId),
-        [intent.certificateId],
-      )
+      assert.deepEqual(each(adopted, 'certificateId'), [intent.certificateId])
     })
 
     test('says when the order has expired', async () => {
@@ -396,10 +394,7 @@ describe('issuance', () => {
       const { order } = await begun({ instanceId: 703 })
       await expire(store, 'orders', order.id)
       const adopted = await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10)
-      assert.deepEqual(
-        adopted.map(({ lapse }) => lapse),
-        ['expired'],
-      )
+      assert.deepEqual(each(adopted, 'lapse'), ['expired'])
     })
 
     test('says when the key of a certificate for the service itself is blocked', async () => {
@@ -408,10 +403,7 @@ describe('issuance', () => {
       await store.issuance.begin(self)
       await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [self.spkiSha256])
       const adopted = await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10)
-      assert.deepEqual(
-        adopted.map(({ lapse }) => lapse),
-        ['key blocked'],
-      )
+      assert.deepEqual(each(adopted, 'lapse'), ['key blocked'])
     })
 
     test('by two instances: each intent is taken by one, at most as many as asked for', async () => {

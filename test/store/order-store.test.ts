@@ -12,6 +12,7 @@ import type { Database, Statement } from '../../src/store/database.ts'
 import { listOrders } from '../../src/store/order-list.ts'
 import { LIST_STEPS, type OrderPage } from '../../src/store/order-store.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
+import { each } from '../support/each.ts'
 import {
   aCandidate,
   aName,
@@ -57,10 +58,7 @@ describe('orders', () => {
          JOIN authorizations USING (id) ORDER BY ord`,
       [order.authorizationIds],
     )
-    assert.deepEqual(
-      rows.map(({ value }) => value),
-      names,
-    )
+    assert.deepEqual(each(rows, 'value'), names)
   })
 
   test('an unknown order is undefined, and each of a batch gets its own answer', async () => {
@@ -85,10 +83,7 @@ describe('orders', () => {
       store.orders.create({ ...aNewOrder(requester), id: good.id }),
       store.orders.create(aNewOrder(other)),
     ])
-    assert.deepEqual(
-      results.map(({ status }) => status),
-      ['fulfilled', 'fulfilled', 'rejected', 'rejected', 'fulfilled'],
-    )
+    assert.deepEqual(each(results, 'status'), ['fulfilled', 'fulfilled', 'rejected', 'rejected', 'fulfilled'])
     assert.equal(results[1]?.status === 'fulfilled' && results[1].value, STALE_ACCOUNT)
     assert.equal((await find(good.id)).identifiers[0]?.value, good.identifiers[0]?.value)
     const rows = await store.sql('SELECT FROM authorizations WHERE id = ANY ($1)', [
@@ -264,10 +259,7 @@ describe('orders', () => {
         const checked = await openCheckedDatabase(store.settings)
         const { rows } = await listOrders(checked, { accountId: owner.accountId }, undefined, 10)
         await checked.end()
-        assert.deepEqual(
-          rows.map(({ status }) => status),
-          ['invalid'],
-        )
+        assert.deepEqual(each(rows, 'status'), ['invalid'])
         const names = order.identifiers.map(({ value }) => value)
         assert.notEqual((await anOrder(store, owner, {}, names)).id, order.id, 'nor is it given back as an equal one')
       })
@@ -344,10 +336,7 @@ describe('orders', () => {
       await store.sql(FILL_ORDERS, [owner.accountId, [newId()], 'invalid', 2.5 * LIST_STEPS])
       const newest = await anOrder(store, owner, { id: 'ffffffff-ffff-7fff-bfff-ffffffffffff' })
       const pages = await listed(owner, 50)
-      assert.deepEqual(
-        pages.map(({ ids }) => ids),
-        [[], [], [newest.id]],
-      )
+      assert.deepEqual(each(pages, 'ids'), [[], [], [newest.id]])
       assert.ok((await rowsRead(owner, undefined)) <= LIST_STEPS + 2)
     })
 
