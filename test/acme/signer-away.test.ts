@@ -16,6 +16,8 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
+/** The second order comes within this of the failure of the first. */
+const RECOVERY_SECONDS = 8
 const AWAY = 'signer not reachable'
 const ADVICE = 'the signer is not reachable: there is no such socket; is chancery-signer running?'
 /** Probes that know the answer wait for nothing, which the quickest of several shows; the rest is the machine's. */

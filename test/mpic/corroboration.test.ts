@@ -15,6 +15,7 @@ import {
 } from '../../src/mpic/remote-perspective.ts'
 import type { CaaJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import { loopbackCertificate, type TestCertificate } from '../support/certificates.ts'
+import { each } from '../support/each.ts'
 import { aJob } from '../workers/scripted-web.ts'
 import { stepsOf } from '../workers/verdicts.ts'
 
@@ -398,10 +399,7 @@ describe('CAA', () => {
       { result: 'forbidden', detail: 'here', evidence: [] },
       { result: 'excepted', evidence: [] },
     ])
-    assert.deepEqual(
-      findings.map(({ result }) => result),
-      ['permitted', 'forbidden', 'forbidden'],
-    )
+    assert.deepEqual(each(findings, 'result'), ['permitted', 'forbidden', 'forbidden'])
     assert.deepEqual(server.asked.map((request) => request.domain_or_ip_target).sort(), ['*.c.test', 'a.test'])
   })
 })

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import {
   type Database,
@@ -60,11 +61,7 @@ describe('pipeline', () => {
   }
 
   async function until(isSo: () => Promise<boolean>): Promise<void> {
-    for (
-      const end = performance.now() + 60_000;
-      !(await isSo());
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    )
+    for (const end = performance.now() + 60_000; !(await isSo()); await sleep(10))
       assert.ok(performance.now() < end, 'in time')
   }
   const untilWaiting = (sessions: number) =>

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import dnsPacket from 'dns-packet'
 import { checkCaa } from '../../workers/caa-check.ts'
 import type { CaaFinding, CaaJob, CaaSubject, DnsSettings } from '../../workers/job.ts'
+import { each } from '../support/each.ts'
 import { caa, caaScript } from './scripted-caa.ts'
 import {
   type Asked,
@@ -199,10 +200,7 @@ describe('wildcards and methods', () => {
     const methods = ['dns-01', 'dns-persist-01', 'http-01', undefined]
     const subjects = methods.map((method) => ({ name: 'host.example', wildcard: false, ...(method && { method }) }))
     const findings = await checkCaa(aJob(server, subjects))
-    assert.deepEqual(
-      findings.map(({ result }) => result),
-      ['permitted', 'permitted', 'forbidden', 'forbidden'],
-    )
+    assert.deepEqual(each(findings, 'result'), ['permitted', 'permitted', 'forbidden', 'forbidden'])
     const other = await checkOne(
       server,
       { name: 'host.example', wildcard: false, method: 'dns-01' },

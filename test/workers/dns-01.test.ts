@@ -15,6 +15,7 @@ import { lookUntilFound } from '../../workers/dns/method.ts'
 import type { DnsAccount01Job, ValidationVerdict } from '../../workers/job.ts'
 import validate from '../../workers/task.ts'
 import { validateDns01, validateDnsAccount01 } from '../../workers/validate/dns-01.ts'
+import { each } from '../support/each.ts'
 import { undisturbed } from '../support/until.ts'
 import {
   type Asked,
@@ -58,10 +59,7 @@ describe('the record (RFC 8555 §8.4)', () => {
   test('is a TXT record below _acme-challenge with the digest of the key authorization', async (t) => {
     const { server, verdict } = await verdictOn(t, rightAnswer)
     assertValid(verdict)
-    assert.deepEqual(
-      server.asked.map(({ name, type, transport }) => [name, type, transport]),
-      [[RECORD, 'TXT', 'udp']],
-    )
+    assert.deepEqual(each(server.asked, 'name', 'type', 'transport'), [[RECORD, 'TXT', 'udp']])
   })
   test('is found by the task that the threads run', async (t) => {
     const server = await serve(t, rightAnswer)
@@ -388,10 +386,7 @@ describe('a record that is still on its way', () => {
     const startedAt = performance.now()
     const { verdict } = await verdictOn(t, script, { propagationWaitMs: 30_000 })
     assertValid(verdict)
-    assert.deepEqual(
-      looksOf(verdict).map(({ result }) => result),
-      ['nxdomain', 'answer'],
-    )
+    assert.deepEqual(each(looksOf(verdict), 'result'), ['nxdomain', 'answer'])
     assert.ok(performance.now() - startedAt > 900)
   })
   test('is not waited for when it is there', (t) =>

@@ -6,6 +6,7 @@ import dnsPacket from 'dns-packet'
 import { hashedAccountUri } from '../../src/shared/protocol/account-labels.ts'
 import type { DnsPersist01Job, EvidenceStep, ValidationVerdict } from '../../workers/job.ts'
 import { validateDnsPersist01 } from '../../workers/validate/dns-persist-01.ts'
+import { each } from '../support/each.ts'
 import {
   type Asked,
   a,
@@ -111,10 +112,7 @@ describe('a right record', () => {
         : encodeReply(query, { flags: dnsPacket.TRUNCATED_RESPONSE, answers: [txt(name, RIGHT)] }),
     )
     assertValid(result)
-    assert.deepEqual(
-      result.asked.map(({ transport }) => transport),
-      ['udp', 'tcp'],
-    )
+    assert.deepEqual(each(result.asked, 'transport'), ['udp', 'tcp'])
     assert.equal(stepsOf(result, 'looked-up')[0]?.['records'], 201)
   })
 

@@ -9,6 +9,7 @@ import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import type { Http01Job, ValidationVerdict } from '../../workers/job.ts'
 import { validateHttp01 } from '../../workers/validate/http-01.ts'
+import { each } from '../support/each.ts'
 import { a, cname, type Script, SERVFAIL, zoneScript } from './scripted-dns.ts'
 import {
   aJob,
@@ -80,10 +81,7 @@ describe('the right answer (RFC 8555 §8.3)', () => {
   test('leaves evidence of addresses, connection, status and duration', async (t) => {
     const web = await keptWeb(t, answering)
     const { evidence } = await verdictAt(web)
-    assert.deepEqual(
-      evidence.map(({ step }) => step),
-      ['resolved', 'connected', 'response', 'finished'],
-    )
+    assert.deepEqual(each(evidence, 'step'), ['resolved', 'connected', 'response', 'finished'])
     assert.deepEqual(evidence[1], { step: 'connected', address: '127.0.0.1', port: web.port })
     assert.deepEqual(evidence[2], { step: 'response', status: 200, bytes: KEY_AUTHORIZATION.length })
   })

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ValidationVerdict } from '../../workers/job.ts'
 import { WorkerPoolError } from '../../workers/job.ts'
 import { WorkerPool, type WorkerPoolOptions } from '../../workers/pool.ts'
+import { each } from '../support/each.ts'
 import { caaScript } from './scripted-caa.ts'
 import { startDns, zoneScript } from './scripted-dns.ts'
 import { aJob, answering, startRaw, startWeb } from './scripted-web.ts'
@@ -46,10 +47,7 @@ describe('worker pool', () => {
       timeoutMs: 20_000,
       dns: { resolvers: [dns.resolver], zones: [], timeoutMs: 10_000, retries: 1 },
     })
-    assert.deepEqual(
-      findings.map(({ result }) => result),
-      ['forbidden', 'permitted'],
-    )
+    assert.deepEqual(each(findings, 'result'), ['forbidden', 'permitted'])
   })
 
   test('what neither runs nor fits the queue is refused at once', async (t) => {

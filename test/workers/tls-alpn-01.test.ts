@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { TlsAlpn01Job } from '../../workers/job.ts'
 import { serverNameOf, validateTlsAlpn01 } from '../../workers/validate/tls-alpn-01.ts'
+import { each } from '../support/each.ts'
 import { acmeCertificate, acmeIdentifier, DIGEST, dns, ip, REFUSED, subjectAltName } from './acme-certificate.ts'
 import { zoneScript } from './scripted-dns.ts'
 import { anAlpnJob, keptTls, startTls, type TlsScript } from './scripted-tls.ts'
@@ -48,10 +49,7 @@ describe('the right answer (RFC 8737 §3)', () => {
   test('leaves evidence of addresses, connection, handshake, certificate and duration', async (t) => {
     const server = await keptTls(t)
     const { evidence } = await validateTlsAlpn01(anAlpnJob(server.port))
-    assert.deepEqual(
-      evidence.map(({ step }) => step),
-      ['resolved', 'connected', 'handshake', 'finished'],
-    )
+    assert.deepEqual(each(evidence, 'step'), ['resolved', 'connected', 'handshake', 'finished'])
     assert.deepEqual(evidence[1], { step: 'connected', address: '127.0.0.1', port: server.port })
     assert.match(String(evidence[2]?.['certificateSha256']), /^[0-9a-f]{64}$/)
     assert.equal(evidence[2]?.['protocol'], 'acme-tls/1')
