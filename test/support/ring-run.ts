@@ -20,6 +20,8 @@ export interface RingRun {
   before: Ledger
   /** Of the rings after this one. */
   laterSeconds: number
+  /** Where it is one process: whoever runs one file wants to see its tests. */
+  isShown: boolean
   isInterrupted(): boolean
 }
 
@@ -60,8 +62,7 @@ export async function runRing(ring: RingRun): Promise<ProcessResult> {
         report: path.join(folder, `report-${number}`),
         environment: ring.environment,
         mostMs: ring.mostMs,
-        // Whoever runs one file wants to see its tests.
-        isShown: processes.length === 1,
+        isShown: ring.isShown && processes.length === 1,
       })
       results.push(result)
       const failed = [...new Set(result.failures.map(({ file }) => file))]
