@@ -229,7 +229,7 @@ function changedFiles({ changedSince = 'HEAD', far }: RunOptions, before: Ledger
     seconds: (secondsBefore(before, file) ?? unknownSeconds(file)) / concurrency(),
   }))
   const files = withinTime(candidates, far ? Number.POSITIVE_INFINITY : MOST_CHANGED_SECONDS)
-  console.log(`${changed.length} files are changed, which ${distances.size} test files import`)
+  console.log(`changed: ${changed.length} files; ${distances.size} test files import one of them, or are one`)
   const more = all.size - files.length
   const since = changedSince === 'HEAD' ? '' : ` ${changedSince}`
   if (more > 0)

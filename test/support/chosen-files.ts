@@ -90,7 +90,7 @@ export function importsSupport(files: readonly string[], module: string): boolea
 
 const SHARED_SERVICE = /\bsharedService\('([^']+)'\)/
 /** At the top of a file: in a process with others it is for their tests, too. */
-const HOOK_FOR_ALL = /^(?:before|beforeEach|after|afterEach)\(/m
+const HOOK_FOR_ALL = /^(?:before|after)Each\(/m
 
 /** Files that run in one process, one after the other, so that they share a service, or what they import. */
 export interface TestProcess {
@@ -101,15 +101,17 @@ export interface TestProcess {
 
 /** Bounds how long one process takes, since several run at once. */
 const MOST_FILES_TOGETHER = 6
-const MOST_UNITS_TOGETHER = 16
+/** Ring → as that, of files that need none. */
+const MOST_TOGETHER: Record<string, number> = { unit: 16, store: 6 }
 
 /** What they have in common, by which they share a process. */
 function companyOf(file: string): { name: string; most: number } | undefined {
   const text = readFileSync(file, 'utf8')
   const service = SHARED_SERVICE.exec(text)?.[1]
   if (service !== undefined) return { name: service, most: MOST_FILES_TOGETHER }
-  const mayShare = isUnit(file) && !HOOK_FOR_ALL.test(text)
-  return mayShare ? { name: 'units', most: MOST_UNITS_TOGETHER } : undefined
+  const ring = ringOf(file)
+  const most = MOST_TOGETHER[ring]
+  return most === undefined || HOOK_FOR_ALL.test(text) ? undefined : { name: ring, most }
 }
 
 /** @param folder where the entries of several files will be */
