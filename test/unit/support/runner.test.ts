@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { concerned, withinTime } from '../../support/changed-files.ts'
+import { inParts } from '../../support/chosen-files.ts'
 import { ledgerReport } from '../../support/ledger.ts'
 import type { TestEnd } from '../../support/outcome-reporter.ts'
 import { secondsLeft } from '../../support/progress.ts'
@@ -96,6 +97,12 @@ test('the longest process begins first', () => {
   const before = new Map([['file\ttest/long.test.ts', { count: 1, cpu: 1, seconds: 90 }]])
   const processes = ['/d/test/new.test.js', '/d/test/long.test.js'].map((entry) => ({ entry, files: [entry] }))
   assert.match(longestFirst(processes, before)[0]!.entry, /long/)
+})
+
+test('files share processes of about the same time', () => {
+  const files = ['a', 'b', 'c', 'd', 'e'].map((file) => ({ file, seconds: file === 'a' ? 9 : 3 }))
+  assert.deepEqual(inParts(files, 11), [['a'], ['b', 'c', 'd', 'e']])
+  assert.deepEqual(inParts(files, 100), [['a', 'b', 'c', 'd', 'e']])
 })
 
 test('what is left is shared, and never shorter than the longest file', () => {
