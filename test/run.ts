@@ -273,7 +273,7 @@ if (rings.length === 0) stopWith(`no test file matches ${options.words.join(' ')
 process.env['CHANCERY_TEST_PATIENCE'] ||= String(measuredPatience())
 const { WAIT_MS } = await import('./support/patience.ts')
 console.log(
-  `a wait of a test ends after ${Math.round(WAIT_MS / 1000)} s at most, as this machine is slow by ${process.env['CHANCERY_TEST_PATIENCE']}`,
+  `a test waits ${Math.round(WAIT_MS / 1000)} s at most for a condition (CHANCERY_TEST_PATIENCE=${process.env['CHANCERY_TEST_PATIENCE']})`,
 )
 installMissing(commandsNeededBy(rings.flatMap(({ files }) => files)), console.log)
 
