@@ -6,6 +6,7 @@ import path from 'node:path'
 import type { BenchDocument } from '../../bench/report/document.ts'
 import type { Result } from '../../bench/report/result.ts'
 import { isBroken } from '../../bench/report/summary.ts'
+import { noted } from './used-parts.ts'
 
 const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
 
@@ -36,7 +37,7 @@ export function startBench(folder: string, ...args: string[]): BenchRun {
         look()
         child.once('close', () => reject(new Error(`the bench ended and did not write ${what}: ${output}`)))
       }),
-    done: new Promise((resolve) => child.once('close', (code) => resolve({ code, output }))),
+    done: noted('bench', () => new Promise((resolve) => child.once('close', (code) => resolve({ code, output })))),
   }
 }
 

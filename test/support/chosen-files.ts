@@ -90,7 +90,7 @@ export function importsSupport(files: readonly string[], module: string): boolea
 
 const SHARED_SERVICE = /\bsharedService\('([^']+)'\)/
 /** At the top of a file: in a process with others it is for their tests, too. */
-const HOOK_FOR_ALL = /^(?:before|beforeEach|after|afterEach)\(/m
+const HOOK_FOR_ALL = /^(?:before|after)Each\(/m
 
 /** Files that run in one process, one after the other, so that they share a service, or what they import. */
 export interface TestProcess {
@@ -99,38 +99,62 @@ export interface TestProcess {
   files: string[]
 }
 
-/** Bounds how long one process takes, since several run at once. */
-const MOST_FILES_TOGETHER = 6
-const MOST_UNITS_TOGETHER = 16
-
-/** What they have in common, by which they share a process. */
-function companyOf(file: string): { name: string; most: number } | undefined {
-  const text = readFileSync(file, 'utf8')
-  const service = SHARED_SERVICE.exec(text)?.[1]
-  if (service !== undefined) return { name: service, most: MOST_FILES_TOGETHER }
-  const mayShare = isUnit(file) && !HOOK_FOR_ALL.test(text)
-  return mayShare ? { name: 'units', most: MOST_UNITS_TOGETHER } : undefined
+/** What they have in common, by which they share a process, and the seconds of one process: several run at once. */
+interface Company {
+  name: string
+  mostSeconds: number
 }
 
-/** @param folder where the entries of several files will be */
-export function processesOf(files: readonly string[], folder: string): TestProcess[] {
+/** A start costs more than a long process does; it begins first. */
+const MOST_SECONDS_WITH_SERVICE = 120
+const MOST_SECONDS: Record<string, number> = { unit: 10, store: 15 }
+/** A file that the ledger does not know is such a part of a process. */
+const UNKNOWN_SHARE = 1 / 16
+
+function companyOf(file: string): Company | undefined {
+  const text = readFileSync(file, 'utf8')
+  const service = SHARED_SERVICE.exec(text)?.[1]
+  if (service !== undefined) return { name: service, mostSeconds: MOST_SECONDS_WITH_SERVICE }
+  const name = ringOf(file)
+  const mostSeconds = MOST_SECONDS[name]
+  return mostSeconds === undefined || HOOK_FOR_ALL.test(text) ? undefined : { name, mostSeconds }
+}
+
+/** Neighbours together, since they import the same modules, into parts of about the same time. */
+export function inParts(files: readonly { file: string; seconds: number }[], mostSeconds: number): string[][] {
+  const all = files.reduce((sum, { seconds }) => sum + seconds, 0)
+  const parts = Array.from({ length: Math.max(1, Math.ceil(all / mostSeconds)) }, (): string[] => [])
+  let before = 0
+  for (const { file, seconds } of files) {
+    const middle = before + seconds / 2
+    parts[Math.floor((middle / all) * parts.length)]!.push(file)
+    before += seconds
+  }
+  return parts.filter((part) => part.length > 0)
+}
+
+/** @param folder where the entries of several files will be. @param secondsOf a file, by the ledger */
+export function processesOf(
+  files: readonly string[],
+  folder: string,
+  secondsOf: (file: string) => number | undefined,
+): TestProcess[] {
   const alone: TestProcess[] = []
-  const companies = new Map<string, { most: number; files: string[] }>()
+  const companies = new Map<string, { mostSeconds: number; files: string[] }>()
   for (const file of files) {
     const company = companyOf(file)
     if (company === undefined) alone.push({ entry: file, files: [file] })
     else {
-      const known = companies.get(company.name) ?? { most: company.most, files: [] }
+      const known = companies.get(company.name) ?? { mostSeconds: company.mostSeconds, files: [] }
       companies.set(company.name, known)
       known.files.push(file)
     }
   }
-  const together = [...companies].flatMap(([name, { most, files }]) => {
-    const count = Math.ceil(files.length / most)
-    // Neighbours import the same modules.
-    return Array.from({ length: count }, (_, number) => {
-      const part = files.slice((number * files.length) / count, ((number + 1) * files.length) / count)
-      return { entry: part.length === 1 ? part[0]! : path.join(folder, `${name}-${number + 1}.test.mjs`), files: part }
+  const together = [...companies].flatMap(([name, { mostSeconds, files }]) => {
+    const timed = files.map((file) => ({ file, seconds: secondsOf(file) ?? mostSeconds * UNKNOWN_SHARE }))
+    return inParts(timed, mostSeconds).map((part, number) => {
+      const entry = part.length === 1 ? part[0]! : path.join(folder, `${name}-${number + 1}.test.mjs`)
+      return { entry, files: part }
     })
   })
   return [...together, ...alone]

@@ -23,7 +23,9 @@ export const sourceName = (file: string) => file.replace(/^.*\/(?=test\/)/, '').
 /** What the test threw. Node wraps it. */
 function textOf(error: Error): string | undefined {
   if ('failureType' in error && error.failureType === 'subtestsFailed') return undefined
-  const thrown = error.cause ?? error
+  const thrown: unknown = error.cause ?? error
+  // Its suite says why.
+  if (thrown === 'test did not finish before its parent and was cancelled') return undefined
   // The difference is in the message; what is compared follows it once more, otherwise.
   const text = thrown instanceof AssertionError ? (thrown.stack ?? thrown.message) : inspect(thrown, { depth: 6 })
   return text.replace(/\n +at .*\(?node:.*/g, '')

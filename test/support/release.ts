@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { buildCommit, commitOf, removeCheckout } from '../../bench/servers/build.ts'
+import { noted } from './used-parts.ts'
 
 /** Until there is a released one. Its files are also those of `test/fixtures/signer-protocol.json`. */
 const PREVIOUS = '5e5b443b'
@@ -22,7 +23,8 @@ export async function buildPreviousRelease(): Promise<Release> {
   const root = path.join(folder, 'checkout')
   const { signal } = new AbortController()
   const commit = await commitOf(PREVIOUS, signal)
-  await buildCommit({ ref: PREVIOUS, commit, root }, () => undefined, signal)
+  const build = () => buildCommit({ ref: PREVIOUS, commit, root }, () => undefined, signal)
+  await noted('earlier release', build)
   return {
     root,
     signer: path.join(root, 'dist/signer/start.cjs'),

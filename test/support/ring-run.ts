@@ -20,6 +20,8 @@ export interface RingRun {
   before: Ledger
   /** Of the rings after this one. */
   laterSeconds: number
+  /** Where it is one process: whoever runs one file wants to see its tests. */
+  isShown: boolean
   isInterrupted(): boolean
 }
 
@@ -39,12 +41,15 @@ const titleOf = ({ files }: TestProcess) => {
 
 export async function runRing(ring: RingRun): Promise<ProcessResult> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-run-'))
-  const processes = longestFirst(processesOf(ring.files, folder), ring.before)
+  const secondsOf = (file: string) => secondsBefore(ring.before, file)
+  const processes = longestFirst(processesOf(ring.files, folder, secondsOf), ring.before)
   const planned = processes.map((process) => {
     const known = process.files.flatMap((file) => secondsBefore(ring.before, file) ?? [])
     return { name: titleOf(process), seconds: known.length > 0 ? known.reduce((a, b) => a + b) : undefined }
   })
   const progress = new Progress(ring.name, planned, ring.atOnce, ring.laterSeconds)
+  const isShown = ring.isShown && processes.length === 1
+  if (isShown) progress.stop()
   const results: ProcessResult[] = []
   let next = 0
 
@@ -60,8 +65,7 @@ export async function runRing(ring: RingRun): Promise<ProcessResult> {
         report: path.join(folder, `report-${number}`),
         environment: ring.environment,
         mostMs: ring.mostMs,
-        // Whoever runs one file wants to see its tests.
-        isShown: processes.length === 1,
+        isShown,
       })
       results.push(result)
       const failed = [...new Set(result.failures.map(({ file }) => file))]
