@@ -63,20 +63,28 @@ default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
 cgroup_manager = "cgroupfs"
 events_logger = "none"
 `
-const START_MS = 120_000
 
-export async function openContainers(): Promise<Containers> {
+interface Storage {
+  /** Where containers and new images are, and stay; without it, in a folder that goes with them. */
+  storage?: string
+  /** The storage of another, whose images are known here. */
+  images?: string
+}
+
+export async function openContainers({ storage, images }: Storage = {}): Promise<Containers> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-containers-'))
+  const place = storage ?? path.join(folder, 'storage')
   const file = (name: string, text: string) => {
     writeFileSync(path.join(folder, name), text)
     return path.join(folder, name)
   }
-  mkdirSync(path.join(folder, 'storage'))
+  mkdirSync(place)
   const env = {
     CONTAINERS_CONF: file('containers.conf', CONFIGURATION),
     CONTAINERS_STORAGE_CONF: file(
       'storage.conf',
-      `[storage]\ndriver = "overlay"\ngraphroot = "${folder}/storage"\nrunroot = "/run/storage"\n`,
+      `[storage]\ndriver = "overlay"\ngraphroot = "${place}"\nrunroot = "/run/storage"
+${images === undefined ? '' : `[storage.options]\nadditionalimagestores = ["${images}"]\n`}`,
     ),
   }
   const holder = spawn(
@@ -160,7 +168,6 @@ function follow(name: string, child: ChildProcess, terminate: () => Promise<unkn
             throw new Error(`${name} has ended before it said ${text}:\n${lines.join('\n')}`)
           return line
         },
-        START_MS,
       ),
     async stop() {
       await terminate()
