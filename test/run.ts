@@ -1,113 +1,64 @@
 /**
- * Runs the tests: `npm test`, or `npm test -- pattern …` for the files whose path contains one of the patterns.
+ * Runs the tests: `npm test`, or `npm test -- word …` for the files whose path contains one of the words.
  *
  * The rings (see `support/chosen-files.ts`) run one after the other, and a failure in one ends the run. PostgreSQL and the CA
  * of the run start before the first ring with a file that uses them, and missing programs are installed if that is allowed.
  * The last line is `N passed, N failed` (`, N skipped` when there are any); the exit code is 0 only when something ran and
  * nothing failed. In a run of all tests a few failed files of a ring get a second run by themselves: what passes then is named
- * in the output, because a test that fails beside others has a race that wants mending.
+ * at the end, because a test that fails beside others has a fault.
  *
  * Environment: see `USAGE`, `support/postgres.ts` and `support/requirements.ts`.
  */
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import path from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { concernedSince, withinTime } from './support/changed-files.ts'
 import {
   chooseFiles,
   commandsNeededBy,
   importsSupport,
-  processesOf,
+  isUnit,
+  RELEASE_RING,
   type Ring,
   ringsOf,
 } from './support/chosen-files.ts'
-import { sourceName, type TestCounts } from './support/counts-reporter.ts'
+import { type Ledger, ledgerOf, ledgerReport, ledgerText, readLedger } from './support/ledger.ts'
+import { measuredPatience } from './support/measured-patience.ts'
+import { sourceName } from './support/outcome-reporter.ts'
 import { installMissing } from './support/requirements.ts'
+import { joined, runRing, secondsBefore } from './support/ring-run.ts'
+import { isNamed, type RunOptions, readOptions } from './support/run-options.ts'
+import { endTestProcesses, type Failure, type ProcessResult } from './support/test-process.ts'
+import { cpuOf } from './support/used-parts.ts'
 
-const TESTS = import.meta.dirname
+const KEPT_LEDGER = path.resolve(import.meta.dirname, '../../test/times.tsv')
+/** Of the limit of one wait: a process that hangs fails after this time, rather than the whole run never ending. */
+const WAITS_OF_A_PROCESS = 20
+/** More than this is no race. */
+const MOST_RETRIED_FILES = 3
+const SLOWEST = 5
 
-/** A file that hangs fails after this time, rather than the whole run never ending. On a machine that is busy some take minutes. */
-const TEST_TIMEOUT_MS = 20 * 60_000
+const USAGE = `Usage: npm test -- [word …] [--all | --release] [--changed [COMMIT] [--far]] [--times] [--keep]
+Runs the test files whose path contains one of the words, or all of them. The path is as in the sources: test/unit/shared/pki/….
+--release   only the ring release: packages, image, Compose, Kubernetes, another Node.js, upgrade, comparison of builds
+--all       all rings; without it a file of the ring release runs only where a word has its name
+--changed   what imports the files that are in no commit, or that changed since COMMIT, within a minute; --far: all of that
+--times     prints the ledger: processor time and seconds by file, ring and part, and what changed against test/times.tsv
+--keep      writes test/times.tsv (with --all)
+Environment: CHANCERY_TEST_CONCURRENCY (files at once), CHANCERY_TEST_POSTGRES (JSON: a server to use instead of an own
+one), CHANCERY_ALL_RINGS=1 (a failure does not end the run), CHANCERY_NO_INSTALL=1 (install no packages),
+CHANCERY_REQUIRE_ALL=1 (a missing program fails rather than skips), CHANCERY_TEST_PATIENCE (factor of the limit of each
+wait, instead of a measured one).`
+
+function stopWith(message: string): never {
+  console.error(message)
+  process.exit(1)
+}
 
 /** Files at once. Four overlap each other's waiting, and keep two processors busy. */
 function concurrency(): number {
   return Number(process.env['CHANCERY_TEST_CONCURRENCY']) || Math.max(4, availableParallelism())
-}
-
-function startRunner(files: readonly string[], countsFile: string, environment: NodeJS.ProcessEnv): ChildProcess {
-  const options = [
-    '--test',
-    '--enable-source-maps',
-    `--import=${pathToFileURL(path.join(TESTS, 'support/file-end.js'))}`,
-    `--test-concurrency=${concurrency()}`,
-    `--test-timeout=${TEST_TIMEOUT_MS}`,
-  ]
-  const reporters = [
-    '--test-reporter=spec',
-    '--test-reporter-destination=stdout',
-    `--test-reporter=${path.join(TESTS, 'support/counts-reporter.js')}`,
-    `--test-reporter-destination=${countsFile}`,
-  ]
-  return spawn(process.execPath, [...options, ...reporters, ...files], { stdio: 'inherit', env: environment })
-}
-
-/** The exit code of the runner, or 1 when it was ended by a signal. Our own signals are passed on to it first. */
-function finish(runner: ChildProcess): Promise<number> {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => runner.kill(signal))
-  return new Promise((resolve, reject) => {
-    runner.on('error', reject)
-    runner.on('close', (code) => resolve(code ?? 1))
-  })
-}
-
-interface Outcome {
-  exitCode: number
-  counts: TestCounts
-}
-
-async function runFiles(files: readonly string[], environment: NodeJS.ProcessEnv): Promise<Outcome> {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-counts-'))
-  try {
-    const processes = processesOf(files, folder)
-    for (const { entry, files } of processes)
-      if (entry !== files[0]) writeFileSync(entry, files.map((file) => `import '${pathToFileURL(file)}'\n`).join(''))
-    const countsFile = path.join(folder, 'counts.json')
-    const entries = processes.map(({ entry }) => entry)
-    const exitCode = await finish(startRunner(entries, countsFile, environment))
-    const written = existsSync(countsFile) ? readFileSync(countsFile, 'utf8') : ''
-    // A runner that was ended by a signal writes none.
-    const counts = written === '' ? sum([]) : (JSON.parse(written) as TestCounts)
-    // A process that ends early fails as its entry.
-    const failedFiles = counts.failedFiles.flatMap((name) => {
-      const files = processes.find(({ entry }) => entry === name)?.files
-      return files?.map(sourceName) ?? name
-    })
-    return { exitCode, counts: { ...counts, failedFiles } }
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
-/** More than this is no race. */
-const MOST_RETRIED_FILES = 3
-
-/** What fails beside the others runs once more by itself. */
-async function runWithRetry(files: readonly string[], environment: NodeJS.ProcessEnv): Promise<Outcome> {
-  const first = await runFiles(files, environment)
-  const { failedFiles } = first.counts
-  if (first.exitCode === 0 || failedFiles.length === 0 || failedFiles.length > MOST_RETRIED_FILES) return first
-  const names = failedFiles.join(', ')
-  console.log(`failed beside the others, so run once more alone: ${names}`)
-  const second = await runFiles(
-    failedFiles.flatMap((name) => chooseFiles([name])),
-    environment,
-  )
-  if (second.exitCode !== 0) return first
-  console.log(`passed only when run alone, which is a race to be mended: ${names}`)
-  const { passed, failed } = first.counts
-  return { exitCode: 0, counts: { ...first.counts, passed: passed + failed, failed: 0, failedFiles: [] } }
 }
 
 /** What files share in a run. Each part starts when a ring first needs it; `stop` ends what has started. */
@@ -120,10 +71,9 @@ function sharedParts() {
     async postgres() {
       const { givenPostgres, POSTGRES_VARIABLE, startTestPostgres } = await import('./support/postgres.ts')
       if (givenPostgres()) return
-      const own = await startTestPostgres().catch((error: Error) => {
-        console.error(`the PostgreSQL for the tests did not start: ${error.message}`)
-        process.exit(1)
-      })
+      const own = await startTestPostgres().catch((error: Error) =>
+        stopWith(`the PostgreSQL for the tests did not start: ${error.message}`),
+      )
       stops.push(() => own.stop())
       environment[POSTGRES_VARIABLE] = JSON.stringify(own.connection)
     },
@@ -150,75 +100,176 @@ function sharedParts() {
   }
 }
 
-function sum(all: readonly TestCounts[]): TestCounts {
-  const total = (of: (counts: TestCounts) => number) => all.reduce((number, counts) => number + of(counts), 0)
-  return {
-    passed: total(({ passed }) => passed),
-    failed: total(({ failed }) => failed),
-    skipped: total(({ skipped }) => skipped),
-    skipReasons: [...new Set(all.flatMap(({ skipReasons }) => skipReasons))],
-    failedFiles: all.flatMap(({ failedFiles }) => failedFiles),
-    seconds: Object.assign({}, ...all.map(({ seconds }) => seconds)),
-  }
+interface RingResult extends ProcessResult {
+  name: string
+  /** Files that passed only when they ran alone. */
+  faults: string[]
+}
+
+interface Run {
+  rings: RingResult[]
+  /** Rings that did not run after a failure. */
+  left: string[]
 }
 
 const ALL_RINGS = process.env['CHANCERY_ALL_RINGS'] === '1'
 
-async function runRings(rings: readonly Ring[], isWholeRun: boolean): Promise<Outcome> {
+let interrupted = false
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.on(signal, () => {
+    interrupted = true
+    endTestProcesses()
+  })
+
+async function runRings(rings: readonly Ring[], before: Ledger, mayRetry: boolean): Promise<Run> {
   const shared = sharedParts()
-  const outcomes: Outcome[] = []
+  const done: RingResult[] = []
+  const mostMs = WAITS_OF_A_PROCESS * WAIT_MS
+  const fixed = { environment: shared.environment, mostMs, before, isInterrupted: () => interrupted }
+  const secondsOf = (files: readonly string[]) =>
+    files.reduce((sum, file) => sum + (secondsBefore(before, file) ?? 0), 0) / concurrency()
+
+  async function run(ring: Ring, later: readonly Ring[]): Promise<RingResult> {
+    const laterSeconds = later.reduce((sum, { files }) => sum + secondsOf(files), 0)
+    const first = await runRing({ ...fixed, ...ring, atOnce: concurrency(), laterSeconds })
+    const failed = [...new Set(first.failures.map(({ file }) => file))]
+    const again = ring.files.filter((file) => failed.includes(sourceName(file)))
+    if (!mayRetry || interrupted || again.length === 0 || again.length > MOST_RETRIED_FILES)
+      return { ...first, name: ring.name, faults: [] }
+    console.log(`failed beside the others, so run once more alone: ${failed.join(', ')}`)
+    const seconds: ProcessResult[] = []
+    for (const file of again)
+      seconds.push(await runRing({ ...fixed, name: `${ring.name}, again`, files: [file], atOnce: 1, laterSeconds }))
+    const second = joined(seconds)
+    const stillFailing = (file: string) => second.failures.some((failure) => failure.file === file)
+    const faults = failed.filter((file) => !stillFailing(file))
+    return {
+      name: ring.name,
+      files: first.files.map((one) => (faults.includes(one.file) ? passedAgain(one, second) : one)),
+      failures: first.failures.filter(({ file }) => !faults.includes(file)),
+      skipReasons: first.skipReasons,
+      parts: [...first.parts, ...second.parts],
+      faults,
+    }
+  }
+
   try {
-    for (const { name, files } of rings) {
-      if (rings.length > 1) console.log(`ring: ${name}, ${files.length} files`)
-      await shared.startFor(files)
-      const run = isWholeRun ? runWithRetry : runFiles
-      outcomes.push(await run(files, shared.environment))
-      if (outcomes.at(-1)?.exitCode !== 0 && !ALL_RINGS) break
+    for (const [number, ring] of rings.entries()) {
+      if (interrupted || (done.at(-1)?.failures.length && !ALL_RINGS)) break
+      await shared.startFor(ring.files)
+      done.push(await run(ring, rings.slice(number + 1)))
     }
   } finally {
     await shared.stop()
   }
-  const left = rings.slice(outcomes.length).map(({ name }) => name)
+  return { rings: done, left: rings.slice(done.length).map(({ name }) => name) }
+}
+
+/** Its tests count once; its time is that of both runs. */
+function passedAgain(first: ProcessResult['files'][number], second: ProcessResult): ProcessResult['files'][number] {
+  const again = second.files.find(({ file }) => file === first.file) ?? first
+  return { ...again, seconds: first.seconds + again.seconds, cpu: first.cpu + again.cpu }
+}
+
+const commandFor = (file: string) => `npm test -- ${file.replace(/^test\/|\.test\.ts$/g, '')}`
+const indented = (text: string) => text.replace(/^/gm, '    ')
+
+function printFailures(failures: readonly Failure[]): void {
+  for (const file of new Set(failures.map((failure) => failure.file))) {
+    console.log(`\nfailed: ${file}    alone: ${commandFor(file)}`)
+    for (const { name, error } of failures.filter((failure) => failure.file === file))
+      console.log(`  ✖ ${name}\n${indented(error)}`)
+  }
+  if (failures.length > 0) console.log('')
+}
+
+function printEnd({ rings, left }: Run, cpu: number, leftOut: number): void {
+  const { files, failures, skipReasons } = joined(rings)
+  printFailures(failures)
+  for (const reason of skipReasons) console.log(`skipped: ${reason}`)
+  if (files.length > 1) {
+    const slowest = [...files].sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST)
+    console.log(`${files.length} files, ${cpu.toFixed(0)} s of CPU; the slowest took`)
+    for (const { file, seconds } of slowest) console.log(`${seconds.toFixed(1).padStart(7)} s  ${file}`)
+  }
   if (left.length > 0) console.log(`not run after this failure: ${left.join(', ')}; CHANCERY_ALL_RINGS=1 runs them all`)
-  return {
-    exitCode: Math.max(...outcomes.map(({ exitCode }) => exitCode)),
-    counts: sum(outcomes.map(({ counts }) => counts)),
+  if (leftOut > 0) console.log(`left out: the ${leftOut} files of the ring release, which npm test -- --release runs`)
+  const faults = rings.flatMap((ring) => ring.faults)
+  for (const file of faults) console.log(`fault: ${file} failed beside others and passed alone; mend it`)
+  const sum = (key: 'passed' | 'failed' | 'skipped') => files.reduce((total, file) => total + file[key], 0)
+  const skipped = sum('skipped')
+  console.log(`${sum('passed')} passed, ${sum('failed')} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
+  process.exitCode = !interrupted && failures.length === 0 && sum('failed') === 0 && sum('passed') > 0 ? 0 : 1
+}
+
+/** Half a minute by the ledger is less than one on most machines. */
+const MOST_CHANGED_SECONDS = 30
+/** For a file that is not in the ledger. */
+const UNKNOWN_SECONDS = 0.3
+
+function changedFiles({ changedSince = 'HEAD', far }: RunOptions, before: Ledger): string[] {
+  const { changed, distances } = concernedSince(changedSince)
+  // Those beside the folders read all sources.
+  const everywhere = chooseFiles([]).filter((file) => path.dirname(file) === import.meta.dirname)
+  const all = new Map([...everywhere.map((file) => [file, 1] as const), ...distances])
+  const candidates = [...all].map(([file, distance]) => ({
+    file,
+    distance,
+    isUnit: isUnit(file),
+    seconds: (secondsBefore(before, file) ?? UNKNOWN_SECONDS) / concurrency(),
+  }))
+  const files = withinTime(candidates, far ? Number.POSITIVE_INFINITY : MOST_CHANGED_SECONDS)
+  console.log(`${changed.length} files are changed, which ${distances.size} test files import`)
+  const more = all.size - files.length
+  const since = changedSince === 'HEAD' ? '' : ` ${changedSince}`
+  if (more > 0)
+    console.log(`left out: ${more} of them that take longer, which npm test -- --changed${since} --far runs`)
+  return files
+}
+
+/** The chosen rings, and how many files of the ring release are not among them. */
+function chosenRings(options: RunOptions, before: Ledger): { rings: Ring[]; leftOut: number } {
+  const { words, release } = options
+  const all = ringsOf(options.changedSince === undefined ? chooseFiles(words) : changedFiles(options, before))
+  const ofRelease = all.find(({ name }) => name === RELEASE_RING)?.files ?? []
+  const rings = all.flatMap((ring) => {
+    if (ring.name !== RELEASE_RING) return release === 'alone' ? [] : [ring]
+    const files = release === 'named' ? ring.files.filter((file) => isNamed(file, words)) : ring.files
+    return files.length > 0 ? [{ ...ring, files }] : []
+  })
+  const chosen = rings.find(({ name }) => name === RELEASE_RING)?.files.length ?? 0
+  return { rings, leftOut: ofRelease.length - chosen }
+}
+
+function optionsFrom(args: readonly string[]): RunOptions {
+  try {
+    return readOptions(args)
+  } catch (error) {
+    return stopWith((error as Error).message)
   }
 }
 
-const SLOWEST = 40
-
-function printSlowest(seconds: TestCounts['seconds']): void {
-  const slowest = Object.entries(seconds).sort(([, a], [, b]) => b - a)
-  const sum = slowest.reduce((total, [, one]) => total + one, 0)
-  console.log(`the tests of ${slowest.length} files took ${sum.toFixed(0)} s, of which`)
-  for (const [name, one] of slowest.slice(0, SLOWEST)) console.log(`${one.toFixed(1).padStart(7)} s  ${name}`)
-}
-
-function printCounts({ passed, failed, skipped, skipReasons, failedFiles, seconds }: TestCounts): void {
-  if (Object.keys(seconds).length > 1) printSlowest(seconds)
-  for (const reason of skipReasons) console.log(`skipped: ${reason}`)
-  for (const file of failedFiles) console.log(`failed: ${file}`)
-  console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
-}
-
-const USAGE = `Usage: npm test -- [word …]
-Runs the test files whose path contains one of the words, or all of them. The path is as in the sources: test/unit/shared/pki/….
-Environment: CHANCERY_TEST_CONCURRENCY (files at once), CHANCERY_TEST_POSTGRES (JSON: a server to use instead of an own
-one), CHANCERY_ALL_RINGS=1 (a failure does not end the run), CHANCERY_NO_INSTALL=1 (install no packages),
-CHANCERY_REQUIRE_ALL=1 (a missing program fails rather than skips).`
-
-const patterns = process.argv.slice(2)
-if (patterns.some((word) => word === '-h' || word === '--help')) {
+const args = process.argv.slice(2)
+if (args.some((word) => word === '-h' || word === '--help')) {
   console.log(USAGE)
   process.exit()
 }
-const files = chooseFiles(patterns)
-if (files.length === 0) {
-  console.error(`no test file matches ${patterns.join(' ') || '*.test.js'}`)
-  process.exit(1)
-}
-installMissing(commandsNeededBy(files), console.log)
-const { exitCode, counts } = await runRings(ringsOf(files), patterns.length === 0)
-printCounts(counts)
-process.exitCode = exitCode === 0 && counts.failed === 0 && counts.passed > 0 ? 0 : 1
+const options = optionsFrom(args)
+const before = readLedger(KEPT_LEDGER)
+const { rings, leftOut } = chosenRings(options, before)
+if (rings.length === 0) stopWith(`no test file matches ${options.words.join(' ') || '*.test.js'}`)
+
+/** Set before a module reads it. */
+process.env['CHANCERY_TEST_PATIENCE'] ||= String(measuredPatience())
+const { WAIT_MS } = await import('./support/patience.ts')
+console.log(
+  `a wait of a test ends after ${Math.round(WAIT_MS / 1000)} s at most, as this machine is slow by ${process.env['CHANCERY_TEST_PATIENCE']}`,
+)
+installMissing(commandsNeededBy(rings.flatMap(({ files }) => files)), console.log)
+
+const run = await runRings(rings, before, options.words.length === 0)
+const cpu = cpuOf()
+const ledger = ledgerOf(run.rings, { cpu, seconds: process.uptime() })
+if (options.times) for (const line of ledgerReport(ledger, before)) console.log(line)
+if (options.keep) writeFileSync(KEPT_LEDGER, ledgerText(ledger))
+printEnd(run, cpu, leftOut)

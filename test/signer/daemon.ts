@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { noteStart } from '../support/used-parts.ts'
 
 export const SIGNER_PROGRAM = fileURLToPath(new URL('../../signer/start.cjs', import.meta.url))
 
@@ -29,13 +30,16 @@ export async function startDaemon(
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   })
+  const startedAt = performance.now()
   const lines: string[] = []
   const ended = once(child, 'close')
   child.stderr.on('data', (chunk: Buffer) => lines.push(chunk.toString('utf8')))
   await new Promise<void>((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       lines.push(line)
-      if (line.includes('"signer ready"')) resolve()
+      if (!line.includes('"signer ready"')) return
+      noteStart('signer', startedAt, child.pid)
+      resolve()
     })
     ended.then(() => reject(new Error(`the daemon ended early:\n${lines.join('\n')}`)), reject)
   })

@@ -9,6 +9,7 @@ import { isIP } from 'node:net'
 import { plainCsr } from './csr.ts'
 import { publicJwk } from './jwk.ts'
 import { P256_KEY, type TestKey } from './keys.ts'
+import { WAIT_MS } from './patience.ts'
 
 export interface Answer {
   status: number
@@ -192,7 +193,6 @@ export const JOSE = { 'Content-Type': 'application/jose+json' }
 
 /** Polls at most this often; validations on loopback take some tens of milliseconds. */
 const POLL_MS = 50
-const SETTLE_TIMEOUT_MS = 60_000
 
 export async function createAcmeClient(
   directoryUrl: string,
@@ -264,7 +264,7 @@ export async function createAcmeClient(
     },
 
     async settled(url) {
-      const deadline = Date.now() + SETTLE_TIMEOUT_MS
+      const deadline = Date.now() + WAIT_MS
       for (;;) {
         const answer = await client.post(url)
         if (!['pending', 'processing'].includes(answer.json.status)) return answer

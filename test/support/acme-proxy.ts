@@ -12,6 +12,7 @@ import type { UpstreamAccountStore } from '../../src/ca/acme-proxy/upstream-acco
 import type { CsrBackend } from '../../src/ca/csr-backend.ts'
 import type { StoredUpstreamAccount } from '../../src/domain/records.ts'
 import { createSecretBox } from '../../src/shared/lib/secret-box.ts'
+import { WAIT_MS } from './patience.ts'
 
 export interface TestProxy {
   backend: CsrBackend
@@ -36,8 +37,8 @@ export function testProxy({ directoryUrl, caFile, handler, settings, options }: 
       binding: undefined,
       http: { verify: true, extraRoots: caFile === undefined ? undefined : readFileSync(caFile, 'utf8') },
       challengeType: 'http-01',
-      orderTimeoutMs: 120_000,
-      readyTimeoutMs: 60_000,
+      orderTimeoutMs: 2 * WAIT_MS,
+      readyTimeoutMs: WAIT_MS,
       maxRetries: 5,
       maxOrders: 64,
       ...settings,

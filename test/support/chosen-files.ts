@@ -12,11 +12,28 @@ export interface Ring {
 }
 
 /** The first is quick and says most. What is in none of these folders starts whole programs. */
+const UNIT_RING = 'unit'
 const INNER_RINGS: Record<string, readonly string[]> = {
-  unit: ['unit', 'corpus', '.'],
+  [UNIT_RING]: ['unit', 'corpus', '.'],
   store: ['store'],
 }
-const OUTERMOST_RING = 'whole programs'
+const PROGRAMS_RING = 'whole programs'
+export const RELEASE_RING = 'release'
+const RINGS = [...Object.keys(INNER_RINGS), PROGRAMS_RING, RELEASE_RING]
+
+/** What is built for others, and where it runs: minutes each, and a change seldom breaks one of them. */
+const OF_RELEASE = new Set(
+  [
+    'bench/compare',
+    'deploy/compose',
+    'deploy/image',
+    'deploy/kubernetes-pods',
+    'deploy/node-24',
+    'deploy/packages',
+    'deploy/previous-release',
+    'deploy/release',
+  ].map((name) => path.join(TESTS, `${name}.test.js`)),
+)
 
 /** @returns absolute paths of the compiled files */
 export function chooseFiles(patterns: readonly string[]): string[] {
@@ -31,16 +48,19 @@ export function chooseFiles(patterns: readonly string[]): string[] {
 }
 
 function ringOf(file: string): string {
+  if (OF_RELEASE.has(file)) return RELEASE_RING
   const [first = '', ...below] = path.relative(TESTS, file).split(path.sep)
   const folder = below.length === 0 ? '.' : first
-  return Object.keys(INNER_RINGS).find((name) => INNER_RINGS[name]?.includes(folder)) ?? OUTERMOST_RING
+  return Object.keys(INNER_RINGS).find((name) => INNER_RINGS[name]?.includes(folder)) ?? PROGRAMS_RING
 }
+
+export const isUnit = (file: string) => ringOf(file) === UNIT_RING
 
 /** In the order in which they run, without those that have no file. */
 export function ringsOf(files: readonly string[]): Ring[] {
-  return [...Object.keys(INNER_RINGS), OUTERMOST_RING]
-    .map((name) => ({ name, files: files.filter((file) => ringOf(file) === name) }))
-    .filter((ring) => ring.files.length > 0)
+  return RINGS.map((name) => ({ name, files: files.filter((file) => ringOf(file) === name) })).filter(
+    (ring) => ring.files.length > 0,
+  )
 }
 
 /** The programs that these files ask for, read from their text so that a unit test never waits for certbot's installation. */
@@ -69,8 +89,10 @@ export function importsSupport(files: readonly string[], module: string): boolea
 }
 
 const SHARED_SERVICE = /\bsharedService\('([^']+)'\)/
+/** At the top of a file: in a process with others it is for their tests, too. */
+const HOOK_FOR_ALL = /^(?:before|beforeEach|after|afterEach)\(/m
 
-/** Files that run in one process, one after the other, so that they share a service. */
+/** Files that run in one process, one after the other, so that they share a service, or what they import. */
 export interface TestProcess {
   /** Of a file alone, its own path; of several, an entry that has to be written. */
   entry: string
@@ -79,24 +101,37 @@ export interface TestProcess {
 
 /** Bounds how long one process takes, since several run at once. */
 const MOST_FILES_TOGETHER = 6
+const MOST_UNITS_TOGETHER = 16
+
+/** What they have in common, by which they share a process. */
+function companyOf(file: string): { name: string; most: number } | undefined {
+  const text = readFileSync(file, 'utf8')
+  const service = SHARED_SERVICE.exec(text)?.[1]
+  if (service !== undefined) return { name: service, most: MOST_FILES_TOGETHER }
+  const mayShare = isUnit(file) && !HOOK_FOR_ALL.test(text)
+  return mayShare ? { name: 'units', most: MOST_UNITS_TOGETHER } : undefined
+}
 
 /** @param folder where the entries of several files will be */
 export function processesOf(files: readonly string[], folder: string): TestProcess[] {
-  const alone: string[] = []
-  const members = new Map<string, string[]>()
+  const alone: TestProcess[] = []
+  const companies = new Map<string, { most: number; files: string[] }>()
   for (const file of files) {
-    const service = SHARED_SERVICE.exec(readFileSync(file, 'utf8'))?.[1]
-    if (service === undefined) alone.push(file)
-    else members.set(service, [...(members.get(service) ?? []), file])
+    const company = companyOf(file)
+    if (company === undefined) alone.push({ entry: file, files: [file] })
+    else {
+      const known = companies.get(company.name) ?? { most: company.most, files: [] }
+      companies.set(company.name, known)
+      known.files.push(file)
+    }
   }
-  const together = [...members].flatMap(([service, all]) => {
-    const count = Math.ceil(all.length / MOST_FILES_TOGETHER)
+  const together = [...companies].flatMap(([name, { most, files }]) => {
+    const count = Math.ceil(files.length / most)
+    // Neighbours import the same modules.
     return Array.from({ length: count }, (_, number) => {
-      const files = all.filter((_, index) => index % count === number)
-      const [only = ''] = files
-      return { entry: files.length === 1 ? only : path.join(folder, `${service}-${number + 1}.test.mjs`), files }
+      const part = files.slice((number * files.length) / count, ((number + 1) * files.length) / count)
+      return { entry: part.length === 1 ? part[0]! : path.join(folder, `${name}-${number + 1}.test.mjs`), files: part }
     })
   })
-  // They take longest, so they begin first.
-  return [...together, ...alone.map((file) => ({ entry: file, files: [file] }))]
+  return [...together, ...alone]
 }

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BackendState, CsrBackend, IssuanceRequest, IssuanceStep, StepOptions } from '../../src/ca/csr-backend.ts'
 import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
+import { WAIT_MS } from './patience.ts'
 
 export type Ended = Exclude<IssuanceStep, { status: 'pending' }>
 
@@ -33,13 +34,13 @@ export interface Driven {
   step?: Partial<StepOptions>
 }
 
-/** @throws Error after two minutes */
+/** @throws Error when it takes too long */
 export async function issueThrough(
   backend: CsrBackend,
   request: IssuanceRequest,
   { before, state: first, step }: Driven = {},
 ): Promise<Ended> {
-  const deadline = Date.now() + 120_000
+  const deadline = Date.now() + 2 * WAIT_MS
   let state = first
   while (Date.now() < deadline) {
     before?.(state)

@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { WAIT_MS } from './patience.ts'
 
 export interface Daemon {
   process: ChildProcess
@@ -12,7 +13,8 @@ export interface Daemon {
   stop(): Promise<void>
 }
 
-const STOP_TIMEOUT_MS = 10_000
+/** Some never end by themselves, and each of them costs its test this time. */
+const GRACE_MS = WAIT_MS / 6
 const POLL_MS = 50
 
 /** @param logFile where its standard output and standard error go; a file, because some open /dev/stderr anew */
@@ -34,7 +36,7 @@ export function startDaemon(
     output: () => readFileSync(logFile, 'utf8'),
     async stop() {
       child.kill('SIGTERM')
-      const timer = setTimeout(() => killGroup(child), STOP_TIMEOUT_MS)
+      const timer = setTimeout(() => killGroup(child), GRACE_MS)
       await ended
       clearTimeout(timer)
     },
@@ -53,7 +55,7 @@ export async function waitFor<T>(
   what: string,
   { process: child, output }: Daemon,
   ask: () => T | undefined | Promise<T | undefined>,
-  timeoutMs = 60_000,
+  timeoutMs = WAIT_MS,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs
   for (;;) {

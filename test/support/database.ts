@@ -11,7 +11,9 @@ import path from 'node:path'
 import pg from 'pg'
 import type { EmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
+import { WAIT_MS } from './patience.ts'
 import { type DatabaseConnection, givenPostgres, startTestPostgres } from './postgres.ts'
+import { noted } from './used-parts.ts'
 
 export interface TestDatabase {
   connection: DatabaseConnection
@@ -36,9 +38,9 @@ async function migrateTo(connection: DatabaseConnection): Promise<void> {
     password: connection.password ?? '',
     sslmode: 'disable',
     maxConnections: 1,
-    connectionTimeoutMs: 10_000,
+    connectionTimeoutMs: WAIT_MS,
     idleTimeoutMs: 10_000,
-    statementTimeoutMs: 30_000,
+    statementTimeoutMs: WAIT_MS,
   })
 }
 
@@ -60,7 +62,8 @@ export async function emptyDatabase(): Promise<TestDatabase> {
 
 async function createDatabase(server: DatabaseConnection, options = ''): Promise<TestDatabase> {
   const database = `test_${randomBytes(NAME_BYTES).toString('hex')}`
-  await withClient(server, (client) => client.query(`CREATE DATABASE ${database} ${options}`))
+  const create = `CREATE DATABASE ${database} ${options}`
+  await noted('database', () => withClient(server, (client) => client.query(create)))
   users += 1
   return {
     connection: { ...server, database },

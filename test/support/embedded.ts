@@ -8,6 +8,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { freePort } from './free-port.ts'
+import { WAIT_MS } from './patience.ts'
+import { noteStart } from './used-parts.ts'
 
 export interface EmbeddedService {
   directoryUrl: string
@@ -28,8 +30,6 @@ export interface EmbeddedService {
 }
 
 const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
-/** A start takes seconds; on a machine that is busy with others, thirty times that. */
-const START_TIMEOUT_MS = 120_000
 /** Last line of the welcome text. */
 const WELCOME_ENDS = /^Stop with Ctrl-C/
 
@@ -67,12 +67,14 @@ export async function startEmbedded(former?: EmbeddedService, flags: readonly st
   )
   const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
   const lines: string[] = []
+  const startedAt = performance.now()
   await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS)
+    const timer = setTimeout(() => child.kill('SIGKILL'), WAIT_MS)
     createInterface({ input: child.stderr as NodeJS.ReadableStream }).on('line', (line) => {
       lines.push(line)
       if (!WELCOME_ENDS.test(line)) return
       clearTimeout(timer)
+      noteStart('embedded service', startedAt, child.pid)
       resolve()
     })
     void exited.then((code) => reject(new Error(`the embedded mode ended (${code}):\n${lines.join('\n')}`)))

@@ -23,6 +23,7 @@ import {
 } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
+import { noted } from './used-parts.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const CACHE =
@@ -52,7 +53,7 @@ export async function made(name: string, inputs: object, make: (folder: string) 
       const unfinished = path.join(CACHE, `unfinished-${name}`)
       for (const left of [unfinished, folder]) rmSync(left, { recursive: true, force: true })
       mkdirSync(unfinished)
-      await make(unfinished)
+      await noted(name, async () => make(unfinished))
       writeFileSync(path.join(unfinished, WHOLE), text)
       renameSync(unfinished, folder)
     }

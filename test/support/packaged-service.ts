@@ -84,7 +84,7 @@ export async function untilReady(host: DebianHost, { port }: Pick<ServicePlace, 
       ({ ok }) => ok,
       () => false,
     )
-  await until('the service of a package is ready', isReady, 120_000).catch(async (error: Error) => {
+  await until('the service of a package is ready', isReady).catch(async (error: Error) => {
     const { output } = await host.tryRun('tail -n 20 /var/log/journal/chancery.service.log')
     throw new Error(`${error.message}\n${output}`)
   })

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { WAIT_MS } from './patience.ts'
 
 export interface CommandResult {
   code: number | null
@@ -14,8 +15,8 @@ export interface CommandOptions {
   timeoutMs?: number
 }
 
-/** For what never ends; a machine that is busy with other tests does not reach it. */
-const TIMEOUT_MS = 240_000
+/** For what never ends: some commands build packages, roots and images. */
+const MOST_MS = 15 * WAIT_MS
 
 export function runCommand(
   file: string,
@@ -26,7 +27,7 @@ export function runCommand(
     const child = spawn(file, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...options.env },
-      timeout: options.timeoutMs ?? TIMEOUT_MS,
+      timeout: options.timeoutMs ?? MOST_MS,
       killSignal: 'SIGKILL',
     })
     let output = ''

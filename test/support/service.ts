@@ -13,7 +13,9 @@ import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
 import { testCa } from './ca.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 import { freePort } from './free-port.ts'
+import { WAIT_MS } from './patience.ts'
 import { until } from './until.ts'
+import { noteStart } from './used-parts.ts'
 
 /** One line of the service's log. */
 export type LogLine = { message: string; level: string; [fact: string]: unknown }
@@ -56,8 +58,6 @@ export interface TestService {
   dispose(): Promise<void>
 }
 
-/** A start takes a second; on a machine that is busy with others, thirty times that. */
-const READY_TIMEOUT_MS = 120_000
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const CLI = 'dist/src/cli/main.js'
 
@@ -80,6 +80,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     ),
   )
 
+  const startedAt = performance.now()
   const child = spawn(process.execPath, [path.join(options.root ?? ROOT, CLI), '-c', configFile, 'serve'], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -105,7 +106,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     port,
     process: child,
     log,
-    waitForLog(message, timeoutMs = READY_TIMEOUT_MS) {
+    waitForLog(message, timeoutMs = WAIT_MS) {
       const known = log.findLast((line) => line.message === message)
       if (known) return Promise.resolve(known)
       return new Promise((resolve, reject) => {
@@ -158,6 +159,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   }
   try {
     await service.waitForLog('service ready')
+    noteStart('service', startedAt, child.pid)
+    if (log.some((line) => line.message === 'signer ready')) noteStart('signer', startedAt, service.signerPid())
   } catch (error) {
     await service.kill()
     throw error

@@ -12,6 +12,7 @@ import path from 'node:path'
 import dnsPacket from 'dns-packet'
 import { type Daemon, startDaemon, waitFor } from './daemon.ts'
 import { freePort } from './free-port.ts'
+import { WAIT_MS } from './patience.ts'
 import { mustRun } from './run-command.ts'
 
 export interface SignedZone {
@@ -177,7 +178,7 @@ async function answers(port: number): Promise<true | undefined> {
   })
   socket.send(question, port, '127.0.0.1')
   try {
-    const [message] = (await once(socket, 'message', { signal: AbortSignal.timeout(300) })) as [Buffer]
+    const [message] = (await once(socket, 'message', { signal: AbortSignal.timeout(WAIT_MS / 200) })) as [Buffer]
     return (dnsPacket.decode(message).answers ?? []).length > 0 ? true : undefined
   } catch {
     // Not listening yet; the caller asks again.

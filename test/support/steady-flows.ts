@@ -12,12 +12,13 @@ import {
   registeredClient,
   type Transport,
 } from './acme-client.ts'
+import { WAIT_MS } from './patience.ts'
 import { until } from './until.ts'
 
 /** Thirty in every run, a thousand in a nightly one (CHANCERY_NIGHTLY=1). */
 export const FLOWS = process.env['CHANCERY_NIGHTLY'] === '1' ? 1_000 : 30
 /** A thousand flows, also where each restart takes a quarter of a minute. */
-export const FLOWS_TIMEOUT_MS = 1_800_000
+export const FLOWS_TIMEOUT_MS = 30 * WAIT_MS
 
 export interface Tally {
   flows: number
