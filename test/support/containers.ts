@@ -160,15 +160,12 @@ function follow(name: string, child: ChildProcess, terminate: () => Promise<unkn
     name,
     lines,
     says: (text) =>
-      until(
-        `${name} to say ${text}`,
-        () => {
-          const line = lines.find((one) => one.includes(text))
-          if (line === undefined && child.exitCode !== null)
-            throw new Error(`${name} has ended before it said ${text}:\n${lines.join('\n')}`)
-          return line
-        },
-      ),
+      until(`${name} to say ${text}`, () => {
+        const line = lines.find((one) => one.includes(text))
+        if (line === undefined && child.exitCode !== null)
+          throw new Error(`${name} has ended before it said ${text}:\n${lines.join('\n')}`)
+        return line
+      }),
     async stop() {
       await terminate()
       return (await ended)[0]

@@ -123,4 +123,13 @@ export function debianState(): string {
 
 /** All that packages, images and releases are made of, beside what Debian and npm bring. */
 export const productionContent = (): string =>
-  contentOf('dist', 'deploy', 'docs', 'migrations', 'src/events/templates', 'signer', 'package.json', 'package-lock.json')
+  contentOf(
+    'dist',
+    'deploy',
+    'docs',
+    'migrations',
+    'src/events/templates',
+    'signer',
+    'package.json',
+    'package-lock.json',
+  )
