@@ -1,6 +1,7 @@
 /** Debian's Chromium for the tests of the console: the shell without windows, which takes a third less CPU than the browser. */
 
 import { type Browser, chromium } from 'playwright-core'
+import { WAIT_MS } from './patience.ts'
 
 const PROGRAM = '/usr/bin/chromium-headless-shell'
 const FLAGS = [
@@ -12,8 +13,6 @@ const FLAGS = [
   '--no-first-run',
   '--disable-dev-shm-usage',
 ]
-/** For all that a page is waited for, on a machine that is busy with other tests. */
-export const PATIENCE_MS = 60_000
 
 export const launchChromium = (): Promise<Browser> =>
-  chromium.launch({ executablePath: PROGRAM, args: FLAGS, timeout: PATIENCE_MS })
+  chromium.launch({ executablePath: PROGRAM, args: FLAGS, timeout: WAIT_MS })
