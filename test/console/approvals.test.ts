@@ -68,7 +68,7 @@ describe('approvals in the console', requireCommand('chromium-headless-shell'), 
     await askForApproval(ada.page, 'the key is in its safe')
     assert.equal((await carol.get('/signing')).json.signing_stopped, true)
     const other = await bob('/approvals')
-    await other.page.getByRole('link', { name: 'Resume signing' }).click()
+    await other.page.getByRole('link', { name: 'Resume signing' }).first().click()
     await other.page.getByText('the key is in its safe').waitFor()
     await assertAccessible(other.page, 'a request for approval')
     await press(other.page, 'Approve')

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import type { Role } from '../../src/domain/administrator.ts'
-import { type AdminReplyText, adminRequest, createAdministrator } from '../support/admin.ts'
+import { adminRequest, createAdministrator } from '../support/admin.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { rowsIn } from '../support/database.ts'
 import { WAIT_MS } from '../support/patience.ts'
@@ -53,8 +53,6 @@ export interface TabOptions extends BrowserContextOptions {
   place?: string
   /** `page.clock` can then jump. */
   hasClock?: boolean
-  /** With a session of its own; otherwise the tabs of a role share one, as a sign-in takes time on purpose. */
-  isNew?: boolean
 }
 
 export interface ConsoleTab {
@@ -64,8 +62,6 @@ export interface ConsoleTab {
 }
 
 const USERS: Readonly<Record<Role, string>> = { admin: 'ada', operator: 'olga', registrar: 'rita', auditor: 'otto' }
-/** Before a sign-in ceases to be recent. */
-const SHARED_MS = 300_000
 
 let launched: Promise<Browser> | undefined
 
@@ -78,7 +74,6 @@ export class ConsoleBrowser {
   readonly #browser: Browser
   readonly #service: Service
   readonly passwords = new Map<Role, string>()
-  readonly #sessions = new Map<Role, { reply: AdminReplyText; since: number }>()
   readonly #tabs = new Map<BrowserContext, ConsoleTab>()
 
   private constructor(browser: Browser, service: Service) {
@@ -118,10 +113,11 @@ export class ConsoleBrowser {
 
   /** A tab of somebody who has signed in. */
   async as(role: Role, options: string | TabOptions = {}): Promise<ConsoleTab> {
-    const { place = '/', hasClock, isNew, ...ofContext } = typeof options === 'string' ? { place: options } : options
+    const { place = '/', hasClock, ...ofContext } = typeof options === 'string' ? { place: options } : options
     const context = await this.#context(ofContext)
     if (hasClock) await context.clock.install()
-    const { json } = await (isNew ? this.#signIn(role) : this.#session(role))
+    const body = { username: USERS[role], password: this.passwords.get(role) }
+    const { json } = await adminRequest(this.#service.baseUrl, 'POST', '/auth/login', { body })
     const session = JSON.stringify({ ...json, endsAt: Date.now() + 3_600_000 })
     // Only at first: somebody else may sign in later.
     await context.addInitScript(
@@ -157,22 +153,6 @@ export class ConsoleBrowser {
     this.#tabs.set(context, tab)
     await tab.page.goto(`${this.url}#${place}`)
     return tab
-  }
-
-  #signIn(role: Role): Promise<AdminReplyText> {
-    const body = { username: USERS[role], password: this.passwords.get(role) }
-    return adminRequest(this.#service.baseUrl, 'POST', '/auth/login', { body })
-  }
-
-  async #session(role: Role): Promise<AdminReplyText> {
-    const known = this.#sessions.get(role)
-    if (known && Date.now() - known.since < SHARED_MS) {
-      const { status } = await adminRequest(this.#service.baseUrl, 'GET', '/me', { token: known.reply.json.token })
-      if (status === 200) return known.reply
-    }
-    const reply = await this.#signIn(role)
-    this.#sessions.set(role, { reply, since: Date.now() })
-    return reply
   }
 }
 

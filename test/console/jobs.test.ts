@@ -11,6 +11,7 @@ import { rowsIn } from '../support/database.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
+import { visit } from './browser.ts'
 import { addRows, issue } from './seed.ts'
 import { consoleOf } from './suite.ts'
 
@@ -126,9 +127,10 @@ describe('a job in the console', requireCommand('chromium-headless-shell'), () =
     await tab.button('Start maintenance')
     await tab.page.getByRole('dialog').getByLabel('Reason').fill('the database moves')
     await tab.inDialog('Start maintenance')
+    await tab.page.getByRole('button', { name: 'End maintenance' }).waitFor()
+    await visit(tab.page, '/operation')
     await tab.page.getByText('the database moves').waitFor()
     await tab.page.getByText('ada', { exact: true }).first().waitFor()
-    await tab.page.getByRole('button', { name: 'End maintenance' }).waitFor()
   })
 
   job(

@@ -36,7 +36,16 @@ describe('the search field of the console', requireCommand('chromium-headless-sh
     await becomes(() => hasFocus(field), true)
     await assertAccessible(page, 'an empty search')
     await page.keyboard.type('oven.test')
-    await page.getByRole('option').nth(1).waitFor()
+    const hits = page.getByRole('listbox', { name: 'Hits' }).getByRole('option')
+    const slow = page.getByText('did not answer in time', { exact: false })
+    await until('hits', async () => {
+      await hits.nth(1).or(slow).first().waitFor()
+      if ((await slow.count()) === 0) return true
+      // On a machine that is busy; a person would type on, too.
+      await field.fill('')
+      await field.fill('oven.test')
+      return false
+    })
     await assertAccessible(page, 'a search with hits')
     const chosen = () => page.locator('[role=option][aria-selected=true]').textContent()
     const first = await chosen()

@@ -183,8 +183,8 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
   })
 
   test('each browser has a session of its own; signing out everywhere ends all of them', async () => {
-    const first = await at.browser.as('admin', { isNew: true })
-    const second = await at.browser.as('admin', { place: '/bulk-revocations', isNew: true })
+    const first = await at.browser.as('admin')
+    const second = await at.browser.as('admin', '/bulk-revocations')
     await first.page.getByRole('button', { name: 'Sign out everywhere' }).click()
     await first.page.getByRole('dialog').getByRole('button', { name: 'Sign out everywhere' }).click()
     await first.page.getByRole('heading', { name: 'Chancery', level: 1 }).waitFor()
