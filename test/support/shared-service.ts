@@ -203,9 +203,29 @@ const SHARED = {
       security: { identifier_policy: { forbidden_domains: ['*.forbidden.test'], public_suffix_list: 'builtin' } },
     },
   },
+  console: {
+    config: {
+      ...adminConfig({ environment: { name: 'Test & Lab', color: 'red' } }),
+      challenges: { http01: { max_retries: 0 } },
+      crl: { enabled: true },
+    },
+  },
+  'strict console': {
+    config: {
+      // Pages that are smaller than the console would like.
+      ...adminConfig({
+        approvals: { resume_signing: true, user_changes: true },
+        default_page_size: 20,
+        max_page_size: 20,
+      }),
+      acme: { eab_required: true },
+      api: { roots_path: '/roots.pem' },
+      security: { identifier_policy: { enforce_account_allowlist: true } },
+    },
+  },
   'small pages': {
     config: {
-      ...adminConfig({ default_page_size: 2 }),
+      ...adminConfig({ console: false, default_page_size: 2 }),
       metrics: { enabled: true },
     },
   },
