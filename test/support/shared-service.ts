@@ -11,10 +11,25 @@
 import { after } from 'node:test'
 import { adminConfig, TOKEN_SECRET } from './admin.ts'
 import { lastLineOf } from './compared.ts'
-import { rowsIn } from './database.ts'
+import { emptyTables } from './database.ts'
+import { freePort } from './free-port.ts'
+import { CLIENT } from './oidc-client.ts'
 import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
 
 export const TERMS_URL = 'https://ca.example.test/terms'
+
+export const CONSOLE_ORIGIN = 'https://console.corp.example'
+
+const oidcAt = (port: number) => ({
+  issuer: `http://127.0.0.1:${port}`,
+  client_id: CLIENT.id,
+  client_secret: CLIENT.secret,
+  roles: [
+    { group: 'ca-admins', role: 'admin' },
+    { group: 'ca-payments', role: 'registrar', scope: ['payments'] },
+    { group: 'ca-readers', role: 'auditor' },
+  ],
+})
 
 /** The built-in profile, and P-521, which it leaves out. */
 const EVERY_CURVE = {
@@ -30,8 +45,10 @@ const SHARED = {
       ...adminConfig({ console_url: 'https://console.corp.example/api/console/' }),
       acme: { eab_reusable: true },
       ari: { enabled: true },
+      challenges: { enabled: ['http-01', 'dns-01'], http01: { max_retries: 0 }, dns01: { max_retries: 0 } },
       crl: { enabled: true },
       metrics: { auth_required: true },
+      security: { identifier_policy: { forbidden_domains: ['forbidden.test'] } },
       tos: { url: TERMS_URL, version: '2', require_agreement: true },
     },
   },
@@ -71,13 +88,38 @@ const SHARED = {
       security: { identifier_policy: { allow_ip: true } },
     },
   },
+  /** Two of this kind are on its database: the other one is made by `adminInstance()`. */
+  identities: async () => ({
+    config: {
+      ...adminConfig({ console_url: `${CONSOLE_ORIGIN}/api/console/`, oidc: oidcAt(await freePort()) }),
+      nonce: { store: 'database' },
+      proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '::1'] },
+    },
+  }),
+  /** Each file starts the mail server at `smtp.port`; see `configOf()`. */
+  mails: async () => ({
+    config: {
+      ...adminConfig({ console_url: `${CONSOLE_ORIGIN}/api/console/` }),
+      crl: { enabled: true },
+      smtp: { enabled: true, host: '127.0.0.1', port: await freePort(), tls: 'none', from_address: 'ca@corp.example' },
+      notifications: { enabled: true, max_retries: 0 },
+      audit_retention: { enabled: true, max_age_days: 30, cleanup_interval_seconds: 1 },
+    },
+  }),
   'small pages': {
     config: {
-      ...adminConfig({ default_page_size: 2 }),
+      ...adminConfig({
+        default_page_size: 2,
+        max_page_size: 3,
+        password_length: 33,
+        token_expiry_seconds: 1_234,
+        initial_admin_email: 'first@example.com',
+      }),
+      server: { workers: 1, timeout: 10 },
       metrics: { enabled: true },
     },
   },
-} as const satisfies Record<string, TestServiceOptions>
+} as const satisfies Record<string, TestServiceOptions | (() => Promise<TestServiceOptions>)>
 
 type SharedServiceName = keyof typeof SHARED
 
@@ -103,6 +145,10 @@ after(async () => {
   for (const service of started.values()) await (await service).dispose()
 })
 
+async function start(options: TestServiceOptions | (() => Promise<TestServiceOptions>)): Promise<TestService> {
+  return startTestService(typeof options === 'function' ? await options() : options)
+}
+
 /** The caller does not end it. */
 export async function sharedService(name: SharedServiceName): Promise<TestService> {
   const known = started.get(name)
@@ -110,26 +156,14 @@ export async function sharedService(name: SharedServiceName): Promise<TestServic
     await empty(await known)
     return known
   }
-  const service = startTestService(SHARED[name])
+  const service = start(SHARED[name])
   started.set(name, service)
   return service
 }
 
 /** What the service has compared with its signer does not come back. */
 async function empty(service: TestService): Promise<void> {
-  const { database } = service
-  const tables = await rowsIn<{ name: string }>(
-    database,
-    `SELECT quote_ident(tablename) AS name FROM pg_tables
-      WHERE schemaname = 'public' AND NOT tablename LIKE ANY ($1)`,
-    [KEPT],
-  )
   const compared = lastLineOf(service)
-  await rowsIn(
-    database,
-    `BEGIN;
-     TRUNCATE ${tables.map(({ name }) => name).join(', ')};
-     UPDATE signer_marks SET certificates_seq = ${compared}, revocations_seq = ${compared};
-     COMMIT`,
-  )
+  const marks = `UPDATE signer_marks SET certificates_seq = ${compared}, revocations_seq = ${compared}`
+  await emptyTables(service.database, { kept: KEPT, with: marks })
 }
