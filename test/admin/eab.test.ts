@@ -3,11 +3,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type AcmeClient, closeConnections, createAcmeClient } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { bindingFor } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const keyOf = ({ kid, hmac_key }: MadeCredential) => ({ kid, hmacKey: Buffer.from(hmac_key, 'base64url') })
@@ -17,14 +18,11 @@ describe('binding credentials', () => {
   let admin: AdminClient
   let auditor: AdminClient
   before(async () => {
-    service = await startTestService({
-      config: { ...adminConfig(), acme: { eab_required: true }, metrics: { enabled: true } },
-    })
+    service = await sharedService('admin')
     admin = await administrator(service, 'alice')
     auditor = await administrator(service, 'audrey', 'auditor')
   })
   after(async () => {
-    await service.dispose()
     closeConnections()
   })
 
@@ -234,10 +232,16 @@ describe('binding credentials', () => {
   })
 
   test('accounts revoked with their credential are counted', async () => {
-    await until('the metric to count the account', async () =>
-      /^service_accounts_revoked_total(?:\{[^}]*\})? 1$/m.test(
-        await (await fetch(`${service.baseUrl}/metrics`)).text(),
-      ),
-    )
+    const counted = async () => {
+      const token = (await made<{ token: string }>(admin, '/tokens', { name: 'metrics', role: 'auditor' })).token
+      const headers = { authorization: `Bearer ${token}` }
+      const text = await (await fetch(`${service.baseUrl}/metrics`, { headers })).text()
+      return Number(/^service_accounts_revoked_total(?:\{[^}]*\})? (\d+)$/m.exec(text)?.[1] ?? 0)
+    }
+    const credential = await create()
+    await boundClient(service, credential)
+    const before = await counted()
+    await admin.send('POST', `/eab/${credential.id}/revoke`)
+    await until('the metric to count the account', async () => (await counted()) === before + 1)
   })
 })
