@@ -11,7 +11,10 @@ import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
-const keyOf = ({ kid, hmac_key }: MadeCredential) => ({ kid, hmacKey: Buffer.from(hmac_key, 'base64url') })
+const agreed = (client: AcmeClient, { kid, hmac_key }: MadeCredential) => ({
+  termsOfServiceAgreed: true,
+  externalAccountBinding: bindingFor(client, { kid, hmacKey: Buffer.from(hmac_key, 'base64url') }),
+})
 
 describe('binding credentials', () => {
   let service: TestService
@@ -150,7 +153,7 @@ describe('binding credentials', () => {
       { action: 'eab.revoke', details: { ...facts, linked_accounts: accounts, revoked_accounts: accounts } },
     ])
     const late = await createAcmeClient(service.directoryUrl)
-    const refused = await late.newAccount({ externalAccountBinding: bindingFor(late, keyOf(credential)) })
+    const refused = await late.newAccount(agreed(late, credential))
     assert.equal(refused.status, 403)
   })
 
@@ -165,7 +168,7 @@ describe('binding credentials', () => {
 
   async function refusal(credential: MadeCredential): Promise<string> {
     const client = await createAcmeClient(service.directoryUrl)
-    const answer = await client.newAccount({ externalAccountBinding: bindingFor(client, keyOf(credential)) })
+    const answer = await client.newAccount(agreed(client, credential))
     assert.deepEqual([answer.status, answer.json.type], [403, 'urn:ietf:params:acme:error:unauthorized'], answer.text)
     return answer.json.detail
   }
@@ -174,9 +177,7 @@ describe('binding credentials', () => {
     const credential = await create({ max_uses: 3 })
     const clients: AcmeClient[] = []
     for (let client = 0; client < 5; client++) clients.push(await createAcmeClient(service.directoryUrl))
-    const answers = await Promise.all(
-      clients.map((client) => client.newAccount({ externalAccountBinding: bindingFor(client, keyOf(credential)) })),
-    )
+    const answers = await Promise.all(clients.map((client) => client.newAccount(agreed(client, credential))))
     assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 201, 201, 403, 403])
     const { uses, max_uses } = await read(credential.id)
     assert.deepEqual([uses, max_uses], [3, 3])

@@ -1,14 +1,15 @@
 /** Lists that clients expect whole have pages, too: no reply grows without bound. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { z } from 'zod/v4'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { registeredClient } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
 import { accountIdOf, change, made } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 describe('long lists', () => {
   let service: TestService
@@ -16,7 +17,7 @@ describe('long lists', () => {
   let account: string
   let eab: string
   before(async () => {
-    service = await startTestService({ config: adminConfig({ default_page_size: 2, max_page_size: 3 }) })
+    service = await sharedService('small pages')
     admin = await administrator(service, 'alice')
     account = accountIdOf(await registeredClient(service.directoryUrl))
     eab = (await made(admin, '/eab', { kid: 'kid-0' })).id
@@ -30,7 +31,6 @@ describe('long lists', () => {
       await change(admin, 'PUT', `/eab/${eab}/allowed-identifiers/${id}`)
     }
   })
-  after(() => service.dispose())
 
   const LISTS = [
     '/users',

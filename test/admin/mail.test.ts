@@ -3,14 +3,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { type AdminClient, adminConfig, administrator, createAdministrator, signIn } from '../support/admin.ts'
+import { type AdminClient, administrator, createAdministrator, signIn } from '../support/admin.ts'
 import { Authenticator } from '../support/authenticator.ts'
 import { rowsIn } from '../support/database.ts'
-import { type MailServer, startMailServer } from '../support/mail-server.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { MailServer } from '../support/mail-server.ts'
+import type { TestService } from '../support/service.ts'
+import { CONSOLE_ORIGIN, mailServerFor, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-
-const ORIGIN = 'https://console.corp.example'
 
 describe('mail', () => {
   let service: TestService
@@ -18,21 +17,13 @@ describe('mail', () => {
   let mails: MailServer
   let refusal: string | undefined
   before(async () => {
-    mails = await startMailServer({
+    service = await sharedService('mails')
+    mails = await mailServerFor(service, {
       onRcptTo: (_address, _session, done) => done(refusal === undefined ? null : new Error(refusal)),
-    })
-    const smtp = { enabled: true, host: '127.0.0.1', port: mails.port, tls: 'none', from_address: 'ca@corp.example' }
-    service = await startTestService({
-      config: {
-        ...adminConfig({ console_url: `${ORIGIN}/api/console/` }),
-        smtp,
-        notifications: { enabled: true, max_retries: 0 },
-      },
     })
     admin = await administrator(service, 'alice')
   })
   after(async () => {
-    await service?.dispose()
     await mails?.close()
   })
 
@@ -97,7 +88,7 @@ describe('mail', () => {
     test('of a passkey that was added, and of one that was removed', async () => {
       const passkeys = '/me/passkeys'
       const wanted = (await admin.send('POST', `${passkeys}/options`)).json
-      const credential = new Authenticator(ORIGIN).create(wanted)
+      const credential = new Authenticator(CONSOLE_ORIGIN).create(wanted)
       const { json } = await admin.send('POST', passkeys, { name: '<b>blue</b> key', credential })
       await told('alice', 'alice@example.com', /The passkey <b>blue<\/b> key was added\./)
       await told('alice', 'alice@example.com', /The passkey &lt;b&gt;blue&lt;\/b&gt; key was added\./)

@@ -60,6 +60,7 @@ describe('what administrators switch', () => {
     await until('signing is stopped', async () => JSON.stringify(await health()).includes('"stopped"'))
     assert.equal((await admin.send('POST', '/signing', { stopped: false })).json.signing_stopped, false)
     assert.equal((await audited('signing.resume')).length, 1)
+    await until('signing goes on', async () => !JSON.stringify(await health()).includes('"stopped"'))
   })
 
   test('the switches take strict booleans, from admins', async () => {

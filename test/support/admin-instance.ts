@@ -4,15 +4,16 @@
  */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import pino from 'pino'
-import { parse, stringify } from 'yaml'
+import { stringify } from 'yaml'
 import { loadConfig } from '../../src/config/load.ts'
 import { type AdminThread, startAdmin } from '../../src/main/admin/start-admin.ts'
 import { type StartContext, Teardown } from '../../src/main/start-context.ts'
 import { freePort } from './free-port.ts'
 import type { TestService } from './service.ts'
+import { configOf } from './shared-service.ts'
 
 export interface AdminInstance {
   baseUrl: string
@@ -30,7 +31,7 @@ export async function adminInstance(service: TestService, changes: Sections = {}
   const folder = mkdtempSync(path.join(service.folder, 'instance-'))
   const file = path.join(folder, 'config.yaml')
   const port = await freePort()
-  const sections: Sections = parse(readFileSync(path.join(service.folder, 'config.yaml'), 'utf8'))
+  const sections = configOf(service)
   const over: Sections = { logging: { level: 'CRITICAL' }, ...changes }
   over['admin_api'] = { ...over['admin_api'], listen: { port, ...(over['admin_api']?.['listen'] as object) } }
   for (const [name, section] of Object.entries(over)) sections[name] = { ...sections[name], ...section }

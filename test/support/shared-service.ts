@@ -8,15 +8,22 @@
  * A file that changes what the whole service does, reads its log, or ends it starts one of its own: `startTestService()`.
  */
 
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import { after } from 'node:test'
+import type { SMTPServerOptions } from 'smtp-server'
+import { parse } from 'yaml'
 import { adminConfig, TOKEN_SECRET } from './admin.ts'
 import { lastLineOf } from './compared.ts'
 import { emptyTables } from './database.ts'
 import { freePort } from './free-port.ts'
+import { type MailServer, startMailServer } from './mail-server.ts'
 import { CLIENT } from './oidc-client.ts'
 import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
 
 export const TERMS_URL = 'https://ca.example.test/terms'
+
+export const LARGEST_BODY = 6 * 1024 * 1024
 
 export const CONSOLE_ORIGIN = 'https://console.corp.example'
 
@@ -88,6 +95,24 @@ const SHARED = {
       security: { identifier_policy: { allow_ip: true } },
     },
   },
+  alarms: {
+    fronts: 1,
+    config: {
+      crl: { enabled: true },
+      notifications: { enabled: true, expiration_warning_days: [], expiration_check_interval_seconds: 1 },
+      quotas: { enabled: true, max_orders_per_account_per_day: 3 },
+      challenges: { http01: { max_retries: 1 }, backoff_base_seconds: 1 },
+      security: { identifier_policy: { forbidden_domains: ['refused.test'] } },
+    },
+  },
+  /** One front, since each has memory of its own; of 15 connections it has four, as many as the admin thread. */
+  crowded: {
+    config: {
+      ...adminConfig({ max_body_bytes: LARGEST_BODY }),
+      server: { workers: 1, overload: { enabled: true } },
+      database: { max_connections: 15 },
+    },
+  },
   /** Two of this kind are on its database: the other one is made by `adminInstance()`. */
   identities: async () => ({
     config: {
@@ -96,7 +121,7 @@ const SHARED = {
       proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '::1'] },
     },
   }),
-  /** Each file starts the mail server at `smtp.port`; see `configOf()`. */
+  /** Each file starts the mail server: `mailServerFor()`. */
   mails: async () => ({
     config: {
       ...adminConfig({ console_url: `${CONSOLE_ORIGIN}/api/console/` }),
@@ -159,6 +184,16 @@ export async function sharedService(name: SharedServiceName): Promise<TestServic
   const service = start(SHARED[name])
   started.set(name, service)
   return service
+}
+
+/** The mail server of 'mails', which each file starts for itself. */
+export function mailServerFor(service: TestService, options: SMTPServerOptions = {}): Promise<MailServer> {
+  return startMailServer(options, Number(configOf(service)['smtp']?.['port']))
+}
+
+/** The sections of its configuration file. */
+export function configOf({ folder }: TestService): Record<string, Record<string, unknown>> {
+  return parse(readFileSync(path.join(folder, 'config.yaml'), 'utf8'))
 }
 
 /** What the service has compared with its signer does not come back. */
