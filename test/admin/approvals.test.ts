@@ -14,18 +14,18 @@ import {
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { made } from '../support/bound.ts'
 import { rowsIn, type TestDatabase } from '../support/database.ts'
-import type { MailServer } from '../support/mail-server.ts'
+import type { ReceivedMail } from '../support/mail-server.ts'
 import { chancery } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
 import type { TestService } from '../support/service.ts'
-import { mailServerFor, sharedService } from '../support/shared-service.ts'
+import { mailsOf, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const APPROVALS = { bulk_revocation_above: 2, resume_signing: true, user_changes: true, new_names: true }
 
 describe('acts that need approval', () => {
   let service: TestService
-  let mail: MailServer
+  let mails: ReceivedMail[]
   let instance: AdminInstance
   let here: { baseUrl: string; database: TestDatabase }
   let alice: AdminClient
@@ -33,7 +33,7 @@ describe('acts that need approval', () => {
   let carol: AdminClient
   before(async () => {
     service = await sharedService('mails')
-    mail = await mailServerFor(service)
+    mails = (await mailsOf()).mails
     instance = await adminInstance(service, { admin_api: { approvals: APPROVALS } })
     here = { baseUrl: instance.baseUrl, database: service.database }
     alice = await administrator(here, 'alice')
@@ -42,7 +42,6 @@ describe('acts that need approval', () => {
   })
   after(async () => {
     await instance?.close()
-    await mail?.close()
   })
   beforeEach(() => sql('DELETE FROM admin_approvals'))
 
@@ -401,7 +400,7 @@ describe('acts that need approval', () => {
       const { reply } = (await decide(alice, 'collect', request)).json
       await signIn(here.baseUrl, 'ruth', reply.password_first_half + second)
       await until('ruth has a mail', () =>
-        mail.mails.some(({ to, text }) => to.includes('ruth@example.com') && text.includes('alice, approved by bob')),
+        mails.some(({ to, text }) => to.includes('ruth@example.com') && text.includes('alice, approved by bob')),
       )
     })
 
@@ -451,7 +450,7 @@ describe('acts that need approval', () => {
     const [entry] = (await alice.get('/audit-log?action=approval.emergency')).json
     assert.equal(entry.details.reason, 'bob and carol cannot be reached')
     const heard = () =>
-      mail.mails
+      mails
         .filter(({ text }) => text.replaceAll(/=?\r\n ?/g, ' ').includes('without the approval'))
         .flatMap(({ to }) => to)
     await until('all administrators have a mail', () =>

@@ -13,7 +13,7 @@ import type { Config } from '../../src/config/schema.ts'
 import { requireAuditKey } from '../../src/settings/admin-settings.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
-import { type AdminClient, signIn, TOKEN_SECRET } from '../support/admin.ts'
+import { type AdminClient, clientWith, signIn, TOKEN_SECRET } from '../support/admin.ts'
 import { adminInstance } from '../support/admin-instance.ts'
 import { rowsIn, testDatabase } from '../support/database.ts'
 import { operate } from '../support/operator.ts'
@@ -53,11 +53,14 @@ describe('admin_api', () => {
     assert.ok(Math.abs(Number(session?.seconds) - EXPIRY_SECONDS) <= 2, `${session?.seconds}`)
   })
 
-  test('default_page_size and max_page_size bound pages', async () => {
+  test('default_page_size and max_page_size bound pages', async (context) => {
+    const instance = await adminInstance(service, { admin_api: { max_page_size: 3 } })
+    context.after(() => instance.close())
     for (let n = 0; n < 4; n++) await admin.send('POST', '/tokens', { name: `token ${n}` })
-    assert.equal((await admin.get('/audit-log')).json.length, 2)
-    assert.equal((await admin.get('/audit-log?limit=3')).json.length, 3)
-    assert.match((await admin.get('/audit-log?limit=4')).text, /must be a whole number from 1 to 3/)
+    const here = clientWith(instance.baseUrl, admin.token)
+    assert.equal((await here.get('/audit-log')).json.length, 2)
+    assert.equal((await here.get('/audit-log?limit=3')).json.length, 3)
+    assert.match((await here.get('/audit-log?limit=4')).text, /must be a whole number from 1 to 3/)
   })
 
   test('audit_key_file is the key of the audit log, in place of one made from token_secret', async (context) => {

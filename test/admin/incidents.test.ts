@@ -9,20 +9,20 @@ import { administrator } from '../support/admin.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, newestEntries } from '../support/bound.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { ED25519_KEY, P256_KEY, P384_KEY, type TestKey } from '../support/keys.ts'
-import type { MailServer } from '../support/mail-server.ts'
-import { mailServerFor, sharedService } from '../support/shared-service.ts'
+import type { ReceivedMail } from '../support/mail-server.ts'
+import { mailsOf, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const hashOf = ({ spki }: TestKey) => createHash('sha256').update(spki).digest('hex')
 
 describe('incidents', () => {
   let at: Issuing
-  let mails: MailServer
+  let mails: ReceivedMail[]
   /** Has a contact; `at.client` has none. */
   let owner: AcmeClient
   before(async () => {
     const service = await sharedService('mails')
-    mails = await mailServerFor(service)
+    mails = (await mailsOf()).mails
     at = await startIssuing(service)
     owner = await createAcmeClient(at.service.directoryUrl)
     const contact = ['mailto:team-a@example.com']
@@ -30,7 +30,6 @@ describe('incidents', () => {
   })
   after(async () => {
     await at.end()
-    await mails.close()
   })
 
   const examine = (text: string, below = false) => at.admin.send('POST', '/incidents/examine', { text, below })
@@ -131,9 +130,7 @@ describe('incidents', () => {
     assert.deepEqual([done.job.status, done.job.revoked, done.job.errors_total], ['done', found.certificates, 0])
     assert.deepEqual([done.key_blocked, done.advised, done.mails.total], [true, found.certificates, 1])
     assert.ok(done.crl.lists.length > 0 && done.crl.lists.every(({ contains }: { contains: boolean }) => contains))
-    const mail = await until('the owner has the mail', async () =>
-      mails.mails.find(({ text }) => text.includes('Call us.')),
-    )
+    const mail = await until('the owner has the mail', async () => mails.find(({ text }) => text.includes('Call us.')))
     assert.deepEqual(mail.to, ['team-a@example.com'])
     assert.ok(
       (await newestEntries(at.admin, 50)).some(

@@ -17,11 +17,8 @@ export interface MailServer {
   close(): Promise<void>
 }
 
-/**
- * @param options of the server, such as `onRcptTo` that refuses
- * @param wantedPort that a service has in its configuration already
- */
-export async function startMailServer(options: SMTPServerOptions = {}, wantedPort = 0): Promise<MailServer> {
+/** @param options of the server, such as `onRcptTo` that refuses */
+export async function startMailServer(options: SMTPServerOptions = {}): Promise<MailServer> {
   const mails: ReceivedMail[] = []
   const server = new SMTPServer({
     authOptional: true,
@@ -40,7 +37,7 @@ export async function startMailServer(options: SMTPServerOptions = {}, wantedPor
   })
   // A client that does not like the certificate.
   server.on('error', () => undefined)
-  await new Promise<void>((resolve) => server.listen(wantedPort, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.server.address() as AddressInfo
   return { port, mails, close: () => new Promise((resolve) => server.close(resolve)) }
 }

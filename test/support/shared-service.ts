@@ -11,13 +11,12 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after } from 'node:test'
-import type { SMTPServerOptions } from 'smtp-server'
 import { parse } from 'yaml'
 import { adminConfig, TOKEN_SECRET } from './admin.ts'
 import { lastLineOf } from './compared.ts'
 import { emptyTables } from './database.ts'
 import { freePort } from './free-port.ts'
-import { type MailServer, startMailServer } from './mail-server.ts'
+import { type MailServer, type ReceivedMail, startMailServer } from './mail-server.ts'
 import { CLIENT } from './oidc-client.ts'
 import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
 
@@ -26,6 +25,24 @@ export const TERMS_URL = 'https://ca.example.test/terms'
 export const LARGEST_BODY = 6 * 1024 * 1024
 
 export const CONSOLE_ORIGIN = 'https://console.corp.example'
+
+let mails: Promise<MailServer> | undefined
+let refusal: string | undefined
+
+function mailServer(): Promise<MailServer> {
+  mails ??= startMailServer({ onRcptTo: (_, __, done) => done(refusal === undefined ? null : new Error(refusal)) })
+  return mails
+}
+
+/** What the mail server of 'mails' takes from now on. It outlives the files, since a service leaves alone one that was away. */
+export async function mailsOf(): Promise<{ mails: ReceivedMail[]; refuse(sentence: string | undefined): void }> {
+  const server = await mailServer()
+  server.mails.length = 0
+  const refuse = (sentence: string | undefined) => {
+    refusal = sentence
+  }
+  return { mails: server.mails, refuse }
+}
 
 const oidcAt = (port: number) => ({
   issuer: `http://127.0.0.1:${port}`,
@@ -121,12 +138,18 @@ const SHARED = {
       proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '::1'] },
     },
   }),
-  /** Each file starts the mail server: `mailServerFor()`. */
+  /** With a mail server: `mailsOf()`. */
   mails: async () => ({
     config: {
       ...adminConfig({ console_url: `${CONSOLE_ORIGIN}/api/console/` }),
       crl: { enabled: true },
-      smtp: { enabled: true, host: '127.0.0.1', port: await freePort(), tls: 'none', from_address: 'ca@corp.example' },
+      smtp: {
+        enabled: true,
+        host: '127.0.0.1',
+        port: (await mailServer()).port,
+        tls: 'none',
+        from_address: 'ca@corp.example',
+      },
       notifications: { enabled: true, max_retries: 0 },
       audit_retention: { enabled: true, max_age_days: 30, cleanup_interval_seconds: 1 },
     },
@@ -135,7 +158,6 @@ const SHARED = {
     config: {
       ...adminConfig({
         default_page_size: 2,
-        max_page_size: 3,
         password_length: 33,
         token_expiry_seconds: 1_234,
         initial_admin_email: 'first@example.com',
@@ -168,6 +190,7 @@ const started = new Map<SharedServiceName, Promise<TestService>>()
 // Here, so that it belongs to no suite and runs after the last file.
 after(async () => {
   for (const service of started.values()) await (await service).dispose()
+  await (await mails)?.close()
 })
 
 async function start(options: TestServiceOptions | (() => Promise<TestServiceOptions>)): Promise<TestService> {
@@ -184,11 +207,6 @@ export async function sharedService(name: SharedServiceName): Promise<TestServic
   const service = start(SHARED[name])
   started.set(name, service)
   return service
-}
-
-/** The mail server of 'mails', which each file starts for itself. */
-export function mailServerFor(service: TestService, options: SMTPServerOptions = {}): Promise<MailServer> {
-  return startMailServer(options, Number(configOf(service)['smtp']?.['port']))
 }
 
 /** The sections of its configuration file. */
