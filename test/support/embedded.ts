@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { freePort } from './free-port.ts'
+import { WAIT_MS } from './patience.ts'
 
 export interface EmbeddedService {
   directoryUrl: string
@@ -28,8 +29,7 @@ export interface EmbeddedService {
 }
 
 const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
-/** A start takes seconds; on a machine that is busy with others, thirty times that. */
-const START_TIMEOUT_MS = 120_000
+const START_TIMEOUT_MS = 2 * WAIT_MS
 /** Last line of the welcome text. */
 const WELCOME_ENDS = /^Stop with Ctrl-C/
 

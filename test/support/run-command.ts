@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { WAIT_MS } from './patience.ts'
 
 export interface CommandResult {
   code: number | null
@@ -15,7 +16,7 @@ export interface CommandOptions {
 }
 
 /** For what never ends; a machine that is busy with other tests does not reach it. */
-const TIMEOUT_MS = 240_000
+const TIMEOUT_MS = 4 * WAIT_MS
 
 export function runCommand(
   file: string,
