@@ -25,6 +25,7 @@ const NOT_BUNDLED = [
   'graphene-pk11',
   'pg-native',
   'piscina',
+  'reflect-metadata',
   'uWebSockets.js',
 ]
 
