@@ -6,12 +6,10 @@ import { parseConfig } from '../../../signer/config.ts'
 import { CrlExamination, type CrlFacts } from '../../../signer/crl-policy.ts'
 import { compilePolicy } from '../../../signer/policy.ts'
 import { SignerRefusal } from '../../../signer/protocol/signer-errors.ts'
-import { contextConstructedTag } from '../../../src/shared/pki/der.ts'
-import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
-import { writeAuthorityKeyIdentifier, writeDistributionPointName } from '../../../src/shared/pki/extensions.ts'
-import { writeUri } from '../../../src/shared/pki/general-names.ts'
+import { writeAuthorityKeyIdentifier } from '../../../src/shared/pki/extensions.ts'
 import { EMPTY_NAME, encodeCommonName } from '../../../src/shared/pki/name.ts'
 import { CRL_EXTENSION } from '../../../src/shared/pki/oids.ts'
+import { der, hex, sequence, text } from '../../corpus/der.ts'
 import { type Authority, makeAuthority } from '../../signer/authority.ts'
 import { rawExtension, type WritePart } from '../../signer/raw-tbs.ts'
 import { now, type RawListChanges, rawEntry, rawTbsList, reasonCode } from '../../signer/raw-tbs-list.ts'
@@ -47,44 +45,31 @@ function examine(tbs: Buffer, options: Examining = {}) {
 const DELTA_CRL_INDICATOR = '2.5.29.27'
 const INVALIDITY_DATE = '2.5.29.24'
 
-const idp = (urls: readonly string[], { critical = true, more = Buffer.alloc(0) } = {}): RawListChanges => ({
+const namedBy = (urls: readonly string[], ...more: readonly Buffer[]) =>
+  der(0xa0, der(0xa0, ...urls.map((url) => text(0x86, url)), ...more))
+const idp = (urls: readonly string[], { critical = true, more = hex('') } = {}): RawListChanges => ({
   extensions: {
     idp: rawExtension(
       CRL_EXTENSION.issuingDistributionPoint,
       critical,
-      encodeDer((writer) =>
-        writer.sequence(() => {
-          if (urls.length > 0) writeDistributionPointName(writer, urls)
-          writer.raw(more)
-        }),
-      ),
+      sequence(...(urls.length > 0 ? [namedBy(urls)] : []), more),
     ),
   },
 })
 /** The names of its one point, more of them behind the URLs. */
 function pointOf(urls: readonly string[], moreNames: string): RawListChanges {
-  const value = encodeDer((writer) =>
-    writer.sequence(() =>
-      writer.constructed(contextConstructedTag(0), () =>
-        writer.constructed(contextConstructedTag(0), () => {
-          for (const url of urls) writeUri(writer, url)
-          writer.raw(Buffer.from(moreNames, 'hex'))
-        }),
-      ),
-    ),
-  )
+  const value = sequence(namedBy(urls, hex(moreNames)))
   return { extensions: { idp: rawExtension(CRL_EXTENSION.issuingDistributionPoint, true, value) } }
 }
 const extension = (name: string, oid: string, critical: boolean, hexValue: string): RawListChanges => ({
-  extensions: { [name]: rawExtension(oid, critical, Buffer.from(hexValue, 'hex')) },
+  extensions: { [name]: rawExtension(oid, critical, hex(hexValue)) },
 })
 const one = (name: string, write: WritePart | undefined): RawListChanges => ({ extensions: { [name]: write } })
-const hex = (text: string) => Buffer.from(text, 'hex')
 const CRL_TEST = '{ crl_urls: ["http://crl.test/"] }'
 const entry = (...parts: Parameters<typeof rawEntry>): RawListChanges => ({ entries: rawEntry(...parts) })
-const serial = (text: string) => entry({ serial: Buffer.from(text, 'hex') })
+const serial = (content: string) => entry({ serial: hex(content) })
 const secondsNow = (daysLater: number) => BigInt(now(daysLater * DAY_MS).getTime() / 1000)
-const ONLY_USER_CERTIFICATES = Buffer.from('8101ff', 'hex')
+const ONLY_USER_CERTIFICATES = hex('8101ff')
 
 const REFUSED: readonly (readonly [what: string, changes: RawListChanges, sentence: RegExp, policyYaml?: string])[] = [
   ['another issuer', { issuer: encodeCommonName('Somebody') }, /issuer name/],
