@@ -47,22 +47,15 @@ const INVALIDITY_DATE = '2.5.29.24'
 
 const namedBy = (urls: readonly string[], ...more: readonly Buffer[]) =>
   der(0xa0, der(0xa0, ...urls.map((url) => text(0x86, url)), ...more))
-const idp = (urls: readonly string[], { critical = true, more = hex('') } = {}): RawListChanges => ({
-  extensions: {
-    idp: rawExtension(
-      CRL_EXTENSION.issuingDistributionPoint,
-      critical,
-      sequence(...(urls.length > 0 ? [namedBy(urls)] : []), more),
-    ),
-  },
-})
-/** The names of its one point, more of them behind the URLs. */
-function pointOf(urls: readonly string[], moreNames: string): RawListChanges {
-  const value = sequence(namedBy(urls, hex(moreNames)))
-  return { extensions: { idp: rawExtension(CRL_EXTENSION.issuingDistributionPoint, true, value) } }
-}
-const extension = (name: string, oid: string, critical: boolean, hexValue: string): RawListChanges => ({
-  extensions: { [name]: rawExtension(oid, critical, hex(hexValue)) },
+const idp = (urls: readonly string[], { critical = true, more = hex('') } = {}) =>
+  extension(
+    'idp',
+    CRL_EXTENSION.issuingDistributionPoint,
+    critical,
+    sequence(...(urls.length > 0 ? [namedBy(urls)] : []), more),
+  )
+const extension = (name: string, oid: string, critical: boolean, value: Buffer): RawListChanges => ({
+  extensions: { [name]: rawExtension(oid, critical, value) },
 })
 const one = (name: string, write: WritePart | undefined): RawListChanges => ({ extensions: { [name]: write } })
 const CRL_TEST = '{ crl_urls: ["http://crl.test/"] }'
@@ -100,9 +93,9 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
     /not the key identifier/,
   ],
   ['no number', one('crlNumber', undefined), /cRLNumber is missing/],
-  ['a negative number', extension('crlNumber', CRL_EXTENSION.crlNumber, false, '0201ff'), /negative/],
-  ['a number that is not minimal', extension('crlNumber', CRL_EXTENSION.crlNumber, false, '02020001'), /minimal/],
-  ['a critical number', extension('crlNumber', CRL_EXTENSION.crlNumber, true, '020107'), /is critical/],
+  ['a negative number', extension('crlNumber', CRL_EXTENSION.crlNumber, false, hex('0201ff')), /negative/],
+  ['a number that is not minimal', extension('crlNumber', CRL_EXTENSION.crlNumber, false, hex('02020001')), /minimal/],
+  ['a critical number', extension('crlNumber', CRL_EXTENSION.crlNumber, true, hex('020107')), /is critical/],
   ['a number of 21 octets', { number: 2n ** 160n }, /more than 20 octets/],
   ['the highest number, after which no list could follow', { number: 2n ** 159n - 1n }, /30 days above/],
   [
@@ -110,49 +103,50 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
     { number: secondsNow(31) },
     /number \d+ is more than 30 days above the \d+ seconds/,
   ],
-  ['a number that stands twice', extension('again', CRL_EXTENSION.crlNumber, false, '020107'), /stands twice/],
-  ['a delta CRL', extension('delta', DELTA_CRL_INDICATOR, true, '020101'), /not one of a complete list/],
-  ['an unknown extension', extension('other', '1.3.6.1.4.1.99999.1', false, '0500'), /not one of a complete list/],
+  ['a number that stands twice', extension('again', CRL_EXTENSION.crlNumber, false, hex('020107')), /stands twice/],
+  ['a delta CRL', extension('delta', DELTA_CRL_INDICATOR, true, hex('020101')), /not one of a complete list/],
+  ['an unknown extension', extension('other', '1.3.6.1.4.1.99999.1', false, hex('0500')), /not one of a complete list/],
   [
     'an unknown critical extension',
-    extension('other', '1.3.6.1.4.1.99999.1', true, '0500'),
+    extension('other', '1.3.6.1.4.1.99999.1', true, hex('0500')),
     /not one of a complete list/,
   ],
   [
     'a critical authorityKeyIdentifier',
-    one(
+    extension(
       'authorityKeyIdentifier',
-      rawExtension(
-        CRL_EXTENSION.authorityKeyIdentifier,
-        true,
-        Buffer.concat([hex('30168014'), authority.keyIdentifier]),
-      ),
+      CRL_EXTENSION.authorityKeyIdentifier,
+      true,
+      Buffer.concat([hex('30168014'), authority.keyIdentifier]),
     ),
     /is critical/,
   ],
   [
     'an authorityKeyIdentifier without a key',
-    extension('authorityKeyIdentifier', CRL_EXTENSION.authorityKeyIdentifier, false, '3000'),
+    extension('authorityKeyIdentifier', CRL_EXTENSION.authorityKeyIdentifier, false, hex('3000')),
     /names no key/,
   ],
-  ['number without octets', extension('crlNumber', CRL_EXTENSION.crlNumber, false, '0200'), /not a TBSCertList/],
+  ['number without octets', extension('crlNumber', CRL_EXTENSION.crlNumber, false, hex('0200')), /not a TBSCertList/],
   ['a distribution point that is not critical', idp(['http://crl.test/1'], { critical: false }), /not critical/],
   ['a distribution point without URL', idp([]), /names no URL/],
   [
     'a distribution point with a directoryName beside its URL',
-    pointOf(['http://crl.test/1'], 'a4023000'),
+    extension(
+      'idp',
+      CRL_EXTENSION.issuingDistributionPoint,
+      true,
+      sequence(namedBy(['http://crl.test/1'], hex('a4023000'))),
+    ),
     /named by URLs alone/,
     CRL_TEST,
   ],
   [
     'an authorityKeyIdentifier with more than that',
-    one(
+    extension(
       'authorityKeyIdentifier',
-      rawExtension(
-        CRL_EXTENSION.authorityKeyIdentifier,
-        false,
-        Buffer.concat([hex('30198014'), authority.keyIdentifier, hex('820101')]),
-      ),
+      CRL_EXTENSION.authorityKeyIdentifier,
+      false,
+      Buffer.concat([hex('30198014'), authority.keyIdentifier, hex('820101')]),
     ),
     /authorityKeyIdentifier holds more than/,
   ],
