@@ -84,11 +84,6 @@ describe('the rounds of a comparison', () => {
     assert.match(text, /^B: 2 failed, such as timeout: no answer$/m)
     assert.match(text, /^nonce: no whole round$/m)
   })
-
-  test('of one server read as medians and their range', () => {
-    const text = renderSummary([A], [compare([{ perSecond: 90 }], [{ perSecond: 100 }], [{ perSecond: 120 }])])
-    assert.match(text, /^per second +100 +90\.0–120$/m)
-  })
 })
 
 describe('the command line of a build', () => {

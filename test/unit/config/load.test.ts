@@ -300,7 +300,7 @@ test('any tree in any section gives a result and no exception', () => {
       const parsed = parseConfigText(JSON.stringify(root), { format: 'json', env: {} })
       assert.ok(parsed.ok || parsed.errors.every((error) => error.message !== ''))
     }),
-    propertyRuns(150),
+    propertyRuns(60),
   )
 })
 

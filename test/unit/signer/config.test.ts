@@ -119,21 +119,12 @@ colour: red
   test('refuses two issuers with one id', () =>
     assert.match(problemsOf(`${GOOD}${GOOD.slice(GOOD.indexOf('  - id'))}`).join(), /same id/))
 
-  test('reports broken YAML with its line', () =>
-    assert.match(problemsOf('a: [1\nb: }')[0]!, /^signer\.yaml: the file \(line \d+\): /))
-
   test('names every required key of an empty file, without a line that has none of them', () =>
     assert.deepEqual(problemsOf(''), [
       'signer.yaml: socket: is missing; must be a text that is not empty',
       'signer.yaml: secret_file: is missing; must be a text that is not empty',
       'signer.yaml: audit.file: is missing; must be a text that is not empty',
       'signer.yaml: issuers: is missing; must be a list of at least 1, each entry a section: keys with values',
-    ]))
-
-  test('suggests the key that was meant, beside the one that is missing', () =>
-    assert.deepEqual(problemsOf(GOOD.replace('socket:', 'sockett:')), [
-      'signer.yaml: socket: is missing; must be a text that is not empty',
-      'signer.yaml: sockett (line 1): unknown key; did you mean socket?',
     ]))
 
   test('says what belongs where a text stands in the place of a list', () =>
@@ -146,15 +137,6 @@ colour: red
       'signer.yaml: limits.handshake_timeout (line 8): is 0; must be a number above 0, at most 3600',
       'signer.yaml: limits.graceful_timeout (line 8): is "5"; must be a number above 0, at most 3600, without quotes',
     ]))
-
-  test('takes a heading without keys below it for a section with defaults', () =>
-    assert.deepEqual(problemsOf(`${GOOD}    policy:\nlimits:\n`), []))
-
-  test('reports a key that is written twice', () =>
-    assert.match(
-      problemsOf(`${GOOD}socket: other\n`).join(),
-      /socket \(line 8\): written a second time, first on line 1/,
-    ))
 
   test('never repeats what stands where the name of a secret belongs', () => {
     const text = GOOD.replace(

@@ -6,12 +6,10 @@ import { parseConfig } from '../../../signer/config.ts'
 import { CrlExamination, type CrlFacts } from '../../../signer/crl-policy.ts'
 import { compilePolicy } from '../../../signer/policy.ts'
 import { SignerRefusal } from '../../../signer/protocol/signer-errors.ts'
-import { contextConstructedTag } from '../../../src/shared/pki/der.ts'
-import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
-import { writeAuthorityKeyIdentifier, writeDistributionPointName } from '../../../src/shared/pki/extensions.ts'
-import { writeUri } from '../../../src/shared/pki/general-names.ts'
+import { writeAuthorityKeyIdentifier } from '../../../src/shared/pki/extensions.ts'
 import { EMPTY_NAME, encodeCommonName } from '../../../src/shared/pki/name.ts'
 import { CRL_EXTENSION } from '../../../src/shared/pki/oids.ts'
+import { der, hex, sequence, text } from '../../corpus/der.ts'
 import { type Authority, makeAuthority } from '../../signer/authority.ts'
 import { rawExtension, type WritePart } from '../../signer/raw-tbs.ts'
 import { now, type RawListChanges, rawEntry, rawTbsList, reasonCode } from '../../signer/raw-tbs-list.ts'
@@ -47,44 +45,24 @@ function examine(tbs: Buffer, options: Examining = {}) {
 const DELTA_CRL_INDICATOR = '2.5.29.27'
 const INVALIDITY_DATE = '2.5.29.24'
 
-const idp = (urls: readonly string[], { critical = true, more = Buffer.alloc(0) } = {}): RawListChanges => ({
-  extensions: {
-    idp: rawExtension(
-      CRL_EXTENSION.issuingDistributionPoint,
-      critical,
-      encodeDer((writer) =>
-        writer.sequence(() => {
-          if (urls.length > 0) writeDistributionPointName(writer, urls)
-          writer.raw(more)
-        }),
-      ),
-    ),
-  },
-})
-/** The names of its one point, more of them behind the URLs. */
-function pointOf(urls: readonly string[], moreNames: string): RawListChanges {
-  const value = encodeDer((writer) =>
-    writer.sequence(() =>
-      writer.constructed(contextConstructedTag(0), () =>
-        writer.constructed(contextConstructedTag(0), () => {
-          for (const url of urls) writeUri(writer, url)
-          writer.raw(Buffer.from(moreNames, 'hex'))
-        }),
-      ),
-    ),
+const namedBy = (urls: readonly string[], ...more: readonly Buffer[]) =>
+  der(0xa0, der(0xa0, ...urls.map((url) => text(0x86, url)), ...more))
+const idp = (urls: readonly string[], { critical = true, more = hex('') } = {}) =>
+  extension(
+    'idp',
+    CRL_EXTENSION.issuingDistributionPoint,
+    critical,
+    sequence(...(urls.length > 0 ? [namedBy(urls)] : []), more),
   )
-  return { extensions: { idp: rawExtension(CRL_EXTENSION.issuingDistributionPoint, true, value) } }
-}
-const extension = (name: string, oid: string, critical: boolean, hexValue: string): RawListChanges => ({
-  extensions: { [name]: rawExtension(oid, critical, Buffer.from(hexValue, 'hex')) },
+const extension = (name: string, oid: string, critical: boolean, value: Buffer): RawListChanges => ({
+  extensions: { [name]: rawExtension(oid, critical, value) },
 })
 const one = (name: string, write: WritePart | undefined): RawListChanges => ({ extensions: { [name]: write } })
-const hex = (text: string) => Buffer.from(text, 'hex')
 const CRL_TEST = '{ crl_urls: ["http://crl.test/"] }'
 const entry = (...parts: Parameters<typeof rawEntry>): RawListChanges => ({ entries: rawEntry(...parts) })
-const serial = (text: string) => entry({ serial: Buffer.from(text, 'hex') })
+const serial = (content: string) => entry({ serial: hex(content) })
 const secondsNow = (daysLater: number) => BigInt(now(daysLater * DAY_MS).getTime() / 1000)
-const ONLY_USER_CERTIFICATES = Buffer.from('8101ff', 'hex')
+const ONLY_USER_CERTIFICATES = hex('8101ff')
 
 const REFUSED: readonly (readonly [what: string, changes: RawListChanges, sentence: RegExp, policyYaml?: string])[] = [
   ['another issuer', { issuer: encodeCommonName('Somebody') }, /issuer name/],
@@ -115,9 +93,9 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
     /not the key identifier/,
   ],
   ['no number', one('crlNumber', undefined), /cRLNumber is missing/],
-  ['a negative number', extension('crlNumber', CRL_EXTENSION.crlNumber, false, '0201ff'), /negative/],
-  ['a number that is not minimal', extension('crlNumber', CRL_EXTENSION.crlNumber, false, '02020001'), /minimal/],
-  ['a critical number', extension('crlNumber', CRL_EXTENSION.crlNumber, true, '020107'), /is critical/],
+  ['a negative number', extension('crlNumber', CRL_EXTENSION.crlNumber, false, hex('0201ff')), /negative/],
+  ['a number that is not minimal', extension('crlNumber', CRL_EXTENSION.crlNumber, false, hex('02020001')), /minimal/],
+  ['a critical number', extension('crlNumber', CRL_EXTENSION.crlNumber, true, hex('020107')), /is critical/],
   ['a number of 21 octets', { number: 2n ** 160n }, /more than 20 octets/],
   ['the highest number, after which no list could follow', { number: 2n ** 159n - 1n }, /30 days above/],
   [
@@ -125,49 +103,50 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
     { number: secondsNow(31) },
     /number \d+ is more than 30 days above the \d+ seconds/,
   ],
-  ['a number that stands twice', extension('again', CRL_EXTENSION.crlNumber, false, '020107'), /stands twice/],
-  ['a delta CRL', extension('delta', DELTA_CRL_INDICATOR, true, '020101'), /not one of a complete list/],
-  ['an unknown extension', extension('other', '1.3.6.1.4.1.99999.1', false, '0500'), /not one of a complete list/],
+  ['a number that stands twice', extension('again', CRL_EXTENSION.crlNumber, false, hex('020107')), /stands twice/],
+  ['a delta CRL', extension('delta', DELTA_CRL_INDICATOR, true, hex('020101')), /not one of a complete list/],
+  ['an unknown extension', extension('other', '1.3.6.1.4.1.99999.1', false, hex('0500')), /not one of a complete list/],
   [
     'an unknown critical extension',
-    extension('other', '1.3.6.1.4.1.99999.1', true, '0500'),
+    extension('other', '1.3.6.1.4.1.99999.1', true, hex('0500')),
     /not one of a complete list/,
   ],
   [
     'a critical authorityKeyIdentifier',
-    one(
+    extension(
       'authorityKeyIdentifier',
-      rawExtension(
-        CRL_EXTENSION.authorityKeyIdentifier,
-        true,
-        Buffer.concat([hex('30168014'), authority.keyIdentifier]),
-      ),
+      CRL_EXTENSION.authorityKeyIdentifier,
+      true,
+      Buffer.concat([hex('30168014'), authority.keyIdentifier]),
     ),
     /is critical/,
   ],
   [
     'an authorityKeyIdentifier without a key',
-    extension('authorityKeyIdentifier', CRL_EXTENSION.authorityKeyIdentifier, false, '3000'),
+    extension('authorityKeyIdentifier', CRL_EXTENSION.authorityKeyIdentifier, false, hex('3000')),
     /names no key/,
   ],
-  ['number without octets', extension('crlNumber', CRL_EXTENSION.crlNumber, false, '0200'), /not a TBSCertList/],
+  ['number without octets', extension('crlNumber', CRL_EXTENSION.crlNumber, false, hex('0200')), /not a TBSCertList/],
   ['a distribution point that is not critical', idp(['http://crl.test/1'], { critical: false }), /not critical/],
   ['a distribution point without URL', idp([]), /names no URL/],
   [
     'a distribution point with a directoryName beside its URL',
-    pointOf(['http://crl.test/1'], 'a4023000'),
+    extension(
+      'idp',
+      CRL_EXTENSION.issuingDistributionPoint,
+      true,
+      sequence(namedBy(['http://crl.test/1'], hex('a4023000'))),
+    ),
     /named by URLs alone/,
     CRL_TEST,
   ],
   [
     'an authorityKeyIdentifier with more than that',
-    one(
+    extension(
       'authorityKeyIdentifier',
-      rawExtension(
-        CRL_EXTENSION.authorityKeyIdentifier,
-        false,
-        Buffer.concat([hex('30198014'), authority.keyIdentifier, hex('820101')]),
-      ),
+      CRL_EXTENSION.authorityKeyIdentifier,
+      false,
+      Buffer.concat([hex('30198014'), authority.keyIdentifier, hex('820101')]),
     ),
     /authorityKeyIdentifier holds more than/,
   ],

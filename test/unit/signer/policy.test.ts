@@ -4,8 +4,6 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { parseConfig } from '../../../signer/config.ts'
 import { checkTbsCertificate, compilePolicy, type IssuerFacts } from '../../../signer/policy.ts'
-import { contextConstructedTag, contextTag } from '../../../src/shared/pki/der.ts'
-import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
 import {
   writeAuthorityKeyIdentifier,
   writeCrlDistributionPoints,
@@ -15,6 +13,8 @@ import {
 } from '../../../src/shared/pki/extensions.ts'
 import { EXTENSION } from '../../../src/shared/pki/oids.ts'
 import { parseSpki } from '../../../src/shared/pki/spki.ts'
+import { address, bits, der, dns, hex, NULL, oid, sequence, text } from '../../corpus/der.ts'
+import { RSA_ENCRYPTION } from '../../corpus/requests.ts'
 import {
   type AuthorityKind,
   constraintsOn,
@@ -75,21 +75,7 @@ test('a key purpose that a certificate above the leaf lacks is not signed', () =
 
 const withExtension = (name: string, write: WritePart | undefined): RawTbsChanges => ({ extensions: { [name]: write } })
 
-const san = (...tagged: readonly (readonly [tag: number, content: Buffer])[]): RawTbsChanges =>
-  withExtension(
-    'subjectAltName',
-    rawExtension(
-      SUBJECT_ALT_NAME,
-      true,
-      encodeDer((writer) =>
-        writer.sequence(() => {
-          for (const [tag, content] of tagged) writer.primitive(tag, content)
-        }),
-      ),
-    ),
-  )
-const dns = (name: string) => [contextTag(2), Buffer.from(name, 'latin1')] as const
-const ip = (...octets: number[]) => [contextTag(7), Buffer.from(octets)] as const
+const san = (...names: readonly Buffer[]) => raw('subjectAltName', SUBJECT_ALT_NAME, true, sequence(...names))
 
 const rsaSpki = (modulusLength: number) => spkiOf(generateKeyPairSync('rsa', { modulusLength }).publicKey)
 const aKey = (kind: AuthorityKind) => spkiOf(makeKeyPair(kind).publicKey)
@@ -105,46 +91,30 @@ const keyUsage = (...usages: Parameters<typeof writeKeyUsage>[1]) =>
   withExtension('keyUsage', (w) => writeKeyUsage(w, usages))
 const purposes = (...names: Parameters<typeof writeExtendedKeyUsage>[1]) =>
   withExtension('extendedKeyUsage', (writer) => writeExtendedKeyUsage(writer, names))
-const basicConstraints = (hex: string, critical = true) =>
-  withExtension('basicConstraints', rawExtension(BASIC_CONSTRAINTS, critical, Buffer.from(hex, 'hex')))
+const basicConstraints = (content: string, critical = true) =>
+  raw('basicConstraints', BASIC_CONSTRAINTS, critical, hex(content))
 const now = Math.floor(Date.now() / 1000) * 1000
 
 const at = (days: number, seconds = 0) => new Date(now + days * DAY_MS + seconds * 1000)
-const NULL = Buffer.of(5, 0)
 
 const CRL_HERE = '{ crl_urls: ["http://crl.example.org/"] }'
 const ORG_ONLY = '{ permitted: { dns: [example.org] } }'
 const NET_ONLY = '{ permitted: { ip: [10.0.0.0/8] } }'
 const NOT_DB = '{ excluded: { dns: [db.example.org] } }'
 
-const tagged = (tag: number, ...content: readonly Buffer[]) =>
-  encodeDer((writer) => writer.primitive(tag, Buffer.concat(content)))
-const sequence = (...content: readonly Buffer[]) => tagged(0x30, ...content)
-const point = (...members: readonly Buffer[]) => sequence(...members)
-const fullName = (...names: readonly Buffer[]) => tagged(0xa0, tagged(0xa0, ...names))
-const CRL_URI = tagged(0x86, Buffer.from('http://crl.example.org/1'))
-const DIRECTORY_NAME = tagged(0xa4, rawName(['2.5.4.3', 'Somebody Else']))
-const CA_ISSUERS = encodeDer((writer) => writer.oid('1.3.6.1.5.5.7.48.2'))
-const SERVER_AUTH = sequence(encodeDer((writer) => writer.oid('1.3.6.1.5.5.7.3.1')))
+const fullName = (...names: readonly Buffer[]) => der(0xa0, der(0xa0, ...names))
+const CRL_URI = text(0x86, 'http://crl.example.org/1')
+const DIRECTORY_NAME = der(0xa4, rawName(['2.5.4.3', 'Somebody Else']))
+const CA_ISSUERS = oid('2b06010505073002')
+const SERVER_AUTH = sequence(oid('2b06010505070301'))
 
-const magnitude = (number: bigint) => {
-  const text = number.toString(16)
-  return Buffer.from(text.padStart(text.length + (text.length % 2), '0'), 'hex')
+function integer(number: bigint): Buffer {
+  const digits = number.toString(16)
+  const even = digits.padStart(digits.length + (digits.length % 2), '0')
+  return der(0x02, hex(/^[89a-f]/.test(even) ? `00${even}` : even))
 }
-function rawRsa(modulus: bigint, exponent: bigint): Buffer {
-  const key = encodeDer((writer) =>
-    writer.sequence(() => {
-      writer.unsignedInteger(magnitude(modulus))
-      writer.unsignedInteger(magnitude(exponent))
-    }),
-  )
-  return encodeDer((writer) =>
-    writer.sequence(() => {
-      writer.raw(Buffer.from('300d06092a864886f70d0101010500', 'hex'))
-      writer.bitStringOctets(key)
-    }),
-  )
-}
+const rawRsa = (modulus: bigint, exponent: bigint): Buffer =>
+  sequence(sequence(RSA_ENCRYPTION, NULL), bits(sequence(integer(modulus), integer(exponent))))
 const RSA_FACTS = parseSpki(RSA_2048)
 const RSA_MODULUS = BigInt(`0x${RSA_FACTS.kind === 'rsa' ? RSA_FACTS.modulus.toString('hex') : ''}`)
 const CURVE_KEYS = (['P-256', 'P-384', 'P-521'] as const).map(
@@ -156,7 +126,7 @@ function flipped(spki: Buffer): Buffer {
   copy[copy.length - 1]! ^= 1
   return copy
 }
-const ed25519 = (key: Buffer) => Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), key])
+const ed25519 = (key: Buffer) => Buffer.concat([hex('302a300506032b6570032100'), key])
 
 /** What a front that somebody has taken over might ask for. */
 const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentence: RegExp, policyYaml?: string])[] = [
@@ -229,11 +199,7 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
   ['no key usage, which allows every one', without('keyUsage'), /key usage is missing/],
   ['code signing', purposes('server_auth', 'code_signing'), /code_signing/],
   ['OCSP signing', purposes('ocsp_signing'), /ocsp_signing/],
-  [
-    'anyExtendedKeyUsage',
-    raw('extendedKeyUsage', '2.5.29.37', false, Buffer.from('30060604551d2500', 'hex')),
-    /2\.5\.29\.37\.0/,
-  ],
+  ['anyExtendedKeyUsage', raw('extendedKeyUsage', '2.5.29.37', false, hex('30060604551d2500')), /2\.5\.29\.37\.0/],
   ['no extended key usage', without('extendedKeyUsage'), /extended key usage is missing/],
   ['an unknown critical extension', raw('x', '1.2.3.4', true, NULL), /critical extension 1\.2\.3\.4/],
   ['an unknown extension that is not critical', raw('x', '1.2.3.4', false, NULL), /extension 1\.2\.3\.4/],
@@ -244,13 +210,9 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
     /not a TBSCertificate/,
   ],
   ['no subject alternative name', without('subjectAltName'), /alternative name is missing|lint/],
-  ['an e-mail address', san([contextTag(1), Buffer.from('a@example.org')]), /rfc822Name/],
-  [
-    'a URI',
-    san(dns('www.example.org'), [contextTag(6), Buffer.from('https://example.org/')]),
-    /uniformResourceIdentifier/,
-  ],
-  ['a directory name', san([contextConstructedTag(4), Buffer.of(0x30, 0)]), /directoryName/],
+  ['an e-mail address', san(text(0x81, 'a@example.org')), /rfc822Name/],
+  ['a URI', san(dns('www.example.org'), text(0x86, 'https://example.org/')), /uniformResourceIdentifier/],
+  ['a directory name', san(der(0xa4, sequence())), /directoryName/],
   ['a host name with a space', san(dns('www.exa mple.org')), /not a host name/],
   ['a host name with a final dot', san(dns('www.example.org.')), /not a host name/],
   ['a wildcard inside a label', san(dns('w*.example.org')), /not a host name/],
@@ -287,17 +249,17 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
       ] as const,
   ),
   ...Object.entries({
-    'a second CRL distribution point': sequence(point(fullName(CRL_URI)), point(fullName(DIRECTORY_NAME))),
-    'a CRL distribution point with a directoryName': sequence(point(fullName(CRL_URI, DIRECTORY_NAME))),
-    'a CRL distribution point of another issuer': sequence(point(fullName(CRL_URI), tagged(0xa2, DIRECTORY_NAME))),
-    'a CRL distribution point of another issuer and without a name': sequence(point(tagged(0xa2, DIRECTORY_NAME))),
+    'a second CRL distribution point': sequence(sequence(fullName(CRL_URI)), sequence(fullName(DIRECTORY_NAME))),
+    'a CRL distribution point with a directoryName': sequence(sequence(fullName(CRL_URI, DIRECTORY_NAME))),
+    'a CRL distribution point of another issuer': sequence(sequence(fullName(CRL_URI), der(0xa2, DIRECTORY_NAME))),
+    'a CRL distribution point of another issuer and without a name': sequence(sequence(der(0xa2, DIRECTORY_NAME))),
     'a CRL distribution point with a name relative to the issuer': sequence(
-      point(fullName(CRL_URI)),
-      point(tagged(0xa0, tagged(0xa1, Buffer.from('3009060355040313026162', 'hex')))),
+      sequence(fullName(CRL_URI)),
+      sequence(der(0xa0, der(0xa1, hex('3009060355040313026162')))),
     ),
-    'reasons of a CRL distribution point': sequence(point(fullName(CRL_URI), tagged(0x81, Buffer.from('0640', 'hex')))),
+    'reasons of a CRL distribution point': sequence(sequence(fullName(CRL_URI), der(0x81, hex('0640')))),
     'reasons of a CRL distribution point that are no BIT STRING': sequence(
-      point(fullName(CRL_URI), tagged(0x81, Buffer.alloc(100, 0xff))),
+      sequence(fullName(CRL_URI), der(0x81, Buffer.alloc(100, 0xff))),
     ),
   }).map(
     ([what, value]) =>
@@ -315,21 +277,16 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
   ],
   [
     'qualifiers of a policy',
-    withExtension(
-      'policies',
-      rawExtension(EXTENSION.certificatePolicies, false, sequence(sequence(CA_ISSUERS, sequence(NULL)))),
-    ),
+    raw('policies', EXTENSION.certificatePolicies, false, sequence(sequence(CA_ISSUERS, sequence(NULL)))),
     /certificatePolicies has qualifiers/,
   ],
   [
     'an authority key identifier with more than that',
-    withExtension(
+    raw(
       'authorityKeyIdentifier',
-      rawExtension(
-        EXTENSION.authorityKeyIdentifier,
-        false,
-        sequence(tagged(0x80, authority.keyIdentifier), tagged(0xa1, CRL_URI), tagged(0x82, Buffer.of(1))),
-      ),
+      EXTENSION.authorityKeyIdentifier,
+      false,
+      sequence(der(0x80, authority.keyIdentifier), der(0xa1, CRL_URI), der(0x82, Buffer.of(1))),
     ),
     /authorityKeyIdentifier holds more than/,
   ],
@@ -345,7 +302,7 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
   ],
   [
     'an answer to a tls-alpn-01 challenge (RFC 8737 §3)',
-    raw('acme', EXTENSION.acmeIdentifier, false, tagged(0x04, Buffer.alloc(32))),
+    raw('acme', EXTENSION.acmeIdentifier, false, der(0x04, Buffer.alloc(32))),
     /extension 1\.3\.6\.1\.5\.5\.7\.1\.31 is not allowed/,
   ],
   [
@@ -368,7 +325,7 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
     /outside the permitted/,
     '{ permitted: { dns: [www.example.org] } }',
   ],
-  ['an address outside the permitted networks', san(ip(192, 0, 2, 1)), /outside the permitted networks/, NET_ONLY],
+  ['an address outside the permitted networks', san(address('c0000201')), /outside the permitted networks/, NET_ONLY],
   [
     'names that make an audit line longer than its reader looks back',
     san(...Array.from({ length: 900 }, (_, i) => dns(`a${i}.${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(30)}`))),
@@ -381,19 +338,19 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
   ],
   [
     'an excluded address',
-    san(ip(10, 1, 2, 3)),
+    san(address('0a010203')),
     /excluded network/,
     '{ permitted: { ip: [10.0.0.0/8] }, excluded: { ip: [10.1.0.0/16] } }',
   ],
   [
     'an excluded address, mapped into IPv6',
-    san(ip(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 1, 2, 3)),
+    san(address('00000000000000000000ffff0a010203')),
     /excluded network/,
     '{ excluded: { ip: [10.1.0.0/16] } }',
   ],
   [
     'an IPv6 address outside the permitted networks',
-    san(ip(0x20, 1, 0xd, 0xb9, ...Array(12).fill(0))),
+    san(address(`20010db9${'00'.repeat(12)}`)),
     /outside the permitted networks/,
     '{ permitted: { ip: ["2001:db8::/32"] } }',
   ],
@@ -433,7 +390,7 @@ const NOT_DER: readonly (readonly [what: string, tbs: Buffer])[] = [
     'an OID that is not minimal',
     rawTbs(
       authority,
-      withExtension('x', (writer) => writer.raw(Buffer.from('300906032a800304020500', 'hex'))),
+      withExtension('x', (writer) => writer.raw(hex('300906032a800304020500'))),
     ),
   ],
   ['another tag than SEQUENCE', Buffer.concat([Buffer.of(0x31), rawTbs(authority).subarray(1)])],

@@ -3,29 +3,20 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { KEY_ALGORITHM } from '../../../../src/shared/pki/algorithms.ts'
-import { DerError, TAG } from '../../../../src/shared/pki/der.ts'
-import { encodeDer } from '../../../../src/shared/pki/der-writer.ts'
+import { DerError } from '../../../../src/shared/pki/der.ts'
+import { encodeOid } from '../../../../src/shared/pki/der-writer.ts'
 import { parseSpki } from '../../../../src/shared/pki/spki.ts'
+import { bits, der, NULL, sequence } from '../../../corpus/der.ts'
+import { P256 } from '../../../corpus/requests.ts'
 import { propertyRuns } from '../../../support/property-runs.ts'
 import { errorOf, unlessRefused } from '../../../support/refusals.ts'
 import { ALL_KEYS, hex, mutated, P256_KEY, RSA_KEY } from './support.ts'
 
-function spkiOf(oid: string, parameters: Buffer, key: Buffer): Buffer {
-  return encodeDer((writer) =>
-    writer.sequence(() => {
-      writer.sequence(() => {
-        writer.oid(oid)
-        writer.raw(parameters)
-      })
-      writer.bitStringOctets(key)
-    }),
-  )
-}
+const algorithm = (name: string, parameters: Buffer) => sequence(der(0x06, encodeOid(name)), parameters)
+const spkiOf = (name: string, parameters: Buffer, key: Buffer) => sequence(algorithm(name, parameters), bits(key))
 
 const NONE = Buffer.alloc(0)
-const NULL = hex('0500')
-const P256_OID = hex('06082a8648ce3d030107')
-const p256 = (key: Buffer) => spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, key)
+const p256 = (key: Buffer) => spkiOf(KEY_ALGORITHM.ecPublicKey, P256, key)
 const rsaOf = (key: Buffer) => spkiOf(KEY_ALGORITHM.rsaEncryption, NULL, key)
 const spkiIn = ({ publicKey }: { publicKey: KeyObject }) => publicKey.export({ type: 'spki', format: 'der' })
 const pointAs = (first: string, from: number, to?: number) => Buffer.concat([hex(first), point.subarray(from, to)])
@@ -44,13 +35,7 @@ describe('SubjectPublicKeyInfo', () => {
   })
 
   test('the size of an RSA key counts its leading zero bits out', () => {
-    const key = encodeDer((writer) =>
-      writer.sequence(() => {
-        writer.unsignedInteger(hex('01ffff'))
-        writer.unsignedInteger(hex('010001'))
-      }),
-    )
-    const spki = parseSpki(spkiOf(KEY_ALGORITHM.rsaEncryption, NULL, key))
+    const spki = parseSpki(rsaOf(sequence(hex('020301ffff'), hex('0203010001'))))
     assert.equal(spki.kind === 'rsa' && spki.bits, 17)
   })
 
@@ -84,7 +69,7 @@ describe('SubjectPublicKeyInfo', () => {
     ['an RSA key without NULL', spkiOf(KEY_ALGORITHM.rsaEncryption, NONE, rsaKey), /must have NULL parameters/],
     [
       'an RSA key with more than two numbers',
-      rsaOf(encodeDer((w) => w.sequence(() => w.raw(hex('020103020103020103'))))),
+      rsaOf(hex('3009020103020103020103')),
       /RSAPublicKey has unexpected content/,
     ],
     ['a negative RSA modulus', rsaOf(hex('3006 0201ff 020103')), /negative/],
@@ -96,12 +81,7 @@ describe('SubjectPublicKeyInfo', () => {
     ['an Ed25519 key of 31 octets', spkiOf(KEY_ALGORITHM.ed25519, NONE, Buffer.alloc(31)), /32 octets/],
     [
       'a key with bits to spare',
-      encodeDer((w) =>
-        w.sequence(() => {
-          w.sequence(() => w.oid(KEY_ALGORITHM.ed25519))
-          w.primitive(TAG.bitString, Buffer.concat([hex('01'), Buffer.alloc(32)]))
-        }),
-      ),
+      sequence(algorithm(KEY_ALGORITHM.ed25519, NONE), der(0x03, hex('01'), Buffer.alloc(32))),
       /whole octets/,
     ],
     ['trailing bytes', Buffer.concat([P256_KEY.spki, hex('00')]), /SubjectPublicKeyInfo has unexpected content/],
