@@ -14,7 +14,6 @@ import {
   newAccountKey,
   type Responder,
   registeredClient,
-  send,
   signedJws,
   startResponder,
 } from '../support/acme-client.ts'
@@ -52,7 +51,7 @@ describe('accounts', () => {
   let service: TestService
   let responder: Responder
   before(async () => {
-    service = await sharedService('terms')
+    service = await sharedService('limits')
     responder = await startResponder(service.http01Port)
   })
   after(async () => {
@@ -130,11 +129,6 @@ describe('accounts', () => {
     const { code, stderr } = await chancery(service, 'eab', 'create', '--kid', 'x')
     assert.equal(code, 1)
     assert.match(stderr, /set acme\.eab_key_file or admin_api\.token_secret/)
-  })
-
-  test('without ari.enabled there is no renewal information (RFC 9773 §3)', async () => {
-    assert.equal('renewalInfo' in (await createAcmeClient(service.directoryUrl)).directory, false)
-    assert.equal((await send({ method: 'GET', url: `${service.baseUrl}/renewalInfo/AQ.AQ` })).status, 404)
   })
 
   test('the directory names the terms (§7.1.1)', async () => {

@@ -22,10 +22,13 @@ import { certIdOf } from '../support/certificate-id.ts'
 import { type DnsRecords, startDnsRecords } from '../support/dns-records.ts'
 import { startChallengeFolder } from '../support/http01-responder.ts'
 import { withQuery } from '../support/revoked.ts'
+import { scriptedNames } from '../support/scripted-names.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { FOR_SERVERS, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
+import { txt } from '../workers/scripted-dns.ts'
 
-const SHORT = { validity_days: 1, key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
+const SHORT = { ...FOR_SERVERS, validity_days: 1 }
 
 describe('a service behind another ACME service', () => {
   let folder: string
@@ -49,14 +52,10 @@ describe('a service behind another ACME service', () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-chained-'))
     mkdirSync(challenges(), { recursive: true })
     records = await startDnsRecords(folder)
-    upstream = await startTestService({
-      fronts: 1,
-      config: {
-        challenges: { enabled: ['http-01', 'dns-01'] },
-        ari: { enabled: true },
-        ca: { profiles: { short: SHORT } },
-        dns: { zones: [{ zone: 'test', addresses: ['127.0.0.1'], resolvers: [records.server.resolver] }] },
-      },
+    upstream = await sharedService('names')
+    const names = await scriptedNames()
+    names.inside.script = ({ name, type }) => ({
+      answers: type === 'TXT' ? records.values(name).map((value) => txt(name, value)) : [],
     })
     closeWebServer = await startChallengeFolder(upstream.http01Port, challenges())
     byHttp = await chained({
@@ -90,7 +89,6 @@ describe('a service behind another ACME service', () => {
       await one?.service.dispose()
     }
     await closeWebServer?.()
-    await upstream?.dispose()
     await records?.close()
     rmSync(folder, { recursive: true, force: true })
   })
@@ -151,21 +149,21 @@ describe('a service behind another ACME service', () => {
 
   test('dns-01, and another root than the trust_anchors: scripts publish records and withdraw them, nobody gets what was issued', async () => {
     const { client, responder, service } = byDns
-    const order = await client.newOrder(['script.test'])
+    const order = await client.newOrder(['script.inside.test'])
     await client.authorize(order, responder)
-    await client.post(order.json.finalize, { csr: await csrFor(['script.test']) })
+    await client.post(order.json.finalize, { csr: await csrFor(['script.inside.test']) })
     const ended = await client.settled(locationOf(order))
     assert.equal(ended.json.status, 'invalid')
     assert.equal(ended.json.error.detail, 'the CA did not issue the certificate that was asked for')
     assert.deepEqual(await query(service, 'SELECT FROM certificates'), [])
     const alarm = await service.untilLogged('an alarm', ({ event }) => event === 'alarm')
     assert.match(JSON.stringify(alarm), /does not end at one of the trust_anchors/)
-    await until('the record is gone', () => records.values('_acme-challenge.script.test').length === 0)
+    await until('the record is gone', () => records.values('_acme-challenge.script.inside.test').length === 0)
     await until('its revocation upstream', async () => {
       const rows = await query(
         upstream,
         'SELECT revoked_at IS NOT NULL AS revoked FROM certificates WHERE names = $1',
-        ['{script.test}'],
+        ['{script.inside.test}'],
       )
       assert.equal(rows.length, 1)
       return rows[0]?.['revoked'] === true

@@ -98,110 +98,6 @@ function aServiceWith(caOf: (ca: OpenSslCa) => Record<string, unknown>) {
   }
 }
 
-describe('a service whose CA is the command of the example', () => {
-  const place = aServiceWith(({ settings }) => ({ backend: COMMAND_CA, extension_settings: settings }))
-
-  test('delivers what the command has issued, and says who issued it', async () => {
-    const { order, name, url } = await place.finalized()
-    assert.equal(order.json.status, 'valid', order.text)
-    const [leaf, issuer] = await place.chainOf(order)
-    assert.equal(leaf?.subjectAltName, `DNS:${name}`)
-    assert.equal(leaf?.issuer, 'CN=CA of a module')
-    assert.equal(issuer?.subject, 'CN=CA of a module')
-    assert.ok(
-      place
-        .ca()
-        .issued()
-        .includes(leaf?.serialNumber.toLowerCase().padStart(32, '0') as string),
-    )
-    assert.equal(await place.backendOf(url), COMMAND_CA)
-  })
-
-  test('a period that the client requests is refused, since this CA could not keep it', async () => {
-    const notAfter = new Date(Date.now() + 86_400_000).toISOString()
-    const { order, url } = await place.finalized('good', { notAfter })
-    assert.equal(order.json.status, 'invalid')
-    const orderId = url.split('/').at(-1)
-    const line = await place
-      .service()
-      .untilLogged('the refusal', ({ event, ...facts }) => event === 'backend_refused' && facts['orderId'] === orderId)
-    assert.match(String(line['reason']), /whole days from now only/)
-  })
-
-  test('no signer runs, and none is needed', () => {
-    assert.throws(() => place.service().signerPid(), /the signer has not started/)
-  })
-
-  test('a revocation reaches the command', async () => {
-    const { order } = await place.finalized()
-    const [leaf] = await place.chainOf(order)
-    await place.revoke(leaf as X509Certificate, 4)
-    const serial = leaf?.serialNumber.toLowerCase().replace(/^0+/, '') as string
-    const told = await until('the command was told', () => {
-      const found = Object.entries(place.ca().revoked()).find(([name]) => name.replace(/^0+/, '') === serial)
-      return found?.[1] !== '' && found
-    })
-    assert.equal(told[1], '4')
-    await until('it has confirmed', async () => (await place.query('SELECT FROM backend_revocations')).length === 0)
-  })
-
-  test('several orders at a time are issued, each once', async () => {
-    const before = place.ca().issued().length
-    const ended = await Promise.all(Array.from({ length: 12 }, () => place.finalized()))
-    assert.deepEqual(new Set(ended.map(({ order }) => order.json.status)), new Set(['valid']))
-    assert.equal(place.ca().issued().length - before, 12)
-  })
-
-  describe('whose configuration is wrong', () => {
-    /** Another configuration beside that of the service. */
-    const configWith = (ca: object) => {
-      const file = path.join(place.service().folder, `other-${++orders}.yaml`)
-      const config = parse(readFileSync(path.join(place.service().folder, 'config.yaml'), 'utf8'))
-      config.server.port = 1 + Number(config.server.port)
-      writeFileSync(file, stringify({ ...config, ca: { ...config.ca, ...ca } }))
-      return file
-    }
-    /** A start of the service in a process of its own. */
-    async function run(file: string, word: string) {
-      if (word === 'serve') return runCommand(process.execPath, [CLI, '-c', file, word])
-      const { code, stdout, stderr } = await runChancery(['-c', file, word])
-      return { code, output: stdout + stderr }
-    }
-
-    for (const word of ['--validate-only', 'serve'])
-      test(`${word}: settings that the module refuses, in a sentence that names the key`, async () => {
-        const { code, output } = await run(configWith({ extension_settings: { command: 'sign' } }), word)
-        assert.equal(code, 1, output)
-        assert.match(
-          output,
-          /^chancery: ca\.extension_settings: \S+#CommandCa refuses them: command must be a list: a program and its arguments$/m,
-        )
-      })
-
-    test('--validate-only says what a module can do, and which file of roots is missing', async () => {
-      const good = await run(configWith({}), '--validate-only')
-      assert.equal(good.code, 0, good.output)
-      assert.match(good.output, /^CA module \S+#CommandCa with issue, revoke, checkHealth$/m)
-      const { settings } = place.ca()
-      const extension_settings = { ...settings, trust_anchors: ['/nowhere/root.pem'] }
-      const { code, output } = await run(configWith({ extension_settings }), '--validate-only')
-      assert.equal(code, 1)
-      assert.match(output, /^ca\.extension_settings\.trust_anchors: \/nowhere\/root\.pem: cannot be read: ENOENT/m)
-    })
-  })
-
-  test('health shows the module without its folder, metrics by its name', async () => {
-    const health = await send({ method: 'GET', url: `${place.service().baseUrl}/healthz` })
-    const backends = { 'ext:command-ca.js#CommandCa': { status: 'ok' } }
-    assert.deepEqual(health.json.checks.ca_backend, { status: 'ok', backends })
-    const { text } = await send({ method: 'GET', url: `${place.service().baseUrl}/metrics` })
-    assert.match(
-      text,
-      /service_backend_requests_total\{backend="ext:[^"]+#CommandCa",operation="issue",result="issued"\} [1-9]/,
-    )
-  })
-})
-
 describe('a service whose CA is a module that misbehaves', () => {
   const other = makeOpenSslCa()
   after(() => other.remove())
@@ -417,7 +313,10 @@ describe('a careless module in front of another CA', () => {
   })
 })
 
-describe('several modules', () => {
+/** An order of the example's command. */
+const COMMAND = { profile: 'command' }
+
+describe('several modules, and the command of the example for a profile', () => {
   const AWAY = caModule('Away')
   const place = aServiceWith(({ settings, folder, certificate, key }) => ({
     backend: 'failover',
@@ -425,6 +324,11 @@ describe('several modules', () => {
     circuit_breaker_failure_threshold: 2,
     policy_oids: ['2.23.140.1.2.1'],
     profiles: {
+      command: {
+        backend: COMMAND_CA,
+        key_usages: ['digital_signature'],
+        extended_key_usages: ['server_auth'],
+      },
       signed: {
         backend: SIGNING_CA,
         key_usages: ['digital_signature', 'key_encipherment'],
@@ -483,5 +387,106 @@ describe('several modules', () => {
     await place.revoke(leaf as X509Certificate, 1)
     await until('nothing waits', async () => (await place.query('SELECT FROM backend_revocations')).length === 0)
     assert.equal(existsSync(awayFile()), false)
+  })
+
+  test('delivers what the command has issued, and says who issued it', async () => {
+    const { order, name, url } = await place.finalized('good', COMMAND)
+    assert.equal(order.json.status, 'valid', order.text)
+    const [leaf, issuer] = await place.chainOf(order)
+    assert.equal(leaf?.subjectAltName, `DNS:${name}`)
+    assert.equal(leaf?.issuer, 'CN=CA of a module')
+    assert.equal(issuer?.subject, 'CN=CA of a module')
+    assert.ok(
+      place
+        .ca()
+        .issued()
+        .includes(leaf?.serialNumber.toLowerCase().padStart(32, '0') as string),
+    )
+    assert.equal(await place.backendOf(url), COMMAND_CA)
+  })
+
+  test('a period that the client requests is refused, since this CA could not keep it', async () => {
+    const notAfter = new Date(Date.now() + 86_400_000).toISOString()
+    const { order, url } = await place.finalized('good', { ...COMMAND, notAfter })
+    assert.equal(order.json.status, 'invalid')
+    const orderId = url.split('/').at(-1)
+    const line = await place
+      .service()
+      .untilLogged('the refusal', ({ event, ...facts }) => event === 'backend_refused' && facts['orderId'] === orderId)
+    assert.match(String(line['reason']), /whole days from now only/)
+  })
+
+  test('no signer runs, and none is needed', () => {
+    assert.throws(() => place.service().signerPid(), /the signer has not started/)
+  })
+
+  test('a revocation reaches the command', async () => {
+    const { order } = await place.finalized('good', COMMAND)
+    const [leaf] = await place.chainOf(order)
+    await place.revoke(leaf as X509Certificate, 4)
+    const serial = leaf?.serialNumber.toLowerCase().replace(/^0+/, '') as string
+    const told = await until('the command was told', () => {
+      const found = Object.entries(place.ca().revoked()).find(([name]) => name.replace(/^0+/, '') === serial)
+      return found?.[1] !== '' && found
+    })
+    assert.equal(told[1], '4')
+    await until('it has confirmed', async () => (await place.query('SELECT FROM backend_revocations')).length === 0)
+  })
+
+  test('several orders at a time are issued, each once', async () => {
+    const before = place.ca().issued().length
+    const ended = await Promise.all(Array.from({ length: 12 }, () => place.finalized('good', COMMAND)))
+    assert.deepEqual(new Set(ended.map(({ order }) => order.json.status)), new Set(['valid']))
+    assert.equal(place.ca().issued().length - before, 12)
+  })
+
+  describe('whose configuration is wrong', () => {
+    /** Another configuration beside that of the service. */
+    const configWith = (ca: object) => {
+      const file = path.join(place.service().folder, `other-${++orders}.yaml`)
+      const config = parse(readFileSync(path.join(place.service().folder, 'config.yaml'), 'utf8'))
+      config.server.port = 1 + Number(config.server.port)
+      const alone = { backend: COMMAND_CA, failover: {}, profiles: {}, extension_settings: place.ca().settings }
+      writeFileSync(file, stringify({ ...config, ca: { ...config.ca, ...alone, ...ca } }))
+      return file
+    }
+    /** A start of the service in a process of its own. */
+    async function run(file: string, word: string) {
+      if (word === 'serve') return runCommand(process.execPath, [CLI, '-c', file, word])
+      const { code, stdout, stderr } = await runChancery(['-c', file, word])
+      return { code, output: stdout + stderr }
+    }
+
+    for (const word of ['--validate-only', 'serve'])
+      test(`${word}: settings that the module refuses, in a sentence that names the key`, async () => {
+        const { code, output } = await run(configWith({ extension_settings: { command: 'sign' } }), word)
+        assert.equal(code, 1, output)
+        assert.match(
+          output,
+          /^chancery: ca\.extension_settings: \S+#CommandCa refuses them: command must be a list: a program and its arguments$/m,
+        )
+      })
+
+    test('--validate-only says what a module can do, and which file of roots is missing', async () => {
+      const good = await run(configWith({}), '--validate-only')
+      assert.equal(good.code, 0, good.output)
+      assert.match(good.output, /^CA module \S+#CommandCa with issue, revoke, checkHealth$/m)
+      const { settings } = place.ca()
+      const extension_settings = { ...settings, trust_anchors: ['/nowhere/root.pem'] }
+      const { code, output } = await run(configWith({ extension_settings }), '--validate-only')
+      assert.equal(code, 1)
+      assert.match(output, /^ca\.extension_settings\.trust_anchors: \/nowhere\/root\.pem: cannot be read: ENOENT/m)
+    })
+  })
+
+  test('health shows the module without its folder, metrics by its name', async () => {
+    const health = await send({ method: 'GET', url: `${place.service().baseUrl}/healthz` })
+    const { backends } = health.json.checks.ca_backend
+    assert.deepEqual(backends['ext:command-ca.js#CommandCa'], { status: 'ok' })
+    const { text } = await send({ method: 'GET', url: `${place.service().baseUrl}/metrics` })
+    assert.match(
+      text,
+      /service_backend_requests_total\{backend="ext:[^"]+#CommandCa",operation="issue",result="issued"\} [1-9]/,
+    )
   })
 })

@@ -21,7 +21,14 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { runChancery } from '../support/commands.ts'
-import { bindingFor, chancery, createCredential, type EabCredential, operate } from '../support/operator.ts'
+import {
+  type BindingParts,
+  bindingFor,
+  chancery,
+  createCredential,
+  type EabCredential,
+  operate,
+} from '../support/operator.ts'
 import { configOf } from '../support/reload.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
@@ -146,126 +153,79 @@ describe('external account binding, required', () => {
       credential = await createCredential(service, 'patient')
     })
 
-    const otherKey = JSON.stringify(newAccountKey().jwk)
-    type Case = [string, (client: AcmeClient) => unknown, string, number, RegExp]
+    type Make = (client: AcmeClient) => unknown
     const right = (client: AcmeClient) => bindingFor(client, credential)
-    const cases: Case[] = [
-      ['a text', () => 'eab', 'malformed', 400, /must be a flattened JWS, an object/],
-      ['null, as if there were none', () => null, 'externalAccountRequired', 400, /needs an externalAccountBinding/],
-      ['a list', () => [], 'malformed', 400, /must be a flattened JWS, an object/],
-      ['no signature', (c) => ({ ...right(c), signature: undefined }), 'malformed', 400, /signature is missing/],
-      ['an unprotected header', (c) => ({ ...right(c), header: {} }), 'malformed', 400, /not have the member header/],
-      ['signatures', (c) => ({ ...right(c), signatures: [] }), 'malformed', 400, /not have the member signatures/],
-      [
-        'padding',
-        (c) => ({ ...right(c), signature: `${right(c).signature}=` }),
-        'malformed',
-        400,
-        /signature is not canonical/,
+    const withParts =
+      (parts: BindingParts | ((client: AcmeClient) => BindingParts)): Make =>
+      (client) =>
+        bindingFor(client, credential, typeof parts === 'function' ? parts(client) : parts)
+    const header = (members: Record<string, unknown>) => withParts({ header: members })
+    const changed =
+      (change: (binding: ReturnType<typeof right>) => object): Make =>
+      (client) => ({ ...right(client), ...change(right(client)) })
+    const withKid =
+      (kid: string): Make =>
+      (client) =>
+        bindingFor(client, { ...credential, kid })
+
+    const cases: Record<string, [what: string, binding: Make, detail: RegExp][]> = {
+      '400 externalAccountRequired': [['null, as if there were none', () => null, /needs an externalAccountBinding/]],
+      '400 malformed': [
+        ['a text', () => 'eab', /must be a flattened JWS, an object/],
+        ['a list', () => [], /must be a flattened JWS, an object/],
+        ['no signature', changed(() => ({ signature: undefined })), /signature is missing/],
+        ['an unprotected header', changed(() => ({ header: {} })), /not have the member header/],
+        ['signatures', changed(() => ({ signatures: [] })), /not have the member signatures/],
+        ['padding', changed(({ signature }) => ({ signature: `${signature}=` })), /signature is not canonical/],
+        ['a header that is no JSON', withParts({ headerText: '{' }), /header is not valid JSON/],
+        ['a duplicate header member', withParts({ headerText: '{"alg":"HS256","alg":"HS256"}' }), /duplicate member/],
+        ['no alg', header({ alg: undefined }), /no alg/],
+        ['no kid', header({ kid: undefined }), /no kid/],
+        ['an empty kid', header({ kid: '' }), /no kid/],
+        ['a kid that is no text', header({ kid: 7 }), /no kid/],
+        ['a kid that is too long', header({ kid: 'k'.repeat(256) }), /255 characters/],
+        ['a kid with NUL', withKid('pat\0ient'), /control characters/],
+        ['a nonce', header({ nonce: 'AAAA' }), /has a nonce/],
+        ['a jwk', withParts(({ key }) => ({ header: { jwk: key.jwk } })), /has a jwk/],
+        ['crit', header({ crit: ['exp'] }), /crit or b64/],
+        ['b64', header({ b64: false }), /crit or b64/],
+        ['no url', header({ url: undefined }), /no url/],
+        [
+          'another url',
+          withParts(({ directory }) => ({ header: { url: directory['newOrder'] } })),
+          /url of its protected header is not/,
+        ],
+        ['an empty payload', withParts({ payload: '' }), /payload is empty/],
+        ['a payload that is no JSON', withParts({ payload: 'x' }), /payload is not valid JSON/],
+        ['another key', withParts({ payload: JSON.stringify(newAccountKey().jwk) }), /payload is not the key/],
+        ['a payload that is no key', withParts({ payload: '{}' }), /payload is not the key/],
       ],
-      [
-        'a header that is no JSON',
-        (c) => bindingFor(c, credential, { headerText: '{' }),
-        'malformed',
-        400,
-        /header is not valid JSON/,
+      '400 badSignatureAlgorithm': [
+        ['alg none', header({ alg: 'none' }), /must be a MAC/],
+        ['a signature alg', header({ alg: 'ES256' }), /HS256, HS384, HS512/],
       ],
-      [
-        'a duplicate header member',
-        (c) => bindingFor(c, credential, { headerText: '{"alg":"HS256","alg":"HS256"}' }),
-        'malformed',
-        400,
-        /duplicate member/,
+      '403 unauthorized': [
+        ['another HMAC key', (client) => bindingFor(client, { ...credential, hmacKey: randomBytes(32) }), REFUSED],
+        [
+          'a MAC cut short',
+          changed(({ signature }) => ({
+            signature: base64url(Buffer.from(signature, 'base64url').subarray(0, 16)),
+          })),
+          REFUSED,
+        ],
+        ['an empty MAC', changed(() => ({ signature: '' })), REFUSED],
+        ['an unknown kid', withKid('nobody'), REFUSED],
+        ['a kid in another case', withKid('Patient'), REFUSED],
       ],
-      ['no alg', (c) => bindingFor(c, credential, { header: { alg: undefined } }), 'malformed', 400, /no alg/],
-      [
-        'alg none',
-        (c) => bindingFor(c, credential, { header: { alg: 'none' } }),
-        'badSignatureAlgorithm',
-        400,
-        /must be a MAC/,
-      ],
-      [
-        'a signature alg',
-        (c) => bindingFor(c, credential, { header: { alg: 'ES256' } }),
-        'badSignatureAlgorithm',
-        400,
-        /HS256, HS384, HS512/,
-      ],
-      ['no kid', (c) => bindingFor(c, credential, { header: { kid: undefined } }), 'malformed', 400, /no kid/],
-      ['an empty kid', (c) => bindingFor(c, credential, { header: { kid: '' } }), 'malformed', 400, /no kid/],
-      ['a kid that is no text', (c) => bindingFor(c, credential, { header: { kid: 7 } }), 'malformed', 400, /no kid/],
-      [
-        'a kid that is too long',
-        (c) => bindingFor(c, credential, { header: { kid: 'k'.repeat(256) } }),
-        'malformed',
-        400,
-        /255 characters/,
-      ],
-      ['a nonce', (c) => bindingFor(c, credential, { header: { nonce: 'AAAA' } }), 'malformed', 400, /has a nonce/],
-      ['a jwk', (c) => bindingFor(c, credential, { header: { jwk: c.key.jwk } }), 'malformed', 400, /has a jwk/],
-      ['crit', (c) => bindingFor(c, credential, { header: { crit: ['exp'] } }), 'malformed', 400, /crit or b64/],
-      ['b64', (c) => bindingFor(c, credential, { header: { b64: false } }), 'malformed', 400, /crit or b64/],
-      ['no url', (c) => bindingFor(c, credential, { header: { url: undefined } }), 'malformed', 400, /no url/],
-      [
-        'another url',
-        (c) => bindingFor(c, credential, { header: { url: c.directory['newOrder'] } }),
-        'malformed',
-        400,
-        /url of its protected header is not/,
-      ],
-      ['an empty payload', (c) => bindingFor(c, credential, { payload: '' }), 'malformed', 400, /payload is empty/],
-      [
-        'a payload that is no JSON',
-        (c) => bindingFor(c, credential, { payload: 'x' }),
-        'malformed',
-        400,
-        /payload is not valid JSON/,
-      ],
-      [
-        'another key',
-        (c) => bindingFor(c, credential, { payload: otherKey }),
-        'malformed',
-        400,
-        /payload is not the key/,
-      ],
-      [
-        'a payload that is no key',
-        (c) => bindingFor(c, credential, { payload: '{}' }),
-        'malformed',
-        400,
-        /payload is not the key/,
-      ],
-      [
-        'another HMAC key',
-        (c) => bindingFor(c, { ...credential, hmacKey: randomBytes(32) }),
-        'unauthorized',
-        403,
-        REFUSED,
-      ],
-      [
-        'a MAC cut short',
-        (c) => ({ ...right(c), signature: base64url(Buffer.from(right(c).signature, 'base64url').subarray(0, 16)) }),
-        'unauthorized',
-        403,
-        REFUSED,
-      ],
-      ['an empty MAC', (c) => ({ ...right(c), signature: '' }), 'unauthorized', 403, REFUSED],
-      ['an unknown kid', (c) => bindingFor(c, { ...credential, kid: 'nobody' }), 'unauthorized', 403, REFUSED],
-      ['a kid in another case', (c) => bindingFor(c, { ...credential, kid: 'Patient' }), 'unauthorized', 403, REFUSED],
-      [
-        'a kid with NUL',
-        (c) => bindingFor(c, { ...credential, kid: 'pat\0ient' }),
-        'malformed',
-        400,
-        /control characters/,
-      ],
-    ]
-    for (const [what, binding, type, status, detail] of cases) {
-      test(`${what}: ${type}`, async () => {
-        const client = await freshClient(service)
-        assertProblem(await client.newAccount({ externalAccountBinding: binding(client) }), type, status, detail)
-      })
+    }
+    for (const [problem, rows] of Object.entries(cases)) {
+      const [status = '', type = ''] = problem.split(' ')
+      for (const [what, binding, detail] of rows)
+        test(`${what}: ${type}`, async () => {
+          const client = await freshClient(service)
+          const answer = await client.newAccount({ externalAccountBinding: binding(client) })
+          assertProblem(answer, type, Number(status), detail)
+        })
     }
 
     test('after all the refusals the right binding is accepted', async () => {
@@ -482,6 +442,11 @@ describe('external account binding, not required', () => {
   test('the directory says that none is required', async () => {
     const client = await freshClient(service)
     assert.deepEqual(client.directory['meta'], { externalAccountRequired: false })
+  })
+
+  test('without ari.enabled there is no renewal information (RFC 9773 §3)', async () => {
+    assert.equal('renewalInfo' in (await freshClient(service)).directory, false)
+    assert.equal((await send({ method: 'GET', url: `${service.baseUrl}/renewalInfo/AQ.AQ` })).status, 404)
   })
 
   test('an account without a binding is made, and shows none', async () => {

@@ -5,7 +5,6 @@ import { before, describe, test } from 'node:test'
 import { readEvent, type StoredEvent } from '../../src/domain/stored-event.ts'
 import { base64url, locationOf, send } from '../support/acme-client.ts'
 import { aServiceBehindACa, csrFor } from '../support/behind-external-ca.ts'
-import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const OVERDUE = 'the CA did not issue the certificate in time'
@@ -40,7 +39,7 @@ describe('a lone external CA', () => {
     return { order: await place.client().settled(url), name, url }
   }
 
-  const reply = (at: string, baseUrl = place.service().baseUrl) => send({ method: 'GET', url: `${baseUrl}/${at}` })
+  const reply = (at: string) => send({ method: 'GET', url: `${place.service().baseUrl}/${at}` })
   const UP = { status: 'ok', backends: { external: { status: 'ok' } } }
   const AWAY = { status: 'error', reason: 'CA backend unavailable', backends: { external: { status: 'error' } } }
 
@@ -168,17 +167,5 @@ describe('a lone external CA', () => {
     })
     assert.equal(accepted.status, 200, accepted.text)
     assert.equal((await place.client().settled(url)).json.status, 'valid')
-  })
-
-  test('an instance that starts while the CA is away is not ready, and gets ready by itself', async () => {
-    await Promise.all([place.ca().stop(), place.service().stop()])
-    const service = await startTestService({ fronts: 1, continueFrom: place.service(), config: place.config() })
-    try {
-      assert.equal((await reply('readyz', service.baseUrl)).status, 503)
-      await place.ca().start()
-      await until('ready', async () => (await reply('readyz', service.baseUrl)).status === 200)
-    } finally {
-      await service.stop()
-    }
   })
 })

@@ -27,9 +27,10 @@ describe('a service behind an external CA', () => {
   const settings = {
     external: { ca_cert_path, timeout_seconds: 20, max_retries: 1, retry_delay_seconds: 0.05 },
     deferred_signing_timeout: 120,
+    failover: { probe_seconds: 1 },
     received_lint: 'refuse',
   }
-  const place = aServiceBehindACa(settings, { config: adminConfig(), tls })
+  const place = aServiceBehindACa(settings, { config: adminConfig(), isAway: true, tls })
   const { query, ready, finalized, certificatesOf } = place
   let ca: ExternalCa
   let service: TestService
@@ -40,6 +41,13 @@ describe('a service behind an external CA', () => {
     service = place.service()
     client = place.client()
     responder = place.responder()
+  })
+
+  test('an instance that starts while the CA is away is not ready, and gets ready by itself', async () => {
+    const readyz = async () => (await send({ method: 'GET', url: `${service.baseUrl}/readyz` })).status
+    assert.equal(await readyz(), 503)
+    await ca.start()
+    await until('ready', async () => (await readyz()) === 200)
   })
 
   const alarmOf = (url: string) =>

@@ -32,6 +32,7 @@ import { type ExternalCa, startExternalCa } from '../support/external-ca.ts'
 import { withQuery } from '../support/revoked.ts'
 import { problem, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { FOR_SERVERS } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const DYING = fileURLToPath(new URL('../faults/die-at.js', import.meta.url))
@@ -98,7 +99,7 @@ describe('a signer in front of an external CA', () => {
         failover: { backends: ['internal', 'external'], probe_seconds: 1 },
         deferred_signing_timeout: 20,
         profiles: {
-          other: { backend: 'external', key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] },
+          other: { ...FOR_SERVERS, backend: 'external' },
         },
         signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 10 },
         external: external(),

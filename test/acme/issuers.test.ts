@@ -38,6 +38,7 @@ import { readCrl } from '../support/crl.ts'
 import { rowsIn } from '../support/database.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { FOR_SERVERS } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const [root, anotherRoot] = ['Root', 'Another Root'].map((name) => makeAuthority('P-256', { name })) as [
@@ -54,7 +55,6 @@ const authorities = {
   crossed: makeAuthority('P-256', { name: 'Crossed', by: root }),
   renewed: makeAuthority('P-256', { name: 'Renewed' }),
 }
-const FOR_SERVERS = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
 const PROFILES = {
   default: 'narrow',
   other: 'ed',

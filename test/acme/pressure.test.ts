@@ -5,10 +5,9 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { type AcmeClient, type Answer, closeConnections, registeredClient, send } from '../support/acme-client.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
-/** Of which four are the supervisor's: the one front has four. */
-const CONNECTIONS = 8
 /** A connection counts as stuck after a second; the rest is the machine's. */
 const REFUSAL_MS = 60_000
 /** One request in so many milliseconds passes an exhausted pool. */
@@ -19,14 +18,7 @@ describe('pool pressure guard', () => {
   let client: AcmeClient
   let locker: pg.Client
   before(async () => {
-    service = await startTestService({
-      config: {
-        server: { workers: 1 },
-        database: { max_connections: CONNECTIONS },
-        // Their thread has connections of its own.
-        notifications: { enabled: false },
-      },
-    })
+    service = await sharedService('few connections')
     client = await registeredClient(service.directoryUrl)
     locker = new pg.Client(service.database.connection)
     await locker.connect()
@@ -35,7 +27,6 @@ describe('pool pressure guard', () => {
   after(async () => {
     await locker.end()
     closeConnections()
-    await service.dispose()
   })
 
   /** Every statement about accounts stands still until the returned function is called. */

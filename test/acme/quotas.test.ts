@@ -19,6 +19,7 @@ import {
 import { age } from '../support/aged-certificate.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { FOR_SERVERS } from '../support/shared-service.ts'
 
 const DAY_MS = 86_400_000
 /** More than all of this takes, on a slow machine too. */
@@ -40,7 +41,7 @@ describe('quotas', () => {
     daemon = await startDaemon(files.config)
     const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret') }
     const profiles = {
-      old: { issuer: 'old', key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] },
+      old: { ...FOR_SERVERS, issuer: 'old' },
     }
     service = await startTestService({
       config: {

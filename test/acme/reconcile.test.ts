@@ -20,7 +20,8 @@ import { untilCompared } from '../support/compared.ts'
 import { readCrl } from '../support/crl.ts'
 import { rowsIn } from '../support/database.ts'
 import { chancery, operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 /** Serial numbers on the list. */
@@ -37,15 +38,13 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
   let responder: Responder
   let client: AcmeClient
   before(async () => {
-    const config = { crl: { enabled: true }, database: { reconcile: 'manual' } }
-    service = await startTestService({ fronts: 1, config })
+    service = await sharedService('few connections')
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
   })
   after(async () => {
     closeConnections()
     await responder?.close()
-    await service?.dispose()
   })
 
   const fetchCrl = async () => readCrl((await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body)

@@ -20,13 +20,12 @@ import {
 } from '../support/acme-client.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { startTestService } from '../support/service.ts'
-import { ACCEPT_ALL, FAULTY_VALIDATOR } from '../support/shared-service.ts'
+import { ACCEPT_ALL, FAULTY_VALIDATOR, FOR_SERVERS } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
 const TERMS = 'https://ca.example.test/terms'
 const INSTRUCTIONS = 'https://ca.example.test/how-to-agree'
-const FOR_SERVERS = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
 const ALLOWLISTS = { identifier_policy: { enforce_account_allowlist: true } }
 const terms = (version: string, more: object = {}) => ({ url: TERMS, require_agreement: true, version, ...more })
 

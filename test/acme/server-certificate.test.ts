@@ -12,6 +12,7 @@ import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import { closeConnections, send } from '../support/acme-client.ts'
 import { freePort } from '../support/free-port.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { FOR_SERVERS } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const SERVES_NONE = 'api.roots_path serves'
@@ -44,7 +45,7 @@ describe('a service that issues its own certificate, by the issuer of the defaul
     ca: {
       signer: { socket: files.socket, secret_file: at('secret') },
       profiles: {
-        default: { issuer: 'own', key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] },
+        default: { ...FOR_SERVERS, issuer: 'own' },
       },
     },
     crl: { enabled: true, http_port: port },

@@ -1,4 +1,7 @@
-/** Two instances on one database, behind one name: nonces (RFC 8555 §6.5), rate limits, and the CRL. */
+/**
+ * Two instances on one database, behind one name: nonces (RFC 8555 §6.5), rate limits, and the CRL. Their role does not own the tables,
+ * and has the grants of docs/operations/administration.md.
+ */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
@@ -15,13 +18,17 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
+import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
 import { readCrl } from '../support/crl.ts'
-import { rowsIn } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
+import { type GrantedRole, grantedRole } from '../support/granted-role.ts'
+import { chancery } from '../support/operator.ts'
 import { HOUR, limit } from '../support/rate-limits.ts'
 import { configOf, hangUp } from '../support/reload.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+
+const HISTORY = { name: 'new keys', profile_data: { reuse_key: false } }
 
 const fetchCrl = async ({ baseUrl }: TestService) => {
   const answer = await send({ method: 'GET', url: `${baseUrl}/crl` })
@@ -51,17 +58,22 @@ async function startBalancer(port: number, targets: () => readonly number[]): Pr
 let one: TestService
 let two: TestService
 let balancer: Server
+let granted: GrantedRole
 let directoryUrl: string
 let responder: Responder
 before(async () => {
   const port = await freePort()
+  granted = await grantedRole()
   const config = {
+    admin_api: adminConfig().admin_api,
     crl: { enabled: true },
-    nonce: { store: 'database' },
+    database: { auto_setup: false },
+    nonce: { store: 'database', audit_consumed: true },
     proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
+    security: { rate_limits: { backend: 'database' } },
     server: { external_url: `http://127.0.0.1:${port}` },
   }
-  one = await startTestService({ config })
+  one = await startTestService({ config, database: { ...granted.database, drop: async () => undefined } })
   // Both sign with the CA of the first, as two hosts with one signer do.
   const { intermediate: root_cert_path, intermediateKey: root_key_path, root: chain_path } = one.ca
   const ca = { internal: { root_cert_path, root_key_path, chain_path } }
@@ -78,9 +90,44 @@ after(async () => {
   await responder?.close()
   await two?.dispose()
   await one?.dispose()
+  await granted?.drop()
 })
 
 const isRunning = ({ process: { exitCode, signalCode } }: TestService) => exitCode === null && signalCode === null
+
+describe('a role that does not own the tables', () => {
+  let admin: AdminClient
+  before(async () => {
+    admin = await administrator(one, 'alice')
+  })
+
+  test('issues, revokes, and publishes the CRL, with nonces and limits that instances share', async () => {
+    const client = await registeredClient(directoryUrl)
+    await client.obtain(['granted.test'], responder)
+    const [{ serial_number: serial }] = (await admin.get('/certificates')).json
+    assert.equal((await admin.send('POST', `/certificates/${serial}/revoke`)).status, 200)
+    const rebuilt = await admin.send('POST', '/crl/rebuild')
+    assert.deepEqual([rebuilt.status, rebuilt.json.revoked_count], [200, 1], rebuilt.text)
+    const complaints = [...one.log, ...two.log].filter((line) =>
+      /permission denied|must be owner/.test(JSON.stringify(line)),
+    )
+    assert.deepEqual(complaints, [])
+  })
+
+  test('a profile that needs an index says that the owner has to make it', async () => {
+    const refused = await admin.send('POST', '/csr-profiles', HISTORY)
+    assert.deepEqual([refused.status, refused.json.error], [503, 'unavailable'])
+    assert.match(refused.json.message, /owner of the tables.*db search-indexes/)
+  })
+
+  test('the owner makes all indexes with db search-indexes, and the service stores the profile', async () => {
+    assert.match((await chancery(one, 'db', 'search-indexes')).stderr, /must be owner/)
+    await granted.asOwner(`ALTER DATABASE ${granted.database.connection.database} RESET role`)
+    const { code, stderr } = await chancery(one, 'db', 'search-indexes', '--history')
+    assert.equal(code, 0, stderr)
+    assert.equal((await admin.send('POST', '/csr-profiles', HISTORY)).status, 201)
+  })
+})
 
 describe('nonces of two instances (RFC 8555 §6.5)', () => {
   /** The same request to one instance after the other. */
@@ -113,7 +160,7 @@ describe('nonces of two instances (RFC 8555 §6.5)', () => {
     for (let round = 0; round < 5; round++) {
       const nonce = await client.nonce()
       // As a crash of PostgreSQL leaves unlogged tables.
-      await rowsIn(one.database, `TRUNCATE ${[0, 1, 2, 3].map((i) => `nonce_redemptions_${i}`).join(', ')}`)
+      await granted.asOwner(`TRUNCATE ${[0, 1, 2, 3].map((i) => `nonce_redemptions_${i}`).join(', ')}`)
       const first = await client.post(client.kid, undefined, { header: { nonce } })
       assert.equal(first.json.type, 'urn:ietf:params:acme:error:badNonce')
       const header = { nonce: String(first.headers['replay-nonce']) }

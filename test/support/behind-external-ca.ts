@@ -22,10 +22,14 @@ export const CREDENTIAL = 'credential-of-the-test'
 
 let orders = 0
 
-/** @param sections members of `ca.external`, and further ones of `ca`. @param options with what is configured beside `ca` */
+/** @param sections members of `ca.external`, and further ones of `ca`. @param options with what is configured beside `ca`, and whether the CA is away at the start */
 export function aServiceBehindACa(
   { external = {}, ...sections }: Record<string, unknown>,
-  { config = {}, ...options }: ExternalCaOptions & { config?: Record<string, unknown> } = {},
+  {
+    config = {},
+    isAway = false,
+    ...options
+  }: ExternalCaOptions & { config?: Record<string, unknown>; isAway?: boolean } = {},
 ) {
   let ca: ExternalCa
   let service: TestService
@@ -52,6 +56,7 @@ export function aServiceBehindACa(
 
   before(async () => {
     ca = await startExternalCa(options)
+    if (isAway) await ca.stop()
     service = await startTestService({ fronts: 1, config: wholeConfig() })
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)

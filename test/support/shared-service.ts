@@ -64,7 +64,7 @@ const EVERY_ALGORITHM = {
   allowed_ec_curves: ['P-256', 'P-384', 'P-521'],
 }
 
-const FOR_SERVERS = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
+export const FOR_SERVERS = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
 
 export const LARGEST_BODY = 6 * 1024 * 1024
 
@@ -161,11 +161,20 @@ const SHARED = {
       security: { ...EVERY_ALGORITHM, identifier_policy: { allow_ip: true } },
     },
   },
+  'few connections': {
+    fronts: 1,
+    config: {
+      crl: { enabled: true },
+      // Of which four are the supervisor's: the one front has four.
+      database: { max_connections: 8, reconcile: 'manual' },
+    },
+  },
   limits: {
     config: {
       ari: { enabled: true },
       // The tests speak for several clients: the last hop of X-Forwarded-For is who they are.
       proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
+      security: EVERY_ALGORITHM,
       tos: { url: TERMS_URL, version: '2', require_agreement: true },
     },
   },
@@ -198,6 +207,9 @@ const SHARED = {
           enabled: ['http-01', 'dns-01', 'dns-account-01', 'dns-persist-01'],
           http01: { max_retries: 1 },
         },
+        // It is the upstream of another service, too.
+        ari: { enabled: true },
+        ca: { profiles: { short: { ...FOR_SERVERS, validity_days: 1 } } },
         email: { validate_mx: true },
         // Nothing is remembered then: rows are changed by tests behind the service's back.
         nonce: { store: 'database' },
@@ -315,12 +327,6 @@ const SHARED = {
       }),
       server: { workers: 1, timeout: 10 },
       metrics: { enabled: true },
-    },
-  },
-  terms: {
-    config: {
-      security: EVERY_ALGORITHM,
-      tos: { url: TERMS_URL, require_agreement: true },
     },
   },
 } as const satisfies Record<string, SharedOptions | (() => Promise<SharedOptions>)>
