@@ -1,7 +1,7 @@
 /** Groups of hot statements: one transaction when all goes well, each for itself when one fails, and values as `pg` has them. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import {
   type Database,
@@ -12,25 +12,22 @@ import {
 } from '../../src/store/database.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { until as untilFact } from '../support/until.ts'
-import { openStores, type StoreFixture } from './support.ts'
+import { useStores } from './support.ts'
 
 /** Of statements that run too long; none of the others may meet it. */
 const STATEMENT_TIMEOUT_MS = 1_000
 
 describe('pipeline', () => {
-  let store: StoreFixture
+  const store = useStores(async () => {
+    await db.close()
+    await impatient.close()
+  })
   let db: Database
   let impatient: Database
   before(async () => {
-    store = await openStores()
     db = openDatabase(store.settings, () => undefined)
     impatient = openDatabase({ ...store.settings, statementTimeoutMs: STATEMENT_TIMEOUT_MS }, () => undefined)
     await store.sql('CREATE TABLE kept (n integer PRIMARY KEY)')
-  })
-  after(async () => {
-    await db.close()
-    await impatient.close()
-    await store.close()
   })
 
   const KEEP: Statement = { name: 'keep', text: 'INSERT INTO kept SELECT * FROM unnest($1::integer[]) RETURNING n' }
