@@ -15,6 +15,7 @@ import { cn, nameOf, organization } from '../corpus/requests.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { SOFTHSM_LIBRARY } from '../support/softhsm.ts'
+import { words } from '../support/words.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphene-pk11'))
 
@@ -23,11 +24,6 @@ const folder = mkdtempSync(path.join(tmpdir(), 'ceremony-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const at = (...names: string[]) => path.join(folder, ...names)
 const env = { ...process.env, SOFTHSM2_CONF: at('softhsm', 'softhsm2.conf'), TEST_PASSPHRASE: 'correct horse' }
-
-/** The words of a command line; a value is one word, or several of them. */
-function words(texts: TemplateStringsArray, ...values: (string | string[])[]): string[] {
-  return texts.flatMap((text, index) => [...text.split(/\s+/).filter(Boolean), ...[values[index] ?? []].flat()])
-}
 
 const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' }).toString()
 const verifyStrictly = (root: string, file = root) => openssl(...words`verify -x509_strict -CAfile ${root} ${file}`)

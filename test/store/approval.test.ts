@@ -1,7 +1,7 @@
 /** Authorizations that are valid without a challenge: what the credential must say when the row is made, and races with its revocation. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { CredentialRow } from '../../src/admin/eab/credential-store.ts'
 import type { Approval } from '../../src/domain/allowlist.ts'
@@ -12,33 +12,19 @@ import { createEabStore, type EabStore } from '../../src/store/eab-store.ts'
 import type { MadeOrder, NewOrder } from '../../src/store/order-store.ts'
 import { each } from '../support/each.ts'
 import { type Grants, openGrants } from './grants.ts'
-import {
-  aCandidate,
-  aName,
-  aNewAccount,
-  aNewOrder,
-  anAccount,
-  openStores,
-  preAuthorizing,
-  type StoreFixture,
-} from './support.ts'
+import { aCandidate, aName, aNewAccount, aNewOrder, anAccount, preAuthorizing, useStores } from './support.ts'
 
 const RECORD = { type: 'pre-approval', at: '2026-01-02T03:04:05Z', result: 'valid', requestId: 'request' } as const
 const from = (address: string): Approval => ({ address, record: RECORD })
 const AUTO: Approval = { record: { ...RECORD, type: 'auto_accept' } }
 
 describe('approval', () => {
-  let store: StoreFixture
+  const store = useStores(() => grants.end())
   let eab: EabStore
   let grants: Grants
   before(async () => {
-    store = await openStores()
     eab = createEabStore(store.db)
     grants = await openGrants(store.settings)
-  })
-  after(async () => {
-    await grants.end()
-    await store.close()
   })
 
   interface Holder {

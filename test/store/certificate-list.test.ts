@@ -2,25 +2,15 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createCertificateImport } from '../../src/store/certificate-import.ts'
 import { listCertificates } from '../../src/store/certificate-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
-import {
-  aCertificate,
-  aName,
-  anAccount,
-  anIntent,
-  anIssued,
-  type aReadyOrder,
-  newId,
-  openStores,
-  type StoreFixture,
-} from './support.ts'
+import { aCertificate, aName, anAccount, anIntent, anIssued, type aReadyOrder, newId, useStores } from './support.ts'
 
 describe('certificates of an account', () => {
-  let store: StoreFixture
+  const store = useStores(() => checked.end())
   let checked: DatabasePool
   let accountId: string
   /** Newest first. */
@@ -49,7 +39,6 @@ describe('certificates of an account', () => {
   }
 
   before(async () => {
-    store = await openStores()
     checked = await openCheckedDatabase(store.settings)
     await store.certificates.saveIssuer(Buffer.alloc(32, 7), Buffer.from('certificate'), [Buffer.from('certificate')])
     const { requester } = await anAccount(store)
@@ -62,10 +51,6 @@ describe('certificates of an account', () => {
       await record(other.accountId)
       await record(undefined)
     }
-  })
-  after(async () => {
-    await checked.end()
-    await store.close()
   })
 
   for (const size of [1, 2, 3, 7, 50])
@@ -98,7 +83,7 @@ describe('certificates of an account', () => {
 })
 
 describe('certificates by whether they are renewed', () => {
-  let store: StoreFixture
+  const store = useStores(() => checked.end())
   let checked: DatabasePool
   const [own, other] = [newId(), newId()]
   const titles = new Map<string, string>()
@@ -140,7 +125,6 @@ describe('certificates by whether they are renewed', () => {
     ])
 
   before(async () => {
-    store = await openStores()
     checked = await openCheckedDatabase(store.settings)
     await add('renewed: with another name', { names: ['a.test'] })
     await add('not renewed: the successor', { names: ['b.test', 'a.test'], days: 60 })
@@ -165,10 +149,6 @@ describe('certificates by whether they are renewed', () => {
     const open = newId()
     await addOrder(open, own, ['j.test'], null)
     await replace(asked, open)
-  })
-  after(async () => {
-    await checked.end()
-    await store.close()
   })
 
   test('each is in the list where it belongs, in pages of any size', async () => {

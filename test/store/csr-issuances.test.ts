@@ -47,11 +47,9 @@ describe('issuances from a CSR', () => {
     const certificateId = newId()
     const intent = { certificateId, order: { id, requester }, csr: Buffer.of(1), spkiSha256: Buffer.alloc(32) }
     const times = { notBefore: new Date(), notAfter: new Date(Date.now() + 1e9) }
-    assert.equal(await store.begin({ ...intent, ...times, backend, instanceId: INSTANCE }), true)
-    assert.equal(
-      await store.begin({ ...intent, ...times, backend, instanceId: INSTANCE, certificateId: newId() }),
-      false,
-    )
+    const issuance = { ...intent, ...times, backend, instanceId: INSTANCE }
+    assert.equal(await store.begin(issuance), true)
+    assert.equal(await store.begin({ ...issuance, certificateId: newId() }), false)
     return certificateId
   }
 
@@ -108,6 +106,11 @@ describe('issuances from a CSR', () => {
 
   const rowOf = async (certificateId: string) =>
     (await fixture.sql('SELECT * FROM csr_issuances WHERE certificate_id = $1', [certificateId]))[0]
+  const due = (certificateId: string) =>
+    fixture.sql('UPDATE csr_issuances SET due_at = now() WHERE certificate_id = $1', [certificateId])
+  const lost = (): never => {
+    throw new CaError('lost', { retryable: true, mayHaveIssued: true })
+  }
   const away = (): never => {
     throw new CaError('away', { retryable: true })
   }
@@ -152,8 +155,6 @@ describe('issuances from a CSR', () => {
     state === undefined
       ? { status: 'pending', state: { placed: 1 }, retryAfterMs: 60_000, mayHaveIssued: false }
       : away()
-  const due = (certificateId: string) =>
-    fixture.sql('UPDATE csr_issuances SET due_at = now() WHERE certificate_id = $1', [certificateId])
 
   test('what a backend has published is withdrawn before the next one is asked', async () => {
     const both = issuances({ a: placing, b: () => REFUSED })
@@ -269,9 +270,7 @@ describe('issuances from a CSR', () => {
   test('what may have been issued stays with its backend', async () => {
     const certificateId = await begun()
     const both = issuances({
-      a: () => {
-        throw new CaError('lost', { retryable: true, mayHaveIssued: true })
-      },
+      a: lost,
       b: () => REFUSED,
     })
     assert.equal(await both.issue(certificateId), 'pending')
@@ -279,9 +278,6 @@ describe('issuances from a CSR', () => {
   })
 
   test('a later error does not take back that a certificate may exist', async () => {
-    const lost = (): never => {
-      throw new CaError('lost', { retryable: true, mayHaveIssued: true })
-    }
     const refusing = (): never => {
       throw new CaError('not now', { retryable: false })
     }
@@ -289,7 +285,7 @@ describe('issuances from a CSR', () => {
     const both = issuances({ a: () => (scripts.shift() as () => never)(), b: () => REFUSED })
     const certificateId = await begun()
     for (const expected of ['pending', 'pending', 'failed'] as const) {
-      await fixture.sql('UPDATE csr_issuances SET due_at = now() WHERE certificate_id = $1', [certificateId])
+      await due(certificateId)
       assert.equal(await both.issue(certificateId), expected)
       assert.equal(alarms.length, expected === 'failed' ? 1 : 0)
     }
@@ -300,14 +296,12 @@ describe('issuances from a CSR', () => {
     const certificateId = await begun()
     const scripts: Script[] = [
       () => ({ status: 'pending', state: { n: 1 }, retryAfterMs: 0, mayHaveIssued: false }),
-      () => {
-        throw new CaError('lost', { retryable: true, mayHaveIssued: true })
-      },
+      lost,
       () => REFUSED,
     ]
     const steps = issuances({ a: (state, step) => (scripts.shift() as Script)(state, step) })
     assert.equal(await steps.issue(certificateId), 'pending')
-    await fixture.sql('UPDATE csr_issuances SET due_at = now() WHERE certificate_id = $1', [certificateId])
+    await due(certificateId)
     assert.equal(await steps.issue(certificateId), 'failed')
     assert.deepEqual(asked, ['a -', 'a {"n":1}', 'a {"n":1} again'])
   })

@@ -2,24 +2,19 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { type CsrProfileStore, createCsrProfileStore } from '../../src/store/account-rules-store.ts'
 import { HISTORY_INDEXES, makeIndexes } from '../../src/store/optional-indexes.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
-import { aName, anAccount, anIntent, anIssued, aReadyOrder, openStores, type StoreFixture } from './support.ts'
+import { aName, anAccount, anIntent, anIssued, aReadyOrder, useStores } from './support.ts'
 
 describe('history of issuance', () => {
-  let store: StoreFixture
+  const store = useStores(() => checked.end())
   let profiles: CsrProfileStore
   let checked: DatabasePool
   before(async () => {
-    store = await openStores()
     profiles = createCsrProfileStore(store.db)
     checked = await openCheckedDatabase(store.settings)
-  })
-  after(async () => {
-    await checked.end()
-    await store.close()
   })
 
   /** A certificate of a new account until 2026-04-01 (see support). */

@@ -1,7 +1,7 @@
 /** SQL of binding credentials on a real database: one use, races with registration and revocation, what is handed on. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { changeOfAccount, changeOfCredential } from '../../src/admin/eab/allowed-identifiers.ts'
@@ -20,9 +20,9 @@ import {
   anAccount,
   anOrder,
   newId,
-  openStores,
   requesterOf,
   type StoreFixture,
+  useStores,
   winners,
 } from './support.ts'
 
@@ -35,7 +35,10 @@ function listsOf({ db }: StoreFixture) {
 }
 
 describe('binding credentials', () => {
-  let store: StoreFixture
+  const store = useStores(async () => {
+    await grants.end()
+    await otherDb.close()
+  })
   let otherDb: Database
   let eab: EabStore
   /** Of a second instance. */
@@ -43,17 +46,11 @@ describe('binding credentials', () => {
   let allowlists: ReturnType<typeof listsOf>
   let grants: Grants
   before(async () => {
-    store = await openStores()
     otherDb = openDatabase(store.settings, () => undefined)
     eab = createEabStore(store.db)
     otherEab = createEabStore(otherDb)
     allowlists = listsOf(store)
     grants = await openGrants(store.settings)
-  })
-  after(async () => {
-    await grants.end()
-    await otherDb.close()
-    await store.close()
   })
 
   const binding = { protected: 'aa', payload: 'bb', signature: 'cc' }
@@ -247,17 +244,12 @@ describe('binding credentials', () => {
 })
 
 describe('allowlists', () => {
-  let store: StoreFixture
+  const store = useStores(() => grants.end())
   let allowlists: ReturnType<typeof listsOf>
   let grants: Grants
   before(async () => {
-    store = await openStores()
     allowlists = listsOf(store)
     grants = await openGrants(store.settings)
-  })
-  after(async () => {
-    await grants.end()
-    await store.close()
   })
 
   const entry = (value: string) => ({ type: 'dns' as const, value })

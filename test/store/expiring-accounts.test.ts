@@ -1,10 +1,10 @@
 /** How many certificates end soon, and whose, where they are so many that a part of the table is counted. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { expiringByAccount, expiryHistogram } from '../../src/admin/certificates/expiry-counts.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
-import { openStores, type StoreFixture } from './support.ts'
+import { useStores } from './support.ts'
 
 /** More than are read. */
 const CERTIFICATES = 110_000
@@ -24,16 +24,11 @@ const fillWith = (first: number, last: number, days = 5) => `
     FROM generate_series(${first}, ${last}) n`
 
 describe('certificates that end soon, by account', () => {
-  let store: StoreFixture
+  const store = useStores(() => db.end())
   let db: DatabasePool
   before(async () => {
-    store = await openStores()
     await store.sql(fillWith(1, FEW))
     db = await openCheckedDatabase(store.settings)
-  })
-  after(async () => {
-    await db.end()
-    await store.close()
   })
 
   const sumOf = (found: Awaited<ReturnType<typeof expiringByAccount>>, place: number) =>

@@ -296,10 +296,13 @@ describe('issuance under faults', () => {
     )
     assert.deepEqual(rows, [{ account_id: null, order_id: null, length: 0, reason: 5, revoked: true }])
   }
-  /** No serial number was recorded, and no CRL is due. */
-  async function requireNotRevoked(order: Order, changes: string | undefined): Promise<void> {
-    assert.deepEqual([await intents(order), await changesOfCrl()], [0, changes])
-  }
+  const stored = async ({ id }: Order) =>
+    (
+      await store.sql<{ status: string; error: { type: string } | null }>(
+        'SELECT status, error FROM orders WHERE id = $1',
+        [id],
+      )
+    )[0]!
   const changesOfCrl = async () =>
     (await store.sql<{ sum: string }>('SELECT coalesce(sum(changes), 0) AS sum FROM crl_changes'))[0]?.sum
 
@@ -482,8 +485,7 @@ describe('issuance under faults', () => {
     })
 
     test('refused for good: the order is invalid with an error, and recovery finds nothing', async () => {
-      const refusal = new CaError('validity too long', { retryable: false })
-      const issuance = failing(refusal)
+      const issuance = failing(new CaError('validity too long', { retryable: false }))
       assert.equal((await finalize(issuance, order)).status, 'invalid')
       await requireInvalid(order)
       assert.deepEqual(await recover(issuance), [])
@@ -501,71 +503,73 @@ describe('issuance under faults', () => {
       await requireIssuedOnce(order)
     })
 
-    test('away until the order has expired: recovery makes it invalid', async () => {
-      const issuance = failing(SILENT)
-      await finalize(issuance, order)
-      const serials = await serialsOf(order)
-      await expired()
-      assert.deepEqual(await recover(issuance), ['expired'])
-      await requireInvalid(order)
-      await requireRevokedUnseen(serials)
-    })
-
-    for (const [what, canSign] of [
-      ['does not answer', true],
-      ['is left alone', false],
-    ] as const)
-      test(`that ${what} until the time of the order is over: it ends, and what may have been signed is revoked`, async () => {
-        const issuance = failing(SILENT)
+    const REFUSAL = new CaError('refused', { retryable: false })
+    const adopt = () => store.issuance.adopt(INSTANCE, { ownOlderThanSeconds: 0 }, 64)
+    const ALONE = { canSign: false }
+    type Rounds = [more: Parameters<typeof recover>[2], outcomes: RecoveryOutcome[]][]
+    const IN_VAIN: Rounds[0] = [{}, ['left to recovery']]
+    /** What the signer answers, what happens then, what each round of recovery makes of it, and whether a CRL has it. */
+    const ENDS: [
+      what: string,
+      errors: CaError[],
+      then: (() => Promise<unknown>) | undefined,
+      Rounds,
+      isRevoked: boolean,
+    ][] = [
+      ['does not answer until the order has expired', [SILENT], () => expired(), [[{}, ['expired']]], true],
+      ['does not answer until its time is over', [SILENT], undefined, [IN_VAIN, [OVER, ['overdue']]], true],
+      [
+        'is left alone',
+        [SILENT],
+        undefined,
+        [
+          [ALONE, []],
+          [{ ...ALONE, ...OVER }, ['overdue']],
+        ],
+        true,
+      ],
+      ['cannot be asked', [AWAY], undefined, [IN_VAIN, [OVER, ['unsigned']]], false],
+      ['cannot be asked and is left alone', [AWAY], undefined, [IN_VAIN, [{ ...ALONE, ...OVER }, ['unsigned']]], false],
+      ['may have signed before it went away', [SILENT, AWAY], undefined, [IN_VAIN, [OVER, ['overdue']]], true],
+      [
+        'may have signed when it was asked again',
+        [AWAY, SILENT, AWAY],
+        undefined,
+        [IN_VAIN, [OVER, ['overdue']]],
+        true,
+      ],
+      ['was asked by a recovery that has died', [AWAY], adopt, [[{ ...ALONE, ...OVER }, ['overdue']]], true],
+      [
+        'was asked by a release that does not know of it',
+        [AWAY],
+        () => store.sql('UPDATE issuance_intents SET instance_id = $1', [INSTANCE + 1]),
+        [[{ ...ALONE, ...OVER }, ['overdue']]],
+        true,
+      ],
+      ['may have signed, and refuses for good when it is back', [SILENT, REFUSAL], undefined, [[{}, ['failed']]], true],
+      ['was away, and refuses for good when it is back', [AWAY, REFUSAL], undefined, [[{}, ['failed']]], false],
+    ]
+    for (const [what, errors, then, rounds, isRevoked] of ENDS)
+      test(`by a signer that ${what}: the order ends, and ${isRevoked ? 'what may have been signed' : 'nothing'} is revoked`, async () => {
+        const issuance = failing(...errors)
         await finalize(issuance, order)
         const [serials, changes] = [await serialsOf(order), await changesOfCrl()]
-        assert.deepEqual(await recover(issuance, undefined, { canSign }), canSign ? ['left to recovery'] : [])
-        assert.equal((await fresh(order)).status, 'processing')
-        assert.deepEqual(await recover(issuance, undefined, { canSign, ...OVER }), ['overdue'])
+        await then?.()
+        for (const [more, outcomes] of rounds) {
+          assert.equal((await stored(order)).status, 'processing')
+          // Who leaves the signer alone may be another process.
+          const by = more?.canSign === false ? anIssuance() : issuance
+          assert.deepEqual(await recover(by, undefined, more), outcomes)
+        }
         await requireInvalid(order)
-        await requireRevokedUnseen(serials)
-        assert.notEqual(await changesOfCrl(), changes, 'the CRL is due')
+        if (isRevoked) await requireRevokedUnseen(serials)
+        else assert.equal(await intents(order), 0)
+        assert.equal((await changesOfCrl()) === changes, !isRevoked, 'a CRL is due for what is revoked')
       })
-
-    for (const [what, canSign] of [
-      ['cannot be asked', true],
-      ['is left alone after it could not be asked', false],
-    ] as const)
-      test(`that ${what} until the time of the order is over: it ends, and nothing is revoked`, async () => {
-        const issuance = failing(AWAY)
-        await finalize(issuance, order)
-        const changes = await changesOfCrl()
-        assert.deepEqual(await recover(issuance), ['left to recovery'])
-        assert.deepEqual(await recover(issuance, undefined, { canSign, ...OVER }), ['unsigned'])
-        await requireInvalid(order)
-        await requireNotRevoked(order, changes)
-      })
-
-    for (const [what, errors] of [
-      ['before it went away', [SILENT, AWAY]],
-      ['when it was asked again', [AWAY, SILENT]],
-    ] as const)
-      test(`that may have signed ${what}: it ends, and what may have been signed is revoked`, async () => {
-        const issuance = failing(...errors, AWAY)
-        await finalize(issuance, order)
-        const serials = await serialsOf(order)
-        assert.deepEqual(await recover(issuance), ['left to recovery'])
-        assert.deepEqual(await recover(issuance, undefined, OVER), ['overdue'])
-        await requireInvalid(order)
-        await requireRevokedUnseen(serials)
-      })
-
-    test('asked by a recovery that has died: what it may have signed is revoked', async () => {
-      await finalize(failing(AWAY), order)
-      const serials = await serialsOf(order)
-      await store.issuance.adopt(INSTANCE, { ownOlderThanSeconds: 0 }, 64)
-      assert.deepEqual(await recover(anIssuance(), undefined, { canSign: false, ...OVER }), ['overdue'])
-      await requireRevokedUnseen(serials)
-    })
 
     test('heard of late by a thread that recovery has overtaken: its word does not count', async () => {
       const overtaken = signing(async () => {
-        const [adopted] = await store.issuance.adopt(INSTANCE, { ownOlderThanSeconds: 0 }, 64)
+        const [adopted] = await adopt()
         assert.equal(adopted?.isUnsigned, false)
         throw AWAY
       })
@@ -575,39 +579,11 @@ describe('issuance under faults', () => {
       await requireRevokedUnseen(serials)
     })
 
-    test('taken over by a release that does not know of it: what that may have signed is revoked', async () => {
-      await finalize(failing(AWAY), order)
-      const serials = await serialsOf(order)
-      await store.sql('UPDATE issuance_intents SET instance_id = $1', [INSTANCE + 1])
-      assert.deepEqual(await recover(anIssuance(), undefined, { canSign: false, ...OVER }), ['overdue'])
-      await requireRevokedUnseen(serials)
-    })
-
     test('that is back after the time of the order, which nobody has ended: recovery issues', async () => {
       const issuance = signing(failingOnce(signTbs, 'before', AWAY))
       await finalize(issuance, order)
       assert.deepEqual(await recover(issuance, undefined, OVER), ['recorded'])
       await requireIssuedOnce(order)
-    })
-
-    test('that refuses for good when it is back: what it may have signed before is revoked', async () => {
-      const refusal = new CaError('refused', { retryable: false })
-      const issuance = failing(SILENT, refusal)
-      await finalize(issuance, order)
-      const serials = await serialsOf(order)
-      assert.deepEqual(await recover(issuance), ['failed'])
-      await requireInvalid(order)
-      await requireRevokedUnseen(serials)
-    })
-
-    test('that refuses for good when it is back, and was not asked before: nothing is revoked', async () => {
-      const refusal = new CaError('refused', { retryable: false })
-      const issuance = failing(AWAY, refusal)
-      await finalize(issuance, order)
-      const changes = await changesOfCrl()
-      assert.deepEqual(await recover(issuance), ['failed'])
-      await requireInvalid(order)
-      await requireNotRevoked(order, changes)
     })
 
     test('whose certificate an operator has imported in the meantime: it stays valid', async () => {
@@ -656,11 +632,8 @@ describe('issuance under faults', () => {
         await withdraw(order)
         away = false
         assert.deepEqual(await recover(issuance), [lapse])
-        const [row] = await store.sql<{ status: string; error: { type: string } }>(
-          'SELECT status, error FROM orders WHERE id = $1',
-          [order.id],
-        )
-        assert.deepEqual([row?.status, row?.error.type], ['invalid', `urn:ietf:params:acme:error:${problem}`])
+        const { status, error } = await stored(order)
+        assert.deepEqual([status, error?.type], ['invalid', `urn:ietf:params:acme:error:${problem}`])
         assert.deepEqual([signed, await recorded(order), await intents(order)], [[], [], 0])
       })
     }

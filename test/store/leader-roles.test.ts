@@ -1,7 +1,7 @@
 /** Background tasks of several instances: what one of them is long at keeps the others from nothing else. */
 
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { afterEach, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { type BackgroundParts, backgroundTasks } from '../../src/main/background.ts'
 import { type BackgroundWorkers, startBackgroundTasks } from '../../src/main/background-tasks.ts'
@@ -10,15 +10,14 @@ import { announceInstance, type InstancePresence } from '../../src/store/instanc
 import { leafTbs, makeAuthority } from '../signer/authority.ts'
 import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
-import { anIntent, openStores, type StoreFixture } from './support.ts'
+import { anIntent, useStores } from './support.ts'
 
 describe('background tasks of two instances', () => {
-  let store: StoreFixture
+  const store = useStores(() => locker.end())
   let locker: pg.Client
   const presences: InstancePresence[] = []
   const started: BackgroundWorkers[] = []
   before(async () => {
-    store = await openStores()
     locker = new pg.Client({ ...store.settings, host: store.settings.hosts[0] })
     await locker.connect()
   })
@@ -26,10 +25,6 @@ describe('background tasks of two instances', () => {
     await locker.query('ROLLBACK')
     await Promise.all(started.splice(0).map((workers) => workers.stop()))
     await Promise.all(presences.splice(0).map((presence) => presence.close()))
-  })
-  after(async () => {
-    await locker.end()
-    await store.close()
   })
 
   async function announce(): Promise<InstancePresence> {

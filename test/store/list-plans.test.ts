@@ -4,7 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { expiringByAccount } from '../../src/admin/certificates/expiry-counts.ts'
 import { pagesOfCredentials } from '../../src/admin/eab/credential-store.ts'
 import { listAccounts } from '../../src/store/account-list.ts'
@@ -18,7 +18,7 @@ import { listOrders } from '../../src/store/order-list.ts'
 import { createRenewalAdvice } from '../../src/store/renewal-store.ts'
 import { createRetentionStore } from '../../src/store/retention-store.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
-import { newId, openStores, type StoreFixture } from './support.ts'
+import { newId, useStores } from './support.ts'
 
 const FILL = `
   INSERT INTO issuers (fingerprint, certificate, chain) VALUES ('\\x00', '\\x00', '{}'), ('\\x01', '\\x00', '{}');
@@ -47,7 +47,7 @@ const LARGE = ['accounts', 'authorizations', 'orders', 'certificates', 'eab_cred
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
 
 describe('plans of long lists and walks', () => {
-  let store: StoreFixture
+  const store = useStores(() => checked.end())
   let checked: DatabasePool
   let spied: DatabasePool
   let spiedPg: Database
@@ -57,7 +57,6 @@ describe('plans of long lists and walks', () => {
   const sent: { text: string; values: readonly unknown[] }[] = []
 
   before(async () => {
-    store = await openStores()
     await store.sql(FILL)
     checked = await openCheckedDatabase(store.settings)
     type Query = { sql: string; values: readonly unknown[] }
@@ -87,10 +86,6 @@ describe('plans of long lists and walks', () => {
       "SELECT account_id, names[1] AS name, encode(serial_number, 'hex') AS serial_number FROM certificates LIMIT 1",
     )
     ;({ account_id: account, name, serial_number: serialNumber } = row as Row)
-  })
-  after(async () => {
-    await checked.end()
-    await store.close()
   })
 
   async function requirePlans(read: () => Promise<unknown>, index: RegExp): Promise<void> {

@@ -12,6 +12,7 @@ import {
   anIntent,
   anOrder,
   authorize,
+  expire,
   inHours,
   newId,
   type StoreFixture,
@@ -32,6 +33,12 @@ async function count(table: string, where: string, value: unknown): Promise<numb
   const [row] = await store.sql<{ n: number }>(`SELECT count(*)::integer AS n FROM ${table} WHERE ${where}`, [value])
   return row?.n ?? 0
 }
+
+/** By two instances at once. */
+const createMany = (length: number, ...more: [Partial<NewOrder>, string[]?]) =>
+  Promise.all(
+    Array.from({ length }, (_, i) => (i % 2 ? store : store.other).orders.create(aNewOrder(requester, ...more))),
+  )
 
 /** The claim of a request, made by the test itself and not yet committed, so that others wait for it. */
 const claimLock = {
@@ -70,11 +77,10 @@ describe('an equal new-order', () => {
   })
 
   const gone: Record<string, (order: Order) => Promise<unknown>> = {
-    'has expired': ({ id }) => store.sql("UPDATE orders SET expires_at = now() - interval '1 s' WHERE id = $1", [id]),
+    'has expired': ({ id }) => expire(store, 'orders', id),
     'failed an authorization': ({ authorizationIds }) =>
       store.sql("UPDATE authorizations SET status = 'invalid' WHERE id = $1", [authorizationIds[0]]),
-    'has an expired authorization': ({ authorizationIds }) =>
-      store.sql("UPDATE authorizations SET expires_at = now() - interval '1 s' WHERE id = $1", [authorizationIds[0]]),
+    'has an expired authorization': ({ authorizationIds }) => expire(store, 'authorizations', authorizationIds[0]),
     'is invalid': ({ id }) => store.sql("UPDATE orders SET status = 'invalid' WHERE id = $1", [id]),
     'is being finalized': async (order) => {
       await authorize(store, requester, order)
@@ -96,11 +102,7 @@ describe('an equal new-order', () => {
   test('sent many times at once, to two instances, makes one order', async () => {
     for (let round = 0; round < 10; round++) {
       const names = [aName()]
-      const results = await Promise.all(
-        Array.from({ length: 40 }, (_, i) =>
-          (i % 2 ? store : store.other).orders.create(aNewOrder(requester, {}, names)),
-        ),
-      )
+      const results = await createMany(40, {}, names)
       assert.equal(new Set(results.map(idOf)).size, 1)
       assert.ok(isOrder(results[0]))
     }
@@ -206,7 +208,7 @@ describe('a replacement', () => {
   test('is possible again when the order that replaced it is invalid', async () => {
     const certificateId = newId()
     const first = await anOrder(store, requester, replacing(certificateId))
-    await store.sql("UPDATE orders SET expires_at = now() - interval '1 s' WHERE id = $1", [first.id])
+    await expire(store, 'orders', first.id)
     const second = await anOrder(store, requester, replacing(certificateId))
     assert.notEqual(second.id, first.id)
     assert.equal(await store.orders.create(aNewOrder(requester, replacing(certificateId))), ALREADY_REPLACED)
@@ -214,11 +216,7 @@ describe('a replacement', () => {
 
   test('by many orders at once, at two instances, succeeds once', async () => {
     const certificateId = newId()
-    const results = await Promise.all(
-      Array.from({ length: 16 }, (_, i) =>
-        (i % 2 ? store : store.other).orders.create(aNewOrder(requester, replacing(certificateId))),
-      ),
-    )
+    const results = await createMany(16, replacing(certificateId))
     assert.equal(results.filter(isOrder).length, 1)
     assert.equal(results.filter((result) => result === ALREADY_REPLACED).length, 15)
   })

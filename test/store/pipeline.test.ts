@@ -1,8 +1,7 @@
 /** Groups of hot statements: one transaction when all goes well, each for itself when one fails, and values as `pg` has them. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import {
   type Database,
@@ -12,27 +11,23 @@ import {
   type Statement,
 } from '../../src/store/database.ts'
 import { anyCharacter } from '../support/any-character.ts'
-import { openStores, type StoreFixture } from './support.ts'
+import { until as untilFact } from '../support/until.ts'
+import { useStores } from './support.ts'
 
 /** Of statements that run too long; none of the others may meet it. */
 const STATEMENT_TIMEOUT_MS = 1_000
 
-/** Longer than a connection takes to be made on a busy machine. */
-
 describe('pipeline', () => {
-  let store: StoreFixture
+  const store = useStores(async () => {
+    await db.close()
+    await impatient.close()
+  })
   let db: Database
   let impatient: Database
   before(async () => {
-    store = await openStores()
     db = openDatabase(store.settings, () => undefined)
     impatient = openDatabase({ ...store.settings, statementTimeoutMs: STATEMENT_TIMEOUT_MS }, () => undefined)
     await store.sql('CREATE TABLE kept (n integer PRIMARY KEY)')
-  })
-  after(async () => {
-    await db.close()
-    await impatient.close()
-    await store.close()
   })
 
   const KEEP: Statement = { name: 'keep', text: 'INSERT INTO kept SELECT * FROM unnest($1::integer[]) RETURNING n' }
@@ -60,10 +55,7 @@ describe('pipeline', () => {
     }
   }
 
-  async function until(isSo: () => Promise<boolean>): Promise<void> {
-    for (const end = performance.now() + 60_000; !(await isSo()); await sleep(10))
-      assert.ok(performance.now() < end, 'in time')
-  }
+  const until = (isSo: () => Promise<boolean>) => untilFact('a fact about sessions', isSo)
   const untilWaiting = (sessions: number) =>
     until(async () => {
       const [row] = await store.sql<{ n: number }>(

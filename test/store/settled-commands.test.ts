@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { Authorization, ChallengeAttempt, Order } from '../../src/domain/records.ts'
@@ -18,10 +18,9 @@ import {
   anIntent,
   aReadyOrder,
   newId,
-  openStores,
   preAuthorizing,
   refusing,
-  type StoreFixture,
+  useStores,
 } from './support.ts'
 
 const VALID: ChallengeAttempt = { status: 'valid', tries: 0, validated: '2026-01-01T00:00:00Z' }
@@ -34,20 +33,15 @@ const answers = (results: readonly PromiseSettledResult<unknown>[]) =>
   results.map((result) => (result.status === 'fulfilled' ? result.value : 'rejected'))
 
 describe('commands of one key beside others', () => {
-  let store: StoreFixture
+  const store = useStores(() => impatient.close())
   let requester: Requester
   let impatient: Database
   /** Of a key that no certificate may have. */
   const blocked = randomBytes(32)
   before(async () => {
-    store = await openStores()
     requester = (await anAccount(store)).requester
     await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [blocked])
     impatient = openDatabase({ ...store.settings, statementTimeoutMs: STATEMENT_TIMEOUT_MS }, () => undefined)
-  })
-  after(async () => {
-    await impatient.close()
-    await store.close()
   })
 
   async function aTriggered(): Promise<Authorization> {

@@ -119,11 +119,17 @@ export async function openStores(): Promise<StoreFixture> {
   }
 }
 
-/** Those of a file or suite, from before its first test until after its last one. */
-export function useStores(): StoreFixture {
+/**
+ * Those of a file or suite, from before its first test until after its last one.
+ * @param closing what uses them and ends before them
+ */
+export function useStores(closing?: () => Promise<unknown>): StoreFixture {
   const stores = {} as StoreFixture
   before(async () => void Object.assign(stores, await openStores()))
-  after(() => stores.close())
+  after(async () => {
+    await closing?.()
+    await stores.close()
+  })
   return stores
 }
 

@@ -417,33 +417,18 @@ describe('time to live', () => {
     })
 })
 
-describe('other record types', () => {
-  test('TXT strings are bytes', async (t) => {
-    const server = await serve(t, ({ name }) => ({ answers: [txt(name, 'a', 'b')] }))
-    const result = await clientOf([server.resolver]).query('x.example', 'TXT')
-    assert.deepEqual(result.kind === 'answer' && result.records[0]!.data.map(String), ['a', 'b'])
-  })
-  test('CAA records are read', async (t) => {
-    const server = await serve(t, ({ name }) => ({
-      answers: [{ type: 'CAA', name, data: { flags: 0, tag: 'issue', value: 'ca.example' } }],
-    }))
-    const result = await clientOf([server.resolver]).query('x.example', 'CAA')
-    const expected = { critical: false, tag: 'issue', value: 'ca.example' }
-    assert.deepEqual(result.kind === 'answer' && result.records[0]!.data, expected)
-  })
-  test('the AD bit is reported, and only when every answer on the way has it', async (t) => {
-    const server = await serve(t, ({ name }) =>
-      name === 'a.example'
-        ? { answers: [cname(name, 'b.example')], flags: dnsPacket.AUTHENTIC_DATA }
-        : { answers: [txt(name, 'x')], flags: name === 'b.example' ? 0 : dnsPacket.AUTHENTIC_DATA },
-    )
-    const client = clientOf([server.resolver], {}, { dnssec: true })
-    const results = [await client.query('c.example', 'TXT'), await client.query('a.example', 'TXT')]
-    assert.deepEqual(
-      results.map((result) => result.kind === 'answer' && result.authenticated),
-      [true, false],
-    )
-  })
+test('the AD bit is reported, and only when every answer on the way has it', async (t) => {
+  const server = await serve(t, ({ name }) =>
+    name === 'a.example'
+      ? { answers: [cname(name, 'b.example')], flags: dnsPacket.AUTHENTIC_DATA }
+      : { answers: [txt(name, 'x')], flags: name === 'b.example' ? 0 : dnsPacket.AUTHENTIC_DATA },
+  )
+  const client = clientOf([server.resolver], {}, { dnssec: true })
+  const results = [await client.query('c.example', 'TXT'), await client.query('a.example', 'TXT')]
+  assert.deepEqual(
+    results.map((result) => result.kind === 'answer' && result.authenticated),
+    [true, false],
+  )
 })
 
 test('nothing a hostile name server sends makes a look-up throw, hang or invent an address', async (t) => {
