@@ -15,6 +15,7 @@ import {
 } from '../../src/mpic/remote-perspective.ts'
 import type { CaaJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import { loopbackCertificate, type TestCertificate } from '../support/certificates.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { aJob } from '../workers/scripted-web.ts'
 import { stepsOf } from '../workers/verdicts.ts'
 
@@ -86,7 +87,7 @@ function corroboration(list: readonly RemotePerspective[], changes: Partial<Corr
   return new Corroboration({
     perspectives: list,
     policy: { maxNonCorroborations: undefined, minRegions: 1 },
-    timeoutMs: 20_000,
+    timeoutMs: WAIT_MS,
     newTraceId: () => 'trace-1',
     ...changes,
   })
