@@ -1,10 +1,9 @@
 /** What a certification request may look like (docs/decisions/what-strangers-write.md). */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { checkCsr, commonNameOf } from '../../src/domain/csr-check.ts'
 import { CsrError, parseCsr } from '../../src/shared/pki/csr.ts'
 import { DEFAULT_SUBJECT_KEY_POLICY } from '../../src/shared/pki/weak-key.ts'
@@ -12,6 +11,7 @@ import type { Identifier } from '../../src/shared/protocol/identifier.ts'
 import { Problem } from '../../src/shared/protocol/problem.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { runCommand } from '../support/run-command.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { ADDRESS_CSRS, CSRS, type CsrRow } from './csrs.ts'
 
 const NO_ACCOUNT_KEY = Buffer.alloc(0)
@@ -40,18 +40,16 @@ for (const [identifier, rows] of TABLES)
           assert.ok(commonName === undefined || commonName === identifier.value)
         })
       else
-        test(`${name} (${from}) is refused: ${refusal}`, () => {
+        test(`${name} (${from}) is refused: ${refusal}`, () =>
           assert.throws(check, (error) => {
             const isRefusal = error instanceof CsrError || (error instanceof Problem && error.type === 'badCSR')
             return isRefusal && error.message.includes(refusal)
-          })
-        })
+          }))
     }
   })
 
 describe('the column for OpenSSL', requireCommand('openssl'), () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-csrs-'))
-  after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
 
   test('is what it says', async () => {
     const verdicts: string[] = []

@@ -9,7 +9,8 @@ export function der(tag: number, ...contents: readonly Buffer[]): Buffer {
 function lengthOf(length: number): Buffer {
   if (length < 0x80) return Buffer.of(length)
   if (length < 0x100) return Buffer.of(0x81, length)
-  return Buffer.of(0x82, length >> 8, length & 0xff)
+  if (length < 0x10000) return Buffer.of(0x82, length >> 8, length & 0xff)
+  return Buffer.of(0x83, length >> 16, (length >> 8) & 0xff, length & 0xff)
 }
 
 export const hex = (digits: string): Buffer => Buffer.from(digits, 'hex')

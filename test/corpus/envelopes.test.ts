@@ -23,10 +23,9 @@ for (const [name, from, boulder, body, refusal] of ENVELOPES) {
   const reader = boulder ? 'Boulder takes it' : 'Boulder does not take it'
   if (refusal === undefined) test(`${name} (${from}) is read (${reader})`, () => read(body))
   else
-    test(`${name} (${from}) is refused: ${refusal} (${reader})`, () => {
+    test(`${name} (${from}) is refused: ${refusal} (${reader})`, () =>
       assert.throws(
         () => read(body),
         (error) => error instanceof Problem && error.message.includes(refusal),
-      )
-    })
+      ))
 }

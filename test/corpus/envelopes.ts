@@ -30,6 +30,9 @@ const withBits = (base64url: string) =>
   base64url.slice(0, -1) + String.fromCharCode(base64url.charCodeAt(base64url.length - 1) + 1)
 const text = JSON.stringify(HEADER)
 
+const signedBy = (signature: string) => body({ ...USUAL, signature })
+const WHOLE = JSON.stringify(USUAL)
+
 export const ENVELOPES: readonly EnvelopeRow[] = [
   ['exact', 'most', true, body(USUAL)],
   [
@@ -48,36 +51,18 @@ export const ENVELOPES: readonly EnvelopeRow[] = [
   ['signatures: []', 'nobody known', true, body({ ...USUAL, signatures: [] }), 'the member signatures'],
   ['header: ""', "LEClient's habit", false, body({ ...USUAL, header: '' })],
   // A reader that takes the first of both and one that takes the last would read two requests (RFC 7515 §4).
-  [
-    'a member twice',
-    'nobody known',
-    false,
-    Buffer.from(JSON.stringify(USUAL).replace('{', '{"payload":"e30",')),
-    'duplicate member',
-  ],
-  ['padding', 'Java, .NET', false, body({ ...USUAL, signature: `${USUAL.signature}==` }), 'base64url without padding'],
-  ['base64', 'shell scripts', false, body({ ...USUAL, signature: `+/${USUAL.signature.slice(2)}` }), 'base64url'],
+  ['a member twice', 'nobody known', false, Buffer.from(WHOLE.replace('{', '{"payload":"e30",')), 'duplicate member'],
+  ['padding', 'Java, .NET', false, signedBy(`${USUAL.signature}==`), 'base64url without padding'],
+  ['base64', 'shell scripts', false, signedBy(`+/${USUAL.signature.slice(2)}`), 'base64url'],
   // RFC 8555 §6.1 has every base64url checked for characters outside of the alphabet.
-  [
-    'a line feed inside base64url',
-    'base64 of the shell',
-    true,
-    body({ ...USUAL, signature: `${USUAL.signature}\n` }),
-    'base64url',
-  ],
+  ['a line feed inside base64url', 'base64 of the shell', true, signedBy(`${USUAL.signature}\n`), 'base64url'],
   // RFC 4648 §3.5 lets a reader refuse bits that are not zero. One text for one value; no encoder is known that writes them.
-  [
-    'bits behind the signature',
-    'nobody known',
-    true,
-    body({ ...USUAL, signature: withBits(USUAL.signature) }),
-    'base64url',
-  ],
-  ['an empty signature', 'scripts', false, body({ ...USUAL, signature: '' }), 'signature'],
+  ['bits behind the signature', 'nobody known', true, signedBy(withBits(USUAL.signature)), 'base64url'],
+  ['an empty signature', 'scripts', false, signedBy(''), 'signature'],
   ['no signature', 'scripts', false, body({ protected: USUAL.protected, payload: USUAL.payload }), 'signature'],
-  ['BOM', 'PowerShell', false, Buffer.from(`\uFEFF${JSON.stringify(USUAL)}`), 'not valid JSON'],
-  ['a second text behind', 'scripts', false, Buffer.from(`${JSON.stringify(USUAL)}{}`), 'not valid JSON'],
-  ['NUL behind', 'C programs', false, Buffer.from(`${JSON.stringify(USUAL)}\0`), 'not valid JSON'],
+  ['BOM', 'PowerShell', false, Buffer.from(`\uFEFF${WHOLE}`), 'not valid JSON'],
+  ['a second text behind', 'scripts', false, Buffer.from(`${WHOLE}{}`), 'not valid JSON'],
+  ['NUL behind', 'C programs', false, Buffer.from(`${WHOLE}\0`), 'not valid JSON'],
   [
     'compact form',
     'JOSE libraries',
@@ -85,10 +70,8 @@ export const ENVELOPES: readonly EnvelopeRow[] = [
     Buffer.from(`${USUAL.protected}.${USUAL.payload}.${USUAL.signature}`),
     'not valid JSON',
   ],
-
   ['an empty payload', 'POST-as-GET', true, body(signedJws(KEY, HEADER))],
   ['payload {}', 'most', true, body(signed(HEADER, {}))],
-
   [
     'a header in another order',
     'Go',
@@ -119,7 +102,6 @@ export const ENVELOPES: readonly EnvelopeRow[] = [
   ['jwk: null beside kid', 'Java', true, withHeader({ jwk: null })],
   ['kid beside jwk', 'scripts', false, withHeader({ jwk: KEY.jwk }), 'exactly one'],
   ['a number as kid', 'scripts', false, withHeader({ kid: 1 }), 'kid'],
-
   ['jwk', 'most', true, withKey({})],
   ['jwk with alg, use and kid', 'JOSE libraries', true, withKey({ alg: 'ES256', use: 'sig', kid: 'a' })],
   ['jwk with key_ops and ext', 'WebCrypto', true, withKey({ key_ops: ['verify'], ext: true })],

@@ -1,13 +1,13 @@
 /** What a PEM file of a certificate may look like (docs/decisions/what-strangers-write.md). */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { decodePem } from '../../src/shared/pki/pem.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { runCommand } from '../support/run-command.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { aCertificate } from '../unit/shared/pki/support.ts'
 import { GLUED, pemsOf } from './pems.ts'
 
@@ -15,21 +15,17 @@ const CERTIFICATE = aCertificate()
 const ROWS = pemsOf(CERTIFICATE)
 
 for (const [name, from, , text] of ROWS)
-  test(`${name} (${from}) is the certificate that it holds`, () => {
-    assert.deepEqual(decodePem(text), [{ label: 'CERTIFICATE', der: CERTIFICATE }])
-  })
+  test(`${name} (${from}) is the certificate that it holds`, () =>
+    assert.deepEqual(decodePem(text), [{ label: 'CERTIFICATE', der: CERTIFICATE }]))
 
 test('blocks that are glued are read one by one', () => {
   const other = aCertificate({ dnsNames: ['b.example'] })
-  assert.deepEqual(
-    decodePem(GLUED([CERTIFICATE, other])).map(({ der }) => der),
-    [CERTIFICATE, other],
-  )
+  const ders = decodePem(GLUED([CERTIFICATE, other])).map(({ der }) => der)
+  assert.deepEqual(ders, [CERTIFICATE, other])
 })
 
 describe('the column for OpenSSL', requireCommand('openssl'), () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-pems-'))
-  after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
 
   test('is what it says', async () => {
     const verdicts: string[] = []

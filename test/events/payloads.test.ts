@@ -1,13 +1,11 @@
 /** Every kind of event, as its trigger, statement or writer writes it, has the payload that `EVENTS` describes. */
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { EVENT_KINDS, EVENTS, type EventKind, type NewEvent } from '../../src/domain/event.ts'
 import { EVENT_SAMPLES, sampleEvent } from '../../src/domain/event-samples.ts'
 import { readEvent } from '../../src/domain/stored-event.ts'
-import { GENERATED, renewed } from '../../src/events/kinds-manual.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
@@ -174,13 +172,6 @@ describe('the payload of an event', () => {
 
   test('has a sample of every kind', () => {
     for (const kind of EVENT_KINDS) assert.equal(EVENTS[kind].payload.safeParse(EVENT_SAMPLES[kind]).error, undefined)
-  })
-
-  test('is in the manual as it is in the table; npm run docs renews it', () => {
-    for (const name of Object.keys(GENERATED)) {
-      const text = readFileSync(new URL(`../../../docs/${name}`, import.meta.url), 'utf8')
-      assert.ok(text === renewed(name, text), `docs/${name} is stale: run npm run docs`)
-    }
   })
 
   test('that is not as described is delivered as it is, and says why', () => {

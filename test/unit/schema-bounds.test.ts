@@ -86,12 +86,11 @@ describe('every schema of what others send has bounds:', () => {
     assert.deepEqual(found, [])
   })
 
-  test('what the signer is asked', () => {
+  test('what the signer is asked', () =>
     assert.deepEqual(
       Object.entries(METHODS).flatMap(([name, { params }]) => unbounded(params, name)),
       [],
-    )
-  })
+    ))
 
   test('a list, a record and a text without one are found', () => {
     const schema = z.object({

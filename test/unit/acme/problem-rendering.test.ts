@@ -25,6 +25,8 @@ const text = fc.oneof(
   randomOctets(60).map((bytes) => bytes.toString('latin1')),
   randomOctets(60).map((bytes) => bytes.toString('utf8')),
 )
+/** fast-check's own for URLs takes half a second to make. */
+const url = fc.stringMatching(/^https:\/\/[a-z0-9]{1,12}\.example\/[!-~]{0,30}$/)
 const type = fc.constantFrom(...keysOf(PROBLEMS))
 const subproblem = fc.record(
   { type, detail: text, identifier: fc.record({ type: text, value: text }) },
@@ -37,12 +39,12 @@ const options: fc.Arbitrary<ProblemOptions> = fc.record(
     retryAfterSeconds: fc.nat(),
     subproblems: fc.array(subproblem, { maxLength: 5 }),
     algorithms: fc.array(fc.constantFrom('ES256', 'RS256')),
-    instance: fc.webUrl(),
-    location: fc.webUrl(),
+    instance: url,
+    location: url,
   },
   { requiredKeys: [], noNullPrototype: true },
 )
-test('any problem is one JSON document of UTF-8 with type, detail and status, and says nothing of its cause', () => {
+test('any problem is one JSON document of UTF-8 with type, detail and status, and says nothing of its cause', () =>
   fc.assert(
     fc.property(type, text, options, (kind, detail, more) => {
       const { status, headers, body } = renderReply(problemReply(new Problem(kind, detail, more)), CONTEXT)
@@ -60,12 +62,9 @@ test('any problem is one JSON document of UTF-8 with type, detail and status, an
       }
       assert.deepEqual(document, JSON.parse(JSON.stringify(expected)))
       assert.equal(JSON.stringify(document), sent, 'what is read and written again is the same text')
-      assert.deepEqual(
-        headers.filter(([name]) => name === 'Content-Type'),
-        [['Content-Type', 'application/problem+json']],
-      )
+      const types = headers.filter(([name]) => name === 'Content-Type')
+      assert.deepEqual(types, [['Content-Type', 'application/problem+json']])
       for (const [name, value] of headers) assert.match(`${name}: ${value}`, /^[\x20-\x7e]+$/, 'no text of a client')
     }),
-    propertyRuns(2_000),
-  )
-})
+    propertyRuns(),
+  ))

@@ -55,10 +55,8 @@ test('wildcard is true or absent, never false (§7.1.4)', () => {
 test('a pending authorization shows all it offers, each with a URL of its own (§7.1.4)', () => {
   const { challenges } = shown({})
   assert.equal(new Set(challenges.map(({ url }) => url)).size, 3)
-  assert.deepEqual(
-    challenges.map(({ token }) => token),
-    ['token', 'token', undefined],
-  )
+  const tokens = challenges.map(({ token }) => token)
+  assert.deepEqual(tokens, ['token', 'token', undefined])
 })
 
 const failed = { status: 'invalid', tries: 3, error: { type: 'urn:x', detail: 'd', status: 400 } } as const
@@ -79,12 +77,11 @@ describe('a dns-persist-01 challenge', () => {
   const common = { type: 'dns-persist-01', url, status: 'pending', accounturi: `https://ca.example/acct/${ID}` }
   const { issuerDomainNames } = settings.dnsPersist
 
-  test('names the account and this service, and has no token (draft-ietf-acme-dns-persist-01 §3.1)', () => {
+  test('names the account and this service, and has no token (draft-ietf-acme-dns-persist-01 §3.1)', () =>
     assert.deepEqual(JSON.parse(renderChallenge(anAuthorization(), 'dns-persist-01', urls, settings)), {
       ...common,
       'issuer-domain-names': issuerDomainNames,
-    })
-  })
+    }))
 
   test('says so in the words of draft 02 as well where that is switched on (§3.1)', () => {
     const draft02 = { dnsPersist: { issuerDomainNames, draft: '02' } } as const

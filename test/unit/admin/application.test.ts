@@ -9,16 +9,14 @@ import { type AnyEndpoint, endpoint, endpointGroup } from '../../../src/admin/ad
 import type { AdminRequest } from '../../../src/admin/admin-message.ts'
 import type { AdminContext } from '../../../src/admin/context.ts'
 import { ReplyStreams } from '../../../src/admin/streams.ts'
+import { gate } from '../../support/gate.ts'
 
 const reply = { status: 200, schema: z.strictObject({ ok: z.boolean() }) } as const
 const common = { summary: 'For a test.' }
 
 /** Two endpoints that answer when they are told to, and one that answers at once. */
 function anApplication() {
-  let answer: () => void = () => undefined
-  const told = new Promise<void>((resolve) => {
-    answer = resolve
-  })
+  const { opened: told, open: answer } = gate()
   const later = async () => {
     await told
     return { body: { ok: true } }

@@ -1,14 +1,14 @@
 /** The files of the console in memory. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { ConsoleFiles } from '../../../src/admin/console-files.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
+import { words } from '../../support/words.ts'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'chancery-console-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = temporaryFolder()
 writeFileSync(path.join(folder, 'index.html'), 'a page')
 writeFileSync(path.join(folder, 'index.html.gz'), 'a packed page')
 writeFileSync(path.join(folder, '.env'), 'a secret')
@@ -26,13 +26,7 @@ for (const coding of ['gzip', undefined])
   })
 
 test('only the files of the console are found, by their own names', () => {
-  for (const name of [
-    '/console/.env',
-    '/console/../index.html',
-    '/console//index.html',
-    '/console/index.html.gz',
-    '/consoleindex.html',
-  ])
+  for (const name of words`/.env /../index.html //index.html /index.html.gz index.html`.map((end) => `/console${end}`))
     assert.equal(answer(name), undefined, name)
   assert.equal(answer('/console/index.html')?.status, 200)
   assert.equal(answer('/console')?.status, 308)

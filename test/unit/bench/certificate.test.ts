@@ -65,10 +65,7 @@ describe('an issued chain', () => {
     chainChecker(
       spki,
       rootCertificate === undefined ? undefined : new X509Certificate(rootCertificate),
-    )({
-      name: 'a.test',
-      chainPem,
-    })
+    )({ name: 'a.test', chainPem })
   const leaf = (issuer = intermediate, san = names('a.test'), days = -1) => certificate(issuer, subject, san, days)
 
   test('with the name, the key and its issuers passes, with the root and without', async () => {

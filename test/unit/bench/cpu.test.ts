@@ -21,11 +21,9 @@ describe('a line of /proc/<pid>/stat', () => {
   const line = (name: string) =>
     `4711 (${name}) S 42 4711 4711 0 -1 4194560 9 8 7 6 101 23 40 5 20 0 11 0 12345 1000000 500 18446744073709551615\n`
 
-  for (const name of ['node', 'postgres: a) S 1 (b', 'two words']) {
-    test(`is read past the name "${name}"`, () => {
-      assert.deepEqual(parseProcStat(line(name)), { pid: 4711, parentPid: 42, ownTicks: 124, reapedTicks: 45 })
-    })
-  }
+  for (const name of ['node', 'postgres: a) S 1 (b', 'two words'])
+    test(`is read past the name "${name}"`, () =>
+      assert.deepEqual(parseProcStat(line(name)), { pid: 4711, parentPid: 42, ownTicks: 124, reapedTicks: 45 }))
 
   test('that is none is an error', () => assert.throws(() => parseProcStat('hello'), /not a stat line/))
 })
@@ -51,17 +49,17 @@ describe('server CPU by role', () => {
     assert.deepEqual(cpuBetween(before, after), { service: 0, postgres: 290_000 })
   })
 
-  test('of a process that is not there is an error', onLinux, () => {
-    assert.throws(() => sampleServer([2 ** 22 + 1]), /no process 4194305/)
-  })
+  test('of a process that is not there is an error', onLinux, () =>
+    assert.throws(() => sampleServer([2 ** 22 + 1]), /no process 4194305/),
+  )
 
   test('sees this process work', onLinux, () => {
     const sampler = sampleServer([process.pid])
     const own = process.cpuUsage()
-    while (process.cpuUsage(own).user < 200_000) Math.sqrt(2)
+    while (process.cpuUsage(own).user < 60_000) Math.sqrt(2)
     sampler.end()
     const used = sampler.samples.at(-1)?.cpu.service
-    assert.ok(used !== undefined && used >= 180_000, `${used} µs`)
+    assert.ok(used !== undefined && used >= 40_000, `${used} µs`)
   })
 
   test('counts children and their children', onLinux, async () => {

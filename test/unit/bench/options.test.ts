@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { shareOf } from '../../../bench/generator/fleet.ts'
 import { parseOptions } from '../../../bench/options.ts'
 import { accountIndexOf, nameMaker } from '../../../bench/scenario/scenario.ts'
 import { SCENARIO_NAMES } from '../../../bench/scenario/table.ts'
@@ -8,13 +7,6 @@ import { SCENARIO_NAMES } from '../../../bench/scenario/table.ts'
 const plan = (given: Record<string, unknown> = {}) => parseOptions(given)
 
 describe('options', () => {
-  test('have defaults that hold together', () => {
-    const { options, scenarios, start, repeat } = plan()
-    const { clients, accounts, durationMs, count, connections } = options
-    assert.deepEqual([scenarios, start, repeat], [['full-flow'], false, 1])
-    assert.deepEqual([clients, accounts, durationMs, count, connections], [16, 16, 10_000, undefined, 64])
-  })
-
   test('take several scenarios in turn', () => {
     assert.deepEqual(plan({ scenario: 'nonce,full-flow' }).scenarios, ['nonce', 'full-flow'])
     assert.deepEqual(plan({ scenario: 'all' }).scenarios, SCENARIO_NAMES)
@@ -79,11 +71,4 @@ describe('names of orders', () => {
   })
 
   test('of others have no account', () => assert.ok(Number.isNaN(accountIndexOf('www.example.test'))))
-})
-
-test('shares are even and add up', () => {
-  assert.deepEqual(
-    [0, 1, 2].map((index) => shareOf(8, 3, index)),
-    [3, 3, 2],
-  )
 })

@@ -8,21 +8,6 @@ import { aResult } from '../../support/bench-result.ts'
 
 const SERVER = { name: 'a </script><b>server</b>', commit: undefined, note: '' }
 
-describe('a result', () => {
-  test('reads as CPU by role and as times of the crypto floor', () => {
-    const text = renderText(aResult({ perSecond: 100, service: 3000, signer: 300, floor: 1000 }))
-    assert.match(text, /^ {2}service +3000\n {2}signer +300\n {2}server in all +3300$/m)
-    assert.match(text, /^ {2}crypto floor +1000 {3}server = 3\.30 × floor$/m)
-  })
-
-  test('says when the generator may have been the limit, and what failed', () => {
-    const failures = [{ kind: 'timeout', count: 2, example: 'no answer' }]
-    const text = renderText({ ...aResult({ perSecond: 1, failures }), generatorCores: 0.97 })
-    assert.match(text, /generator process had 97 % of a core in use: it may be what limits/)
-    assert.match(text, /^failed: 2 × timeout, such as: no answer$/m)
-  })
-})
-
 describe('the warm-up', () => {
   test('is steady when both rate and CPU per operation differ by at most 5 percent', () => {
     const cases: [rates: [number, number], micros: [number | undefined, number | undefined], isSteady: boolean][] = [

@@ -31,16 +31,13 @@ describe('the steps of an upstream order', () => {
     for (const row of Object.values(UPSTREAM_ORDER))
       for (const next of Object.values(row)) assert.ok(next in UPSTREAM_ORDER)
     const steps = Object.keys(UPSTREAM_ORDER) as UpstreamOrderStep[]
-    assert.deepEqual(
-      steps.filter((step) => mayHaveIssued(at(step))),
-      ['finalize', 'clean', 'collect'],
-    )
+    const admitted = steps.filter((step) => mayHaveIssued(at(step)))
+    assert.deepEqual(admitted, ['finalize', 'clean', 'collect'])
     assert.equal(mayHaveIssued(at('clean', { failure: FAILURE })), false)
   })
 
-  test('an event that the step does not know is an error', () => {
-    assert.throws(() => after(at('place'), 'ready', 0), /place has no event ready/)
-  })
+  test('an event that the step does not know is an error', () =>
+    assert.throws(() => after(at('place'), 'ready', 0), /place has no event ready/))
 
   test('a new step counts its failures and looks from zero', () => {
     const next = after(at('await', { failures: 3, looks: 9 }), 'ready', 17)
@@ -103,19 +100,16 @@ describe('the steps of an upstream order', () => {
     assert.equal(withinBounds(at('await'), 100, LIMITS, 10_000), 100)
   })
 
-  test('pauses grow to a minute', () => {
-    assert.deepEqual([1, 2, 3, 99].map(retryPauseMs), [1_000, 2_000, 4_000, 60_000])
-  })
+  test('pauses grow to a minute', () =>
+    assert.deepEqual([1, 2, 3, 99].map(retryPauseMs), [1_000, 2_000, 4_000, 60_000]))
 })
 
 describe('which orders may go on', () => {
   test('as many as are allowed, until one ends or is not seen any more', () => {
     let now = 0
     const admission = createOrderAdmission(2, 1_000, () => now)
-    assert.deepEqual(
-      ['a', 'b', 'c', 'a'].map((id) => admission.admit(id)),
-      [true, true, false, true],
-    )
+    const admitted = ['a', 'b', 'c', 'a'].map((id) => admission.admit(id))
+    assert.deepEqual(admitted, [true, true, false, true])
     admission.end('b')
     assert.equal(admission.admit('c'), true)
     now = 800

@@ -11,23 +11,13 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { TLSSocket } from 'node:tls'
 import { CaError } from '../../../src/ca/backend.ts'
-import type { BackendState, IssuanceRequest, StepOptions } from '../../../src/ca/csr-backend.ts'
+import type { BackendState, StepOptions } from '../../../src/ca/csr-backend.ts'
 import { createExternalBackend } from '../../../src/ca/external-backend.ts'
 import { externalSettings } from '../../../src/settings/backend-settings.ts'
+import { ISSUANCE_REQUEST } from '../../support/issuance-request.ts'
+import { words } from '../../support/words.ts'
 import { aConfig } from '../config/support.ts'
 
-const REQUEST: IssuanceRequest = {
-  certificateId: '01',
-  orderId: '02',
-  csr: Buffer.of(0x30, 0),
-  profile: 'default',
-  validityDays: 90,
-  identifiers: [],
-  notBefore: new Date(0),
-  notAfter: new Date(1),
-  requested: {},
-  replaces: undefined,
-}
 const STEP = { signal: new AbortController().signal, isRepeated: false, isAbandoned: false }
 
 describe('the backend external', () => {
@@ -39,29 +29,10 @@ describe('the backend external', () => {
       ['server', 'localhost'],
       ['client', 'chancery'],
     ])
-      execFileSync(
-        'openssl',
-        [
-          'req',
-          '-x509',
-          '-newkey',
-          'ec',
-          '-pkeyopt',
-          'ec_paramgen_curve:P-256',
-          '-nodes',
-          '-days',
-          '2',
-          '-keyout',
-          file(`${name}.key`),
-          '-out',
-          file(`${name}.pem`),
-          '-subj',
-          `/CN=${subject}`,
-          '-addext',
-          'subjectAltName=DNS:localhost',
-        ],
-        { stdio: 'ignore' },
-      )
+      execFileSync('openssl', [
+        ...words`req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -addext subjectAltName=DNS:localhost`,
+        ...['-keyout', file(`${name}.key`), '-out', file(`${name}.pem`), '-subj', `/CN=${subject}`],
+      ])
   })
   after(() => {
     for (const server of servers) server.close()
@@ -81,7 +52,7 @@ describe('the backend external', () => {
   async function ask(external: Record<string, unknown>, state?: BackendState, step: Partial<StepOptions> = {}) {
     const backend = createExternalBackend(externalSettings(aConfig({ ca: { backend: 'external', external } })))
     try {
-      return await backend.advance(REQUEST, state, { ...STEP, ...step })
+      return await backend.advance(ISSUANCE_REQUEST, state, { ...STEP, ...step })
     } finally {
       await backend.close()
     }
@@ -286,7 +257,9 @@ describe('the backend external', () => {
     const sign_url = `http://127.0.0.1:${await listening(server)}/`
     const external = { sign_url, idempotent: false, max_retries: 0, timeout_seconds: 2 }
     const backend = createExternalBackend(externalSettings(aConfig({ ca: { backend: 'external', external } })))
-    const steps = await Promise.allSettled(Array.from({ length: 34 }, () => backend.advance(REQUEST, undefined, STEP)))
+    const steps = await Promise.allSettled(
+      Array.from({ length: 34 }, () => backend.advance(ISSUANCE_REQUEST, undefined, STEP)),
+    )
     await backend.close()
     server.closeAllConnections()
     const errors = steps.map((step) => (step.status === 'rejected' ? (step.reason as CaError) : assert.fail()))

@@ -4,21 +4,10 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { CaError } from '../../../src/ca/backend.ts'
 import { createCircuitBreaker } from '../../../src/ca/circuit-breaker.ts'
-import type { CsrBackend, IssuanceRequest } from '../../../src/ca/csr-backend.ts'
+import type { CsrBackend } from '../../../src/ca/csr-backend.ts'
 import { guardCsrBackend } from '../../../src/ca/guarded-csr-backend.ts'
+import { ISSUANCE_REQUEST } from '../../support/issuance-request.ts'
 
-const REQUEST: IssuanceRequest = {
-  certificateId: '01',
-  orderId: '02',
-  csr: Buffer.of(0x30, 0),
-  profile: 'default',
-  validityDays: 90,
-  identifiers: [],
-  notBefore: new Date(0),
-  notAfter: new Date(1),
-  requested: {},
-  replaces: undefined,
-}
 const FIRST = { isRepeated: false, isAbandoned: false }
 const HOUR_MS = 3_600_000
 
@@ -49,7 +38,7 @@ describe('a guarded backend that issues from a CSR', () => {
     )
   }
   const failing = (known: ReturnType<typeof guarded>) =>
-    assert.rejects(known.advance(REQUEST, undefined, FIRST), (thrown) => thrown === error)
+    assert.rejects(known.advance(ISSUANCE_REQUEST, undefined, FIRST), (thrown) => thrown === error)
 
   test('is left alone after a failure, and may be asked once a probe has found it', async () => {
     error = new CaError('away', { retryable: true })
@@ -79,7 +68,7 @@ describe('a guarded backend that issues from a CSR', () => {
     for (let n = 0; n < 10; n++) await failing(known)
     assert.equal(known.retryAfterMs(), 0)
     for (const certificateId of ['another', 'a third'])
-      await assert.rejects(known.advance({ ...REQUEST, certificateId }, undefined, FIRST))
+      await assert.rejects(known.advance({ ...ISSUANCE_REQUEST, certificateId }, undefined, FIRST))
     assert.ok(known.retryAfterMs() > 0)
   })
 })

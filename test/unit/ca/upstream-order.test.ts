@@ -41,10 +41,8 @@ describe('an order of an upstream', () => {
       type: 'dns-01',
       signal: AbortSignal.timeout(9e3),
     })
-    assert.deepEqual(
-      kept.map(({ challenge: one }) => one?.type),
-      ['dns-01', 'dns-01'],
-    )
+    const types = kept.map(({ challenge: one }) => one?.type)
+    assert.deepEqual(types, ['dns-01', 'dns-01'])
     assert.ok(JSON.stringify(kept).length < 4_000)
   })
 })

@@ -18,14 +18,12 @@ describe('CA modules', () => {
       failover: { backends: [A, B] },
       profiles: { other: { backend: 'ext:./c.js' } },
     })
-    assert.deepEqual(
-      modules.map(({ name, key, module }) => [name, key, module.module, module.exportName]),
-      [
-        [A, 'ca.failover.backends', './ca/a.js', 'A'],
-        [B, 'ca.failover.backends', 'pki-of-ours', 'B'],
-        ['ext:./c.js', 'ca.profiles.other.backend', './c.js', 'default'],
-      ],
-    )
+    const found = modules.map(({ name, key, module }) => [name, key, module.module, module.exportName])
+    assert.deepEqual(found, [
+      [A, 'ca.failover.backends', './ca/a.js', 'A'],
+      [B, 'ca.failover.backends', 'pki-of-ours', 'B'],
+      ['ext:./c.js', 'ca.profiles.other.backend', './c.js', 'default'],
+    ])
     assert.match(modules[0]?.module.url ?? '', /^file:\/\/\/.*\/ca\/a\.js$/)
     assert.equal(modules[1]?.module.url, 'pki-of-ours')
   })
@@ -118,14 +116,13 @@ describe('CA modules', () => {
     assert.deepEqual(warningsOf({ backend: A, extension_settings: { trust_anchors: ['a.pem'] } }), [])
   })
 
-  test('show no folder to whoever reads /healthz', () => {
+  test('show no folder to whoever reads /healthz', () =>
     assert.deepEqual(publicNames(['external', A, 'ext:/etc/other/a.js#A', B]), [
       'external',
       'ext:a.js#A',
       'ext:a.js#A 2',
       B,
-    ])
-  })
+    ]))
 
   test('the example of the reference says what to write instead', () => {
     const lines = errorLines(

@@ -6,21 +6,12 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { ABSENT_KEY, isInert, LEAVES, WITHOUT_EFFECT } from '../../../src/config/schema.ts'
 import { formatPath, type Path } from '../../../src/shared/config-file/notice.ts'
+import { words } from '../../support/words.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../../..')
 
 /** Nobody below these folders sees the configuration. The three files settle what one key says for another. */
-const FOLDERS = [
-  'src/main',
-  'src/settings',
-  'src/validation',
-  'src/mpic',
-  'src/front',
-  'src/admin',
-  'src/events',
-  'src/cli',
-  'src/dev',
-]
+const FOLDERS = words`src/main src/settings src/validation src/mpic src/front src/admin src/events src/cli src/dev`
 const READERS = ['src/config/backends.ts', 'src/config/challenge-facts.ts', 'src/config/load.ts']
 
 /** Keys whose section is a name which is computed: a rate limit, a challenge method. */
@@ -56,10 +47,8 @@ function isRead(key: Path): boolean {
 
 test('a key that no code reads is in the list of keys without effect', () => {
   const unread = LEAVES.map(({ path: key }) => key).filter((key) => !isRead(key) && !isInert(key))
-  assert.deepEqual(
-    unread.map(formatPath).filter((key) => !COMPUTED.test(key)),
-    [],
-  )
+  const withoutEffect = unread.map(formatPath).filter((key) => !COMPUTED.test(key))
+  assert.deepEqual(withoutEffect, [])
 })
 
 test('what the list has is in the schema, and is not read', () => {

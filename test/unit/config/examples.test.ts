@@ -52,21 +52,18 @@ const EXAMPLES: Record<string, readonly string[]> = {
 }
 
 describe('example configurations', () => {
-  for (const [name, absent] of Object.entries(EXAMPLES)) {
+  for (const [name, absent] of Object.entries(EXAMPLES))
     test(absent.length === 0 ? `${name} is accepted` : `${name} is refused for ${absent.join(', ')} only`, async () => {
       const loaded = await loadConfig(`${FIXTURES}${name}.yaml`, ENV)
       const errors = loaded.ok ? [] : loaded.errors
-      assert.deepEqual(
-        errors.map(({ path }) => path),
-        absent,
-      )
+      const paths = errors.map(({ path }) => path)
+      assert.deepEqual(paths, absent)
       for (const error of errors)
         assert.match(
           error.message,
           /not available in this version(?:; set it to false.*)?$|names a Python class; (?:hooks|CA backends|validators) are JavaScript modules here, .js or .mjs: write ext:.\/(?:hooks\/inventoryhook.js#InventoryHook, or webhook|ca\/vaultbackend.js#VaultBackend, and port it|validators\/\w+.js#\w+, and port it)/,
         )
     })
-  }
 
   test('every example file is in the table', () => {
     const files = readdirSync(FIXTURES).map((file) => file.replace(/\.yaml$/, ''))

@@ -7,6 +7,8 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { formatErrors, loadConfig, parseConfigText } from '../../../src/config/load.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
+import { words } from '../../support/words.ts'
 import { acceptedConfig, errorLines, MINIMAL, merged, parseTree, parseYaml } from './support.ts'
 
 const REST = `
@@ -52,7 +54,7 @@ ca:
     ])
   })
 
-  test('a missing section does not hide the errors of the others', () => {
+  test('a missing section does not hide the errors of the others', () =>
     assert.deepEqual(errorLines(parseYaml('logging:\n  level: LOUD\n')), [
       'server.external_url: is missing; must be an http:// or https:// URL without user, query or fragment, such as https://acme.example.com',
       'database.database: is missing; must be a text that is not empty',
@@ -60,14 +62,11 @@ ca:
       'ca.internal.root_cert_path: is missing; ca.backend internal needs it, or ca.signer.socket in its place',
       'ca.internal.root_key_path: is missing; ca.backend internal needs it, or ca.signer.socket in its place',
       'logging.level (line 2): is "LOUD"; must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL',
-    ])
-  })
+    ]))
 
-  test('an empty file lists what is required', () => {
-    assert.equal(errorLines(parseYaml('')).length, 5)
-  })
+  test('an empty file lists what is required', () => assert.equal(errorLines(parseYaml('')).length, 5))
 
-  test('a key that is missing from a section is placed at the section', () => {
+  test('a key that is missing from a section is placed at the section', () =>
     assert.deepEqual(
       errorLines(
         parseYaml(
@@ -75,14 +74,12 @@ ca:
         ),
       ),
       ['database.database (line 4): is missing; must be a text that is not empty'],
-    )
-  })
+    ))
 
-  test('a rule between keys is not judged on a key that is itself wrong', () => {
+  test('a rule between keys is not judged on a key that is itself wrong', () =>
     assert.deepEqual(errorLines(parseTree({ database: { min_connections: 60, max_connections: 'many' } })), [
       'database.max_connections (line 1): is "many"; must be a whole number, at least 1, without quotes',
-    ])
-  })
+    ]))
 
   const unknownKeys: [string, string][] = [
     ['  externl_url: x\n', 'server.externl_url (line 3): unknown key; did you mean external_url?'],
@@ -91,22 +88,19 @@ ca:
     ['  zebra: 1\n', 'unknown key; known here: external_url, bind, port'],
     ['  _comment: no\n', 'server._comment (line 3): unknown key'],
   ]
-  for (const [line, expected] of unknownKeys) {
+  for (const [line, expected] of unknownKeys)
     test(`the unknown key in "${line.trim()}" is named`, () => {
       const [first = ''] = errorLines(parseYaml(withServer(line)))
       assert.ok(first.includes(expected.replace('server.graceful_timeout', 'did you mean graceful_timeout')), first)
     })
-  }
 
-  test('an unknown section is named with the one that was meant', () => {
-    assert.deepEqual(errorLines(parseTree({ loging: {} })), ['loging (line 1): unknown key; did you mean logging?'])
-  })
+  test('an unknown section is named with the one that was meant', () =>
+    assert.deepEqual(errorLines(parseTree({ loging: {} })), ['loging (line 1): unknown key; did you mean logging?']))
 
-  test('a switch written as yes is explained', () => {
+  test('a switch written as yes is explained', () =>
     assert.deepEqual(errorLines(parseYaml(`${withServer('')}metrics:\n  enabled: yes\n`)), [
       'metrics.enabled (line 7): is "yes"; must be true or false, without quotes',
-    ])
-  })
+    ]))
 
   const syntax: [string, string, RegExp][] = [
     ['a tab as indentation', 'server:\n\tport: 1\n', /line 2\): a tab is used/],
@@ -118,11 +112,8 @@ ca:
     ['a list', '- 1\n', /line 1\): holds no sections/],
     ['a bare text', 'hello\n', /line 1\): holds no sections/],
   ]
-  for (const [name, text, expected] of syntax) {
-    test(`${name} is refused with its line`, () => {
-      assert.match(errorLines(parseYaml(text)).join('\n'), expected)
-    })
-  }
+  for (const [name, text, expected] of syntax)
+    test(`${name} is refused with its line`, () => assert.match(errorLines(parseYaml(text)).join('\n'), expected))
 
   test('aliases that multiply are refused, not expanded', () => {
     const levels = Array.from({ length: 9 }, (_, n) => `k${n + 1}: &k${n + 1} [${Array(9).fill(`*k${n}`).join(', ')}]`)
@@ -143,7 +134,7 @@ describe('formats', () => {
     return file
   }
 
-  for (const name of ['a.json', 'a.JSON', 'a.yaml', 'a.yml']) {
+  for (const name of ['a.json', 'a.JSON', 'a.yaml', 'a.yml'])
     test(`${name} is read, and the result says from where`, async () => {
       const file = await write(name, JSON.stringify(MINIMAL))
       const loaded = await loadConfig(file, {})
@@ -151,14 +142,13 @@ describe('formats', () => {
       assert.equal(loaded.path, file)
       assert.equal(loaded.config.server.external_url, 'https://acme.example.com')
     })
-  }
 
   const FROM_VARIABLE = '${DB_PASSWORD}'
   for (const [what, password, mode, warned] of [
     ['a password in a file that everybody may read is worth a warning', 'hunter2', 0o644, true],
     ['in one that owner and group may read it is not', 'hunter2', 0o640, false],
     ['a password from a variable is not in the file', FROM_VARIABLE, 0o644, false],
-  ] as const) {
+  ] as const)
     test(what, async () => {
       const file = await write('password.yaml', JSON.stringify(merged(MINIMAL, { database: { password } })))
       await chmod(file, mode)
@@ -168,7 +158,6 @@ describe('formats', () => {
       assert.equal(/^database\.password \(line 1\): is a secret, .*\(mode 644\)/m.test(said), warned, said)
       assert.doesNotMatch(said, /hunter2/)
     })
-  }
 
   test('each secret of a readable file is named once', async () => {
     const perspective = { name: 'far', url: 'https://far.example', token: 'a-token-of-some-length' }
@@ -201,8 +190,9 @@ describe('formats', () => {
     assert.ok(loaded.ok, loaded.ok ? '' : formatErrors(loaded.errors))
     const named = loaded.warnings.filter(({ message }) => message.startsWith('looks like a secret'))
     const keys = ['api_key', 'auth.password', 'hook']
+    const paths = named.map(({ path: key }) => key)
     assert.deepEqual(
-      named.map(({ path: key }) => key),
+      paths,
       keys.map((key) => `hooks.registered[0].config.${key}`),
     )
   })
@@ -234,14 +224,13 @@ describe('formats', () => {
     assert.ok(loaded.ok)
   })
 
-  for (const key of ['__proto__', 'constructor', 'toString']) {
+  for (const key of ['__proto__', 'constructor', 'toString'])
     test(`${key} is an unknown key like any other`, () => {
       const text = `{"${key}": {"polluted": true}, ${JSON.stringify(MINIMAL).slice(1)}`
       const parsed = parseConfigText(text, { format: 'json', env: {} })
       assert.deepEqual(errorLines(parsed), [`${key} (line 1): unknown key`])
       assert.equal(Reflect.get({}, 'polluted'), undefined)
     })
-  }
 
   test('a duplicate key in JSON is an error with its line, tabs and escapes are not', () => {
     const text = '{\n\t"server": {\n\t\t"bind": "\\u0061\\/",\n\t\t"bind": "b"\n\t}\n}'
@@ -249,9 +238,8 @@ describe('formats', () => {
     assert.match(errorLines(parsed).join('\n'), /server\.bind \(line 4\): written a second time, first on line 3/)
   })
 
-  test('a section heading with nothing below it is an empty section', () => {
-    assert.equal(acceptedConfig(parseYaml(`${withServer('  tls:\n')}smtp:\n`)).smtp.port, 587)
-  })
+  test('a section heading with nothing below it is an empty section', () =>
+    assert.equal(acceptedConfig(parseYaml(`${withServer('  tls:\n')}smtp:\n`)).smtp.port, 587))
 
   test('merge keys and aliases work as in other YAML tools', () => {
     const config = acceptedConfig(
@@ -263,9 +251,8 @@ describe('formats', () => {
     assert.equal(config.challenges.dnspersist01.max_retries, 1)
   })
 
-  test('a key with a dot in its name is not a path', () => {
-    assert.deepEqual(errorLines(parseTree({ 'ca.backend': 'hsm' })).length, 1)
-  })
+  test('a key with a dot in its name is not a path', () =>
+    assert.deepEqual(errorLines(parseTree({ 'ca.backend': 'hsm' })).length, 1))
 })
 
 describe('comments and the open part of ca', () => {
@@ -290,23 +277,7 @@ describe('comments and the open part of ca', () => {
 test('any text at all gives a result and no exception', () => {
   const piece = fc.oneof(
     fc.string(),
-    fc.constantFrom(
-      'server:',
-      '\n  ',
-      'port: ',
-      '${A}',
-      '- ',
-      '{',
-      '}',
-      '[',
-      '&a ',
-      '*a',
-      '"',
-      ': ',
-      '<<',
-      '!!int ',
-      '\t',
-    ),
+    fc.constantFrom('\n  ', 'port: ', '${A}', '- ', '&a ', ': ', '!!int ', '\t', ...words`server: { } [ *a " <<`),
   )
   fc.assert(
     fc.property(
@@ -317,29 +288,19 @@ test('any text at all gives a result and no exception', () => {
         assert.ok(parsed.ok || parsed.errors.length > 0)
       },
     ),
-    { numRuns: 500 },
+    propertyRuns(),
   )
 })
 
 test('any tree in any section gives a result and no exception', () => {
-  const section = fc.constantFrom(
-    'server',
-    'database',
-    'ca',
-    'hooks',
-    'security',
-    'dns',
-    'challenges',
-    '__proto__',
-    'constructor',
-  )
+  const section = fc.constantFrom(...words`server database ca hooks security dns challenges __proto__ constructor`)
   fc.assert(
     fc.property(section, fc.jsonValue(), fc.jsonValue(), (name, value, inner) => {
       const root = { [name]: value, logging: inner, ct_logging: { logs: [inner] }, ca: { profiles: { x: inner } } }
       const parsed = parseConfigText(JSON.stringify(root), { format: 'json', env: {} })
       assert.ok(parsed.ok || parsed.errors.every((error) => error.message !== ''))
     }),
-    { numRuns: 300 },
+    propertyRuns(150),
   )
 })
 

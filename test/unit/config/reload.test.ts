@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { planReload } from '../../../src/config/reload.ts'
+import { words } from '../../support/words.ts'
 import { aConfig } from './support.ts'
 
 test('live keys are applied, the others wait for a restart and are named; what nothing reads is not', () => {
@@ -16,20 +17,12 @@ test('live keys are applied, the others wait for a restart and are named; what n
     server: { port: 9000 },
   })
   const plan = planReload(running, next)
-  assert.deepEqual(plan.live.toSorted(), [
-    'logging.level',
-    'metrics.enabled',
-    'notifications.expiration_warning_days',
-    'security.rate_limits.new_order.requests',
-    'security.rate_limits.new_order.window_seconds',
-  ])
-  assert.deepEqual(plan.restart.toSorted(), [
-    'logging.format',
-    'metrics.path',
-    'security.allowed_algorithms',
-    'server.port',
-    'smtp.host',
-  ])
+  const live = words`
+    logging.level metrics.enabled notifications.expiration_warning_days
+    security.rate_limits.new_order.requests security.rate_limits.new_order.window_seconds
+  `
+  const restart = words`logging.format metrics.path security.allowed_algorithms server.port smtp.host`
+  assert.deepEqual([plan.live.toSorted(), plan.restart.toSorted()], [live, restart])
   assert.equal(plan.config.logging.level, 'DEBUG')
   assert.equal(plan.config.logging.format, 'json')
   assert.equal(plan.config.security.rate_limits.new_order.requests, 5)
@@ -37,6 +30,5 @@ test('live keys are applied, the others wait for a restart and are named; what n
   assert.deepEqual(running, before)
 })
 
-test('the same file again changes nothing', () => {
-  assert.deepEqual(planReload(aConfig({}), aConfig({})), { config: aConfig({}), live: [], restart: [] })
-})
+test('the same file again changes nothing', () =>
+  assert.deepEqual(planReload(aConfig({}), aConfig({})), { config: aConfig({}), live: [], restart: [] }))

@@ -9,6 +9,7 @@ import { readDocument } from '../../../src/shared/config-file/document.ts'
 import { valueAt } from '../../../src/shared/config-file/messages.ts'
 import { formatPath } from '../../../src/shared/config-file/notice.ts'
 import { type SchemaNode, withoutNull } from '../../../src/shared/config-file/schema-node.ts'
+import { words } from '../../support/words.ts'
 import { aConfig, acceptedConfig, MINIMAL, merged, parseTree, type Tree } from './support.ts'
 
 /** A value that the schema accepts for a key, when that can be told from type and bounds alone. */
@@ -56,7 +57,7 @@ function withUrls(tree: Tree): Tree {
 }
 
 describe('schema', () => {
-  test('finished values are accepted again and stay what they are, from YAML and JSON text too', () => {
+  test('finished values are accepted again and stay what they are, from YAML and JSON text too', () =>
     fc.assert(
       fc.property(validTree, (tree) => {
         const config = ConfigSchema.parse({
@@ -70,9 +71,8 @@ describe('schema', () => {
           assert.deepEqual(ConfigSchema.parse(value), config)
         }
       }),
-      { numRuns: 60 },
-    )
-  })
+      { numRuns: 15 },
+    ))
 
   test('the defaults are those of the reference, and ours where a decision says so', () => {
     const config = aConfig({})
@@ -157,26 +157,17 @@ describe('schema', () => {
 })
 
 describe('addresses', () => {
-  for (const good of ['192.0.2.1', '192.0.2.1:53', '2001:db8::1', '[2001:db8::1]', '[2001:db8::1]:5353']) {
+  for (const good of ['192.0.2.1', '192.0.2.1:53', '2001:db8::1', '[2001:db8::1]', '[2001:db8::1]:5353'])
     test(`${good} is a resolver`, () => assert.ok(isResolver(good)))
-  }
   for (const bad of [
     '',
-    'dns.example',
-    '192.0.2.1:',
-    '192.0.2.1:65536',
-    '[192.0.2.1]:53',
-    '2001:db8::1]:53',
-    '[2001:db8::1]53',
-  ]) {
+    ...words`dns.example 192.0.2.1: 192.0.2.1:65536 [192.0.2.1]:53 2001:db8::1]:53 [2001:db8::1]53`,
+  ])
     test(`${JSON.stringify(bad)} is no resolver`, () => assert.ok(!isResolver(bad)))
-  }
-  for (const good of ['10.0.0.0/8', '::/0', '::1/128', '192.0.2.1']) {
+  for (const good of ['10.0.0.0/8', '::/0', '::1/128', '192.0.2.1'])
     test(`${good} is a network`, () => assert.ok(isNetwork(good)))
-  }
-  for (const bad of ['10.0.0.0/33', '::/129', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0/8', 'a/8', '10.0.0.0/-1']) {
+  for (const bad of ['10.0.0.0/33', '::/129', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0/8', 'a/8', '10.0.0.0/-1'])
     test(`${bad} is no network`, () => assert.ok(!isNetwork(bad)))
-  }
 })
 
 describe('names of the identifier policy', () => {

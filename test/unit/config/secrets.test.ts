@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { parseConfigText } from '../../../src/config/load.ts'
-import { MINIMAL, merged, parseTree, parseYaml, type Tree } from './support.ts'
+import { words } from '../../support/words.ts'
+import { MINIMAL, merged, nested, parseTree, parseYaml, type Tree } from './support.ts'
 
 const SECRET = 'hunter2hunter2'
 
@@ -12,32 +13,20 @@ function output(parsed: ReturnType<typeof parseTree>): string {
   return JSON.stringify(parsed.ok ? parsed.warnings : parsed.errors)
 }
 
-const nested = (path: string, value: unknown): Tree =>
-  path.split('.').reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as Tree
-
-const SECRETS = [
-  'database.password',
-  'smtp.password',
-  'admin_api.token_secret',
-  'ca.hsm.pin',
-  'ca.acme_proxy.eab_hmac_key',
-  'ca.acme_proxy.proxy_url',
-  'ca.external.auth_value',
-  'ca.external.sign_url',
-  'audit_export.webhook_url',
-  'perspective.tokens',
-]
+const SECRETS = words`
+  database.password smtp.password admin_api.token_secret ca.hsm.pin ca.acme_proxy.eab_hmac_key
+  ca.acme_proxy.proxy_url ca.external.auth_value ca.external.sign_url audit_export.webhook_url perspective.tokens
+`
 
 describe('secrets stay out of messages', () => {
-  for (const path of SECRETS) {
+  for (const path of SECRETS)
     test(`${path} of any wrong kind is not shown`, () => {
       const number = 31337421
       for (const value of [[SECRET], { a: SECRET }, number, [number], SECRET]) {
-        const text = output(parseTree(nested(path, value)))
+        const text = output(parseTree(nested({ [path]: value })))
         assert.ok(!text.includes(SECRET) && !text.includes(String(number)), text)
       }
     })
-  }
 
   const placements: [string, Tree][] = [
     ['where a section belongs', { admin_api: SECRET, database: SECRET }],
@@ -60,12 +49,11 @@ describe('secrets stay out of messages', () => {
     ['in a partial reference', { database: { password: `${SECRET}\${X}` } }],
     ['in the default of a reference', { server: { port: `\${PORT:-${SECRET}}` } }],
   ]
-  for (const [name, patch] of placements) {
+  for (const [name, patch] of placements)
     test(`a secret ${name} is not shown`, () => {
       const text = output(parseTree(patch))
       assert.ok(!text.includes(SECRET), text)
     })
-  }
 
   test('what a variable holds is not shown, wherever it was put by mistake', () => {
     const patch = {
@@ -88,13 +76,12 @@ describe('secrets stay out of messages', () => {
     `database:\n  password: a: ${SECRET}\n`,
     `database:\n\tpassword: ${SECRET}\n`,
   ]
-  for (const text of broken) {
+  for (const text of broken)
     test(`the source is not quoted for ${JSON.stringify(text.replace(SECRET, '…'))}`, () => {
       const parsed = parseYaml(text)
       assert.ok(!parsed.ok)
       assert.ok(!output(parsed).includes(SECRET), output(parsed))
     })
-  }
 
   test('broken JSON is not quoted either', () => {
     const text = JSON.stringify(merged(MINIMAL, { database: { password: SECRET } }))

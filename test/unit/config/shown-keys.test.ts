@@ -9,9 +9,8 @@ import { keysOfEvents, SHOWN_BY } from '../../events/keys.ts'
 /** Seen from the compiled file. */
 const TESTS = path.resolve(import.meta.dirname, '../../../../test')
 
-test('every key of events is in the table, and nothing else is', () => {
-  assert.deepEqual(Object.keys(SHOWN_BY).toSorted(), keysOfEvents().toSorted())
-})
+test('every key of events is in the table, and nothing else is', () =>
+  assert.deepEqual(Object.keys(SHOWN_BY).toSorted(), keysOfEvents().toSorted()))
 
 test('the tests of the table are there', () => {
   for (const [key, [file, name]] of Object.entries(SHOWN_BY))

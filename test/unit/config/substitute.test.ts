@@ -19,28 +19,22 @@ describe('variables', () => {
     ['${NESTED}', '${NAME}'],
     ['${odd name!}', 'odd'],
   ]
-  for (const [text, expected] of replaced) {
-    test(`${text} becomes ${JSON.stringify(expected)}`, () => {
-      assert.equal(substituteVariables(text, ENV).value, expected)
-    })
-  }
+  for (const [text, expected] of replaced)
+    test(`${text} becomes ${JSON.stringify(expected)}`, () =>
+      assert.equal(substituteVariables(text, ENV).value, expected))
 
-  for (const text of ['https://${NAME}.example', ' ${NAME}', '${NAME', '$NAME', '${}', '${NAME:x}', '$${NAME}']) {
-    test(`${JSON.stringify(text)} stays as it is`, () => {
-      assert.equal(substituteVariables(text, ENV).value, text)
-    })
-  }
+  for (const text of ['https://${NAME}.example', ' ${NAME}', '${NAME', '$NAME', '${}', '${NAME:x}', '$${NAME}'])
+    test(`${JSON.stringify(text)} stays as it is`, () => assert.equal(substituteVariables(text, ENV).value, text))
 
   test('values are replaced at any depth, keys are not', () => {
     const { value } = substituteVariables({ '${NAME}': [{ a: '${NAME}' }, 1, null] }, ENV)
     assert.deepEqual(value, { '${NAME}': [{ a: 'value' }, 1, null] })
   })
 
-  test('an unset variable without default is an error with its name, path and line', () => {
+  test('an unset variable without default is an error with its name, path and line', () =>
     assert.deepEqual(errorLines(parseTree({ dns: { resolvers: ['192.0.2.1', '${RESOLVER}'] } })), [
       'dns.resolvers[1] (line 1): the variable RESOLVER is not set; set it or give a default: ${RESOLVER:-default}',
-    ])
-  })
+    ]))
 
   test('a number or a switch may come from a variable, or from its default', () => {
     const server = { port: '${PORT}', workers: '${WORKERS:-3}', timeout: '${EMPTY}', keepalive: '${EMPTY}' }
@@ -60,12 +54,11 @@ describe('variables', () => {
     ])
   })
 
-  test('a text of digits stays a text where the key wants one', () => {
+  test('a text of digits stays a text where the key wants one', () =>
     assert.equal(
       acceptedConfig(parseTree({ database: { password: '${PIN}' } }, { PIN: '0042' })).database.password,
       '0042',
-    )
-  })
+    ))
 
   test('line ends behind a value and a byte order mark before it are cut', () => {
     for (const PASSWORD of ['secret\n', 'secret\r\n', 'secret\n\n', '\uFEFFsecret\r\n'])
@@ -76,11 +69,10 @@ describe('variables', () => {
     assert.equal(substituteVariables('${NAME}', { NAME: ' a\nb ' }).value, ' a\nb ')
   })
 
-  test('what a variable holds is validated', () => {
+  test('what a variable holds is validated', () =>
     assert.deepEqual(errorLines(parseTree({ logging: { level: '${LEVEL}' } }, { LEVEL: 'LOUD' })), [
       'logging.level (line 1): is a text from ${LEVEL}; must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL',
-    ])
-  })
+    ]))
 
   test('an optional text from an empty variable is as if left out', () => {
     const config = acceptedConfig(parseTree({ tos: { url: '${TOS:-}' }, smtp: { host: '${EMPTY}' } }, ENV))

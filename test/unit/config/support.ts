@@ -24,6 +24,13 @@ export function merged(base: Tree, patch: Tree): Tree {
   return { ...base, ...Object.fromEntries(entries) }
 }
 
+/** A tree of what dots in its keys separate: `{ 'server.port': 1 }`. */
+export const nested = (flat: Tree): Tree =>
+  Object.entries(flat).reduce((tree, [path, value]) => {
+    const branch = path.split('.').reduceRight<unknown>((below, key) => ({ [key]: below }), value)
+    return merged(tree, branch as Tree)
+  }, {} as Tree)
+
 /** Whether a patch gives a key a value, as rules ask it of the file. */
 export function isSetBy(patch: Tree): (path: string) => boolean {
   return (path) => path.split('.').reduce<unknown>((at, key) => (isTree(at) ? at[key] : undefined), patch) !== undefined

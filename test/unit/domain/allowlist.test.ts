@@ -1,10 +1,14 @@
-/** Allowed identifiers: normal form and matching. */
+/** Allowed identifiers, and from where a request may be approved without a challenge. */
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { isAllowed, parseAllowedIdentifier } from '../../../src/domain/allowlist.ts'
+import { type ApprovalFacts, approvalOf, isAllowed, parseAllowedIdentifier } from '../../../src/domain/allowlist.ts'
+import { chooseProfile } from '../../../src/domain/order-request.ts'
+import { certificateProfiles } from '../../../src/settings/order-settings.ts'
 import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
+import { words } from '../../support/words.ts'
+import { aConfig } from '../config/support.ts'
 
 const identifierOf = (value: string): Identifier => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value })
 
@@ -21,39 +25,23 @@ describe('allowed identifiers', () => {
     ['0.0.0.0/0', 'ip', '0.0.0.0/0'],
     ['192.0.2.1/32', 'ip', '192.0.2.1/32'],
   ]
-  for (const [text, type, value] of forms) {
+  for (const [text, type, value] of forms)
     test(`${JSON.stringify(text)} is the ${type} identifier ${value}`, () =>
       assert.deepEqual(parseAllowedIdentifier(text), { ok: true, identifier: { type, value } }))
-  }
 
   const refused = [
     '',
-    '*',
-    '*.',
-    'a.*.example',
-    '*.*.example',
-    'a..example',
-    'example..',
-    '.',
-    '-a.example',
     'a b',
-    '300.0.2.1',
-    '10.0.0.1/8',
-    '10.0.0.0/33',
-    '10.0.0.0/',
-    '10.0.0.0/08',
-    '10.0.0.0/8/8',
-    '::/129',
-    'fe80::1%eth0',
-    '::ffff:192.0.2.1',
-    'example/24',
+    ...words`
+      * *. a.*.example *.*.example a..example example.. . -a.example 300.0.2.1 10.0.0.1/8 10.0.0.0/33 10.0.0.0/
+      10.0.0.0/08 10.0.0.0/8/8 ::/129 fe80::1%eth0 ::ffff:192.0.2.1 example/24
+    `,
   ]
-  for (const text of refused) {
+  for (const text of refused)
     test(`${JSON.stringify(text)} is refused with a reason`, () => {
       const parsed = parseAllowedIdentifier(text)
       assert.ok(!parsed.ok && parsed.reason.length > 0)
     })
-  }
 
   const matches: [entry: string, identifier: string, allowed: boolean][] = [
     ['example.com', 'example.com', true],
@@ -74,13 +62,12 @@ describe('allowed identifiers', () => {
     ['2001:db8::/127', '2001:db8::1', true],
     ['2001:db8::/127', '2001:db8::2', false],
   ]
-  for (const [entry, value, allowed] of matches) {
+  for (const [entry, value, allowed] of matches)
     test(`${entry} ${allowed ? 'allows' : 'does not allow'} ${value}`, () => {
       const parsed = parseAllowedIdentifier(entry)
       assert.ok(parsed.ok)
       assert.equal(isAllowed(identifierOf(value), [parsed.identifier]), allowed)
     })
-  }
 
   test('an empty list allows nothing, and a longer list never less', () => {
     assert.equal(isAllowed(identifierOf('a.example'), []), false)
@@ -125,4 +112,76 @@ describe('allowed identifiers', () => {
       }),
     )
   })
+})
+
+const facts = (over: Partial<ApprovalFacts>): ApprovalFacts => ({
+  autoAccept: false,
+  networks: ['10.0.0.0/8', '192.0.2.7/32', '2001:db8::/32'],
+  address: '10.0.0.1',
+  isProxy: false,
+  requestId: 'request',
+  now: new Date('2026-01-02T03:04:05Z'),
+  ...over,
+})
+
+describe('approval', () => {
+  test('names the address, and what the authorization will say', () =>
+    assert.deepEqual(approvalOf(facts({})), {
+      address: '10.0.0.1',
+      record: { type: 'pre-approval', at: '2026-01-02T03:04:05Z', result: 'valid', requestId: 'request' },
+    }))
+
+  const addresses: [address: string, seen: string | undefined][] = [
+    ['10.255.255.255', '10.255.255.255'],
+    ['11.0.0.0', undefined],
+    ['192.0.2.7', '192.0.2.7'],
+    ['192.0.2.8', undefined],
+    ['2001:db8:ffff::1', '2001:db8:ffff::1'],
+    ['2001:DB8::1', '2001:DB8::1'],
+    ['2001:db9::1', undefined],
+    ['::ffff:10.0.0.1', '10.0.0.1'],
+    ['::FFFF:10.0.0.1', '10.0.0.1'],
+    ['::ffff:0a00:0001', undefined],
+    ['fe80::1%eth0', undefined],
+    ['10.0.0.1/8', undefined],
+    ['10.0.0.01', undefined],
+    ['', undefined],
+    ['unknown', undefined],
+  ]
+  for (const [address, seen] of addresses)
+    test(`a client at "${address}" is ${seen === undefined ? 'outside' : 'inside'}`, () =>
+      assert.equal(approvalOf(facts({ address }))?.address, seen))
+
+  test('what comes from a proxy, in a network or not, is from nobody known', () =>
+    assert.equal(approvalOf(facts({ isProxy: true })), undefined))
+
+  test('an account without networks is never looked at', () =>
+    assert.equal(approvalOf(facts({ networks: undefined })), undefined))
+
+  test('where everything is accepted, the address does not matter', () => {
+    for (const over of [{}, { networks: undefined }, { address: 'unknown' }, { isProxy: true }]) {
+      const approval = approvalOf(facts({ ...over, autoAccept: true }))
+      assert.deepEqual([approval?.record.type, approval?.address], ['auto_accept', undefined])
+    }
+  })
+})
+
+describe('the profiles of an account', () => {
+  const usages = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
+  const profiles = certificateProfiles(aConfig({ ca: { profiles: { default: usages, a: usages, b: usages } } }))
+  const choices: [wanted: string | undefined, allowed: string[] | undefined, chosen: string | RegExp][] = [
+    [undefined, undefined, 'default'],
+    ['a', undefined, 'a'],
+    [undefined, ['b', 'a'], 'b'],
+    [undefined, ['b', 'default'], 'default'],
+    ['a', ['b', 'a'], 'a'],
+    ['default', ['b', 'a'], /may not order default; it may order b, a/],
+    ['c', ['b'], /there is no such profile/],
+    [undefined, ['gone'], /there is no such profile/],
+  ]
+  for (const [wanted, allowed, chosen] of choices)
+    test(`${wanted ?? 'no choice'} of ${allowed?.join(', ') ?? 'all'}`, () => {
+      if (typeof chosen === 'string') assert.equal(chooseProfile(profiles, wanted, allowed).name, chosen)
+      else assert.throws(() => chooseProfile(profiles, wanted, allowed), chosen)
+    })
 })

@@ -42,10 +42,9 @@ const ROWS: readonly [string[], string, string | undefined][] = [
 ]
 
 describe('the issuer of a certificate', () => {
-  for (const [ids, kind, expected] of ROWS) {
+  for (const [ids, kind, expected] of ROWS)
     test(`of [${ids.join(', ')}] for a key of kind ${kind} is ${expected ?? 'none'}`, () =>
       assert.equal(chooseIssuer(ALL, ids, kind, NOW)?.id, expected))
-  }
 
   const narrow = { ...issuer('narrow', 'SHA256withECDSA'), constraints: [constraintsOn({ dns: ['corp.test'] })] }
   const all = [narrow, ...ALL]

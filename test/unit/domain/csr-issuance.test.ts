@@ -63,7 +63,7 @@ describe('an issuance from a CSR', () => {
     abandoned: { rest: 'abandoned', open: 'abandoned', promise: 'awaited' },
     awaited: { rest: 'awaited', open: 'abandoned', promise: 'awaited' },
   }
-  for (const status of Object.keys(targets) as CsrRowStatus[]) {
+  for (const status of Object.keys(targets) as CsrRowStatus[])
     test(`that is ${status} has only the events of its row`, () => {
       for (const event of ['rest', 'open', 'promise', 'move', 'abandon'] as const) {
         const target = targets[status][event]
@@ -71,14 +71,11 @@ describe('an issuance from a CSR', () => {
         else assert.equal(statusOnEvent(status, event), target)
       }
     })
-  }
 
   test('does not leave its backend once a certificate may exist', () => {
     const moving = Object.entries(CSR_ISSUANCE).filter(([, events]) => 'move' in events || 'give' in events)
-    assert.deepEqual(
-      moving.map(([status]) => status),
-      ['fresh', 'opened'],
-    )
+    const states = moving.map(([status]) => status)
+    assert.deepEqual(states, ['fresh', 'opened'])
   })
 
   test('is final once it is issued, late or failed', () => {

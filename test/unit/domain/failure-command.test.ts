@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { explainFailure } from '../../../src/domain/failure-advice.ts'
 import { commandFor } from '../../../src/domain/failure-command.ts'
+import { words } from '../../support/words.ts'
 
 const failed = (challenge_type: string, problem: string, identifier_value = 'www.shop.test') => ({
   kind: 'challenge.on_failure',
@@ -46,22 +47,8 @@ describe('the command of a failure', () => {
   })
 
   test('never has a name or token that a shell would read otherwise', () => {
-    for (const name of [
-      '$(id)',
-      'a b',
-      'a;b',
-      '-o/tmp/x',
-      'a\nb',
-      '`id`',
-      'a|b',
-      "a'b",
-      'a/b',
-      '',
-      '*',
-      'a&b',
-      '~',
-      'a'.repeat(254),
-    ])
+    const names = words`$(id) a;b -o/tmp/x a|b a'b a/b * a&b ~`
+    for (const name of ['', 'a b', 'a\nb', '`id`', 'a'.repeat(254), ...names])
       for (const challenge of ['http-01', 'dns-01', 'dns-persist-01', 'tls-alpn-01'])
         assert.equal(commandFor({ problem: 'unauthorized', name, challenge, token: 't' }), undefined, name)
     const asked = { problem: 'unauthorized', name: 'a.test', challenge: 'http-01' }

@@ -4,6 +4,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compileLinearPattern, PatternError } from '../../../src/domain/linear-pattern.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
+import { words } from '../../support/words.ts'
 
 describe('linear patterns', () => {
   const cases: [source: string, value: string, matches: boolean][] = [
@@ -33,10 +35,9 @@ describe('linear patterns', () => {
     ['\\d', '٣', false],
     ['\\w', 'é', false],
   ]
-  for (const [source, value, matches] of cases) {
+  for (const [source, value, matches] of cases)
     test(`${source} ${matches ? 'matches' : 'does not match'} ${JSON.stringify(value)}`, () =>
       assert.equal(compileLinearPattern(source).matches(value), matches))
-  }
 
   const refused = [
     '(?=a)b',
@@ -58,10 +59,9 @@ describe('linear patterns', () => {
     'a'.repeat(2049),
     'x{1000}y{1000}',
   ]
-  for (const source of refused) {
+  for (const source of refused)
     test(`${source.slice(0, 40)} is refused, not misread`, () =>
       assert.throws(() => compileLinearPattern(source), PatternError))
-  }
 
   test('an expression with too many repetitions is refused before its instructions are made', () => {
     const repeated = (piece: string) => piece.repeat(Math.floor(2048 / piece.length))
@@ -92,16 +92,7 @@ describe('linear patterns', () => {
   })
 
   test('patterns that take a backtracking engine for ever take no time', () => {
-    const hostile = [
-      '(a+)+$',
-      '(a|aa)+$',
-      '(a|a?)+$',
-      '([a-zA-Z]+)*$',
-      '(.*a){20}',
-      '(x+x+)+y',
-      '(?:a?){100}a{100}',
-      '[ab]*a[ab]{500}',
-    ]
+    const hostile = words`(a+)+$ (a|aa)+$ (a|a?)+$ ([a-zA-Z]+)*$ (.*a){20} (x+x+)+y (?:a?){100}a{100} [ab]*a[ab]{500}`
     const values = ['a'.repeat(2000), `${'a'.repeat(2000)}!`, 'ab'.repeat(1000), 'x'.repeat(2000)]
     for (const source of hostile) {
       const pattern = compileLinearPattern(source)
@@ -116,33 +107,7 @@ describe('linear patterns', () => {
   })
 
   test('any text either compiles, and then answers for any value, or is refused with a sentence', () => {
-    const piece = fc.constantFrom(
-      'a',
-      'b',
-      '.',
-      '*',
-      '+',
-      '?',
-      '(',
-      ')',
-      '[',
-      ']',
-      '{',
-      '}',
-      ',',
-      '2',
-      '^',
-      '$',
-      '|',
-      '\\',
-      'Z',
-      'd',
-      '-',
-      '?:',
-      '?P<n>',
-      '\u00e9',
-      '\ud800',
-    )
+    const piece = fc.constantFrom('\\', '\u00e9', '\ud800', ...words`a b . * + ? ( ) [ ] { } , 2 ^ $ | Z d - ?: ?P<n>`)
     const source = fc.oneof(
       fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join('')),
       fc.string(),
@@ -156,7 +121,7 @@ describe('linear patterns', () => {
           assert.match(error.message, /^is /)
         }
       }),
-      { numRuns: 2000 },
+      propertyRuns(),
     )
   })
 

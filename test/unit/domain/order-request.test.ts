@@ -24,12 +24,11 @@ describe('the key of a new-order request', () => {
     assert.equal(orderRequestKey(REQUEST), orderRequestKey({ ...REQUEST }))
   })
 
-  test('does not depend on the order of the identifiers', () => {
+  test('does not depend on the order of the identifiers', () =>
     assert.equal(
       orderRequestKey({ ...REQUEST, identifiers: REQUEST.identifiers.toReversed() }),
       orderRequestKey(REQUEST),
-    )
-  })
+    ))
 
   const different: Record<string, Partial<OrderRequestFacts>> = {
     'another account': { accountId: '0190c4b2-0000-7000-8000-00000000abd0' },

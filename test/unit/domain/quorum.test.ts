@@ -23,16 +23,14 @@ const votes = (text: string): Vote[] =>
 
 describe('allowed non-corroborations (BR 3.2.2.9, Quorum Requirements)', () => {
   const table: Record<number, number> = { 1: 0, 2: 1, 3: 1, 4: 1, 5: 1, 6: 2, 7: 2, 12: 2 }
-  for (const [count, allowed] of Object.entries(table)) {
+  for (const [count, allowed] of Object.entries(table))
     test(`${allowed} of ${count}`, () => assert.equal(allowedNonCorroborations(Number(count)), allowed))
-  }
   test('a setting overrides the table', () => {
     assert.equal(neededCorroborations(5, { ...PLAIN, maxNonCorroborations: 0 }), 5)
     assert.equal(neededCorroborations(5, { ...PLAIN, maxNonCorroborations: 3 }), 2)
   })
-  test('one must corroborate whatever the setting', () => {
-    assert.equal(neededCorroborations(3, { ...PLAIN, maxNonCorroborations: 9 }), 1)
-  })
+  test('one must corroborate whatever the setting', () =>
+    assert.equal(neededCorroborations(3, { ...PLAIN, maxNonCorroborations: 9 }), 1))
 })
 
 describe('a quorum', () => {
@@ -78,7 +76,7 @@ describe('a quorum', () => {
     maxNonCorroborations: fc.option(fc.nat(7), { nil: undefined }),
     minRegions: fc.integer({ min: 1, max: 4 }),
   })
-  test('that is decided is not changed by the votes that are pending', () => {
+  test('that is decided is not changed by the votes that are pending', () =>
     fc.assert(
       fc.property(fc.array(vote, { minLength: 1, maxLength: 8 }), policy, fc.boolean(), (cast, rule, yes) => {
         const before = judgeQuorum(cast, rule)
@@ -89,14 +87,12 @@ describe('a quorum', () => {
         assert.notEqual(after, 'open')
         if (before !== 'open') assert.equal(after, before)
       }),
-    )
-  })
-  test('is never met by votes of which none is yes', () => {
+    ))
+  test('is never met by votes of which none is yes', () =>
     fc.assert(
       fc.property(fc.array(vote, { minLength: 1, maxLength: 8 }), policy, (cast, rule) => {
         const none = cast.map((one): Vote => (one.vote === 'yes' ? { ...one, vote: 'no' } : one))
         assert.notEqual(judgeQuorum(none, rule), 'met')
       }),
-    )
-  })
+    ))
 })

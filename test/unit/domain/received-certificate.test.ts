@@ -85,6 +85,7 @@ describe('a received certificate', () => {
     assert.deepEqual(findings([leaf({ ipAddresses: ['192.0.2.1'] })], { identifiers }), [])
   })
 
+  const ANY_ROOT = { trustAnchors: [] }
   const wrong: readonly (readonly [string, () => readonly Buffer[], RegExp, Partial<Expected>?])[] = [
     ['an empty chain', () => [], /chain is empty/],
     ['no DER', () => [Buffer.from('no')], /cannot be read/],
@@ -95,9 +96,7 @@ describe('a received certificate', () => {
       'a missing name',
       () => [leaf()],
       /lacks names of the order: dns:b.example/,
-      {
-        identifiers: [...expected.identifiers, { type: 'dns', value: 'b.example' }],
-      },
+      { identifiers: [...expected.identifiers, { type: 'dns', value: 'b.example' }] },
     ],
     ['a common name that was not ordered', () => [leaf({ commonName: 'evil.example' })], /order has not: evil.example/],
     ['a wildcard in place of a name', () => [leaf({ dnsNames: ['*.example.org'] })], /order has not/],
@@ -112,19 +111,14 @@ describe('a received certificate', () => {
     ['another issuer of the same name', () => [leaf({}, other), root.certificate], /no issuer/],
     ['another root', () => [leaf({}, other), other.certificate], /trust_anchors/],
     ['a leaf without issuer', () => [leaf({}, other)], /no issuer/],
-    ['an issuer that is no CA', () => [leaf({}, noCa), noCa.certificate], /no CA certificate/, { trustAnchors: [] }],
-    [
-      'an issuer that has expired',
-      () => [leaf({}, expired), expired.certificate],
-      /not valid now/,
-      { trustAnchors: [] },
-    ],
+    ['an issuer that is no CA', () => [leaf({}, noCa), noCa.certificate], /no CA certificate/, ANY_ROOT],
+    ['an issuer that has expired', () => [leaf({}, expired), expired.certificate], /not valid now/, ANY_ROOT],
     // RFC 5280 §6.1.4 (n)
     [
       'an issuer whose key may not sign certificates',
       () => [leaf({}, notForCertificates), notForCertificates.certificate],
       /certificate 2 of the chain may not sign certificates/,
-      { trustAnchors: [] },
+      ANY_ROOT,
     ],
     // RFC 5280 §6.1.4, max_path_length
     [
@@ -142,6 +136,11 @@ describe('a received certificate', () => {
   for (const [name, chain, finding, more] of wrong)
     test(`is refused for ${name}`, () => assert.match(findings(chain(), more).join('; '), finding))
 
+  const hex = (text: string) => Buffer.from(text, 'hex')
+  const usages = (...names: Parameters<typeof writeKeyUsage>[1]) =>
+    more('keyUsage', (writer) => writeKeyUsage(writer, names))
+  const purposes = (...names: Parameters<typeof writeExtendedKeyUsage>[1]) =>
+    more('extendedKeyUsage', (writer) => writeExtendedKeyUsage(writer, names))
   /** What a CA may copy from the client's CSR, or add or leave out by itself (RFC 8555 §7.4). */
   const content: readonly (readonly [string, RawTbsChanges, RegExp, Partial<Accepted>?])[] = [
     [
@@ -159,35 +158,31 @@ describe('a received certificate', () => {
     [
       'a common name that is no text',
       // BIT STRING: readers that make text of it read `evil.test`.
-      { subject: Buffer.from('3015311330110603550403030a006576696c2e74657374', 'hex') },
+      { subject: hex('3015311330110603550403030a006576696c2e74657374') },
       /names that the order has not: a common name that is no text/,
     ],
     [
       'the key usages of a CA',
-      more('keyUsage', (writer) => writeKeyUsage(writer, ['digital_signature', 'key_cert_sign', 'crl_sign'])),
+      usages('digital_signature', 'key_cert_sign', 'crl_sign'),
       /key usage key_cert_sign.*key usage crl_sign/,
     ],
-    [
-      'a usage beyond its profile',
-      more('keyUsage', (writer) => writeKeyUsage(writer, ['digital_signature', 'content_commitment'])),
-      /key usage content_commitment/,
-    ],
+    ['a usage beyond its profile', usages('digital_signature', 'content_commitment'), /key usage content_commitment/],
     ['no key usage', more('keyUsage', undefined), /no key usage/],
     ['no key purpose', more('extendedKeyUsage', undefined), /none of the key purposes of its profile: server_auth/],
     [
       'another key purpose than its profile',
-      more('extendedKeyUsage', (writer) => writeExtendedKeyUsage(writer, ['client_auth'])),
+      purposes('client_auth'),
       /key purpose client_auth.*none of the key purposes/,
     ],
     [
       'a further key purpose, as public CAs add it',
-      more('extendedKeyUsage', (writer) => writeExtendedKeyUsage(writer, ['server_auth', 'client_auth'])),
+      purposes('server_auth', 'client_auth'),
       /key purpose client_auth/,
       { keyPurposes: ['client_auth'] },
     ],
     [
       'the SID of a Windows user',
-      more('sid', rawExtension('1.3.6.1.4.1.311.25.2', false, Buffer.from('3000', 'hex'))),
+      more('sid', rawExtension('1.3.6.1.4.1.311.25.2', false, hex('3000'))),
       /extension 1\.3\.6\.1\.4\.1\.311\.25\.2,.*accepted\.extensions/,
       { extensions: ['1.3.6.1.4.1.311.25.2'] },
     ],
@@ -199,12 +194,12 @@ describe('a received certificate', () => {
     ],
     [
       'the answer to a challenge',
-      more('acme', rawExtension(EXTENSION.acmeIdentifier, false, Buffer.from('0400', 'hex'))),
+      more('acme', rawExtension(EXTENSION.acmeIdentifier, false, hex('0400'))),
       /extension 1\.3\.6\.1\.5\.5\.7\.1\.31/,
     ],
     [
       'a path length',
-      more('basicConstraints', rawExtension(EXTENSION.basicConstraints, true, Buffer.from('3003020100', 'hex'))),
+      more('basicConstraints', rawExtension(EXTENSION.basicConstraints, true, hex('3003020100'))),
       /CA certificate/,
     ],
   ]

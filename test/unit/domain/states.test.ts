@@ -33,7 +33,7 @@ test('an order moves as in the picture of §7.1.6', () => {
   })
 })
 
-test('an authorization moves as in the picture of §7.1.6', () => {
+test('an authorization moves as in the picture of §7.1.6', () =>
   assert.deepEqual(targets(AUTHORIZATION), {
     pending: ['deactivated', 'expired', 'invalid', 'valid'],
     valid: ['deactivated', 'expired', 'revoked'],
@@ -41,12 +41,10 @@ test('an authorization moves as in the picture of §7.1.6', () => {
     deactivated: [],
     expired: [],
     revoked: [],
-  })
-})
+  }))
 
-test('an account that is deactivated or revoked stays so (§7.1.6)', () => {
-  assert.deepEqual(targets(ACCOUNT), { valid: ['deactivated', 'revoked'], deactivated: [], revoked: [] })
-})
+test('an account that is deactivated or revoked stays so (§7.1.6)', () =>
+  assert.deepEqual(targets(ACCOUNT), { valid: ['deactivated', 'revoked'], deactivated: [], revoked: [] }))
 
 test('a challenge that is valid or invalid stays so (§7.1.6)', () => {
   assert.deepEqual(finalStatuses(CHALLENGE), ['valid', 'invalid'])
@@ -55,24 +53,22 @@ test('a challenge that is valid or invalid stays so (§7.1.6)', () => {
   assert.equal(statusAfter(CHALLENGE, 'release'), 'pending')
 })
 
-test('an order is stored as open until finalize, and moves on as in the picture of §7.1.6', () => {
+test('an order is stored as open until finalize, and moves on as in the picture of §7.1.6', () =>
   assert.deepEqual(targets(STORED_ORDER), {
     open: ['invalid', 'processing', 'valid'],
     processing: ['invalid', 'valid'],
     valid: [],
     invalid: [],
-  })
-})
+  }))
 
-test('a bulk revocation is cancelled while it lists or revokes, and has then ended', () => {
+test('a bulk revocation is cancelled while it lists or revokes, and has then ended', () =>
   assert.deepEqual(targets(BULK_REVOCATION), {
     matching: ['cancelled', 'refused', 'revoking'],
     revoking: ['cancelled', 'done'],
     done: [],
     refused: [],
     cancelled: [],
-  })
-})
+  }))
 
 test('an event that leads to no one status is refused', () => {
   const table = { a: { go: 'b' }, b: { go: 'a' } }
@@ -109,9 +105,8 @@ for (const [authorizations, status] of derived)
     )
   })
 
-test('an order without authorizations is not ready but invalid', () => {
-  assert.equal(orderStatus({ stored: 'open', expiresAt: LATER, authorizations: [] }, NOW), 'invalid')
-})
+test('an order without authorizations is not ready but invalid', () =>
+  assert.equal(orderStatus({ stored: 'open', expiresAt: LATER, authorizations: [] }, NOW), 'invalid'))
 
 test('what was finalized does not depend on its authorizations or expiry any more', () => {
   for (const stored of ['processing', 'valid', 'invalid'] as const)

@@ -46,7 +46,7 @@ describe('validation record', () => {
     assert.deepEqual(step, { step: 'redirect', to: 'a\ufffdb\ufffd[2Jc\ufffdd\ufffd', '\ufffd': 1 })
   })
 
-  test('any one is at most as long as the bound, and what it holds can be kept', () => {
+  test('any one is at most as long as the bound, and what it holds can be kept', () =>
     fc.assert(
       fc.property(
         fc.array(fc.object({ maxDepth: 4 }), { maxLength: 60 }),
@@ -58,6 +58,5 @@ describe('validation record', () => {
           assert.doesNotMatch(json, /\\u0000|\\ud[89a-f]/)
         },
       ),
-    )
-  })
+    ))
 })

@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { certificateValidity, type ValidityPolicy } from '../../../src/domain/certificate-profile.ts'
 import { checkRequestedValidity, orderExpiry } from '../../../src/domain/order-request.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
 
 const NOW = new Date('2026-03-01T12:00:00.750Z')
 const SECOND = 1_000
@@ -112,6 +113,6 @@ test('whatever was accepted at new-order is at finalize a period that starts bef
       assert.ok(notAfter > finalizedAt)
       assert.ok(notAfter.getTime() - notBefore.getTime() < POLICY.maxValidityDays * DAY + 8 * DAY)
     }),
-    { numRuns: 2_000 },
+    propertyRuns(),
   )
 })

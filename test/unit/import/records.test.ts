@@ -43,7 +43,6 @@ describe('an account of step-ca', () => {
     assert.throws(() => paths({}), /say --provisioner NAME/)
   })
 
-  test('without a time counts as made now', () => {
-    assert.ok(Date.now() - readAccount(json(record), ['acme']).createdAt.getTime() < 60_000)
-  })
+  test('without a time counts as made now', () =>
+    assert.ok(Date.now() - readAccount(json(record), ['acme']).createdAt.getTime() < 60_000))
 })

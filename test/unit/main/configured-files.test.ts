@@ -100,9 +100,8 @@ describe('files of a configuration', () => {
       ],
     ],
   ]
-  for (const [what, inspect, errors] of TLS_FAULTS) {
+  for (const [what, inspect, errors] of TLS_FAULTS)
     test(`TLS: ${what}`, () => assert.deepEqual(said(inspect()), { errors: errors(), warnings: [] }))
-  }
 
   test('TLS: a key that every user may read is a warning', () => {
     const file = at('open.key')

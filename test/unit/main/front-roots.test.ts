@@ -13,9 +13,8 @@ const { certificate } = root
 const issuer = { id: 'a', certificate, chain: [certificate], alternateChains: [] } as unknown as CaIssuer
 const serving = (tree: Tree = {}) => aConfig({ api: { roots_path: '/roots.pem' }, ...tree })
 
-test('without a path no roots are served', () => {
-  assert.equal(createFrontRoots(aConfig({}), { ca: { issuers: () => [issuer] } }, ''), undefined)
-})
+test('without a path no roots are served', () =>
+  assert.equal(createFrontRoots(aConfig({}), { ca: { issuers: () => [issuer] } }, ''), undefined))
 
 test('before the signer has named its issuers nothing is known, not even with a file', () => {
   let issuers: CaIssuer[] = []

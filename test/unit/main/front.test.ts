@@ -81,6 +81,18 @@ function aRequest(path = '/new-order', peerAddress = ADDRESS, bodyBytes = 0) {
   return { http, dropBody }
 }
 
+/** @returns passes 50 ms of a thread that has been busy for long */
+function overloaded(admission: ReturnType<typeof aFront>['admission']) {
+  let now = performance.now()
+  for (let i = 0; i < 50; i++) admission.began('order')
+  const tick = () => {
+    now += 50
+    admission.tick(now, 0, 1)
+  }
+  for (let i = 0; i < 60; i++) tick()
+  return tick
+}
+
 describe('the line of a request', () => {
   for (const { level, written } of [
     { level: 'info', written: ['info 200', 'warn 404', 'error 500'] },
@@ -152,13 +164,7 @@ describe('a flood of probes', () => {
   for (const path of ['/livez', '/metrics'])
     test(`${path}: it is refused on an overloaded thread, and an ordinary prober is answered`, () => {
       const { front, admission } = aFront(1000)
-      let now = performance.now()
-      for (let i = 0; i < 50; i++) admission.began('order')
-      const tick = () => {
-        now += 50
-        admission.tick(now, 0, 1)
-      }
-      for (let i = 0; i < 60; i++) tick()
+      const tick = overloaded(admission)
       const asked = (from: string) => front.admit(aRequest(path, from).http)
       for (let i = 0; i < 1000; i++) asked(ADDRESS)
       for (let i = 0; i < 80; i++) assert.equal(asked(`192.0.2.${2 + (i % 8)}`), undefined)
@@ -177,13 +183,7 @@ describe('the Admin API on an overloaded thread', () => {
     }
     const gate = new AdminGate({ port, basePath: '/api', externalPath: '', maxBodyBytes: 1 })
     const { front, admission, overload } = aFront(10_000, undefined, undefined, gate)
-    let now = performance.now()
-    for (let i = 0; i < 50; i++) admission.began('order')
-    const tick = () => {
-      now += 50
-      admission.tick(now, 0, 1)
-    }
-    for (let i = 0; i < 60; i++) tick()
+    const tick = overloaded(admission)
     const ask = (path: string, from = ADDRESS) => {
       const { http } = aRequest(path, from)
       return { admitted: front.admit(http) === undefined, http }

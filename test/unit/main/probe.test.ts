@@ -87,10 +87,9 @@ describe('the gauges of readiness', () => {
     ['signs nothing any more', { health: { signing: false, tokens: [] } }],
     ['misses a token', { health: { signing: true, tokens: [{ ...TOKEN, status: 'away' }] } }],
   ]
-  for (const [what, script] of down) {
+  for (const [what, script] of down)
     test(`are 0 when the signer ${what}`, async () =>
       assert.deepEqual(await aProbe(script).probe.readiness(), { isCaUp: false, isDatabaseUp: true, isReady: false }))
-  }
 
   test('tell the database from the signer, and a signer that is stopped on purpose from one that is away', async () => {
     assert.deepEqual(await aProbe({ databaseAway: true }).probe.readiness(), {

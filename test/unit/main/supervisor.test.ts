@@ -6,16 +6,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { type SupervisorParts, spawnSupervisor } from '../../../src/main/supervisor.ts'
 import { createMetrics, takeSnapshot } from '../../../src/ops/metrics.ts'
+import { gate } from '../../support/gate.ts'
 
 const SCRAPES = 200
 
 function aSupervisor(more: object = {}) {
   const metrics = createMetrics()
   const counted = { dispatched: 0, front: 0 }
-  let answer: () => void = () => undefined
-  const isAnswering = new Promise<void>((resolve) => {
-    answer = resolve
-  })
+  const { opened: isAnswering, open: answer } = gate()
   const ref = {
     async ask() {
       counted.front++

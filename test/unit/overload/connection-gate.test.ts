@@ -35,7 +35,7 @@ describe('the connection gate', () => {
   for (const [when, open, overloaded] of [
     ['room grows short', 501, false],
     ['the thread is overloaded', 10, true],
-  ] as const) {
+  ] as const)
     test(`when ${when} it takes no more from the address that opens far more than others`, () => {
       const { acceptMany } = gate({ overloaded })
       acceptMany('192.0.2.1', 300, open)
@@ -43,7 +43,6 @@ describe('the connection gate', () => {
       assert.equal(acceptMany('192.0.2.1', 10, open), 0)
       assert.equal(acceptMany('192.0.2.2', 10, open), 10)
     })
-  }
 
   test('one address alone may use all there is, and so may a trusted proxy', () => {
     const { acceptMany } = gate({ overloaded: true })

@@ -57,12 +57,8 @@ describe('who is turned away', () => {
 
   test('an address that takes too much is refused no later than one that does not, at any pressure', () => {
     fc.assert(
-      fc.property(
-        fc.double({ min: 0, max: 20, noNaN: true }),
-        fc.constantFrom(...keysOf(WORK_CLASS)),
-        (at, resource) => {
-          assert.ok(!isTurnedAway(at, resource, false) || isTurnedAway(at, resource, true))
-        },
+      fc.property(fc.double({ min: 0, max: 20, noNaN: true }), fc.constantFrom(...keysOf(WORK_CLASS)), (at, resource) =>
+        assert.ok(!isTurnedAway(at, resource, false) || isTurnedAway(at, resource, true)),
       ),
     )
     // It is through with everything when the others lose nothing but what is new.
@@ -216,7 +212,7 @@ describe('a queue under this rule', () => {
     [1.2, 0.95],
     [2, 0.88],
     [5, 0.7],
-  ] as const) {
+  ] as const)
     test(`offered ${load} times its capacity serves ${share} of it, wastes no flow it began, and recovers at once`, (t) => {
       const figures = simulate(load, 10)
       t.diagnostic(JSON.stringify(figures))
@@ -226,7 +222,6 @@ describe('a queue under this rule', () => {
       assert.ok(figures.lastRefusal < 10_500, `the last refusal was at ${figures.lastRefusal} ms`)
       assert.equal(figures.isOverloaded, false)
     })
-  }
 
   test('refuses nothing at nine tenths of its capacity', () => {
     const { newRefused, begunRefused } = simulate(0.9, 5)

@@ -135,10 +135,8 @@ describe('an actor', () => {
     const waiting = actor.ask('add', 1, DEADLINE_MS)
     assert.equal(await waiting, 1)
     assert.equal(starts(), 2)
-    assert.deepEqual(
-      failures.map((failure) => [failure.action, (failure.error as Error).message]),
-      [['restart', 'nobody asked']],
-    )
+    const found = failures.map((failure) => [failure.action, (failure.error as Error).message])
+    assert.deepEqual(found, [['restart', 'nobody asked']])
     actor.stop()
   })
 
@@ -155,10 +153,8 @@ describe('an actor', () => {
     const { actor, failures } = counter({ mailboxLimit: 10 })
     for (let failure = 0; failure < 3; failure++) actor.tell('fail', `failure ${failure}`)
     await assert.rejects(actor.ask('add', 1, DEADLINE_MS), { code: 'stopped' })
-    assert.deepEqual(
-      failures.map(({ action }) => action),
-      ['restart', 'restart', 'escalate'],
-    )
+    const actions = failures.map(({ action }) => action)
+    assert.deepEqual(actions, ['restart', 'restart', 'escalate'])
     assert.equal(actor.status, 'stopped')
     assert.throws(() => actor.tell('add', 1), { code: 'stopped' })
   })
@@ -178,9 +174,8 @@ describe('an actor', () => {
 
   test('refuses kinds that are not in its table, inherited names included', async () => {
     const { actor } = counter()
-    for (const kind of ['nothing', 'constructor', '__proto__', 'toString']) {
+    for (const kind of ['nothing', 'constructor', '__proto__', 'toString'])
       await assert.rejects(actor.ask(kind as 'add', 1, 100), /has no message/)
-    }
     actor.stop()
   })
 })

@@ -26,9 +26,6 @@ class Refusal extends Error {
 }
 
 const cleanups: (() => void)[] = []
-afterEach(() => {
-  for (const cleanup of cleanups.splice(0)) cleanup()
-})
 
 function pair(limit = 3) {
   const { port1, port2 } = new MessageChannel()
@@ -59,6 +56,10 @@ function pair(limit = 3) {
 }
 
 describe('a reference over a port', () => {
+  afterEach(() => {
+    for (const cleanup of cleanups.splice(0)) cleanup()
+  })
+
   test('asks and gets the reply, structured data included', async () => {
     const { ref } = pair()
     assert.equal(await ref.ask('double', 21, DEADLINE_MS), 42)

@@ -35,15 +35,13 @@ describe('the restart policy', () => {
       [100, 200],
     ],
   }
-  for (const [what, [times, expected]] of Object.entries(CASES)) {
+  for (const [what, [times, expected]] of Object.entries(CASES))
     test(what, () => assert.deepEqual(decisions(times), expected))
-  }
 
-  test('without restarts escalates at the first failure', () => {
-    assert.deepEqual(decisions([0], { ...POLICY, maxRestarts: 0 }), ['escalate'])
-  })
+  test('without restarts escalates at the first failure', () =>
+    assert.deepEqual(decisions([0], { ...POLICY, maxRestarts: 0 }), ['escalate']))
 
-  test('never remembers more than it needs, and never waits longer than its maximum', () => {
+  test('never remembers more than it needs, and never waits longer than its maximum', () =>
     fc.assert(
       fc.property(fc.array(fc.nat(5000), { maxLength: 100 }), fc.nat(10), (gaps, maxRestarts) => {
         const policy = { ...POLICY, maxRestarts }
@@ -57,6 +55,5 @@ describe('the restart policy', () => {
           if (next.decision.action === 'restart') assert.ok(next.decision.delayMs <= policy.maxDelayMs)
         }
       }),
-    )
-  })
+    ))
 })

@@ -124,24 +124,21 @@ describe('CAA at finalize', () => {
     ['no finding for the name', [], 'dns', 503, 60],
     ['nobody who has time', undefined, 'serverInternal', 503, 5],
   ]
-  for (const [what, findings, type, status, retryAfter] of single) {
+  for (const [what, findings, type, status, retryAfter] of single)
     test(`${what}: ${type} ${status}`, async () => {
       const problem = await refusal(setUp([anAuthorization('a.example')], findings).check())
       assert.deepEqual([problem.type, problem.status, problem.options.retryAfterSeconds], [type, status, retryAfter])
       assert.equal(problem.options.subproblems, undefined)
     })
-  }
   test('several obstacles are compound, and worth coming back for only when all may pass', async () => {
     const names = ['a.example', 'b.example'].map((name) => anAuthorization(name, { wildcard: name === 'b.example' }))
     const mixed = await refusal(setUp(names, [bad('forbidden'), bad('failed')]).check())
     assert.deepEqual([mixed.type, mixed.status, mixed.options.retryAfterSeconds], ['compound', 400, undefined])
-    assert.deepEqual(
-      mixed.options.subproblems?.map(({ type, identifier }) => [type, identifier?.value]),
-      [
-        ['caa', 'a.example'],
-        ['dns', '*.b.example'],
-      ],
-    )
+    const found = mixed.options.subproblems?.map(({ type, identifier }) => [type, identifier?.value])
+    assert.deepEqual(found, [
+      ['caa', 'a.example'],
+      ['dns', '*.b.example'],
+    ])
     const away = await refusal(setUp(names, [bad('failed'), bad('failed')]).check())
     assert.deepEqual([away.type, away.status, away.options.retryAfterSeconds], ['compound', 503, 60])
   })

@@ -111,34 +111,28 @@ describe('a challenge that is triggered', () => {
     assert.equal(await triggered(), 'processing')
     assert.ok(performance.now() - began >= 99)
     assert.deepEqual([claims.length, claims[0]?.instanceId], [1, 7])
-    assert.deepEqual(
-      handedOver.map(({ isUnclaimed, isRepeat }) => [isUnclaimed, isRepeat]),
-      [
-        [true, undefined],
-        [undefined, false],
-      ],
-    )
+    const found = handedOver.map(({ isUnclaimed, isRepeat }) => [isUnclaimed, isRepeat])
+    assert.deepEqual(found, [
+      [true, undefined],
+      [undefined, false],
+    ])
   })
 
   test('and given up by the supervisor is claimed and handed over again', async () => {
     supervisor = ({ isUnclaimed }) => isUnclaimed && setTimeout(tell, 5)
     assert.equal(await triggered(), 'processing')
-    assert.deepEqual(
-      handedOver.map(({ isUnclaimed, formerThumbprints }) => [isUnclaimed, formerThumbprints]),
-      [
-        [true, []],
-        [undefined, ['former']],
-      ],
-    )
+    const found = handedOver.map(({ isUnclaimed, formerThumbprints }) => [isUnclaimed, formerThumbprints])
+    assert.deepEqual(found, [
+      [true, []],
+      [undefined, ['former']],
+    ])
   })
 
   test('by somebody else meanwhile is handed over as a repeat (RFC 8555 §8.2)', async () => {
     moved = false
     assert.equal(await triggered(), 'processing')
-    assert.deepEqual(
-      handedOver.map(({ isRepeat }) => isRepeat),
-      [undefined, true],
-    )
+    const repeats = handedOver.map(({ isRepeat }) => isRepeat)
+    assert.deepEqual(repeats, [undefined, true])
   })
 
   test('twice at the same time is tried once more, and both are answered with how it ended', async () => {
@@ -154,10 +148,8 @@ describe('a challenge that is triggered', () => {
     }
     const [, second] = await Promise.all([triggered(), triggered('tls-alpn-01')])
     assert.equal(second, 'processing')
-    assert.deepEqual(
-      claims.map(({ type }) => type),
-      ['tls-alpn-01'],
-    )
+    const types = claims.map(({ type }) => type)
+    assert.deepEqual(types, ['tls-alpn-01'])
   })
 
   for (const [what, known] of [
@@ -169,18 +161,14 @@ describe('a challenge that is triggered', () => {
       remembered = known
       supervisor = () => assert.equal(claims.length, 1)
       assert.equal(await triggered(), 'processing')
-      assert.deepEqual(
-        handedOver.map(({ isUnclaimed, thumbprint }) => [isUnclaimed, thumbprint]),
-        [[undefined, 'thumbprint']],
-      )
+      const found = handedOver.map(({ isUnclaimed, thumbprint }) => [isUnclaimed, thumbprint])
+      assert.deepEqual(found, [[undefined, 'thumbprint']])
     })
 
   test('and looks at former keys is claimed first, which tells them', async () => {
     assert.equal(await triggered('dns-persist-01'), 'processing')
-    assert.deepEqual(
-      handedOver.map(({ isUnclaimed, formerThumbprints }) => [isUnclaimed, formerThumbprints]),
-      [[undefined, ['former']]],
-    )
+    const found = handedOver.map(({ isUnclaimed, formerThumbprints }) => [isUnclaimed, formerThumbprints])
+    assert.deepEqual(found, [[undefined, ['former']]])
   })
 
   test('and validated elsewhere is claimed for nobody, and not handed over', async () => {

@@ -4,13 +4,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HASHING_HERE, PasswordHasher } from '../../../src/admin/users/passwords.ts'
 import { AdminError } from '../../../src/domain/admin-error.ts'
+import { gate } from '../../support/gate.ts'
 
 test('one hash is made, sixteen wait, and the next is told to come back in two seconds', async () => {
   let running = 0
-  let release = () => {}
-  const isReleased = new Promise<void>((resolve) => {
-    release = resolve
-  })
+  const { opened: isReleased, open: release } = gate()
   const hasher = new PasswordHasher({
     ...HASHING_HERE,
     async hash(password) {
@@ -33,10 +31,7 @@ test('one hash is made, sixteen wait, and the next is told to come back in two s
 
 test('a flood of strangers leaves room for known callers, who go before them', async () => {
   const order: string[] = []
-  let release = () => {}
-  const isReleased = new Promise<void>((resolve) => {
-    release = resolve
-  })
+  const { opened: isReleased, open: release } = gate()
   const hasher = new PasswordHasher({
     ...HASHING_HERE,
     async matches(_stored, password) {

@@ -110,18 +110,16 @@ describe('server certificate', () => {
       return {}
     },
   }
-  for (const [which, spoil] of Object.entries(SPOILED)) {
+  for (const [which, spoil] of Object.entries(SPOILED))
     test(`one ${which} is replaced`, async () => {
       await ensure()
       const over = await spoil()
       assert.equal(await ensure(over), true)
       const certificate = new X509Certificate(readFileSync(files.certPath))
       assert.ok(certificate.publicKey.equals(createPublicKey(readFileSync(files.keyPath))))
-      for (const name of over?.names ?? ['localhost']) {
+      for (const name of over?.names ?? ['localhost'])
         if (name !== '127.0.0.1') assert.ok(certificate.checkHost(name), name)
-      }
     })
-  }
 
   // RFC 5280 §4.2.1.10: no verifier accepts a certificate with a name outside.
   test('names outside the name constraints of the issuer are left out; with no name left nothing is issued', async () => {
@@ -144,7 +142,7 @@ describe('server certificate', () => {
   for (const [which, key] of [
     ['certificate', 'cert_path'],
     ['key', 'key_path'],
-  ] as const) {
+  ] as const)
     test(`nothing is issued where the ${which} could not be written, and the setting is named`, async () => {
       writeFileSync(path.join(folder, 'file'), '')
       const place = path.join(folder, 'file', 'x.pem')
@@ -152,7 +150,6 @@ describe('server certificate', () => {
       await assert.rejects(ensure(), new RegExp(`^Error: server\\.tls\\.${key}: ${place}: cannot be written: E`))
       assert.deepEqual(ca.asked, [])
     })
-  }
 
   test('looking whether the files can be written leaves nothing behind', async () => {
     ca.issuance.issueToSelf = () => Promise.reject(new Error('the CA is away'))

@@ -38,9 +38,7 @@ describe('the trust bundle', () => {
     assert.deepEqual([pem, rootless], [pemOf(root), []])
   })
 
-  test('has an issuer that is a root itself', () => {
-    assert.equal(bundleOf([issuerOf('a', [other])]).pem, pemOf(other))
-  })
+  test('has an issuer that is a root itself', () => assert.equal(bundleOf([issuerOf('a', [other])]).pem, pemOf(other)))
 
   test('has each root once, and not that of a CA which has cross-signed', () => {
     const issuers = [issuerOf('a', [intermediate, root], [cross, other]), issuerOf('b', [intermediate, root])]
@@ -83,7 +81,5 @@ describe('a file with roots', () => {
     ['a certificate of a server that has signed itself', pemOf(leaf), /^certificate 1 in it is no root/],
     ['a key', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n', /^it has a PRIVATE KEY$/],
   ] as const)
-    test(`with ${what} is refused`, () => {
-      assert.throws(() => readRootsPem(text), { message: reason })
-    })
+    test(`with ${what} is refused`, () => assert.throws(() => readRootsPem(text), { message: reason }))
 })

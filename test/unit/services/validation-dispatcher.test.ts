@@ -8,6 +8,8 @@ import { type DispatcherOptions, ValidationDispatcher } from '../../../src/servi
 import type { ChallengeType } from '../../../src/shared/protocol/challenge.ts'
 import type { AttemptResult } from '../../../src/store/challenge-store.ts'
 import type { ValidationJob, ValidationVerdict } from '../../../workers/job.ts'
+import { gate } from '../../support/gate.ts'
+import { until } from '../../support/until.ts'
 
 const GOOD: ValidationVerdict = { ok: true, evidence: [] }
 const bad = (retryable: boolean): ValidationVerdict => ({
@@ -77,25 +79,23 @@ function aDispatcher(
     },
     ...over,
   })
-  return { dispatcher, recorded, results, interruptions, ended, startedAt }
+  const idle = () => until('nothing waits or runs', () => dispatcher.load().known === 0)
+  const run = async (request?: Partial<ValidationRequest>, front?: number) => {
+    dispatcher.dispatch(aRequest(request), front)
+    await idle()
+  }
+  return { dispatcher, recorded, results, interruptions, ended, startedAt, idle, run }
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 12_000; i++) {
-    if (condition()) return
-    await sleep(5)
-  }
-  throw new Error('the condition did not come true')
-}
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 const outcomes = (recorded: readonly AttemptResult[]) => recorded.map(({ outcome }) => outcome)
 
 describe('validation dispatcher', () => {
   test('a good verdict is recorded as valid, with its time', async () => {
-    const { dispatcher, recorded, results } = aDispatcher(async () => GOOD)
+    const { dispatcher, recorded, results, idle } = aDispatcher(async () => GOOD)
     const request = aRequest()
     assert.equal(dispatcher.dispatch(request), true)
-    await until(() => dispatcher.load().known === 0)
+    await idle()
     assert.deepEqual(outcomes(recorded), ['valid'])
     assert.equal(recorded[0]?.authorizationId, request.authorizationId)
     assert.equal(recorded[0]?.attempt.status, 'valid')
@@ -104,36 +104,31 @@ describe('validation dispatcher', () => {
   })
 
   test('a proof that is good for a time bounds the authorization, counted from before the attempt', async () => {
-    const { dispatcher, recorded } = aDispatcher(async () => {
+    const { recorded, run } = aDispatcher(async () => {
       await sleep(30)
       return { ...GOOD, validForSeconds: 60 }
     })
     const before = performance.now()
-    dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.load().known === 0)
+    await run()
     const seconds = (performance.now() - before) / 1000
     const validForSeconds = recorded[0]?.validForSeconds ?? 0
     assert.ok(validForSeconds > 59.99 - seconds && validForSeconds < 59.98, `${validForSeconds} after ${seconds}`)
   })
 
   test('a verdict that is final is recorded as invalid at once', async () => {
-    const { dispatcher, recorded, results } = aDispatcher(async () => bad(false))
-    dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.load().known === 0)
+    const { recorded, results, run } = aDispatcher(async () => bad(false))
+    await run()
     assert.deepEqual(outcomes(recorded), ['invalid'])
     assert.equal(recorded[0]?.attempt.error?.type, 'urn:ietf:params:acme:error:connection')
     assert.deepEqual(results, ['failure'])
   })
 
   test('a verdict that may change is retried with growing delays, processing meanwhile, then invalid', async () => {
-    const { dispatcher, recorded, results, startedAt } = aDispatcher(async () => bad(true))
-    dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.load().known === 0)
+    const { recorded, results, startedAt, run } = aDispatcher(async () => bad(true))
+    await run()
     assert.deepEqual(outcomes(recorded), [null, null, 'invalid'])
-    assert.deepEqual(
-      recorded.map(({ attempt: { status, tries } }) => `${status} ${tries}`),
-      ['processing 1', 'processing 2', 'invalid 3'],
-    )
+    const found = recorded.map(({ attempt: { status, tries } }) => `${status} ${tries}`)
+    assert.deepEqual(found, ['processing 1', 'processing 2', 'invalid 3'])
     assert.deepEqual(results, ['retry', 'retry', 'failure'])
     const [first, second, third] = startedAt as [number, number, number]
     assert.ok(second - first >= 39, `${second - first}`)
@@ -141,14 +136,13 @@ describe('validation dispatcher', () => {
   })
 
   test('tries of a former instance count', async () => {
-    const { dispatcher, recorded } = aDispatcher(async () => bad(true))
-    dispatcher.dispatch(aRequest({ tries: 2 }))
-    await until(() => dispatcher.load().known === 0)
+    const { recorded, run } = aDispatcher(async () => bad(true))
+    await run({ tries: 2 })
     assert.deepEqual(outcomes(recorded), ['invalid'])
   })
 
   test('a challenge that waits or runs is not validated twice; when nothing was decided it can be again', async () => {
-    const { dispatcher, startedAt } = aDispatcher(
+    const { dispatcher, startedAt, idle } = aDispatcher(
       async () => {
         await sleep(20)
         return GOOD
@@ -159,27 +153,26 @@ describe('validation dispatcher', () => {
     for (let i = 0; i < 5; i++) assert.equal(dispatcher.dispatch({ ...request, requestId: `${i}` }), true)
     dispatcher.dispatch({ ...request, type: 'dns-01' })
     assert.equal(dispatcher.load().known, 2)
-    await until(() => dispatcher.load().known === 0)
+    await idle()
     assert.equal(startedAt.length, 2)
     dispatcher.dispatch(request)
-    await until(() => dispatcher.load().known === 0)
+    await idle()
     assert.equal(startedAt.length, 3)
   })
 
   test('an attempt without a verdict is repeated and does not count as a try', async () => {
-    const { dispatcher, recorded, interruptions } = aDispatcher(async (_job, run) => {
+    const { recorded, interruptions, run } = aDispatcher(async (_job, run) => {
       if (run === 1) throw new Error('the thread died')
       return bad(false)
     })
-    dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.load().known === 0)
+    await run()
     assert.equal(interruptions.length, 1)
     assert.equal(recorded[0]?.attempt.tries, 1)
   })
 
   test('an attempt that could not be recorded is repeated', async () => {
     let writes = 0
-    const { dispatcher, interruptions, startedAt } = aDispatcher(async () => GOOD, {
+    const { interruptions, startedAt, run } = aDispatcher(async () => GOOD, {
       store: {
         async recordAttempt() {
           if (++writes === 1) throw new Error('the database is away')
@@ -188,17 +181,15 @@ describe('validation dispatcher', () => {
         renew: async () => true,
       },
     })
-    dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.load().known === 0)
+    await run()
     assert.deepEqual([writes, interruptions.length, startedAt.length], [2, 1, 2])
   })
 
   test('an authorization that was decided elsewhere is not tried again', async () => {
-    const { dispatcher, results, startedAt } = aDispatcher(async () => bad(true), {
+    const { results, startedAt, run } = aDispatcher(async () => bad(true), {
       store: { recordAttempt: async () => false, renew: async () => true },
     })
-    dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.load().known === 0)
+    await run()
     await sleep(100)
     assert.equal(startedAt.length, 1)
     assert.deepEqual(results, ['superseded'])
@@ -207,38 +198,35 @@ describe('validation dispatcher', () => {
   test('no more run at once than allowed', async () => {
     let running = 0
     let most = 0
-    const { dispatcher } = aDispatcher(async () => {
+    const { dispatcher, idle } = aDispatcher(async () => {
       most = Math.max(most, ++running)
       await sleep(5)
       running--
       return GOOD
     })
     for (let i = 0; i < 40; i++) dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.load().known === 0)
+    await idle()
     assert.equal(most, 4)
   })
 
   test('what may run starts at once, and what waits when one of those ends', async () => {
-    const { dispatcher, startedAt } = aDispatcher(async () => {
+    const { dispatcher, startedAt, idle } = aDispatcher(async () => {
       await sleep(20)
       return GOOD
     })
     for (let i = 0; i < 6; i++) dispatcher.dispatch(aRequest())
     assert.equal(startedAt.length, 4)
     assert.equal(dispatcher.load().waiting.target, 2)
-    await until(() => dispatcher.load().known === 0)
+    await idle()
     assert.equal(startedAt.length, 6)
   })
 
   test('an account with slow targets delays nobody else', async () => {
     const ended: string[] = []
-    let open: (() => void) | undefined
-    const gate = new Promise<void>((resolve) => {
-      open = resolve
-    })
-    const { dispatcher } = aDispatcher(
+    const { opened, open } = gate()
+    const { dispatcher, idle } = aDispatcher(
       async (job) => {
-        if ((job as { token: string }).token.startsWith('slow')) await gate
+        if ((job as { token: string }).token.startsWith('slow')) await opened
         return GOOD
       },
       {
@@ -249,41 +237,36 @@ describe('validation dispatcher', () => {
     for (let i = 0; i < 30; i++) dispatcher.dispatch(aRequest({ authorizationId: `slow-${i}`, accountId: 'slow' }))
     await sleep(20)
     for (let i = 0; i < 30; i++) dispatcher.dispatch(aRequest({ accountId: `other-${i % 3}` }))
-    await until(() => dispatcher.load().known === 30)
+    await until('it is so', () => dispatcher.load().known === 30)
     assert.equal(ended.includes('slow'), false)
     const { known, running, waiting } = dispatcher.load()
     assert.deepEqual([known, running, waiting], [30, 3, { capacity: 0, account: 27, target: 0, backoff: 0 }])
     assert.ok(dispatcher.load().oldestWaitMs > 10)
-    open?.()
-    await until(() => dispatcher.load().known === 0)
+    open()
+    await idle()
   })
 
   test('thousands that end at once make room for thousands that wait', async () => {
-    let open: (() => void) | undefined
-    const gate = new Promise<void>((resolve) => {
-      open = resolve
-    })
+    const { opened, open } = gate()
     const total = 4_000
-    const { dispatcher, results } = aDispatcher(
+    const { dispatcher, results, idle } = aDispatcher(
       async () => {
-        await gate
+        await opened
         return GOOD
       },
       { limits: { total, perAccount: total, perTarget: 2 * total, maxWaiting: 8 * total } },
     )
     for (let i = 0; i < 2 * total; i++) dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.load().running === total)
-    open?.()
-    await until(() => dispatcher.load().known === 0)
+    await until('it is so', () => dispatcher.load().running === total)
+    open()
+    await idle()
     assert.equal(results.length, 2 * total)
   })
 
   test('an account may have a quarter of what can wait', () => {
     const { dispatcher } = aDispatcher(() => new Promise(() => undefined), { limits: { ...LIMITS, maxWaiting: 8 } })
-    assert.deepEqual(
-      ['a', 'a', 'a', 'b'].map((accountId) => dispatcher.dispatch(aRequest({ accountId }))),
-      [true, true, false, true],
-    )
+    const found = ['a', 'a', 'a', 'b'].map((accountId) => dispatcher.dispatch(aRequest({ accountId })))
+    assert.deepEqual(found, [true, true, false, true])
   })
 
   describe('claims', () => {
@@ -294,9 +277,8 @@ describe('validation dispatcher', () => {
 
     test('a fresh one is not renewed', async () => {
       let renewals = 0
-      const { dispatcher, results } = withClaim(async () => ++renewals > 0)
-      dispatcher.dispatch(aRequest())
-      await until(() => dispatcher.load().known === 0)
+      const { results, run } = withClaim(async () => ++renewals > 0)
+      await run()
       assert.deepEqual([renewals, results], [0, ['success']])
     })
 
@@ -306,28 +288,26 @@ describe('validation dispatcher', () => {
       ['of an instance that is not seen to live', { presentSince: () => undefined }, {}],
       ['of an earlier request', {}, { isRepeat: true }],
     ]
-    for (const [title, options, over] of DOUBTFUL) {
+    for (const [title, options, over] of DOUBTFUL)
       test(`one ${title} is renewed before the attempt, and without it there is none`, async () => {
         for (const renewed of [true, false]) {
           let renewals = 0
-          const { dispatcher, results, startedAt } = withClaim(async () => {
+          const { dispatcher, results, startedAt, idle } = withClaim(async () => {
             renewals++
             return renewed
           }, options)
           dispatcher.dispatch(aRequest(over))
-          await until(() => dispatcher.load().known === 0)
+          await idle()
           assert.deepEqual([renewals, startedAt.length], [1, renewed ? 1 : 0])
           assert.deepEqual(results, [renewed ? 'success' : 'superseded'])
         }
       })
-    }
 
     test('one is renewed after an attempt without a verdict', async () => {
       let renewals = 0
       const store = { recordAttempt: async () => true, renew: async () => ++renewals < 0 }
-      const { dispatcher, results } = aDispatcher(() => Promise.reject(new Error('the thread died')), { store })
-      dispatcher.dispatch(aRequest())
-      await until(() => dispatcher.load().known === 0)
+      const { results, run } = aDispatcher(() => Promise.reject(new Error('the thread died')), { store })
+      await run()
       assert.deepEqual([renewals, results], [1, ['superseded']])
     })
   })
@@ -342,16 +322,16 @@ describe('validation dispatcher', () => {
       { policy },
     )
     slow.dispatcher.dispatch(aRequest())
-    await until(() => slow.dispatcher.load().known === 0)
+    await slow.idle()
     assert.deepEqual([slow.startedAt.length, slow.results], [1, ['failure']])
     const other = aDispatcher(async () => bad(true), { policy: { ...policy, maxSpentMs: { 'dns-01': 0 } } })
     other.dispatcher.dispatch(aRequest())
-    await until(() => other.dispatcher.load().known === 0)
+    await other.idle()
     assert.equal(other.startedAt.length, 10)
   })
 
   test('a client that asks again has the next attempt sooner, but not at once (RFC 8555 §8.2)', async () => {
-    const { dispatcher, startedAt } = aDispatcher(async (_job, run) => (run === 2 ? GOOD : bad(true)), {
+    const { dispatcher, startedAt, idle } = aDispatcher(async (_job, run) => (run === 2 ? GOOD : bad(true)), {
       policy: {
         maxRetries: { 'http-01': 12 } as Record<ChallengeType, number>,
         backoffBaseMs: 60,
@@ -361,9 +341,9 @@ describe('validation dispatcher', () => {
     // After so many tries the next one is a minute away.
     const request = aRequest({ tries: 11 })
     dispatcher.dispatch(request)
-    await until(() => dispatcher.load().waiting.backoff === 1)
+    await until('it is so', () => dispatcher.load().waiting.backoff === 1)
     for (let i = 0; i < 5; i++) assert.equal(dispatcher.dispatch({ ...request, isRepeat: true }), true)
-    await until(() => dispatcher.load().known === 0)
+    await idle()
     const [first, second] = startedAt as [number, number]
     // A timer that is set for a part of a millisecond may come two before its time.
     assert.ok(second - first >= 58 && second - first < 30_000, `${second - first}`)
@@ -372,65 +352,56 @@ describe('validation dispatcher', () => {
 
   test('the record of each attempt is reported, and the last one kept', async () => {
     const records: ValidationRecord[] = []
-    const { dispatcher, recorded } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD), {
+    const { recorded, run } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD), {
       events: { attempted: (_request, record) => records.push(record), superseded() {}, interrupted() {}, ended() {} },
     })
-    dispatcher.dispatch(aRequest())
-    await until(() => dispatcher.load().known === 0)
-    assert.deepEqual(
-      records.map(({ attempt, result, problem }) => [attempt, result, problem]),
-      [
-        [1, 'retry', 'connection'],
-        [2, 'success', undefined],
-      ],
-    )
-    assert.deepEqual(
-      recorded.map(({ evidence, retryInMs, attempt }) => [evidence, retryInMs, attempt.thumbprint]),
-      [
-        [undefined, 40, 'thumbprint'],
-        [records[1], undefined, undefined],
-      ],
-    )
+    await run()
+    const found = records.map(({ attempt, result, problem }) => [attempt, result, problem])
+    assert.deepEqual(found, [
+      [1, 'retry', 'connection'],
+      [2, 'success', undefined],
+    ])
+    const shown = recorded.map(({ evidence, retryInMs, attempt }) => [evidence, retryInMs, attempt.thumbprint])
+    assert.deepEqual(shown, [
+      [undefined, 40, 'thumbprint'],
+      [records[1], undefined, undefined],
+    ])
   })
 
   describe('a front thread that handed over', () => {
     test('is told how each attempt ended', async () => {
-      const { dispatcher, ended } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
+      const { dispatcher, ended, idle } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
       const request = aRequest()
       dispatcher.dispatch(request, 3)
-      await until(() => dispatcher.load().known === 0)
-      assert.deepEqual(
-        ended.map(([front, { authorizationId, recorded }]) => [front, authorizationId, recorded?.outcome]),
-        [
-          [3, request.authorizationId, null],
-          [3, request.authorizationId, 'valid'],
-        ],
-      )
+      await idle()
+      const found = ended.map(([front, { authorizationId, recorded }]) => [front, authorizationId, recorded?.outcome])
+      assert.deepEqual(found, [
+        [3, request.authorizationId, null],
+        [3, request.authorizationId, 'valid'],
+      ])
       assert.equal(ended[0]?.[1].recorded?.attempt.status, 'processing')
     })
 
     test('is told once, and so is another one that did so meanwhile', async () => {
-      const { dispatcher, ended } = aDispatcher(async () => {
+      const { dispatcher, ended, idle } = aDispatcher(async () => {
         await sleep(20)
         return GOOD
       })
       const request = aRequest()
       for (const front of [0, 1, 0, 1]) dispatcher.dispatch(request, front)
-      await until(() => dispatcher.load().known === 0)
-      assert.deepEqual(
-        ended.map(([front]) => front),
-        [0, 1],
-      )
+      await idle()
+      const found = ended.map(([front]) => front)
+      assert.deepEqual(found, [0, 1])
     })
 
     test('is told that there is nothing to record any more, of a verdict and of a claim that is lost', async () => {
-      const { dispatcher, ended } = aDispatcher(async () => GOOD, {
+      const { dispatcher, ended, idle } = aDispatcher(async () => GOOD, {
         store: { recordAttempt: async () => false, renew: async () => false },
       })
       const [unrecorded, unclaimed] = [aRequest(), aRequest({ isRepeat: true })]
       dispatcher.dispatch(unrecorded, 1)
       dispatcher.dispatch(unclaimed, 2)
-      await until(() => dispatcher.load().known === 0)
+      await idle()
       assert.deepEqual(ended, [
         [2, { authorizationId: unclaimed.authorizationId }],
         [1, { authorizationId: unrecorded.authorizationId }],
@@ -438,28 +409,24 @@ describe('validation dispatcher', () => {
     })
 
     test('is told that the proof bounds the authorization', async () => {
-      const { dispatcher, ended } = aDispatcher(async () => ({ ...GOOD, validForSeconds: 60 }))
-      dispatcher.dispatch(aRequest(), 0)
-      await until(() => dispatcher.load().known === 0)
+      const { ended, run } = aDispatcher(async () => ({ ...GOOD, validForSeconds: 60 }))
+      await run({}, 0)
       assert.equal(ended[0]?.[1].recorded?.isBounded, true)
     })
   })
 
   test('the first attempt alone is recorded without a claim', async () => {
-    const { dispatcher, recorded } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
-    dispatcher.dispatch(aRequest({ isUnclaimed: true, thumbprint: 'of the trigger' }), 0)
-    await until(() => dispatcher.load().known === 0)
-    assert.deepEqual(
-      recorded.map(({ unclaimed }) => unclaimed),
-      [{ thumbprint: 'of the trigger' }, undefined],
-    )
+    const { recorded, run } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
+    await run({ isUnclaimed: true, thumbprint: 'of the trigger' }, 0)
+    const unclaimed = recorded.map(({ unclaimed }) => unclaimed)
+    assert.deepEqual(unclaimed, [{ thumbprint: 'of the trigger' }, undefined])
   })
 
   test('what was on its way while another thread had it tried and decided is not tried, and its thread told', async () => {
-    const { dispatcher, startedAt, ended } = aDispatcher(async () => GOOD)
+    const { dispatcher, startedAt, ended, idle } = aDispatcher(async () => GOOD)
     const request = aRequest({ isUnclaimed: true })
     dispatcher.dispatch(request, 0)
-    await until(() => dispatcher.load().known === 0)
+    await idle()
     for (const late of [request, { ...request, type: 'dns-01' as const }, { ...request, isUnclaimed: false }])
       assert.equal(dispatcher.dispatch(late, 1), true)
     assert.equal(dispatcher.load().known, 0)
@@ -469,27 +436,22 @@ describe('validation dispatcher', () => {
   })
 
   test('a full queue refuses what is new, not what it has', async () => {
-    let open: (() => void) | undefined
-    const gate = new Promise<void>((resolve) => {
-      open = resolve
-    })
-    const { dispatcher, recorded } = aDispatcher(
+    const { opened, open } = gate()
+    const { dispatcher, recorded, idle } = aDispatcher(
       async () => {
-        await gate
+        await opened
         return GOOD
       },
       { limits: { ...LIMITS, maxWaiting: 3 * 4 } },
     )
     const known = aRequest()
-    assert.deepEqual(
-      [known, aRequest(), aRequest(), aRequest(), known].map((request) => dispatcher.dispatch(request)),
-      [true, true, true, false, true],
-    )
-    open?.()
-    await until(() => dispatcher.load().known === 0)
+    const found = [known, aRequest(), aRequest(), aRequest(), known].map((request) => dispatcher.dispatch(request))
+    assert.deepEqual(found, [true, true, true, false, true])
+    open()
+    await idle()
     assert.equal(recorded.length, 3)
     assert.equal(dispatcher.dispatch(aRequest()), true)
-    await until(() => dispatcher.load().known === 0)
+    await idle()
   })
 
   describe('drain', () => {
@@ -502,7 +464,7 @@ describe('validation dispatcher', () => {
         { limits: { ...LIMITS, total: 2 } },
       )
       for (let i = 0; i < 6; i++) dispatcher.dispatch(aRequest())
-      await until(() => startedAt.length === 2)
+      await until('it is so', () => startedAt.length === 2)
       const draining = dispatcher.drain(5_000)
       assert.equal(dispatcher.dispatch(aRequest()), false)
       await draining
@@ -528,9 +490,9 @@ describe('validation dispatcher', () => {
         },
       )
       dispatcher.dispatch(aRequest())
-      await until(() => startedAt.length === 1)
+      await until('it is so', () => startedAt.length === 1)
       dispatcher.dispatch(aRequest())
-      await until(() => startedAt.length === 2)
+      await until('it is so', () => startedAt.length === 2)
       await dispatcher.drain(5_000)
       await sleep(50)
       assert.ok(timers() <= before, `${timers()} timers after, ${before} before`)
@@ -539,7 +501,7 @@ describe('validation dispatcher', () => {
     test('does not wait longer than allowed', async () => {
       const { dispatcher, startedAt, recorded } = aDispatcher(() => new Promise(() => undefined))
       dispatcher.dispatch(aRequest())
-      await until(() => startedAt.length === 1)
+      await until('it is so', () => startedAt.length === 1)
       await dispatcher.drain(50)
       assert.deepEqual(recorded, [])
     })

@@ -5,6 +5,8 @@ import { describe, test } from 'node:test'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { ValidationQueue, type ValidationQueueOptions } from '../../../src/services/validation-queue.ts'
+import { gate } from '../../support/gate.ts'
+import { until } from '../../support/until.ts'
 
 interface Item {
   key: string
@@ -39,38 +41,22 @@ function anItem(over: Partial<Item> = {}): Item {
   return { key, owner: 'owner', target: key, ...over }
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  const giveUpAt = performance.now() + 60_000
-  while (!condition()) {
-    if (performance.now() > giveUpAt) throw new Error('the condition did not come true')
-    await sleep(2)
-  }
-}
-
-function aGate() {
-  let open = () => {}
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { opened, open: () => open() }
-}
-
 const keysOf = (items: readonly Item[]) => items.map(({ key }) => key).sort()
 
 describe('validation queue', () => {
   test('nobody waits for an owner who is at its bound', async () => {
-    const gate = aGate()
-    const { queue, started } = aQueue(({ owner }) => (owner === 'slow' ? gate.opened : turn()))
+    const { opened, open } = gate()
+    const { queue, started } = aQueue(({ owner }) => (owner === 'slow' ? opened : turn()))
     for (let i = 0; i < 20; i++) queue.push(anItem({ owner: 'slow' }))
     await sleep(20)
     queue.push(anItem({ owner: 'other' }))
     assert.equal(started.at(-1)?.owner, 'other')
-    gate.open()
-    await until(() => started.length === 21)
+    open()
+    await until('all have run', () => started.length === 21)
   })
 
   test('a place is taken as soon as it is free, whether what had it has waited or not', async () => {
-    const gates = Array.from({ length: 4 }, aGate)
+    const gates = Array.from({ length: 4 }, gate)
     const items = gates.map(() => anItem())
     const { queue, started } = aQueue((item) => gates[items.indexOf(item)]?.opened as Promise<void>, { concurrency: 2 })
     for (const item of items) queue.push(item)
@@ -99,18 +85,18 @@ describe('validation queue', () => {
     const pushAgain = (item: Item) => queue.push(item)
     const items = Array.from({ length: 100 }, () => anItem())
     for (const item of items) queue.push(item)
-    await until(() => started.length === 500 && running() === 0)
+    await until('all have run', () => started.length === 500 && running() === 0)
     await sleep(20)
     assert.deepEqual([...again.values()], Array(100).fill(5))
   })
 
   test('after a stop nothing starts, neither of what waits nor of what comes', async () => {
-    const gate = aGate()
-    const { queue, started } = aQueue(() => gate.opened)
+    const { opened, open } = gate()
+    const { queue, started } = aQueue(() => opened)
     for (let i = 0; i < 200; i++) queue.push(anItem({ owner: `${i % 10}` }))
     await turn()
     queue.stop()
-    gate.open()
+    open()
     queue.push(anItem())
     await sleep(20)
     assert.equal(started.length, 8)
@@ -150,7 +136,7 @@ describe('validation queue', () => {
           queue.push(item)
           if (pauseMs >= 0) await (pauseMs === 0 ? turn() : sleep(pauseMs))
         }
-        await until(() => started.length >= pushed.length && running() === 0)
+        await until('all have run', () => started.length >= pushed.length && running() === 0)
         assert.deepEqual(keysOf(started), keysOf(pushed))
         assert.ok(most() <= limits.concurrency)
       }),

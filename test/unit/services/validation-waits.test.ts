@@ -15,6 +15,7 @@ describe('a poll', () => {
   beforeEach(() => {
     waiting = 0
     waits = createValidationWaits({ paused: () => waiting++, resumed: () => waiting-- })
+    waits.began(AUTHORIZATION, ACCOUNT)
   })
 
   const poll = (id = AUTHORIZATION, account = ACCOUNT, maxMs?: number) => waits.untilOver(id, account, maxMs)
@@ -31,12 +32,9 @@ describe('a poll', () => {
     assert.ok(!isOver || performance.now() - began > 900)
   }
 
-  test('is answered at once where no attempt was handed over', () => {
-    assert.equal(poll(), undefined)
-  })
+  test('is answered at once where no attempt was handed over', () => assert.equal(poll(OTHER), undefined))
 
   test('of the authorization ends when the attempt is recorded', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     const wait = poll()
     await assertItWaits(wait)
     waits.over(AUTHORIZATION, 'recorded')
@@ -44,21 +42,18 @@ describe('a poll', () => {
   })
 
   test('of the challenge does too, also when nothing is to be recorded any more', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     const wait = poll(CHALLENGE)
     waits.over(AUTHORIZATION, 'void')
     assert.equal(await wait, 'void')
   })
 
   test('is answered at once when the attempt was over before it came, and so are those after it', () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     waits.over(AUTHORIZATION, 'recorded')
     assert.equal(poll(), undefined)
     assert.equal(poll(), undefined)
   })
 
   test('after one that waited is answered at once, also while the challenge is to be tried again', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     const wait = poll()
     waits.over(AUTHORIZATION, 'recorded')
     await wait
@@ -66,7 +61,6 @@ describe('a poll', () => {
   })
 
   test('waits for the next attempt when the client has asked for one (RFC 8555 §8.2)', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     waits.over(AUTHORIZATION, 'recorded')
     waits.began(AUTHORIZATION, ACCOUNT)
     const wait = poll()
@@ -76,7 +70,6 @@ describe('a poll', () => {
   })
 
   test('ends with the attempt that runs when the challenge was handed over a second time meanwhile', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     const wait = poll()
     waits.began(AUTHORIZATION, ACCOUNT)
     waits.over(AUTHORIZATION, 'recorded')
@@ -84,13 +77,11 @@ describe('a poll', () => {
   })
 
   test('of another account, or another authorization, does not wait', () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     assert.equal(poll(AUTHORIZATION, 'another account'), undefined)
     assert.equal(poll(OTHER), undefined)
   })
 
   test('ends after a second when there is no news', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     const began = performance.now()
     assert.equal(await poll(), undefined)
     const ms = performance.now() - began
@@ -98,7 +89,6 @@ describe('a poll', () => {
   })
 
   test('ends after the time it has, and the next one waits again', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     const began = performance.now()
     assert.equal(await poll(AUTHORIZATION, ACCOUNT, 40), undefined)
     const ms = performance.now() - began
@@ -109,7 +99,6 @@ describe('a poll', () => {
   })
 
   test('does not wait for an attempt of which nothing was heard for a minute, but for the next one', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     const now = performance.now()
     mock.method(performance, 'now', () => now + 61_000)
     assert.equal(poll(), undefined)
@@ -121,7 +110,6 @@ describe('a poll', () => {
   })
 
   test('ends when the thread stops, and none waits after that', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     const wait = poll()
     waits.release()
     assert.equal(await wait, undefined)
@@ -129,7 +117,6 @@ describe('a poll', () => {
   })
 
   test('is not work under way while it waits', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     const polls = [poll(), poll(CHALLENGE)]
     assert.equal(waiting, 2)
     waits.over(AUTHORIZATION, 'recorded')
@@ -138,7 +125,6 @@ describe('a poll', () => {
   })
 
   test('beyond what may wait at once is answered at once', async () => {
-    waits.began(AUTHORIZATION, ACCOUNT)
     const polls = Array.from({ length: 4_096 }, () => poll())
     assert.equal(poll(), undefined)
     waits.release()

@@ -38,7 +38,7 @@ describe('the seal of the upstream account', () => {
     assert.equal(statSync(path.join(place, 'seal.key')).mode & 0o777, 0o600)
   })
 
-  for (const bytes of [0, 31]) {
+  for (const bytes of [0, 31])
     test(`with ${bytes} bytes is refused, since others could guess it`, () => {
       const place = path.join(folder, `short-${bytes}`)
       box(place)
@@ -48,7 +48,6 @@ describe('the seal of the upstream account', () => {
         /seal\.key seals the upstream account and is not usable: it has fewer than 32 bytes/,
       )
     })
-  }
 })
 
 test('each key of ca.acme_proxy becomes a setting of the backend', () => {

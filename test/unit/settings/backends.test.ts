@@ -1,20 +1,19 @@
 /** What the files of other CAs must hold at the start. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { receptionPolicy } from '../../../src/settings/other-backends.ts'
 import { encodePem } from '../../../src/shared/pki/pem.ts'
 import { makeAuthority } from '../../signer/authority.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 import { aConfig } from '../config/support.ts'
 
 const ROOT = makeAuthority().certificate
 
 describe('the trust anchors of another CA', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-anchors-'))
-  after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
 
   function policyWith(text: string) {
     const file = path.join(folder, 'anchors.pem')
@@ -33,9 +32,8 @@ describe('the trust anchors of another CA', () => {
     ['a key', encodePem('PRIVATE KEY', Buffer.of(0x30, 0))],
     ['no certificate in its block', encodePem('CERTIFICATE', Buffer.of(0x30, 0))],
   ] as const)
-    test(`a file with ${what} stops the start, since every chain would pass`, () => {
-      assert.throws(() => policyWith(text), /^Error: ca\.external\.trust_anchors: .*anchors\.pem/)
-    })
+    test(`a file with ${what} stops the start, since every chain would pass`, () =>
+      assert.throws(() => policyWith(text), /^Error: ca\.external\.trust_anchors: .*anchors\.pem/))
 
   test('a file that is not there is named with its key', () => {
     const trust_anchors = [path.join(folder, 'none.pem')]

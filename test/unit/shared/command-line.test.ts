@@ -16,9 +16,8 @@ const OPTIONS = {
   all: isGiven('All of them'),
 }
 
-test('what is not given has its default', () => {
-  assert.deepEqual(readOptions(OPTIONS, {}), { port: 8443, name: undefined, serial: [], all: false })
-})
+test('what is not given has its default', () =>
+  assert.deepEqual(readOptions(OPTIONS, {}), { port: 8443, name: undefined, serial: [], all: false }))
 
 test('what is given is read, and may be repeated where the option says so', () => {
   const raw = { port: '1', name: '007', serial: ['1', '2'], all: true }

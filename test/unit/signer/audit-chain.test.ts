@@ -11,7 +11,6 @@ import fs, {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
@@ -21,6 +20,7 @@ import { openAuditChain } from '../../../signer/audit/chain.ts'
 import { exportAudit, followLines, lastLines } from '../../../signer/audit/export.ts'
 import { type AuditLine, type AuditRecord, closedSegments, NO_PREVIOUS } from '../../../signer/audit/line.ts'
 import { SignerUnavailable } from '../../../signer/protocol/signer-errors.ts'
+import { filling, noRoom, withFs } from '../../signer/full-disk.ts'
 
 const record = (serial: string): AuditRecord => ({
   method: 'signCertificate',
@@ -30,6 +30,10 @@ const record = (serial: string): AuditRecord => ({
   sha256: 'ab'.repeat(32),
   requester: 'order 1',
 })
+
+const fail = (error: Error) => () => {
+  throw error
+}
 
 async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
   const found: T[] = []
@@ -46,9 +50,15 @@ describe('the audit chain', () => {
   })
   afterEach(() => rmSync(folder, { recursive: true }))
 
+  const open = (maxBytes = 1e9) => openAuditChain({ path: file, maxBytes })
+  async function verified() {
+    const verdict = await verifyAuditChain(file)
+    assert.ok(verdict.ok, JSON.stringify(verdict))
+    return verdict
+  }
   const linesOf = () => readFileSync(file, 'utf8').trimEnd().split('\n')
-  async function write(count: number): Promise<void> {
-    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+  async function write(count: number, maxBytes?: number): Promise<void> {
+    const { chain } = await open(maxBytes)
     for (let n = 0; n < count; n++) await chain.append(record(`0${n}`))
     await chain.close()
   }
@@ -56,27 +66,21 @@ describe('the audit chain', () => {
   test('holds one line per record, numbered, each with the hash of the one before', async () => {
     await write(3)
     const lines = linesOf().map((text) => JSON.parse(text) as AuditLine)
-    assert.deepEqual(
-      lines.map(({ seq }) => seq),
-      [1, 2, 3],
-    )
+    const numbers = lines.map(({ seq }) => seq)
+    assert.deepEqual(numbers, [1, 2, 3])
     assert.equal(lines[0]!.previous, NO_PREVIOUS)
     assert.deepEqual({ ...record('02'), seq: 3, time: lines[2]!.time, previous: lines[2]!.previous }, lines[2])
-    const verdict = await verifyAuditChain(file)
-    assert.ok(verdict.ok)
-    assert.equal(verdict.signatures, 3)
+    assert.equal((await verified()).signatures, 3)
   })
 
   test('continues after it was closed and opened again', async () => {
     await write(2)
     await write(2)
-    const verdict = await verifyAuditChain(file)
-    assert.ok(verdict.ok)
-    assert.equal(verdict.lines, 4)
+    assert.equal((await verified()).lines, 4)
   })
 
   test('syncs 200 concurrent records in a few groups, and has each on disk before it says so', async () => {
-    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+    const { chain } = await open()
     const onDisk: boolean[] = []
     await Promise.all(
       Array.from({ length: 200 }, async (_, n) => {
@@ -87,11 +91,11 @@ describe('the audit chain', () => {
     assert.equal(onDisk.filter(Boolean).length, 200)
     assert.ok(chain.syncs <= 5, `${chain.syncs} syncs`)
     await chain.close()
-    assert.equal((await verifyAuditChain(file)).ok, true)
+    await verified()
   })
 
   test('a group never exceeds its limit, however much is waiting', async () => {
-    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+    const { chain } = await open()
     await Promise.all(Array.from({ length: 2000 }, () => chain.append(record('00'))))
     assert.ok(chain.syncs >= 4, `${chain.syncs} syncs`)
     await chain.close()
@@ -104,26 +108,25 @@ describe('the audit chain', () => {
       'zeros and then whole lines of the same group',
       Buffer.concat([Buffer.alloc(100), Buffer.from('\n{"seq":5,"previous":"x"}\n')]),
     ],
-  ] as const) {
+  ] as const)
     test(`keeps ${what} at the end aside, records it and continues`, async () => {
       await write(3)
       appendFileSync(file, damage)
-      const { chain, keptAside } = await openAuditChain({ path: file, maxBytes: 1e9 })
+      const { chain, keptAside } = await open()
       assert.equal(keptAside, `${file}.torn-4`)
       assert.deepEqual(readFileSync(keptAside), damage)
       await chain.append(record('04'))
       await chain.close()
-      const verdict = await verifyAuditChain(file)
-      assert.deepEqual(verdict.ok && [verdict.lines, verdict.signatures, verdict.repairs], [5, 4, 1])
+      const verdict = await verified()
+      assert.deepEqual([verdict.lines, verdict.signatures, verdict.repairs], [5, 4, 1])
       assert.equal((JSON.parse(linesOf()[3]!) as AuditLine).method, 'auditRepair')
     })
-  }
 
   test('a crash while a repair is recorded costs none of the bytes kept aside', async () => {
     await write(3)
     appendFileSync(file, 'first damage')
     writeFileSync(`${file}.torn-4`, 'of a repair whose line was torn as well')
-    const { chain, keptAside } = await openAuditChain({ path: file, maxBytes: 1e9 })
+    const { chain, keptAside } = await open()
     await chain.close()
     assert.equal(keptAside, `${file}.torn-4.2`)
     assert.equal(readFileSync(keptAside, 'utf8'), 'first damage')
@@ -137,7 +140,7 @@ describe('the audit chain', () => {
     const other = path.join(folder, 'other')
     writeFileSync(other, 'precious')
     symlinkSync(other, `${file}.torn-4`)
-    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+    const { chain } = await open()
     await chain.close()
     assert.equal(readFileSync(other, 'utf8'), 'precious')
   })
@@ -145,19 +148,16 @@ describe('the audit chain', () => {
   test('a chain whose only line is torn starts anew', async () => {
     writeFileSync(file, '{"seq":1')
     await write(1)
-    const verdict = await verifyAuditChain(file)
-    assert.ok(verdict.ok)
+    const verdict = await verified()
     assert.deepEqual([verdict.lines, verdict.repairs], [2, 1])
   })
 
   test('opens a long chain by its end', async () => {
-    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+    const { chain } = await open()
     await Promise.all(Array.from({ length: 3000 }, () => chain.append(record('00'))))
     await chain.close()
     await write(1)
-    const verdict = await verifyAuditChain(file)
-    assert.ok(verdict.ok)
-    assert.equal(verdict.lines, 3001)
+    assert.equal((await verified()).lines, 3001)
   })
 
   test('does not start on lines that do not link', async () => {
@@ -169,18 +169,18 @@ describe('the audit chain', () => {
         .map((line) => `${line}\n`)
         .join(''),
     )
-    await assert.rejects(openAuditChain({ path: file, maxBytes: 1e9 }), /does not follow/)
+    await assert.rejects(open(), /does not follow/)
   })
 
   test('does not take more than a group for the damage of a crash', async () => {
     await write(1)
     appendFileSync(file, Buffer.alloc(300_000))
-    await assert.rejects(openAuditChain({ path: file, maxBytes: 1e9 }), /too long to be the damage/)
+    await assert.rejects(open(), /too long to be the damage/)
     assert.deepEqual(readdirSync(folder), ['audit.jsonl'])
   })
 
   test('stops for good when somebody else writes to the file', async () => {
-    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+    const { chain } = await open()
     await chain.append(record('01'))
     appendFileSync(file, 'x')
     await assert.rejects(chain.append(record('02')), SignerUnavailable)
@@ -201,16 +201,15 @@ describe('the audit chain', () => {
         writeFileSync(name, '')
       },
     ],
-  ] as const) {
+  ] as const)
     test(`stops when the file was ${what}: no line goes where nobody finds it`, async () => {
-      const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+      const { chain } = await open()
       await chain.append(record('01'))
       change(file)
       await assert.rejects(chain.append(record('02')), SignerUnavailable)
       assert.match(chain.failure!.message, /moved or removed/)
       await chain.close()
     })
-  }
 
   test('stops when the disk is full, and fails everybody who waits', {
     skip: process.platform !== 'linux',
@@ -236,29 +235,9 @@ describe('the audit chain', () => {
           resumed: () => events.push('resumed'),
         },
       )
-      const noRoom = () => Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
       if (call === 'write') await chain.append(record('01'))
       const before = readFileSync(file)
-      if (call === 'write') {
-        const real = fs.write as (
-          fd: number,
-          bytes: Buffer,
-          done: (error: Error | null, written: number) => void,
-        ) => void
-        let calls = 0
-        const full: typeof real = (fd, bytes, done) => {
-          calls += 1
-          if (calls === 1 && octets > 0) real(fd, bytes.subarray(0, octets), done)
-          else done(noRoom(), 0)
-        }
-        context.mock.method(fs, 'write', full as never)
-      } else {
-        context.mock.method(fs, 'openSync', () => {
-          throw noRoom()
-        })
-      }
-      syncBuiltinESMExports()
-      try {
+      await withFs(context, call, call === 'write' ? filling(octets) : fail(noRoom()), async () => {
         // The line before a file is closed is on disk: only those after it fail.
         if (call === 'openSync') await chain.append(record('01'))
         const outcomes = await Promise.allSettled([chain.append(record('02')), chain.append(record('03'))])
@@ -266,26 +245,21 @@ describe('the audit chain', () => {
         assert.deepEqual(events, ['stopped, waits for room: true'])
         assert.match(chain.failure!.message, /ENOSPC/)
         if (call === 'write') assert.deepEqual(readFileSync(file), before)
-      } finally {
-        context.mock.restoreAll()
-        syncBuiltinESMExports()
-      }
+      })
       while (chain.failure) await sleep(20)
       assert.equal(events.at(-1), 'resumed')
       await chain.append(record('04'))
       await chain.append(record('05'))
       await chain.close()
-      const verdict = await verifyAuditChain(file)
-      assert.deepEqual(verdict.ok && [verdict.lines, verdict.repairs], [3, 0])
-      assert.deepEqual(
-        readdirSync(folder).filter((name) => name.endsWith('.room')),
-        [],
-      )
+      const verdict = await verified()
+      assert.deepEqual([verdict.lines, verdict.repairs], [3, 0])
+      const found = readdirSync(folder).filter((name) => name.endsWith('.room'))
+      assert.deepEqual(found, [])
     })
   }
 
   test('stops when its folder cannot be looked into, and fails who waits', async () => {
-    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+    const { chain } = await open()
     await chain.append(record('01'))
     renameSync(folder, `${folder}-aside`)
     symlinkSync(folder, folder)
@@ -301,7 +275,7 @@ describe('the audit chain', () => {
   })
 
   test('refuses records after close', async () => {
-    const { chain } = await openAuditChain({ path: file, maxBytes: 1e9 })
+    const { chain } = await open()
     await chain.close()
     await assert.rejects(chain.append(record('01')), SignerUnavailable)
   })
@@ -312,7 +286,7 @@ describe('the audit chain', () => {
     ['an inserted line', (lines: string[]) => lines.toSpliced(1, 0, lines[0]!), 2],
     ['exchanged lines', (lines: string[]) => [lines[1]!, lines[0]!, ...lines.slice(2)], 2],
     ['something else than JSON', (lines: string[]) => [...lines, 'hello'], 6],
-  ] as const) {
+  ] as const)
     test(`audit verify finds ${what}`, async () => {
       await write(5)
       writeFileSync(file, change(linesOf()).join('\n'))
@@ -320,15 +294,10 @@ describe('the audit chain', () => {
       assert.ok(!verdict.ok)
       assert.equal(verdict.line, line)
     })
-  }
 
   describe('grown to its limit', () => {
     const MAX = 2_000
-    async function writeRotating(count: number): Promise<void> {
-      const { chain } = await openAuditChain({ path: file, maxBytes: MAX })
-      for (let n = 0; n < count; n++) await chain.append(record(`0${n}`))
-      await chain.close()
-    }
+    const writeRotating = (count: number) => write(count, MAX)
 
     test('goes on in a new file, and the files together are one chain', async () => {
       await writeRotating(30)
@@ -337,8 +306,7 @@ describe('the audit chain', () => {
       assert.equal(segments[0]?.first, 1)
       for (const [i, { last }] of segments.slice(0, -1).entries()) assert.equal(segments[i + 1]?.first, last + 1)
       for (const segment of segments) assert.ok(statSync(segment.file).size < MAX + 500)
-      const verdict = await verifyAuditChain(file)
-      assert.ok(verdict.ok)
+      const verdict = await verified()
       assert.deepEqual([verdict.lines, verdict.first], [30, 1])
     })
 
@@ -348,20 +316,16 @@ describe('the audit chain', () => {
       const lines = bytes.toString().split('\n').length - 1
       rmSync(file)
       await writeRotating(3)
-      const verdict = await verifyAuditChain(file)
-      assert.ok(verdict.ok)
-      assert.equal(verdict.lines, 30 - lines + 3)
+      assert.equal((await verified()).lines, 30 - lines + 3)
     })
 
     test('verifies without the oldest segments, and says where it begins', async () => {
       await writeRotating(30)
       const [oldest] = closedSegments(file)
       rmSync(oldest!.file)
-      const verdict = await verifyAuditChain(file)
-      assert.ok(verdict.ok)
-      assert.equal(verdict.first, oldest!.last + 1)
+      assert.equal((await verified()).first, oldest!.last + 1)
       await writeRotating(2)
-      assert.ok((await verifyAuditChain(file)).ok)
+      await verified()
     })
 
     test('does not verify without a segment in the middle', async () => {
@@ -377,35 +341,29 @@ describe('the audit chain', () => {
       await writeRotating(30)
       const newest = closedSegments(file).at(-1)!
       truncateSync(newest.file, statSync(newest.file).size - 1)
-      await assert.rejects(
-        openAuditChain({ path: file, maxBytes: MAX }),
-        /does not end with line \d+; see audit verify/,
-      )
+      await assert.rejects(open(MAX), /does not end with line \d+; see audit verify/)
     })
 
     test('loses none of many concurrent records', async () => {
-      const { chain } = await openAuditChain({ path: file, maxBytes: MAX })
+      const { chain } = await open(MAX)
       await Promise.all(Array.from({ length: 300 }, (_, n) => chain.append(record(`0${n}`))))
       await chain.close()
-      const verdict = await verifyAuditChain(file)
-      assert.ok(verdict.ok)
-      assert.equal(verdict.lines, 300)
+      assert.equal((await verified()).lines, 300)
     })
 
-    for (const [what, fail] of [
+    for (const [what, name] of [
       ['the new file cannot be made', 'openSync'],
       ['the old file cannot be closed', 'closeSync'],
-    ] as const) {
+    ] as const)
       test(`stops when ${what}: says why, gives nothing out, and the next start goes on`, async (context) => {
         const stops: Error[] = []
         const { chain } = await openAuditChain({ path: file, maxBytes: 100 }, { stopped: (error) => stops.push(error) })
-        const real = fs[fail]
-        context.mock.method(fs, fail, (...args: Parameters<typeof real>) => {
-          if (fail === 'closeSync') (real as typeof fs.closeSync)(args[0] as number)
-          throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
-        })
-        syncBuiltinESMExports()
-        try {
+        const close = fs.closeSync
+        const stand = (fd: number) => {
+          if (name === 'closeSync') close(fd)
+          throw noRoom()
+        }
+        await withFs(context, name, stand, async () => {
           await chain.append(record('01'))
           for (const serial of ['02', '03'])
             await assert.rejects(chain.append(record(serial)), (error: Error) => {
@@ -416,23 +374,15 @@ describe('the audit chain', () => {
           assert.equal(stops.length, 1)
           assert.equal(stops[0], chain.failure)
           await chain.close()
-        } finally {
-          context.mock.restoreAll()
-          syncBuiltinESMExports()
-        }
+        })
         await writeRotating(3)
-        const verdict = await verifyAuditChain(file)
-        assert.deepEqual(verdict.ok && verdict.lines, 4)
+        assert.equal((await verified()).lines, 4)
       })
-    }
 
     test('fails those who wait while the new file cannot be made', async (context) => {
-      const { chain } = await openAuditChain({ path: file, maxBytes: 100 })
-      context.mock.method(fs, 'openSync', () => {
-        throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' })
-      })
-      syncBuiltinESMExports()
-      try {
+      const { chain } = await open(100)
+      const tooMany = Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' })
+      await withFs(context, 'openSync', fail(tooMany), async () => {
         // More than a group takes: the first gets its lines, the others wait for the file that does not come.
         const appended = Array.from({ length: 1_000 }, () => chain.append(record('01')))
         const outcomes = await Promise.allSettled(appended)
@@ -440,10 +390,7 @@ describe('the audit chain', () => {
         assert.ok(lost.length > 0 && lost.length < 1_000, `${lost.length} lost`)
         for (const { reason } of lost) assert.match(reason.cause.message, /EMFILE/)
         await chain.close()
-      } finally {
-        context.mock.restoreAll()
-        syncBuiltinESMExports()
-      }
+      })
     })
 
     test('is exported whole or by what was asked for, as lines and as CSV', async () => {
@@ -460,10 +407,8 @@ describe('the audit chain', () => {
 
     test('is followed across files', async () => {
       await writeRotating(5)
-      assert.deepEqual(
-        (await lastLines(file, 2)).map(({ seq }) => seq),
-        [4, 5],
-      )
+      const numbers = (await lastLines(file, 2)).map(({ seq }) => seq)
+      assert.deepEqual(numbers, [4, 5])
       const interrupt = new AbortController()
       const seen: number[] = []
       const following = (async () => {

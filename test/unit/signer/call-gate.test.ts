@@ -2,13 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { CallGate } from '../../../signer/keys/pkcs11/call-gate.ts'
+import { gate } from '../../support/gate.ts'
 
 describe('the gate of a PKCS #11 library', () => {
   function aCall() {
-    let end = () => {}
-    const ended = new Promise<void>((resolve) => {
-      end = resolve
-    })
+    const { opened: ended, open: end } = gate()
     return { task: () => ended, end }
   }
 

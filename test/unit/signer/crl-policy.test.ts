@@ -6,15 +6,14 @@ import { parseConfig } from '../../../signer/config.ts'
 import { CrlExamination, type CrlFacts } from '../../../signer/crl-policy.ts'
 import { compilePolicy } from '../../../signer/policy.ts'
 import { SignerRefusal } from '../../../signer/protocol/signer-errors.ts'
-import { contextConstructedTag } from '../../../src/shared/pki/der.ts'
-import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
-import { writeAuthorityKeyIdentifier, writeDistributionPointName } from '../../../src/shared/pki/extensions.ts'
-import { writeUri } from '../../../src/shared/pki/general-names.ts'
+import { writeAuthorityKeyIdentifier } from '../../../src/shared/pki/extensions.ts'
 import { EMPTY_NAME, encodeCommonName } from '../../../src/shared/pki/name.ts'
 import { CRL_EXTENSION } from '../../../src/shared/pki/oids.ts'
+import { der, hex, sequence, text } from '../../corpus/der.ts'
 import { type Authority, makeAuthority } from '../../signer/authority.ts'
-import { rawExtension } from '../../signer/raw-tbs.ts'
+import { rawExtension, type WritePart } from '../../signer/raw-tbs.ts'
 import { now, type RawListChanges, rawEntry, rawTbsList, reasonCode } from '../../signer/raw-tbs-list.ts'
+import { errorOf } from '../../support/refusals.ts'
 
 const authority = makeAuthority('P-256')
 const HOUR_MS = 3_600_000
@@ -46,41 +45,31 @@ function examine(tbs: Buffer, options: Examining = {}) {
 const DELTA_CRL_INDICATOR = '2.5.29.27'
 const INVALIDITY_DATE = '2.5.29.24'
 
-const idp = (urls: readonly string[], { critical = true, more = Buffer.alloc(0) } = {}): RawListChanges => ({
+const namedBy = (urls: readonly string[], ...more: readonly Buffer[]) =>
+  der(0xa0, der(0xa0, ...urls.map((url) => text(0x86, url)), ...more))
+const idp = (urls: readonly string[], { critical = true, more = hex('') } = {}): RawListChanges => ({
   extensions: {
     idp: rawExtension(
       CRL_EXTENSION.issuingDistributionPoint,
       critical,
-      encodeDer((writer) =>
-        writer.sequence(() => {
-          if (urls.length > 0) writeDistributionPointName(writer, urls)
-          writer.raw(more)
-        }),
-      ),
+      sequence(...(urls.length > 0 ? [namedBy(urls)] : []), more),
     ),
   },
 })
 /** The names of its one point, more of them behind the URLs. */
 function pointOf(urls: readonly string[], moreNames: string): RawListChanges {
-  const value = encodeDer((writer) =>
-    writer.sequence(() =>
-      writer.constructed(contextConstructedTag(0), () =>
-        writer.constructed(contextConstructedTag(0), () => {
-          for (const url of urls) writeUri(writer, url)
-          writer.raw(Buffer.from(moreNames, 'hex'))
-        }),
-      ),
-    ),
-  )
+  const value = sequence(namedBy(urls, hex(moreNames)))
   return { extensions: { idp: rawExtension(CRL_EXTENSION.issuingDistributionPoint, true, value) } }
 }
 const extension = (name: string, oid: string, critical: boolean, hexValue: string): RawListChanges => ({
-  extensions: { [name]: rawExtension(oid, critical, Buffer.from(hexValue, 'hex')) },
+  extensions: { [name]: rawExtension(oid, critical, hex(hexValue)) },
 })
+const one = (name: string, write: WritePart | undefined): RawListChanges => ({ extensions: { [name]: write } })
+const CRL_TEST = '{ crl_urls: ["http://crl.test/"] }'
 const entry = (...parts: Parameters<typeof rawEntry>): RawListChanges => ({ entries: rawEntry(...parts) })
-const serial = (text: string) => entry({ serial: Buffer.from(text, 'hex') })
+const serial = (content: string) => entry({ serial: hex(content) })
 const secondsNow = (daysLater: number) => BigInt(now(daysLater * DAY_MS).getTime() / 1000)
-const ONLY_USER_CERTIFICATES = Buffer.from('8101ff', 'hex')
+const ONLY_USER_CERTIFICATES = hex('8101ff')
 
 const REFUSED: readonly (readonly [what: string, changes: RawListChanges, sentence: RegExp, policyYaml?: string])[] = [
   ['another issuer', { issuer: encodeCommonName('Somebody') }, /issuer name/],
@@ -104,13 +93,13 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
     { extensions: { authorityKeyIdentifier: undefined, crlNumber: undefined } },
     /authorityKeyIdentifier/,
   ],
-  ['no authorityKeyIdentifier', { extensions: { authorityKeyIdentifier: undefined } }, /authorityKeyIdentifier/],
+  ['no authorityKeyIdentifier', one('authorityKeyIdentifier', undefined), /authorityKeyIdentifier/],
   [
     'the key identifier of another issuer',
-    { extensions: { authorityKeyIdentifier: (writer) => writeAuthorityKeyIdentifier(writer, Buffer.alloc(20, 1)) } },
+    one('authorityKeyIdentifier', (writer) => writeAuthorityKeyIdentifier(writer, Buffer.alloc(20, 1))),
     /not the key identifier/,
   ],
-  ['no number', { extensions: { crlNumber: undefined } }, /cRLNumber is missing/],
+  ['no number', one('crlNumber', undefined), /cRLNumber is missing/],
   ['a negative number', extension('crlNumber', CRL_EXTENSION.crlNumber, false, '0201ff'), /negative/],
   ['a number that is not minimal', extension('crlNumber', CRL_EXTENSION.crlNumber, false, '02020001'), /minimal/],
   ['a critical number', extension('crlNumber', CRL_EXTENSION.crlNumber, true, '020107'), /is critical/],
@@ -131,15 +120,14 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
   ],
   [
     'a critical authorityKeyIdentifier',
-    {
-      extensions: {
-        authorityKeyIdentifier: rawExtension(
-          CRL_EXTENSION.authorityKeyIdentifier,
-          true,
-          Buffer.concat([Buffer.from('30168014', 'hex'), authority.keyIdentifier]),
-        ),
-      },
-    },
+    one(
+      'authorityKeyIdentifier',
+      rawExtension(
+        CRL_EXTENSION.authorityKeyIdentifier,
+        true,
+        Buffer.concat([hex('30168014'), authority.keyIdentifier]),
+      ),
+    ),
     /is critical/,
   ],
   [
@@ -154,19 +142,18 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
     'a distribution point with a directoryName beside its URL',
     pointOf(['http://crl.test/1'], 'a4023000'),
     /named by URLs alone/,
-    '{ crl_urls: ["http://crl.test/"] }',
+    CRL_TEST,
   ],
   [
     'an authorityKeyIdentifier with more than that',
-    {
-      extensions: {
-        authorityKeyIdentifier: rawExtension(
-          CRL_EXTENSION.authorityKeyIdentifier,
-          false,
-          Buffer.concat([Buffer.from('30198014', 'hex'), authority.keyIdentifier, Buffer.from('820101', 'hex')]),
-        ),
-      },
-    },
+    one(
+      'authorityKeyIdentifier',
+      rawExtension(
+        CRL_EXTENSION.authorityKeyIdentifier,
+        false,
+        Buffer.concat([hex('30198014'), authority.keyIdentifier, hex('820101')]),
+      ),
+    ),
     /authorityKeyIdentifier holds more than/,
   ],
   ['a certificate twice', { entries: Buffer.concat([rawEntry(), rawEntry()]) }, /entry 2: .* stands twice/],
@@ -175,19 +162,14 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
     {
       entries: Buffer.concat([
         rawEntry({ extensions: [reasonCode(1)] }),
-        rawEntry({ serial: Buffer.from('41', 'hex') }),
+        rawEntry({ serial: hex('41') }),
         rawEntry({ extensions: [reasonCode(4)] }),
       ]),
     },
     /entry 3: .* stands twice/,
   ],
   ['a list of user certificates only', idp(['http://crl.test/1'], { more: ONLY_USER_CERTIFICATES }), /restricts more/],
-  [
-    'a distribution point elsewhere',
-    idp(['http://evil.test/1']),
-    /evil\.test\/1 is not allowed/,
-    '{ crl_urls: ["http://crl.test/"] }',
-  ],
+  ['a distribution point elsewhere', idp(['http://evil.test/1']), /evil\.test\/1 is not allowed/, CRL_TEST],
   ['a negative serial number', serial('ff'), /serial number is negative/],
   ['serial number zero', serial('00'), /serial number is zero/],
   ['a serial number of 21 octets', serial(`41${'00'.repeat(20)}`), /more than 20 octets/],
@@ -200,29 +182,22 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
   ['a critical reason', entry({ extensions: [reasonCode(1, true)] }), /critical/],
   [
     'an unknown entry extension',
-    entry({
-      extensions: [rawExtension(INVALIDITY_DATE, false, Buffer.from('180f32303235303130313030303030305a', 'hex'))],
-    }),
+    entry({ extensions: [rawExtension(INVALIDITY_DATE, false, hex('180f32303235303130313030303030305a'))] }),
     /entry extension 2\.5\.29\.24/,
   ],
-  ['an entry that is no entry', { entries: Buffer.from('0500', 'hex') }, /not a TBSCertList/],
-  [
-    'an entry of 20,000 octets',
-    { entries: Buffer.concat([Buffer.from('30824e20', 'hex'), Buffer.alloc(20_000)]) },
-    /too long/,
-  ],
-  ['bytes behind the extensions', { tail: Buffer.from('0500', 'hex') }, /at its end/],
+  ['an entry that is no entry', { entries: hex('0500') }, /not a TBSCertList/],
+  ['an entry of 20,000 octets', { entries: Buffer.concat([hex('30824e20'), Buffer.alloc(20_000)]) }, /too long/],
+  ['bytes behind the extensions', { tail: hex('0500') }, /at its end/],
 ]
 
 describe('CRLs that the signer refuses', () => {
-  for (const [what, changes, sentence, policyYaml] of REFUSED) {
-    test(what, () => {
+  for (const [what, changes, sentence, policyYaml] of REFUSED)
+    test(what, () =>
       assert.throws(
         () => examine(rawTbsList(authority, changes), { ...(policyYaml !== undefined && { policyYaml }) }),
-        (error: Error) => error instanceof SignerRefusal && sentence.test(error.message),
-      )
-    })
-  }
+        errorOf(SignerRefusal, sentence),
+      ),
+    )
 
   test('a list that is longer or shorter than announced', () => {
     const tbs = rawTbsList(authority)
@@ -247,9 +222,8 @@ describe('CRLs that the signer refuses', () => {
     assert.throws(() => examine(header(0x80)), /indefinite/)
   })
 
-  test('any list, when the key usage of the issuer does not have cRLSign (RFC 5280 §4.2.1.3)', () => {
-    assert.throws(() => examine(rawTbsList(authority), { maySignCrls: false }), /key usage/)
-  })
+  test('any list, when the key usage of the issuer does not have cRLSign (RFC 5280 §4.2.1.3)', () =>
+    assert.throws(() => examine(rawTbsList(authority), { maySignCrls: false }), /key usage/))
 })
 
 describe('CRLs that the signer accepts', () => {

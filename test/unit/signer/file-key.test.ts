@@ -1,18 +1,17 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { type FileKeyOptions, loadFileKey } from '../../../signer/keys/file-key.ts'
 import { TEST_MESSAGE } from '../../../signer/protocol/methods.ts'
 import type { SignatureAlgorithm } from '../../../src/shared/pki/algorithms.ts'
 import { verifySignature } from '../../../src/shared/pki/signature.ts'
 import { makeKeyPair } from '../../signer/authority.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 describe('a key file', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'keys-'))
-  after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const write = (name: string, content: string | Buffer, mode = 0o600) => {
     const file = path.join(folder, name)
     writeFileSync(file, content)
@@ -37,13 +36,12 @@ describe('a key file', () => {
     ['RSA', 'pkcs8', 'SHA256withRSA'],
     ['RSA', 'pkcs1', 'SHA512withRSA'],
   ]
-  for (const [kind, type, algorithm] of CASES) {
+  for (const [kind, type, algorithm] of CASES)
     test(`of ${kind} in ${type} signs ${algorithm}`, async () => {
       const { privateKey, publicKey } = makeKeyPair(kind)
       const file = write(`${kind}-${type}`, privateKey.export({ format: 'pem', type } as never) as string)
       assert.ok(await signsWith({ file, algorithm }, publicKey))
     })
-  }
 
   const { privateKey, publicKey } = makeKeyPair('P-256')
   const algorithm = 'SHA256withECDSA'
@@ -55,9 +53,8 @@ describe('a key file', () => {
     passphrase: 'correct',
   }) as string
 
-  test('that is encrypted opens with its passphrase', async () => {
-    assert.ok(await signsWith({ file: write('encrypted', encrypted), passphrase: 'correct', algorithm }, publicKey))
-  })
+  test('that is encrypted opens with its passphrase', async () =>
+    assert.ok(await signsWith({ file: write('encrypted', encrypted), passphrase: 'correct', algorithm }, publicKey)))
 
   test('that is encrypted says what is missing', () => {
     const file = write('encrypted', encrypted)
@@ -66,17 +63,15 @@ describe('a key file', () => {
   })
 
   test('that others can read is refused', () => {
-    for (const mode of [0o640, 0o604, 0o660, 0o620, 0o644]) {
+    for (const mode of [0o640, 0o604, 0o660, 0o620, 0o644])
       assert.throws(() => loadFileKey({ file: write('open', plain, mode), algorithm }), /lets others read it/)
-    }
   })
 
-  test('of another kind than the certificate needs is refused', () => {
+  test('of another kind than the certificate needs is refused', () =>
     assert.throws(
       () => loadFileKey({ file: write('plain', plain), algorithm: 'SHA256withRSA' }),
       /cannot sign SHA256withRSA/,
-    )
-  })
+    ))
 
   test('with a short RSA key is refused', () => {
     const short = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({

@@ -26,6 +26,7 @@ import { SignerUnavailable } from '../../../signer/protocol/signer-errors.ts'
 import { lineOf, revocationsAfter, serialsAfter } from '../../../signer/records/pages.ts'
 import { certificateRecord, revocationRecord, type SignerRecord } from '../../../signer/records/record.ts'
 import { openRecordFiles, type RecordEvents, type RecordFiles } from '../../../signer/records/record-files.ts'
+import { filling, noRoom, withFs } from '../../signer/full-disk.ts'
 import { until } from '../../support/until.ts'
 
 const content = (method: AuditRecord['method'], serial: string): AuditRecord => ({
@@ -138,7 +139,7 @@ describe('the record files', () => {
     ['half a line', '{"seq":4,"time":"2026-'],
     ['a record whose line never came', '{"seq":4,"time":"2026-01-01T00:00:00.000Z","serial":"41"}\n'],
     ['zeros, as a loss of power can leave', `${'\0'.repeat(700)}\n`],
-  ] as const) {
+  ] as const)
     test(`lose ${what} at their end, and go on`, async () => {
       await signMany(0, 3)
       await close()
@@ -148,7 +149,6 @@ describe('the record files', () => {
       assert.deepEqual(await serials(), serialsOf(0, 5))
       assert.deepEqual(await verdict(), [5, 0])
     })
-  }
 
   test('lose the record of a line that was torn, whose number the repair takes', async () => {
     await signMany(0, 3)
@@ -315,37 +315,20 @@ describe('the record files', () => {
   for (const [what, octets] of [
     ['a part of a record was written', 100],
     ['nothing was written', 0],
-  ] as const) {
+  ] as const)
     test(`are cut back with the chain when the disk is full and ${what}, and go on with it`, async (context) => {
       await signMany(0, 2)
       const before = [readFileSync(file), readFileSync(`${file}.certificates`)]
-      const real = fs.write as unknown as (
-        fd: number,
-        bytes: Buffer,
-        done: (error: Error | null, n: number) => void,
-      ) => void
-      let calls = 0
-      const full: typeof real = (fd, bytes, done) => {
-        calls += 1
-        if (calls === 1 && octets > 0) real(fd, bytes.subarray(0, octets), done)
-        else done(Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' }), 0)
-      }
-      context.mock.method(fs, 'write', full as never)
-      syncBuiltinESMExports()
-      try {
+      await withFs(context, 'write', filling(octets), async () => {
         const outcomes = await Promise.allSettled([sign(2), note(3), sign(3)])
         assert.ok(outcomes.every(({ status }) => status === 'rejected'))
         assert.deepEqual([readFileSync(file), readFileSync(`${file}.certificates`)], before)
-      } finally {
-        context.mock.restoreAll()
-        syncBuiltinESMExports()
-      }
+      })
       while (chain.failure) await sleep(20)
       await signMany(4, 1)
       assert.deepEqual(await serials(), [...serialsOf(0, 2), serialOf(4)])
       assert.deepEqual(await verdict(), [3, 0])
     })
-  }
 
   test('are compressed later when there is no room for it, and nothing stops', async (context) => {
     const failures: Error[] = []
@@ -355,7 +338,7 @@ describe('the record files', () => {
     })
     const real = fs.promises.open
     context.mock.method(fs.promises, 'open', ((name: string, ...more: [string]) => {
-      if (String(name).endsWith('.gz.new')) throw Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC' })
+      if (String(name).endsWith('.gz.new')) throw noRoom()
       return real(name, ...more)
     }) as typeof real)
     syncBuiltinESMExports()

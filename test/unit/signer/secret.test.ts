@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { readSecret } from '../../../signer/keys/secret.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 describe('a passphrase or PIN', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'secret-'))
-  after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const write = (text: string, mode = 0o600) => {
     const file = path.join(folder, `${mode.toString(8)}-${text.length}`)
     writeFileSync(file, text, { mode })
@@ -29,18 +28,15 @@ describe('a passphrase or PIN', () => {
     await assert.rejects(readSecret({ env: 'SIGNER_TEST_SECRET' }, 'PIN'), /SIGNER_TEST_SECRET is empty; .* the PIN/)
   })
 
-  test('is undefined without a source', async () => {
-    assert.equal(await readSecret({}, 'PIN'), undefined)
-  })
+  test('is undefined without a source', async () => assert.equal(await readSecret({}, 'PIN'), undefined))
 
   test('in a file that others can read is refused without being shown', async () => {
-    for (const mode of [0o640, 0o604, 0o660, 0o644]) {
+    for (const mode of [0o640, 0o604, 0o660, 0o644])
       await assert.rejects(readSecret({ file: write('topsecret', mode) }, 'PIN'), (error: Error) => {
         assert.match(error.message, /lets others read it; use 600 or 400/)
         assert.doesNotMatch(error.message, /topsecret/)
         return true
       })
-    }
   })
 
   test('in a file that is not there, or none, is refused with its name', async () => {

@@ -102,7 +102,7 @@ describe('a page of a list', () => {
           )
         },
       ),
-      { numRuns: 25 },
+      { numRuns: 10 },
     )
   })
 })

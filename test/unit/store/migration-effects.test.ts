@@ -94,11 +94,8 @@ describe('migrations', () => {
     '-- contract: soon\nDROP TABLE t': /has to name an older migration/,
   }
   for (const [sql, fault] of Object.entries(REFUSED))
-    test(`is refused: ${sql.replaceAll('\n', ' ')}`, () => {
-      assert.match(faultsOf(file(sql)).join('\n'), fault)
-    })
+    test(`is refused: ${sql.replaceAll('\n', ' ')}`, () => assert.match(faultsOf(file(sql)).join('\n'), fault))
 
-  test('what the release before may use goes in a contract', () => {
-    assert.deepEqual(faultsOf(file('-- contract: 0011\nALTER TABLE orders DROP COLUMN profile')), [])
-  })
+  test('what the release before may use goes in a contract', () =>
+    assert.deepEqual(faultsOf(file('-- contract: 0011\nALTER TABLE orders DROP COLUMN profile')), []))
 })

@@ -64,10 +64,8 @@ describe('checks for finalize', () => {
     const { check, metrics, lines } = checksWith(async () => findings)
     assert.deepEqual(await check(REQUEST), [{ result: 'forbidden', detail: 'no', evidence: [] }])
     const { values } = await metrics.caaChecks.get()
-    assert.deepEqual(
-      values.map(({ labels, value }) => [labels.result, value]),
-      [['forbidden', 1]],
-    )
+    const found = values.map(({ labels, value }) => [labels.result, value])
+    assert.deepEqual(found, [['forbidden', 1]])
     assert.equal(lines[0]?.['event'], 'caa_check')
     assert.equal(lines[0]?.['orderId'], 'order')
     assert.deepEqual(lines[0]?.['evidence'], [{ step: 'caa' }])

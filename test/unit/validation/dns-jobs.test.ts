@@ -49,17 +49,14 @@ const RESOLVERS =
   'dns: {resolvers: [192.0.2.1], retries: 5, timeout_seconds: 7, zones: [{zone: corp, resolvers: [192.0.2.3]}]}'
 
 describe('jobs of the DNS methods', () => {
-  test('dns-account-01 is off by default', () => {
-    assert.deepEqual(configOf('').challenges.enabled, ['http-01'])
-  })
-  test('dns.resolvers, its zones, time and retries serve a method that has no resolvers of its own', () => {
+  test('dns-account-01 is off by default', () => assert.deepEqual(configOf('').challenges.enabled, ['http-01']))
+  test('dns.resolvers, its zones, time and retries serve a method that has no resolvers of its own', () =>
     assert.deepEqual(dnsOf(RESOLVERS, 'dns-01'), {
       resolvers: ['192.0.2.1'],
       zones: [{ zone: 'corp', resolvers: ['192.0.2.3'] }],
       timeoutMs: 7000,
       retries: 5,
-    })
-  })
+    }))
   for (const [type, section] of [
     ['dns-01', 'dns01'],
     ['dns-account-01', 'dnsaccount01'],
@@ -79,9 +76,8 @@ describe('jobs of the DNS methods', () => {
       )
     })
   }
-  test('the propagation wait belongs to the first attempt', () => {
-    assert.equal((jobOf('', 'dns-01', { tries: 1 }) as DnsMethodJob).propagationWaitMs, 0)
-  })
+  test('the propagation wait belongs to the first attempt', () =>
+    assert.equal((jobOf('', 'dns-01', { tries: 1 }) as DnsMethodJob).propagationWaitMs, 0))
   test('dns-account-01 gets the label of the account URL as the client knows it', () => {
     const job = jobOf('api: {base_path: /acme}', 'dns-account-01')
     const label = accountLabel(`https://acme.example.com/acme/acct/${ACCOUNT}`)

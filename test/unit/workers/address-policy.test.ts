@@ -3,6 +3,8 @@ import { BlockList, isIPv4 } from 'node:net'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createAddressPolicy, parseAddress, parseNetwork } from '../../../workers/address-policy.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
+import { words } from '../../support/words.ts'
 
 const LOCAL = ['127.0.0.0/8', '::1/128', '169.254.0.0/16', 'fe80::/10']
 
@@ -28,28 +30,16 @@ describe('blocked networks', () => {
     '::ffff:0:127.0.0.1': 'IPv4-translated',
     '2001:0:4136:e378:8000:63bf:80ff:fffe': 'Teredo of 127.0.0.1',
   }
-  for (const [address, what] of Object.entries(blocked)) {
+  for (const [address, what] of Object.entries(blocked))
     test(`${address} is blocked: ${what}`, () => assert.equal(policy.isBlocked(address), true))
-  }
 
-  const allowed = [
-    '128.0.0.1',
-    '126.255.255.255',
-    '10.0.0.1',
-    '192.168.1.1',
-    '169.253.0.1',
-    '::2',
-    'fec0::1',
-    'fd00::1',
-  ]
+  const allowed = words`128.0.0.1 126.255.255.255 10.0.0.1 192.168.1.1 169.253.0.1 ::2 fec0::1 fd00::1`
   const allowedForms = ['::ffff:10.0.0.1', '64:ff9b::8.8.8.8', '2002:808:808::1', '2001:db8::1']
-  for (const address of [...allowed, ...allowedForms]) {
+  for (const address of [...allowed, ...allowedForms])
     test(`${address} is allowed`, () => assert.equal(policy.isBlocked(address), false))
-  }
 
-  test('an IPv4 rule written as a mapped IPv6 network blocks the IPv4 addresses', () => {
-    assert.equal(createAddressPolicy(['::ffff:10.0.0.0/104']).isBlocked('10.1.2.3'), true)
-  })
+  test('an IPv4 rule written as a mapped IPv6 network blocks the IPv4 addresses', () =>
+    assert.equal(createAddressPolicy(['::ffff:10.0.0.0/104']).isBlocked('10.1.2.3'), true))
   test('::/0 blocks IPv6 and leaves IPv4 alone', () => {
     const noIpv6 = createAddressPolicy(['::/0'])
     assert.equal(noIpv6.isBlocked('2001:db8::1'), true)
@@ -59,39 +49,23 @@ describe('blocked networks', () => {
     const one = createAddressPolicy(['192.0.2.7'])
     assert.deepEqual([one.isBlocked('192.0.2.7'), one.isBlocked('192.0.2.6')], [true, false])
   })
-  for (const address of ['0.0.0.0', '0.1.2.3', '224.0.0.1', '255.255.255.255', '::', 'ff02::1', '::ffff:0.0.0.0']) {
-    test(`${address} is blocked with an empty list: nobody serves there`, () => {
-      assert.equal(createAddressPolicy([]).isBlocked(address), true)
-    })
-  }
-  for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) {
-    test(`${address} is allowed with an empty list`, () => {
-      assert.equal(createAddressPolicy([]).isBlocked(address), false)
-    })
-  }
-  for (const text of ['', 'example.org', '127.1', '0x7f.0.0.1', '1.2.3.4.5', 'fe80::1%eth0', '::1/128']) {
+  for (const address of ['0.0.0.0', '0.1.2.3', '224.0.0.1', '255.255.255.255', '::', 'ff02::1', '::ffff:0.0.0.0'])
+    test(`${address} is blocked with an empty list: nobody serves there`, () =>
+      assert.equal(createAddressPolicy([]).isBlocked(address), true))
+  for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1'])
+    test(`${address} is allowed with an empty list`, () =>
+      assert.equal(createAddressPolicy([]).isBlocked(address), false))
+  for (const text of ['', 'example.org', '127.1', '0x7f.0.0.1', '1.2.3.4.5', 'fe80::1%eth0', '::1/128'])
     test(`what is not an address (${JSON.stringify(text)}) is blocked`, () =>
       assert.equal(policy.isBlocked(text), true))
-  }
 })
 
 describe('networks in CIDR notation', () => {
-  for (const text of [
-    '10.0.0.0/33',
-    '::/129',
-    '10.0.0.0/',
-    '10.0.0.0/08',
-    '10.0.0.0/8/8',
-    '10.0.0/8',
-    'x',
-    '/8',
-    '::1/-1',
-  ]) {
+  for (const text of words`10.0.0.0/33 ::/129 10.0.0.0/ 10.0.0.0/08 10.0.0.0/8/8 10.0.0/8 x /8 ::1/-1`)
     test(`${text} is refused`, () => {
       assert.equal(parseNetwork(text), undefined)
       assert.throws(() => createAddressPolicy([text]), RangeError)
     })
-  }
 
   test('any IPv4 or IPv6 network and address: the same verdict as the platform', () => {
     const network = fc.oneof(
@@ -107,21 +81,19 @@ describe('networks in CIDR notation', () => {
         if (family(base) !== family(address) || !list.check(address, family(address))) return
         assert.equal(createAddressPolicy([`${base}/${prefix}`]).isBlocked(address), true)
       }),
-      { numRuns: 2000 },
+      propertyRuns(),
     )
   })
 
-  test('an address outside the network and of no special form is allowed', () => {
+  test('an address outside the network and of no special form is allowed', () =>
     fc.assert(
-      fc.property(fc.integer({ min: 0, max: 255 }), fc.integer({ min: 9, max: 32 }), (last, prefix) => {
-        assert.equal(createAddressPolicy([`10.0.0.0/${prefix}`]).isBlocked(`11.0.0.${last}`), false)
-      }),
-    )
-  })
+      fc.property(fc.integer({ min: 0, max: 255 }), fc.integer({ min: 9, max: 32 }), (last, prefix) =>
+        assert.equal(createAddressPolicy([`10.0.0.0/${prefix}`]).isBlocked(`11.0.0.${last}`), false),
+      ),
+    ))
 
   test('every spelling of an IPv6 address gives the same bytes', () => {
-    for (const text of ['2001:db8::1', '2001:0db8:0:0:0:0:0:1', '2001:DB8::0.0.0.1']) {
+    for (const text of ['2001:db8::1', '2001:0db8:0:0:0:0:0:1', '2001:DB8::0.0.0.1'])
       assert.deepEqual(parseAddress(text), parseAddress('2001:db8:0:0:0::1'))
-    }
   })
 })

@@ -10,6 +10,7 @@ import {
   matchQuestion,
   parseResponse,
 } from '../../../workers/dns/dns-message.ts'
+import { propertyRuns } from '../../support/property-runs.ts'
 
 const EDNS = { edns: true, dnssec: false, recursion: true }
 
@@ -19,19 +20,13 @@ function reply(query: Buffer, changes: Partial<dnsPacket.Packet> = {}): Buffer {
 
 const questionOf = (query: Buffer) => dnsPacket.decode(query).questions![0]!
 
-function optRecord(dnssec: boolean): dnsPacket.OptAnswer {
-  const flags = dnssec ? dnsPacket.DNSSEC_OK : 0
-  return {
-    type: 'OPT',
-    name: '.',
-    udpPayloadSize: 1232,
-    extendedRcode: 0,
-    ednsVersion: 0,
-    flags,
-    flag_do: dnssec,
-    options: [],
-  }
-}
+const optRecord = (dnssec: boolean, extendedRcode = 0): dnsPacket.OptAnswer => ({
+  ...{ type: 'OPT', name: '.', udpPayloadSize: 1232, extendedRcode, ednsVersion: 0, options: [] },
+  flags: dnssec ? dnsPacket.DNSSEC_OK : 0,
+  flag_do: dnssec,
+})
+/** An answer of `example.org`. */
+const answer = (type: string, data: unknown, name = 'example.org') => ({ type, name, ttl: 5, data }) as dnsPacket.Answer
 
 describe('DNS queries', () => {
   test('a query carries EDNS with 1232 octets and asks for recursion', () => {
@@ -96,9 +91,8 @@ describe('matching a message to a query', () => {
     return head
   }
   // RFC 7766 §7 leaves the question out of a response over TCP.
-  test('no question is told apart', () => {
-    assert.equal(matchQuestion(reply(query.bytes, { questions: [] }), query), 'unasked')
-  })
+  test('no question is told apart', () =>
+    assert.equal(matchQuestion(reply(query.bytes, { questions: [] }), query), 'unasked'))
   const foreign: Record<string, Buffer> = {
     'another id': reply(query.bytes, { id: query.bytes.readUInt16BE(0) ^ 1 }),
     'another name': reply(query.bytes, { questions: [{ ...questionOf(query.bytes), name: 'www.example.com' }] }),
@@ -110,9 +104,8 @@ describe('matching a message to a query', () => {
     nothing: Buffer.alloc(0),
     'a short message': query.bytes.subarray(0, 20),
   }
-  for (const [what, message] of Object.entries(foreign)) {
+  for (const [what, message] of Object.entries(foreign))
     test(`${what} does not match`, () => assert.equal(matchQuestion(message, query), 'foreign'))
-  }
 })
 
 describe('reading responses', () => {
@@ -120,32 +113,30 @@ describe('reading responses', () => {
 
   test('mail servers come with their preference; the root has no name (RFC 7505 §3)', () => {
     const asking = buildQuery('example.org', 'MX', EDNS)
-    const answer = (preference: number, exchange: string): dnsPacket.Answer => ({
-      type: 'MX',
-      name: 'example.org',
-      ttl: 5,
-      data: { preference, exchange },
-    })
-    const message = reply(asking.bytes, { answers: [answer(10, 'MX.Example.org'), answer(0, '.')] })
-    assert.deepEqual(
-      parseResponse(message, asking)?.answers.map((found) => 'record' in found && found.record.data),
+    const answers = (
       [
-        { preference: 10, exchange: 'mx.example.org' },
-        { preference: 0, exchange: '' },
-      ],
-    )
+        [10, 'MX.Example.org'],
+        [0, '.'],
+      ] as const
+    ).map(([preference, exchange]) => answer('MX', { preference, exchange }))
+    const message = reply(asking.bytes, { answers })
+    const shown = parseResponse(message, asking)?.answers.map((found) => 'record' in found && found.record.data)
+    assert.deepEqual(shown, [
+      { preference: 10, exchange: 'mx.example.org' },
+      { preference: 0, exchange: '' },
+    ])
   })
   test('a mail server without a name, or with octets behind it, is malformed', () => {
     const asking = buildQuery('example.org', 'MX', EDNS)
     for (const data of [[0, 10], [0, 10, 1], [0, 10, 0, 0], [0, 10, 1, 0x20, 0], []]) {
-      const answers = [{ type: 'UNKNOWN_15' as 'NULL', name: 'example.org', ttl: 5, data: Buffer.from(data) }]
+      const answers = [answer('UNKNOWN_15', Buffer.from(data))]
       assert.equal(parseResponse(reply(asking.bytes, { answers }), asking), undefined, String(data))
     }
   })
 
   test('TXT strings keep their bytes and their borders', () => {
     const message = reply(query.bytes, {
-      answers: [{ type: 'TXT', name: 'example.org', ttl: 5, data: ['one', Buffer.from([0, 255])] }],
+      answers: [answer('TXT', ['one', Buffer.from([0, 255])])],
     })
     assert.deepEqual(parseResponse(message, query)?.answers, [
       { owner: 'example.org', record: { ttlSeconds: 5, data: [Buffer.from('one'), Buffer.from([0, 255])] } },
@@ -154,44 +145,32 @@ describe('reading responses', () => {
   test('CAA flags, tag and value are read', () => {
     const caa = buildQuery('example.org', 'CAA', EDNS)
     const message = reply(caa.bytes, {
-      answers: [{ type: 'CAA', name: 'example.org', ttl: 5, data: { flags: 128, tag: 'issue', value: 'ca.example' } }],
+      answers: [answer('CAA', { flags: 128, tag: 'issue', value: 'ca.example' })],
     })
     assert.deepEqual(parseResponse(message, caa)?.answers, [
       { owner: 'example.org', record: { ttlSeconds: 5, data: { critical: true, tag: 'issue', value: 'ca.example' } } },
     ])
   })
   test('records of other types are left out', () => {
-    const message = reply(query.bytes, { answers: [{ type: 'A', name: 'example.org', ttl: 5, data: '192.0.2.1' }] })
+    const message = reply(query.bytes, { answers: [answer('A', '192.0.2.1')] })
     assert.deepEqual(parseResponse(message, query)?.answers, [])
   })
   test('an extended response code is put together from both halves (RFC 6891 §6.1.3)', () => {
     const message = reply(query.bytes, {
-      additionals: [
-        {
-          type: 'OPT',
-          name: '.',
-          udpPayloadSize: 512,
-          extendedRcode: 1,
-          ednsVersion: 0,
-          flags: 0,
-          flag_do: false,
-          options: [],
-        },
-      ],
+      additionals: [optRecord(false, 1)],
     })
     assert.equal(parseResponse(message, query)?.rcode, 'RCODE16')
   })
   test('a record that reaches past the end of the message is malformed', () => {
     const whole = reply(query.bytes, {
-      answers: [{ type: 'TXT', name: 'example.org', ttl: 5, data: ['a long enough text'] }],
+      answers: [answer('TXT', ['a long enough text'])],
     })
-    for (let length = whole.length - 1; length > 12; length--) {
+    for (let length = whole.length - 1; length > 12; length--)
       assert.equal(parseResponse(whole.subarray(0, length), query), undefined, `${length} of ${whole.length} bytes`)
-    }
   })
   test('an alias to something that is no name is malformed', () => {
     const message = reply(query.bytes, {
-      answers: [{ type: 'CNAME', name: 'example.org', ttl: 5, data: 'with blank.example' }],
+      answers: [answer('CNAME', 'with blank.example')],
     })
     assert.equal(parseResponse(message, query), undefined)
   })
@@ -204,32 +183,20 @@ describe('reading responses', () => {
         matchQuestion(Buffer.from(bytes), asked)
         parseResponse(Buffer.from(bytes), asked)
       }),
-      { numRuns: 3000 },
+      propertyRuns(),
     )
   })
   test('no damage to a good response makes the reader throw, and addresses stay addresses', () => {
     const asked = buildQuery('example.org', 'A', EDNS)
     const good = reply(asked.bytes, {
       answers: [
-        { type: 'CNAME', name: 'example.org', ttl: 5, data: 'www.example.org' },
-        { type: 'A', name: 'www.example.org', ttl: 5, data: '192.0.2.1' },
-        {
-          type: 'RRSIG',
-          name: 'example.org',
-          ttl: 5,
-          data: {
-            typeCovered: 'A',
-            algorithm: 13,
-            labels: 2,
-            originalTTL: 5,
-            expiration: 9,
-            inception: 8,
-            keyTag: 7,
-            signersName: 'example.org',
-            signature: Buffer.alloc(64),
-          },
-        },
-        { type: 'NSEC', name: 'example.org', ttl: 5, data: { nextDomain: 'x.example.org', rrtypes: ['A', 'TXT'] } },
+        answer('CNAME', 'www.example.org'),
+        answer('A', '192.0.2.1', 'www.example.org'),
+        answer('RRSIG', {
+          ...{ typeCovered: 'A', algorithm: 13, labels: 2, originalTTL: 5, expiration: 9, inception: 8, keyTag: 7 },
+          ...{ signersName: 'example.org', signature: Buffer.alloc(64) },
+        }),
+        answer('NSEC', { nextDomain: 'x.example.org', rrtypes: ['A', 'TXT'] }),
       ],
     })
     const damage = fc.array(fc.tuple(fc.nat({ max: good.length - 1 }), fc.nat({ max: 255 })), {
@@ -246,7 +213,7 @@ describe('reading responses', () => {
           else assert.ok(isQueryableName(answer.cname))
         }
       }),
-      { numRuns: 5000 },
+      propertyRuns(),
     )
   })
 
@@ -268,7 +235,7 @@ describe('reading responses', () => {
         value: fc.string({ maxLength: 60 }).map((text) => text.replace(/[^ -~]/g, '')),
       }),
     }
-    for (const type of ['A', 'AAAA', 'NS', 'TXT', 'CAA'] as const) {
+    for (const type of ['A', 'AAAA', 'NS', 'TXT', 'CAA'] as const)
       fc.assert(
         fc.property(
           fc.array(fc.tuple(name, ttl, content[type] as fc.Arbitrary<unknown>), { maxLength: 8 }),
@@ -290,9 +257,8 @@ describe('reading responses', () => {
             }
           },
         ),
-        { numRuns: 200 },
+        propertyRuns(80),
       )
-    }
   })
 })
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createSourceFinder, parseNameServer, parseResolvConf } from '../../../workers/dns/servers.ts'
+import { words } from '../../support/words.ts'
 
 describe('resolver entries', () => {
   const good: Record<string, { address: string; port: number }> = {
@@ -10,36 +11,24 @@ describe('resolver entries', () => {
     '[2001:db8::1]': { address: '2001:db8::1', port: 53 },
     '[2001:db8::1]:5353': { address: '2001:db8::1', port: 5353 },
   }
-  for (const [text, server] of Object.entries(good)) {
+  for (const [text, server] of Object.entries(good))
     test(`${text} is ${server.address} port ${server.port}`, () => assert.deepEqual(parseNameServer(text), server))
-  }
   for (const text of [
     '',
-    'dns.example',
-    '192.0.2.1:',
-    '192.0.2.1:0',
-    '192.0.2.1:65536',
-    '[192.0.2.1]:53',
-    '[::1',
-    '::1]:53',
-    '192.0.2',
-  ]) {
+    ...words`dns.example 192.0.2.1: 192.0.2.1:0 192.0.2.1:65536 [192.0.2.1]:53 [::1 ::1]:53 192.0.2`,
+  ])
     test(`${JSON.stringify(text)} is refused`, () => assert.equal(parseNameServer(text), undefined))
-  }
 })
 
 describe('resolv.conf', () => {
   test('nameserver lines are read, the rest is not', () => {
     const text =
       '# nameserver 192.0.2.9\nsearch example.org\nnameserver 192.0.2.1\n  nameserver\t2001:db8::1 # x\nnameserver name\n'
-    assert.deepEqual(
-      parseResolvConf(text).map(({ address }) => address),
-      ['192.0.2.1', '2001:db8::1'],
-    )
+    const found = parseResolvConf(text).map(({ address }) => address)
+    assert.deepEqual(found, ['192.0.2.1', '2001:db8::1'])
   })
-  test('without a nameserver it is this host', () => {
-    assert.deepEqual(parseResolvConf('options edns0\n'), [{ address: '127.0.0.1', port: 53 }])
-  })
+  test('without a nameserver it is this host', () =>
+    assert.deepEqual(parseResolvConf('options edns0\n'), [{ address: '127.0.0.1', port: 53 }]))
 })
 
 describe('zones', () => {
@@ -67,9 +56,8 @@ describe('zones', () => {
     'a.example': '192.0.2.3',
     'example.org': '192.0.2.1',
   }
-  for (const [name, servers] of Object.entries(expected)) {
+  for (const [name, servers] of Object.entries(expected))
     test(`${name} is answered by ${servers}`, () => assert.equal(server(name), servers))
-  }
   test('a resolver or an address that is none is refused', () => {
     assert.throws(() => createSourceFinder({ resolvers: ['x'], zones: [], timeoutMs: 1, retries: 0 }), RangeError)
     assert.throws(

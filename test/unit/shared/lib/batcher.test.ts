@@ -11,6 +11,8 @@ import {
   type CommandTraits,
   type Flush,
 } from '../../../../src/shared/lib/batcher.ts'
+import { gate } from '../../../support/gate.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 
 const OPTIONS: BatcherOptions = {
   maxBatch: 4,
@@ -24,6 +26,17 @@ function batchedBy<C, R>(flush: Flush<C, R>, options: BatcherOptions, traits: Co
   const batcher = new Batcher(flush, { ...options, ...traits })
   return (command: C) => batcher.run(command)
 }
+/** What a flush brings back are its commands; `batches` are those that came. */
+function echoing<C = number>(options: Partial<BatcherOptions>, traits?: CommandTraits<C>, during: Wait<C> = () => {}) {
+  const batches: (readonly C[])[] = []
+  const flush = async (commands: readonly C[]) => {
+    batches.push([...commands])
+    await during(commands)
+    return [...commands]
+  }
+  return { batches, batched: batchedBy<C, C>(flush, { ...OPTIONS, ...options }, traits) }
+}
+type Wait<C> = (commands: readonly C[]) => unknown
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 test('commands of one turn of the event loop travel together, and each gets its own result', async () => {
@@ -53,15 +66,7 @@ test('neither a batch nor the number of flushes at once exceeds its bound', asyn
 })
 
 test('a batch weighs no more than its bound, and one command that weighs more goes alone', async () => {
-  const batches: number[][] = []
-  const batched = batchedBy<number, number>(
-    async (commands) => {
-      batches.push([...commands])
-      return [...commands]
-    },
-    OPTIONS,
-    { weight: { of: (command) => command, most: 10 } },
-  )
+  const { batches, batched } = echoing({}, { weight: { of: (command) => command, most: 10 } })
   const weights = [6, 4, 1, 12, 5, 1, 1, 1, 1]
   assert.deepEqual(await Promise.all(weights.map(batched)), weights)
   assert.deepEqual(batches, [[6, 4], [1], [12], [5, 1, 1, 1], [1]])
@@ -73,43 +78,34 @@ test('one poisonous command fails alone', async () => {
     return commands.map(String)
   }, OPTIONS)
   const results = await Promise.allSettled([11, 12, 13, 14].map(batched))
-  assert.deepEqual(
-    results.map(({ status }) => status),
-    ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
-  )
+  const found = results.map(({ status }) => status)
+  assert.deepEqual(found, ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
 })
 
 test('an error that a second try cannot mend fails the batch at once', async () => {
-  let flushes = 0
-  const batched = batchedBy<number, number>(
-    async () => {
-      flushes++
-      throw new Error('connection lost')
-    },
-    { ...OPTIONS, retryable: () => false },
-  )
+  const { batches, batched } = echoing({ retryable: () => false }, undefined, () => {
+    throw new Error('connection lost')
+  })
   const results = await Promise.allSettled([1, 2, 3].map(batched))
   assert.ok(results.every(({ status }) => status === 'rejected'))
-  assert.equal(flushes, 1)
+  assert.equal(batches.length, 1)
 })
 
 test('commands tried one by one fail together once the database is away', async () => {
-  const flushes: number[][] = []
-  const batched = batchedBy<number, number>(
-    async (commands) => {
-      flushes.push([...commands])
+  const { batches, batched } = echoing(
+    { retryable: (error) => (error as Error).message !== 'connection lost' },
+    undefined,
+    (commands) => {
       if (commands.length > 1) throw new Error('a value was refused')
       if (commands[0] === 2) throw new Error('connection lost')
-      return [...commands]
     },
-    { ...OPTIONS, retryable: (error) => (error as Error).message !== 'connection lost' },
   )
   const results = await Promise.allSettled([1, 2, 3, 4].map(batched))
-  assert.deepEqual(
-    results.map((result) => (result.status === 'fulfilled' ? result.value : (result.reason as Error).message)),
-    [1, 'connection lost', 'connection lost', 'connection lost'],
+  const found = results.map((result) =>
+    result.status === 'fulfilled' ? result.value : (result.reason as Error).message,
   )
-  assert.deepEqual(flushes, [[1, 2, 3, 4], [1], [2]])
+  assert.deepEqual(found, [1, 'connection lost', 'connection lost', 'connection lost'])
+  assert.deepEqual(batches, [[1, 2, 3, 4], [1], [2]])
 })
 
 test('a flush that loses a result fails instead of answering the wrong caller', async () => {
@@ -122,17 +118,8 @@ test('a flush that loses a result fails instead of answering the wrong caller', 
 })
 
 test('what is over the bound of waiting commands is refused, and the rest is not', async () => {
-  let open: () => void = () => undefined
-  const gate = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  const batched = batchedBy<number, number>(
-    async (commands) => {
-      await gate
-      return [...commands]
-    },
-    { ...OPTIONS, maxBatch: 1, maxConcurrent: 1, maxWaiting: 2 },
-  )
+  const { opened, open } = gate()
+  const { batched } = echoing({ maxBatch: 1, maxConcurrent: 1, maxWaiting: 2 }, undefined, () => opened)
   const first = batched(0)
   await turn()
   const others = [1, 2, 3].map(batched)
@@ -191,64 +178,35 @@ test('what waits is bounded in time as well: nothing joins a queue that does not
 })
 
 test('commands after a long rest are not taken for a queue that does not move', async () => {
-  const batched = batchedBy<number, number>(async (commands) => [...commands], { ...OPTIONS, maxStandstillMs: 20 })
+  const { batched } = echoing({ maxStandstillMs: 20 })
   assert.equal(await batched(0), 0)
   await new Promise((resolve) => setTimeout(resolve, 30))
   assert.deepEqual(await Promise.all([1, 2, 3].map(batched)), [1, 2, 3])
 })
 
-interface Keyed {
-  key: string
-  n: number
-}
-const keyOf = ({ key }: Keyed) => key
-const keyed = (text: string): Keyed[] => [...text].map((key, n) => ({ key, n }))
+const keyOf = (command: string) => command.charAt(0)
+/** Each letter is a key, and its place tells its commands apart. */
+const keyed = (text: string) => [...text].map((key, n) => `${key}${n}`)
 
 test('commands of one key run one after the other in their order, and those of other keys do not wait', async () => {
-  const batches: string[] = []
-  const batched = batchedBy<Keyed, number>(
-    async (commands) => {
-      batches.push(commands.map(({ key, n }) => `${key}${n}`).join(' '))
-      await turn()
-      return commands.map(({ n }) => n)
-    },
-    OPTIONS,
-    { keyOf },
-  )
-  assert.deepEqual(await Promise.all(keyed('baacab').map(batched)), [0, 1, 2, 3, 4, 5])
-  assert.deepEqual(batches, ['a1 b0 c3', 'a2 b5', 'a4'])
+  const { batches, batched } = echoing({}, { keyOf }, turn)
+  assert.deepEqual(await Promise.all(keyed('baacab').map(batched)), keyed('baacab'))
+  assert.deepEqual(batches, [['a1', 'b0', 'c3'], ['a2', 'b5'], ['a4']])
 })
 
 test('a stuck key holds up only its own commands, and the queue does not count as stuck', async () => {
-  let release: () => void = () => undefined
-  const batched = batchedBy<Keyed, number>(
-    async (commands) => {
-      if (commands.some(({ n }) => n === 0))
-        await new Promise<void>((resolve) => {
-          release = resolve
-        })
-      return commands.map(({ n }) => n)
-    },
-    { ...OPTIONS, maxStandstillMs: 20 },
-    { keyOf },
-  )
+  const { opened, open } = gate()
+  const { batched } = echoing({ maxStandstillMs: 20 }, { keyOf }, (commands) => commands.includes('a0') && opened)
   const [first, second] = keyed('aa').map(batched)
   await new Promise((resolve) => setTimeout(resolve, 40))
-  assert.equal(await batched({ key: 'b', n: 2 }), 2)
-  release()
-  assert.deepEqual(await Promise.all([first, second]), [0, 1])
-  assert.equal(await batched({ key: 'a', n: 3 }), 3)
+  assert.equal(await batched('b2'), 'b2')
+  open()
+  assert.deepEqual(await Promise.all([first, second]), ['a0', 'a1'])
+  assert.equal(await batched('a3'), 'a3')
 })
 
 test('what lines up behind its key is bounded by itself, and takes up no room of others', async () => {
-  const batched = batchedBy<Keyed, number>(
-    async (commands) => {
-      await turn()
-      return commands.map(({ n }) => n)
-    },
-    { ...OPTIONS, maxWaiting: 2, maxOfKey: 3 },
-    { keyOf },
-  )
+  const { batched } = echoing({ maxWaiting: 2, maxOfKey: 3 }, { keyOf }, turn)
   const twice = async () => {
     const results = await Promise.allSettled(keyed('aaaaabbbb').map(batched))
     assert.deepEqual(results.map(({ status }) => (status === 'fulfilled' ? '+' : '-')).join(''), '+++--+++-')
@@ -258,24 +216,15 @@ test('what lines up behind its key is bounded by itself, and takes up no room of
 })
 
 test('a command that nobody waits for any more is dropped, and the commands behind it are done', async () => {
-  const gone = new Set([1, 2, 4])
-  const batches: string[] = []
-  const batched = batchedBy<Keyed, number>(
-    async (commands) => {
-      batches.push(commands.map(({ key, n }) => `${key}${n}`).join(' '))
-      await turn()
-      return commands.map(({ n }) => n)
-    },
-    OPTIONS,
-    { keyOf, isGone: ({ n }) => gone.has(n) },
-  )
+  const gone = new Set(['a1', 'a2', 'b4'])
+  const { batches, batched } = echoing({}, { keyOf, isGone: (command) => gone.has(command) }, turn)
   const results = await Promise.allSettled(keyed('aaaabb').map(batched))
-  assert.deepEqual(
-    results.map((result) => (result.status === 'fulfilled' ? result.value : result.reason instanceof CommandDropped)),
-    [0, true, true, 3, true, 5],
+  const found = results.map((result) =>
+    result.status === 'fulfilled' ? result.value : result.reason instanceof CommandDropped,
   )
-  assert.deepEqual(batches, ['a0 b5', 'a3'])
-  assert.equal(await batched({ key: 'b', n: 9 }), 9)
+  assert.deepEqual(found, ['a0', true, true, 'a3', true, 'b5'])
+  assert.deepEqual(batches, [['a0', 'b5'], ['a3']])
+  assert.equal(await batched('b9'), 'b9')
 })
 
 /** Rows that each command counts up, in flushes that do all of it or nothing, as a statement does. */
@@ -331,6 +280,6 @@ test('whatever repeats and whatever fails, what was done is told as done, once a
           came.filter((i) => plan[i]?.key === key && row.includes(i)),
         )
     }),
-    { numRuns: 200 },
+    propertyRuns(100),
   )
 })

@@ -29,10 +29,8 @@ describe('fair queue', () => {
     const queue = aQueue()
     for (let i = 0; i < 10_000; i++) queue.push(anItem('greedy', `host${i}`))
     queue.push(anItem('modest'))
-    assert.deepEqual(
-      [queue.take(), queue.take(), queue.take()].map((item) => item?.owner),
-      ['greedy', 'modest', 'greedy'],
-    )
+    const found = [queue.take(), queue.take(), queue.take()].map((item) => item?.owner)
+    assert.deepEqual(found, ['greedy', 'modest', 'greedy'])
   })
 
   test('targets of one owner take turns', () => {
@@ -67,9 +65,8 @@ describe('fair queue', () => {
     assert.equal(queue.take()?.target, 'slow')
   })
 
-  test('what is given back without having been taken is a fault', () => {
-    assert.throws(() => aQueue().giveBack(anItem('a')))
-  })
+  test('what is given back without having been taken is a fault', () =>
+    assert.throws(() => aQueue().giveBack(anItem('a'))))
 
   test('any course: nothing is lost or taken twice, no bound is passed, and nothing waits that could go', () => {
     const action = fc.oneof(

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseModuleReference } from '../../../../src/shared/lib/module-reference.ts'
+import { words } from '../../../support/words.ts'
 
 const references: [text: string, module: string, exportName: string][] = [
   ['./path/file.js#Name', './path/file.js', 'Name'],
@@ -12,23 +13,9 @@ const references: [text: string, module: string, exportName: string][] = [
   ['example_pki.validators.InventoryValidator', 'example_pki.validators.InventoryValidator', 'default'],
 ]
 for (const [text, module, exportName] of references)
-  test(`${text} names an export of a module`, () => {
-    assert.deepEqual(parseModuleReference(text), { module, exportName })
-  })
+  test(`${text} names an export of a module`, () =>
+    assert.deepEqual(parseModuleReference(text), { module, exportName }))
 
-const others = [
-  '',
-  '#Name',
-  './file',
-  './file.ts#A',
-  './file.js#',
-  './file.js#a-b',
-  './file.js#A#B',
-  'a b',
-  '@scope',
-  'node:fs',
-]
+const others = ['', 'a b', ...words`#Name ./file ./file.ts#A ./file.js# ./file.js#a-b ./file.js#A#B @scope node:fs`]
 for (const text of [...others, 'https://example.com/a.js', 'data:text/javascript,1', '-x', 'package#1'])
-  test(`${JSON.stringify(text)} names no module`, () => {
-    assert.equal(parseModuleReference(text), undefined)
-  })
+  test(`${JSON.stringify(text)} names no module`, () => assert.equal(parseModuleReference(text), undefined))

@@ -1,9 +1,9 @@
-/** Secrets at rest. */
+/** Secrets at rest, and what is cut from their files. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { createSecretBox } from '../../../../src/shared/lib/secret-box.ts'
+import { createSecretBox, secretIn, withoutLineEnds } from '../../../../src/shared/lib/secret-box.ts'
 
 describe('secret box', () => {
   const secret = randomBytes(32)
@@ -38,4 +38,15 @@ describe('secret box', () => {
     assert.notDeepEqual(one, two)
     assert.ok(!one.includes(plain.subarray(0, 8)))
   })
+})
+
+test('line ends behind and a byte order mark before a text are cut, and nothing else', () => {
+  for (const text of ['a b', 'a b\n', 'a b\r\n', 'a b\n\n', '\uFEFFa b\n']) assert.equal(withoutLineEnds(text), 'a b')
+  for (const text of [' a ', 'a\nb', '']) assert.equal(withoutLineEnds(text), text)
+})
+
+test('a file with a text counts without them, a file with random bytes with every byte', () => {
+  assert.equal(secretIn(Buffer.from('\uFEFF0123abcd=\r\n')).toString(), '0123abcd=')
+  for (const bytes of [Buffer.from([0x80, 0x0a]), Buffer.from([1, 2, 3, 0x0d, 0x0a]), Buffer.from('pässe\n')])
+    assert.deepEqual(secretIn(bytes), bytes)
 })

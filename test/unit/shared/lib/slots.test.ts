@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Slots } from '../../../../src/shared/lib/slots.ts'
+import { gate } from '../../../support/gate.ts'
 
 describe('the queue of a key', () => {
   test('never runs more tasks at once than it has slots, and keeps their order', async () => {
@@ -49,12 +50,11 @@ describe('the queue of a key', () => {
     const queue = new Slots(2)
     await queue.idle()
     let ended = 0
-    for (let n = 0; n < 5; n++) {
+    for (let n = 0; n < 5; n++)
       void queue.run(Number.POSITIVE_INFINITY, async () => {
         await sleep(2)
         ended += 1
       })
-    }
     await Promise.all([queue.idle(), queue.idle()])
     assert.equal(ended, 5)
   })
@@ -62,32 +62,26 @@ describe('the queue of a key', () => {
 
 describe('the slots of a handler', () => {
   test('lets in as many as it has places, then in turn', async () => {
-    const gate = new Slots(1)
+    const slots = new Slots(1)
     const order: string[] = []
-    let finishFirst = () => {}
-    const finished = new Promise<void>((resolve) => {
-      finishFirst = resolve
-    })
-    const first = gate.run(Number.POSITIVE_INFINITY, async () => {
+    const { opened: finished, open: finishFirst } = gate()
+    const first = slots.run(Number.POSITIVE_INFINITY, async () => {
       await finished
       order.push('first')
     })
-    const second = gate.run(Number.POSITIVE_INFINITY, async () => order.push('second'))
+    const second = slots.run(Number.POSITIVE_INFINITY, async () => order.push('second'))
     finishFirst()
     await Promise.all([first, second])
     assert.deepEqual(order, ['first', 'second'])
   })
 
   test('gives up a wait that is too long, and loses no place by it', async () => {
-    const gate = new Slots(1)
-    let finish = () => {}
-    const finished = new Promise<void>((resolve) => {
-      finish = resolve
-    })
-    const held = gate.run(Number.POSITIVE_INFINITY, () => finished)
-    assert.equal(await gate.run(performance.now() + 10, async () => 'in'), undefined)
+    const slots = new Slots(1)
+    const { opened: finished, open: finish } = gate()
+    const held = slots.run(Number.POSITIVE_INFINITY, () => finished)
+    assert.equal(await slots.run(performance.now() + 10, async () => 'in'), undefined)
     finish()
     await held
-    assert.equal(await gate.run(performance.now() + 60_000, async () => 'in'), 'in')
+    assert.equal(await slots.run(performance.now() + 60_000, async () => 'in'), 'in')
   })
 })

@@ -3,6 +3,8 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { DerError, DerReader, TAG } from '../../../../src/shared/pki/der.ts'
 import { type DerWriter, encodeDer, encodeOid } from '../../../../src/shared/pki/der-writer.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
+import { unlessRefused } from '../../../support/refusals.ts'
 import { aCertificate, hex, mutated, randomOctets } from './support.ts'
 
 const reading = (text: string) => new DerReader(hex(text))
@@ -81,9 +83,8 @@ describe('DER reader', () => {
     ['a tag number above 30', '1f 1f 00', (r) => r.any(), /above 30/],
     ['a bad value inside a good one', '30 03 02 01', (r) => r.any(), /runs past|missing/],
   ]
-  for (const [what, bytes, read, message] of refused) {
+  for (const [what, bytes, read, message] of refused)
     test(`refuses ${what}`, () => refuses(() => read(reading(bytes)), message))
-  }
 
   test('refuses bytes after the last value', () => {
     const reader = reading('05 00 00')
@@ -124,14 +125,13 @@ describe('DER reader', () => {
     assert.equal(new DerReader(bytes).octetString().buffer, bytes.buffer)
   })
 
-  test('is total over random bytes', () => {
+  test('is total over random bytes', () =>
     fc.assert(
       fc.property(randomOctets(80), (bytes) => typeof isDer(bytes) === 'boolean'),
-      { numRuns: 2000 },
-    )
-  })
+      propertyRuns(),
+    ))
 
-  test('what it accepts is written again as the same bytes', () => {
+  test('what it accepts is written again as the same bytes', () =>
     fc.assert(
       fc.property(fc.oneof(mutated([aCertificate()]), randomOctets(12)), (bytes) => {
         if (!isDer(bytes)) return
@@ -140,31 +140,25 @@ describe('DER reader', () => {
           bytes,
         )
       }),
-      { numRuns: 3000 },
-    )
-  })
+      propertyRuns(),
+    ))
 })
 
 describe('DER values keep one spelling', () => {
   const content = randomOctets(10)
   const wrap = (tag: number, octets: Buffer) => encodeDer((writer) => writer.primitive(tag, octets))
   const onlyIfRead = (read: () => void) => {
-    try {
-      read()
-    } catch (error) {
-      assert.ok(error instanceof DerError)
-    }
+    unlessRefused(DerError, () => read())
   }
 
-  test('an OID that is read is encoded as it stood', () => {
+  test('an OID that is read is encoded as it stood', () =>
     fc.assert(
       fc.property(content, (octets) =>
         onlyIfRead(() => assert.deepEqual(encodeOid(new DerReader(wrap(TAG.oid, octets)).oid()), octets)),
       ),
-    )
-  })
+    ))
 
-  test('an unsigned INTEGER that is read is encoded as it stood', () => {
+  test('an unsigned INTEGER that is read is encoded as it stood', () =>
     fc.assert(
       fc.property(content, (octets) => {
         const der = wrap(TAG.integer, octets)
@@ -176,12 +170,11 @@ describe('DER values keep one spelling', () => {
           )
         })
       }),
-    )
-  })
+    ))
 })
 
 describe('DER writer', () => {
-  for (const length of [0, 1, 127, 128, 255, 256, 65535, 65536, 70000]) {
+  for (const length of [0, 1, 127, 128, 255, 256, 65535, 65536, 70000])
     test(`writes minimal lengths around ${length} octets of content, primitive and constructed`, () => {
       const inner = Buffer.alloc(length, 1)
       const primitive = encodeDer((writer) => writer.octetString(inner))
@@ -191,7 +184,6 @@ describe('DER writer', () => {
       const constructed = encodeDer((writer) => writer.sequence(() => writer.raw(primitive)))
       assert.deepEqual(new DerReader(constructed).sequence().octetString(), inner)
     })
-  }
 
   const oids: [string, string][] = [
     ['1.2.840.113549.1.1.11', '2a864886f70d01010b'],
@@ -200,16 +192,14 @@ describe('DER writer', () => {
     ['2.25.329800735698586629295641978511506172918', '6983f09da7ebcfdee0c7a1a7b2c0948cc8f9d776'],
     ['1.39.128.16384.4294967296.9007199254740992', '4f8100818000908080800090808080808080 00'.replaceAll(' ', '')],
   ]
-  for (const [text, octets] of oids) {
+  for (const [text, octets] of oids)
     test(`writes and reads the OID ${text}`, () => {
       assert.equal(encodeOid(text).toString('hex'), octets)
       assert.equal(new DerReader(encodeDer((writer) => writer.oid(text))).oid(), text)
     })
-  }
 
-  for (const text of ['', '1', '3.1', '1.40', '0.40', '1.2.', '1.02', '1.2.x', '1.-2', '1.2.840 ']) {
+  for (const text of ['', '1', '3.1', '1.40', '0.40', '1.2.', '1.02', '1.2.x', '1.-2', '1.2.840 '])
     test(`refuses ${JSON.stringify(text)} as an OID`, () => assert.throws(() => encodeOid(text), RangeError))
-  }
 
   const named: [number[], string][] = [
     [[], '030100'],
@@ -220,9 +210,8 @@ describe('DER writer', () => {
   ]
   for (const [bits, der] of named) {
     // X.690 §11.2.2
-    test(`writes the named bits ${JSON.stringify(bits)} without trailing zeros`, () => {
-      assert.equal(encodeDer((writer) => writer.namedBits(bits)).toString('hex'), der)
-    })
+    test(`writes the named bits ${JSON.stringify(bits)} without trailing zeros`, () =>
+      assert.equal(encodeDer((writer) => writer.namedBits(bits)).toString('hex'), der))
   }
 
   test('gives unsigned INTEGERs a sign octet only where needed', () => {
@@ -233,9 +222,8 @@ describe('DER writer', () => {
       ['7f', '02017f'],
       ['80', '02020080'],
       ['000080', '02020080'],
-    ] as const) {
+    ] as const)
       assert.equal(encodeDer((writer) => writer.unsignedInteger(hex(magnitude))).toString('hex'), der)
-    }
   })
 
   test('refuses text outside ASCII and numbers outside a small INTEGER', () => {

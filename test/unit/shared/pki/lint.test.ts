@@ -32,16 +32,16 @@ function withExtension(oid: string, critical: boolean | undefined): Partial<TbsC
   }
 }
 
-describe('lint of leaf certificates', () => {
-  for (const key of ALL_KEYS) {
-    test(`a built certificate for a ${key.label} key has no findings, with and without a commonName`, () => {
-      for (const commonName of ['a.example', undefined]) {
-        assert.deepEqual(lintTbsCertificate(built({ spki: key.spki, commonName, ipAddresses: ['192.0.2.1'] })), [])
-      }
-    })
-  }
+const where = (name: keyof typeof EXTENSION, critical?: boolean) => withExtension(EXTENSION[name], critical)
 
-  test('usages narrowed to the key never raise a finding', () => {
+describe('lint of leaf certificates', () => {
+  for (const key of ALL_KEYS)
+    test(`a built certificate for a ${key.label} key has no findings, with and without a commonName`, () => {
+      for (const commonName of ['a.example', undefined])
+        assert.deepEqual(lintTbsCertificate(built({ spki: key.spki, commonName, ipAddresses: ['192.0.2.1'] })), [])
+    })
+
+  test('usages narrowed to the key never raise a finding', () =>
     fc.assert(
       fc.property(fc.subarray([...KEY_USAGES]), fc.constantFrom(...ALL_KEYS), (usages, key) => {
         const { kind } = parseSpki(key.spki)
@@ -51,8 +51,7 @@ describe('lint of leaf certificates', () => {
         if (!oneWay)
           assert.deepEqual(lintTbsCertificate(built({ spki: key.spki, keyUsages: keyUsagesFor(kind, usages) })), [])
       }),
-    )
-  })
+    ))
 
   const builtFindings: [string, Partial<TbsCertificateInput>, RegExp][] = [
     ['a serial number of 63 bits or fewer octets', { serialNumber: hex('7fffffffffffff') }, /shorter than 64 bits/],
@@ -86,9 +85,8 @@ describe('lint of leaf certificates', () => {
     ['a CRL by e-mail', { crlDistributionPointUrls: ['mailto:crl@example.org'] }, /is no URL of a list/],
     ['an empty authority key identifier', { authorityKeyIdentifier: hex('') }, /authorityKeyIdentifier is missing/],
   ]
-  for (const [what, overrides, finding] of builtFindings) {
+  for (const [what, overrides, finding] of builtFindings)
     test(`finds ${what}`, () => assert.match(lintTbsCertificate(built(overrides)).join('; '), finding))
-  }
 
   const parsedFindings: [string, Partial<TbsCertificate>, RegExp][] = [
     ['version 1', { version: 1 }, /version is 1/],
@@ -104,13 +102,9 @@ describe('lint of leaf certificates', () => {
     ['the wrong form of notAfter', { notAfter: new Date('2050-01-01') }, /notAfter must be a GeneralizedTime/],
     ['a CA', { isCa: true }, /says CA/],
     ['a path length', { pathLength: 0 }, /path length/],
-    [
-      'basicConstraints that are not critical',
-      withExtension(EXTENSION.basicConstraints, false),
-      /basicConstraints is not critical/,
-    ],
-    ['a missing SAN', withExtension(EXTENSION.subjectAltName, undefined), /subjectAltName is missing/],
-    ['a critical SAN beside a subject', withExtension(EXTENSION.subjectAltName, true), /is critical although/],
+    ['basicConstraints that are not critical', where('basicConstraints', false), /basicConstraints is not critical/],
+    ['a missing SAN', where('subjectAltName', undefined), /subjectAltName is missing/],
+    ['a critical SAN beside a subject', where('subjectAltName', true), /is critical although/],
     ['a SAN that is not critical without a subject', { subject: [] }, /is not critical although/],
     [
       'two commonNames',
@@ -119,17 +113,13 @@ describe('lint of leaf certificates', () => {
     ],
     ['a missing subject key identifier', { subjectKeyIdentifier: undefined }, /subjectKeyIdentifier is missing/],
     ['a missing authority key identifier', { authorityKeyIdentifier: undefined }, /authorityKeyIdentifier is missing/],
-    [
-      'a critical subject key identifier',
-      withExtension(EXTENSION.subjectKeyIdentifier, true),
-      /subjectKeyIdentifier is critical/,
-    ],
+    ['a critical subject key identifier', where('subjectKeyIdentifier', true), /subjectKeyIdentifier is critical/],
     [
       'a critical authority key identifier',
-      withExtension(EXTENSION.authorityKeyIdentifier, true),
+      where('authorityKeyIdentifier', true),
       /authorityKeyIdentifier is critical/,
     ],
-    ['a keyUsage that is not critical', withExtension(EXTENSION.keyUsage, false), /keyUsage is not critical/],
+    ['a keyUsage that is not critical', where('keyUsage', false), /keyUsage is not critical/],
     ['a key for any purpose', { extendedKeyUsages: ['2.5.29.37.0'] }, /any purpose/],
     ['a purpose twice', { extendedKeyUsages: ['server_auth', 'server_auth'] }, /purpose twice/],
     ['an unknown critical extension', { unknownCriticalExtensions: ['1.2.3'] }, /1\.2\.3 is critical and unknown/],
@@ -140,10 +130,9 @@ describe('lint of leaf certificates', () => {
     ],
     ['a SAN with other names than the commonName', dns('b.example'), /not among/],
   ]
-  for (const [what, overrides, finding] of parsedFindings) {
+  for (const [what, overrides, finding] of parsedFindings)
     test(`finds ${what}`, () => {
       const findings = lintTbsCertificate({ ...built({ commonName: 'a.example' }), ...overrides })
       assert.match(findings.join('; '), finding)
     })
-  }
 })

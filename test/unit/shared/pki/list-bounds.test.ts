@@ -2,15 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import {
-  contextConstructedTag,
-  contextTag,
-  DerError,
-  DerReader,
-  MAX_LIST_LENGTH,
-  TAG,
-} from '../../../../src/shared/pki/der.ts'
-import { type DerWriter, encodeDer } from '../../../../src/shared/pki/der-writer.ts'
+import { DerError, DerReader, MAX_LIST_LENGTH } from '../../../../src/shared/pki/der.ts'
+import { encodeDer } from '../../../../src/shared/pki/der-writer.ts'
 import {
   parseAuthorityInfoAccess,
   parseAuthorityKeyIdentifier,
@@ -24,142 +17,64 @@ import {
 import { MAX_RDN_ATTRIBUTES, MAX_RDNS, parseName } from '../../../../src/shared/pki/name.ts'
 import { EXTENSION } from '../../../../src/shared/pki/oids.ts'
 import { checkAcmeCertificate } from '../../../../workers/validate/acme-certificate.ts'
-import { acmeCertificate, acmeIdentifier, dns, subjectAltName } from '../../../workers/acme-certificate.ts'
+import { der, dns, extension, NULL, oid, sequence, set, text } from '../../../corpus/der.ts'
+import { errorOf } from '../../../support/refusals.ts'
+import { acmeCertificate, acmeIdentifier, dns as dnsName, subjectAltName } from '../../../workers/acme-certificate.ts'
 
-type WriteItem = (writer: DerWriter, index: number) => void
+const type = (index: number) => oid(`2a${Buffer.of(0x81 + (index >> 7), index & 0x7f).toString('hex')}`)
+const uri = text(0x86, 'http://a.test/')
+const value = (index: number) => sequence(type(index), text(0x0c, 'x'))
+const point = (...names: readonly Buffer[]) => sequence(der(0xa0, der(0xa0, ...names)))
+const list = (count: number, item: (index: number) => Buffer) =>
+  Array.from({ length: count }, (_, index) => item(index))
 
-const sequenceOf = (count: number, write: WriteItem): Buffer =>
-  encodeDer((writer) => writer.sequence(() => items(writer, count, write)))
-
-function items(writer: DerWriter, count: number, write: WriteItem): void {
-  for (let index = 0; index < count; index++) write(writer, index)
+/** What reads a list, with so many values. */
+const LISTS: Record<string, (count: number) => unknown> = {
+  'certificate policies': (count) => parseCertificatePolicies(sequence(...list(count, (at) => sequence(type(at))))),
+  'extended key usages': (count) => parseExtendedKeyUsage(sequence(...list(count, type))),
+  'subject alternative names': (count) => parseSubjectAltName(sequence(...list(count, (at) => dns(`a${at}.test`)))),
+  'CRL distribution points': (count) => parseCrlDistributionPoints(sequence(...list(count, () => point(uri)))),
+  'names of a CRL distribution point': (count) =>
+    parseCrlDistributionPoints(sequence(point(...list(count, () => uri)))),
+  'access descriptions': (count) =>
+    parseAuthorityInfoAccess(sequence(...list(count, () => sequence(oid('2b06010505073001'), uri)))),
+  'names of an authority key identifier': (count) =>
+    parseAuthorityKeyIdentifier(sequence(der(0xa1, ...list(count, () => uri)))),
+  extensions: (count) => readExtensions(new DerReader(Buffer.concat(list(count, (at) => extension(type(at), NULL))))),
+  'relative distinguished names': (count) => parseName(sequence(...list(count, (at) => set(value(at))))),
+  'attributes of a relative distinguished name': (count) => parseName(sequence(set(...list(count, value)))),
 }
-
-const oid = (index: number) => `1.3.${100_000 + index}`
-const uri = (writer: DerWriter) => writer.ascii(contextTag(6), 'http://a.test/')
-const writeOid: WriteItem = (writer, index) => writer.oid(oid(index))
-const attribute: WriteItem = (writer, index) =>
-  writer.sequence(() => {
-    writer.oid(oid(index))
-    writer.primitive(TAG.utf8String, Buffer.from('x'))
-  })
-
-/** The bound, and what is read with a list of so many values. */
-const LISTS: Record<string, [most: number, read: (count: number) => unknown]> = {
-  'certificate policies': [
-    MAX_LIST_LENGTH,
-    (count) =>
-      parseCertificatePolicies(sequenceOf(count, (writer, index) => writer.sequence(() => writeOid(writer, index)))),
-  ],
-  'extended key usages': [MAX_LIST_LENGTH, (count) => parseExtendedKeyUsage(sequenceOf(count, writeOid))],
-  'subject alternative names': [
-    MAX_LIST_LENGTH,
-    (count) => parseSubjectAltName(sequenceOf(count, (writer, index) => writer.ascii(contextTag(2), `a${index}.test`))),
-  ],
-  'CRL distribution points': [
-    MAX_LIST_LENGTH,
-    (count) =>
-      parseCrlDistributionPoints(
-        sequenceOf(count, (writer) =>
-          writer.sequence(() =>
-            writer.constructed(contextConstructedTag(0), () =>
-              writer.constructed(contextConstructedTag(0), () => uri(writer)),
-            ),
-          ),
-        ),
-      ),
-  ],
-  'names of a CRL distribution point': [
-    MAX_LIST_LENGTH,
-    (count) =>
-      parseCrlDistributionPoints(
-        sequenceOf(1, (writer) =>
-          writer.sequence(() =>
-            writer.constructed(contextConstructedTag(0), () =>
-              writer.constructed(contextConstructedTag(0), () => items(writer, count, uri)),
-            ),
-          ),
-        ),
-      ),
-  ],
-  'access descriptions': [
-    MAX_LIST_LENGTH,
-    (count) =>
-      parseAuthorityInfoAccess(
-        sequenceOf(count, (writer) =>
-          writer.sequence(() => {
-            writer.oid('1.3.6.1.5.5.7.48.1')
-            uri(writer)
-          }),
-        ),
-      ),
-  ],
-  'names of an authority key identifier': [
-    MAX_LIST_LENGTH,
-    (count) =>
-      parseAuthorityKeyIdentifier(
-        sequenceOf(1, (writer) => writer.constructed(contextConstructedTag(1), () => items(writer, count, uri))),
-      ),
-  ],
-  extensions: [
-    MAX_LIST_LENGTH,
-    (count) =>
-      readExtensions(
-        new DerReader(
-          encodeDer((writer) =>
-            items(writer, count, (_, index) =>
-              writer.sequence(() => {
-                writer.oid(oid(index))
-                writer.octetString(Buffer.of(5, 0))
-              }),
-            ),
-          ),
-        ),
-      ),
-  ],
-  'relative distinguished names': [
-    MAX_RDNS,
-    (count) =>
-      parseName(sequenceOf(count, (writer, index) => writer.constructed(TAG.set, () => attribute(writer, index)))),
-  ],
-  'attributes of a relative distinguished name': [
-    MAX_RDN_ATTRIBUTES,
-    (count) => parseName(sequenceOf(1, (writer) => writer.constructed(TAG.set, () => items(writer, count, attribute)))),
-  ],
+const BOUNDS: Record<string, number> = {
+  'relative distinguished names': MAX_RDNS,
+  'attributes of a relative distinguished name': MAX_RDN_ATTRIBUTES,
 }
 
 describe('a list', () => {
-  for (const [what, [most, read]] of Object.entries(LISTS)) {
+  for (const [what, read] of Object.entries(LISTS)) {
+    const most = BOUNDS[what] ?? MAX_LIST_LENGTH
     test(`of ${what} is read up to ${most} values and refused beyond`, () => {
       assert.doesNotThrow(() => read(most))
-      assert.throws(
-        () => read(most + 1),
-        (error: Error) => error instanceof DerError && error.message.includes(`has more than ${most} values`),
-      )
+      assert.throws(() => read(most + 1), errorOf(DerError, new RegExp(`has more than ${most} values`)))
     })
   }
 
   test('is not read further than it may be: what comes behind the bound is never looked at', () => {
-    const good = sequenceOf(MAX_LIST_LENGTH, (writer, index) => writer.sequence(() => writeOid(writer, index)))
-    const endless = Buffer.alloc(344 * 1024)
-    const bytes = encodeDer((writer) =>
-      writer.sequence(() => {
-        writer.raw(good.subarray(4))
-        writer.raw(endless)
-      }),
-    )
+    const good = list(MAX_LIST_LENGTH, (at) => sequence(type(at)))
+    const bytes = sequence(...good, Buffer.alloc(344 * 1024))
     assert.throws(() => parseCertificatePolicies(bytes), /has more than 1000 values \(at byte \d+\)$/)
   })
 })
 
 test('a certificate of 96 kB full of policies is malformed for tls-alpn-01 (RFC 8737 §3)', () => {
-  const oids = Array.from({ length: 11_950 }, (_, index) => oid(index))
-  const extension = encodeDer((writer) => writeCertificatePolicies(writer, oids))
-  const value = readExtensions(new DerReader(extension))[0]?.value
+  const oids = Array.from({ length: 11_950 }, (_, index) => `1.3.${100_000 + index}`)
+  const policiesDer = encodeDer((writer) => writeCertificatePolicies(writer, oids))
+  const value = readExtensions(new DerReader(policiesDer))[0]?.value
   assert.ok(value)
   const policies = { oid: EXTENSION.certificatePolicies, value }
-  const { der } = acmeCertificate({ extensions: [subjectAltName(dns('demo.test')), acmeIdentifier(), policies] })
-  assert.ok(der.length > 95_000, String(der.length))
+  const { der: certificate } = acmeCertificate({
+    extensions: [subjectAltName(dnsName('demo.test')), acmeIdentifier(), policies],
+  })
+  assert.ok(certificate.length > 95_000, String(certificate.length))
   const identifier = { type: 'dns', value: 'demo.test' } as const
-  assert.match(checkAcmeCertificate(der, { identifier, digest: Buffer.alloc(32) }) ?? 'accepted', /malformed/)
+  assert.match(checkAcmeCertificate(certificate, { identifier, digest: Buffer.alloc(32) }) ?? 'accepted', /malformed/)
 })

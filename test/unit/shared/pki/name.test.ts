@@ -1,26 +1,36 @@
+/** Distinguished names, read, written and as text (RFC 4514). */
+
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { DerError, TAG } from '../../../../src/shared/pki/der.ts'
 import { encodeDer } from '../../../../src/shared/pki/der-writer.ts'
-import { commonNamesOf, EMPTY_NAME, encodeCommonName, formatName, parseName } from '../../../../src/shared/pki/name.ts'
-import { anyCharacter, hex, randomOctets, x509 } from './support.ts'
+import {
+  commonNamesOf,
+  EMPTY_NAME,
+  encodeCommonName,
+  encodeNameText,
+  formatName,
+  parseName,
+} from '../../../../src/shared/pki/name.ts'
+import { anyCharacter } from '../../../support/any-character.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
+import { unlessRefused } from '../../../support/refusals.ts'
+import { hex, randomOctets, x509 } from './support.ts'
 
 type Attribute = [oid: string, tag: number, content: Buffer]
 
 function nameOf(...rdns: Attribute[][]): Buffer {
   return encodeDer((writer) =>
     writer.sequence(() => {
-      for (const rdn of rdns) {
+      for (const rdn of rdns)
         writer.constructed(TAG.set, () => {
-          for (const [oid, tag, content] of rdn) {
+          for (const [oid, tag, content] of rdn)
             writer.sequence(() => {
               writer.oid(oid)
               writer.primitive(tag, content)
             })
-          }
         })
-      }
     }),
   )
 }
@@ -35,13 +45,12 @@ describe('distinguished names', () => {
     assert.equal(formatName([]), '')
   })
 
-  test('a commonName survives, whatever its characters', () => {
+  test('a commonName survives, whatever its characters', () =>
     fc.assert(
-      fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 64 }), (text) => {
-        assert.deepEqual(commonNamesOf(parseName(encodeCommonName(text))), [text])
-      }),
-    )
-  })
+      fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 64 }), (text) =>
+        assert.deepEqual(commonNamesOf(parseName(encodeCommonName(text))), [text]),
+      ),
+    ))
 
   test('a commonName has 1 to 64 characters, counted as code points', () => {
     assert.throws(() => encodeCommonName(''), RangeError)
@@ -89,13 +98,12 @@ describe('distinguished names', () => {
     ['ill-formed UTF-8', TAG.utf8String, 'c080', undefined],
     ['a UTF-8 surrogate', TAG.utf8String, 'eda080', undefined],
   ]
-  for (const [what, tag, octets, text] of strings) {
+  for (const [what, tag, octets, text] of strings)
     test(`${what} is ${text === undefined ? 'refused' : 'read'}`, () => {
       const der = nameOf([[CN, tag, hex(octets)]])
       if (text === undefined) assert.throws(() => parseName(der), DerError)
       else assert.deepEqual(commonNamesOf(parseName(der)), [text])
     })
-  }
 
   test('an empty RDN and an RDN out of order are refused', () => {
     assert.throws(() => parseName(nameOf([])), DerError)
@@ -104,25 +112,48 @@ describe('distinguished names', () => {
     assert.throws(() => parseName(nameOf([utf8(CN, 'a'), utf8(CN, 'a')])), DerError)
   })
 
-  test('parsing is total over random bytes', () => {
+  test('parsing is total over random bytes', () =>
     fc.assert(
       fc.property(randomOctets(60), (content) => {
-        try {
-          parseName(encodeDer((writer) => writer.primitive(TAG.sequence, content)))
-        } catch (error) {
-          assert.ok(error instanceof DerError)
-        }
+        unlessRefused(DerError, () => parseName(encodeDer((writer) => writer.primitive(TAG.sequence, content))))
       }),
-      { numRuns: 1000 },
-    )
-  })
+      propertyRuns(),
+    ))
 
-  test('agrees with @peculiar/x509 on the commonName of generated names', () => {
+  test('agrees with @peculiar/x509 on the commonName of generated names', () =>
     fc.assert(
       fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 20 }), (text) => {
         const other = new x509.Name(encodeCommonName(text))
         assert.deepEqual(other.getField('CN'), commonNamesOf(parseName(encodeCommonName(text))))
       }),
+    ))
+})
+
+describe('a name from its text', () => {
+  test('of one common name is the same as that', () =>
+    assert.deepEqual(encodeNameText('CN=Example Root CA'), encodeCommonName('Example Root CA')))
+
+  test('begins with its last part, and keeps escaped characters', () => {
+    const name = parseName(encodeNameText('CN=a\\,b, O=Example \\\\ Co , C=DE'))
+    assert.equal(formatName(name), 'CN=a\\,b,O=Example \\\\ Co,C=DE')
+    const found = name.map(([attribute]) => attribute!.oid)
+    assert.deepEqual(found, ['2.5.4.6', '2.5.4.10', '2.5.4.3'])
+    // RFC 5280 §A.1: countryName is a PrintableString.
+    assert.equal(name[0]![0]!.valueDer[0], 0x13)
+  })
+
+  test('is the inverse of RFC 4514 text', () => {
+    const value = fc.string({ minLength: 1, maxLength: 30, unit: anyCharacter }).filter((text) => text.trim() === text)
+    fc.assert(
+      fc.property(value, value, (cn, o) => {
+        const escaped = (text: string) => text.replace(/[\\,]/g, '\\$&')
+        const name = parseName(encodeNameText(`CN=${escaped(cn)},O=${escaped(o)}`))
+        const found = name.map(([attribute]) => attribute!.value)
+        assert.deepEqual(found, [o, cn])
+      }),
     )
   })
+
+  for (const text of ['', 'Example', 'CN=', 'XX=1', 'C=DEU', 'C=de', `CN=${'a'.repeat(65)}`, 'DC=ä', 'CN=a,,O=b,Q'])
+    test(`${JSON.stringify(text)} is refused`, () => assert.throws(() => encodeNameText(text), RangeError))
 })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { decodePem, encodePem, PemError } from '../../../../src/shared/pki/pem.ts'
+import { errorOf, unlessRefused } from '../../../support/refusals.ts'
 import { P256_KEY, randomOctets } from './support.ts'
 
 const BLOCK = encodePem('CERTIFICATE', Buffer.alloc(100, 1))
@@ -20,13 +21,10 @@ describe('PEM (RFC 7468)', () => {
     )
   })
 
-  test('is written as OpenSSL writes it', () => {
-    assert.equal(encodePem('PUBLIC KEY', P256_KEY.spki), P256_KEY.publicKey.export({ type: 'spki', format: 'pem' }))
-  })
+  test('is written as OpenSSL writes it', () =>
+    assert.equal(encodePem('PUBLIC KEY', P256_KEY.spki), P256_KEY.publicKey.export({ type: 'spki', format: 'pem' })))
 
-  test('CRLF line ends are read', () => {
-    assert.deepEqual(decodePem(BLOCK.replaceAll('\n', '\r\n')), decodePem(BLOCK))
-  })
+  test('CRLF line ends are read', () => assert.deepEqual(decodePem(BLOCK.replaceAll('\n', '\r\n')), decodePem(BLOCK)))
 
   const refused: [string, string, RegExp][] = [
     ['a missing END', BLOCK.split('\n').slice(0, -2).join('\n'), /block 1, CERTIFICATE, has no END/],
@@ -42,21 +40,11 @@ describe('PEM (RFC 7468)', () => {
     ['an empty block', '-----BEGIN X-----\n-----END X-----\n', /not base64/],
     ['a NUL in the base64', BLOCK.replace('AQ', '\0Q'), /not base64/],
   ]
-  for (const [what, text, message] of refused) {
-    test(`refuses ${what}`, () => {
-      assert.throws(
-        () => decodePem(text),
-        (error) => error instanceof PemError && message.test(error.message),
-      )
-    })
-  }
+  for (const [what, text, message] of refused)
+    test(`refuses ${what}`, () => assert.throws(() => decodePem(text), errorOf(PemError, message)))
 
   test('a text that is made to be slow takes no longer than another', () => {
     for (const text of ['\n', ' ', '-----BEGIN X-----', '-----END X', '-----END X-----', 'a:'])
-      try {
-        decodePem(text.repeat(200_000))
-      } catch (error) {
-        assert.ok(error instanceof PemError)
-      }
+      unlessRefused(PemError, () => decodePem(text.repeat(200_000)))
   })
 })

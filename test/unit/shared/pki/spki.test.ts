@@ -1,28 +1,25 @@
 import assert from 'node:assert/strict'
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { KEY_ALGORITHM } from '../../../../src/shared/pki/algorithms.ts'
-import { DerError, TAG } from '../../../../src/shared/pki/der.ts'
-import { encodeDer } from '../../../../src/shared/pki/der-writer.ts'
+import { DerError } from '../../../../src/shared/pki/der.ts'
+import { encodeOid } from '../../../../src/shared/pki/der-writer.ts'
 import { parseSpki } from '../../../../src/shared/pki/spki.ts'
+import { bits, der, NULL, sequence } from '../../../corpus/der.ts'
+import { P256 } from '../../../corpus/requests.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
+import { errorOf, unlessRefused } from '../../../support/refusals.ts'
 import { ALL_KEYS, hex, mutated, P256_KEY, RSA_KEY } from './support.ts'
 
-function spkiOf(oid: string, parameters: Buffer, key: Buffer): Buffer {
-  return encodeDer((writer) =>
-    writer.sequence(() => {
-      writer.sequence(() => {
-        writer.oid(oid)
-        writer.raw(parameters)
-      })
-      writer.bitStringOctets(key)
-    }),
-  )
-}
+const algorithm = (name: string, parameters: Buffer) => sequence(der(0x06, encodeOid(name)), parameters)
+const spkiOf = (name: string, parameters: Buffer, key: Buffer) => sequence(algorithm(name, parameters), bits(key))
 
 const NONE = Buffer.alloc(0)
-const NULL = hex('0500')
-const P256_OID = hex('06082a8648ce3d030107')
+const p256 = (key: Buffer) => spkiOf(KEY_ALGORITHM.ecPublicKey, P256, key)
+const rsaOf = (key: Buffer) => spkiOf(KEY_ALGORITHM.rsaEncryption, NULL, key)
+const spkiIn = ({ publicKey }: { publicKey: KeyObject }) => publicKey.export({ type: 'spki', format: 'der' })
+const pointAs = (first: string, from: number, to?: number) => Buffer.concat([hex(first), point.subarray(from, to)])
 const point = parseSpki(P256_KEY.spki).keyBits
 const rsaKey = parseSpki(RSA_KEY.spki).keyBits
 
@@ -38,76 +35,44 @@ describe('SubjectPublicKeyInfo', () => {
   })
 
   test('the size of an RSA key counts its leading zero bits out', () => {
-    const key = encodeDer((writer) =>
-      writer.sequence(() => {
-        writer.unsignedInteger(hex('01ffff'))
-        writer.unsignedInteger(hex('010001'))
-      }),
-    )
-    const spki = parseSpki(spkiOf(KEY_ALGORITHM.rsaEncryption, NULL, key))
+    const spki = parseSpki(rsaOf(sequence(hex('020301ffff'), hex('0203010001'))))
     assert.equal(spki.kind === 'rsa' && spki.bits, 17)
   })
 
-  for (const { label, spki } of ALL_KEYS.filter(({ label }) => label.startsWith('P-'))) {
+  for (const { label, spki } of ALL_KEYS.filter(({ label }) => label.startsWith('P-')))
     test(`a ${label} key names its curve`, () => {
       const facts = parseSpki(spki)
       assert.equal(facts.kind === 'ec' && facts.curve, label)
     })
-  }
 
   const unsupported: [string, Buffer, string][] = [
-    [
-      'secp256k1',
-      generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).publicKey.export({ type: 'spki', format: 'der' }),
-      '1.3.132.0.10',
-    ],
-    [
-      'RSASSA-PSS',
-      generateKeyPairSync('rsa-pss', { modulusLength: 1024 }).publicKey.export({ type: 'spki', format: 'der' }),
-      '1.2.840.113549.1.1.10',
-    ],
-    ['X25519', generateKeyPairSync('x25519').publicKey.export({ type: 'spki', format: 'der' }), '1.3.101.110'],
-    ['Ed448', generateKeyPairSync('ed448').publicKey.export({ type: 'spki', format: 'der' }), '1.3.101.113'],
+    ['secp256k1', spkiIn(generateKeyPairSync('ec', { namedCurve: 'secp256k1' })), '1.3.132.0.10'],
+    ['RSASSA-PSS', spkiIn(generateKeyPairSync('rsa-pss', { modulusLength: 1024 })), '1.2.840.113549.1.1.10'],
+    ['X25519', spkiIn(generateKeyPairSync('x25519')), '1.3.101.110'],
+    ['Ed448', spkiIn(generateKeyPairSync('ed448')), '1.3.101.113'],
   ]
-  for (const [label, der, oid] of unsupported) {
+  for (const [label, der, oid] of unsupported)
     test(`a ${label} key is named as unsupported`, () => {
       const spki = parseSpki(der)
       assert.equal(spki.kind === 'unsupported' && spki.oid, oid)
     })
-  }
 
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256', paramEncoding: 'explicit' })
   const refused: [string, Buffer, RegExp][] = [
-    [
-      'a compressed point (RFC 5480 §2.2)',
-      spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, Buffer.concat([hex('02'), point.subarray(1, 33)])),
-      /uncompressed point/,
-    ],
-    [
-      'a hybrid point',
-      spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, Buffer.concat([hex('06'), point.subarray(1)])),
-      /uncompressed point/,
-    ],
-    [
-      'a point of the wrong length',
-      spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, point.subarray(0, 64)),
-      /uncompressed point/,
-    ],
-    ['the point at infinity', spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, hex('00')), /uncompressed point/],
-    ['an empty point', spkiOf(KEY_ALGORITHM.ecPublicKey, P256_OID, NONE), /uncompressed point/],
+    ['a compressed point (RFC 5480 §2.2)', p256(pointAs('02', 1, 33)), /uncompressed point/],
+    ['a hybrid point', p256(pointAs('06', 1)), /uncompressed point/],
+    ['a point of the wrong length', p256(point.subarray(0, 64)), /uncompressed point/],
+    ['the point at infinity', p256(hex('00')), /uncompressed point/],
+    ['an empty point', p256(NONE), /uncompressed point/],
     ['explicit curve parameters', ec.publicKey.export({ type: 'spki', format: 'der' }), /must name its curve/],
     ['an EC key without a curve', spkiOf(KEY_ALGORITHM.ecPublicKey, NONE, point), /must name its curve/],
     ['an RSA key without NULL', spkiOf(KEY_ALGORITHM.rsaEncryption, NONE, rsaKey), /must have NULL parameters/],
     [
       'an RSA key with more than two numbers',
-      spkiOf(
-        KEY_ALGORITHM.rsaEncryption,
-        NULL,
-        encodeDer((w) => w.sequence(() => w.raw(hex('020103020103020103')))),
-      ),
+      rsaOf(hex('3009020103020103020103')),
       /RSAPublicKey has unexpected content/,
     ],
-    ['a negative RSA modulus', spkiOf(KEY_ALGORITHM.rsaEncryption, NULL, hex('3006 0201ff 020103')), /negative/],
+    ['a negative RSA modulus', rsaOf(hex('3006 0201ff 020103')), /negative/],
     [
       'an Ed25519 key with parameters (RFC 8410 §3)',
       spkiOf(KEY_ALGORITHM.ed25519, NULL, Buffer.alloc(32)),
@@ -116,35 +81,19 @@ describe('SubjectPublicKeyInfo', () => {
     ['an Ed25519 key of 31 octets', spkiOf(KEY_ALGORITHM.ed25519, NONE, Buffer.alloc(31)), /32 octets/],
     [
       'a key with bits to spare',
-      encodeDer((w) =>
-        w.sequence(() => {
-          w.sequence(() => w.oid(KEY_ALGORITHM.ed25519))
-          w.primitive(TAG.bitString, Buffer.concat([hex('01'), Buffer.alloc(32)]))
-        }),
-      ),
+      sequence(algorithm(KEY_ALGORITHM.ed25519, NONE), der(0x03, hex('01'), Buffer.alloc(32))),
       /whole octets/,
     ],
     ['trailing bytes', Buffer.concat([P256_KEY.spki, hex('00')]), /SubjectPublicKeyInfo has unexpected content/],
   ]
-  for (const [what, der, message] of refused) {
-    test(`refuses ${what}`, () => {
-      assert.throws(
-        () => parseSpki(der),
-        (error) => error instanceof DerError && message.test(error.message),
-      )
-    })
-  }
+  for (const [what, der, message] of refused)
+    test(`refuses ${what}`, () => assert.throws(() => parseSpki(der), errorOf(DerError, message)))
 
-  test('fails only with DerError on bytes near a valid key', () => {
+  test('fails only with DerError on bytes near a valid key', () =>
     fc.assert(
       fc.property(mutated(ALL_KEYS.map(({ spki }) => spki)), (bytes) => {
-        try {
-          assert.deepEqual(parseSpki(bytes).der, bytes)
-        } catch (error) {
-          assert.ok(error instanceof DerError)
-        }
+        unlessRefused(DerError, () => assert.deepEqual(parseSpki(bytes).der, bytes))
       }),
-      { numRuns: 2000 },
-    )
-  })
+      propertyRuns(),
+    ))
 })

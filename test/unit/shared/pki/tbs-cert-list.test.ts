@@ -102,13 +102,13 @@ const asPlain = ({ serialNumber, revokedAt, reason }: CrlEntry) => ({
 })
 
 describe('TBSCertList', () => {
-  test('entries, header and extensions come back as they were written, wherever the pieces are cut', () => {
+  test('entries, header and extensions come back as they were written, wherever the pieces are cut', () =>
     fc.assert(
       fc.property(
         someEntries,
         someCuts,
         fc.bigInt({ min: 0n, max: 2n ** 150n }),
-        fc.option(fc.webUrl(), { nil: undefined }),
+        fc.option(fc.stringMatching(/^https?:\/\/[a-z0-9]{1,12}\.example\/[!-~]{0,30}$/), { nil: undefined }),
         (entries, cuts, number, distributionPointUrl) => {
           const read = readIn(tbsOf(anInput({ number, distributionPointUrl }), entries), cuts)
           assert.deepEqual(read.entries, entries.map(asPlain))
@@ -122,11 +122,10 @@ describe('TBSCertList', () => {
           )
         },
       ),
-      propertyRuns(1000),
-    )
-  })
+      propertyRuns(150),
+    ))
 
-  test('@peculiar/x509 reads the same', () => {
+  test('@peculiar/x509 reads the same', () =>
     fc.assert(
       fc.property(someEntries, (entries) => {
         const crl = new x509.X509Crl(crlOf(tbsOf(anInput(), entries), P256_KEY))
@@ -138,11 +137,10 @@ describe('TBSCertList', () => {
         }))
         assert.deepEqual(read, entries.map(asPlain))
       }),
-      propertyRuns(300),
-    )
-  })
+      propertyRuns(60),
+    ))
 
-  for (const key of ALL_KEYS) {
+  for (const key of ALL_KEYS)
     test(`openssl reads a list signed with ${key.label}, entry by entry`, () => {
       const entries = REASONS.map((reason, index) => ({
         serialNumber: Buffer.from(`8${index}23456789abcdef`, 'hex'),
@@ -158,13 +156,13 @@ describe('TBSCertList', () => {
       assert.equal(status, 0, String(stderr))
       assert.match(text, /Version 2 \(0x1\)/)
       assert.match(text, /X509v3 CRL Number: \n +4660/)
+      const found = [...text.matchAll(/Serial Number: ([0-9A-F]+)/g)].map(([, serial]) => serial)
       assert.deepEqual(
-        [...text.matchAll(/Serial Number: ([0-9A-F]+)/g)].map(([, serial]) => serial),
+        found,
         entries.map(({ serialNumber }) => serialNumber.toString('hex').toUpperCase()),
       )
       assert.equal([...text.matchAll(/CRL Reason Code/g)].length, REASONS.length - 1)
     })
-  }
 
   test('a list without entries has no revokedCertificates (§5.1.2.6)', () => {
     const tbs = tbsOf(anInput(), [])
@@ -188,9 +186,8 @@ describe('TBSCertList', () => {
       ['01', 7],
       ['01', 8],
       ['01', 11],
-    ] as const) {
+    ] as const)
       assert.throws(() => encodeCrlEntries([{ serialNumber: hex(serialNumber), revokedAt, reason }]), RangeError)
-    }
   })
 
   test('lengths of every size are written in their shortest form', () => {
@@ -202,9 +199,8 @@ describe('TBSCertList', () => {
       [0x10000, '3083010000'],
       [0x1000000, '308401000000'],
       [0xffffffff, '3084ffffffff'],
-    ] as const) {
+    ] as const)
       assert.equal(encodeHeader(0x30, length).toString('hex'), header)
-    }
   })
 
   test('reading fails with a DerError only, whatever the bytes and the cuts', () => {
@@ -228,7 +224,7 @@ describe('TBSCertList', () => {
       const { header: _, ...rest } = readIn(bytes, cuts)
       assert.equal(JSON.stringify(rest), whole)
     }
-    fc.assert(fc.property(mutated(originals), someCuts, total), propertyRuns(3000))
-    fc.assert(fc.property(randomOctets(80), someCuts, total), propertyRuns(1000))
+    fc.assert(fc.property(mutated(originals), someCuts, total), propertyRuns())
+    fc.assert(fc.property(randomOctets(80), someCuts, total), propertyRuns())
   })
 })

@@ -17,7 +17,7 @@ describe('validity times (RFC 5280 §4.1.2.5)', () => {
     ['2050-01-01T00:00:00.000Z', TAG.generalizedTime, '20500101000000Z'],
     ['9999-12-31T23:59:59.000Z', TAG.generalizedTime, '99991231235959Z'],
   ]
-  for (const [iso, tag, text] of forms) {
+  for (const [iso, tag, text] of forms)
     test(`${iso} is ${text}, both ways`, () => {
       const at = new Date(iso)
       assert.deepEqual(
@@ -27,16 +27,14 @@ describe('validity times (RFC 5280 §4.1.2.5)', () => {
       assert.equal(read(tag, text).at.toISOString(), iso)
       assert.equal(read(tag, text).form, timeFormOf(at))
     })
-  }
 
   test('fractions of a second are cut off, never rounded up', () => {
     const der = encodeDer((writer) => writeTime(writer, new Date('2026-01-01T00:00:59.999Z')))
     assert.equal(readTime(new DerReader(der)).at.toISOString(), '2026-01-01T00:00:59.000Z')
   })
 
-  test('the wrong form for the year is read and reported as it stood', () => {
-    assert.equal(read(TAG.generalizedTime, '20260101000000Z').form, 'GeneralizedTime')
-  })
+  test('the wrong form for the year is read and reported as it stood', () =>
+    assert.equal(read(TAG.generalizedTime, '20260101000000Z').form, 'GeneralizedTime'))
 
   test('years below 100 are read as they stand: Go writes the year 1 where nobody gave a date', () => {
     assert.equal(read(TAG.generalizedTime, '00010101000000Z').at.toISOString(), '0001-01-01T00:00:00.000Z')
@@ -63,14 +61,11 @@ describe('validity times (RFC 5280 §4.1.2.5)', () => {
     [TAG.generalizedTime, '260101000000Z'],
     [TAG.generalizedTime, '00010229000000Z'],
   ]
-  for (const [tag, text] of refused) {
-    test(`refuses ${text}`, () => assert.throws(() => read(tag, text), DerError))
-  }
+  for (const [tag, text] of refused) test(`refuses ${text}`, () => assert.throws(() => read(tag, text), DerError))
 
-  for (const at of [new Date('1949-12-31T23:59:59Z'), new Date(8.64e15), new Date(Number.NaN)]) {
+  for (const at of [new Date('1949-12-31T23:59:59Z'), new Date(8.64e15), new Date(Number.NaN)])
     test(`cannot write ${String(at)}`, () =>
       assert.throws(() => encodeDer((writer) => writeTime(writer, at)), RangeError))
-  }
 
   test('every whole second between 1950 and 9999 survives', () => {
     const seconds = fc.integer({ min: Date.UTC(1950, 0) / 1000, max: Date.UTC(9999, 11, 31, 23, 59, 59) / 1000 })

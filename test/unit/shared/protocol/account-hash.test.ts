@@ -6,24 +6,19 @@ import fc from 'fast-check'
 import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../../../src/shared/protocol/account-labels.ts'
 
 const PREFIX = 'https://ca.example/account-hash/'
-const ACCOUNT = {
-  thumbprint: 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs',
-  accountUrl: 'https://ca.example/acct/123',
-}
+const ACCOUNT = { thumbprint: 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs', accountUrl: 'https://ca.example/acct/123' }
 
-test('the example of §10.2 is computed', () => {
+test('the example of §10.2 is computed', () =>
   assert.equal(
     hashedAccountUri(PREFIX, { domainName: 'example.com', ...ACCOUNT }),
     `${PREFIX}sha-256/5SQm7n6tPh2-PlLbCKGnViTXX5z19SCN4cPGQHSk-kw`,
-  )
-})
+  ))
 
-test('the example for any domain is computed', () => {
+test('the example for any domain is computed', () =>
   assert.equal(
     hashedAccountUri(PREFIX, { domainName: ANY_DOMAIN, ...ACCOUNT }),
     `${PREFIX}sha-256/NpDnSwUthQK8zCgFdefYxAdAVPnygMLbs9US6oO-5ug`,
-  )
-})
+  ))
 
 const refused: Record<string, string> = {
   'another prefix': `https://other.example/account-hash/sha-256/${'A'.repeat(43)}`,
@@ -36,9 +31,8 @@ const refused: Record<string, string> = {
   'a second spelling of a digest': `${PREFIX}sha-256/${'A'.repeat(42)}B`,
   'more behind the digest': `${PREFIX}sha-256/${'A'.repeat(43)}/x`,
 }
-for (const [what, text] of Object.entries(refused)) {
+for (const [what, text] of Object.entries(refused))
   test(`${what} is not the form of a hashed account URI`, () => assert.equal(isHashedAccountUri(PREFIX, text), false))
-}
 
 test('every URI that is computed has the form, and another name, key or account gives another URI', () => {
   const input = fc.record({

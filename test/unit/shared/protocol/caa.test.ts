@@ -153,13 +153,12 @@ for (const [section, rows] of Object.entries({
   'accounturi and validationmethods (RFC 8657 §3, §4)': BINDINGS,
 })) {
   describe(section, () => {
-    for (const [what, lines, expected, request] of rows) {
+    for (const [what, lines, expected, request] of rows)
       test(`${what}: ${expected === true ? 'permitted' : 'forbidden'}`, () => {
         const decision = evaluateCaa(properties(lines), { ...BASE, ...request })
         assert.equal(decision.permitted, expected === true)
         if (!decision.permitted && expected !== true) assert.match(decision.reason, expected)
       })
-    }
   })
 }
 
@@ -183,7 +182,7 @@ describe('any record set', () => {
   const request = fc.record({ wildcard: fc.boolean(), method: fc.constantFrom('dns-01', undefined) })
   const namesUs = ({ value }: CaaProperty) => /^[ \t]*ca1\.example\.net[ \t]*(;|$)/i.test(value)
 
-  test('with an issue property permits only where a governing property names this server', () => {
+  test('with an issue property permits only where a governing property names this server', () =>
     fc.assert(
       fc.property(fc.array(record, { maxLength: 6 }), request, (records, over) => {
         const set = [...records, { critical: false, tag: 'issue', value: ';' }]
@@ -191,31 +190,27 @@ describe('any record set', () => {
         const governs = (tag: string) => (over.wildcard ? /^issue(wild)?$/i : /^issue$/i).test(tag)
         if (decision.permitted) assert.ok(set.some((one) => governs(one.tag) && namesUs(one)))
       }),
-    )
-  })
-  test('is judged without regard to its order', () => {
+    ))
+  test('is judged without regard to its order', () =>
     fc.assert(
       fc.property(fc.array(record, { maxLength: 6 }), request, (records, over) => {
         const forward = evaluateCaa(records, { ...BASE, ...over })
         assert.deepEqual(evaluateCaa(records.toReversed(), { ...BASE, ...over }), forward)
       }),
-    )
-  })
-  test('loses nothing but permission when a record is critical and unknown', () => {
+    ))
+  test('loses nothing but permission when a record is critical and unknown', () =>
     fc.assert(
       fc.property(fc.array(record, { maxLength: 6 }), request, (records, over) => {
         const set = [...records, { critical: true, tag: 'future', value: 'x' }]
         assert.equal(evaluateCaa(set, { ...BASE, ...over }).permitted, false)
       }),
-    )
-  })
-  test('gives reasons without a byte of its own', () => {
+    ))
+  test('gives reasons without a byte of its own', () =>
     fc.assert(
       fc.property(fc.array(record, { maxLength: 6 }), request, (records, over) => {
         const marked = records.map((one) => ({ ...one, value: `${one.value}ZQX`, tag: `${one.tag}ZQX` }))
         const decision = evaluateCaa([...marked, { critical: false, tag: 'issue', value: ';' }], { ...BASE, ...over })
         if (!decision.permitted) assert.doesNotMatch(decision.reason, /ZQX/)
       }),
-    )
-  })
+    ))
 })

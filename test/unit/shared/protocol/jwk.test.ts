@@ -13,6 +13,7 @@ import {
 } from '../../../../src/shared/protocol/jwk.ts'
 import { Problem } from '../../../../src/shared/protocol/problem.ts'
 import { publicJwk } from '../../../support/jwk.ts'
+import { propertyRuns } from '../../../support/property-runs.ts'
 import { JWS_VECTORS, RFC7638_JWK } from './jws-vectors.ts'
 
 const POLICY: AccountKeyPolicy = { minRsaBits: 2048, maxRsaBits: 8192, curves: ['P-256', 'P-384', 'P-521'] }
@@ -140,6 +141,6 @@ test('any object is a key or a badPublicKey', () => {
         assert.ok(refusal('badPublicKey')(error), String(error))
       }
     }),
-    { numRuns: 2_000 },
+    propertyRuns(),
   )
 })

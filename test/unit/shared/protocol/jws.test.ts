@@ -26,9 +26,8 @@ for (const { source, alg, jwk, protected: head, payload, signature } of JWS_VECT
   const input = Buffer.from(`${head}.${payload}`)
   const bytes = Buffer.from(signature, 'base64url')
 
-  test(`the ${alg} signature of ${source} verifies`, () => {
-    assert.equal(verifySignature(alg, publicKey, input, bytes), true)
-  })
+  test(`the ${alg} signature of ${source} verifies`, () =>
+    assert.equal(verifySignature(alg, publicKey, input, bytes), true))
   test(`no signature but that of ${source} verifies: a bit turned, a byte less, a byte more`, () => {
     for (const at of [0, bytes.length >> 1, bytes.length - 1]) {
       const turned = Buffer.from(bytes)
@@ -102,16 +101,13 @@ function attempt(body: Buffer, parse: (body: Buffer, allowed: JwsAlgorithm[]) =>
   }
 }
 
-test('random bytes are refused, and never fail otherwise', () => {
+test('random bytes are refused, and never fail otherwise', () =>
   fc.assert(
-    fc.property(randomOctets(300), (bytes) => {
-      assert.equal(attempt(bytes), undefined)
-    }),
-    propertyRuns(2_000),
-  )
-})
+    fc.property(randomOctets(300), (bytes) => assert.equal(attempt(bytes), undefined)),
+    propertyRuns(),
+  ))
 
-test('of 5,000 mutated requests each is parsed or refused, and what is parsed re-encodes to what was sent', () => {
+test('each of many mutated requests is parsed or refused, and what is parsed re-encodes to what was sent', () => {
   const originals = [
     bodyOf(HEADER),
     bodyOf(HEADER, { identifiers: [{ type: 'dns', value: 'a.example' }] }),
@@ -129,9 +125,9 @@ test('of 5,000 mutated requests each is parsed or refused, and what is parsed re
       assert.equal(jws.signingInput.toString(), `${sent['protected']}.${sent['payload']}`)
       assert.deepEqual(Object.keys(sent).sort(), ['payload', 'protected', 'signature'])
     }),
-    propertyRuns(5_000),
+    propertyRuns(),
   )
-  assert.ok(parsed > 50, `some mutations are harmless to the form: ${parsed}`)
+  assert.ok(parsed > 5, `some mutations are harmless to the form: ${parsed}`)
 })
 
 test('mutated payloads and inner requests of key changes are parsed or refused, and re-encode to what was sent', () => {
@@ -154,9 +150,9 @@ test('mutated payloads and inner requests of key changes are parsed or refused, 
       if (payload) assert.deepEqual(payload, JSON.parse(bytes.toString()))
       if (inner || payload) parsed++
     }),
-    propertyRuns(3_000),
+    propertyRuns(),
   )
-  assert.ok(parsed > 50, `some mutations are harmless to the form: ${parsed}`)
+  assert.ok(parsed > 5, `some mutations are harmless to the form: ${parsed}`)
 })
 
 test('a body as large as bodies may be takes no longer than its length explains', () => {
@@ -192,6 +188,6 @@ test('of mutated requests none verifies but those that only spell the JSON diffe
       if (jws && verifySignature('ES256', publicKey, jws.signingInput, jws.signature))
         assert.deepEqual(jws.signingInput, signingInput)
     }),
-    { numRuns: 1_000 },
+    propertyRuns(),
   )
 })

@@ -33,9 +33,8 @@ describe('certID', () => {
     'a key identifier of 65 octets': `${Buffer.alloc(65, 1).toString('base64url')}.AQ`,
     'an old-style hexadecimal serial number': '0087654321',
   }
-  for (const [what, text] of Object.entries(refused)) {
+  for (const [what, text] of Object.entries(refused))
     test(`${what} is refused`, () => assert.equal(parseCertId(text), undefined))
-  }
 
   test('what is accepted is written back to the same text, over any text', () => {
     const base64url = fc.stringMatching(/^[A-Za-z0-9_=-]{0,30}$/)
@@ -52,7 +51,7 @@ describe('certID', () => {
         const identity = parseCertId(text)
         if (identity) assert.equal(renderCertId(identity), text)
       }),
-      propertyRuns(2000),
+      propertyRuns(),
     )
   })
 

@@ -10,17 +10,10 @@ import {
   type UrlSettings,
   Urls,
 } from '../../../../src/shared/protocol/urls.ts'
+import { words } from '../../../support/words.ts'
 
 const segment = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,8}$/)
-const FIXED: FixedResource[] = [
-  'directory',
-  'newNonce',
-  'newAccount',
-  'newOrder',
-  'newAuthz',
-  'revokeCert',
-  'keyChange',
-]
+const FIXED = words`directory newNonce newAccount newOrder newAuthz revokeCert keyChange` as FixedResource[]
 
 const settings: fc.Arbitrary<UrlSettings> = fc
   .record({
@@ -35,9 +28,11 @@ const settings: fc.Arbitrary<UrlSettings> = fc
     paths: Object.fromEntries(FIXED.map((resource, i) => [resource, `/${names[i]}`])) as UrlSettings['paths'],
   }))
 
+const kebab = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+const PATHS = Object.fromEntries(FIXED.map((name) => [name, `/${kebab(name)}`])) as UrlSettings['paths']
 const ID = '0190c4b2-0000-7000-8000-00000000abc0'
 
-test('every advertised URL is recognised as the resource it names, with that very URL', () => {
+test('every advertised URL is recognised as the resource it names, with that very URL', () =>
   fc.assert(
     fc.property(settings, fc.uuid(), (configured, id) => {
       const urls = new Urls(configured)
@@ -50,10 +45,9 @@ test('every advertised URL is recognised as the resource it names, with that ver
         assert.deepEqual(urls.match(new URL(url).pathname), { resource, id, url })
       }
     }),
-  )
-})
+  ))
 
-test('a proxy may take the path of external_url away', () => {
+test('a proxy may take the path of external_url away', () =>
   fc.assert(
     fc.property(settings, (configured) => {
       const urls = new Urls(configured)
@@ -61,10 +55,9 @@ test('a proxy may take the path of external_url away', () => {
       const url = urls.fixed('newOrder')
       assert.equal(urls.match(new URL(url).pathname.slice(externalPath.length))?.url, url)
     }),
-  )
-})
+  ))
 
-test('only the exact URL of an account is a kid', () => {
+test('only the exact URL of an account is a kid', () =>
   fc.assert(
     fc.property(settings, fc.uuid(), (configured, id) => {
       const urls = new Urls(configured)
@@ -82,22 +75,13 @@ test('only the exact URL of an account is a kid', () => {
       ])
         assert.equal(urls.accountIdOf(other), undefined, other)
     }),
-  )
-})
+  ))
 
 test('no other path is a resource', () => {
   const urls = new Urls({
     externalUrl: 'https://ca.example',
     basePath: '/acme',
-    paths: {
-      directory: '/directory',
-      newNonce: '/new-nonce',
-      newAccount: '/new-account',
-      newOrder: '/new-order',
-      newAuthz: '/new-authz',
-      revokeCert: '/revoke-cert',
-      keyChange: '/key-change',
-    },
+    paths: PATHS,
   })
   assert.equal(urls.match(`/acme/order/${ID}`)?.resource, 'order')
   const others = [
@@ -122,15 +106,7 @@ test('any text is a resource or none, without failing', () => {
   const urls = new Urls({
     externalUrl: 'https://ca.example',
     basePath: '',
-    paths: {
-      directory: '/directory',
-      newNonce: '/new-nonce',
-      newAccount: '/new-account',
-      newOrder: '/new-order',
-      newAuthz: '/new-authz',
-      revokeCert: '/revoke-cert',
-      keyChange: '/key-change',
-    },
+    paths: PATHS,
   })
   fc.assert(
     fc.property(fc.string({ maxLength: 60 }), (text) => {
@@ -140,7 +116,7 @@ test('any text is a resource or none, without failing', () => {
   )
 })
 
-test('the roots are found at their path alone, below the base path', () => {
+test('the roots are found at their path alone, below the base path', () =>
   fc.assert(
     fc.property(settings, (configured) => {
       const urls = new Urls({ ...configured, paths: { ...configured.paths, roots: '/trust/roots.pem' } })
@@ -149,10 +125,9 @@ test('the roots are found at their path alone, below the base path', () => {
       assert.equal(urls.match(`${new URL(url).pathname}/x`), undefined)
       assert.equal(new Urls(configured).match(new URL(url).pathname), undefined)
     }),
-  )
-})
+  ))
 
-test('a CRL is found at its path, by the name of its issuer or without one', () => {
+test('a CRL is found at its path, by the name of its issuer or without one', () =>
   fc.assert(
     fc.property(settings, (configured) => {
       const urls = new Urls({ ...configured, paths: { ...configured.paths, crl: '/lists/crl' } })
@@ -165,14 +140,13 @@ test('a CRL is found at its path, by the name of its issuer or without one', () 
       assert.equal(urls.match(new URL(`${root}/lists/crlx`).pathname), undefined)
       assert.equal(new Urls(configured).crl('default'), undefined)
     }),
-  )
-})
+  ))
 
 test('a former server has its directory and its accounts at whole paths of the host', () => {
   const urls = new Urls({
     externalUrl: 'https://ca.example/pki',
     basePath: '/acme',
-    paths: Object.fromEntries(FIXED.map((resource) => [resource, `/${resource}`])) as UrlSettings['paths'],
+    paths: PATHS,
     directoryAliases: ['/acme/acme/directory'],
   })
   const url = 'https://ca.example/acme/acme/directory'
