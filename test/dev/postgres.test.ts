@@ -49,6 +49,15 @@ async function hold(dataDir: string): Promise<{ holder: ChildProcess; pid: numbe
   return { holder, pid: JSON.parse(String(line)).pid }
 }
 
+/** Ends the owner of a server and the guard that would stop it. */
+async function orphan(dataDir: string): Promise<{ pid: number }> {
+  const { holder, pid } = await hold(dataDir)
+  const { guard } = JSON.parse(readFileSync(path.join(dataDir, 'owner.json'), 'utf8'))
+  process.kill(guard.pid, 'SIGKILL')
+  await kill(holder)
+  return { pid }
+}
+
 async function kill(child: ChildProcess): Promise<void> {
   const ended = once(child, 'exit')
   child.kill('SIGKILL')
@@ -83,41 +92,39 @@ describe('embedded PostgreSQL', () => {
     for (const folder of folders) rmSync(folder, { recursive: true, force: true })
   })
 
+  /** With a database that was made and stopped, for one test after the other. */
+  const made = newFolder()
+
   test('the first start makes a database, a second one continues with it', async () => {
-    const dataDir = newFolder()
     const lines: string[] = []
-    const first = await start(dataDir, (line) => lines.push(line))
+    const first = await start(made, (line) => lines.push(line))
     await query(first, 'CREATE TABLE kept AS SELECT 42 AS answer')
     await first.stop()
     assert.equal(identifyProcess(first.pid), undefined)
-    const second = await start(dataDir, (line) => lines.push(line))
+    const second = await start(made, (line) => lines.push(line))
     assert.deepEqual(await query(second, 'SELECT answer FROM kept'), [{ answer: 42 }])
     assert.equal(lines.filter((line) => line.startsWith('made a new database')).length, 1)
   })
 
-  test('the service is no superuser, its database is UTF-8 and does not depend on the system locale', async () => {
-    const server = await start(newFolder())
+  test('the service is no superuser, its database is UTF-8 and does not depend on the system locale; no port listens', async () => {
+    const server = await start(made)
     const [row] = await query(
       server,
       `SELECT rolsuper, pg_encoding_to_char(encoding) AS encoding, datlocprovider AS provider
          FROM pg_database JOIN pg_roles ON rolname = current_user WHERE datname = current_database()`,
     )
     assert.deepEqual(row, { rolsuper: false, encoding: 'UTF8', provider: 'b' })
-  })
-
-  test('it listens on no network port', async () => {
-    const server = await start(newFolder())
     assert.deepEqual(await query(server, 'SHOW listen_addresses'), [{ listen_addresses: '' }])
   })
 
   test('fsync is on unless it is switched off', async () => {
-    const server = await startEmbeddedPostgres({ dataDir: newFolder(), log: () => undefined })
+    const server = await startEmbeddedPostgres({ dataDir: made, log: () => undefined })
     servers.push(server)
     assert.deepEqual(await query(server, 'SHOW fsync'), [{ fsync: 'on' }])
   })
 
   test('it is in a process group of its own, where a Ctrl-C for the service does not reach it', async () => {
-    const server = await start(newFolder())
+    const server = await start(made)
     // proc(5): after the name in parentheses come state, parent and process group.
     const stat = readFileSync(`/proc/${server.pid}/stat`, 'utf8')
     const [, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
@@ -129,55 +136,55 @@ describe('embedded PostgreSQL', () => {
     assert.deepEqual(await query(server, 'SELECT 1 AS one'), [{ one: 1 }])
   })
 
-  test('a path too long for a socket gets a short socket folder, which goes away again', async () => {
-    const server = await start(newFolder('long'.repeat(30)))
+  test('a path too long for a socket gets a short socket folder, which goes away again unless something else is in it', async () => {
+    const dataDir = newFolder('long'.repeat(30))
+    const server = await start(dataDir)
     assert.ok(server.connection.host.length < 40, server.connection.host)
     assert.deepEqual(await query(server, 'SELECT 1 AS one'), [{ one: 1 }])
     await server.stop()
     assert.ok(!existsSync(server.connection.host))
+    const again = await start(dataDir)
+    const { host } = again.connection
+    folders.push(host)
+    writeFileSync(path.join(host, 'kept'), '')
+    await again.stop()
+    assert.deepEqual(readdirSync(host), ['kept'])
   })
 
   test('a data folder that is in use is refused', async () => {
-    const dataDir = newFolder()
-    const { holder } = await hold(dataDir)
-    await assert.rejects(start(dataDir), new RegExp(`is in use by process ${holder.pid}`))
-    const server = await start(newFolder())
+    const { holder } = await hold(made)
+    await assert.rejects(start(made), new RegExp(`is in use by process ${holder.pid}`))
+    await kill(holder)
+    const server = await start(made)
     await assert.rejects(start(server.folder), /is in use by this process/)
   })
 
   test('a server killed with SIGKILL is noticed, and the next start recovers what was committed', async () => {
-    const dataDir = newFolder()
-    const first = await start(dataDir)
-    await query(first, 'CREATE TABLE kept AS SELECT 42 AS answer')
+    const first = await start(made)
+    await query(first, 'CREATE TABLE committed AS SELECT 42 AS answer')
     await killServer(first)
-    const second = await start(dataDir)
-    assert.deepEqual(await query(second, 'SELECT answer FROM kept'), [{ answer: 42 }])
+    const second = await start(made)
+    assert.deepEqual(await query(second, 'SELECT answer FROM committed'), [{ answer: 42 }])
   })
 
   test('a server whose owner was killed stops by itself', async () => {
-    const dataDir = newFolder()
-    const { holder, pid } = await hold(dataDir)
+    const { holder, pid } = await hold(made)
     await kill(holder)
     await until('the end of the server', () => identifyProcess(pid) === undefined)
   })
 
   test('a start right after the owner was killed waits for the old server and starts a new one', async () => {
-    const dataDir = newFolder()
-    const { holder, pid } = await hold(dataDir)
+    const { holder, pid } = await hold(made)
     await kill(holder)
-    const server = await start(dataDir)
+    const server = await start(made)
     assert.notEqual(server.pid, pid)
     assert.deepEqual(await query(server, 'SELECT 1 AS one'), [{ one: 1 }])
   })
 
   test('a server that lost its owner and its guard is taken over, and stopped in the end', async () => {
-    const dataDir = newFolder()
-    const { holder, pid } = await hold(dataDir)
-    const { guard } = JSON.parse(readFileSync(path.join(dataDir, 'owner.json'), 'utf8'))
-    process.kill(guard.pid, 'SIGKILL')
-    await kill(holder)
+    const { pid } = await orphan(made)
     const lines: string[] = []
-    const server = await start(dataDir, (line) => lines.push(line))
+    const server = await start(made, (line) => lines.push(line))
     assert.equal(server.pid, pid)
     assert.match(lines.join('\n'), /took over PostgreSQL/)
     assert.deepEqual(await query(server, 'SELECT 1 AS one'), [{ one: 1 }])
@@ -190,10 +197,7 @@ describe('embedded PostgreSQL', () => {
     const elsewhere = newFolder('elsewhere')
     mkdirSync(elsewhere)
     writeFileSync(path.join(elsewhere, 'kept'), '')
-    const { holder } = await hold(dataDir)
-    const { guard } = JSON.parse(readFileSync(path.join(dataDir, 'owner.json'), 'utf8'))
-    process.kill(guard.pid, 'SIGKILL')
-    await kill(holder)
+    await orphan(dataDir)
     const pidFile = path.join(dataDir, 'cluster/postmaster.pid')
     const lines = readFileSync(pidFile, 'utf8').split('\n')
     writeFileSync(pidFile, lines.with(4, elsewhere).join('\n'))
@@ -204,57 +208,41 @@ describe('embedded PostgreSQL', () => {
     assert.ok(!existsSync(lines[4] as string), 'its own is gone')
   })
 
-  test('of a folder for its socket, only the socket goes away with the server', async () => {
-    const server = await start(newFolder('long'.repeat(30)))
-    const { host } = server.connection
-    folders.push(host)
-    writeFileSync(path.join(host, 'kept'), '')
-    await server.stop()
-    assert.deepEqual(readdirSync(host), ['kept'])
-  })
-
   test('a running server that is not ours is refused', async () => {
-    const dataDir = newFolder()
-    const { holder, pid } = await hold(dataDir)
-    const { guard } = JSON.parse(readFileSync(path.join(dataDir, 'owner.json'), 'utf8'))
-    process.kill(guard.pid, 'SIGKILL')
-    await kill(holder)
-    rmSync(path.join(dataDir, 'owner.json'))
-    await assert.rejects(start(dataDir), new RegExp(`process ${pid}.*was not started from here`))
+    const { pid } = await orphan(made)
+    rmSync(path.join(made, 'owner.json'))
+    await assert.rejects(start(made), new RegExp(`process ${pid}.*was not started from here`))
     process.kill(pid, 'SIGQUIT')
     await until('the end of the server', () => identifyProcess(pid) === undefined)
   })
 
   test('a pid file whose pid belongs to another program by now does not hinder the start', async () => {
-    const dataDir = newFolder()
-    const first = await start(dataDir)
-    const pidFile = path.join(dataDir, 'cluster/postmaster.pid')
+    const first = await start(made)
+    const pidFile = path.join(made, 'cluster/postmaster.pid')
     const owner = isRoot ? Number(spawnSync('stat', ['-c', '%u', pidFile], { encoding: 'utf8' }).stdout) : undefined
     await killServer(first)
     const stranger = spawn('sleep', ['60'], { cwd: '/', ...(owner !== undefined && { uid: owner }) })
     holders.push(stranger)
     const lines = readFileSync(pidFile, 'utf8').split('\n')
     writeFileSync(pidFile, [String(stranger.pid), ...lines.slice(1)].join('\n'))
-    const second = await start(dataDir)
+    const second = await start(made)
     assert.deepEqual(await query(second, 'SELECT 1 AS one'), [{ one: 1 }])
     assert.ok(stranger.pid && identifyProcess(stranger.pid), 'the stranger lives on')
   })
 
   test('data of another major version is refused with what to do about it', async () => {
-    const dataDir = newFolder()
-    await (await start(dataDir)).stop()
-    writeFileSync(path.join(dataDir, 'cluster/PG_VERSION'), '17\n')
-    await assert.rejects(start(dataDir), /made by PostgreSQL 17, this release brings PostgreSQL \d+; dump it/)
-    assert.ok(!existsSync(path.join(dataDir, 'owner.json')), 'a failed start gives the folder up')
+    const file = path.join(made, 'cluster/PG_VERSION')
+    const version = readFileSync(file)
+    writeFileSync(file, '17\n')
+    await assert.rejects(start(made), /made by PostgreSQL 17, this release brings PostgreSQL \d+; dump it/)
+    assert.ok(!existsSync(path.join(made, 'owner.json')), 'a failed start gives the folder up')
+    writeFileSync(file, version)
   })
 
   test('a server that cannot start says what it wrote to its log', async () => {
-    const dataDir = newFolder()
     const settings = { shared_buffers: 'nonsense' }
-    await assert.rejects(
-      startEmbeddedPostgres({ dataDir, settings, log: () => undefined }),
-      /shared_buffers.*nonsense/s,
-    )
+    const starting = startEmbeddedPostgres({ dataDir: made, settings, log: () => undefined })
+    await assert.rejects(starting, /shared_buffers.*nonsense/s)
   })
 
   test('an initialisation that was interrupted is begun anew', async () => {

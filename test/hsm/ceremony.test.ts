@@ -15,6 +15,7 @@ import { cn, nameOf, organization } from '../corpus/requests.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { SOFTHSM_LIBRARY } from '../support/softhsm.ts'
+import { words } from '../support/words.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphene-pk11'))
 
@@ -23,6 +24,11 @@ const folder = mkdtempSync(path.join(tmpdir(), 'ceremony-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const at = (...names: string[]) => path.join(folder, ...names)
 const env = { ...process.env, SOFTHSM2_CONF: at('softhsm', 'softhsm2.conf'), TEST_PASSPHRASE: 'correct horse' }
+
+const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' }).toString()
+const verifyStrictly = (root: string, file = root) => openssl(...words`verify -x509_strict -CAfile ${root} ${file}`)
+const fingerprintOf = (file: string) =>
+  new X509Certificate(readFileSync(file)).fingerprint256.replaceAll(':', '').toLowerCase()
 
 async function signer(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   try {
@@ -62,16 +68,10 @@ function configurationIn(stdout: string): string {
 }
 
 describe('a ceremony with a token', NEEDS, () => {
+  const token = (label: string) => words`--library ${SOFTHSM_LIBRARY} --token dev --label ${label}`
+  const pin = (file = at('softhsm', 'pin')) => ['--pin-file', file]
   const inToken = (label: string, ...more: string[]) => [
-    'keygen',
-    '--library',
-    SOFTHSM_LIBRARY,
-    '--token',
-    'dev',
-    '--pin-file',
-    at('softhsm', 'pin'),
-    '--label',
-    label,
+    ...words`keygen ${token(label)} ${pin()}`,
     ...(more.includes('--out') ? [] : ['--out', at(label)]),
     ...more,
   ]
@@ -86,7 +86,7 @@ describe('a ceremony with a token', NEEDS, () => {
     await fail(/exists already/, 'init-softhsm', at('softhsm'))
   })
 
-  for (const [type, hash, openssl] of [
+  for (const [type, hash, curve] of [
     ['P-256', 'sha256', /NIST CURVE: P-256/],
     ['P-384', 'sha384', /NIST CURVE: P-384/],
     ['P-521', 'sha512', /NIST CURVE: P-521/],
@@ -97,15 +97,15 @@ describe('a ceremony with a token', NEEDS, () => {
         ...inToken(type, '--type', type, '--hash', hash, '--subject', 'CN=Root,O=A\\, B,C=DE', '--root-days', '30'),
       )
       const file = at(type, 'root.pem')
-      const text = execFileSync('openssl', ['x509', '-in', file, '-noout', '-text']).toString()
-      assert.match(text, openssl)
+      const text = openssl(...words`x509 -in ${file} -noout -text`)
+      assert.match(text, curve)
       assert.match(text, /Subject: C = DE, O = "A, B", CN = Root|Subject: C=DE, O="A, B", CN=Root/)
-      execFileSync('openssl', ['verify', '-x509_strict', '-CAfile', file, file], { stdio: 'pipe' })
+      verifyStrictly(file)
       const certificate = new X509Certificate(readFileSync(file))
       assert.ok(certificate.ca && certificate.verify(certificate.publicKey))
 
       const log = readFileSync(at(type, 'ceremony.log'), 'utf8')
-      assert.ok(log.includes(certificate.fingerprint256.replaceAll(':', '').toLowerCase()))
+      assert.ok(log.includes(fingerprintOf(file)))
       assert.match(log, /sensitive yes, extractable no/)
       assert.ok(!log.includes(readFileSync(at('softhsm', 'pin'), 'utf8').trim()))
       await assertSigns(configurationIn(stdout))
@@ -118,15 +118,7 @@ describe('a ceremony with a token', NEEDS, () => {
     const csr = parseCsr(block!.der)
     assert.ok(verifyCsrSignature(csr))
     assert.deepEqual(csr.keyUsages, ['key_cert_sign', 'crl_sign'])
-    const text = execFileSync('openssl', [
-      'req',
-      '-in',
-      at('sub', 'request.csr'),
-      '-noout',
-      '-text',
-      '-verify',
-    ]).toString()
-    assert.match(text, /CA:TRUE, pathlen:0/)
+    assert.match(openssl(...words`req -in ${at('sub', 'request.csr')} -noout -text -verify`), /CA:TRUE, pathlen:0/)
   })
 
   test('makes no second key of the same label or id, and writes the failure down', async () => {
@@ -146,39 +138,18 @@ describe('a ceremony with a token', NEEDS, () => {
   test('has a root in the token sign a request', async () => {
     await succeed(...inToken('top', '--subject', 'CN=Top', '--root-days', '30', '--path-length', '1'))
     await succeed(...inToken('below', '--subject', 'CN=Below'))
-    const place = ['--library', SOFTHSM_LIBRARY, '--token', 'dev', '--label', 'top', '--pin-file', at('softhsm', 'pin')]
-    await assertIssuerWorks('below', 'below', 'top', ...place)
-    const others = place.map((word) => (word === 'top' ? 'below' : word))
+    await assertIssuerWorks('below', 'below', 'top', ...token('top'), ...pin())
     await fail(
       /not the key of the issuer certificate/,
-      'sign-request',
-      at('below', 'request.csr'),
-      '--root',
-      at('top', 'root.pem'),
-      '--days',
-      '20',
-      '--out',
-      at('below', 'other.pem'),
-      ...others,
+      ...words`sign-request ${at('below', 'request.csr')} --root ${at('top', 'root.pem')} --days 20`,
+      ...words`--out ${at('below', 'other.pem')} ${token('below')} ${pin()}`,
     )
   })
 
   test('ends with a code of its own when the PIN is wrong', async () => {
     writeFileSync(at('wrong'), '000000', { mode: 0o600 })
     const { code, stderr } = await signer(
-      'keygen',
-      '--library',
-      SOFTHSM_LIBRARY,
-      '--token',
-      'dev',
-      '--pin-file',
-      at('wrong'),
-      '--label',
-      'x',
-      '--subject',
-      'CN=X',
-      '--out',
-      at('x'),
+      ...words`keygen ${token('x')} ${pin(at('wrong'))} --subject CN=X --out ${at('x')}`,
     )
     assert.equal(code, 3)
     assert.match(stderr, /CKR_PIN_INCORRECT/)
@@ -189,22 +160,14 @@ describe('a ceremony with a token', NEEDS, () => {
 async function assertIssuerWorks(name: string, request: string, root: string, ...key: string[]): Promise<string> {
   const issuer = at(name, 'issuer.pem')
   const stdout = await succeed(
-    'sign-request',
-    at(request, 'request.csr'),
-    '--root',
-    at(root, 'root.pem'),
-    '--days',
-    '20',
-    '--out',
-    issuer,
-    ...key,
+    ...words`sign-request ${at(request, 'request.csr')} --root ${at(root, 'root.pem')} --days 20 --out ${issuer} ${key}`,
   )
-  execFileSync('openssl', ['verify', '-x509_strict', '-CAfile', at(root, 'root.pem'), issuer], { stdio: 'pipe' })
-  const text = execFileSync('openssl', ['x509', '-in', issuer, '-noout', '-text']).toString()
+  verifyStrictly(at(root, 'root.pem'), issuer)
+  const text = openssl(...words`x509 -in ${issuer} -noout -text`)
   assert.match(text, /X509v3 Basic Constraints: critical\s+CA:TRUE, pathlen:0/)
   assert.match(text, /X509v3 Key Usage: critical\s+Certificate Sign, CRL Sign/)
   assert.match(text, /X509v3 Subject Key Identifier/)
-  const fingerprint = new X509Certificate(readFileSync(issuer)).fingerprint256.replaceAll(':', '').toLowerCase()
+  const fingerprint = fingerprintOf(issuer)
   assert.ok(readFileSync(at(name, 'ceremony.log'), 'utf8').includes(fingerprint))
   assert.ok(stdout.includes(fingerprint))
   return issuer
@@ -218,9 +181,7 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
       const name = `file-${type}`
       const stdout = await succeed(...inFile(name, '--type', type, '--root-days', '30', '--path-length', '1'))
       assert.equal(statSync(at(name, 'key.pem')).mode & 0o777, 0o600)
-      execFileSync('openssl', ['verify', '-x509_strict', '-CAfile', at(name, 'root.pem'), at(name, 'root.pem')], {
-        stdio: 'pipe',
-      })
+      verifyStrictly(at(name, 'root.pem'))
       await assertSigns(configurationIn(stdout))
     })
   }
@@ -238,7 +199,6 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
     writeFileSync(at('passphrase'), 'correct horse\n', { mode: 0o600 })
     const stdout = await succeed(...inFile('for-openssl', '--root-days', '30', '--passphrase-file', at('passphrase')))
     const file = at('for-openssl', 'key.pem')
-    const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' }).toString()
     assert.equal(
       openssl('pkey', '-in', file, '-passin', `file:${at('passphrase')}`, '-pubout'),
       openssl('x509', '-in', at('for-openssl', 'root.pem'), '-noout', '-pubkey'),
@@ -287,35 +247,18 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
     await succeed('keygen', '--out', at('too-deep'), '--subject', 'CN=Too deep')
     await fail(
       /--path-length must be below that of .*, which is 0/,
-      'sign-request',
-      at('too-deep', 'request.csr'),
-      '--root',
-      at('leaf-root', 'root.pem'),
-      '--days',
-      '9',
-      '--key',
-      at('leaf-root', 'key.pem'),
-      '--out',
-      at('too-deep', 'issuer.pem'),
+      ...words`sign-request ${at('too-deep', 'request.csr')} --root ${at('leaf-root', 'root.pem')} --days 9`,
+      ...words`--key ${at('leaf-root', 'key.pem')} --out ${at('too-deep', 'issuer.pem')}`,
     )
   })
 
+  const above = ['--root', at('above', 'root.pem'), '--key', at('above', 'key.pem')]
   test('a request that was changed is not signed', async () => {
     const file = at('too-deep', 'request.csr')
     const der = decodePem(readFileSync(file, 'utf8'))[0]!.der
     der[der.length - 1]! ^= 1
     writeFileSync(file, encodePem('CERTIFICATE REQUEST', der))
-    await fail(
-      /is not signed by the key it holds/,
-      'sign-request',
-      file,
-      '--root',
-      at('above', 'root.pem'),
-      '--days',
-      '9',
-      '--key',
-      at('above', 'key.pem'),
-    )
+    await fail(/is not signed by the key it holds/, ...words`sign-request ${file} ${above} --days 9`)
   })
 
   test('a request whose name is not exact is not signed, because the certificate would copy it', async () => {
@@ -324,18 +267,8 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
     writeFileSync(file, encodePem('CERTIFICATE REQUEST', name))
     await fail(
       /its name is no DER: RDN is not in DER order/,
-      'sign-request',
-      file,
-      '--root',
-      at('above', 'root.pem'),
-      '--days',
-      '9',
-      '--key',
-      at('above', 'key.pem'),
-      '--passphrase-env',
-      'TEST_PASSPHRASE',
-      '--out',
-      at('too-deep', 'unsorted.pem'),
+      ...words`sign-request ${file} ${above} --days 9 --passphrase-env TEST_PASSPHRASE`,
+      ...words`--out ${at('too-deep', 'unsorted.pem')}`,
     )
   })
 
@@ -373,10 +306,7 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
     test(`is not begun with ${options.join(' ')}`, () =>
       fail(
         reason,
-        'keygen',
-        '--out',
-        at('never'),
-        ...(options.includes('--subject') ? [] : ['--subject', 'CN=X']),
+        ...words`keygen --out ${at('never')} ${options.includes('--subject') ? [] : ['--subject', 'CN=X']}`,
         ...options,
       ))
   }
@@ -386,7 +316,6 @@ describe('a root that limits and revokes', requireCommand('openssl'), () => {
   const key = ['--key', at('limiting', 'key.pem')]
   const root = ['--root', at('limiting', 'root.pem')]
   const out = (name: string) => ['--out', at('limiting', name)]
-  const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' }).toString()
   const signRequest = (...more: string[]) => ['sign-request', at('limited', 'request.csr'), ...root, ...key, ...more]
   const signCrl = (...more: string[]) => ['sign-crl', ...root, ...key, ...more]
   const issuer = at('limiting', 'issuer.pem')
@@ -415,22 +344,13 @@ describe('a root that limits and revokes', requireCommand('openssl'), () => {
     const judge = (name: string) => {
       writeFileSync(at('leaf.ext'), `subjectAltName=DNS:${name}\n`)
       openssl(
-        'req',
-        '-new',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:P-256',
-        '-noenc',
-        '-subj',
-        '/',
-        '-keyout',
-        at('leaf.key'),
-        '-out',
-        at('leaf.csr'),
+        ...words`req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -subj /`,
+        ...words`-keyout ${at('leaf.key')} -out ${at('leaf.csr')}`,
       )
-      const by = ['-CA', issuer, '-CAkey', at('limited', 'key.pem'), '-extfile', at('leaf.ext'), '-days', '5']
-      openssl('x509', '-req', '-in', at('leaf.csr'), ...by, '-out', at('leaf.pem'))
+      openssl(
+        ...words`x509 -req -in ${at('leaf.csr')} -CA ${issuer} -CAkey ${at('limited', 'key.pem')}`,
+        ...words`-extfile ${at('leaf.ext')} -days 5 -out ${at('leaf.pem')}`,
+      )
       return openssl('verify', '-CAfile', at('limiting', 'root.pem'), '-untrusted', issuer, at('leaf.pem'))
     }
     assert.throws(() => judge('x.lab.test'), /permitted subtree violation/)
@@ -470,16 +390,8 @@ describe('a root that limits and revokes', requireCommand('openssl'), () => {
     const config = `[ca]\ndefault_ca=x\n[x]\ndatabase=${file('index.txt')}\ndefault_md=sha256\ndefault_crl_days=9\n`
     writeFileSync(file('ca.cnf'), config)
     openssl(
-      'ca',
-      '-config',
-      file('ca.cnf'),
-      '-gencrl',
-      '-cert',
-      issuer,
-      '-keyfile',
-      at('limited', 'key.pem'),
-      '-out',
-      file('leaf.crl'),
+      ...words`ca -config ${file('ca.cnf')} -gencrl -cert ${issuer} -keyfile ${at('limited', 'key.pem')}`,
+      ...words`-out ${file('leaf.crl')}`,
     )
     const all = (name: string) =>
       openssl('verify', '-crl_check_all', '-CRLfile', file('leaf.crl'), '-CRLfile', file(name), ...chain)
@@ -488,58 +400,34 @@ describe('a root that limits and revokes', requireCommand('openssl'), () => {
   })
 
   const crl = (name: string) => at('limiting', name)
+  const x = out('x')
   const WRONG: [RegExp, () => string[]][] = [
-    [/say which list this one follows/, () => signCrl('--days', '9', ...out('x'))],
-    [/say when the next list comes/, () => signCrl('--number', '1', ...out('x'))],
+    [/say which list this one follows/, () => signCrl(...words`--days 9 ${x}`)],
+    [/say when the next list comes/, () => signCrl(...words`--number 1 ${x}`)],
     [
       /--number must be above that of the list before, which is 2/,
-      () => signCrl('--previous', crl('2.crl'), '--number', '2', '--days', '9', ...out('x')),
+      () => signCrl(...words`--previous ${crl('2.crl')} --number 2 --days 9 ${x}`),
     ],
-    [
-      /is on the list already/,
-      () => signCrl('--previous', crl('2.crl'), '--revoke', serial(), '--days', '9', ...out('x')),
-    ],
-    [
-      /was not issued by the root/,
-      () => signCrl('--number', '1', '--revoke', at('leaf.pem'), '--days', '9', ...out('x')),
-    ],
-    [
-      /must be a certificate or a serial number/,
-      () => signCrl('--number', '1', '--revoke', '01=wrong', '--days', '9', ...out('x')),
-    ],
-    [
-      /is neither a certificate file nor/,
-      () => signCrl('--number', '1', '--revoke', 'nothing.pem', '--days', '9', ...out('x')),
-    ],
-    [/cannot be read as a CRL/, () => signCrl('--previous', crl('root.pem'), '--days', '9', ...out('x'))],
-    [/1\.crl: exists already/, () => signCrl('--number', '1', '--days', '9', ...out('1.crl'))],
+    [/is on the list already/, () => signCrl(...words`--previous ${crl('2.crl')} --revoke ${serial()} --days 9 ${x}`)],
+    [/was not issued by the root/, () => signCrl(...words`--number 1 --revoke ${at('leaf.pem')} --days 9 ${x}`)],
+    [/must be a certificate or a serial number/, () => signCrl(...words`--number 1 --revoke 01=wrong --days 9 ${x}`)],
+    [/is neither a certificate file nor/, () => signCrl(...words`--number 1 --revoke nothing.pem --days 9 ${x}`)],
+    [/cannot be read as a CRL/, () => signCrl(...words`--previous ${crl('root.pem')} --days 9 ${x}`)],
+    [/1\.crl: exists already/, () => signCrl(...words`--number 1 --days 9 ${out('1.crl')}`)],
     [
       /--permit-dns \*\.corp\.test: must be a lower-case domain/,
-      () => signRequest('--days', '9', '--permit-dns', '*.corp.test', ...out('x')),
+      () => signRequest(...words`--days 9 --permit-dns *.corp.test ${x}`),
     ],
-    [
-      /--exclude-ip 10\.0\.0\.0: must be a network/,
-      () => signRequest('--days', '9', '--exclude-ip', '10.0.0.0', ...out('x')),
-    ],
+    [/--exclude-ip 10\.0\.0\.0: must be a network/, () => signRequest(...words`--days 9 --exclude-ip 10.0.0.0 ${x}`)],
     [
       /--crl-url https:.*: must be an http:\/\/ URL/,
-      () => signRequest('--days', '9', '--crl-url', 'https://a.test/x', ...out('x')),
+      () => signRequest(...words`--days 9 --crl-url https://a.test/x ${x}`),
     ],
     [
       /the name constraints admit no name/,
       () =>
         signRequest(
-          '--days',
-          '9',
-          '--permit-dns',
-          'a.test',
-          '--exclude-dns',
-          'a.test',
-          '--exclude-ip',
-          '0.0.0.0/0',
-          '--exclude-ip',
-          '::/0',
-          ...out('x'),
+          ...words`--days 9 --permit-dns a.test --exclude-dns a.test --exclude-ip 0.0.0.0/0 --exclude-ip ::/0 ${x}`,
         ),
     ],
   ]

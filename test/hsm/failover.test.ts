@@ -4,20 +4,16 @@
  */
 
 import assert from 'node:assert/strict'
-import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
+import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { ensureDevCa } from '../../src/dev/dev-ca.ts'
 import { checkBooks } from '../support/books.ts'
 import { assertNoComplaints, type Crowd, startCrowd } from '../support/crowd.ts'
 import { type ExternalCa, startExternalCa } from '../support/external-ca.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { buildFaultyLibrary, type FaultyLibrary, makeToken, PIN, type TestToken } from '../support/softhsm.ts'
 import { until } from '../support/until.ts'
+import { type ServiceToken, serviceToken } from './support.ts'
 
 const NEEDS = requireAll(
   requireCommand('softhsm2-util'),
@@ -30,22 +26,13 @@ const BOUND_MS = 120_000
 const EACH = 12
 
 describe('a service with a token and another CA behind it', NEEDS, () => {
-  let token: TestToken
-  let faults: FaultyLibrary
-  let caFolder: string
+  let token: ServiceToken
   let external: ExternalCa
   let service: TestService
   let crowd: Crowd
 
   before(async () => {
-    token = makeToken()
-    faults = buildFaultyLibrary(token)
-    // What the vendor's library reads from the environment reaches the signer through the service.
-    Object.assign(process.env, token.env, faults.env)
-    caFolder = mkdtempSync(path.join(tmpdir(), 'hsm-failover-'))
-    const { files } = await ensureDevCa(caFolder, new Date())
-    token.importKey(createPrivateKey(readFileSync(files.intermediateKey)), 'issuing', '01a2')
-    rmSync(files.intermediateKey)
+    token = await serviceToken()
     external = await startExternalCa()
     service = await startTestService({
       fronts: 1,
@@ -55,17 +42,7 @@ describe('a service with a token and another CA behind it', NEEDS, () => {
           failover: { backends: ['hsm', 'external'], probe_seconds: 1 },
           circuit_breaker_recovery_timeout: 2,
           signer: { timeout_seconds: 5 },
-          hsm: {
-            pkcs11_library: faults.file,
-            token_label: 'ca',
-            pin: PIN,
-            key_label: 'issuing',
-            key_id: '01a2',
-            key_type: 'ec',
-            issuer_cert_path: files.intermediate,
-            chain_path: files.root,
-            session_pool_size: 8,
-          },
+          hsm: token.hsm,
           external: { sign_url: `${external.url}/sign`, trust_anchors: [external.rootFile] },
         },
       },
@@ -77,7 +54,6 @@ describe('a service with a token and another CA behind it', NEEDS, () => {
     await crowd?.close()
     await service?.dispose()
     await external?.close()
-    rmSync(caFolder, { recursive: true, force: true })
     token.remove()
   })
 
@@ -92,19 +68,15 @@ describe('a service with a token and another CA behind it', NEEDS, () => {
   }
   async function untilMoreOf(backend: string | null): Promise<void> {
     const wanted = (await recorded(backend)).length + EACH
-    await until(
-      `certificates of ${backend ?? 'the token'}`,
-      async () => (await recorded(backend)).length >= wanted,
-      BOUND_MS,
-    )
+    await until(`certificates of ${backend ?? 'the token'}`, async () => (await recorded(backend)).length >= wanted)
   }
 
   test('the other CA issues while the token is away, the token when it is back, and no order fails', async () => {
     await untilMoreOf(null)
     for (let times = 0; times < 2; times++) {
-      faults.set('removed')
+      token.faults.set('removed')
       await untilMoreOf('external')
-      faults.clear('removed')
+      token.faults.clear('removed')
       await untilMoreOf(null)
     }
     await crowd.finish()

@@ -2,75 +2,52 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { renameSync, rmSync } from 'node:fs'
+import { renameSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CaBackend } from '../../src/ca/backend.ts'
 import { CaError } from '../../src/ca/backend.ts'
-import { SignerBackend } from '../../src/ca/signer-backend.ts'
-import { leafTbs, makeAuthority, type SignerFiles, type TokenKeyYaml, writeSignerFiles } from '../signer/authority.ts'
-import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import { leafTbs, makeAuthority, type TokenKeyYaml } from '../signer/authority.ts'
+import { TestSigner } from '../signer/daemon.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
-import {
-  buildFaultyLibrary,
-  type FaultyLibrary,
-  makeToken,
-  SOFTHSM_LIBRARY,
-  type TestToken,
-} from '../support/softhsm.ts'
+import { buildFaultyLibrary, makeToken, SOFTHSM_LIBRARY } from '../support/softhsm.ts'
+import { until } from '../support/until.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requireCommand('g++'), requirePackage('graphene-pk11'))
 
 const authority = makeAuthority('P-256')
-const RECOVERY_MS = 120_000
 
 /** A daemon with one key in a token, behind a library that fails on demand. */
 class Signer {
-  readonly token: TestToken
-  readonly faults: FaultyLibrary
-  readonly #files: SignerFiles
-  daemon!: Daemon
-  backend!: CaBackend
+  readonly token = makeToken()
+  readonly faults = buildFaultyLibrary(this.token)
+  readonly #signer: TestSigner
 
   constructor(key: TokenKeyYaml = {}, issuer = authority) {
-    this.token = makeToken()
     this.token.importKey(issuer.privateKey, 'issuing', '01')
-    this.faults = buildFaultyLibrary(this.token)
     const place = { library: this.faults.file, token: 'ca', pin_file: this.token.pinFile, label: 'issuing' }
-    this.#files = writeSignerFiles({ default: issuer }, '', '{}', { default: { ...place, ...key } })
+    const env = { ...this.token.env, ...this.faults.env }
+    this.#signer = new TestSigner({ default: issuer }, { tokenKeys: { default: { ...place, ...key } }, env })
   }
 
-  async start(): Promise<void> {
-    this.daemon = await startDaemon(this.#files.config, [], { ...this.token.env, ...this.faults.env })
-    this.backend = new SignerBackend({ socketPath: this.#files.socket, secret: this.#files.secret })
+  get daemon() {
+    return this.#signer.daemon
   }
+  get backend() {
+    return this.#signer.backend
+  }
+  start = () => this.#signer.start()
 
   sign(timeoutMs = 120_000): Promise<Buffer> {
     return this.backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'order' })
   }
 
-  async state() {
-    return (await this.backend.health({ timeoutMs: 120_000 })).tokens[0]!
-  }
+  state = async () => (await this.backend.health({ timeoutMs: 120_000 })).tokens[0]!
 
-  /** The signature that works again, or the last reason why none does. */
-  async untilSigning(): Promise<void> {
-    for (const deadline = performance.now() + RECOVERY_MS; ; ) {
-      try {
-        await this.sign()
-        return
-      } catch (error) {
-        if (performance.now() > deadline) throw error
-        await sleep(50)
-      }
-    }
-  }
+  untilSigning = () => until('a signature', () => this.sign().then(Boolean, () => false))
 
   async stop(): Promise<void> {
-    await this.backend?.close()
-    await this.daemon?.stop('SIGKILL')
-    rmSync(this.#files.folder, { recursive: true, force: true })
+    await this.#signer.end('SIGKILL')
     this.token.remove()
   }
 }
@@ -103,14 +80,10 @@ describe('a token of four sessions', NEEDS, () => {
     signer.faults.set('removed')
     signer.faults.set('no-init')
     await assert.rejects(signer.sign())
-    const untilReason = async (reason: RegExp) => {
-      for (const deadline = performance.now() + RECOVERY_MS; ; await sleep(50)) {
-        const said = await signer.sign().then(String, (error: Error) => error.message)
-        if (reason.test(said)) return
-        assert.ok(performance.now() < deadline, said)
-      }
-    }
-    await untilReason(/starting the library: CKR_FUNCTION_FAILED/)
+    await until('the library cannot be started', async () => {
+      const said = await signer.sign().then(String, (error: Error) => error.message)
+      return /starting the library: CKR_FUNCTION_FAILED/.test(said)
+    })
     // Long enough for another attempt, which finds the library ended already.
     await sleep(1500)
     signer.faults.clear('removed')
@@ -140,7 +113,7 @@ describe('a token of four sessions', NEEDS, () => {
         )
         .finally(() => ended++),
     )
-    while (ended < 6) await sleep(20)
+    await until('six have ended', () => ended >= 6)
     signer.faults.clear('hang')
     const results = await Promise.all(outcomes)
     assert.equal(results.filter((result) => result === 'signed').length, 4)
@@ -154,10 +127,7 @@ describe('a token of four sessions', NEEDS, () => {
     await assert.rejects(signer.sign())
     const logins = signer.faults.logins()
     signer.faults.clear('removed')
-    for (const deadline = performance.now() + RECOVERY_MS; (await signer.state()).status === 'away'; ) {
-      assert.ok(performance.now() < deadline, 'the token was found')
-      await sleep(50)
-    }
+    await until('the token is found', async () => (await signer.state()).status !== 'away')
     assert.equal((await signer.state()).status, 'refused')
     await assert.rejects(signer.sign(), isRetryable(/one attempt left.*started again with the right PIN/))
     assert.equal(signer.faults.logins(), logins)
@@ -172,9 +142,7 @@ describe('a token of 32 sessions', NEEDS, () => {
   test('makes 32 signatures at the same time, and the rest of 100 after them', async () => {
     signer.faults.set('hang')
     const all = Array.from({ length: 100 }, () => signer.sign(120_000))
-    for (const deadline = performance.now() + RECOVERY_MS; signer.faults.mostParallel() < 32; await sleep(20)) {
-      assert.ok(performance.now() < deadline, `${signer.faults.mostParallel()} at once`)
-    }
+    await until('32 at once', () => signer.faults.mostParallel() >= 32)
     signer.faults.clear('hang')
     assert.equal((await Promise.all(all)).length, 100)
     assert.equal(signer.faults.mostParallel(), 32)

@@ -1,14 +1,12 @@
 /** SIGHUP to a signer with a token: what is under way gets its signature all the same, and what failed can be mended. */
 
 import assert from 'node:assert/strict'
-import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CaBackend } from '../../src/ca/backend.ts'
-import { SignerBackend } from '../../src/ca/signer-backend.ts'
-import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
-import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import { leafTbs, makeAuthority } from '../signer/authority.ts'
+import { TestSigner } from '../signer/daemon.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { buildFaultyLibrary, type FaultyLibrary, makeToken, type TestToken } from '../support/softhsm.ts'
 import { until } from '../support/until.ts'
@@ -26,32 +24,30 @@ describe('SIGHUP to a signer with a token', NEEDS, () => {
   const authority = makeAuthority('RSA')
   let token: TestToken
   let faults: FaultyLibrary
-  let files: SignerFiles
-  let daemon: Daemon
-  let backend: CaBackend
+  let signer: TestSigner
   beforeEach(async () => {
     token = makeToken()
     token.importKey(authority.privateKey, 'issuing', '01')
     faults = buildFaultyLibrary(token)
     const key = { library: faults.file, token: 'ca', pin_file: token.pinFile, label: 'issuing', sessions: SESSIONS }
-    files = writeSignerFiles({ default: authority }, '', '{}', { default: key })
-    daemon = await startDaemon(files.config, [], { ...token.env, ...faults.env })
-    backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
+    signer = new TestSigner(
+      { default: authority },
+      { tokenKeys: { default: key }, env: { ...token.env, ...faults.env } },
+    )
+    await signer.start()
   })
   afterEach(async () => {
-    await backend.close()
-    await daemon.stop('SIGKILL')
-    rmSync(files.folder, { recursive: true })
+    await signer.end('SIGKILL')
     token.remove()
   })
 
-  const sign = () => backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'order' })
+  const sign = () => signer.backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'order' })
 
-  const written = (line: RegExp) => until(`the line ${line}`, () => line.test(daemon.output()))
+  const written = (line: RegExp) => until(`the line ${line}`, () => line.test(signer.daemon.output()))
 
   function hangUp(from: string, to: string): void {
-    writeFileSync(files.config, readFileSync(files.config, 'utf8').replace(from, to))
-    daemon.process.kill('SIGHUP')
+    writeFileSync(signer.files.config, readFileSync(signer.files.config, 'utf8').replace(from, to))
+    signer.daemon.process.kill('SIGHUP')
   }
 
   /** While every session is at work, and far more signatures wait for one. */
@@ -65,7 +61,7 @@ describe('SIGHUP to a signer with a token', NEEDS, () => {
     const failed = (await all).flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []))
     assert.deepEqual([...new Set(failed)], [])
     await written(/"issuers read again"|"the issuers stay as they are"/)
-    assert.doesNotMatch(daemon.output(), /"the issuers stay as they are"/)
+    assert.doesNotMatch(signer.daemon.output(), /"the issuers stay as they are"/)
     await sign()
   }
 
@@ -85,6 +81,6 @@ describe('SIGHUP to a signer with a token', NEEDS, () => {
     await sign()
     hangUp(later, '/nowhere/lib.so')
     await written(/nowhere\/lib\.so cannot be loaded/)
-    assert.equal(await daemon.stop('SIGTERM'), 0, daemon.output())
+    assert.equal(await signer.daemon.stop('SIGTERM'), 0, signer.daemon.output())
   })
 })

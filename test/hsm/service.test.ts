@@ -4,18 +4,15 @@
  */
 
 import assert from 'node:assert/strict'
-import { createPrivateKey } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ensureDevCa } from '../../src/dev/dev-ca.ts'
 import { checkBooks } from '../support/books.ts'
 import { assertNoComplaints, startCrowd } from '../support/crowd.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { buildFaultyLibrary, type FaultyLibrary, makeToken, PIN, type TestToken } from '../support/softhsm.ts'
+import { type FaultyLibrary, PIN } from '../support/softhsm.ts'
+import { until } from '../support/until.ts'
+import { type ServiceToken, serviceToken } from './support.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requireCommand('g++'), requirePackage('graphene-pk11'))
 
@@ -23,44 +20,20 @@ const BOUND_MS = 120_000
 const CRASHES = 3
 
 describe('a service whose key is in a token', NEEDS, () => {
-  let token: TestToken
+  let token: ServiceToken
   let faults: FaultyLibrary
-  let caFolder: string
   let service: TestService
   before(async () => {
-    token = makeToken()
-    faults = buildFaultyLibrary(token)
-    // What the vendor's library reads from the environment reaches the signer through the service.
-    Object.assign(process.env, token.env, faults.env)
-    caFolder = mkdtempSync(path.join(tmpdir(), 'hsm-ca-'))
-    const { files } = await ensureDevCa(caFolder, new Date())
-    token.importKey(createPrivateKey(readFileSync(files.intermediateKey)), 'issuing', '01a2')
-    rmSync(files.intermediateKey)
+    token = await serviceToken()
+    ;({ faults } = token)
+    const hsm = { ...token.hsm, serial_source: 'database' }
     service = await startTestService({
       fronts: 1,
-      config: {
-        ca: {
-          backend: 'hsm',
-          signer: { timeout_seconds: 2 },
-          hsm: {
-            pkcs11_library: faults.file,
-            token_label: 'ca',
-            pin: PIN,
-            key_label: 'issuing',
-            key_id: '01a2',
-            key_type: 'ec',
-            issuer_cert_path: files.intermediate,
-            chain_path: files.root,
-            serial_source: 'database',
-            session_pool_size: 8,
-          },
-        },
-      },
+      config: { ca: { backend: 'hsm', signer: { timeout_seconds: 2 }, hsm } },
     })
   })
   after(async () => {
     await service?.dispose()
-    rmSync(caFolder, { recursive: true, force: true })
     token.remove()
   })
 
@@ -69,11 +42,8 @@ describe('a service whose key is in a token', NEEDS, () => {
     return { status: response.status, body: (await response.json()) as Record<string, never> }
   }
 
-  async function untilReady(status: number): Promise<void> {
-    for (const deadline = performance.now() + BOUND_MS; (await get('/readyz')).status !== status; await sleep(100)) {
-      assert.ok(performance.now() < deadline, `/readyz answers ${status} in time`)
-    }
-  }
+  const untilReady = (status: number) =>
+    until(`/readyz answers ${status}`, async () => (await get('/readyz')).status === status)
 
   test('shows the token in its health', async () => {
     const { status, body } = await get('/healthz')
@@ -96,9 +66,7 @@ describe('a service whose key is in a token', NEEDS, () => {
     // A signature can fail a moment before the token is known to be away.
     const isSaid = async () =>
       /"status":"error","tokens":\[.*"status":"away"/.test(JSON.stringify((await get('/healthz')).body))
-    for (const deadline = performance.now() + BOUND_MS; !(await isSaid()); await sleep(100)) {
-      assert.ok(performance.now() < deadline, '/healthz says that the token is away in time')
-    }
+    await until('/healthz says that the token is away', isSaid)
     assert.equal((await get('/livez')).status, 200)
     faults.clear('removed')
     await untilReady(200)
@@ -113,9 +81,7 @@ describe('a service whose key is in a token', NEEDS, () => {
         await sleep(700)
         const pid = service.signerPid()
         faults.set('crash')
-        for (const deadline = performance.now() + BOUND_MS; service.signerPid() === pid; await sleep(20)) {
-          assert.ok(performance.now() < deadline, 'a new signer is ready in time')
-        }
+        await until('a new signer is ready', () => service.signerPid() !== pid)
       }
       await crowd.finish()
       assertNoComplaints(crowd)

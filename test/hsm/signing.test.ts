@@ -2,14 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { verify, X509Certificate } from 'node:crypto'
-import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import type { CaBackend } from '../../src/ca/backend.ts'
-import { SignerBackend } from '../../src/ca/signer-backend.ts'
-import { SignerClient } from '../../src/ca/signer-client.ts'
 import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
-import { type AuthorityKind, leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
-import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import { type AuthorityKind, leafTbs, makeAuthority } from '../signer/authority.ts'
+import { TestSigner } from '../signer/daemon.ts'
 import { rawTbsList } from '../signer/raw-tbs-list.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { makeToken, PIN, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
@@ -25,10 +21,7 @@ describe('a key in a token', NEEDS, () => {
     KINDS.flatMap((kind) => HASHES.map((hash) => [`${kind}-${hash}`, makeAuthority(kind, { hash })])),
   )
   let token: TestToken
-  let files: SignerFiles
-  let daemon: Daemon
-  let backend: CaBackend
-  let client: SignerClient
+  let signer: TestSigner
   before(async () => {
     token = makeToken()
     const keys = Object.entries(authorities).map(([id, { privateKey }], index) => {
@@ -39,22 +32,20 @@ describe('a key in a token', NEEDS, () => {
       const pkcs11 = { library: SOFTHSM_LIBRARY, token: 'ca', pin_file: token.pinFile, ...place }
       return [id, { ...pkcs11, sessions: index === 0 ? 32 : 2 }]
     })
-    files = writeSignerFiles(authorities, '', '{}', Object.fromEntries(keys))
-    daemon = await startDaemon(files.config, [], token.env)
-    backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
-    client = new SignerClient({ socketPath: files.socket, secret: files.secret })
+    signer = new TestSigner(authorities, { tokenKeys: Object.fromEntries(keys), env: token.env })
+    await signer.start()
   })
   after(async () => {
-    await backend?.close()
-    await client?.close()
-    await daemon?.stop()
-    rmSync(files.folder, { recursive: true, force: true })
+    await signer?.end()
     token.remove()
   })
 
   for (const [id, authority] of Object.entries(authorities)) {
     test(`signs certificates as ${id}`, async () => {
-      const certificate = await backend.signCertificate(id, leafTbs(authority), { timeoutMs, requester: 'order 1' })
+      const certificate = await signer.backend.signCertificate(id, leafTbs(authority), {
+        timeoutMs,
+        requester: 'order 1',
+      })
       assert.ok(new X509Certificate(certificate).verify(new X509Certificate(authority.certificate).publicKey))
     })
   }
@@ -69,7 +60,7 @@ describe('a key in a token', NEEDS, () => {
       const authority = authorities[id]!
       const tbs = rawTbsList(authority, { number: 7n, algorithm })
       const list = { signatureAlgorithm: algorithm, length: tbs.length, pieces: oneByOne(tbs) }
-      const signature = await backend.signCrl(id, list, { timeoutMs, requester: 'crl' })
+      const signature = await signer.backend.signCrl(id, list, { timeoutMs, requester: 'crl' })
       const { publicKey } = new X509Certificate(authority.certificate)
       assert.ok(verify(SIGNATURE_ALGORITHMS[algorithm].hash, tbs, publicKey, signature))
     })
@@ -83,7 +74,7 @@ describe('a key in a token', NEEDS, () => {
     const authority = authorities['P-256-sha256']!
     const requests = Array.from({ length: 500 }, (_, index) => {
       const tbs = leafTbs(authority, { dnsNames: [`host-${index}.example.org`] })
-      return backend.signCertificate('P-256-sha256', tbs, { timeoutMs, requester: `order ${index}` })
+      return signer.backend.signCertificate('P-256-sha256', tbs, { timeoutMs, requester: `order ${index}` })
     })
     const serials = new Set((await Promise.all(requests)).map((der) => new X509Certificate(der).serialNumber))
     assert.equal(serials.size, 500)
@@ -94,19 +85,22 @@ describe('a key in a token', NEEDS, () => {
     await Promise.all(
       Object.entries(authorities).flatMap(([id, authority]) =>
         Array.from({ length: 8 }, () =>
-          backend.signCertificate(id, leafTbs(authority, { dnsNames: names }), { timeoutMs, requester: 'order 2' }),
+          signer.backend.signCertificate(id, leafTbs(authority, { dnsNames: names }), {
+            timeoutMs,
+            requester: 'order 2',
+          }),
         ),
       ),
     )
   })
 
   test('shows its state in health', async () => {
-    const { tokens } = (await client.call('health', {}, { timeoutMs })).meta
+    const { tokens } = (await signer.client.call('health', {}, { timeoutMs })).meta
     assert.equal(tokens!.length, Object.keys(authorities).length)
     assert.ok(tokens!.every(({ status, reason }) => status === 'ready' && reason === undefined))
   })
 
   test('stands nowhere with its PIN in the log', () => {
-    assert.ok(!daemon.output().includes(PIN))
+    assert.ok(!signer.daemon.output().includes(PIN))
   })
 })

@@ -1,6 +1,11 @@
-/** A client that sends exactly the given bytes and shows exactly what comes back. */
+/** The HTTP adapter and clients that send exactly the given bytes and show exactly what comes back. */
 import { connect, type Socket } from 'node:net'
+import { afterEach } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { HttpHandler, HttpReply } from '../../src/http/http-message.ts'
+import type { HttpServer, ListenOptions } from '../../src/http/http-server.ts'
+import { listen } from '../../src/http/uws.ts'
+import { WAIT_MS } from '../support/patience.ts'
 
 export interface RawConnection {
   socket: Socket
@@ -8,12 +13,9 @@ export interface RawConnection {
   readonly closed: boolean
   send(data: string | Buffer): void
   /** Resolves when what was received so far matches; rejects when it does not within the time. */
-  receives(pattern: RegExp, withinMs?: number): Promise<string>
-  closes(withinMs?: number): Promise<string>
+  receives(pattern: RegExp): Promise<string>
+  closes(): Promise<string>
 }
-
-/** In one process with the server; for a machine that stands still meanwhile. */
-const WITHIN_MS = 60_000
 
 /** @param localAddress to come from, such as another one of the loopback network. */
 export function openRaw(port: number, host = '127.0.0.1', localAddress?: string): Promise<RawConnection> {
@@ -27,8 +29,8 @@ export function openRaw(port: number, host = '127.0.0.1', localAddress?: string)
       closed = true
     })
     const text = () => Buffer.concat(chunks).toString('latin1')
-    const wait = async (what: string, done: () => boolean, withinMs: number): Promise<string> => {
-      const end = performance.now() + withinMs
+    const wait = async (what: string, done: () => boolean): Promise<string> => {
+      const end = performance.now() + WAIT_MS
       while (!done()) {
         if (performance.now() > end) throw new Error(`${what} did not happen; received ${JSON.stringify(text())}`)
         await sleep(5)
@@ -44,8 +46,8 @@ export function openRaw(port: number, host = '127.0.0.1', localAddress?: string)
         return closed
       },
       send: (data) => void socket.write(data),
-      receives: (pattern, withinMs = WITHIN_MS) => wait(`receiving ${pattern}`, () => pattern.test(text()), withinMs),
-      closes: (withinMs = WITHIN_MS) => wait('closing', () => closed, withinMs),
+      receives: (pattern) => wait(`receiving ${pattern}`, () => pattern.test(text())),
+      closes: () => wait('closing', () => closed),
     }
   })
 }
@@ -53,4 +55,41 @@ export function openRaw(port: number, host = '127.0.0.1', localAddress?: string)
 /** A request head with Host; `headers` one per line. */
 export function head(line: string, ...headers: string[]): string {
   return `${line} HTTP/1.1\r\nHost: test\r\n${headers.map((header) => `${header}\r\n`).join('')}\r\n`
+}
+
+export function reply(status: number, body: string | Buffer = '', headers: HttpReply['headers'] = []): HttpReply {
+  return { status, headers, body }
+}
+
+const servers: HttpServer[] = []
+const connections: RawConnection[] = []
+afterEach(() => {
+  for (const { socket } of connections.splice(0)) socket.destroy()
+  for (const server of servers.splice(0)) server.close()
+})
+
+/** A server that ends with the test. */
+export function serve(handler: HttpHandler, options: Partial<ListenOptions> = {}): HttpServer {
+  const server = listen({
+    host: '127.0.0.1',
+    port: 0,
+    maxBodyBytes: 1000,
+    keptHeaders: ['content-type', 'x-kept', 'x-list'],
+    listHeaders: ['x-list'],
+    handler,
+    onError: (error) => reply(500, `error: ${(error as Error).message}`),
+    tooLarge: (request) => reply(413, `too large: ${request.method} ${request.path}`),
+    badRequest: () => reply(400, 'bad request'),
+    ...options,
+  })
+  servers.push(server)
+  return server
+}
+
+/** A connection that ends with the test. What is `sent` goes out at once. */
+export async function open(server: HttpServer, sent = '', ...from: [host?: string, localAddress?: string]) {
+  const connection = await openRaw(server.port, ...from)
+  connections.push(connection)
+  if (sent !== '') connection.send(sent)
+  return connection
 }

@@ -13,6 +13,7 @@ import type { HttpServer, ListenOptions } from '../../src/http/http-server.ts'
 import { assertPortFree } from '../../src/http/start-checks.ts'
 import { listen } from '../../src/http/uws.ts'
 import { freePort } from '../support/free-port.ts'
+import { openRaw } from './raw-client.ts'
 
 const LARGE = Buffer.alloc(3 * 1024 * 1024, 'tls ')
 let directory: string
@@ -97,7 +98,6 @@ describe('over TLS', () => {
   })
 
   test('plain HTTP on the TLS port closes the connection, others go on', async () => {
-    const { openRaw } = await import('./raw-client.ts')
     const plain = await openRaw(server.port)
     plain.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
     await plain.closes()

@@ -1,41 +1,13 @@
 /** The HTTP adapter against raw sockets: framing, limits, hostile and vanishing clients (RFC 9112, RFC 9110). */
 import assert from 'node:assert/strict'
-import { afterEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpHandler, HttpReply, HttpRequest } from '../../src/http/http-message.ts'
-import type { HttpServer, ListenOptions } from '../../src/http/http-server.ts'
-import { listen } from '../../src/http/uws.ts'
-import { head, openRaw, type RawConnection } from './raw-client.ts'
+import type { HttpServer } from '../../src/http/http-server.ts'
+import { until as untilFact } from '../support/until.ts'
+import { head, open, openRaw, type RawConnection, reply, serve } from './raw-client.ts'
 
-const servers: HttpServer[] = []
-const connections: RawConnection[] = []
-
-function serve(handler: HttpHandler, options: Partial<ListenOptions> = {}): HttpServer {
-  const server = listen({
-    host: '127.0.0.1',
-    port: 0,
-    maxBodyBytes: 1000,
-    keptHeaders: ['content-type', 'x-kept', 'x-list'],
-    listHeaders: ['x-list'],
-    handler,
-    onError: (error) => reply(500, `error: ${(error as Error).message}`),
-    tooLarge: (request) => reply(413, `too large: ${request.method} ${request.path}`),
-    badRequest: () => reply(400, 'bad request'),
-    ...options,
-  })
-  servers.push(server)
-  return server
-}
-
-async function open(server: HttpServer): Promise<RawConnection> {
-  const connection = await openRaw(server.port)
-  connections.push(connection)
-  return connection
-}
-
-function reply(status: number, body: string | Buffer = '', headers: HttpReply['headers'] = []): HttpReply {
-  return { status, headers, body }
-}
+const until = (condition: () => boolean) => untilFact('a fact about the server', condition)
 
 /** An answer that comes when the test says so. */
 function held(): { answer: HttpHandler; send(reply: HttpReply): void } {
@@ -51,18 +23,16 @@ async function later<T>(value: T, ms = 20): Promise<T> {
   return value
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  const end = performance.now() + 60_000
-  while (!condition()) {
-    assert.ok(performance.now() < end, 'the condition did not come true in time')
-    await sleep(5)
-  }
+/** So that no part of it is like another. */
+function numbered(bytes: Buffer): Buffer {
+  for (let at = 0; at < bytes.length; at += 4) bytes.writeUInt32LE(at, at)
+  return bytes
 }
 
-afterEach(() => {
-  for (const { socket } of connections.splice(0)) socket.destroy()
-  for (const server of servers.splice(0)) server.close()
-})
+async function requireBody(client: RawConnection, body: Buffer): Promise<void> {
+  await until(() => client.text.length > body.length)
+  assert.ok(Buffer.from(client.text.slice(client.text.indexOf('\r\n\r\n') + 4), 'latin1').equals(body))
+}
 
 /** Every case twice: answered in the same turn, and after an await. */
 const TURNS = [
@@ -78,8 +48,10 @@ describe('replies', () => {
         ['Link', '<b>;rel="up"'],
         ['X-Third', 'ü'],
       ] as const
-      const client = await open(serve(() => answer(reply(201, 'grüße', links))))
-      client.send(head('GET /'))
+      const client = await open(
+        serve(() => answer(reply(201, 'grüße', links))),
+        head('GET /'),
+      )
       const text = await client.receives(/\r\n\r\n.{7}/)
       assert.match(text, /^HTTP\/1\.1 201 Created\r\nLink: <a>;rel="index"\r\nLink: <b>;rel="up"\r\nX-Third: /)
       assert.match(text, /\r\nContent-Length: 7\r\n/)
@@ -89,8 +61,10 @@ describe('replies', () => {
 
     // RFC 9110 §9.3.2: HEAD has the headers of GET and no body.
     test(`HEAD ${when} reports the length and sends no body`, async () => {
-      const client = await open(serve((request) => answer(reply(200, request.path === '/empty' ? '' : 'é body'))))
-      client.send(head('HEAD /'))
+      const client = await open(
+        serve((request) => answer(reply(200, request.path === '/empty' ? '' : 'é body'))),
+        head('HEAD /'),
+      )
       assert.match(await client.receives(/\r\n\r\n$/), /Content-Length: 7\r\n/)
       client.send(head('HEAD /empty'))
       assert.match(await client.receives(/\r\n\r\n.*\r\n\r\n$/s), /Content-Length: 0\r\n/)
@@ -100,14 +74,15 @@ describe('replies', () => {
 
     // RFC 9110 §8.6: no Content-Length in a 204.
     test(`204 ${when} has neither body nor length`, async () => {
-      const client = await open(serve(() => answer(reply(204))))
-      client.send(head('GET /') + (when === 'at once' ? head('GET /') : ''))
+      const client = await open(
+        serve(() => answer(reply(204))),
+        head('GET /') + (when === 'at once' ? head('GET /') : ''),
+      )
       assert.doesNotMatch(await client.receives(/\r\n\r\n$/), /Content-Length/i)
     })
 
     test(`a large reply ${when} reaches a slow reader whole`, async () => {
-      const body = Buffer.alloc(8 * 1024 * 1024)
-      for (let at = 0; at < body.length; at += 4) body.writeUInt32LE(at, at)
+      const body = numbered(Buffer.alloc(8 * 1024 * 1024))
       const server = serve(() => answer(reply(200, body, [['X-Kind', 'large']])))
       const client = await open(server)
       client.socket.pause()
@@ -117,16 +92,13 @@ describe('replies', () => {
       assert.equal(server.inFlight, 1, 'the rest waits for the socket')
       client.socket.resume()
       await until(() => server.inFlight === 0)
-      await until(() => client.text.length > body.length)
-      const received = Buffer.from(client.text.slice(client.text.indexOf('\r\n\r\n') + 4), 'latin1')
-      assert.ok(received.equals(body))
+      await requireBody(client, body)
       client.send(head('HEAD /'))
       await client.receives(/Content-Length: 8388608\r\n(?:.*\r\n)*\r\n$/)
     })
 
     test(`a large reply ${when} from memory that threads share leaves others their turn, and arrives whole`, async () => {
-      const body = Buffer.from(new SharedArrayBuffer(16 * 1024 * 1024))
-      for (let at = 0; at < body.length; at += 4) body.writeUInt32LE(at, at)
+      const body = numbered(Buffer.from(new SharedArrayBuffer(16 * 1024 * 1024)))
       const server = serve((request) =>
         request.path === '/large' ? answer(reply(200, body)) : reply(200, `${server.inFlight} in flight`),
       )
@@ -136,9 +108,7 @@ describe('replies', () => {
       small.send(head('GET /'))
       await small.receives(/1 in flight$/)
       await until(() => server.inFlight === 0)
-      await until(() => large.text.length > body.length)
-      const received = Buffer.from(large.text.slice(large.text.indexOf('\r\n\r\n') + 4), 'latin1')
-      assert.ok(received.equals(body))
+      await requireBody(large, body)
     })
 
     test(`a client that leaves during a large reply ${when} leaves nothing behind`, async () => {
@@ -162,8 +132,7 @@ describe('replies', () => {
     ] as const) {
       test(`a reply ${when} with ${what} becomes the error reply`, async () => {
         const server = serve(() => answer(bad))
-        const client = await open(server)
-        client.send(head('GET /'))
+        const client = await open(server, head('GET /'))
         const text = await client.receives(/error: /)
         assert.match(text, /^HTTP\/1\.1 500 /)
         assert.doesNotMatch(text, /Set-Cookie/)
@@ -182,8 +151,7 @@ describe('a handler that fails', () => {
     for (const line of ['GET /', 'POST /']) {
       const request = line === 'GET /' ? head(line) : `${head(line, 'Content-Length: 2')}hi`
       test(`${line}: one that ${how} is answered by onError, and the connection goes on`, async () => {
-        const client = await open(serve(handler))
-        client.send(request)
+        const client = await open(serve(handler), request)
         await client.receives(/500 Internal Server Error[\s\S]*error: no$/)
         client.send(request)
         await client.receives(/(error: no[\s\S]*){2}$/)
@@ -191,8 +159,7 @@ describe('a handler that fails', () => {
 
       test(`${line}: one that ${how}, with an onError that throws too, is a bare 500`, async () => {
         const server = serve(handler, { onError: () => assert.fail('again') })
-        const client = await open(server)
-        client.send(request)
+        const client = await open(server, request)
         await client.receives(/^HTTP\/1\.1 500 [\s\S]*Content-Length: 0\r\n\r\n$/)
         assert.equal(server.counters.handlerErrors, 2)
       })
@@ -268,12 +235,9 @@ describe('the request value', () => {
       t.skip('no IPv6 on this machine')
       return
     }
-    const v4 = await open(server)
-    v4.send(head('GET /'))
+    const v4 = await open(server, head('GET /'))
     await v4.receives(/\r\n127\.0\.0\.1$/)
-    const v6 = await openRaw(server.port, '::1')
-    connections.push(v6)
-    v6.send(head('GET /'))
+    const v6 = await open(server, head('GET /'), '::1')
     await v6.receives(/\r\n::1$/)
   })
 
@@ -296,12 +260,13 @@ describe('bodies', () => {
   for (const size of [1, 2, 999, 1000]) {
     const content = 'abcdefghij'.repeat(100).slice(0, size)
     test(`of ${size} octets arrive whole, in one piece, octet by octet or chunked`, async () => {
-      const client = await open(serve(echo))
+      const server = serve(echo)
+      const client = await open(server)
       const expected = new RegExp(`\\[${size}:${content}\\]$`)
       client.send(head('POST /', `Content-Length: ${size}`) + content)
       await client.receives(expected)
 
-      const second = await open(servers[0]!)
+      const second = await open(server)
       second.socket.setNoDelay(true)
       second.send(head('POST /', `Content-Length: ${size}`))
       for (let at = 0; at < size; at += Math.ceil(size / 20)) {
@@ -310,8 +275,7 @@ describe('bodies', () => {
       }
       await second.receives(expected)
 
-      const third = await open(servers[0]!)
-      third.send(head('POST /', 'Transfer-Encoding: chunked'))
+      const third = await open(server, head('POST /', 'Transfer-Encoding: chunked'))
       const half = Math.ceil(size / 2)
       for (const part of [content.slice(0, half), content.slice(half)].filter((part) => part !== '')) {
         third.send(`${part.length.toString(16)}\r\n${part}\r\n`)
@@ -323,8 +287,7 @@ describe('bodies', () => {
   }
 
   test('that are empty by declaration, by absence or by a last chunk only are empty', async () => {
-    const client = await open(serve(echo))
-    client.send(head('POST /', 'Content-Length: 0'))
+    const client = await open(serve(echo), head('POST /', 'Content-Length: 0'))
     await client.receives(/(\[0:\][\s\S]*){1}$/)
     client.send(head('POST /'))
     await client.receives(/(\[0:\][\s\S]*){2}$/)
@@ -333,15 +296,16 @@ describe('bodies', () => {
   })
 
   test('of GET and HEAD are skipped', async () => {
-    const client = await open(serve(() => reply(200, 'ok')))
-    client.send(`${head('GET /', 'Content-Length: 5')}hello${head('GET /')}`)
+    const client = await open(
+      serve(() => reply(200, 'ok')),
+      `${head('GET /', 'Content-Length: 5')}hello${head('GET /')}`,
+    )
     await client.receives(/(ok[\s\S]*){2}$/)
   })
 
   // RFC 9110 §10.1.1
   test('announced by Expect: 100-continue are asked for', async () => {
-    const client = await open(serve(echo))
-    client.send(head('POST /', 'Content-Length: 5', 'Expect: 100-continue'))
+    const client = await open(serve(echo), head('POST /', 'Content-Length: 5', 'Expect: 100-continue'))
     await client.receives(/^HTTP\/1\.1 100 Continue\r\n\r\n$/)
     client.send('hello')
     await client.receives(/100 Continue\r\n\r\nHTTP\/1\.1 200 OK[\s\S]*\[5:hello\]$/)
@@ -367,8 +331,7 @@ describe('bodies', () => {
       `${head('POST /chunked', 'Transfer-Encoding: chunked')}5\r\nhel`,
       head('POST /none', 'Content-Length: 10'),
     ]) {
-      const client = await open(server)
-      client.send(start)
+      const client = await open(server, start)
       await until(() => server.inFlight === 1)
       client.socket.destroy()
       await until(() => server.inFlight === 0)
@@ -384,8 +347,7 @@ describe('bodies over the limit', () => {
 
   test('are refused by their declared length, before they are sent; the connection is still good', async () => {
     const server = serve((request) => (request.method === 'GET' ? reply(200, 'fine') : never(request)))
-    const client = await open(server)
-    client.send(head('POST /x', 'Content-Length: 1001'))
+    const client = await open(server, head('POST /x', 'Content-Length: 1001'))
     await client.receives(/^HTTP\/1\.1 413 [\s\S]*too large: POST \/x$/)
     client.send('a'.repeat(1001) + head('GET /'))
     await client.receives(/fine$/)
@@ -393,14 +355,12 @@ describe('bodies over the limit', () => {
   })
 
   test('far over the limit end the connection behind the 413', async () => {
-    const client = await open(serve(never))
-    client.send(head('POST /x', 'Content-Length: 999999999999'))
+    const client = await open(serve(never), head('POST /x', 'Content-Length: 999999999999'))
     assert.match(await client.closes(), /^HTTP\/1\.1 413 [\s\S]*Connection: close\r\n[\s\S]*too large: POST \/x$/)
   })
 
   test('that are chunked are counted, not stored, and refused at their end', async () => {
-    const client = await open(serve(never))
-    client.send(head('POST /x', 'Transfer-Encoding: chunked'))
+    const client = await open(serve(never), head('POST /x', 'Transfer-Encoding: chunked'))
     for (let part = 0; part < 10; part++) client.send(`c8\r\n${'a'.repeat(200)}\r\n`)
     await sleep(30)
     assert.equal(client.text, '')
@@ -425,8 +385,10 @@ describe('bodies over the limit', () => {
 
   test('in more than a thousand small chunks are refused', async () => {
     const server = serve(never, { maxBodyBytes: 65_536 })
-    const client = await open(server)
-    client.send(`${head('POST /', 'Transfer-Encoding: chunked')}${'1\r\na\r\n'.repeat(2_000)}0\r\n\r\n`)
+    const client = await open(
+      server,
+      `${head('POST /', 'Transfer-Encoding: chunked')}${'1\r\na\r\n'.repeat(2_000)}0\r\n\r\n`,
+    )
     assert.match(await client.closes(), /^HTTP\/1\.1 400 Bad Request[\s\S]*bad request$/)
     assert.deepEqual([server.inFlight, server.bufferedBytes], [0, 0])
   })
@@ -441,14 +403,15 @@ describe('bodies over the limit', () => {
   })
 
   test('in a thousand small chunks are read', async () => {
-    const client = await open(serve((request) => reply(200, `<${request.body.length}>`)))
-    client.send(`${head('POST /', 'Transfer-Encoding: chunked')}${'1\r\na\r\n'.repeat(1000)}0\r\n\r\n`)
+    const client = await open(
+      serve((request) => reply(200, `<${request.body.length}>`)),
+      `${head('POST /', 'Transfer-Encoding: chunked')}${'1\r\na\r\n'.repeat(1000)}0\r\n\r\n`,
+    )
     await client.receives(/<1000>$/)
   })
 
   test('announced by Expect: 100-continue get the 413', async () => {
-    const client = await open(serve(never))
-    client.send(head('POST /x', 'Content-Length: 2000', 'Expect: 100-continue'))
+    const client = await open(serve(never), head('POST /x', 'Content-Length: 2000', 'Expect: 100-continue'))
     await client.receives(/HTTP\/1\.1 413 [\s\S]*too large/)
   })
 })
@@ -467,8 +430,7 @@ describe('a client that leaves', () => {
       return reply(200)
     })
     for (const path of ['/', '/reject']) {
-      const client = await open(server)
-      client.send(head(`GET ${path}`))
+      const client = await open(server, head(`GET ${path}`))
       await until(() => server.inFlight === 1)
       client.socket.destroy()
       await until(() => server.inFlight === 0)
@@ -476,8 +438,7 @@ describe('a client that leaves', () => {
     }
     await until(() => ended === 2)
     assert.equal(server.counters.aborted, 2)
-    const client = await open(server)
-    client.send(head('GET /at-once'))
+    const client = await open(server, head('GET /at-once'))
     await client.receives(/200 OK/)
   })
 })
@@ -487,8 +448,7 @@ describe('a reply that closes', () => {
     for (const method of ['GET', 'HEAD', 'POST']) {
       test(`${when}, to a ${method}, ends the connection behind itself`, async () => {
         const server = serve(() => answer({ ...reply(403, 'refused'), closes: true }))
-        const client = await open(server)
-        client.send(head(`${method} /`))
+        const client = await open(server, head(`${method} /`))
         const text = await client.closes()
         assert.match(text, /^HTTP\/1\.1 403 Forbidden\r\n[\s\S]*Connection: close\r\n/)
         assert.match(text, /Content-Length: 7\r\n/)
@@ -501,8 +461,7 @@ describe('a reply that closes', () => {
   test('to a HEAD while the server drains, too', async () => {
     const { answer, send } = held()
     const server = serve(answer)
-    const client = await open(server)
-    client.send(head('HEAD /'))
+    const client = await open(server, head('HEAD /'))
     await until(() => server.inFlight === 1)
     const drained = server.drain(20_000)
     send(reply(200, 'listed'))
@@ -614,8 +573,7 @@ describe('a client that asks and does not read', () => {
       client.socket.resetAndDestroy()
       return reply(200)
     })
-    const client = await open(server)
-    client.send(head('GET /1') + head('GET /2') + head('GET /3'))
+    const client = await open(server, head('GET /1') + head('GET /2') + head('GET /3'))
     await until(() => server.openConnections === 0 && server.counters.requests > 0)
     assert.deepEqual(seen, ['/1', '127.0.0.1'])
   })
@@ -634,8 +592,7 @@ describe('a chunked request', () => {
     }) as [string, HttpHandler][])
       test(`${method} answered ${how}: has its answer, and its connection ends`, async () => {
         const server = serve(handler)
-        const client = await open(server)
-        client.send(`${chunkedHead(`${method} /`)}${BODY}\r\n`)
+        const client = await open(server, `${chunkedHead(`${method} /`)}${BODY}\r\n`)
         const text = await client.closes()
         assert.match(text, /^HTTP\/1\.1 200 OK\r\n(?:.+\r\n)*Connection: close\r\n/)
         if (how === 'in pieces') assert.match(text, /\r\n4\r\nmore\r\n0\r\nX-End: 1\r\n\r\n$/)
@@ -649,8 +606,7 @@ describe('a chunked request', () => {
         seen.push(path)
         return reply(200, 'x'.repeat(1_000_000))
       })
-      const client = await open(server)
-      client.send(`${chunkedHead(`${method} /`)}${BODY}`)
+      const client = await open(server, `${chunkedHead(`${method} /`)}${BODY}`)
       const text = await client.closes()
       assert.match(text, /^HTTP\/1\.1 400 Bad Request\r\n(?:.+\r\n)*Connection: close\r\n/)
       assert.deepEqual([seen, server.inFlight], [[], 0])
@@ -746,19 +702,15 @@ describe('requests that are none', () => {
         called++
         return reply(200)
       })
-      const client = await open(server)
-      client.send(sent)
+      const client = await open(server, sent)
       assert.match(await client.closes(), answer)
-      assert.equal(called, 0)
-      assert.equal(server.inFlight, 0)
-      assert.equal(server.bufferedBytes, 0)
+      assert.deepEqual([called, server.inFlight, server.bufferedBytes], [0, 0, 0])
     })
   }
 
   test('what follows a refused HEAD is no request, also where it comes later (RFC 9112 §11.2)', async () => {
     const server = serve(() => assert.fail('the handler must not see it'))
-    const client = await open(server)
-    client.send(head('HEAD /', 'Content-Length: 0', 'Content-Length: 35'))
+    const client = await open(server, head('HEAD /', 'Content-Length: 0', 'Content-Length: 35'))
     assert.match(await client.closes(), /^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*Connection: close\r\n[\s\S]*\r\n\r\n$/)
     assert.deepEqual([server.inFlight, server.counters.aborted], [0, 0])
   })
@@ -771,12 +723,13 @@ describe('requests that are none', () => {
         return reply(200, 'handled')
       }
       const server = serve(handler, { isTrustedProxy: (address) => address === '127.0.0.1' })
-      const client = await open(server)
-      client.send(head(`${method} /`, 'Content-Length:', 'Content-Length: 31') + head('GET /smuggled'))
+      const client = await open(
+        server,
+        head(`${method} /`, 'Content-Length:', 'Content-Length: 31') + head('GET /smuggled'),
+      )
       await client.closes()
       assert.deepEqual(handled, [])
-      const other = await open(server)
-      other.send(head(`${method} /plain`))
+      const other = await open(server, head(`${method} /plain`))
       await other.receives(/200 OK/)
       assert.deepEqual(handled, ['/plain'])
     })
@@ -799,8 +752,7 @@ describe('the end of a server', () => {
   test('draining: the pending answer arrives with Connection: close, new connections are refused', async () => {
     const { answer, send } = held()
     const server = serve(answer)
-    const busy = await open(server)
-    busy.send(head('GET /'))
+    const busy = await open(server, head('GET /'))
     await until(() => server.inFlight === 1)
     const drained = server.drain(20_000)
     await assert.rejects(openRaw(server.port), { code: 'ECONNREFUSED' })
@@ -813,8 +765,7 @@ describe('the end of a server', () => {
   test('draining: an idle connection may still ask once within the grace', async () => {
     for (;;) {
       const server = serve(() => reply(200, 'last'))
-      const idle = await open(server)
-      idle.send(head('GET /'))
+      const idle = await open(server, head('GET /'))
       await idle.receives(/last$/)
       const startedAt = performance.now()
       const drained = server.drain(20_000)
@@ -831,8 +782,7 @@ describe('the end of a server', () => {
 
   test('closing after replies: a kept connection ends with its next reply, and new ones are taken', async () => {
     const server = serve(() => reply(200, 'served'))
-    const kept = await open(server)
-    kept.send(head('GET /'))
+    const kept = await open(server, head('GET /'))
     await kept.receives(/served$/)
     assert.doesNotMatch(kept.text, /Connection: close/)
     server.closeAfterReplies()
@@ -858,8 +808,7 @@ describe('the end of a server', () => {
   test('draining ends at its deadline and says what is left', async () => {
     const { answer, send } = held()
     const server = serve(answer)
-    const client = await open(server)
-    client.send(head('GET /'))
+    const client = await open(server, head('GET /'))
     await until(() => server.inFlight === 1)
     assert.equal(await server.drain(100), 1)
     server.close()
@@ -898,8 +847,7 @@ describe('the end of a server', () => {
   // RFC 9112 §9.6: the option in a request ends the connection, and the reply should have it, too.
   for (const [line, handler] of Object.entries(ANSWERS))
     test(`Connection: close of a client is obeyed and said in the reply to ${line}`, async () => {
-      const client = await open(serve(handler))
-      client.send(head(line, 'Connection: Close'))
+      const client = await open(serve(handler), head(line, 'Connection: Close'))
       const text = await client.closes()
       assert.match(text, /^HTTP\/1\.1 20[04] /)
       assert.deepEqual(text.match(/^Connection: .*/gm), ['Connection: close'])
@@ -909,8 +857,7 @@ describe('the end of a server', () => {
   for (const headers of [['TE, close'], ['Close ,TE'], ['keep-alive', 'close'], ['close', 'TE']])
     test(`Connection: ${headers.join(' and ')} of a client is close`, async () => {
       const server = serve(() => reply(200, 'x'))
-      const client = await open(server)
-      client.send(head('GET /', ...headers.map((value) => `Connection: ${value}`)))
+      const client = await open(server, head('GET /', ...headers.map((value) => `Connection: ${value}`)))
       assert.deepEqual((await client.closes()).match(/^Connection: .*/gm), ['Connection: close'])
     })
 
@@ -924,8 +871,10 @@ describe('the end of a server', () => {
   })
 
   test('a reply in pieces that closes says so in its head, and its chunks are whole (RFC 9112 §7.1)', async () => {
-    const client = await open(serve(() => ({ ...IN_PIECES(), closes: true })))
-    client.send(head('GET /'))
+    const client = await open(
+      serve(() => ({ ...IN_PIECES(), closes: true })),
+      head('GET /'),
+    )
     const text = await client.receives(/\r\n0\r\n/)
     assert.match(text, /^Connection: close\r$/m)
     assert.ok(text.endsWith('\r\n\r\n1\r\na\r\n1\r\nb\r\n1\r\nc\r\n0\r\n\r\n'), text)

@@ -13,7 +13,8 @@ import { freePort } from '../support/free-port.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { type SignedZone, type SignedZones, startSignedZones } from '../support/signed-zones.ts'
-import { assertValid, looksOf, settingsOf, txtJob } from '../workers/scripted-txt.ts'
+import { looksOf, settingsOf, txtJob } from '../workers/scripted-txt.ts'
+import { assertValid } from '../workers/verdicts.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
 

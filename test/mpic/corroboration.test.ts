@@ -15,9 +15,10 @@ import {
 } from '../../src/mpic/remote-perspective.ts'
 import type { CaaJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import { loopbackCertificate, type TestCertificate } from '../support/certificates.ts'
+import { each } from '../support/each.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { aJob } from '../workers/scripted-web.ts'
-import { stepsOf } from '../workers/verdicts.ts'
+import { FOR_EVER_MS, stepsOf } from '../workers/verdicts.ts'
 
 const TOKEN = 'a token of this test'.replaceAll(' ', '-')
 let certificate: TestCertificate
@@ -108,6 +109,7 @@ const CAA: CaaJob = {
   dns: { resolvers: [], zones: [], timeoutMs: 1000, retries: 0 },
 }
 const job: ValidationJob = aJob(80)
+const withCaa = { ...job, caa: CAA } as ValidationJob
 const never = () => new Promise<CheckOutcome>(() => {})
 
 function assertNot(verdict: ValidationVerdict, problem: string, detail: RegExp): void {
@@ -329,8 +331,6 @@ describe('a perspective does not corroborate when it', () => {
 })
 
 describe('time', () => {
-  /** Beyond the time of the file: who waited for it would not come to an end. */
-  const FOR_EVER_MS = 3_600_000
   test('perspectives that hang when the quorum is met cost a moment and are reported', async (t) => {
     const list = await perspectives(t, { a: () => YES, b: () => YES, c: never })
     const verdict = await corroboration(list, { graceMs: 200, timeoutMs: FOR_EVER_MS }).verdict(job, good())
@@ -361,7 +361,7 @@ describe('CAA', () => {
 
   test('is asked beside control, with account and method', async (t) => {
     const server = await serving(t, () => YES)
-    const verdict = await corroboration([remote(t, server.url)]).verdict({ ...job, caa: CAA } as ValidationJob, good())
+    const verdict = await corroboration([remote(t, server.url)]).verdict(withCaa, good())
     assert.ok(verdict.ok && verdict.caa === 'permitted')
     assert.deepEqual(server.asked.map(({ check_type }) => check_type).sort(), ['caa', 'dcv'])
     const asked = server.asked.find(({ check_type }) => check_type === 'caa')
@@ -377,17 +377,17 @@ describe('CAA', () => {
   test('has a quorum of its own', async (t) => {
     // Each question has one that says no; together no perspective agrees with everything.
     const list = await perspectives(t, { a: byCheck(YES, no()), b: byCheck(no(), YES) })
-    assert.ok((await corroboration(list).verdict({ ...job, caa: CAA } as ValidationJob, good())).ok)
+    assert.ok((await corroboration(list).verdict(withCaa, good())).ok)
   })
   test('that others see differently is a caa problem', async (t) => {
     const list = await perspectives(t, { a: byCheck(YES, no()), b: byCheck(YES, no()) })
-    const verdict = await corroboration(list).verdict({ ...job, caa: CAA } as ValidationJob, good())
+    const verdict = await corroboration(list).verdict(withCaa, good())
     assertNot(verdict, 'caa', /^the CAA records seen here permit this certificate, but 0 of 2/)
     assert.equal(verdict.caa, 'forbidden')
   })
   test('that others cannot look up does not count', async (t) => {
     const list = await perspectives(t, { a: byCheck(YES, UNSURE), b: byCheck(YES, UNSURE) })
-    const verdict = await corroboration(list).verdict({ ...job, caa: CAA } as ValidationJob, good())
+    const verdict = await corroboration(list).verdict(withCaa, good())
     assertNot(verdict, 'serverInternal', /0 of 2/)
     assert.equal(verdict.caa, 'failed')
   })
@@ -399,10 +399,7 @@ describe('CAA', () => {
       { result: 'forbidden', detail: 'here', evidence: [] },
       { result: 'excepted', evidence: [] },
     ])
-    assert.deepEqual(
-      findings.map(({ result }) => result),
-      ['permitted', 'forbidden', 'forbidden'],
-    )
+    assert.deepEqual(each(findings, 'result'), ['permitted', 'forbidden', 'forbidden'])
     assert.deepEqual(server.asked.map((request) => request.domain_or_ip_target).sort(), ['*.c.test', 'a.test'])
   })
 })

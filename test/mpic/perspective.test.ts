@@ -13,10 +13,10 @@ import { accountLabel } from '../../src/shared/protocol/account-labels.ts'
 import { loopbackCertificate, type TestCertificate, writeCertificate } from '../support/certificates.ts'
 import { acmeCertificate, acmeIdentifier, DIGEST, ip, subjectAltName } from '../workers/acme-certificate.ts'
 import { caa } from '../workers/scripted-caa.ts'
-import { startDns, txt } from '../workers/scripted-dns.ts'
-import { startTls } from '../workers/scripted-tls.ts'
-import { answering, KEY_AUTHORIZATION, startWeb, TOKEN } from '../workers/scripted-web.ts'
-import { kept } from '../workers/verdicts.ts'
+import { serve, txt } from '../workers/scripted-dns.ts'
+import { keptTls } from '../workers/scripted-tls.ts'
+import { answering, KEY_AUTHORIZATION, TOKEN } from '../workers/scripted-web.ts'
+import { keptWeb } from '../workers/verdicts.ts'
 
 const BEARER = 'a-token-of-this-test'
 const DIGEST_TEXT = DIGEST.toString('base64url')
@@ -96,6 +96,15 @@ function outcome({ status, json }: Reply): { valid: unknown; completed: unknown;
   return { valid: check_passed, completed: check_completed, error: errors[0]?.error_message ?? '' }
 }
 
+/** Whether the check passes. */
+const passes = async (running: RunningPerspective, what: object) => outcome(await ask(running, what)).valid === true
+/** A check that was made and failed. @returns its error */
+async function failure(running: RunningPerspective, what: object): Promise<string> {
+  const { valid, completed, error } = outcome(await ask(running, what))
+  assert.deepEqual([valid, completed], [false, true])
+  return error
+}
+
 const dcv = (target: string, parameters: object) => ({
   check_type: 'dcv',
   domain_or_ip_target: target,
@@ -110,7 +119,7 @@ const here = (method: string, port: number) => ({
 
 describe('a perspective', () => {
   test('sees an http-01 answer, and that it is another', async (t) => {
-    const web = await kept(t, startWeb(answering))
+    const web = await keptWeb(t, answering)
     const running = await started(t, here('http01', web.port))
     const reply = await ask(running, { ...dcv('demo.test', http01), trace_identifier: 'trace-7' })
     assert.deepEqual(outcome(reply), { valid: true, completed: true, error: '' })
@@ -119,58 +128,45 @@ describe('a perspective', () => {
       [json['check_type'], json['domain_or_ip_target'], json['trace_identifier']],
       ['dcv', 'demo.test', 'trace-7'],
     )
-    assert.deepEqual(json['actual_orchestration_parameters'], {
-      perspective_count: 1,
-      quorum_count: 1,
-      attempt_count: 1,
-    })
+    const counts = { perspective_count: 1, quorum_count: 1, attempt_count: 1 }
+    assert.deepEqual(json['actual_orchestration_parameters'], counts)
     const other = { ...http01, key_authorization: `${TOKEN}.other` }
-    const refused = outcome(await ask(running, dcv('demo.test', other)))
-    assert.deepEqual([refused.valid, refused.completed], [false, true])
-    assert.match(refused.error, /the body is not the key authorization/)
+    assert.match(await failure(running, dcv('demo.test', other)), /the body is not the key authorization/)
   })
   test('says what it met behind a redirect, as evidence for whoever asks', async (t) => {
-    const web = await kept(
-      t,
-      startWeb((request, response) => {
-        if (request.url === '/x') response.writeHead(404).end()
-        else response.writeHead(302, { location: '/x' }).end()
-      }),
-    )
+    const web = await keptWeb(t, (request, response) => {
+      if (request.url === '/x') response.writeHead(404).end()
+      else response.writeHead(302, { location: '/x' }).end()
+    })
     const running = await started(t, here('http01', web.port))
-    const refused = outcome(await ask(running, dcv('demo.test', http01)))
-    assert.deepEqual([refused.valid, refused.completed], [false, true])
-    assert.match(refused.error, /it redirects, .*: status 404 instead of 200$/)
+    assert.match(await failure(running, dcv('demo.test', http01)), /it redirects, .*: status 404 instead of 200$/)
   })
   test('sees a wildcard’s name where the name itself is', async (t) => {
-    const web = await kept(t, startWeb(answering))
+    const web = await keptWeb(t, answering)
     const running = await started(t, here('http01', web.port))
-    assert.equal(outcome(await ask(running, dcv('*.demo.test', http01))).valid, true)
+    assert.equal(await passes(running, dcv('*.demo.test', http01)), true)
   })
   test('sees a tls-alpn-01 answer for a name and for an address', async (t) => {
     const parameters = { validation_method: 'acme-tls-alpn-01', key_authorization_hash: DIGEST.toString('hex') }
-    const named = await kept(t, startTls())
+    const named = await keptTls(t)
     const first = await started(t, here('tlsalpn01', named.port))
-    assert.equal(outcome(await ask(first, dcv('demo.test', parameters))).valid, true)
+    assert.equal(await passes(first, dcv('demo.test', parameters)), true)
     const certificate = acmeCertificate({ extensions: [subjectAltName(ip('127.0.0.1')), acmeIdentifier()] })
-    const addressed = await kept(t, startTls({ certificate }))
+    const addressed = await keptTls(t, { certificate })
     const second = await started(t, here('tlsalpn01', addressed.port))
-    assert.equal(outcome(await ask(second, dcv('127.0.0.1', parameters))).valid, true)
-    assert.equal(outcome(await ask(second, dcv('demo.test', parameters))).valid, false)
+    assert.equal(await passes(second, dcv('127.0.0.1', parameters)), true)
+    assert.equal(await passes(second, dcv('demo.test', parameters)), false)
   })
   test('sees records of dns-01 and dns-account-01', async (t) => {
     const label = accountLabel('https://ca.test/acct/1')
     const names = ['_acme-challenge.demo.test', `_${label}._acme-challenge.demo.test`]
-    const { resolver } = await kept(
-      t,
-      startDns(({ name, type }) =>
-        type === 'TXT' && names.includes(name) ? { answers: [txt(name, DIGEST_TEXT)] } : {},
-      ),
+    const { resolver } = await serve(t, ({ name, type }) =>
+      type === 'TXT' && names.includes(name) ? { answers: [txt(name, DIGEST_TEXT)] } : {},
     )
     const running = await started(t, { dns: { resolvers: [resolver] } })
     const dns01 = { validation_method: 'acme-dns-01', key_authorization_hash: DIGEST_TEXT }
-    assert.equal(outcome(await ask(running, dcv('demo.test', dns01))).valid, true)
-    assert.equal(outcome(await ask(running, dcv('other.test', dns01))).valid, false)
+    assert.equal(await passes(running, dcv('demo.test', dns01)), true)
+    assert.equal(await passes(running, dcv('other.test', dns01)), false)
     const account = {
       validation_method: 'dns-change',
       dns_record_type: 'TXT',
@@ -178,21 +174,15 @@ describe('a perspective', () => {
       dns_name_prefix: `_${label}._acme-challenge`,
       challenge_value: DIGEST_TEXT,
     }
-    assert.equal(outcome(await ask(running, dcv('demo.test', account))).valid, true)
+    assert.equal(await passes(running, dcv('demo.test', account)), true)
     const anyName = outcome(await ask(running, dcv('demo.test', { ...account, dns_name_prefix: '_dmarc' })))
     assert.deepEqual([anyName.valid, anyName.completed], [false, false])
   })
   test('does not connect where its own policy forbids it', async (t) => {
-    const web = await kept(t, startWeb(answering))
+    const web = await keptWeb(t, answering)
     const running = await started(t, { challenges: { http01: { port: web.port } }, dns: LOOPBACK })
-    assert.match(
-      outcome(await ask(running, dcv('demo.test', http01))).error,
-      /no address that this server may connect to/,
-    )
-    assert.match(
-      outcome(await ask(running, dcv('127.0.0.1', http01))).error,
-      /no address that this server may connect to/,
-    )
+    for (const target of ['demo.test', '127.0.0.1'])
+      assert.match(await failure(running, dcv(target, http01)), /no address that this server may connect to/)
     assert.equal(web.requests.length, 0)
   })
 })
@@ -200,13 +190,10 @@ describe('a perspective', () => {
 describe('a perspective looks at CAA records', () => {
   const bound = 'ca.test; accounturi=https://ca.test/acct/1; validationmethods=http-01'
   async function withRecords(t: TestContext, records: Record<string, string>, sections: object = {}) {
-    const { resolver } = await kept(
-      t,
-      startDns(({ name, type }) => {
-        const value = type === 'CAA' ? records[name] : undefined
-        return value === undefined ? {} : { answers: [caa(name, `0 issue "${value}"`)] }
-      }),
-    )
+    const { resolver } = await serve(t, ({ name, type }) => {
+      const value = type === 'CAA' ? records[name] : undefined
+      return value === undefined ? {} : { answers: [caa(name, `0 issue "${value}"`)] }
+    })
     return started(t, { dns: { resolvers: [resolver] }, ...sections })
   }
   const check = (target: string, parameters?: object) => ({
@@ -218,15 +205,13 @@ describe('a perspective looks at CAA records', () => {
   test('for the issuers that it is asked about', async (t) => {
     const running = await withRecords(t, { 'demo.test': 'ca.test' })
     const ours = { certificate_type: 'tls-server', caa_domains: ['other.test', 'CA.test'] }
-    assert.equal(outcome(await ask(running, check('www.demo.test', ours))).valid, true)
-    const theirs = outcome(await ask(running, check('www.demo.test', { caa_domains: ['other.test'] })))
-    assert.deepEqual([theirs.valid, theirs.completed], [false, true])
-    assert.match(theirs.error, /do not permit/)
-    assert.equal(outcome(await ask(running, check('*.free.test', { caa_domains: ['other.test'] }))).valid, true)
+    assert.equal(await passes(running, check('www.demo.test', ours)), true)
+    assert.match(await failure(running, check('www.demo.test', { caa_domains: ['other.test'] })), /do not permit/)
+    assert.equal(await passes(running, check('*.free.test', { caa_domains: ['other.test'] })), true)
   })
   test('for its own where it is asked about none', async (t) => {
     const running = await withRecords(t, { 'demo.test': 'ca.test' }, { acme: { caa_identities: ['ca.test'] } })
-    assert.equal(outcome(await ask(running, check('demo.test'))).valid, true)
+    assert.equal(await passes(running, check('demo.test')), true)
     const alone = await withRecords(t, {})
     assert.equal(outcome(await ask(alone, check('demo.test'))).completed, false)
   })
@@ -274,6 +259,14 @@ describe('a perspective refuses', () => {
       [404],
     )
   })
+  const website = { validation_method: 'website-change', challenge_value: 'x' }
+  const loose = {
+    validation_method: 'dns-change',
+    dns_record_type: 'TXT',
+    dns_name_prefix: '_x',
+    challenge_value: 'x',
+    require_exact_match: false,
+  }
   const rows: [string, Asked, number][] = [
     ['another path', { path: '/' }, 404],
     ['another method', { method: 'PUT' }, 405],
@@ -283,26 +276,8 @@ describe('a perspective refuses', () => {
     ['a long body', { body: JSON.stringify({ ...good, pad: 'x'.repeat(20_000) }) }, 413],
     ['a check without type', { body: JSON.stringify({ ...good, check_type: undefined }) }, 400],
     ['a check without target', { body: JSON.stringify({ ...good, domain_or_ip_target: '' }) }, 400],
-    [
-      'a method that is not of ACME',
-      { body: JSON.stringify(dcv('demo.test', { validation_method: 'website-change', challenge_value: 'x' })) },
-      400,
-    ],
-    [
-      'a record that would only have to contain the value',
-      {
-        body: JSON.stringify(
-          dcv('demo.test', {
-            validation_method: 'dns-change',
-            dns_record_type: 'TXT',
-            dns_name_prefix: '_x',
-            challenge_value: 'x',
-            require_exact_match: false,
-          }),
-        ),
-      },
-      400,
-    ],
+    ['a method that is not of ACME', { body: JSON.stringify(dcv('demo.test', website)) }, 400],
+    ['a record that would only have to contain the value', { body: JSON.stringify(dcv('demo.test', loose)) }, 400],
   ]
   for (const [what, changes, status] of rows) {
     test(`${what} with ${status}`, async () => assert.equal((await ask(running, good, changes)).status, status))
@@ -316,11 +291,8 @@ describe('a perspective refuses', () => {
     '0x7f000001',
     '[::1]',
     '../x',
-  ]) {
-    test(`to look at ${target}`, async () => {
-      assert.equal(outcome(await ask(running, dcv(target, http01))).valid, false)
-    })
-  }
+  ])
+    test(`to look at ${target}`, async () => assert.equal(await passes(running, dcv(target, http01)), false))
   test('a token that would lead out of the well-known path', async () => {
     const parameters = { ...http01, token: '../../admin' }
     assert.equal(outcome(await ask(running, dcv('demo.test', parameters))).completed, false)

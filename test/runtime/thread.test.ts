@@ -10,6 +10,7 @@ import {
   type ThreadEvent,
   type ThreadOptions,
 } from '../../src/runtime/thread.ts'
+import { until as untilFact } from '../support/until.ts'
 import type { FrontData, FrontMessages, NumbersMessages } from './front.entry.ts'
 
 const ENTRY = new URL('./front.entry.js', import.meta.url)
@@ -30,6 +31,12 @@ function front(name: string, data: FrontData, options: Partial<ThreadOptions<Num
   })
   running.push(thread)
   return { thread, events, seen: (type: ThreadEvent['type']) => events.filter((event) => event.type === type) }
+}
+
+async function started(...how: Parameters<typeof front>) {
+  const made = front(...how)
+  await made.thread.start()
+  return made
 }
 
 const portOf = (thread: SupervisedThread<FrontMessages>) => thread.ref.ask('port', undefined, 30_000)
@@ -56,13 +63,7 @@ function request(
   })
 }
 
-async function until(condition: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
-  const end = performance.now() + withinMs
-  while (!(await condition())) {
-    assert.ok(performance.now() < end, 'the condition did not come true in time')
-    await sleep(10)
-  }
-}
+const until = (condition: () => boolean | Promise<boolean>) => untilFact('a fact about threads', condition)
 
 afterEach(async () => {
   await Promise.all(running.splice(0).map((thread) => thread.stop(500)))
@@ -76,11 +77,9 @@ describe('a supervised thread', () => {
     ['silent', /ended with code 0/, 0],
   ] as const) {
     test(`that dies by ${how} is reported with its reason and started again; its neighbour keeps the port`, async (context) => {
-      const first = front('first', { port: 0 })
-      await first.thread.start()
+      const first = await started('first', { port: 0 })
       const port = await portOf(first.thread)
-      const second = front('second', { port })
-      await second.thread.start()
+      const second = await started('second', { port })
 
       let stopLoad = false
       let answers = 0
@@ -111,17 +110,10 @@ describe('a supervised thread', () => {
   }
 
   test('that keeps crashing escalates and stays down, the others go on', async () => {
-    const other = front('other', { port: 0 })
-    await other.thread.start()
+    const other = await started('other', { port: 0 })
     const port = await portOf(other.thread)
-    const { thread, seen } = front(
-      'weak',
-      { port },
-      {
-        restart: { initialDelayMs: 5, maxDelayMs: 5, maxRestarts: 2, windowMs: 60_000 },
-      },
-    )
-    await thread.start()
+    const restart = { initialDelayMs: 5, maxDelayMs: 5, maxRestarts: 2, windowMs: 60_000 }
+    const { thread, seen } = await started('weak', { port }, { restart })
     for (let crash = 1; crash <= 3; crash++) {
       await until(() => thread.status === 'running')
       thread.ref.tell('crash', 'throw')
@@ -148,8 +140,7 @@ describe('a supervised thread', () => {
   })
 
   test('whose successor fails goes on, and may ask again', async () => {
-    const { thread, seen } = front('old', { port: 0, onlyOne: new Int32Array(new SharedArrayBuffer(4)) })
-    await thread.start()
+    const { thread, seen } = await started('old', { port: 0, onlyOne: new Int32Array(new SharedArrayBuffer(4)) })
     const port = await portOf(thread)
     const before = thread.threadId
     for (let attempt = 1; attempt <= 2; attempt++) {
@@ -175,24 +166,21 @@ describe('a supervised thread', () => {
         },
       }),
     })
-    const { thread } = front('asking', { port: 0 }, { supervisor })
-    await thread.start()
+    const { thread } = await started('asking', { port: 0 }, { supervisor })
     assert.equal(await request(await portOf(thread), '/supervisor'), '42')
     assert.deepEqual(asked, [41])
     supervisor.stop()
   })
 
   test('that takes long to start is waited for, and that is said', async () => {
-    const { thread, seen } = front('slow', { port: 0, setupMs: 1_500 }, { readyTimeoutMs: 100 })
-    await thread.start()
+    const { thread, seen } = await started('slow', { port: 0, setupMs: 1_500 }, { readyTimeoutMs: 100 })
     assert.equal(thread.status, 'running')
     assert.ok(seen('slow').length >= 1)
   })
 
   test('whose successor is not ready in time stays, and the successor is stopped', async () => {
     const onlyOneSetUp = new Int32Array(new SharedArrayBuffer(4))
-    const { thread, seen } = front('staying', { port: 0, onlyOneSetUp }, { readyTimeoutMs: 1_000 })
-    await thread.start()
+    const { thread, seen } = await started('staying', { port: 0, onlyOneSetUp }, { readyTimeoutMs: 1_000 })
     const { threadId } = thread
     await thread.recycle('a test')
     assert.equal(seen('recycle_failed').length, 1)
@@ -201,8 +189,7 @@ describe('a supervised thread', () => {
 
   test('finishes what is in flight when it is stopped', async () => {
     const slowBegun = new Int32Array(new SharedArrayBuffer(4))
-    const { thread } = front('calm', { port: 0, slowBegun })
-    await thread.start()
+    const { thread } = await started('calm', { port: 0, slowBegun })
     const slow = request(await portOf(thread), '/slow')
     await until(() => Atomics.load(slowBegun, 0) > 0)
     assert.equal(await thread.stop(), true)
@@ -210,8 +197,7 @@ describe('a supervised thread', () => {
   })
 
   test('that does not turn its event loop is reported as stuck and not terminated', async () => {
-    const { thread, seen } = front('busy', { port: 0 })
-    await thread.start()
+    const { thread, seen } = await started('busy', { port: 0 })
     const state = new Int32Array(new SharedArrayBuffer(8))
     const blocked = thread.ref.ask('block', { state }, 30_000)
     await until(() => Atomics.load(state, 0) === 1)
@@ -225,14 +211,12 @@ describe('a supervised thread', () => {
   })
 
   test('is replaced without a moment in which nobody listens', async (context) => {
-    const { thread, seen } = front('shift', { port: 0 })
-    await thread.start()
+    const { thread, seen } = await started('shift', { port: 0 })
     const port = await portOf(thread)
     running.splice(running.indexOf(thread), 1)
     await thread.stop()
 
-    const recycled = front('shift', { port })
-    await recycled.thread.start()
+    const recycled = await started('shift', { port })
     const before = recycled.thread.threadId
     let stopLoad = false
     let served = 0
@@ -263,8 +247,7 @@ describe('a supervised thread', () => {
 
   test('that is stopped while it is being replaced has ended when both threads have', async () => {
     for (const isReleased of [true, false]) {
-      const { thread, seen } = front('both', { port: 0 }, { stopTimeoutMs: isReleased ? 20_000 : 100 })
-      await thread.start()
+      const { thread, seen } = await started('both', { port: 0 }, { stopTimeoutMs: isReleased ? 20_000 : 100 })
       const state = new Int32Array(new SharedArrayBuffer(8))
       thread.ref.tell('block', { state })
       await until(() => Atomics.load(state, 0) === 1)
@@ -286,10 +269,8 @@ describe('a supervised thread', () => {
 
 describe('a thread that another one reaches by a port of their own', () => {
   test('is reached again after the end of either; what is under way when it ends is told so', async () => {
-    const peer = front('peer', { port: 0 })
-    await peer.thread.start()
-    const { thread, seen } = front('asking', { port: 0 }, { peer: peer.thread })
-    await thread.start()
+    const peer = await started('peer', { port: 0 })
+    const { thread, seen } = await started('asking', { port: 0 }, { peer: peer.thread })
     const port = await portOf(thread)
     assert.equal(await request(port, '/peer'), String(await portOf(peer.thread)))
 
@@ -310,8 +291,7 @@ describe('a thread that another one reaches by a port of their own', () => {
 
   test('is not there before its start', async () => {
     const peer = front('peer', { port: 0 })
-    const { thread } = front('asking', { port: 0 }, { peer: peer.thread })
-    await thread.start()
+    const { thread } = await started('asking', { port: 0 }, { peer: peer.thread })
     const port = await portOf(thread)
     assert.match((await request(port, '/peer')) ?? '', /ActorError: peer is not there yet/)
     await peer.thread.start()

@@ -1,40 +1,35 @@
 import assert from 'node:assert/strict'
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Link } from '../../bench/faults/link.ts'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { SignerAnswerLost } from '../../signer/protocol/signer-errors.ts'
-import { CaError } from '../../src/ca/backend.ts'
+import { type CaBackend, CaError } from '../../src/ca/backend.ts'
 import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { serialNumberHex } from '../../src/shared/pki/tbs-certificate.ts'
-import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
-import { startDaemon } from './daemon.ts'
+import { until } from '../support/until.ts'
+import { leafTbs, makeAuthority } from './authority.ts'
+import { type TestSigner, withSigner } from './daemon.ts'
 
 /** A daemon that is started anew on a busy machine takes seconds. */
 const DEADLINE_MS = 60_000
 
 const authority = makeAuthority()
 
-async function withFiles(work: (files: SignerFiles) => Promise<void>): Promise<void> {
-  const files = writeSignerFiles({ default: authority })
-  try {
-    await work(files)
-  } finally {
-    rmSync(files.folder, { recursive: true })
-  }
-}
+const withFiles = (work: (signer: TestSigner) => Promise<void>) => withSigner(work, { default: authority })
+const signBy = (backend: CaBackend, requester: string, timeoutMs = DEADLINE_MS) =>
+  backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester })
 
 describe('a signer that is killed', () => {
   test('five times under load: clients recover, and every certificate they hold is in an audit chain that verifies', (context) =>
-    withFiles(async (files) => {
-      let daemon = await startDaemon(files.config)
+    withFiles(async (signer) => {
+      await signer.launch()
       const events: string[] = []
       const backend = new SignerBackend({
-        socketPath: files.socket,
-        secret: files.secret,
+        ...signer.place,
         backoffMs: { first: 10, longest: 100 },
         onConnect: ({ version }) => events.push(`connect ${version}`),
         onDisconnect: (reason) => events.push(`disconnect ${reason.message}`),
@@ -45,10 +40,7 @@ describe('a signer that is killed', () => {
       const load = async () => {
         while (running) {
           try {
-            const certificate = await backend.signCertificate('default', leafTbs(authority), {
-              timeoutMs: DEADLINE_MS,
-              requester: 'load',
-            })
+            const certificate = await signBy(backend, 'load')
             serials.push(serialNumberHex(parseCertificate(certificate).tbs.serialNumber))
           } catch (error) {
             assert.ok(error instanceof CaError && error.retryable, String(error))
@@ -61,25 +53,25 @@ describe('a signer that is killed', () => {
         running = false
       })
       // On a busy machine the first connection takes its time, and a kill before it would not count.
-      while (serials.length === 0) await sleep(5)
+      await until('a first signature', () => serials.length > 0)
       for (let round = 0; round < 5; round++) {
         await sleep(150)
-        await daemon.stop('SIGKILL')
+        await signer.daemon.stop('SIGKILL')
         const signedBefore = serials.length
-        daemon = await startDaemon(files.config)
+        await signer.launch()
         // All that was under way has been answered by then: none meets two kills.
-        while (serials.length < signedBefore + 50) await sleep(5)
+        await until('fifty more signatures', () => serials.length >= signedBefore + 50)
       }
       running = false
       await Promise.all(loads)
       await backend.close()
-      assert.equal(await daemon.stop(), 0)
+      assert.equal(await signer.daemon.stop(), 0)
 
-      const verdict = await verifyAuditChain(files.auditFile)
+      const verdict = await verifyAuditChain(signer.files.auditFile)
       assert.ok(verdict.ok, JSON.stringify(verdict))
       assert.deepEqual([verdict.records.found, verdict.records.missing], [verdict.signatures, 0])
       const recorded = new Set(
-        readFileSync(files.auditFile, 'utf8')
+        readFileSync(signer.files.auditFile, 'utf8')
           .trimEnd()
           .split('\n')
           .map((line) => (JSON.parse(line) as { serial: string }).serial),
@@ -96,96 +88,73 @@ describe('a signer that is killed', () => {
 
 describe('the client', () => {
   test('waits for a daemon that starts later, within the deadline of the request', () =>
-    withFiles(async (files) => {
-      const backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
+    withFiles(async (signer) => {
+      const { backend } = signer
       assert.deepEqual(backend.issuers(), [])
-      const signed = backend.signCertificate('default', leafTbs(authority), {
-        timeoutMs: DEADLINE_MS,
-        requester: 'early',
-      })
-      const daemon = await startDaemon(files.config)
+      const signed = signBy(backend, 'early')
+      await signer.launch()
       assert.ok(parseCertificate(await signed))
       assert.equal(backend.issuers().length, 1)
-      await backend.close()
-      await daemon.stop()
     }))
 
   test('sends what was under way once more when the daemon dies and comes back within the deadline', () =>
-    withFiles(async (files) => {
-      const daemon = await startDaemon(files.config)
-      const backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
+    withFiles(async (signer) => {
+      await signer.launch()
+      const { backend } = signer
       await backend.testSign({ timeoutMs: DEADLINE_MS })
       // Stopped, it takes the request off nobody's hands and cannot answer before it is killed.
-      daemon.process.kill('SIGSTOP')
-      const signed = backend.signCertificate('default', leafTbs(authority), {
-        timeoutMs: DEADLINE_MS,
-        requester: 'twice',
-      })
+      signer.daemon.process.kill('SIGSTOP')
+      const signed = signBy(backend, 'twice')
       await sleep(50)
-      await daemon.stop('SIGKILL')
-      const successor = await startDaemon(files.config)
+      await signer.restart('SIGKILL')
       assert.ok(parseCertificate(await signed))
-      await backend.close()
-      await successor.stop()
     }))
 
   test('gives up at the deadline when there is no daemon, and the request may be repeated', () =>
-    withFiles(async (files) => {
-      const backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
-      await assert.rejects(
-        backend.signCertificate('default', leafTbs(authority), { timeoutMs: 100, requester: 'x' }),
-        (error) => error instanceof CaError && error.retryable,
-      )
-      await backend.close()
+    withFiles(async (signer) => {
+      const { backend } = signer
+      await assert.rejects(signBy(backend, 'x', 100), (error) => error instanceof CaError && error.retryable)
     }))
 
   test('leaves a connection on which nothing comes any more, as behind a tunnel that has died', () =>
-    withFiles(async (files) => {
-      const daemon = await startDaemon(files.config)
-      const socketPath = `${files.socket}.tunnel`
-      const tunnel = await Link.between({ path: socketPath }, { path: files.socket })
-      const backend = new SignerBackend({ socketPath, secret: files.secret })
-      const sign = (requester: string) =>
-        backend.signCertificate('default', leafTbs(authority), { timeoutMs: DEADLINE_MS, requester })
+    withFiles(async (signer) => {
+      await signer.launch()
+      const socketPath = `${signer.files.socket}.tunnel`
+      const tunnel = await Link.between({ path: socketPath }, { path: signer.files.socket })
+      const backend = new SignerBackend({ ...signer.place, socketPath })
       try {
-        await sign('before')
+        await signBy(backend, 'before')
         tunnel.set('silent')
         tunnel.set('whole')
-        assert.ok(parseCertificate(await sign('after')))
+        assert.ok(parseCertificate(await signBy(backend, 'after')))
       } finally {
         await backend.close()
         await tunnel.close()
-        await daemon.stop()
       }
     }))
 
   test('takes an answer that came while its thread was held up, however late that is', () =>
-    withFiles(async (files) => {
-      const daemon = await startDaemon(files.config)
-      const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
-      try {
-        await client.call('health', {}, { timeoutMs: DEADLINE_MS })
-        // Held up for long enough that the answer has come, also from a daemon that stands still.
-        for (const heldMs of [2_000, 10_000, 40_000]) {
-          const late = client.call('health', {}, { timeoutMs: 300 })
-          // It is sent at the end of this turn.
-          await Promise.resolve()
-          for (const end = performance.now() + heldMs; performance.now() < end; );
-          const answer = await late.catch((error: Error) => error)
-          if (answer instanceof Error) continue
-          assert.equal(answer.meta.signing, true)
-          return
-        }
-        assert.fail('no answer was taken')
-      } finally {
-        await client.close()
-        await daemon.stop()
+    withFiles(async (signer) => {
+      await signer.launch()
+      const { client } = signer
+      await client.call('health', {}, { timeoutMs: DEADLINE_MS })
+      // Held up for long enough that the answer has come, also from a daemon that stands still.
+      for (const heldMs of [2_000, 10_000, 40_000]) {
+        const late = client.call('health', {}, { timeoutMs: 300 })
+        // It is sent at the end of this turn.
+        await Promise.resolve()
+        for (const end = performance.now() + heldMs; performance.now() < end; );
+        const answer = await late.catch((error: Error) => error)
+        if (answer instanceof Error) continue
+        assert.equal(answer.meta.signing, true)
+        return
       }
+      assert.fail('no answer was taken')
     }))
 
   test('bounds what waits', () =>
-    withFiles(async (files) => {
-      const client = new SignerClient({ socketPath: files.socket, secret: files.secret, maxInFlight: 3 })
+    withFiles(async (signer) => {
+      const client = new SignerClient({ ...signer.place, maxInFlight: 3 })
       const waiting = Array.from({ length: 3 }, () => client.call('health', {}, { timeoutMs: 5000 }))
       await assert.rejects(client.call('health', {}, { timeoutMs: 5000 }), /too many/)
       const outcomes = Promise.allSettled(waiting)
@@ -194,11 +163,11 @@ describe('the client', () => {
     }))
 
   test('with another secret says so and never gets through', () =>
-    withFiles(async (files) => {
-      const daemon = await startDaemon(files.config)
+    withFiles(async (signer) => {
+      await signer.launch()
       const reasons: string[] = []
       const client = new SignerClient({
-        socketPath: files.socket,
+        ...signer.place,
         secret: Buffer.alloc(32, 9),
         onDisconnect: ({ message }) => reasons.push(message),
       })
@@ -211,6 +180,5 @@ describe('the client', () => {
       assert.match(reasons[0]!, /same secret/)
       assert.equal(client.failure?.message, reasons.at(-1))
       await client.close()
-      await daemon.stop()
     }))
 })

@@ -2,26 +2,19 @@
 
 import assert from 'node:assert/strict'
 import { createHash, createPublicKey, randomBytes, verify } from 'node:crypto'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { beforeEach, describe, test } from 'node:test'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { CRL_PIECE_BYTES } from '../../signer/protocol/methods.ts'
 import { SignerRefusal, SignerUnavailable } from '../../signer/protocol/signer-errors.ts'
 import { type CaBackend, CaError } from '../../src/ca/backend.ts'
-import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
 import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { encodeCrlEntries } from '../../src/shared/pki/tbs-cert-list.ts'
-import {
-  type Authority,
-  type AuthorityKind,
-  leafTbs,
-  makeAuthority,
-  type SignerFiles,
-  writeSignerFiles,
-} from './authority.ts'
-import { type Daemon, startDaemon } from './daemon.ts'
+import { until } from '../support/until.ts'
+import { type Authority, type AuthorityKind, leafTbs, makeAuthority } from './authority.ts'
+import { useSigner } from './daemon.ts'
 import { now, type RawListChanges, rawTbsList } from './raw-tbs-list.ts'
 
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'Ed25519', 'RSA']
@@ -30,31 +23,20 @@ const requester = 'crl test'
 
 describe('CRLs and a running signer', () => {
   const authorities = Object.fromEntries(KINDS.map((kind) => [kind, makeAuthority(kind)])) as Record<string, Authority>
-  let files: SignerFiles
-  let daemon: Daemon
-  let backend: CaBackend
-  let client: SignerClient
+  const signer = useSigner(authorities, { yaml: 'limits: { crl_bytes: 20000000 }\n' })
   let number = 1n
-  before(async () => {
-    files = writeSignerFiles(authorities, 'limits: { crl_bytes: 20000000 }\n')
-    daemon = await startDaemon(files.config)
-    backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
-    client = new SignerClient({ socketPath: files.socket, secret: files.secret })
-    await client.call('health', {}, { timeoutMs })
-  })
-  after(async () => {
-    await backend.close()
-    await client.close()
-    await daemon.stop()
-    rmSync(files.folder, { recursive: true })
-  })
   beforeEach(() => {
     number += 1n
   })
 
   const listOf = (kind: string, changes: RawListChanges = {}) => rawTbsList(authorities[kind]!, { number, ...changes })
 
-  const signed = (kind: string, tbs: Buffer, algorithm = authorities[kind]!.algorithm, by: CaBackend = backend) =>
+  const signed = (
+    kind: string,
+    tbs: Buffer,
+    algorithm = authorities[kind]!.algorithm,
+    by: CaBackend = signer.backend,
+  ) =>
     by.signCrl(
       kind,
       { signatureAlgorithm: algorithm, length: tbs.length, pieces: inChunks(tbs, 10_000) },
@@ -71,11 +53,15 @@ describe('CRLs and a running signer', () => {
   }
 
   async function begin(tbs: Buffer): Promise<string> {
-    const { meta } = await client.call('beginCrl', { issuer: 'P-256', requester, bytes: tbs.length }, { timeoutMs })
+    const { meta } = await signer.client.call(
+      'beginCrl',
+      { issuer: 'P-256', requester, bytes: tbs.length },
+      { timeoutMs },
+    )
     return meta.upload
   }
   const append = (upload: string, offset: number, payload: Buffer) =>
-    client.call('appendCrl', { upload, offset }, { timeoutMs, payload })
+    signer.client.call('appendCrl', { upload, offset }, { timeoutMs, payload })
 
   for (const kind of KINDS) {
     test(`signs with ${kind}, and the line in the audit chain says what`, async () => {
@@ -84,7 +70,7 @@ describe('CRLs and a running signer', () => {
       const { algorithm, certificate } = authorities[kind]!
       const key = createPublicKey({ key: parseCertificate(certificate).tbs.spki.der, format: 'der', type: 'spki' })
       assert.ok(verify(SIGNATURE_ALGORITHMS[algorithm].hash, tbs, key, signature))
-      const line = JSON.parse(readFileSync(files.auditFile, 'utf8').trim().split('\n').at(-1)!)
+      const line = JSON.parse(readFileSync(signer.files.auditFile, 'utf8').trim().split('\n').at(-1)!)
       assert.deepEqual(
         [line.method, line.issuer, line.serial, line.names, line.sha256, line.requester],
         [
@@ -96,7 +82,7 @@ describe('CRLs and a running signer', () => {
           requester,
         ],
       )
-      assert.equal((await verifyAuditChain(files.auditFile)).ok, true)
+      assert.equal((await verifyAuditChain(signer.files.auditFile)).ok, true)
     })
   }
 
@@ -136,7 +122,9 @@ describe('CRLs and a running signer', () => {
       assert.deepEqual((await append(upload, offset, piece)).meta, received)
       assert.deepEqual((await append(upload, offset, piece)).meta, received)
     }
-    const [first, second] = await Promise.all([1, 2].map(() => client.call('signCrl', { upload }, { timeoutMs })))
+    const [first, second] = await Promise.all(
+      [1, 2].map(() => signer.client.call('signCrl', { upload }, { timeoutMs })),
+    )
     assert.deepEqual(first?.payload, second?.payload)
   })
 
@@ -155,9 +143,12 @@ describe('CRLs and a running signer', () => {
 
   test('a list that is not there yet is not signed, and one over the limit is not begun', async () => {
     const upload = await begin(listOf('P-256'))
-    await assert.rejects(client.call('signCrl', { upload }, { timeoutMs }), SignerRefusal)
+    await assert.rejects(signer.client.call('signCrl', { upload }, { timeoutMs }), SignerRefusal)
     const bytes = 20_000_001
-    await assert.rejects(client.call('beginCrl', { issuer: 'P-256', requester, bytes }, { timeoutMs }), SignerRefusal)
+    await assert.rejects(
+      signer.client.call('beginCrl', { issuer: 'P-256', requester, bytes }, { timeoutMs }),
+      SignerRefusal,
+    )
   })
 
   test('uploads are few, and random bytes end theirs', async () => {
@@ -169,34 +160,25 @@ describe('CRLs and a running signer', () => {
   })
 
   test('uploads end with the connection they came by, so that nobody waits for a client that is gone', async () => {
-    const gone = new SignerClient({ socketPath: files.socket, secret: files.secret })
+    const gone = new SignerClient(signer.place)
     const tbs = listOf('P-256')
     for (let n = 0; n < 8; n++)
       await gone.call('beginCrl', { issuer: 'P-256', requester, bytes: tbs.length }, { timeoutMs })
     await assert.rejects(begin(tbs), /too many CRLs/)
     await gone.close()
-    // The daemon hears of it a moment later, not a minute.
-    const goneAt = performance.now()
-    for (let isFree = false; !isFree; )
-      isFree = await begin(tbs).then(
-        async (upload) => {
-          await assert.rejects(append(upload, 1, Buffer.alloc(1)), SignerRefusal)
-          return true
-        },
-        () => false,
-      )
-    assert.ok(performance.now() - goneAt < 30_000)
+    const upload = await until('a free upload', () => begin(tbs).catch(() => undefined))
+    await assert.rejects(append(upload, 1, Buffer.alloc(1)), SignerRefusal)
     await signed('P-256', tbs)
   })
 
   test('a list that is signed already is there for a client that lost its connection and asks by another', async () => {
-    const first = new SignerClient({ socketPath: files.socket, secret: files.secret })
+    const first = new SignerClient(signer.place)
     const tbs = listOf('P-256')
     const { meta } = await first.call('beginCrl', { issuer: 'P-256', requester, bytes: tbs.length }, { timeoutMs })
     await first.call('appendCrl', { upload: meta.upload, offset: 0 }, { timeoutMs, payload: tbs })
     const { payload } = await first.call('signCrl', { upload: meta.upload }, { timeoutMs })
     await first.close()
-    const again = await client.call('signCrl', { upload: meta.upload }, { timeoutMs })
+    const again = await signer.client.call('signCrl', { upload: meta.upload }, { timeoutMs })
     assert.deepEqual(again.payload, payload)
   })
 
@@ -208,13 +190,13 @@ describe('CRLs and a running signer', () => {
       taken += 1
     })
     const described = { signatureAlgorithm: authorities['P-256']!.algorithm, length: tbs.length, pieces }
-    const list = backend.signCrl('P-256', described, { timeoutMs, requester }).finally(() => {
+    const list = signer.backend.signCrl('P-256', described, { timeoutMs, requester }).finally(() => {
       over = true
     })
     const waits: number[] = []
     while (!over) {
       const takenBefore = taken
-      const { meta } = await client.call('testSign', { issuer: 'P-256', requester }, { timeoutMs })
+      const { meta } = await signer.client.call('testSign', { issuer: 'P-256', requester }, { timeoutMs })
       assert.ok(meta.durationMs >= 0)
       waits.push(taken - takenBefore)
     }
@@ -225,7 +207,7 @@ describe('CRLs and a running signer', () => {
       `${tbs.length} bytes; ${waits.length} signatures meanwhile: median ${median}, longest ${longest} of ${taken} pieces`,
     )
     assert.ok(waits.length > 20 && median < taken / 20, `median ${median} of ${taken}, ${waits.length} waits`)
-    const der = await backend.signCertificate('P-256', leafTbs(authorities['P-256']!), { timeoutMs, requester })
+    const der = await signer.backend.signCertificate('P-256', leafTbs(authorities['P-256']!), { timeoutMs, requester })
     assert.ok(der.length > 0)
   })
 
@@ -234,8 +216,7 @@ describe('CRLs and a running signer', () => {
     const tbs = listOf('P-256', { number: number + 1n, entries: manyEntries(4000) })
     const upload = await begin(tbs)
     await append(upload, 0, tbs.subarray(0, CRL_PIECE_BYTES))
-    await daemon.stop('SIGKILL')
-    daemon = await startDaemon(files.config)
+    await signer.restart('SIGKILL')
     await assert.rejects(append(upload, CRL_PIECE_BYTES, tbs.subarray(CRL_PIECE_BYTES)), SignerUnavailable)
     assert.match(await refusal(signed('P-256', listOf('P-256'))), /is not above/)
     await signed('P-256', tbs)
@@ -243,14 +224,14 @@ describe('CRLs and a running signer', () => {
   })
 
   test('a file of numbers that is damaged refuses the start', async () => {
-    const numbers = `${files.auditFile}.crl-numbers`
+    const numbers = `${signer.files.auditFile}.crl-numbers`
     assert.ok(existsSync(numbers))
     const whole = readFileSync(numbers)
-    await daemon.stop()
+    await signer.daemon.stop()
     writeFileSync(numbers, whole.subarray(0, 10))
-    await assert.rejects(startDaemon(files.config), /crl-numbers: is not the file of CRL numbers/)
+    await assert.rejects(signer.launch(), /crl-numbers: is not the file of CRL numbers/)
     writeFileSync(numbers, whole)
-    daemon = await startDaemon(files.config)
+    await signer.launch()
   })
 })
 

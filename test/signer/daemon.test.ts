@@ -5,19 +5,17 @@ import { once } from 'node:events'
 import { appendFileSync, chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
-import type { CaBackend } from '../../src/ca/backend.ts'
 import { CaError } from '../../src/ca/backend.ts'
-import { SignerBackend } from '../../src/ca/signer-backend.ts'
-import { SignerClient } from '../../src/ca/signer-client.ts'
 import { assertPortFree } from '../../src/http/start-checks.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { each } from '../support/each.ts'
 import { freePort } from '../support/free-port.ts'
-import { type AuthorityKind, leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
-import { type Daemon, SIGNER_PROGRAM, startDaemon } from './daemon.ts'
+import { until } from '../support/until.ts'
+import { type AuthorityKind, leafTbs, makeAuthority, type SignerFiles } from './authority.ts'
+import { SIGNER_PROGRAM, startDaemon, type TestSigner, useSigner, withSigner } from './daemon.ts'
 import { rawExtension, rawTbs } from './raw-tbs.ts'
 
 const run = promisify(execFile)
@@ -27,54 +25,33 @@ const timeoutMs = 60_000
 
 // Node's own answers: a debugger that every user of the machine may connect to, and the end of the process.
 test('SIGUSR1 and SIGUSR2 open no debugger and end nothing; a log line names each', async () => {
-  const files = writeSignerFiles({ default: makeAuthority() })
-  const port = await freePort()
-  const daemon = await startDaemon(files.config, [`--inspect-port=${port}`])
-  try {
-    for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) {
-      daemon.process.kill(signal)
-      await until(() => daemon.output().includes(`"message":"${signal} is ignored; SIGHUP`))
-    }
-    await assertPortFree('127.0.0.1', port)
-    assert.equal(daemon.output().match(/is ignored/g)?.length, 2)
-  } finally {
-    assert.equal(await daemon.stop(), 0)
-    rmSync(files.folder, { recursive: true })
-  }
+  await withSigner(
+    async ({ files }) => {
+      const port = await freePort()
+      const daemon = await startDaemon(files.config, [`--inspect-port=${port}`])
+      for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) {
+        daemon.process.kill(signal)
+        await until(signal, () => daemon.output().includes(`"message":"${signal} is ignored; SIGHUP`))
+      }
+      await assertPortFree('127.0.0.1', port)
+      assert.equal(daemon.output().match(/is ignored/g)?.length, 2)
+      assert.equal(await daemon.stop(), 0)
+    },
+    { default: makeAuthority() },
+  )
 })
-
-async function until(isSo: () => boolean): Promise<void> {
-  const deadline = Date.now() + timeoutMs
-  while (!isSo()) {
-    assert.ok(Date.now() < deadline, 'in time')
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-}
 
 describe('a running signer', () => {
   const authorities = Object.fromEntries(KINDS.map((kind) => [kind, makeAuthority(kind)]))
-  let files: SignerFiles
-  let daemon: Daemon
-  let backend: CaBackend
-  let client: SignerClient
-  before(async () => {
-    files = writeSignerFiles(authorities, '', '{ excluded: { dns: [vault.example.org] } }')
-    daemon = await startDaemon(files.config)
-    backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
-    client = new SignerClient({ socketPath: files.socket, secret: files.secret })
-  })
-  after(async () => {
-    await backend.close()
-    await client.close()
-    await daemon.stop()
-    rmSync(files.folder, { recursive: true })
-  })
+  const signer = useSigner(authorities, { policyYaml: '{ excluded: { dns: [vault.example.org] } }' })
+  const sign = (kind: AuthorityKind, tbs: Buffer, requester = 'x') =>
+    signer.backend.signCertificate(kind, tbs, { timeoutMs, requester })
 
   for (const kind of KINDS) {
     test(`signs certificates with ${kind} that verify with the issuer`, async () => {
       const authority = authorities[kind]!
       const tbs = leafTbs(authority, { dnsNames: [`${kind.toLowerCase()}.example.org`] })
-      const certificate = await backend.signCertificate(kind, tbs, { timeoutMs, requester: 'order 1' })
+      const certificate = await sign(kind, tbs)
       assert.deepEqual(parseCertificate(certificate).tbsDer, tbs)
       const issuer = new X509Certificate(authority.certificate)
       assert.ok(new X509Certificate(certificate).verify(issuer.publicKey))
@@ -82,12 +59,9 @@ describe('a running signer', () => {
   }
 
   test('describes its issuers as issuance needs them', async () => {
-    await client.call('health', {}, { timeoutMs })
-    const issuers = backend.issuers()
-    assert.deepEqual(
-      issuers.map(({ id }) => id),
-      KINDS,
-    )
+    await signer.client.call('health', {}, { timeoutMs })
+    const issuers = signer.backend.issuers()
+    assert.deepEqual(each(issuers, 'id'), KINDS)
     for (const issuer of issuers) {
       const authority = authorities[issuer.id]!
       assert.deepEqual(issuer.certificate, authority.certificate)
@@ -99,20 +73,17 @@ describe('a running signer', () => {
   })
 
   test('makes a test signature with every key', async () => {
-    const results = await backend.testSign({ timeoutMs })
-    assert.deepEqual(
-      results.map(({ issuer }) => issuer),
-      KINDS,
-    )
+    const results = await signer.backend.testSign({ timeoutMs })
+    assert.deepEqual(each(results, 'issuer'), KINDS)
   })
 
   test('refuses a CA certificate for good, with a sentence, and counts it', async () => {
     const caTbs = rawTbs(authorities['P-256']!, {
       extensions: { basicConstraints: rawExtension('2.5.29.19', true, Buffer.from('30030101ff', 'hex')) },
     })
-    const refusals = async () => (await client.call('health', {}, { timeoutMs })).meta.refusals
+    const refusals = async () => (await signer.client.call('health', {}, { timeoutMs })).meta.refusals
     const before = await refusals()
-    await assert.rejects(backend.signCertificate('P-256', caTbs, { timeoutMs, requester: 'order 2' }), (error) => {
+    await assert.rejects(sign('P-256', caTbs, 'order 2'), (error) => {
       assert.ok(error instanceof CaError)
       assert.equal(error.retryable, false)
       assert.match(error.message, /CA certificates are not signed here/)
@@ -123,7 +94,7 @@ describe('a running signer', () => {
 
   test('says of a name that its issuer excludes that it is the name, and which', async () => {
     const tbs = leafTbs(authorities['P-256']!, { dnsNames: ['a.vault.example.org'] })
-    await assert.rejects(backend.signCertificate('P-256', tbs, { timeoutMs, requester: 'order 3' }), (error) => {
+    await assert.rejects(sign('P-256', tbs, 'order 3'), (error) => {
       assert.ok(error instanceof CaError)
       assert.equal(error.retryable, false)
       assert.equal(error.nameRefusal, 'a.vault.example.org reaches into an excluded subtree')
@@ -132,71 +103,65 @@ describe('a running signer', () => {
   })
 
   test('refuses bytes that are no TBSCertificate, digests included, and unknown issuers', async () => {
-    const sign = (issuer: string, payload: Buffer) =>
-      client.call('signCertificate', { issuer, requester: 'x' }, { timeoutMs, payload })
+    const ask = (issuer: string, payload: Buffer) =>
+      signer.client.call('signCertificate', { issuer, requester: 'x' }, { timeoutMs, payload })
     for (const payload of [
       Buffer.alloc(0),
       Buffer.alloc(32, 7),
       Buffer.from('hello'),
       authorities['P-256']!.certificate,
     ]) {
-      await assert.rejects(sign('P-256', payload), { name: 'SignerRefusal' })
+      await assert.rejects(ask('P-256', payload), { name: 'SignerRefusal' })
     }
-    await assert.rejects(sign('nobody', leafTbs(authorities['P-256']!)), /no issuer nobody/)
+    await assert.rejects(ask('nobody', leafTbs(authorities['P-256']!)), /no issuer nobody/)
   })
 
   test('writes a line for every signature: who, what, for which names', async () => {
     const tbs = leafTbs(authorities['P-256']!, { dnsNames: ['audited.example.org'], ipAddresses: ['10.1.2.3'] })
-    await backend.signCertificate('P-256', tbs, { timeoutMs, requester: 'order 77' })
-    const line = readFileSync(files.auditFile, 'utf8').trimEnd().split('\n').at(-1)!
+    await sign('P-256', tbs, 'order 77')
+    const line = readFileSync(signer.files.auditFile, 'utf8').trimEnd().split('\n').at(-1)!
     const { issuer, requester, names, serial } = JSON.parse(line) as Record<string, unknown>
     assert.deepEqual([issuer, requester, names], ['P-256', 'order 77', ['dns:audited.example.org', 'ip:10.1.2.3']])
     assert.match(String(serial), /^40[0-9a-f]{30}$/)
   })
 
   test('syncs 200 concurrent signatures in far fewer groups', async () => {
-    const health = async () => (await client.call('health', {}, { timeoutMs })).meta
+    const health = async () => (await signer.client.call('health', {}, { timeoutMs })).meta
     const before = await health()
     const requests = Array.from({ length: 200 }, () => leafTbs(authorities['P-256']!))
-    await Promise.all(requests.map((tbs) => backend.signCertificate('P-256', tbs, { timeoutMs, requester: 'x' })))
+    await Promise.all(requests.map((tbs) => sign('P-256', tbs)))
     const now = await health()
     assert.equal(now.signatures - before.signatures, 200)
     assert.ok(now.auditSyncs - before.auditSyncs <= 50, `${now.auditSyncs - before.auditSyncs} syncs`)
   })
 
-  test('keeps its socket to owner and group', () => assert.equal(statSync(files.socket).mode & 0o777, 0o660))
+  test('keeps its socket to owner and group', () => assert.equal(statSync(signer.files.socket).mode & 0o777, 0o660))
 
   test('is not replaced by a second daemon on the same socket', async () => {
-    await assert.rejects(startDaemon(files.config), /another signer listens/)
-    await backend.testSign({ timeoutMs })
+    await assert.rejects(startDaemon(signer.files.config), /another signer listens/)
+    await signer.backend.testSign({ timeoutMs })
   })
 })
 
 describe('starting and stopping', () => {
   const authority = makeAuthority()
-  const withFiles = async (work: (files: SignerFiles) => Promise<void>, extraYaml = '') => {
-    const files = writeSignerFiles({ default: authority }, extraYaml)
-    try {
-      await work(files)
-    } finally {
-      rmSync(files.folder, { recursive: true })
-    }
-  }
-  const starts = async (files: SignerFiles) => (await startDaemon(files.config)).stop()
+  const withFiles = (work: (files: SignerFiles, signer: TestSigner) => Promise<void>, yaml = '', policyYaml = '{}') =>
+    withSigner((signer) => work(signer.files, signer), { default: authority }, { yaml, policyYaml })
+  const signBy = ({ backend }: TestSigner, tbs = leafTbs(authority)) =>
+    backend.signCertificate('default', tbs, { timeoutMs, requester: 'x' })
 
   test('SIGTERM finishes what is in flight, removes the socket and leaves a chain that verifies', () =>
-    withFiles(async (files) => {
-      const daemon = await startDaemon(files.config)
-      const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
+    withFiles(async (files, signer) => {
+      await signer.launch()
+      const { client } = signer
       await client.call('health', {}, { timeoutMs })
       const params = { issuer: 'default', requester: 'drain' }
       const requests = Array.from({ length: 100 }, () => leafTbs(authority))
       const answers = requests.map((payload) => client.call('signCertificate', params, { timeoutMs, payload }))
       await answers[0]
-      const code = daemon.stop('SIGTERM')
+      const code = signer.daemon.stop('SIGTERM')
       const outcomes = await Promise.allSettled(answers)
       assert.equal(await code, 0)
-      await client.close()
       assert.ok(!existsSync(files.socket))
       const signed = outcomes.filter(({ status }) => status === 'fulfilled').length
       for (const outcome of outcomes) {
@@ -207,12 +172,11 @@ describe('starting and stopping', () => {
     }))
 
   test('SIGINT stops an idle daemon with open connections at once', () =>
-    withFiles(async (files) => {
-      const daemon = await startDaemon(files.config)
-      const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
+    withFiles(async (_files, signer) => {
+      await signer.launch()
+      const { client } = signer
       await client.call('health', {}, { timeoutMs })
-      assert.equal(await daemon.stop('SIGINT'), 0)
-      await client.close()
+      assert.equal(await signer.daemon.stop('SIGINT'), 0)
     }))
 
   test('with --with-parent the end of standard input stops it like a signal', () =>
@@ -225,11 +189,12 @@ describe('starting and stopping', () => {
     }))
 
   test('a socket that a dead daemon left is taken over', () =>
-    withFiles(async (files) => {
-      const daemon = await startDaemon(files.config)
-      assert.equal(await daemon.stop('SIGKILL'), 'SIGKILL')
+    withFiles(async (files, signer) => {
+      await signer.launch()
+      assert.equal(await signer.daemon.stop('SIGKILL'), 'SIGKILL')
       assert.ok(existsSync(files.socket))
-      assert.equal(await starts(files), 0)
+      await signer.launch()
+      assert.equal(await signer.daemon.stop(), 0)
     }))
 
   test('a file that is no socket is left alone', () =>
@@ -246,54 +211,37 @@ describe('starting and stopping', () => {
       await new Promise((resolve) => server.close(resolve))
     }))
 
-  for (const [what, prepare, sentence] of [
-    ['a socket folder open to others', (files) => chmodSync(files.folder, 0o755), /too open for the signer's socket/],
-    [
-      'a secret open to others',
-      (files) => chmodSync(path.join(files.folder, 'secret'), 0o644),
-      /too open for a secret/,
-    ],
-    [
-      'no secret',
+  const write = (files: SignerFiles, name: string, text: string | Buffer) =>
+    writeFileSync(path.join(files.folder, name), text)
+  const close = (files: SignerFiles, mode: number, name = '') => chmodSync(path.join(files.folder, name), mode)
+  const stranger = makeAuthority()
+  const faults: Record<string, [prepare: (files: SignerFiles) => void, sentence: RegExp]> = {
+    'a socket folder open to others': [(files) => close(files, 0o755), /too open for the signer's socket/],
+    'a secret open to others': [(files) => close(files, 0o644, 'secret'), /too open for a secret/],
+    'no secret': [
       (files) => rmSync(path.join(files.folder, 'secret')),
       /secret: cannot be read: ENOENT, there is no such file/,
     ],
-    ['a short secret', (files) => writeFileSync(path.join(files.folder, 'secret'), 'short'), /too few/],
-    [
-      'a key open to others',
-      (files) => chmodSync(path.join(files.folder, 'default.key'), 0o640),
-      /lets others read it/,
-    ],
-    [
-      "another issuer's key",
-      (files) =>
-        writeFileSync(
-          path.join(files.folder, 'default.key'),
-          makeAuthority().privateKey.export({ format: 'pem', type: 'pkcs8' }),
-        ),
+    'a short secret': [(files) => write(files, 'secret', 'short'), /too few/],
+    'a key open to others': [(files) => close(files, 0o640, 'default.key'), /lets others read it/],
+    "another issuer's key": [
+      (files) => write(files, 'default.key', stranger.privateKey.export({ format: 'pem', type: 'pkcs8' })),
       /is not the key of/,
     ],
-    [
-      'an issuer that is no CA',
-      (files) =>
-        writeFileSync(path.join(files.folder, 'default.pem'), makeAuthority('P-256', { isCa: false }).certificatePem),
+    'an issuer that is no CA': [
+      (files) => write(files, 'default.pem', makeAuthority('P-256', { isCa: false }).certificatePem),
       /not a CA certificate/,
     ],
-    [
-      'a chain that does not link',
-      (files) =>
-        writeFileSync(
-          path.join(files.folder, 'default.pem'),
-          authority.certificatePem + makeAuthority().certificatePem,
-        ),
+    'a chain that does not link': [
+      (files) => write(files, 'default.pem', authority.certificatePem + stranger.certificatePem),
       /not signed by certificate 2/,
     ],
-    [
-      'an audit file that is something else',
+    'an audit file that is something else': [
       (files) => writeFileSync(files.auditFile, 'x'.repeat(400_000)),
       /not an audit chain/,
     ],
-  ] as readonly (readonly [string, (files: SignerFiles) => void, RegExp])[]) {
+  }
+  for (const [what, [prepare, sentence]] of Object.entries(faults)) {
     test(`does not start with ${what}`, () =>
       withFiles(async (files) => {
         prepare(files)
@@ -312,78 +260,68 @@ describe('starting and stopping', () => {
     }))
 
   test('a daemon whose audit file was touched stops signing, says so, and starts again once the file is whole', () =>
-    withFiles(async (files) => {
-      const daemon = await startDaemon(files.config)
-      const backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
-      const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
-      const sign = () => backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'x' })
+    withFiles(async (files, signer) => {
+      await signer.launch()
+      const sign = () => signBy(signer)
       await sign()
       const whole = readFileSync(files.auditFile)
       appendFileSync(files.auditFile, '{"seq":2}\n')
       for (let n = 0; n < 2; n++) {
         await assert.rejects(sign(), (error) => error instanceof CaError && error.retryable)
       }
-      const { signing, lastError, signatures } = (await client.call('health', {}, { timeoutMs })).meta
+      const { signing, lastError, signatures } = (await signer.client.call('health', {}, { timeoutMs })).meta
       assert.deepEqual([signing, signatures], [false, 1])
       assert.match(lastError!.message, /audit chain stopped/)
       // Its last lines are here for certain when it has ended.
-      await daemon.stop()
-      assert.match(daemon.output(), /somebody else writes to it.*nothing is signed until the signer is started again/)
+      await signer.daemon.stop()
+      assert.match(
+        signer.daemon.output(),
+        /somebody else writes to it.*nothing is signed until the signer is started again/,
+      )
 
       writeFileSync(files.auditFile, whole)
-      const again = await startDaemon(files.config)
+      await signer.launch()
       await sign()
-      await backend.close()
-      await client.close()
-      await again.stop()
+      await signer.daemon.stop()
       assert.ok((await verifyAuditChain(files.auditFile)).ok)
     }))
 
-  test('an issuer with a rate gives out no more than that, and says that later is fine', async () => {
-    const files = writeSignerFiles({ default: authority }, '', '{ max_signatures_per_second: 5 }')
-    const daemon = await startDaemon(files.config)
-    const backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
-    const sign = () => backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'x' })
-    const startedAt = performance.now()
-    const outcomes = await Promise.allSettled(Array.from({ length: 30 }, sign))
-    const seconds = (performance.now() - startedAt) / 1000
-    const signed = outcomes.filter(({ status }) => status === 'fulfilled').length
-    // A second's worth at once, and what the time until the last answer earns.
-    assert.ok(signed >= 5 && signed <= 5 + 5 * seconds, `${signed} signed in ${seconds} s`)
-    for (const outcome of outcomes) {
-      if (outcome.status === 'rejected') assert.equal((outcome.reason as CaError).retryable, true)
-    }
-    await backend.close()
-    await daemon.stop()
-    rmSync(files.folder, { recursive: true })
-  })
+  test('an issuer with a rate gives out no more than that, and says that later is fine', () =>
+    withFiles(
+      async (_files, signer) => {
+        await signer.launch()
+        const startedAt = performance.now()
+        const outcomes = await Promise.allSettled(Array.from({ length: 30 }, () => signBy(signer)))
+        const seconds = (performance.now() - startedAt) / 1000
+        const signed = outcomes.filter(({ status }) => status === 'fulfilled').length
+        // A second's worth at once, and what the time until the last answer earns.
+        assert.ok(signed >= 5 && signed <= 5 + 5 * seconds, `${signed} signed in ${seconds} s`)
+        for (const outcome of outcomes)
+          if (outcome.status === 'rejected') assert.equal((outcome.reason as CaError).retryable, true)
+      },
+      '',
+      '{ max_signatures_per_second: 5 }',
+    ))
 
-  test('a certificate refused for the rate leaves its serial number free', async () => {
-    const files = writeSignerFiles({ default: authority }, '', '{ max_signatures_per_second: 1 }')
-    const daemon = await startDaemon(files.config)
-    const backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
-    const sign = (tbs: Buffer) => backend.signCertificate('default', tbs, { timeoutMs, requester: 'x' })
-    const serialNumber = Buffer.from('4123456789abcdef0123456789abcdef', 'hex')
-    const other = leafTbs(authority, { serialNumber, dnsNames: ['other.example.org'] })
-    const isSigned = () =>
-      sign(other).then(
-        () => true,
-        (error: CaError) => {
-          assert.ok(error.retryable, error.message)
-          return false
-        },
-      )
-    try {
-      const many = Array.from({ length: 30 }, () => sign(leafTbs(authority)))
-      const outcomes = await Promise.allSettled([...many, sign(leafTbs(authority, { serialNumber }))])
-      assert.equal(outcomes.at(-1)?.status, 'rejected')
-      while (!(await isSigned())) await sleep(100)
-    } finally {
-      await backend.close()
-      await daemon.stop()
-      rmSync(files.folder, { recursive: true })
-    }
-  })
+  test('a certificate refused for the rate leaves its serial number free', () =>
+    withFiles(
+      async (_files, signer) => {
+        await signer.launch()
+        const serialNumber = Buffer.from('4123456789abcdef0123456789abcdef', 'hex')
+        const other = leafTbs(authority, { serialNumber, dnsNames: ['other.example.org'] })
+        const many = Array.from({ length: 30 }, () => signBy(signer))
+        const outcomes = await Promise.allSettled([...many, signBy(signer, leafTbs(authority, { serialNumber }))])
+        assert.equal(outcomes.at(-1)?.status, 'rejected')
+        await until('a signature', () =>
+          signBy(signer, other).catch((error: CaError) => {
+            assert.ok(error.retryable, error.message)
+            return false
+          }),
+        )
+      },
+      '',
+      '{ max_signatures_per_second: 1 }',
+    ))
 
   test('names the key that leads to a folder that is not there', () =>
     withFiles(async (files) => {
@@ -447,12 +385,10 @@ describe('starting and stopping', () => {
     }, 'limits: { connections: 0, nonsense: 1 }\n'))
 
   test('audit verify tells a good chain from a changed one', () =>
-    withFiles(async (files) => {
-      const daemon = await startDaemon(files.config)
-      const backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
-      for (let n = 0; n < 3; n++) await backend.testSign({ timeoutMs })
-      await backend.close()
-      await daemon.stop()
+    withFiles(async (files, signer) => {
+      await signer.launch()
+      for (let n = 0; n < 3; n++) await signer.backend.testSign({ timeoutMs })
+      await signer.daemon.stop()
       assert.match(
         (await program('audit', 'verify', files.auditFile)).stdout,
         /3 lines, 3 signatures\nhead [0-9a-f]{64}/,

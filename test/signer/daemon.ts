@@ -2,10 +2,15 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { after, before } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { SignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerClient } from '../../src/ca/signer-client.ts'
 import { noteStart } from '../support/used-parts.ts'
+import { type Authority, type SignerFiles, type TokenKeyYaml, writeSignerFiles } from './authority.ts'
 
 export const SIGNER_PROGRAM = fileURLToPath(new URL('../../signer/start.cjs', import.meta.url))
 
@@ -58,5 +63,91 @@ export async function startDaemon(
       const [code, name] = (await ended) as [number | null, NodeJS.Signals | null]
       return code ?? name ?? 'unknown'
     },
+  }
+}
+
+interface SignerOptions {
+  yaml?: string
+  policyYaml?: string
+  tokenKeys?: Readonly<Record<string, TokenKeyYaml>>
+  env?: NodeJS.ProcessEnv
+  backend?: Omit<ConstructorParameters<typeof SignerBackend>[0], 'socketPath' | 'secret'>
+}
+
+/** A daemon with its files and the connections of a service to it. `end` leaves nothing of them. */
+export class TestSigner {
+  readonly #authorities: Record<string, Authority>
+  readonly #options: SignerOptions
+  files!: SignerFiles
+  daemon!: Daemon
+  #backend: SignerBackend | undefined
+  #client: SignerClient | undefined
+
+  constructor(authorities: Record<string, Authority>, options: SignerOptions = {}) {
+    this.#authorities = authorities
+    this.#options = options
+  }
+
+  write(): void {
+    const { yaml, policyYaml, tokenKeys } = this.#options
+    this.files = writeSignerFiles(this.#authorities, yaml, policyYaml, tokenKeys)
+  }
+
+  async launch(): Promise<void> {
+    this.daemon = await startDaemon(this.files.config, [], this.#options.env)
+  }
+
+  async start(): Promise<void> {
+    this.write()
+    await this.launch()
+  }
+
+  async restart(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    await this.daemon.stop(signal)
+    await this.launch()
+  }
+
+  get place() {
+    return { socketPath: this.files.socket, secret: this.files.secret }
+  }
+
+  get backend(): SignerBackend {
+    this.#backend ??= new SignerBackend({ ...this.place, ...this.#options.backend })
+    return this.#backend
+  }
+
+  get client(): SignerClient {
+    this.#client ??= new SignerClient(this.place)
+    return this.#client
+  }
+
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    await this.#backend?.close()
+    await this.#client?.close()
+    this.#backend = this.#client = undefined
+    await this.daemon?.stop(signal)
+    rmSync(this.files.folder, { recursive: true, force: true })
+  }
+}
+
+/** One for a file or suite. */
+export function useSigner(...how: ConstructorParameters<typeof TestSigner>): TestSigner {
+  const signer = new TestSigner(...how)
+  before(() => signer.start())
+  after(() => signer.end())
+  return signer
+}
+
+/** One for a test, which starts it; without it there are its files. */
+export async function withSigner(
+  work: (signer: TestSigner) => Promise<void>,
+  ...how: ConstructorParameters<typeof TestSigner>
+): Promise<void> {
+  const signer = new TestSigner(...how)
+  signer.write()
+  try {
+    await work(signer)
+  } finally {
+    await signer.end()
   }
 }

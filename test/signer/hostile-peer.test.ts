@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomInt } from 'node:crypto'
-import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { decodeError, encodeFrame, type FrameKind, KIND } from '../../signer/protocol/frames.ts'
 import { decodeHello, encodeProof } from '../../signer/protocol/handshake.ts'
 import { METHODS } from '../../signer/protocol/methods.ts'
 import { SignerProtocolError, SignerUnavailable } from '../../signer/protocol/signer-errors.ts'
-import { SignerClient } from '../../src/ca/signer-client.ts'
-import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
-import { type Daemon, startDaemon } from './daemon.ts'
+import { until } from '../support/until.ts'
+import { leafTbs, makeAuthority } from './authority.ts'
+import { TestSigner, withSigner } from './daemon.ts'
 import { openAuthenticated, openRaw, type RawConnection } from './raw-connection.ts'
 
 const authority = makeAuthority()
@@ -23,23 +21,19 @@ const request = (id: number, method: number, meta: object, payload = tbs) =>
 const signRequest = (id: number) => request(id, METHODS.signCertificate.code, { issuer: 'default', requester: 'x' })
 
 describe('a hostile peer', () => {
-  let files: SignerFiles
-  let daemon: Daemon
-  let witness: SignerClient
-  before(async () => {
-    files = writeSignerFiles({ default: authority }, LIMITS)
-    daemon = await startDaemon(files.config)
-    witness = new SignerClient({ socketPath: files.socket, secret: files.secret })
-  })
+  const signer = new TestSigner({ default: authority }, { yaml: LIMITS })
+  before(() => signer.start())
   after(async () => {
-    await witness.close()
-    assert.equal(await daemon.stop(), 0)
-    const verdict = await verifyAuditChain(files.auditFile)
+    await signer.client.close()
+    assert.equal(await signer.daemon.stop(), 0)
+    const verdict = await verifyAuditChain(signer.files.auditFile)
     assert.ok(verdict.ok, JSON.stringify(verdict))
-    rmSync(files.folder, { recursive: true })
+    await signer.end()
   })
+  const open = () => openRaw(signer.files.socket)
+  const enter = () => openAuthenticated(signer.files.socket, signer.files.secret)
   const stillSigns = () =>
-    witness.call('signCertificate', { issuer: 'default', requester: 'witness' }, { timeoutMs, payload: tbs })
+    signer.client.call('signCertificate', { issuer: 'default', requester: 'witness' }, { timeoutMs, payload: tbs })
 
   async function isTurnedAway(raw: RawConnection, sentence: RegExp): Promise<void> {
     const frame = await raw.next()
@@ -51,15 +45,15 @@ describe('a hostile peer', () => {
   }
 
   test('without the secret gets nothing but a refusal', async () => {
-    const raw = await openRaw(files.socket)
+    const raw = await open()
     raw.send(encodeProof(randomBytes(32), decodeHello((await raw.next())!), randomBytes(32)))
     await isTurnedAway(raw, /same secret/)
   })
 
   test('cannot replay the proof of another connection', async () => {
-    const first = await openRaw(files.socket)
-    const proof = encodeProof(files.secret, decodeHello((await first.next())!), randomBytes(32))
-    const second = await openRaw(files.socket)
+    const first = await open()
+    const proof = encodeProof(signer.files.secret, decodeHello((await first.next())!), randomBytes(32))
+    const second = await open()
     await second.next()
     second.send(proof)
     await isTurnedAway(second, /same secret/)
@@ -68,7 +62,7 @@ describe('a hostile peer', () => {
 
   for (const method of Object.values(METHODS)) {
     test(`cannot call method ${method.code} before the handshake`, async () => {
-      const raw = await openRaw(files.socket)
+      const raw = await open()
       await raw.next()
       raw.send(request(1, method.code, {}, Buffer.alloc(0)))
       await isTurnedAway(raw, /handshake first/)
@@ -76,39 +70,38 @@ describe('a hostile peer', () => {
   }
 
   test('cannot make the daemon hold much before the handshake', async () => {
-    const raw = await openRaw(files.socket)
+    const raw = await open()
     await raw.next()
     raw.send(signRequest(1))
     await isTurnedAway(raw, /at most 256/)
   })
 
-  test('that stays silent is disconnected', async () => {
-    const own = writeSignerFiles({ default: authority }, IMPATIENT)
-    const impatient = await startDaemon(own.config)
-    try {
-      const raw = await openRaw(own.socket)
-      await raw.next()
-      await isTurnedAway(raw, /no handshake in time/)
-    } finally {
-      await impatient.stop()
-      rmSync(own.folder, { recursive: true })
-    }
-  })
+  test('that stays silent is disconnected', () =>
+    withSigner(
+      async (impatient) => {
+        await impatient.launch()
+        const raw = await openRaw(impatient.files.socket)
+        await raw.next()
+        await isTurnedAway(raw, /no handshake in time/)
+      },
+      { default: authority },
+      { yaml: IMPATIENT },
+    ))
 
   test('that sends a malformed frame loses its own connection only', async () => {
-    const raw = await openAuthenticated(files.socket, files.secret)
+    const raw = await enter()
     raw.send(Buffer.alloc(64, 0x41))
     await isTurnedAway(raw, /at most 20000/)
   })
 
   test('that sends another kind of frame than a request is disconnected', async () => {
-    const raw = await openAuthenticated(files.socket, files.secret)
+    const raw = await enter()
     raw.send(encodeFrame({ kind: KIND.result, id: 1 }))
     await isTurnedAway(raw, /instead of a request/)
   })
 
   test('is told about unknown methods and bad parameters, and may go on', async () => {
-    const raw = await openAuthenticated(files.socket, files.secret)
+    const raw = await enter()
     for (const bad of [
       request(1, 99, {}),
       request(1, METHODS.signCertificate.code, { issuer: 'default' }),
@@ -126,15 +119,15 @@ describe('a hostile peer', () => {
   })
 
   test('cannot fill the health reply with a long error of its own making', async () => {
-    const raw = await openAuthenticated(files.socket, files.secret)
+    const raw = await enter()
     raw.send(request(1, METHODS.health.code, { ['x'.repeat(15_000)]: 1 }, Buffer.alloc(0)))
     assert.ok(decodeError((await raw.next())!) instanceof SignerProtocolError)
     raw.socket.destroy()
-    assert.ok((await witness.call('health', {}, { timeoutMs })).meta.lastError!.message.length <= 500)
+    assert.ok((await signer.client.call('health', {}, { timeoutMs })).meta.lastError!.message.length <= 500)
   })
 
   test('that asks for more than is allowed in flight is told to come back', async () => {
-    const raw = await openAuthenticated(files.socket, files.secret)
+    const raw = await enter()
     raw.send(Buffer.concat(Array.from({ length: 200 }, (_, n) => signRequest(n + 1))))
     const kinds = new Map<FrameKind, number>()
     for (let n = 0; n < 200; n++) {
@@ -150,29 +143,30 @@ describe('a hostile peer', () => {
   test('that opens too many connections is turned away until some close', async () => {
     await stillSigns()
     const all: RawConnection[] = []
-    for (let n = 0; n < 7; n++) all.push(await openAuthenticated(files.socket, files.secret))
-    const more = await Promise.all(Array.from({ length: 5 }, () => openRaw(files.socket)))
+    for (let n = 0; n < 7; n++) all.push(await enter())
+    const more = await Promise.all(Array.from({ length: 5 }, () => open()))
     const greeted = (await Promise.all(more.map((raw) => raw.next()))).filter((frame) => frame !== undefined)
     assert.equal(greeted.length, 0, `${greeted.length} greeted`)
     for (const raw of all) raw.socket.destroy()
     // The daemon hears of it a moment later.
-    for (let isGreeted = false; !isGreeted; await sleep(20)) {
-      const raw = await openRaw(files.socket)
-      isGreeted = (await raw.next()) !== undefined
+    await until('a greeting', async () => {
+      const raw = await open()
+      const greeting = await raw.next()
       raw.socket.destroy()
-    }
+      return greeting
+    })
     await stillSigns()
   })
 
   test('that opens connections and stays silent keeps nobody out: the oldest of them makes room', async () => {
     const silent: RawConnection[] = []
     for (let n = 0; n < 20; n++) {
-      const raw = await openRaw(files.socket)
+      const raw = await open()
       // Greeted, so that it is there before the next.
       assert.ok(await raw.next())
       silent.push(raw)
     }
-    const honest = await openAuthenticated(files.socket, files.secret)
+    const honest = await enter()
     honest.send(signRequest(1))
     assert.equal((await honest.next())?.kind, KIND.result)
     await silent[0]?.closed
@@ -182,7 +176,7 @@ describe('a hostile peer', () => {
 
   test('that vanishes in the middle of its requests disturbs nobody', async () => {
     for (let n = 0; n < 20; n++) {
-      const raw = await openAuthenticated(files.socket, files.secret)
+      const raw = await enter()
       raw.send(Buffer.concat([signRequest(1), signRequest(2), signRequest(3).subarray(0, randomInt(200))]))
       raw.socket.destroy()
     }

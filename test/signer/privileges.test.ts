@@ -5,44 +5,34 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { describe, test } from 'node:test'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
-import { SignerClient } from '../../src/ca/signer-client.ts'
-import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
-import { startDaemon } from './daemon.ts'
+import { leafTbs, makeAuthority } from './authority.ts'
+import { type TestSigner, withSigner } from './daemon.ts'
 
 const NOBODY = 65_534
 const skip = process.getuid?.() === 0 ? false : 'only root can give up root'
 const authority = makeAuthority()
 
-async function withFiles(yaml: string, work: (files: SignerFiles) => Promise<void>): Promise<void> {
-  const files = writeSignerFiles({ default: authority }, yaml)
-  try {
-    await work(files)
-  } finally {
-    rmSync(files.folder, { recursive: true })
-  }
-}
+const withFiles = (yaml: string, work: (signer: TestSigner) => Promise<void>) =>
+  withSigner(work, { default: authority }, { yaml })
 
 describe('a signer started as root', { skip }, () => {
   test('becomes the configured user for good, and signs with a key that this user cannot read', () =>
-    withFiles('user: nobody\ngroup: nogroup\n', async (files) => {
+    withFiles('user: nobody\ngroup: nogroup\n', async (signer) => {
+      const { files, client } = signer
       chownSync(files.folder, NOBODY, NOBODY)
-      const daemon = await startDaemon(files.config)
-      try {
-        const status = readFileSync(`/proc/${daemon.process.pid}/status`, 'utf8')
-        assert.match(status, /^Uid:\t65534\t65534\t65534\t65534$/m)
-        assert.match(status, /^Gid:\t65534\t65534\t65534\t65534$/m)
-        assert.match(status, /^Groups:\t65534 ?$/m)
-        for (const set of ['CapPrm', 'CapEff']) assert.match(status, new RegExp(`^${set}:\t0+$`, 'm'))
-        for (const file of [files.socket, files.auditFile]) assert.equal(statSync(file).uid, NOBODY)
-        assert.equal(statSync(`${files.folder}/default.key`).uid, 0)
+      await signer.launch()
+      const status = readFileSync(`/proc/${signer.daemon.process.pid}/status`, 'utf8')
+      assert.match(status, /^Uid:\t65534\t65534\t65534\t65534$/m)
+      assert.match(status, /^Gid:\t65534\t65534\t65534\t65534$/m)
+      assert.match(status, /^Groups:\t65534 ?$/m)
+      for (const set of ['CapPrm', 'CapEff']) assert.match(status, new RegExp(`^${set}:\t0+$`, 'm'))
+      for (const file of [files.socket, files.auditFile]) assert.equal(statSync(file).uid, NOBODY)
+      assert.equal(statSync(`${files.folder}/default.key`).uid, 0)
 
-        const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
-        const tbs = leafTbs(authority)
-        await client.call('signCertificate', { issuer: 'default', requester: 'x' }, { timeoutMs: 60_000, payload: tbs })
-        await client.close()
-      } finally {
-        assert.equal(await daemon.stop(), 0)
-      }
+      const payload = leafTbs(authority)
+      await client.call('signCertificate', { issuer: 'default', requester: 'x' }, { timeoutMs: 60_000, payload })
+      await client.close()
+      assert.equal(await signer.daemon.stop(), 0)
       const verdict = await verifyAuditChain(files.auditFile)
       assert.ok(verdict.ok && verdict.signatures === 1, JSON.stringify(verdict))
     }))
@@ -52,34 +42,24 @@ describe('a signer started as root', { skip }, () => {
       ['root', /root is root/],
       ['no-such-user', /could not become no-such-user/],
     ] as const) {
-      await withFiles(`user: ${user}\ngroup: nogroup\n`, (files) => assert.rejects(startDaemon(files.config), sentence))
+      await withFiles(`user: ${user}\ngroup: nogroup\n`, (signer) => assert.rejects(signer.launch(), sentence))
     }
   })
 
   test('says which key leads to a folder that this user may not use, and leaves no audit file behind', async () => {
     const closed = mkdtempSync(`${tmpdir()}/closed-`)
     try {
-      for (const [line, place, sentence] of [
-        [
-          'socket: signer.sock',
-          `socket: ${closed}/signer.sock`,
-          /socket: permission denied at \S+closed-\S+ for uid 65534/,
-        ],
-        [
-          'socket: signer.sock',
-          `socket: ${closed}/deeper/signer.sock`,
-          /socket: permission denied at \S+closed-\S+ for uid 65534/,
-        ],
-        [
-          'file: audit.jsonl',
-          `file: ${closed}/audit.jsonl`,
-          /audit\.file: permission denied at \S+closed-\S+ for uid 65534/,
-        ],
+      for (const [key, line, place] of [
+        ['socket', 'socket: signer.sock', `socket: ${closed}/signer.sock`],
+        ['socket', 'socket: signer.sock', `socket: ${closed}/deeper/signer.sock`],
+        ['audit\\.file', 'file: audit.jsonl', `file: ${closed}/audit.jsonl`],
       ] as const) {
-        await withFiles('user: nobody\ngroup: nogroup\n', async (files) => {
+        const sentence = new RegExp(`${key}: permission denied at \\S+closed-\\S+ for uid 65534`)
+        await withFiles('user: nobody\ngroup: nogroup\n', async (signer) => {
+          const { files } = signer
           chownSync(files.folder, NOBODY, NOBODY)
           writeFileSync(files.config, readFileSync(files.config, 'utf8').replace(line, place))
-          await assert.rejects(startDaemon(files.config), sentence)
+          await assert.rejects(signer.launch(), sentence)
           assert.ok(!existsSync(files.auditFile))
           assert.deepEqual(readdirSync(closed), [])
         })
@@ -90,5 +70,5 @@ describe('a signer started as root', { skip }, () => {
   })
 
   test('does not start with a user and no group', () =>
-    withFiles('user: nobody\n', (files) => assert.rejects(startDaemon(files.config), /set both user and group/)))
+    withFiles('user: nobody\n', (signer) => assert.rejects(signer.launch(), /set both user and group/)))
 })

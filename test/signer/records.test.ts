@@ -3,21 +3,21 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { CRL_PIECE_BYTES, LINES_PAGE_BYTES } from '../../signer/protocol/methods.ts'
 import type { CertificateLine, RevocationLine } from '../../signer/records/record.ts'
-import { SignerClient } from '../../src/ca/signer-client.ts'
+import type { SignerClient } from '../../src/ca/signer-client.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { encodeDer } from '../../src/shared/pki/der-writer.ts'
 import { writeDistributionPointName } from '../../src/shared/pki/extensions.ts'
 import { CRL_EXTENSION } from '../../src/shared/pki/oids.ts'
 import { decodePem, encodePem } from '../../src/shared/pki/pem.ts'
 import { serialNumberHex } from '../../src/shared/pki/tbs-certificate.ts'
-import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
-import { type Daemon, SIGNER_PROGRAM, startDaemon } from './daemon.ts'
+import { leafTbs, makeAuthority } from './authority.ts'
+import { SIGNER_PROGRAM, type TestSigner, withSigner as withSignerFiles } from './daemon.ts'
 import { rawExtension } from './raw-tbs.ts'
 import { now, type RawListChanges, rawEntry, rawTbsList, reasonCode } from './raw-tbs-list.ts'
 
@@ -25,30 +25,17 @@ const run = promisify(execFile)
 const timeoutMs = 60_000
 const authority = makeAuthority()
 
-interface Running {
-  files: SignerFiles
-  client: SignerClient
-  daemon: Daemon
-}
-
 /** Runs `work` with a daemon; `restart` ends it with a signal and starts another one. */
-async function withSigner(
-  work: (running: Running, restart: (signal: NodeJS.Signals) => Promise<void>) => Promise<void>,
-): Promise<void> {
-  const files = writeSignerFiles({ default: authority })
-  const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
-  const running = { files, client, daemon: await startDaemon(files.config) }
-  try {
-    await work(running, async (signal) => {
-      await running.daemon.stop(signal)
-      running.daemon = await startDaemon(files.config)
-    })
-  } finally {
-    await client.close()
-    await running.daemon.stop()
-    rmSync(files.folder, { recursive: true })
-  }
-}
+const withSigner = (
+  work: (signer: TestSigner, restart: (signal: NodeJS.Signals) => Promise<void>) => Promise<void>,
+): Promise<void> =>
+  withSignerFiles(
+    async (signer) => {
+      await signer.launch()
+      await work(signer, (signal) => signer.restart(signal))
+    },
+    { default: authority },
+  )
 
 async function sign(client: SignerClient, count: number, requester = 'order 1'): Promise<Buffer[]> {
   const requests = Array.from({ length: count }, () => leafTbs(authority))

@@ -2,33 +2,19 @@
 
 import assert from 'node:assert/strict'
 import { createPublicKey } from 'node:crypto'
-import { rmSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
-import { type CaBackend, CaError } from '../../src/ca/backend.ts'
-import { SignerBackend } from '../../src/ca/signer-backend.ts'
-import { leafTbs, makeAuthority, type SignerFiles, spkiOf, writeSignerFiles } from './authority.ts'
-import { type Daemon, startDaemon } from './daemon.ts'
+import { describe, test } from 'node:test'
+import { CaError } from '../../src/ca/backend.ts'
+import { leafTbs, makeAuthority, spkiOf } from './authority.ts'
+import { useSigner } from './daemon.ts'
 
 const timeoutMs = 60_000
 
 describe('a front that was taken over', () => {
   const authorities = { first: makeAuthority(), second: makeAuthority() }
-  let files: SignerFiles
-  let daemon: Daemon
-  let backend: CaBackend
-  before(async () => {
-    files = writeSignerFiles(authorities)
-    daemon = await startDaemon(files.config)
-    backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
-  })
-  after(async () => {
-    await backend.close()
-    await daemon.stop()
-    rmSync(files.folder, { recursive: true })
-  })
+  const signer = useSigner(authorities)
 
   const sign = (tbs: Buffer, issuer: keyof typeof authorities = 'first') =>
-    backend.signCertificate(issuer, tbs, { timeoutMs, requester: 'test' })
+    signer.backend.signCertificate(issuer, tbs, { timeoutMs, requester: 'test' })
   const isRefused = (signing: Promise<unknown>, sentence: RegExp) =>
     assert.rejects(signing, (error) => error instanceof CaError && !error.retryable && sentence.test(error.message))
 
@@ -44,8 +30,7 @@ describe('a front that was taken over', () => {
   })
 
   test('gets no other one after a new start of the signer either', async () => {
-    await daemon.stop('SIGKILL')
-    daemon = await startDaemon(files.config)
+    await signer.restart('SIGKILL')
     await isRefused(sign(other), /has been signed with other content/)
     await sign(once)
   })

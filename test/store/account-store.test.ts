@@ -1,10 +1,11 @@
 /** SQL of accounts on a real database: batches, guards, races. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { BatcherFull } from '../../src/shared/lib/batcher.ts'
 import { STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import { MAX_OF_KEY } from '../../src/store/database.ts'
+import { each } from '../support/each.ts'
 import {
   aNewAccount,
   aNewOrder,
@@ -12,17 +13,13 @@ import {
   anOrder,
   aReadyOrder,
   newId,
-  openStores,
   requesterOf,
   type StoreFixture,
+  useStores,
 } from './support.ts'
 
 describe('accounts', () => {
-  let store: StoreFixture
-  before(async () => {
-    store = await openStores()
-  })
-  after(() => store.close())
+  const store = useStores()
 
   const lockAccount = (id: string) => ({ text: 'SELECT FROM accounts WHERE id = $1 FOR UPDATE', values: [id] })
 
@@ -89,15 +86,9 @@ describe('accounts', () => {
       store.accounts.create(aNewAccount({ id: 'not a uuid' })),
       store.accounts.create(aNewAccount()),
     ])
-    assert.deepEqual(
-      results.map(({ status }) => status),
-      ['fulfilled', 'rejected', 'rejected', 'fulfilled'],
-    )
+    assert.deepEqual(each(results, 'status'), ['fulfilled', 'rejected', 'rejected', 'fulfilled'])
     const lookups = await Promise.allSettled([store.accounts.find('not a uuid'), store.accounts.find(newId())])
-    assert.deepEqual(
-      lookups.map(({ status }) => status),
-      ['rejected', 'fulfilled'],
-    )
+    assert.deepEqual(each(lookups, 'status'), ['rejected', 'fulfilled'])
   })
 
   test('contacts are replaced, and only by a valid account with its current key', async () => {

@@ -10,6 +10,7 @@ import type { Identifier } from '../../src/shared/protocol/identifier.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { createEabStore, type EabStore } from '../../src/store/eab-store.ts'
 import type { MadeOrder, NewOrder } from '../../src/store/order-store.ts'
+import { each } from '../support/each.ts'
 import { type Grants, openGrants } from './grants.ts'
 import {
   aCandidate,
@@ -112,10 +113,7 @@ describe('approval', () => {
     const made = await order(requester, names, { approval: from('2001:db8::7') })
     assert.equal(made.status, 'pending')
     assert.deepEqual(made.approved?.identifiers, ['a.mixed.example', '*.mixed.example'])
-    assert.deepEqual(
-      (await rowsOf(made)).map(({ status }) => status),
-      ['valid', 'pending', 'valid'],
-    )
+    assert.deepEqual(each(await rowsOf(made), 'status'), ['valid', 'pending', 'valid'])
   })
 
   test('it serves no later order that is not approved itself', async () => {

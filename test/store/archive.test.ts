@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { type ArchiveOptions, archiveExpired } from '../../src/services/archive.ts'
 import { MANIFEST } from '../../src/services/archive-files.ts'
@@ -14,18 +14,15 @@ import { type ArchiveStore, createArchiveStore } from '../../src/store/archive-s
 import { ALREADY_REPLACED } from '../../src/store/order-store.ts'
 import { createRetentionStore } from '../../src/store/retention-store.ts'
 import { renderCertId } from '../support/certificate-id.ts'
-import { aNewOrder, anAccount, anIntent, anIssued, aReadyOrder, openStores, type StoreFixture } from './support.ts'
+import { each } from '../support/each.ts'
+import { aCertificate, aNewOrder, anAccount, type anIntent, useStores } from './support.ts'
 
 const DAY_MS = 86_400_000
 const daysAgo = (days: number) => new Date(Math.floor((Date.now() - days * DAY_MS) / 1000) * 1000)
 
-let store: StoreFixture
+const store = useStores()
 let requester: Requester
 let folder: string
-before(async () => {
-  store = await openStores()
-})
-after(() => store.close())
 beforeEach(async (t) => {
   await store.sql('TRUNCATE orders, authorizations, cleanup_progress, replacements, certificates, expiration_notices')
   ;({ requester } = await anAccount(store))
@@ -35,11 +32,8 @@ beforeEach(async (t) => {
 
 /** A certificate that expired this long ago, with its order. */
 async function anExpired(days: number, over: Parameters<typeof anIntent>[1] = {}) {
-  const order = await aReadyOrder(store, requester)
-  const intent = anIntent({ id: order.id, requester }, over)
-  await store.issuance.begin(intent)
-  const issued = { ...anIssued(intent), notBefore: daysAgo(days + 90), notAfter: daysAgo(days) }
-  await store.issuance.complete(issued)
+  const times = { notBefore: daysAgo(days + 90), notAfter: daysAgo(days) }
+  const { order, intent, issued } = await aCertificate(store, requester, { intent: over, issued: times })
   const serial = intent.serialNumber.toString('hex')
   return {
     id: intent.certificateId,
@@ -216,10 +210,7 @@ describe('the archive', () => {
     assert.equal(await round(), 5)
     const [file = ''] = files()
     const expected = made.toSorted((one, other) => other.days - one.days).map(({ id }) => id)
-    assert.deepEqual(
-      linesIn(file).map(({ id }) => id),
-      expected,
-    )
+    assert.deepEqual(each(linesIn(file), 'id'), expected)
     assert.match(file, /^\d{8}-\d{8}-[0-9a-f]{12}\.jsonl\.gz$/)
   })
 

@@ -1,20 +1,22 @@
 /** SQL of authorizations and their challenges: trigger, attempts, release, adoption, deactivation. */
 
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { afterEach, before, describe, test } from 'node:test'
 import type { Account, Authorization, ChallengeAttempt } from '../../src/domain/records.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import { NOBODY } from '../../src/store/challenge-store.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import { each } from '../support/each.ts'
+import { until } from '../support/until.ts'
 import {
   aCandidate,
   aName,
   anAccount,
+  expire,
   inHours,
   newAuthorizationId,
-  openStores,
   preAuthorizing,
-  type StoreFixture,
+  useStores,
   winners,
 } from './support.ts'
 
@@ -28,14 +30,12 @@ const TYPES = ['http-01', 'dns-01'] as const
 const RETRY: ChallengeAttempt = { ...FAILED, status: 'processing' }
 
 describe('authorizations', () => {
-  let store: StoreFixture
+  const store = useStores()
   let account: Account
   let requester: Requester
   before(async () => {
-    store = await openStores()
     ;({ account, requester } = await anAccount(store))
   })
-  after(() => store.close())
 
   async function anAuthorization(over: Parameters<typeof aCandidate>[0] = {}, by = requester): Promise<Authorization> {
     const made = await store.authorizations.create(preAuthorizing(by, aCandidate(over)))
@@ -65,6 +65,11 @@ describe('authorizations', () => {
     ...over,
   })
 
+  const record = (authorizationId: string, over?: object) =>
+    store.authorizations.recordAttempt(recording(authorizationId, over))
+  const adopt = ({ instanceId }: { instanceId: number }, over: object = {}) =>
+    store.authorizations.adopt(instanceId, { types: TYPES, limit: 10, ...over })
+
   async function trigger(authorizationId: string, over: object = {}) {
     const result = await store.authorizations.trigger(triggering(authorizationId, over))
     assert.ok(result && typeof result !== 'symbol')
@@ -72,8 +77,7 @@ describe('authorizations', () => {
   }
 
   const lock = (id: string) => ({ text: 'SELECT FROM authorizations WHERE id = $1 FOR UPDATE', values: [id] })
-  const expire = (id: string) =>
-    store.sql("UPDATE authorizations SET expires_at = now() - interval '1 second' WHERE id = $1", [id])
+  const expired = (id: string) => expire(store, 'authorizations', id)
   const claim = async (id: string) =>
     (
       await store.sql('SELECT validating_by, validating_since IS NOT NULL AS since FROM authorizations WHERE id = $1', [
@@ -108,7 +112,7 @@ describe('authorizations', () => {
       const second = await anAuthorization({ identifier })
       assert.notEqual(second.id, first.id, 'a pending one is nobody’s to share')
       await trigger(first.id)
-      await store.authorizations.recordAttempt(recording(first.id))
+      await record(first.id)
       assert.deepEqual(await anAuthorization({ identifier }), await find(first.id))
       const { requester: other } = await anAccount(store)
       for (const [over, by] of [[{ wildcard: true }], [{}, other]] as const)
@@ -144,10 +148,10 @@ describe('authorizations', () => {
       test(`a ${status} one past its end reads as expired, and nothing moves it any more`, async () => {
         const { id } = await anAuthorization()
         await trigger(id)
-        if (status === 'valid') await store.authorizations.recordAttempt(recording(id))
-        await expire(id)
+        if (status === 'valid') await record(id)
+        await expired(id)
         assert.equal((await find(id)).status, 'expired')
-        assert.equal(await store.authorizations.recordAttempt(recording(id)), false)
+        assert.equal(await record(id), false)
         assert.equal(await store.authorizations.deactivate(requester, id), undefined)
         assert.equal((await trigger(id, { type: 'dns-01' })).moved, false)
       })
@@ -189,8 +193,8 @@ describe('authorizations', () => {
       const second = await trigger(id, { instanceId: 78, type: 'dns-01' })
       assert.deepEqual([second.moved, second.mine], [true, false])
       assert.equal((await claim(id))?.['validating_by'], 77)
-      assert.equal(await store.authorizations.recordAttempt(recording(id, { type: 'dns-01', instanceId: 78 })), false)
-      assert.equal(await store.authorizations.recordAttempt(recording(id, { type: 'dns-01', instanceId: 77 })), true)
+      assert.equal(await record(id, { type: 'dns-01', instanceId: 78 }), false)
+      assert.equal(await record(id, { type: 'dns-01', instanceId: 77 }), true)
     })
 
     test('of a repeat says whose it is', async () => {
@@ -301,7 +305,7 @@ describe('authorizations', () => {
       test(`one that ends ${outcome ?? 'with another to follow'} leaves the authorization ${status}`, async () => {
         const { id } = await anAuthorization()
         await trigger(id)
-        assert.equal(await store.authorizations.recordAttempt(recording(id, { attempt, outcome })), true)
+        assert.equal(await record(id, { attempt, outcome }), true)
         const found = await find(id)
         assert.equal(found.status, status)
         assert.deepEqual(found.attempts, { 'http-01': attempt })
@@ -311,7 +315,7 @@ describe('authorizations', () => {
 
     test('of a challenge that was never triggered is not recorded', async () => {
       const { id } = await anAuthorization()
-      assert.equal(await store.authorizations.recordAttempt(recording(id)), false)
+      assert.equal(await record(id), false)
       assert.equal((await find(id)).status, 'pending')
     })
 
@@ -322,7 +326,7 @@ describe('authorizations', () => {
       ] as const) {
         const { id } = await anAuthorization({ expiresAt: inHours(1) })
         await trigger(id)
-        assert.equal(await store.authorizations.recordAttempt(recording(id, { validForSeconds })), true)
+        assert.equal(await record(id, { validForSeconds }), true)
         const seconds = ((await find(id)).expiresAt.getTime() - Date.now()) / 1000
         assert.ok(Math.abs(seconds - expected) < 10, `${seconds}`)
       }
@@ -331,22 +335,17 @@ describe('authorizations', () => {
     test('under a claim that was taken over is not recorded', async () => {
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: 7 })
-      assert.equal(await store.authorizations.recordAttempt(recording(id, { instanceId: 8 })), false)
-      assert.equal(await store.authorizations.recordAttempt(recording(id, { instanceId: 7 })), true)
+      assert.equal(await record(id, { instanceId: 8 }), false)
+      assert.equal(await record(id, { instanceId: 7 }), true)
     })
 
     describe('made before there was a claim', () => {
       const unclaimed = (over: object = {}) => ({ unclaimed: { thumbprint: account.thumbprint }, ...over })
 
-      for (const [attempt, outcome, status] of [
-        [VALID, 'valid', 'valid'],
-        [FAILED, 'invalid', 'invalid'],
-        [RETRY, null, 'pending'],
-      ] as const) {
+      for (const { outcome, attempt, status } of CASES) {
         test(`one that ends ${outcome ?? 'with another to follow'} is recorded as if there were one`, async () => {
           const { id } = await anAuthorization()
-          const result = recording(id, unclaimed({ attempt, outcome }))
-          assert.equal(await store.authorizations.recordAttempt(result), true)
+          assert.equal(await record(id, unclaimed({ attempt, outcome })), true)
           const found = await find(id)
           assert.deepEqual([found.status, found.attempts], [status, { 'http-01': attempt }])
           assert.deepEqual(await claim(id), { validating_by: outcome ? null : 1, since: outcome === null })
@@ -356,8 +355,8 @@ describe('authorizations', () => {
       test('is recorded when the claim came meanwhile, and the trigger that comes after it sees how it ended', async () => {
         const [claimed, decided] = [(await anAuthorization()).id, (await anAuthorization()).id]
         await trigger(claimed)
-        assert.equal(await store.authorizations.recordAttempt(recording(claimed, unclaimed())), true)
-        assert.equal(await store.authorizations.recordAttempt(recording(decided, unclaimed())), true)
+        assert.equal(await record(claimed, unclaimed()), true)
+        assert.equal(await record(decided, unclaimed()), true)
         const after = await trigger(decided)
         assert.deepEqual([after.moved, after.authorization.status], [false, 'valid'])
       })
@@ -366,7 +365,7 @@ describe('authorizations', () => {
         for (const type of ['http-01', 'dns-01'] as const) {
           const { id } = await anAuthorization()
           await trigger(id, { instanceId: 7, type })
-          assert.equal(await store.authorizations.recordAttempt(recording(id, unclaimed())), false)
+          assert.equal(await record(id, unclaimed()), false)
           assert.equal((await find(id)).status, 'pending')
           assert.equal((await claim(id))?.['validating_by'], 7)
         }
@@ -375,19 +374,19 @@ describe('authorizations', () => {
       test('is recorded beside another challenge that this instance has claimed', async () => {
         const { id } = await anAuthorization()
         await trigger(id, { type: 'dns-01' })
-        assert.equal(await store.authorizations.recordAttempt(recording(id, unclaimed())), true)
+        assert.equal(await record(id, unclaimed()), true)
         assert.equal((await find(id)).status, 'valid')
       })
 
       test('is not recorded a second time, nor for what is decided or past its end', async () => {
         const [twice, gone, late] = await Promise.all([anAuthorization(), anAuthorization(), anAuthorization()])
-        assert.equal(await store.authorizations.recordAttempt(recording(twice.id, unclaimed())), true)
+        assert.equal(await record(twice.id, unclaimed()), true)
         const failed = { attempt: FAILED, outcome: 'invalid' }
-        assert.equal(await store.authorizations.recordAttempt(recording(twice.id, unclaimed(failed))), false)
+        assert.equal(await record(twice.id, unclaimed(failed)), false)
         await store.authorizations.deactivate(requester, gone.id)
-        assert.equal(await store.authorizations.recordAttempt(recording(gone.id, unclaimed())), false)
-        await expire(late.id)
-        assert.equal(await store.authorizations.recordAttempt(recording(late.id, unclaimed())), false)
+        assert.equal(await record(gone.id, unclaimed()), false)
+        await expired(late.id)
+        assert.equal(await record(late.id, unclaimed()), false)
       })
 
       test('is not recorded for an account that has another key by now, or is deactivated (RFC 8555 §7.3.5, §7.3.6)', async () => {
@@ -400,7 +399,7 @@ describe('authorizations', () => {
           [first, rekeyed.account],
           [second, gone.account],
         ] as const)
-          assert.equal(await store.authorizations.recordAttempt(recording(id, { unclaimed: { thumbprint } })), false)
+          assert.equal(await record(id, { unclaimed: { thumbprint } }), false)
         assert.notEqual(await statusOf(first.id), 'valid')
         assert.notEqual(await statusOf(second.id), 'valid')
       })
@@ -421,10 +420,7 @@ describe('authorizations', () => {
       test('while another instance claims: either it is recorded, or the other has the claim', async () => {
         const { id } = await anAuthorization()
         const [recorded, triggered] = await store.meetAt(lock(id), 2, () =>
-          Promise.all([
-            store.authorizations.recordAttempt(recording(id, unclaimed())),
-            store.other.authorizations.trigger(triggering(id, { instanceId: 2 })),
-          ]),
+          Promise.all([record(id, unclaimed()), store.other.authorizations.trigger(triggering(id, { instanceId: 2 }))]),
         )
         assert.ok(typeof triggered === 'object')
         assert.equal(recorded, !triggered.moved)
@@ -436,9 +432,9 @@ describe('authorizations', () => {
       const { id } = await anAuthorization()
       await trigger(id)
       const recorded = await Promise.all([
-        store.authorizations.recordAttempt(recording(id, { attempt: RETRY, outcome: null })),
-        store.authorizations.recordAttempt(recording(id)),
-        store.authorizations.recordAttempt(recording(id, { attempt: FAILED, outcome: 'invalid' })),
+        record(id, { attempt: RETRY, outcome: null }),
+        record(id),
+        record(id, { attempt: FAILED, outcome: 'invalid' }),
       ])
       assert.deepEqual(recorded, [true, true, false])
       assert.equal((await find(id)).status, 'valid')
@@ -449,7 +445,7 @@ describe('authorizations', () => {
       await trigger(id)
       const recorded = await store.meetAt(lock(id), 2, () =>
         Promise.all([
-          store.authorizations.recordAttempt(recording(id)),
+          record(id),
           store.other.authorizations.recordAttempt(recording(id, { attempt: FAILED, outcome: 'invalid' })),
         ]),
       )
@@ -461,14 +457,8 @@ describe('authorizations', () => {
       const [good, bad] = [(await anAuthorization()).id, (await anAuthorization()).id]
       await Promise.all([trigger(good), trigger(bad)])
       const poisoned = { ...FAILED, error: { ...FAILED.error, detail: 'a \u0000 in the answer' } }
-      const results = await Promise.allSettled([
-        store.authorizations.recordAttempt(recording(bad, { attempt: poisoned, outcome: 'invalid' })),
-        store.authorizations.recordAttempt(recording(good)),
-      ])
-      assert.deepEqual(
-        results.map(({ status }) => status),
-        ['rejected', 'fulfilled'],
-      )
+      const results = await Promise.allSettled([record(bad, { attempt: poisoned, outcome: 'invalid' }), record(good)])
+      assert.deepEqual(each(results, 'status'), ['rejected', 'fulfilled'])
       assert.equal((await find(good)).status, 'valid')
       assert.equal((await find(bad)).status, 'pending')
     })
@@ -479,11 +469,11 @@ describe('authorizations', () => {
       for (const validated of [false, true]) {
         const { id } = await anAuthorization()
         await trigger(id)
-        if (validated) await store.authorizations.recordAttempt(recording(id))
+        if (validated) await record(id)
         assert.equal((await store.authorizations.deactivate(requester, id))?.status, 'deactivated')
         assert.deepEqual(await claim(id), { validating_by: null, since: false })
         assert.equal(await store.authorizations.deactivate(requester, id), undefined)
-        assert.equal(await store.authorizations.recordAttempt(recording(id)), false)
+        assert.equal(await record(id), false)
       }
     })
 
@@ -513,7 +503,7 @@ describe('authorizations', () => {
       const { id } = await anAuthorization({}, holder)
       await trigger(id, { requester: holder })
       await store.accounts.deactivate(holder)
-      assert.equal(await store.authorizations.recordAttempt(recording(id)), false)
+      assert.equal(await record(id), false)
       assert.equal(await statusOf(id), 'deactivated')
     })
 
@@ -522,9 +512,7 @@ describe('authorizations', () => {
         const { requester: holder } = await anAccount(store)
         const { id } = await anAuthorization({}, holder)
         await trigger(id, { requester: holder })
-        await store.meetAt(lock(id), 2, () =>
-          Promise.all([store.other.accounts.deactivate(holder), store.authorizations.recordAttempt(recording(id))]),
-        )
+        await store.meetAt(lock(id), 2, () => Promise.all([store.other.accounts.deactivate(holder), record(id)]))
         assert.equal(await statusOf(id), 'deactivated')
       }
     })
@@ -549,7 +537,7 @@ describe('authorizations', () => {
     test('keeps the tries and the last error, and only the processing challenges move', async () => {
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: 504 })
-      await store.authorizations.recordAttempt(recording(id, { attempt: RETRY, outcome: null, instanceId: 504 }))
+      await record(id, { attempt: RETRY, outcome: null, instanceId: 504 })
       await trigger(id, { instanceId: 504, type: 'dns-01' })
       assert.equal(await store.authorizations.release(504), 1)
       const { attempts } = await find(id)
@@ -561,14 +549,14 @@ describe('authorizations', () => {
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: 505 })
       await store.authorizations.release(505)
-      assert.equal(await store.authorizations.recordAttempt(recording(id, { instanceId: 505 })), false)
+      assert.equal(await record(id, { instanceId: 505 }), false)
       assert.equal((await find(id)).status, 'pending')
     })
 
     test('keeps what is decided', async () => {
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: 503 })
-      await store.authorizations.recordAttempt(recording(id, { instanceId: 503 }))
+      await record(id, { instanceId: 503 })
       assert.equal(await store.authorizations.release(503), 0)
       assert.equal((await find(id)).status, 'valid')
     })
@@ -597,51 +585,45 @@ describe('authorizations', () => {
       await trigger(left.id, { instanceId: dead.instanceId })
       await trigger(left.id, { instanceId: dead.instanceId, type: 'dns-01' })
       await trigger(worked.id, { instanceId: alive.instanceId })
-      assert.deepEqual(
-        await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 600, limit: 10 }),
-        [],
-      )
+      assert.deepEqual(await adopt(me, { staleSeconds: 600 }), [])
 
       // As a killed process leaves it: the connection is gone, nothing was said.
       await store.sql('SELECT pg_terminate_backend(pid) FROM pg_locks WHERE classid = 712100 AND objid = $1', [
         dead.instanceId,
       ])
-      await waitUntil(async () => !(await me.liveInstances()).includes(dead.instanceId))
-      const adopted = await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 600, limit: 10 })
+      await until('the end of an instance', async () => !(await me.liveInstances()).includes(dead.instanceId))
+      const adopted = await adopt(me, { staleSeconds: 600 })
       assert.deepEqual(adopted.map(({ type }) => type).sort(), ['dns-01', 'http-01'])
       const [{ authorization, thumbprint }] = adopted as [(typeof adopted)[0]]
       assert.equal(authorization.id, left.id)
       assert.equal(thumbprint, (await store.accounts.find(requester.accountId))?.thumbprint)
       assert.equal((await claim(left.id))?.['validating_by'], me.instanceId)
       assert.equal((await claim(worked.id))?.['validating_by'], alive.instanceId)
-      assert.deepEqual(
-        await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 600, limit: 10 }),
-        [],
-      )
+      assert.deepEqual(await adopt(me, { staleSeconds: 600 }), [])
     })
 
     test('takes what an instance released, processing again with its tries and the key that triggered it', async () => {
-      const [me] = (await instances(1)) as [InstancePresence]
+      const me = (await instances(1))[0]!
       const { account, requester: holder } = await anAccount(store)
       const { id } = await anAuthorization({}, holder)
       await trigger(id, { instanceId: 600, requester: holder })
       const attempt = { ...RETRY, thumbprint: account.thumbprint }
-      await store.authorizations.recordAttempt(recording(id, { attempt, outcome: null, instanceId: 600 }))
+      await record(id, { attempt, outcome: null, instanceId: 600 })
       await store.authorizations.release(600)
       const changed = await store.accounts.changeKey(holder, { jwk: '{}', thumbprint: `new ${id}` })
       assert.ok(changed && !('taken' in changed))
-      const adopted = await store.authorizations.adopt(me.instanceId, { types: TYPES, limit: 10 })
+      const adopted = await adopt(me)
       assert.equal(adopted.length, 1)
       assert.equal(adopted[0]?.thumbprint, account.thumbprint)
       assert.deepEqual(adopted[0]?.authorization.attempts['http-01'], attempt)
     })
 
     test('leaves what it does not validate to others', async () => {
-      const [me] = (await instances(1)) as [InstancePresence]
+      const me = (await instances(1))[0]!
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: NOBODY, type: 'dns-01' })
-      assert.deepEqual(await store.authorizations.adopt(me.instanceId, { types: ['http-01'], limit: 10 }), [])
-      assert.equal((await store.authorizations.adopt(me.instanceId, { types: ['dns-01'], limit: 10 })).length, 1)
+      assert.deepEqual(await adopt(me, { types: ['http-01'] }), [])
+      assert.equal((await adopt(me, { types: ['dns-01'] })).length, 1)
     })
 
     test('takes validations of a live but silent instance on request, and that instance records nothing more', async () => {
@@ -649,15 +631,12 @@ describe('authorizations', () => {
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: silent.instanceId })
       await store.sql("UPDATE authorizations SET validating_since = now() - interval '1 minute' WHERE id = $1", [id])
-      assert.deepEqual(await store.authorizations.adopt(me.instanceId, { types: TYPES, limit: 10 }), [])
-      assert.deepEqual(
-        await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 120, limit: 10 }),
-        [],
-      )
-      const adopted = await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 59, limit: 10 })
+      assert.deepEqual(await adopt(me), [])
+      assert.deepEqual(await adopt(me, { staleSeconds: 120 }), [])
+      const adopted = await adopt(me, { staleSeconds: 59 })
       assert.equal(adopted.length, 1)
       const { instanceId } = silent
-      assert.equal(await store.authorizations.recordAttempt(recording(id, { instanceId })), false)
+      assert.equal(await record(id, { instanceId }), false)
       assert.equal(await store.authorizations.renew({ authorizationId: id, instanceId }), false)
     })
 
@@ -666,24 +645,21 @@ describe('authorizations', () => {
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: patient.instanceId })
       const over = { attempt: RETRY, outcome: null, retryInMs: 120_000, instanceId: patient.instanceId }
-      await store.authorizations.recordAttempt(recording(id, over))
+      await record(id, over)
       await store.sql(
         "UPDATE authorizations SET validating_since = validating_since - interval '1 minute' WHERE id = $1",
         [id],
       )
-      assert.deepEqual(
-        await store.authorizations.adopt(me.instanceId, { types: TYPES, staleSeconds: 30, limit: 10 }),
-        [],
-      )
+      assert.deepEqual(await adopt(me, { staleSeconds: 30 }), [])
     })
 
     test('of a deactivated account takes nothing', async () => {
-      const [me] = (await instances(1)) as [InstancePresence]
+      const me = (await instances(1))[0]!
       const { requester: holder } = await anAccount(store)
       const { id } = await anAuthorization({}, holder)
       await trigger(id, { instanceId: 606, requester: holder })
       await store.accounts.deactivate(holder)
-      assert.deepEqual(await store.authorizations.adopt(me.instanceId, { types: TYPES, limit: 10 }), [])
+      assert.deepEqual(await adopt(me), [])
     })
 
     test('its own without news are overdue and can be taken up again', async () => {
@@ -708,13 +684,13 @@ describe('authorizations', () => {
         }),
       )
       const [mine, others] = await Promise.all([
-        store.authorizations.adopt(a.instanceId, { types: TYPES, staleSeconds: 600, limit: 8 }),
+        adopt(a, { staleSeconds: 600, limit: 8 }),
         store.other.authorizations.adopt(b.instanceId, { types: TYPES, staleSeconds: 600, limit: 8 }),
       ])
       assert.ok(mine.length <= 8 && others.length <= 8)
       const taken = [...mine, ...others].map(({ authorization }) => authorization.id)
       assert.equal(new Set(taken).size, taken.length)
-      const rest = await store.authorizations.adopt(a.instanceId, { types: TYPES, staleSeconds: 600, limit: 100 })
+      const rest = await adopt(a, { staleSeconds: 600, limit: 100 })
       assert.deepEqual([...taken, ...rest.map(({ authorization }) => authorization.id)].sort(), ids.sort())
     })
 
@@ -722,20 +698,12 @@ describe('authorizations', () => {
       await instances(0)
       const decided = await anAuthorization()
       await trigger(decided.id, { instanceId: 603 })
-      await store.authorizations.recordAttempt(recording(decided.id, { instanceId: 603 }))
-      const expired = await anAuthorization({ expiresAt: inHours(1) })
-      await trigger(expired.id, { instanceId: 603 })
-      await expire(expired.id)
+      await record(decided.id, { instanceId: 603 })
+      const late = await anAuthorization({ expiresAt: inHours(1) })
+      await trigger(late.id, { instanceId: 603 })
+      await expired(late.id)
       await anAuthorization()
       assert.deepEqual(await store.authorizations.adopt(604, { types: TYPES, staleSeconds: 0, limit: 100 }), [])
     })
   })
-
-  async function waitUntil(condition: () => Promise<boolean>): Promise<void> {
-    for (let i = 0; i < 3000; i++) {
-      if (await condition()) return
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-    throw new Error('the condition did not come true')
-  }
 })

@@ -1,23 +1,21 @@
 /** Revocations at several CAs: each CA has rounds of its own, and none is forgotten. */
 
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { before, beforeEach, describe, test } from 'node:test'
 import { type BackendRevocationsOptions, revokeAtBackend } from '../../src/services/revocation.ts'
 import {
   type BackendRevocationStore,
   createBackendRevocationStore,
   listBackendRevocations,
 } from '../../src/store/backend-revocation-store.ts'
-import { newId, openStores, type StoreFixture } from './support.ts'
+import { newId, useStores } from './support.ts'
 
 describe('revocations at backends', () => {
-  let fixture: StoreFixture
+  const fixture = useStores()
   let store: BackendRevocationStore
   before(async () => {
-    fixture = await openStores()
     store = createBackendRevocationStore(fixture.db)
   })
-  after(() => fixture.close())
   beforeEach(() => fixture.sql('DELETE FROM backend_revocations'))
 
   async function waiting(backend: string, count = 1): Promise<void> {

@@ -3,19 +3,20 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createCertificateImport } from '../../src/store/certificate-import.ts'
 import { listCertificates } from '../../src/store/certificate-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import {
+  aCertificate,
   aName,
   anAccount,
   anIntent,
   anIssued,
-  aReadyOrder,
+  type aReadyOrder,
   newId,
   openStores,
   type StoreFixture,
-  sleep,
 } from './support.ts'
 
 describe('certificates of an account', () => {
@@ -26,11 +27,7 @@ describe('certificates of an account', () => {
   const ids: string[] = []
 
   async function issue(requester: Parameters<typeof aReadyOrder>[1]): Promise<string> {
-    const order = await aReadyOrder(store, requester)
-    const intent = anIntent({ id: order.id, requester })
-    await store.issuance.begin(intent)
-    await store.issuance.complete(anIssued(intent))
-    return intent.certificateId
+    return (await aCertificate(store, requester)).intent.certificateId
   }
 
   async function record(account: string | undefined): Promise<string> {

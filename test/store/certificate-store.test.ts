@@ -2,38 +2,28 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import {
   aCandidate,
+  aCertificate,
   aName,
   anAccount,
-  anIntent,
-  anIssued,
   aReadyOrder,
   newId,
-  openStores,
   preAuthorizing,
-  type StoreFixture,
+  useStores,
   winners,
 } from './support.ts'
 
 describe('certificates', () => {
-  let store: StoreFixture
+  const store = useStores()
   let requester: Requester
   before(async () => {
-    store = await openStores()
     requester = (await anAccount(store)).requester
   })
-  after(() => store.close())
 
-  async function aCertificate() {
-    const order = await aReadyOrder(store, requester)
-    const intent = anIntent({ id: order.id, requester })
-    await store.issuance.begin(intent)
-    assert.equal(await store.issuance.complete(anIssued(intent)), true)
-    return intent
-  }
+  const recorded = async () => (await aCertificate(store, requester)).intent
 
   const revocation = (certificateId: string, over: object = {}) => ({
     certificateId,
@@ -44,7 +34,7 @@ describe('certificates', () => {
   })
 
   test('one is found by its serial number, and by each of a batch in its own place', async () => {
-    const { certificateId, serialNumber } = await aCertificate()
+    const { certificateId, serialNumber } = await recorded()
     assert.equal((await store.certificates.findBySerial(serialNumber))?.id, certificateId)
     assert.equal(await store.certificates.findBySerial(randomBytes(16)), undefined)
     const found = await Promise.allSettled([
@@ -63,7 +53,7 @@ describe('certificates', () => {
 
   describe('revocation', () => {
     test('is recorded once, with its reason and in whole seconds', async () => {
-      const { certificateId, serialNumber } = await aCertificate()
+      const { certificateId, serialNumber } = await recorded()
       assert.equal(await store.certificates.revoke(revocation(certificateId)), true)
       assert.equal(await store.certificates.revoke(revocation(certificateId, { reason: 1 })), false)
       const revokedAt = (await store.certificates.findBySerial(serialNumber))?.revokedAt
@@ -73,7 +63,7 @@ describe('certificates', () => {
     })
 
     test('by two instances: one wins', async () => {
-      const { certificateId } = await aCertificate()
+      const { certificateId } = await recorded()
       const outcomes = await store.meetAt(
         { text: 'SELECT FROM certificates WHERE id = $1 FOR UPDATE', values: [certificateId] },
         2,
@@ -87,7 +77,7 @@ describe('certificates', () => {
     })
 
     test('by an account whose key has changed or that is deactivated is stale and changes nothing', async () => {
-      const { certificateId, serialNumber } = await aCertificate()
+      const { certificateId, serialNumber } = await recorded()
       const { requester: leaver } = await anAccount(store)
       await store.other.accounts.deactivate(leaver)
       for (const by of [{ ...requester, keyVersion: 2 }, leaver])
@@ -96,14 +86,14 @@ describe('certificates', () => {
     })
 
     test('blocks the key when it is asked to, and only when it revokes', async () => {
-      const { certificateId } = await aCertificate()
+      const { certificateId } = await recorded()
       const [key, late] = [randomBytes(32), randomBytes(32)]
       assert.equal(await store.certificates.isKeyBlocked(key), false)
       await store.certificates.revoke(revocation(certificateId, { reason: 1, blockedKey: key, requester: undefined }))
       assert.equal(await store.certificates.isKeyBlocked(key), true)
       await store.certificates.revoke(revocation(certificateId, { reason: 1, blockedKey: late }))
       assert.equal(await store.certificates.isKeyBlocked(late), false)
-      const again = await aCertificate()
+      const again = await recorded()
       assert.equal(await store.certificates.revoke(revocation(again.certificateId, { blockedKey: key })), true)
     })
   })

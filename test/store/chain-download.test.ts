@@ -1,25 +1,21 @@
 /** Chains for download: what another CA sends anew for an issuer is seen by threads that know its chain already. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { createChainDownload } from '../../src/services/chain-download.ts'
 import { fingerprintSha256, parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
 import { createCsrIssuanceStore } from '../../src/store/csr-issuance-store.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { until } from '../support/until.ts'
-import { anAccount, anIntent, anIssued, aReadyOrder, openStores, type StoreFixture } from './support.ts'
+import { anAccount, anIntent, anIssued, aReadyOrder, useStores } from './support.ts'
 
 const [issuer, cross, other] = [makeAuthority(), makeAuthority(), makeAuthority()].map(({ certificate }) => certificate)
 const pem = (...certificates: (Buffer | undefined)[]) =>
   certificates.map((der) => encodePem('CERTIFICATE', der as Buffer)).join('')
 
 describe('the chain of an issuer', () => {
-  let store: StoreFixture
-  before(async () => {
-    store = await openStores()
-  })
-  after(() => store.close())
+  const store = useStores()
 
   test('is read again after a while, as are its alternates', async () => {
     const fingerprint = Buffer.from(fingerprintSha256(issuer as Buffer), 'hex')

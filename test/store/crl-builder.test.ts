@@ -5,7 +5,8 @@
 
 import assert from 'node:assert/strict'
 import { createPublicKey, randomBytes, sign, verify } from 'node:crypto'
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { CaBackend } from '../../src/ca/backend.ts'
 import { issuerKeyOf, shardOf } from '../../src/domain/crl-scope.ts'
 import { CrlBuilder, type CrlBuilt, type CrlPolicy, MalformedCrl } from '../../src/services/crl-builder.ts'
@@ -18,7 +19,8 @@ import { createCrlStore } from '../../src/store/crl-store.ts'
 import encodeEntries from '../../workers/crl.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { type ReadCrl, readCrl } from '../support/crl.ts'
-import { openStores, type StoreFixture } from './support.ts'
+import { each } from '../support/each.ts'
+import { useStores } from './support.ts'
 
 const HOUR_MS = 3_600_000
 const authority = makeAuthority('P-256')
@@ -60,11 +62,7 @@ const signWithAuthority: SignCrl = async (_issuer, { signatureAlgorithm, pieces,
 }
 
 describe('building CRLs', () => {
-  let store: StoreFixture
-  before(async () => {
-    store = await openStores()
-  })
-  after(() => store.close())
+  const store = useStores()
   beforeEach(() =>
     store.sql('TRUNCATE certificates, crls, crl_pieces, crl_changes, crl_numbers, crl_shardings, server_settings'),
   )
@@ -214,10 +212,7 @@ describe('building CRLs', () => {
     const crl = await served()
     assert.deepEqual(serialsOf(crl), serials.toSorted())
     assert.ok(crl.entries.every(({ reason }) => reason === 1))
-    assert.deepEqual(
-      instance.built.map(({ entries, bytes }) => [entries, bytes]),
-      [[9_000, crl.der.length]],
-    )
+    assert.deepEqual(each(instance.built, 'entries', 'bytes'), [[9_000, crl.der.length]])
 
     const outer = readSingle(crl.der, 0x30, 'CertificateList')
     const [tbs, , signature] = [outer.any(), outer.any(), outer.bitStringOctets()]
@@ -388,10 +383,7 @@ describe('building CRLs', () => {
     await revoke(serials, `now() + interval '1 hour'`)
     await anInstance().round()
     const { entries, thisUpdate } = await served()
-    assert.deepEqual(
-      entries.map(({ revokedAt }) => revokedAt),
-      [thisUpdate],
-    )
+    assert.deepEqual(each(entries, 'revokedAt'), [thisUpdate])
   })
 
   test('a build that fails is told, is tried again after a pause, and its pieces go with the next one', async (t) => {
@@ -460,7 +452,7 @@ describe('building CRLs', () => {
     await anInstance().round()
     const { number } = await served()
     await store.sql('TRUNCATE crls, crl_numbers, crl_pieces')
-    await new Promise((resolve) => setTimeout(resolve, 1_100))
+    await sleep(1_100)
     await anInstance().round()
     assert.ok((await served()).number > number)
   })

@@ -1,7 +1,7 @@
 /** Issuances from a CSR over real rows: who holds one, what a step leaves behind, and which backend is asked. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { CaError } from '../../src/ca/backend.ts'
 import { createCircuitBreaker } from '../../src/ca/circuit-breaker.ts'
 import type { BackendState, CsrBackend, IssuanceStep, StepOptions } from '../../src/ca/csr-backend.ts'
@@ -16,7 +16,7 @@ import {
   createCsrIssuanceStore,
 } from '../../src/store/csr-issuance-store.ts'
 import { until } from '../support/until.ts'
-import { anAccount, aReadyOrder, newId, openStores, type StoreFixture } from './support.ts'
+import { anAccount, aReadyOrder, newId, useStores } from './support.ts'
 
 const INSTANCE = 7
 const HOLDER = { instanceId: INSTANCE, leaseSeconds: 60 }
@@ -31,18 +31,16 @@ const ONE_FAILURE = { failures: 1, recoveryMs: 60_000 }
 type Script = (state: BackendState | undefined, step: StepOptions) => IssuanceStep | Promise<IssuanceStep>
 
 describe('issuances from a CSR', () => {
-  let fixture: StoreFixture
+  const fixture = useStores()
   let store: CsrIssuanceStore
   let requester: Requester
   const asked: string[] = []
   const alarms: string[] = []
 
   before(async () => {
-    fixture = await openStores()
     store = createCsrIssuanceStore(fixture.db)
     requester = (await anAccount(fixture)).requester
   })
-  after(() => fixture.close())
 
   async function begun(backend = 'a'): Promise<string> {
     const { id } = await aReadyOrder(fixture, requester)

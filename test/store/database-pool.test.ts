@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openDatabase } from '../../src/store/database.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
@@ -20,12 +21,12 @@ async function sizeAfterBurst(minConnections: number | undefined): Promise<numbe
   const settings = { ...settingsFor(own.connection, 4), idleTimeoutMs: IDLE_MS }
   const database = openDatabase({ ...settings, ...(minConnections !== undefined && { minConnections }) }, assert.fail)
   try {
-    const sleep = { name: 'sleep', text: 'SELECT pg_sleep(1)' }
-    const burst = Promise.all(Array.from({ length: 4 }, () => database.query(sleep, [])))
+    const pause = { name: 'pause', text: 'SELECT pg_sleep(1)' }
+    const burst = Promise.all(Array.from({ length: 4 }, () => database.query(pause, [])))
     await until('four connections', () => database.pressure().size === 4)
     await burst
     await until(`${minConnections ?? 0} connections`, () => database.pressure().size === (minConnections ?? 0))
-    await new Promise((resolve) => setTimeout(resolve, 10 * IDLE_MS))
+    await sleep(10 * IDLE_MS)
     return database.pressure().size
   } finally {
     await database.close()

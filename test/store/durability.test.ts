@@ -8,6 +8,7 @@ import { openDatabase } from '../../src/store/database.ts'
 import { durabilityWarnings } from '../../src/store/session.ts'
 import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { each } from '../support/each.ts'
 import { settingsFor } from './support.ts'
 
 const SHOW = { name: '', text: "SELECT current_setting('synchronous_commit') AS is" }
@@ -84,10 +85,7 @@ describe('synchronous_commit', () => {
     try {
       const text = "SELECT current_setting('synchronous_commit') AS is, pg_backend_pid() AS pid FROM pg_sleep(0.5)"
       const rows = await Promise.all([1, 2].map(() => db.query<{ is: string; pid: number }>({ name: '', text }, [])))
-      assert.deepEqual(
-        rows.flat().map(({ is }) => is),
-        ['local', 'local'],
-      )
+      assert.deepEqual(each(rows.flat(), 'is'), ['local', 'local'])
       assert.equal(new Set(rows.flat().map(({ pid }) => pid)).size, 2)
     } finally {
       await db.close()
@@ -101,10 +99,7 @@ describe('synchronous_commit', () => {
       SELECT current_setting('synchronous_commit') AS is, pg_backend_pid() AS pid FROM pg_sleep(0.5)`
     try {
       const rows = await Promise.all([pool.one(show), pool.one(show)])
-      assert.deepEqual(
-        rows.map(({ is }) => is),
-        ['local', 'local'],
-      )
+      assert.deepEqual(each(rows, 'is'), ['local', 'local'])
       assert.equal(new Set(rows.map(({ pid }) => pid)).size, 2)
       // What a session sets stands until it ends: nothing sets it a second time.
       await pool.query(sql.unsafe`SET synchronous_commit = 'off'`)

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { changeOfAccount, changeOfCredential } from '../../src/admin/eab/allowed-identifiers.ts'
 import type { CredentialRow } from '../../src/admin/eab/credential-store.ts'
@@ -10,6 +11,7 @@ import { createAllowlistStore } from '../../src/store/account-rules-store.ts'
 import type { NewAccount } from '../../src/store/account-store.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createEabStore, type EabStore } from '../../src/store/eab-store.ts'
+import { each } from '../support/each.ts'
 import { until } from '../support/until.ts'
 import { type Grants, openGrants } from './grants.ts'
 import {
@@ -21,7 +23,6 @@ import {
   openStores,
   requesterOf,
   type StoreFixture,
-  sleep,
   winners,
 } from './support.ts'
 
@@ -286,10 +287,7 @@ describe('allowlists', () => {
     assert.equal((await allowlists.find(account.id)).length, 2)
     const wanted = { disallow: ['x.example', 'z.example'] }
     const outcomes = await changeOfAccount(grants.audit, grants.actor, account.id, wanted)
-    assert.deepEqual(
-      outcomes.map(({ outcome }) => outcome),
-      ['removed', 'absent'],
-    )
+    assert.deepEqual(each(outcomes, 'outcome'), ['removed', 'absent'])
     assert.deepEqual(await allowlists.find(account.id), [entry('y.example')])
   })
 })

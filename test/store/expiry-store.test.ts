@@ -1,12 +1,12 @@
 /** Expiry that really happens: the rows of overdue orders and authorizations say so. */
 
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import { ORDER_EXPIRED } from '../../src/domain/states.ts'
 import { type ExpiryLifetimes, expireOverdue } from '../../src/services/retention.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { createExpiryStore, type ExpiryPage } from '../../src/store/expiry-store.ts'
-import { aName, anAccount, anOrder, openStores, rekey, type StoreFixture } from './support.ts'
+import { aName, anAccount, anOrder, rekey, useStores } from './support.ts'
 
 const HOUR_MS = 3_600_000
 const LIFETIMES: ExpiryLifetimes = {
@@ -15,12 +15,8 @@ const LIFETIMES: ExpiryLifetimes = {
   preAuthorizationLifetimeMs: 3 * HOUR_MS,
 }
 
-let store: StoreFixture
+const store = useStores()
 let requester: Requester
-before(async () => {
-  store = await openStores()
-})
-after(() => store.close())
 beforeEach(async () => {
   await store.sql('TRUNCATE orders, authorizations, order_claims, cleanup_progress')
   ;({ requester } = await anAccount(store))

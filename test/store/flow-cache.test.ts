@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, afterEach, before, beforeEach, describe, mock, test } from 'node:test'
+import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import fc from 'fast-check'
 import type { Order } from '../../src/domain/records.ts'
 import type { RecordedAttempt } from '../../src/services/challenge-triggers.ts'
@@ -11,25 +11,11 @@ import { announcingAccounts, announcingAuthorizations, FlowCache } from '../../s
 import { allocateChangeCounters, openChangeCounters } from '../../src/shared/lib/shared-memory.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import type { AttemptResult } from '../../src/store/challenge-store.ts'
-import {
-  aName,
-  aNewOrder,
-  anAccount,
-  anIntent,
-  anIssued,
-  openStores,
-  requesterOf,
-  type StoreFixture,
-  type Stores,
-} from './support.ts'
+import { aName, aNewOrder, anAccount, anIntent, anIssued, requesterOf, type Stores, useStores } from './support.ts'
 
-let store: StoreFixture
+const store = useStores()
 /** Look-ups that reached the database. */
 let asked = 0
-before(async () => {
-  store = await openStores()
-})
-after(() => store.close())
 
 interface Front extends Stores {
   recent: FlowCache
@@ -70,6 +56,16 @@ async function made(front: Front, requester: Requester, names?: string[]): Promi
   const order = await front.orders.create(aNewOrder(requester, {}, names))
   assert.ok(isOrder(order))
   return order
+}
+
+/** An instance with an order of a new account, whose authorization nobody has validated yet. */
+async function scene(fronts = 1) {
+  const { requester, account } = await anAccount(store)
+  const one = instance(fronts)
+  const [front, other] = one.fronts as [Front, Front]
+  const order = await made(front, requester)
+  const [authorizationId] = order.authorizationIds as [string]
+  return { requester, account, one, front, other, order, authorizationId }
 }
 
 async function validated({ fronts, supervisor }: Instance, requester: Requester, authorizationId: string) {
@@ -116,11 +112,7 @@ describe('in a flow on one connection', () => {
   afterEach(() => mock.restoreAll())
 
   test('only the poll that sees the validation asks the database, where the supervisor did not tell', async () => {
-    const { requester } = await anAccount(store)
-    const one = instance(1)
-    const front = one.fronts[0] as Front
-    const order = await made(front, requester)
-    const [authorizationId] = order.authorizationIds as [string]
+    const { requester, one, front, order, authorizationId } = await scene()
     const find = () => front.authorizations.find({ requester, authorizationId })
 
     asked = 0
@@ -163,10 +155,7 @@ describe('in a flow on one connection', () => {
   })
 
   test('what may expire sooner than before is looked up', async () => {
-    const { requester, account } = await anAccount(store)
-    const one = instance(1)
-    const front = one.fronts[0] as Front
-    const [authorizationId] = (await made(front, requester)).authorizationIds as [string]
+    const { requester, account, one, front, authorizationId } = await scene()
     const unclaimed = { thumbprint: account.thumbprint }
     const news = await recorded(one.supervisor, authorizationId, 'valid', { unclaimed, validForSeconds: 60 })
     assert.ok(news)
@@ -177,10 +166,7 @@ describe('in a flow on one connection', () => {
   })
 
   test('what was changed after the attempt, before the news of it came, is looked up', async () => {
-    const { requester, account } = await anAccount(store)
-    const two = instance(2)
-    const [front, other] = two.fronts as [Front, Front]
-    const [authorizationId] = (await made(front, requester)).authorizationIds as [string]
+    const { requester, account, one: two, front, other, authorizationId } = await scene(2)
     const unclaimed = { thumbprint: account.thumbprint }
     const news = await recorded(two.supervisor, authorizationId, 'valid', { unclaimed })
     assert.ok(news)
@@ -192,10 +178,7 @@ describe('in a flow on one connection', () => {
   })
 
   test('news that comes late changes nothing in what was looked up after the attempt', async () => {
-    const { requester, account } = await anAccount(store)
-    const two = instance(2)
-    const [front, other] = two.fronts as [Front, Front]
-    const [authorizationId] = (await made(front, requester)).authorizationIds as [string]
+    const { requester, account, one: two, front, other, authorizationId } = await scene(2)
     const news = await recorded(two.supervisor, authorizationId, 'valid', {
       unclaimed: { thumbprint: account.thumbprint },
     })
@@ -208,10 +191,7 @@ describe('in a flow on one connection', () => {
   })
 
   test('a triggered challenge is remembered as processing until the supervisor has recorded an attempt', async () => {
-    const { requester } = await anAccount(store)
-    const one = instance(1)
-    const front = one.fronts[0] as Front
-    const [authorizationId] = (await made(front, requester)).authorizationIds as [string]
+    const { requester, one, front, authorizationId } = await scene()
     await front.authorizations.trigger({ requester, authorizationId, type: 'http-01', instanceId: 1 })
     asked = 0
     const before = await front.authorizations.find({ requester, authorizationId })
@@ -226,12 +206,8 @@ describe('in a flow on one connection', () => {
 
 describe('nothing is told from memory', () => {
   test('to another account', async () => {
-    const { requester } = await anAccount(store)
+    const { requester, one, front, order, authorizationId } = await scene()
     const { requester: stranger } = await anAccount(store)
-    const one = instance(1)
-    const front = one.fronts[0] as Front
-    const order = await made(front, requester)
-    const [authorizationId] = order.authorizationIds as [string]
     asked = 0
     await front.orders.find({ requester: stranger, orderId: order.id })
     await front.authorizations.find({ requester: stranger, authorizationId })
@@ -243,11 +219,7 @@ describe('nothing is told from memory', () => {
 
   test('to an account that another thread has deactivated, or whose key it has changed (RFC 8555 §7.3.5, §7.3.6)', async () => {
     for (const change of ['deactivate', 'changeKey'] as const) {
-      const { requester } = await anAccount(store)
-      const one = instance(2)
-      const [front, other] = one.fronts as [Front, Front]
-      const order = await made(front, requester)
-      const [authorizationId] = order.authorizationIds as [string]
+      const { requester, one, front, other, order, authorizationId } = await scene(2)
       await validated(one, requester, authorizationId)
       const certificateId = (await issued(front, requester, order)) as string
       if (change === 'deactivate') await other.accounts.deactivate(requester)

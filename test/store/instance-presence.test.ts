@@ -1,21 +1,20 @@
 /** Presence and leader locks: who is alive is known from connections alone, and one instance leads. */
 
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { afterEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import { each } from '../support/each.ts'
 import { openSilentNetwork } from '../support/silent-network.ts'
-import { openStores, type StoreFixture, sleep } from './support.ts'
+import { until } from '../support/until.ts'
+import { openStores, useStores } from './support.ts'
 
 describe('instances', () => {
-  let store: StoreFixture
+  const store = useStores()
   const announced: InstancePresence[] = []
-  before(async () => {
-    store = await openStores()
-  })
   afterEach(async () => {
     await Promise.all(announced.splice(0).map((presence) => presence.close()))
   })
-  after(() => store.close())
 
   async function announce(onLost: (error: Error) => void = () => undefined): Promise<InstancePresence> {
     const presence = await announceInstance(store.settings, onLost)
@@ -33,13 +32,7 @@ describe('instances', () => {
       return !(await witness.liveInstances()).includes(victim.instanceId)
     })
 
-  async function waitUntil(condition: () => Promise<boolean>): Promise<void> {
-    for (let i = 0; i < 3000; i++) {
-      if (await condition()) return
-      await sleep(10)
-    }
-    throw new Error('the condition did not come true')
-  }
+  const waitUntil = (condition: () => Promise<boolean>) => until('a fact about instances', condition)
 
   test('all running instances see each other, and one that closed is gone', async () => {
     const [a, b] = await Promise.all([announce(), announce()])
@@ -87,10 +80,7 @@ describe('instances', () => {
     assert.equal(victim.presentSince(), undefined)
     await waitUntil(async () => victim.presentSince() !== undefined)
     assert.notEqual(victim.presentSince(), since)
-    assert.deepEqual(
-      losses.map(({ message }) => message),
-      ['Query read timeout'],
-    )
+    assert.deepEqual(each(losses, 'message'), ['Query read timeout'])
     assert.deepEqual(
       await witness.liveInstances(),
       [witness.instanceId, victim.instanceId].sort((x, y) => x - y),

@@ -6,7 +6,8 @@
 
 import assert from 'node:assert/strict'
 import { createHash, generateKeyPairSync, type KeyObject, sign, type webcrypto } from 'node:crypto'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type CaBackend, CaError, type CaIssuer } from '../../src/ca/backend.ts'
 import type { Order } from '../../src/domain/records.ts'
 import type { KnownAccount } from '../../src/services/account-cache.ts'
@@ -26,11 +27,12 @@ import { createAllowlistStore, createCsrProfileStore } from '../../src/store/acc
 import type { Requester } from '../../src/store/account-store.ts'
 import type { Lapse } from '../../src/store/issuance-store.ts'
 import { makeAuthority } from '../signer/authority.ts'
+import { each } from '../support/each.ts'
 import { publicJwk } from '../support/jwk.ts'
 import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
 import { x509 } from '../unit/shared/pki/support.ts'
-import { aName, anAccount, aReadyOrder, openStores, type StoreFixture, sleep } from './support.ts'
+import { aName, anAccount, aReadyOrder, expire, useStores } from './support.ts'
 
 const CURVE = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const INSTANCE = 4711
@@ -69,7 +71,7 @@ function failingOnce<W extends Write>(write: W, fault: Fault, error: Error): W {
 const LOST = Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
 
 describe('issuance under faults', () => {
-  let store: StoreFixture
+  const store = useStores()
   let csr: Buffer
   let names: string[]
   let spkiSha256: Buffer
@@ -81,11 +83,8 @@ describe('issuance under faults', () => {
   let told: OrderFacts[]
   let signingErrors: CaError[]
   let announced: string[]
-
-  before(async () => {
-    store = await openStores()
-  })
-  after(() => store.close())
+  /** Ready for `csr`. */
+  let order: Order
 
   beforeEach(async () => {
     await store.sql('DELETE FROM issuance_intents')
@@ -105,6 +104,7 @@ describe('issuance under faults', () => {
     told = []
     signingErrors = []
     announced = []
+    order = await ready()
   })
 
   async function aCsr(dnsNames: string[]): Promise<{ csr: Buffer; spkiSha256: Buffer }> {
@@ -131,7 +131,7 @@ describe('issuance under faults', () => {
   }
 
   /** A CA that signs, or does what the test says instead. */
-  const aCa = (signCertificate: CaBackend['signCertificate'] = signTbs): CaBackend => ({
+  const aCa = (signCertificate: Sign = signTbs): CaBackend => ({
     kind: 'scripted',
     outage: () => undefined,
     issuers: () => [ISSUER],
@@ -143,6 +143,7 @@ describe('issuance under faults', () => {
     close: async () => undefined,
   })
 
+  type Sign = CaBackend['signCertificate']
   type Subject = Pick<Issuance, 'recover' | 'issueToSelf' | 'inFlight'> & Pick<Finalization, 'finalize'>
 
   function anIssuance(
@@ -189,6 +190,20 @@ describe('issuance under faults', () => {
       inFlight: () => issuance.inFlight(),
     }
   }
+
+  const signing = (signCertificate: Sign) => anIssuance({ ca: aCa(signCertificate) })
+  /** By a CA that answers with these errors one after the other, and with the last one from then on. */
+  const failing = (...errors: readonly Error[]) => {
+    const left = [...errors]
+    return signing(() => Promise.reject(left.length > 1 ? left.shift() : left[0]))
+  }
+  /** One write fails once. */
+  const losing = (write: 'begin' | 'complete' | 'fail', fault: Fault, over: Partial<IssuanceOptions> = {}) =>
+    anIssuance({
+      ...over,
+      store: { ...store.issuance, [write]: failingOnce(store.issuance[write] as Write, fault, LOST) },
+    })
+  const expired = () => expire(store, 'orders', order.id)
 
   const ready = () => aReadyOrder(store, requester, {}, names)
   const fresh = async (order: Pick<Order, 'id'>) => {
@@ -252,10 +267,7 @@ describe('issuance under faults', () => {
     const now = await fresh(order)
     assert.equal(now.status, 'valid')
     const certificates = await recorded(order)
-    assert.deepEqual(
-      certificates.map(({ id }) => id),
-      [now.certificateId],
-    )
+    assert.deepEqual(each(certificates, 'id'), [now.certificateId])
     const [{ der, names: recordedNames }] = certificates as [(typeof certificates)[0]]
     assert.ok(signed.some((one) => one.equals(der)))
     assert.deepEqual(recordedNames.toSorted(), names.toSorted())
@@ -284,10 +296,13 @@ describe('issuance under faults', () => {
     )
     assert.deepEqual(rows, [{ account_id: null, order_id: null, length: 0, reason: 5, revoked: true }])
   }
-  /** No serial number was recorded, and no CRL is due. */
-  async function requireNotRevoked(order: Order, changes: string | undefined): Promise<void> {
-    assert.deepEqual([await intents(order), await changesOfCrl()], [0, changes])
-  }
+  const stored = async ({ id }: Order) =>
+    (
+      await store.sql<{ status: string; error: { type: string } | null }>(
+        'SELECT status, error FROM orders WHERE id = $1',
+        [id],
+      )
+    )[0]!
   const changesOfCrl = async () =>
     (await store.sql<{ sum: string }>('SELECT coalesce(sum(changes), 0) AS sum FROM crl_changes'))[0]?.sum
 
@@ -300,7 +315,6 @@ describe('issuance under faults', () => {
   }
 
   test('a certificate that fails its lint is an alarm and ends its order, and is never signed', async () => {
-    const order = await ready()
     const ca = { ...aCa(), issuers: () => [{ ...ISSUER, keyIdentifier: Buffer.alloc(0) }] }
     assert.equal((await finalize(anIssuance({ ca }), order)).status, 'invalid')
     await requireInvalid(order)
@@ -309,10 +323,8 @@ describe('issuance under faults', () => {
   })
 
   test('neither is it signed by the recovery of a service that died before it ended the order', async () => {
-    const order = await ready()
     const ca = { ...aCa(), issuers: () => [{ ...ISSUER, keyIdentifier: Buffer.alloc(0) }] }
-    const fail = failingOnce(store.issuance.fail, 'before', LOST)
-    const issuance = anIssuance({ ca, store: { ...store.issuance, fail } })
+    const issuance = losing('fail', 'before', { ca })
     assert.equal((await finalize(issuance, order)).status, 'processing')
     assert.deepEqual(await recover(issuance), ['failed'])
     await requireInvalid(order)
@@ -320,7 +332,6 @@ describe('issuance under faults', () => {
   })
 
   test('without a fault the order is valid, and recovery finds nothing', async () => {
-    const order = await ready()
     const issuance = anIssuance()
     assert.equal((await finalize(issuance, order)).status, 'valid')
     assert.deepEqual(await recover(issuance), [])
@@ -330,7 +341,6 @@ describe('issuance under faults', () => {
   })
 
   test('finalizes of one order by two threads issue once, and both get the order', async () => {
-    const order = await ready()
     const current = await fresh(order)
     const attempts = [
       anIssuance({ orders: staleOnce(current) }),
@@ -344,7 +354,6 @@ describe('issuance under faults', () => {
   })
 
   test('of finalizes with several keys at once, those with another key than the certificate has are not ready (§7.4)', async () => {
-    const order = await ready()
     const issuances = [anIssuance(), anIssuance({ store: store.other.issuance })]
     const csrs = await Promise.all(Array.from({ length: 6 }, () => aCsr(names)))
     const results = await Promise.allSettled(
@@ -359,7 +368,6 @@ describe('issuance under faults', () => {
   })
 
   test('equal finalizes that are under way at the same time are one run, counted once', async () => {
-    const order = await ready()
     await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
     let begun = 0
     let counted = 0
@@ -403,29 +411,23 @@ describe('issuance under faults', () => {
         taken = taken.filter((one) => !counted.some(({ subject }) => subject === one))
       },
     }
-    const failing = anIssuance({
-      limits,
-      store: { ...store.issuance, begin: failingOnce(store.issuance.begin, 'before', LOST) },
-    })
-    const order = await ready()
-    await assert.rejects(finalize(failing, order), /Connection terminated/)
+    const begin = failingOnce(store.issuance.begin, 'before', LOST)
+    const issuance = anIssuance({ limits, store: { ...store.issuance, begin } })
+    await assert.rejects(finalize(issuance, order), /Connection terminated/)
     assert.deepEqual(taken, [], 'begin failed')
-    await assert.rejects(finalize(failing, order, { isGone: () => true }), CommandDropped)
+    await assert.rejects(finalize(issuance, order, { isGone: () => true }), CommandDropped)
     assert.deepEqual(taken, [], 'begin was dropped')
     await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
-    await assert.rejects(finalize(failing, order), { type: 'badCSR' })
+    await assert.rejects(finalize(issuance, order), { type: 'badCSR' })
     assert.deepEqual(taken, [], 'begin lost')
     await store.sql('DELETE FROM blocked_keys WHERE spki_sha256 = $1', [spkiSha256])
-    assert.equal((await finalize(failing, order)).status, 'valid')
+    assert.equal((await finalize(issuance, order)).status, 'valid')
     assert.deepEqual(taken.toSorted(), names.map((name) => `dns ${name}`).toSorted())
   })
 
   describe('begin', () => {
     test('a begin that is not done leaves the order ready, and the next finalize issues', async () => {
-      const order = await ready()
-      const issuance = anIssuance({
-        store: { ...store.issuance, begin: failingOnce(store.issuance.begin, 'before', LOST) },
-      })
+      const issuance = losing('begin', 'before')
       await assert.rejects(finalize(issuance, order), /Connection terminated/)
       assert.equal((await fresh(order)).status, 'ready')
       assert.deepEqual(await recover(issuance), [])
@@ -434,10 +436,7 @@ describe('issuance under faults', () => {
     })
 
     test('done and reported as failed: the order is processing, and recovery issues', async () => {
-      const order = await ready()
-      const issuance = anIssuance({
-        store: { ...store.issuance, begin: failingOnce(store.issuance.begin, 'after', LOST) },
-      })
+      const issuance = losing('begin', 'after')
       await assert.rejects(finalize(issuance, order), /Connection terminated/)
       assert.equal((await fresh(order)).status, 'processing')
       assert.deepEqual(signed, [])
@@ -447,7 +446,6 @@ describe('issuance under faults', () => {
   })
 
   test('the issuer that cannot be remembered leaves the order ready', async () => {
-    const order = await ready()
     const saveIssuer = failingOnce(store.certificates.saveIssuer, 'before', LOST)
     const issuance = anIssuance({ certificates: { ...store.certificates, saveIssuer } })
     await assert.rejects(finalize(issuance, order), /Connection terminated/)
@@ -466,8 +464,7 @@ describe('issuance under faults', () => {
       ['not done, with an error that is none of the backend', 'before', new TypeError('oops')],
     ] as const) {
       test(`${what}: the order is processing, and recovery issues over the same TBSCertificate`, async () => {
-        const order = await ready()
-        const issuance = anIssuance({ ca: aCa(failingOnce(signTbs, fault, error)) })
+        const issuance = signing(failingOnce(signTbs, fault, error))
         assert.equal((await finalize(issuance, order)).status, 'processing')
         assert.deepEqual(await recorded(order), [])
         assert.equal(signingErrors.length, 1)
@@ -478,10 +475,9 @@ describe('issuance under faults', () => {
     }
 
     test('refused for a name that only the signer excludes: the order is invalid with rejectedIdentifier, and no alarm', async () => {
-      const order = await ready()
       const nameRefusal = `${names[0]} reaches into an excluded subtree`
       const refusal = new CaError(`name not allowed: ${nameRefusal}`, { retryable: false, nameRefusal })
-      const issuance = anIssuance({ ca: aCa(() => Promise.reject(refusal)) })
+      const issuance = failing(refusal)
       assert.equal((await finalize(issuance, order)).status, 'invalid')
       await requireInvalid(order, 'rejectedIdentifier')
       assert.match((await fresh(order)).error?.detail ?? '', new RegExp(`${names[0]} reaches into an excluded subtree`))
@@ -489,9 +485,7 @@ describe('issuance under faults', () => {
     })
 
     test('refused for good: the order is invalid with an error, and recovery finds nothing', async () => {
-      const order = await ready()
-      const refusal = new CaError('validity too long', { retryable: false })
-      const issuance = anIssuance({ ca: aCa(() => Promise.reject(refusal)) })
+      const issuance = failing(new CaError('validity too long', { retryable: false }))
       assert.equal((await finalize(issuance, order)).status, 'invalid')
       await requireInvalid(order)
       assert.deepEqual(await recover(issuance), [])
@@ -499,11 +493,8 @@ describe('issuance under faults', () => {
     })
 
     test('still away when recovery tries: the order stays processing until it is back', async () => {
-      const order = await ready()
       let away = true
-      const issuance = anIssuance({
-        ca: aCa(async (issuer, tbs) => (away ? Promise.reject(AWAY) : signTbs(issuer, tbs))),
-      })
+      const issuance = signing(async (issuer, tbs) => (away ? Promise.reject(AWAY) : signTbs(issuer, tbs)))
       assert.equal((await finalize(issuance, order)).status, 'processing')
       assert.deepEqual(await recover(issuance), ['left to recovery'])
       assert.equal((await fresh(order)).status, 'processing')
@@ -512,82 +503,75 @@ describe('issuance under faults', () => {
       await requireIssuedOnce(order)
     })
 
-    test('away until the order has expired: recovery makes it invalid', async () => {
-      const order = await ready()
-      const issuance = anIssuance({ ca: aCa(() => Promise.reject(SILENT)) })
-      await finalize(issuance, order)
-      const serials = await serialsOf(order)
-      await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
-      assert.deepEqual(await recover(issuance), ['expired'])
-      await requireInvalid(order)
-      await requireRevokedUnseen(serials)
-    })
-
-    for (const [what, canSign] of [
-      ['does not answer', true],
-      ['is left alone', false],
-    ] as const)
-      test(`that ${what} until the time of the order is over: it ends, and what may have been signed is revoked`, async () => {
-        const order = await ready()
-        const issuance = anIssuance({ ca: aCa(() => Promise.reject(SILENT)) })
+    const REFUSAL = new CaError('refused', { retryable: false })
+    const adopt = () => store.issuance.adopt(INSTANCE, { ownOlderThanSeconds: 0 }, 64)
+    const ALONE = { canSign: false }
+    type Rounds = [more: Parameters<typeof recover>[2], outcomes: RecoveryOutcome[]][]
+    const IN_VAIN: Rounds[0] = [{}, ['left to recovery']]
+    /** What the signer answers, what happens then, what each round of recovery makes of it, and whether a CRL has it. */
+    const ENDS: [
+      what: string,
+      errors: CaError[],
+      then: (() => Promise<unknown>) | undefined,
+      Rounds,
+      isRevoked: boolean,
+    ][] = [
+      ['does not answer until the order has expired', [SILENT], () => expired(), [[{}, ['expired']]], true],
+      ['does not answer until its time is over', [SILENT], undefined, [IN_VAIN, [OVER, ['overdue']]], true],
+      [
+        'is left alone',
+        [SILENT],
+        undefined,
+        [
+          [ALONE, []],
+          [{ ...ALONE, ...OVER }, ['overdue']],
+        ],
+        true,
+      ],
+      ['cannot be asked', [AWAY], undefined, [IN_VAIN, [OVER, ['unsigned']]], false],
+      ['cannot be asked and is left alone', [AWAY], undefined, [IN_VAIN, [{ ...ALONE, ...OVER }, ['unsigned']]], false],
+      ['may have signed before it went away', [SILENT, AWAY], undefined, [IN_VAIN, [OVER, ['overdue']]], true],
+      [
+        'may have signed when it was asked again',
+        [AWAY, SILENT, AWAY],
+        undefined,
+        [IN_VAIN, [OVER, ['overdue']]],
+        true,
+      ],
+      ['was asked by a recovery that has died', [AWAY], adopt, [[{ ...ALONE, ...OVER }, ['overdue']]], true],
+      [
+        'was asked by a release that does not know of it',
+        [AWAY],
+        () => store.sql('UPDATE issuance_intents SET instance_id = $1', [INSTANCE + 1]),
+        [[{ ...ALONE, ...OVER }, ['overdue']]],
+        true,
+      ],
+      ['may have signed, and refuses for good when it is back', [SILENT, REFUSAL], undefined, [[{}, ['failed']]], true],
+      ['was away, and refuses for good when it is back', [AWAY, REFUSAL], undefined, [[{}, ['failed']]], false],
+    ]
+    for (const [what, errors, then, rounds, isRevoked] of ENDS)
+      test(`by a signer that ${what}: the order ends, and ${isRevoked ? 'what may have been signed' : 'nothing'} is revoked`, async () => {
+        const issuance = failing(...errors)
         await finalize(issuance, order)
         const [serials, changes] = [await serialsOf(order), await changesOfCrl()]
-        assert.deepEqual(await recover(issuance, undefined, { canSign }), canSign ? ['left to recovery'] : [])
-        assert.equal((await fresh(order)).status, 'processing')
-        assert.deepEqual(await recover(issuance, undefined, { canSign, ...OVER }), ['overdue'])
+        await then?.()
+        for (const [more, outcomes] of rounds) {
+          assert.equal((await stored(order)).status, 'processing')
+          // Who leaves the signer alone may be another process.
+          const by = more?.canSign === false ? anIssuance() : issuance
+          assert.deepEqual(await recover(by, undefined, more), outcomes)
+        }
         await requireInvalid(order)
-        await requireRevokedUnseen(serials)
-        assert.notEqual(await changesOfCrl(), changes, 'the CRL is due')
+        if (isRevoked) await requireRevokedUnseen(serials)
+        else assert.equal(await intents(order), 0)
+        assert.equal((await changesOfCrl()) === changes, !isRevoked, 'a CRL is due for what is revoked')
       })
-
-    for (const [what, canSign] of [
-      ['cannot be asked', true],
-      ['is left alone after it could not be asked', false],
-    ] as const)
-      test(`that ${what} until the time of the order is over: it ends, and nothing is revoked`, async () => {
-        const order = await ready()
-        const issuance = anIssuance({ ca: aCa(() => Promise.reject(AWAY)) })
-        await finalize(issuance, order)
-        const changes = await changesOfCrl()
-        assert.deepEqual(await recover(issuance), ['left to recovery'])
-        assert.deepEqual(await recover(issuance, undefined, { canSign, ...OVER }), ['unsigned'])
-        await requireInvalid(order)
-        await requireNotRevoked(order, changes)
-      })
-
-    for (const [what, errors] of [
-      ['before it went away', [SILENT, AWAY]],
-      ['when it was asked again', [AWAY, SILENT]],
-    ] as const)
-      test(`that may have signed ${what}: it ends, and what may have been signed is revoked`, async () => {
-        const order = await ready()
-        let calls = 0
-        const issuance = anIssuance({ ca: aCa(() => Promise.reject(errors[calls++] ?? AWAY)) })
-        await finalize(issuance, order)
-        const serials = await serialsOf(order)
-        assert.deepEqual(await recover(issuance), ['left to recovery'])
-        assert.deepEqual(await recover(issuance, undefined, OVER), ['overdue'])
-        await requireInvalid(order)
-        await requireRevokedUnseen(serials)
-      })
-
-    test('asked by a recovery that has died: what it may have signed is revoked', async () => {
-      const order = await ready()
-      await finalize(anIssuance({ ca: aCa(() => Promise.reject(AWAY)) }), order)
-      const serials = await serialsOf(order)
-      await store.issuance.adopt(INSTANCE, { ownOlderThanSeconds: 0 }, 64)
-      assert.deepEqual(await recover(anIssuance(), undefined, { canSign: false, ...OVER }), ['overdue'])
-      await requireRevokedUnseen(serials)
-    })
 
     test('heard of late by a thread that recovery has overtaken: its word does not count', async () => {
-      const order = await ready()
-      const overtaken = anIssuance({
-        ca: aCa(async () => {
-          const [adopted] = await store.issuance.adopt(INSTANCE, { ownOlderThanSeconds: 0 }, 64)
-          assert.equal(adopted?.isUnsigned, false)
-          throw AWAY
-        }),
+      const overtaken = signing(async () => {
+        const [adopted] = await adopt()
+        assert.equal(adopted?.isUnsigned, false)
+        throw AWAY
       })
       await finalize(overtaken, order)
       const serials = await serialsOf(order)
@@ -595,50 +579,15 @@ describe('issuance under faults', () => {
       await requireRevokedUnseen(serials)
     })
 
-    test('taken over by a release that does not know of it: what that may have signed is revoked', async () => {
-      const order = await ready()
-      await finalize(anIssuance({ ca: aCa(() => Promise.reject(AWAY)) }), order)
-      const serials = await serialsOf(order)
-      await store.sql('UPDATE issuance_intents SET instance_id = $1', [INSTANCE + 1])
-      assert.deepEqual(await recover(anIssuance(), undefined, { canSign: false, ...OVER }), ['overdue'])
-      await requireRevokedUnseen(serials)
-    })
-
     test('that is back after the time of the order, which nobody has ended: recovery issues', async () => {
-      const order = await ready()
-      const issuance = anIssuance({ ca: aCa(failingOnce(signTbs, 'before', AWAY)) })
+      const issuance = signing(failingOnce(signTbs, 'before', AWAY))
       await finalize(issuance, order)
       assert.deepEqual(await recover(issuance, undefined, OVER), ['recorded'])
       await requireIssuedOnce(order)
     })
 
-    test('that refuses for good when it is back: what it may have signed before is revoked', async () => {
-      const order = await ready()
-      const refusal = new CaError('refused', { retryable: false })
-      let calls = 0
-      const issuance = anIssuance({ ca: aCa(() => Promise.reject(calls++ === 0 ? SILENT : refusal)) })
-      await finalize(issuance, order)
-      const serials = await serialsOf(order)
-      assert.deepEqual(await recover(issuance), ['failed'])
-      await requireInvalid(order)
-      await requireRevokedUnseen(serials)
-    })
-
-    test('that refuses for good when it is back, and was not asked before: nothing is revoked', async () => {
-      const order = await ready()
-      const refusal = new CaError('refused', { retryable: false })
-      let calls = 0
-      const issuance = anIssuance({ ca: aCa(() => Promise.reject(calls++ === 0 ? AWAY : refusal)) })
-      await finalize(issuance, order)
-      const changes = await changesOfCrl()
-      assert.deepEqual(await recover(issuance), ['failed'])
-      await requireInvalid(order)
-      await requireNotRevoked(order, changes)
-    })
-
     test('whose certificate an operator has imported in the meantime: it stays valid', async () => {
-      const order = await ready()
-      const issuance = anIssuance({ ca: aCa(() => Promise.reject(SILENT)) })
+      const issuance = failing(SILENT)
       await finalize(issuance, order)
       await store.sql(
         `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
@@ -677,27 +626,20 @@ describe('issuance under faults', () => {
     }
     for (const [what, [withdraw, lapse, problem]] of Object.entries(WITHDRAWN)) {
       test(`away until ${what}: recovery has nothing signed and makes the order invalid`, async () => {
-        const order = await ready()
         let away = true
-        const issuance = anIssuance({
-          ca: aCa(async (issuer, tbs) => (away ? Promise.reject(AWAY) : signTbs(issuer, tbs))),
-        })
+        const issuance = signing(async (issuer, tbs) => (away ? Promise.reject(AWAY) : signTbs(issuer, tbs)))
         await finalize(issuance, order)
         await withdraw(order)
         away = false
         assert.deepEqual(await recover(issuance), [lapse])
-        const [row] = await store.sql<{ status: string; error: { type: string } }>(
-          'SELECT status, error FROM orders WHERE id = $1',
-          [order.id],
-        )
-        assert.deepEqual([row?.status, row?.error.type], ['invalid', `urn:ietf:params:acme:error:${problem}`])
+        const { status, error } = await stored(order)
+        assert.deepEqual([status, error?.type], ['invalid', `urn:ietf:params:acme:error:${problem}`])
         assert.deepEqual([signed, await recorded(order), await intents(order)], [[], [], 0])
       })
     }
 
     test('away until an authorization has expired: the order was finalized in time, and recovery issues', async () => {
-      const order = await ready()
-      const issuance = anIssuance({ ca: aCa(failingOnce(signTbs, 'before', AWAY)) })
+      const issuance = signing(failingOnce(signTbs, 'before', AWAY))
       await finalize(issuance, order)
       await store.sql(
         "UPDATE authorizations SET expires_at = now() - interval '1 second', status = 'expired' WHERE id = $1",
@@ -708,8 +650,7 @@ describe('issuance under faults', () => {
     })
 
     test('signed, but the key was blocked before the answer came: the certificate is revoked, unseen', async () => {
-      const order = await ready()
-      const issuance = anIssuance({ ca: aCa(failingOnce(signTbs, 'after', SILENT)) })
+      const issuance = signing(failingOnce(signTbs, 'after', SILENT))
       await finalize(issuance, order)
       const serials = await serialsOf(order)
       await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
@@ -720,14 +661,11 @@ describe('issuance under faults', () => {
     })
 
     test('made again by recovery while another instance fails the expired order: this recovery has recorded nothing', async () => {
-      const order = await ready()
-      await finalize(anIssuance({ ca: aCa(() => Promise.reject(AWAY)) }), order)
-      const overtaken = anIssuance({
-        ca: aCa(async (issuer, tbs) => {
-          await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
-          assert.deepEqual(await recover(anIssuance()), ['expired'])
-          return signTbs(issuer, tbs)
-        }),
+      await finalize(failing(AWAY), order)
+      const overtaken = signing(async (issuer, tbs) => {
+        await expired()
+        assert.deepEqual(await recover(anIssuance()), ['expired'])
+        return signTbs(issuer, tbs)
       })
       assert.deepEqual(await recover(overtaken), ['ended elsewhere'])
       await requireInvalid(order)
@@ -735,7 +673,6 @@ describe('issuance under faults', () => {
     })
 
     test('slower than the reply waits: the order is processing, then valid by itself', async () => {
-      const order = await ready()
       let goOn = () => {}
       const replied = new Promise<void>((resolve) => {
         goOn = resolve
@@ -759,9 +696,7 @@ describe('issuance under faults', () => {
 
   describe('record', () => {
     test('a record that is not done delivers nothing, and recovery records the certificate', async () => {
-      const order = await ready()
-      const complete = failingOnce(store.issuance.complete, 'before', LOST)
-      const issuance = anIssuance({ store: { ...store.issuance, complete } })
+      const issuance = losing('complete', 'before')
       const reply = await finalize(issuance, order)
       assert.deepEqual([reply.status, reply.certificateId], ['processing', undefined])
       assert.deepEqual(alarms, [])
@@ -774,9 +709,7 @@ describe('issuance under faults', () => {
     })
 
     test('a record that is not done is repeated with the signature at hand once the database is back', async () => {
-      const order = await ready()
-      const complete = failingOnce(store.issuance.complete, 'before', LOST)
-      const issuance = anIssuance({ store: { ...store.issuance, complete } })
+      const issuance = losing('complete', 'before')
       assert.equal((await finalize(issuance, order)).status, 'processing')
       await until('its line in the log', () => announced.length > 0)
       await requireIssuedOnce(order)
@@ -785,7 +718,6 @@ describe('issuance under faults', () => {
     })
 
     test('a record that is not done yields to the signature that another instance has recorded meanwhile', async () => {
-      const order = await ready()
       let isAsked = false
       const findBySerial: typeof store.certificates.findBySerial = async (...asked) => {
         isAsked = true
@@ -801,7 +733,6 @@ describe('issuance under faults', () => {
     })
 
     test('refused by a database that answers: recovery raises an alarm that names order, account and serial number', async () => {
-      const order = await ready()
       const refusal = new Error('permission denied for table certificates')
       const issuance = anIssuance({ store: { ...store.issuance, complete: () => Promise.reject(refusal) } })
       assert.equal((await finalize(issuance, order)).status, 'processing')
@@ -822,9 +753,7 @@ describe('issuance under faults', () => {
     }
 
     test('done and reported as failed: the order is valid already, and recovery finds nothing', async () => {
-      const order = await ready()
-      const complete = failingOnce(store.issuance.complete, 'after', LOST)
-      const issuance = anIssuance({ store: { ...store.issuance, complete } })
+      const issuance = losing('complete', 'after')
       assert.equal((await finalize(issuance, order)).status, 'processing')
       assert.deepEqual(await recover(issuance), [])
       await requireIssuedOnce(order)
@@ -833,13 +762,10 @@ describe('issuance under faults', () => {
     })
 
     test('while recovery records its own signature: the reply names the certificate that is recorded', async () => {
-      const order = await ready()
-      const issuance = anIssuance({
-        ca: aCa(async (issuer, tbs) => {
-          const der = await signTbs(issuer, tbs)
-          if (signed.length === 1) assert.deepEqual(await recover(issuance), ['recorded'])
-          return der
-        }),
+      const issuance = signing(async (issuer, tbs) => {
+        const der = await signTbs(issuer, tbs)
+        if (signed.length === 1) assert.deepEqual(await recover(issuance), ['recorded'])
+        return der
       })
       const reply = await finalize(issuance, order)
       assert.equal(reply.status, 'valid')
@@ -850,13 +776,10 @@ describe('issuance under faults', () => {
     })
 
     test('after recovery has failed the expired order: the reply is the invalid order, and nothing is recorded', async () => {
-      const order = await ready()
-      const issuance = anIssuance({
-        ca: aCa(async (issuer, tbs) => {
-          await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
-          assert.deepEqual(await recover(issuance), ['expired'])
-          return signTbs(issuer, tbs)
-        }),
+      const issuance = signing(async (issuer, tbs) => {
+        await expired()
+        assert.deepEqual(await recover(issuance), ['expired'])
+        return signTbs(issuer, tbs)
       })
       const reply = await finalize(issuance, order)
       assert.deepEqual([reply.status, reply.certificateId], ['invalid', undefined])
@@ -869,9 +792,7 @@ describe('issuance under faults', () => {
     const refusing = () => aCa(() => Promise.reject(new CaError('refused', { retryable: false })))
 
     test('a fail that is not done leaves the order processing, and recovery fails it', async () => {
-      const order = await ready()
-      const fail = failingOnce(store.issuance.fail, 'before', LOST)
-      const issuance = anIssuance({ ca: refusing(), store: { ...store.issuance, fail } })
+      const issuance = losing('fail', 'before', { ca: refusing() })
       assert.equal((await finalize(issuance, order)).status, 'processing')
       assert.equal(await intents(order), 1)
       assert.deepEqual(await recover(issuance), ['failed'])
@@ -879,9 +800,7 @@ describe('issuance under faults', () => {
     })
 
     test('done and reported as failed: the order is invalid already, and recovery finds nothing', async () => {
-      const order = await ready()
-      const fail = failingOnce(store.issuance.fail, 'after', LOST)
-      const issuance = anIssuance({ ca: refusing(), store: { ...store.issuance, fail } })
+      const issuance = losing('fail', 'after', { ca: refusing() })
       await finalize(issuance, order)
       assert.deepEqual(await recover(issuance), [])
       await requireInvalid(order)
@@ -891,27 +810,24 @@ describe('issuance under faults', () => {
       const away = anIssuance({
         ca: aCa(() => Promise.reject(new CaError('silent', { retryable: true, mayHaveIssued: true }))),
       })
-      const expired = await ready()
-      await finalize(away, expired)
+      const late = await ready()
+      await finalize(away, late)
       // Not the same order again: that one is open no more.
       const good = await aReadyOrder(store, requester, {}, names)
       await finalize(away, good)
-      await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [expired.id])
-      const issuance = anIssuance({
-        ca: aCa(async (issuer, tbs) => {
-          await sleep(40)
-          return signTbs(issuer, tbs)
-        }),
+      await expire(store, 'orders', late.id)
+      const issuance = signing(async (issuer, tbs) => {
+        await sleep(40)
+        return signTbs(issuer, tbs)
       })
       await assert.rejects(recover(issuance, failingOnce(store.issuance.abandon, 'before', LOST)))
       assert.equal((await fresh(good)).status, 'valid', 'the round ends when all of it has ended')
       assert.deepEqual(await recover(issuance), ['expired'])
-      await requireInvalid(expired)
+      await requireInvalid(late)
     })
   })
 
   test('a crash after begin: another instance issues what it finds', async () => {
-    const order = await ready()
     const crashed = anIssuance({ instanceId: 9001, ca: aCa(() => new Promise(() => undefined)) }, 10)
     assert.equal((await finalize(crashed, order)).status, 'processing')
     assert.deepEqual(await recover(anIssuance()), ['recorded'])
@@ -919,7 +835,6 @@ describe('issuance under faults', () => {
   })
 
   test('a blocked key is badCSR and leaves the order ready', async () => {
-    const order = await ready()
     await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
     await assert.rejects(finalize(anIssuance(), order), { type: 'badCSR' })
     assert.equal((await fresh(order)).status, 'ready')
@@ -927,7 +842,6 @@ describe('issuance under faults', () => {
   })
 
   test('an order whose authorization was deactivated since it was read is not issued', async () => {
-    const order = await ready()
     const read = await fresh(order)
     await store.authorizations.deactivate(requester, order.authorizationIds[0] as string)
     await assert.rejects(anIssuance({ orders: staleOnce(read) }).finalize(known, requestFor(order)), {
@@ -944,9 +858,7 @@ describe('issuance under faults', () => {
     const { der } = await anIssuance().issueToSelf(identifiers, spki, new Date())
     const serial = parseCertificate(der).tbs.serialNumber
     assert.ok((await store.certificates.findBySerial(serial))?.der.equals(der))
-    const complete = failingOnce(store.issuance.complete, 'before', LOST)
-    const failing = anIssuance({ store: { ...store.issuance, complete } })
-    await assert.rejects(failing.issueToSelf(identifiers, spki, new Date()), { name: 'CaError' })
+    await assert.rejects(losing('complete', 'before').issueToSelf(identifiers, spki, new Date()), { name: 'CaError' })
     assert.deepEqual(await recover(anIssuance()), ['recorded'])
   })
 
@@ -955,7 +867,7 @@ describe('issuance under faults', () => {
       generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ type: 'spki', format: 'der' }),
     )
     const refusal = new CaError('acme.other.example is outside the permitted names', { retryable: false })
-    const issuance = anIssuance({ ca: aCa(() => Promise.reject(refusal)) })
+    const issuance = failing(refusal)
     await assert.rejects(
       issuance.issueToSelf([{ type: 'dns', value: 'acme.other.example' }], spki, new Date()),
       /the certificate of the service itself: acme\.other\.example is outside the permitted names/,

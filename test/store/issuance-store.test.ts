@@ -2,35 +2,24 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { afterEach, before, describe, test } from 'node:test'
 import type { Order } from '../../src/domain/records.ts'
 import { BatcherFull } from '../../src/shared/lib/batcher.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { MAX_OF_KEY } from '../../src/store/database.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import { each } from '../support/each.ts'
 import { until } from '../support/until.ts'
-import {
-  anAccount,
-  anIntent,
-  anIssued,
-  anOrder,
-  aReadyOrder,
-  newId,
-  openStores,
-  type StoreFixture,
-  winners,
-} from './support.ts'
+import { anAccount, anIntent, anIssued, anOrder, aReadyOrder, expire, newId, useStores, winners } from './support.ts'
 
 const REFUSAL = { type: 'urn:ietf:params:acme:error:serverInternal', detail: 'the CA refused', status: 500 }
 
 describe('issuance', () => {
-  let store: StoreFixture
+  const store = useStores()
   let requester: Requester
   before(async () => {
-    store = await openStores()
     requester = (await anAccount(store)).requester
   })
-  after(() => store.close())
 
   const ready = () => aReadyOrder(store, requester)
   const intentFor = ({ id }: { id: string }, over: Parameters<typeof anIntent>[1] = {}) =>
@@ -154,14 +143,10 @@ describe('issuance', () => {
     const REFUSALS: Record<string, (order: Order) => Promise<unknown>> = {
       'with a pending authorization': (order) =>
         store.sql("UPDATE authorizations SET status = 'pending' WHERE id = $1", [order.authorizationIds[0]]),
-      'with an expired authorization': (order) =>
-        store.sql("UPDATE authorizations SET expires_at = now() - interval '1 second' WHERE id = $1", [
-          order.authorizationIds[0],
-        ]),
+      'with an expired authorization': (order) => expire(store, 'authorizations', order.authorizationIds[0]),
       'with a deactivated authorization': (order) =>
         store.authorizations.deactivate(requester, order.authorizationIds[0] as string),
-      'that has expired': (order) =>
-        store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id]),
+      'that has expired': (order) => expire(store, 'orders', order.id),
       'that is valid': (order) => store.sql("UPDATE orders SET status = 'valid' WHERE id = $1", [order.id]),
       'that is invalid': (order) => store.sql("UPDATE orders SET status = 'invalid' WHERE id = $1", [order.id]),
     }
@@ -401,21 +386,15 @@ describe('issuance', () => {
         { ownOlderThanSeconds: 600, othersOlderThanSeconds: 599 },
         10,
       )
-      assert.deepEqual(
-        adopted.map(({ certificateId }) => certificateId),
-        [intent.certificateId],
-      )
+      assert.deepEqual(each(adopted, 'certificateId'), [intent.certificateId])
     })
 
     test('says when the order has expired', async () => {
       const [me] = (await instances(1)) as [InstancePresence]
       const { order } = await begun({ instanceId: 703 })
-      await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
+      await expire(store, 'orders', order.id)
       const adopted = await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10)
-      assert.deepEqual(
-        adopted.map(({ lapse }) => lapse),
-        ['expired'],
-      )
+      assert.deepEqual(each(adopted, 'lapse'), ['expired'])
     })
 
     test('says when the key of a certificate for the service itself is blocked', async () => {
@@ -424,10 +403,7 @@ describe('issuance', () => {
       await store.issuance.begin(self)
       await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [self.spkiSha256])
       const adopted = await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10)
-      assert.deepEqual(
-        adopted.map(({ lapse }) => lapse),
-        ['key blocked'],
-      )
+      assert.deepEqual(each(adopted, 'lapse'), ['key blocked'])
     })
 
     test('by two instances: each intent is taken by one, at most as many as asked for', async () => {

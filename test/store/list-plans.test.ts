@@ -113,6 +113,10 @@ describe('plans of long lists and walks', () => {
 
   const certificates = (filter: CertificateFilter, from?: string, sort?: CertificateSort) => () =>
     listCertificates(spied, filter, from, 50, sort)
+  const accounts = (filter: Parameters<typeof listAccounts>[1]) => () => listAccounts(spied, filter, undefined, 50)
+  const orders = (filter: Parameters<typeof listOrders>[1]) => () => listOrders(spied, filter, undefined, 50)
+  const credentials = (after?: string, filter?: Parameters<typeof pagesOfCredentials>[1]) => () =>
+    pagesOfCredentials(spied, filter)(after, 50)
   const LISTS: Record<string, [() => Promise<unknown>, RegExp]> = {
     certificates: [certificates({}), /certificates_pkey/],
     'certificates behind a cursor': [certificates({}, newId()), /certificates_pkey/],
@@ -152,26 +156,17 @@ describe('plans of long lists and walks', () => {
       () => findCertificateByFingerprint(spied, '00'.repeat(32), undefined),
       /certificates_fingerprint/,
     ],
-    'accounts by a part of a contact': [
-      () => listAccounts(spied, { contactPart: 'ops' }, undefined, 50),
-      /accounts_pkey/,
-    ],
-    'accounts of any credential': [() => listAccounts(spied, { eabOnly: true }, undefined, 50), /accounts_pkey/],
-    'accounts by time': [
-      () => listAccounts(spied, { createdAfter: inDays(-2), createdBefore: inDays(-1) }, undefined, 50),
-      /accounts_pkey/,
-    ],
-    orders: [() => listOrders(spied, {}, undefined, 50), /orders_pkey/],
-    'accounts of a registrar': [() => listAccounts(spied, { scope: ['team'] }, undefined, 50), /accounts_tags/],
+    'accounts by a part of a contact': [accounts({ contactPart: 'ops' }), /accounts_pkey/],
+    'accounts of any credential': [accounts({ eabOnly: true }), /accounts_pkey/],
+    'accounts by time': [accounts({ createdAfter: inDays(-2), createdBefore: inDays(-1) }), /accounts_pkey/],
+    orders: [orders({}), /orders_pkey/],
+    'accounts of a registrar': [accounts({ scope: ['team'] }), /accounts_tags/],
     'orders of a registrar': [
-      () => listOrders(spied, { scope: ['team'], status: 'valid' }, undefined, 50),
+      orders({ scope: ['team'], status: 'valid' }),
       /accounts_tags[\s\S]*orders_account|orders_account[\s\S]*accounts_tags/,
     ],
-    'orders that have failed': [() => listOrders(spied, { status: 'invalid' }, undefined, 50), /orders_failed/],
-    'failed orders of a registrar': [
-      () => listOrders(spied, { scope: ['team'], status: 'invalid' }, undefined, 50),
-      /orders_failed/,
-    ],
+    'orders that have failed': [orders({ status: 'invalid' }), /orders_failed/],
+    'failed orders of a registrar': [orders({ scope: ['team'], status: 'invalid' }), /orders_failed/],
     'certificates that are muted': [
       certificates({ muted: true, status: 'active' }, undefined, 'not_after'),
       /renewal_mutes/,
@@ -181,22 +176,13 @@ describe('plans of long lists and walks', () => {
       certificates({ scope: ['team'], status: 'active' }, newId(), 'not_after'),
       /accounts_tags/,
     ],
-    'orders in processing': [() => listOrders(spied, { status: 'processing' }, undefined, 50), /orders_pkey/],
-    accounts: [() => listAccounts(spied, {}, undefined, 50), /accounts_pkey/],
-    'accounts that were deactivated': [
-      () => listAccounts(spied, { status: 'deactivated' }, undefined, 50),
-      /accounts_not_valid/,
-    ],
-    'accounts of a credential, where most are of another': [
-      () => listAccounts(spied, { eabKid: 'kid 7' }, undefined, 50),
-      /accounts_eab_credential/,
-    ],
-    'binding credentials': [() => pagesOfCredentials(spied)(undefined, 50), /eab_credentials_pkey/],
-    'binding credentials behind a cursor': [() => pagesOfCredentials(spied)(newId(), 50), /eab_credentials_pkey/],
-    'a binding credential by its key id': [
-      () => pagesOfCredentials(spied, { kid: 'kid 7' })(undefined, 50),
-      /eab_credentials_kid_key/,
-    ],
+    'orders in processing': [orders({ status: 'processing' }), /orders_pkey/],
+    accounts: [accounts({}), /accounts_pkey/],
+    'accounts that were deactivated': [accounts({ status: 'deactivated' }), /accounts_not_valid/],
+    'accounts of a credential, where most are of another': [accounts({ eabKid: 'kid 7' }), /accounts_eab_credential/],
+    'binding credentials': [credentials(), /eab_credentials_pkey/],
+    'binding credentials behind a cursor': [credentials(newId()), /eab_credentials_pkey/],
+    'a binding credential by its key id': [credentials(undefined, { kid: 'kid 7' }), /eab_credentials_kid_key/],
   }
   for (const [title, [read, index]] of Object.entries(LISTS)) test(title, () => requirePlans(read, index))
 
@@ -209,8 +195,7 @@ describe('plans of long lists and walks', () => {
       await requirePlans(certificates({ name }, newId(), sort), /certificates_names/)
     await requirePlans(certificates({ accountId: account, name }), /certificates_names/)
   })
-  test('orders of an account', () =>
-    requirePlans(() => listOrders(spied, { accountId: account, status: 'valid' }, undefined, 50), /orders_account/))
+  test('orders of an account', () => requirePlans(orders({ accountId: account, status: 'valid' }), /orders_account/))
 
   const readAll = async (read: (after: string | undefined) => Promise<ListPage<{ id: string }>>) => {
     const ids: string[] = []
@@ -255,12 +240,9 @@ describe('plans of long lists and walks', () => {
     await requirePlans(certificates({ spkiSha256: 'ab'.repeat(32) }), /certificates_spki/)
     for (const sort of ['not_after', '-not_after'] as const)
       await requirePlans(certificates({ status: 'revoked' }, undefined, sort), /certificates_revoked_expiry/)
-    await requirePlans(() => listOrders(spied, { name }, undefined, 50), /orders_names/)
-    await requirePlans(() => listOrders(spied, { accountId: account, name }, undefined, 50), /orders_names/)
-    await requirePlans(
-      () => listAccounts(spied, { contact: 'mailto:7@contact.example' }, undefined, 50),
-      /accounts_contacts/,
-    )
+    await requirePlans(orders({ name }), /orders_names/)
+    await requirePlans(orders({ accountId: account, name }), /orders_names/)
+    await requirePlans(accounts({ contact: 'mailto:7@contact.example' }), /accounts_contacts/)
   })
 
   test('whose certificates end soon', () => requirePlans(() => expiringByAccount(spied), /certificates_not_after/))

@@ -14,6 +14,7 @@ import { migrate } from '../../src/store/schema/migrate.ts'
 import { listMigrations } from '../../src/store/schema/migration-files.ts'
 import { readSchemaState, requireUsableSchema, SchemaMismatch } from '../../src/store/schema/schema-state.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { each } from '../support/each.ts'
 import { settingsFor } from './support.ts'
 
 const MIGRATIONS = path.resolve(import.meta.dirname, '../../../migrations')
@@ -137,10 +138,7 @@ describe('migrations', () => {
         /made by a version before the first release \(migration 0001_initial\.sql\).*empty database.*docs\/operations/,
     }
     for (const use of [migrate, readSchemaState, requireUsableSchema]) await assert.rejects(use(settings), refusal)
-    assert.deepEqual(
-      (await tables()).map(({ relname }) => relname),
-      ['schema_migrations'],
-    )
+    assert.deepEqual(each(await tables(), 'relname'), ['schema_migrations'])
   })
 
   test('a failing one leaves nothing of itself, keeps those before it, and is repeated by the next run', async () => {
@@ -153,10 +151,7 @@ describe('migrations', () => {
     const [last] = await sql('SELECT max(version) AS version FROM schema_migrations')
     assert.equal(last?.['version'], 9001)
     addMigration('9002_bad.sql', 'CREATE TABLE bad (id integer)')
-    assert.deepEqual(
-      (await migrate(settings, { folder })).map(({ version }) => version),
-      [9002, 9003],
-    )
+    assert.deepEqual(each(await migrate(settings, { folder }), 'version'), [9002, 9003])
   })
 
   test('a long one is not cut off by the bound of ordinary statements', async () => {

@@ -7,6 +7,7 @@ import { epochLifeSeconds, openSharedNonces, type SharedNonces } from '../../src
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createNonceStore, type NonceStore } from '../../src/store/nonce-store.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { each } from '../support/each.ts'
 import { isAuthentic, redeem } from '../support/nonces.ts'
 import { settingsFor } from './support.ts'
 
@@ -199,10 +200,7 @@ describe('shared nonces', () => {
     )
     assert.ok((await one.sweep(EXPIRY_SECONDS)) >= 1)
     assert.equal(await filled(), 0)
-    assert.deepEqual(
-      (await one.epochs()).map(({ id }) => id),
-      [newest],
-    )
+    assert.deepEqual(each(await one.epochs(), 'id'), [newest])
   })
 
   test('four epochs later the same table is used again', async () => {

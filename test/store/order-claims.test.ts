@@ -1,7 +1,7 @@
 /** Equal new-order requests are answered with one order (RFC 8555 §7.4), and a certificate is replaced once (RFC 9773 §5). */
 
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import type { Order } from '../../src/domain/records.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { ALREADY_REPLACED, type NewOrder } from '../../src/store/order-store.ts'
@@ -14,20 +14,16 @@ import {
   authorize,
   inHours,
   newId,
-  openStores,
   type StoreFixture,
   storesOn,
+  useStores,
 } from './support.ts'
 
-let store: StoreFixture
+const store = useStores()
 let requester: Requester
-before(async () => {
-  store = await openStores()
-})
 beforeEach(async () => {
   ;({ requester } = await anAccount(store))
 })
-after(() => store.close())
 
 const isOrder = (result: unknown): result is Order => typeof result === 'object'
 const idOf = (result: unknown) => (isOrder(result) ? result.id : result)

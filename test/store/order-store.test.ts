@@ -1,7 +1,8 @@
 /** SQL of orders on a real database: batches, reuse of authorizations, derived status, the list. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { Order } from '../../src/domain/records.ts'
 import type { AuthorizationStatus } from '../../src/domain/states.ts'
@@ -11,6 +12,7 @@ import type { Database, Statement } from '../../src/store/database.ts'
 import { listOrders } from '../../src/store/order-list.ts'
 import { LIST_STEPS, type OrderPage } from '../../src/store/order-store.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
+import { each } from '../support/each.ts'
 import {
   aCandidate,
   aName,
@@ -21,19 +23,16 @@ import {
   aReadyOrder,
   inHours,
   newId,
-  openStores,
-  type StoreFixture,
   storesOn,
+  useStores,
 } from './support.ts'
 
 describe('orders', () => {
-  let store: StoreFixture
+  const store = useStores()
   let requester: Requester
   before(async () => {
-    store = await openStores()
     requester = (await anAccount(store)).requester
   })
-  after(() => store.close())
 
   const find = async (orderId: string, by = requester): Promise<Order> => {
     const order = await store.orders.find({ requester: by, orderId })
@@ -59,10 +58,7 @@ describe('orders', () => {
          JOIN authorizations USING (id) ORDER BY ord`,
       [order.authorizationIds],
     )
-    assert.deepEqual(
-      rows.map(({ value }) => value),
-      names,
-    )
+    assert.deepEqual(each(rows, 'value'), names)
   })
 
   test('an unknown order is undefined, and each of a batch gets its own answer', async () => {
@@ -87,10 +83,7 @@ describe('orders', () => {
       store.orders.create({ ...aNewOrder(requester), id: good.id }),
       store.orders.create(aNewOrder(other)),
     ])
-    assert.deepEqual(
-      results.map(({ status }) => status),
-      ['fulfilled', 'fulfilled', 'rejected', 'rejected', 'fulfilled'],
-    )
+    assert.deepEqual(each(results, 'status'), ['fulfilled', 'fulfilled', 'rejected', 'rejected', 'fulfilled'])
     assert.equal(results[1]?.status === 'fulfilled' && results[1].value, STALE_ACCOUNT)
     assert.equal((await find(good.id)).identifiers[0]?.value, good.identifiers[0]?.value)
     const rows = await store.sql('SELECT FROM authorizations WHERE id = ANY ($1)', [
@@ -266,10 +259,7 @@ describe('orders', () => {
         const checked = await openCheckedDatabase(store.settings)
         const { rows } = await listOrders(checked, { accountId: owner.accountId }, undefined, 10)
         await checked.end()
-        assert.deepEqual(
-          rows.map(({ status }) => status),
-          ['invalid'],
-        )
+        assert.deepEqual(each(rows, 'status'), ['invalid'])
         const names = order.identifiers.map(({ value }) => value)
         assert.notEqual((await anOrder(store, owner, {}, names)).id, order.id, 'nor is it given back as an equal one')
       })
@@ -306,7 +296,7 @@ describe('orders', () => {
       const made: string[] = []
       for (let i = 0; i < 7; i++) {
         made.push((await anOrder(store, owner)).id)
-        await new Promise((resolve) => setTimeout(resolve, 2))
+        await sleep(2)
       }
       await anOrder(store, requester)
       assert.deepEqual(await pageOf(owner, undefined, 3), { ids: made.slice(0, 3), next: made[2] })
@@ -346,10 +336,7 @@ describe('orders', () => {
       await store.sql(FILL_ORDERS, [owner.accountId, [newId()], 'invalid', 2.5 * LIST_STEPS])
       const newest = await anOrder(store, owner, { id: 'ffffffff-ffff-7fff-bfff-ffffffffffff' })
       const pages = await listed(owner, 50)
-      assert.deepEqual(
-        pages.map(({ ids }) => ids),
-        [[], [], [newest.id]],
-      )
+      assert.deepEqual(each(pages, 'ids'), [[], [], [newest.id]])
       assert.ok((await rowsRead(owner, undefined)) <= LIST_STEPS + 2)
     })
 

@@ -11,12 +11,11 @@ import {
   type Statement,
 } from '../../src/store/database.ts'
 import { anyCharacter } from '../support/any-character.ts'
+import { until as untilFact } from '../support/until.ts'
 import { openStores, type StoreFixture } from './support.ts'
 
 /** Of statements that run too long; none of the others may meet it. */
 const STATEMENT_TIMEOUT_MS = 1_000
-
-/** Longer than a connection takes to be made on a busy machine. */
 
 describe('pipeline', () => {
   let store: StoreFixture
@@ -59,14 +58,7 @@ describe('pipeline', () => {
     }
   }
 
-  async function until(isSo: () => Promise<boolean>): Promise<void> {
-    for (
-      const end = performance.now() + 60_000;
-      !(await isSo());
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    )
-      assert.ok(performance.now() < end, 'in time')
-  }
+  const until = (isSo: () => Promise<boolean>) => untilFact('a fact about sessions', isSo)
   const untilWaiting = (sessions: number) =>
     until(async () => {
       const [row] = await store.sql<{ n: number }>(

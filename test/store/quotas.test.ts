@@ -1,19 +1,17 @@
 /** Daily quotas: what is taken back, where, and what becomes of the outcome when that fails. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { createQuotas } from '../../src/services/account-rules.ts'
 import { createUsageStore, type UsageStore } from '../../src/store/account-rules-store.ts'
-import { anAccount, openStores, type StoreFixture } from './support.ts'
+import { anAccount, useStores } from './support.ts'
 
 describe('quotas', () => {
-  let store: StoreFixture
+  const store = useStores()
   let usage: UsageStore
   before(async () => {
-    store = await openStores()
     usage = createUsageStore(store.db)
   })
-  after(() => store.close())
 
   const accountId = async () => (await anAccount(store)).account.id
   const days = async (account: string) =>

@@ -1,7 +1,7 @@
 /** Retention: what is over goes after its time, and nothing that anybody still needs. */
 
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import { deleteOld, expireOverdue, type RetentionPolicy } from '../../src/services/retention.ts'
 import { uuidTime } from '../../src/shared/lib/uuid.ts'
 import type { Requester } from '../../src/store/account-store.ts'
@@ -9,18 +9,7 @@ import { createExpiryStore } from '../../src/store/expiry-store.ts'
 import { ALREADY_REPLACED } from '../../src/store/order-store.ts'
 import { createRetentionStore } from '../../src/store/retention-store.ts'
 import { renderCertId } from '../support/certificate-id.ts'
-import {
-  aName,
-  aNewOrder,
-  anAccount,
-  anIntent,
-  anIssued,
-  anOrder,
-  aReadyOrder,
-  openStores,
-  rekey,
-  type StoreFixture,
-} from './support.ts'
+import { aCertificate, aName, aNewOrder, anAccount, anOrder, rekey, useStores } from './support.ts'
 
 const DAY_MS = 86_400_000
 const POLICY: RetentionPolicy = {
@@ -32,12 +21,8 @@ const POLICY: RetentionPolicy = {
   pauseSeconds: 3600,
 }
 
-let store: StoreFixture
+const store = useStores()
 let requester: Requester
-before(async () => {
-  store = await openStores()
-})
-after(() => store.close())
 beforeEach(async () => {
   await store.sql('TRUNCATE orders, authorizations, order_claims, cleanup_progress, replacements, certificates')
   ;({ requester } = await anAccount(store))
@@ -87,6 +72,12 @@ const expire = () =>
     isStopping: () => false,
   })
 
+/** Of a new certificate. */
+async function replacement() {
+  const { certificateId, serialNumber } = (await aCertificate(store, requester)).intent
+  return { certificateId, certId: renderCertId({ keyIdentifier: Buffer.alloc(20, 1), serialNumber }) }
+}
+
 describe('retention of orders', () => {
   test('an invalid order goes when its time after its expiry is over, a younger one stays', async () => {
     const [old, young] = [await anOldOrder(38, 'invalid', 'expired'), await anOldOrder(36, 'invalid', 'expired')]
@@ -126,12 +117,7 @@ describe('retention of orders', () => {
 
   // RFC 9773 §5: a certificate may be replaced once; again when the order that was to do it came to nothing.
   test('a certificate whose replacement came to nothing can be replaced when that order is gone', async () => {
-    const predecessor = await aReadyOrder(store, requester)
-    const intent = anIntent({ id: predecessor.id, requester })
-    await store.issuance.begin(intent)
-    await store.issuance.complete(anIssued(intent))
-    const certId = renderCertId({ keyIdentifier: Buffer.alloc(20, 1), serialNumber: intent.serialNumber })
-    const replaces = { certificateId: intent.certificateId, certId }
+    const replaces = await replacement()
     const first = await anOrder(store, requester, { replaces })
     const aged = await rekey(store, 'orders', first.id, Date.now() - 40 * DAY_MS, POLICY.orderLifetimeMs)
     await store.sql("UPDATE orders SET status = 'invalid' WHERE id = $1", [aged])
@@ -144,12 +130,7 @@ describe('retention of orders', () => {
   })
 
   test('a replacement that another order has taken over keeps it', async () => {
-    const predecessor = await aReadyOrder(store, requester)
-    const intent = anIntent({ id: predecessor.id, requester })
-    await store.issuance.begin(intent)
-    await store.issuance.complete(anIssued(intent))
-    const certId = renderCertId({ keyIdentifier: Buffer.alloc(20, 1), serialNumber: intent.serialNumber })
-    const replaces = { certificateId: intent.certificateId, certId }
+    const replaces = await replacement()
     const first = await anOrder(store, requester, { replaces })
     await store.sql("UPDATE orders SET status = 'invalid' WHERE id = $1", [first.id])
     const second = await anOrder(store, requester, { replaces })
@@ -190,11 +171,8 @@ describe('retention of authorizations', () => {
     await store.sql("UPDATE orders SET expires_at = now() + interval '1 day' WHERE id = $1", [order])
     await expire()
     await round()
-    assert.equal(
-      await isThere('authorizations', authorization),
-      true,
-      'an order that lives longer than today’s settings say',
-    )
+    const isKept = await isThere('authorizations', authorization)
+    assert.ok(isKept, 'an order that lives longer than today’s settings say')
     await store.sql("UPDATE orders SET expires_at = now() - interval '1 day' WHERE id = $1", [order])
     await expire()
     await round()

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { Authorization, ChallengeAttempt, Order } from '../../src/domain/records.ts'
 import type { Requester } from '../../src/store/account-store.ts'
@@ -21,7 +22,6 @@ import {
   preAuthorizing,
   refusing,
   type StoreFixture,
-  sleep,
 } from './support.ts'
 
 const VALID: ChallengeAttempt = { status: 'valid', tries: 0, validated: '2026-01-01T00:00:00Z' }

@@ -2,24 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { before, beforeEach, describe, test } from 'node:test'
 import { type CertificateImport, createCertificateImport } from '../../src/store/certificate-import.ts'
 import { revokeCertificate } from '../../src/store/certificate-store.ts'
 import { createCrlStore } from '../../src/store/crl-store.ts'
 import { recordUnseen, revokeListed } from '../../src/store/revocation-import.ts'
 import { createSignerMarkStore, type SignerMarkStore, WHOLE_LINE } from '../../src/store/signer-mark-store.ts'
-import {
-  aName,
-  anAccount,
-  anIntent,
-  anIssued,
-  anOrder,
-  aReadyOrder,
-  inHours,
-  newId,
-  openStores,
-  type StoreFixture,
-} from './support.ts'
+import { aName, anAccount, anIntent, anIssued, anOrder, aReadyOrder, inHours, newId, useStores } from './support.ts'
 
 const ISSUER = Buffer.alloc(32, 7)
 const RENEWED = Buffer.alloc(32, 8)
@@ -27,12 +16,11 @@ const LONG = 3600
 const NONE = { lacking: [], underWay: [] }
 
 describe('the records of a signer', () => {
-  let store: StoreFixture
+  const store = useStores()
   let marks: SignerMarkStore
   let imports: CertificateImport
   let chain: string
   before(async () => {
-    store = await openStores()
     marks = createSignerMarkStore(store.db)
     imports = createCertificateImport(store.db)
   })
@@ -40,7 +28,6 @@ describe('the records of a signer', () => {
     chain = randomBytes(16).toString('hex')
     await marks.mark(chain)
   })
-  after(() => store.close())
 
   async function issued() {
     const { requester } = await anAccount(store)

@@ -23,7 +23,7 @@ describe('a connection that falls silent', () => {
     own = await testDatabase()
     const direct = settingsFor(own.connection, CONNECTIONS)
     network = await openSilentNetwork(direct)
-    const limits = { statementTimeoutMs: 1_000, connectionTimeoutMs: 1_000 }
+    const limits = { statementTimeoutMs: 300, connectionTimeoutMs: 300 }
     const settings: DatabaseSettings = { ...direct, ...network.address, ...limits }
     db = openDatabase(settings, () => undefined)
     checked = await openCheckedDatabase(settings)

@@ -1,6 +1,7 @@
 /** What the tests of the store share: stores of two instances on one database, builders of rows, and forced races. */
 
 import { randomBytes } from 'node:crypto'
+import { after, before } from 'node:test'
 import pg from 'pg'
 import type { Approval } from '../../src/domain/allowlist.ts'
 import type { Account, Order } from '../../src/domain/records.ts'
@@ -24,6 +25,7 @@ import {
 } from '../../src/store/order-store.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import type { DatabaseConnection } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 
 export interface Stores {
   accounts: AccountStore
@@ -82,16 +84,11 @@ export async function openStores(): Promise<StoreFixture> {
   const beside = new pg.Pool({ ...database.connection, max: 4 })
   beside.on('error', ignore)
 
-  async function waitForWaiters(count: number): Promise<void> {
-    const deadline = Date.now() + 60_000
-    while (Date.now() < deadline) {
-      const { rows } = await beside.query(
-        "SELECT count(*)::integer AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-      )
-      if (rows[0].n >= count) return
-      await sleep(5)
-    }
-    throw new Error(`${count} sessions did not come to wait for the locked row`)
+  const waitersNow = async () => {
+    const { rows } = await beside.query(
+      "SELECT count(*)::integer AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    )
+    return rows[0].n
   }
 
   return {
@@ -108,7 +105,7 @@ export async function openStores(): Promise<StoreFixture> {
         await holder.query('BEGIN')
         await holder.query(text, values)
         const working = work()
-        await waitForWaiters(waiters)
+        await until(`${waiters} sessions wait for the locked row`, async () => (await waitersNow()) >= waiters)
         await holder.query('COMMIT')
         return await working
       } finally {
@@ -120,6 +117,14 @@ export async function openStores(): Promise<StoreFixture> {
       await database.drop()
     },
   }
+}
+
+/** Those of a file or suite, from before its first test until after its last one. */
+export function useStores(): StoreFixture {
+  const stores = {} as StoreFixture
+  before(async () => void Object.assign(stores, await openStores()))
+  after(() => stores.close())
+  return stores
 }
 
 function failure(code: string): Error {
@@ -143,7 +148,12 @@ export function refusing(db: Database, refusalOf: (statement: string) => string 
   }
 }
 
-export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+/** Lets a row of this table be past its end. */
+export const expire = (
+  { sql }: Pick<StoreFixture, 'sql'>,
+  table: 'orders' | 'authorizations',
+  id: string | undefined,
+) => sql(`UPDATE ${table} SET expires_at = now() - interval '1 second' WHERE id = $1`, [id])
 
 const HOUR_MS = 3_600_000
 export const inHours = (hours: number) => new Date(Date.now() + hours * HOUR_MS)
@@ -282,6 +292,28 @@ export function anIssued({ certificateId, tbs }: IssuanceIntent, names = ['host.
     notBefore: new Date('2026-01-01T00:00:00Z'),
     notAfter: new Date('2026-04-01T00:00:00Z'),
   }
+}
+
+/** A certificate of a new order, which is recorded. */
+export async function aCertificate(
+  fixture: Stores,
+  requester: Requester,
+  {
+    names,
+    intent: over,
+    issued: more,
+  }: {
+    names?: string[]
+    intent?: Partial<IssuanceIntent>
+    issued?: Partial<ReturnType<typeof anIssued>>
+  } = {},
+) {
+  const order = await aReadyOrder(fixture, requester, {}, names)
+  const intent = anIntent({ id: order.id, requester }, over)
+  const issued = { ...anIssued(intent, names), ...more }
+  if (!(await fixture.issuance.begin(intent)) || !(await fixture.issuance.complete(issued)))
+    throw new Error('the certificate was not recorded')
+  return { order, intent, issued }
 }
 
 /** As many as there are `true` among the outcomes of a race. */

@@ -1,11 +1,11 @@
 /** Renewal information of several CAs: each CA has rounds of its own, and the end of the service cuts them off. */
 
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { before, beforeEach, describe, test } from 'node:test'
 import type { UpstreamRenewal } from '../../src/ca/csr-backend.ts'
 import { askUpstreamRenewals, type UpstreamRenewalsOptions } from '../../src/services/renewal.ts'
 import { createUpstreamRenewalStore, type UpstreamRenewalStore } from '../../src/store/renewal-store.ts'
-import { newId, openStores, type StoreFixture } from './support.ts'
+import { newId, useStores } from './support.ts'
 
 const HOUR_MS = 3_600_000
 const SUGGESTED: UpstreamRenewal = {
@@ -16,14 +16,12 @@ const SUGGESTED: UpstreamRenewal = {
 }
 
 describe('renewal information of CAs', () => {
-  let fixture: StoreFixture
+  const fixture = useStores()
   let store: UpstreamRenewalStore
   let failed: string[]
   before(async () => {
-    fixture = await openStores()
     store = createUpstreamRenewalStore(fixture.db)
   })
-  after(() => fixture.close())
   beforeEach(async () => {
     failed = []
     await fixture.sql('DELETE FROM upstream_renewals')

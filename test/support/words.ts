@@ -1,2 +1,4 @@
-/** The words of a text that may have several lines: a list of many short strings. No character is an escape. */
-export const words = ({ raw: [text = ''] }: TemplateStringsArray): string[] => text.trim().split(/\s+/)
+/** The words of a text that may have several lines, in which no character is an escape. A value is one word, or a list of several. */
+export function words({ raw }: TemplateStringsArray, ...values: (string | readonly string[])[]): string[] {
+  return raw.flatMap((text, index) => [...text.split(/\s+/).filter(Boolean), ...[values[index] ?? []].flat()])
+}

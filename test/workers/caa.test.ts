@@ -6,8 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import dnsPacket from 'dns-packet'
 import { checkCaa } from '../../workers/caa-check.ts'
 import type { CaaFinding, CaaJob, CaaSubject, DnsSettings } from '../../workers/job.ts'
+import { each } from '../support/each.ts'
 import { caa, caaScript } from './scripted-caa.ts'
 import {
+  type Asked,
   cname,
   comparingOctets,
   encodeReply,
@@ -16,9 +18,10 @@ import {
   type Script,
   type ScriptedDns,
   SERVFAIL,
+  serve,
   soa,
-  startDns,
 } from './scripted-dns.ts'
+import { FOR_EVER_MS } from './verdicts.ts'
 
 const ACCOUNT = 'https://acme.example/acct/1'
 const ds = (name: string): dnsPacket.Answer => ({
@@ -29,12 +32,6 @@ const ds = (name: string): dnsPacket.Answer => ({
 })
 
 type Over = Partial<Omit<CaaJob, 'dns'>> & { dns?: Partial<DnsSettings> }
-
-async function serve(t: TestContext, script: Script): Promise<ScriptedDns> {
-  const server = await startDns(script)
-  t.after(() => server.close())
-  return server
-}
 
 function aJob(server: ScriptedDns, names: readonly (string | CaaSubject)[], over: Over = {}): CaaJob {
   const { dns, ...more } = over
@@ -53,6 +50,8 @@ async function checkOne(server: ScriptedDns, name: string | CaaSubject, over: Ov
   const [finding] = await checkCaa(aJob(server, [name], over))
   return finding as CaaFinding & { detail?: string }
 }
+const checkOn = async (t: TestContext, script: Script, name: string | CaaSubject, over?: Over) =>
+  checkOne(await serve(t, script), name, over)
 const askedFor = ({ asked }: ScriptedDns, type = 'CAA') =>
   [...new Set(asked.filter((query) => query.type === type).map(({ name }) => name))].toSorted()
 /** What another name does not settle: an answer by name, and everything else without records. */
@@ -83,44 +82,42 @@ describe('climbing (RFC 8659 §3)', () => {
       assert.doesNotMatch(finding.detail ?? '', /other\.example/)
     })
   }
-  test('the closest records decide: a permission below a prohibition', async (t) => {
-    const server = await serve(
-      t,
-      caaScript({ 'a.host.example': ['0 issue "ca.example"'], 'host.example': ['0 issue ";"'] }),
-    )
-    assert.equal((await checkOne(server, 'a.host.example')).result, 'permitted')
-  })
-  test('the closest records decide: a prohibition below a permission', async (t) => {
-    const server = await serve(
-      t,
-      caaScript({ 'a.host.example': ['0 issue ";"'], 'host.example': ['0 issue "ca.example"'] }),
-    )
-    assert.equal((await checkOne(server, 'a.host.example')).result, 'forbidden')
-  })
-  test('a set without issue properties ends the climb as well', async (t) => {
-    const server = await serve(
-      t,
-      caaScript({ 'a.host.example': ['0 iodef "mailto:a@b.example"'], 'host.example': ['0 issue ";"'] }),
-    )
-    assert.equal((await checkOne(server, 'a.host.example')).result, 'permitted')
-  })
+  const zones: [what: string, zone: Record<string, string>, result: 'permitted' | 'forbidden'][] = [
+    [
+      'the closest records decide: a permission below a prohibition',
+      { 'a.host.example': '0 issue "ca.example"', 'host.example': '0 issue ";"' },
+      'permitted',
+    ],
+    [
+      'the closest records decide: a prohibition below a permission',
+      { 'a.host.example': '0 issue ";"', 'host.example': '0 issue "ca.example"' },
+      'forbidden',
+    ],
+    [
+      'a set without issue properties ends the climb as well',
+      { 'a.host.example': '0 iodef "mailto:a@b.example"', 'host.example': '0 issue ";"' },
+      'permitted',
+    ],
+  ]
+  for (const [what, zone, result] of zones)
+    test(what, async (t) => {
+      const script = caaScript(Object.fromEntries(Object.entries(zone).map(([name, line]) => [name, [line]])))
+      assert.equal((await checkOn(t, script, 'a.host.example')).result, result)
+    })
   test('a parent that answers first does not decide before its child', async (t) => {
     const script = caaScript({ 'a.host.example': ['0 issue "ca.example"'], 'host.example': ['0 issue ";"'] })
-    const server = await serve(t, async (asked) => {
+    const slow: Script = async (asked) => {
       if (asked.name === 'a.host.example') await sleep(80)
       return script(asked)
-    })
-    assert.equal((await checkOne(server, 'a.host.example')).result, 'permitted')
+    }
+    assert.equal((await checkOn(t, slow, 'a.host.example')).result, 'permitted')
   })
   test('a name that does not exist is climbed from', async (t) => {
-    const server = await serve(
-      t,
-      byName({
-        'a.host.example': { rcode: NXDOMAIN, authorities: [soa('host.example')] },
-        'host.example': { answers: [caa('host.example', '0 issue ";"')] },
-      }),
-    )
-    assert.equal((await checkOne(server, 'a.host.example')).result, 'forbidden')
+    const script = byName({
+      'a.host.example': { rcode: NXDOMAIN, authorities: [soa('host.example')] },
+      'host.example': { answers: [caa('host.example', '0 issue ";"')] },
+    })
+    assert.equal((await checkOn(t, script, 'a.host.example')).result, 'forbidden')
   })
   test('forty labels are climbed to the last', async (t) => {
     const server = await serve(t, caaScript({ example: ['0 issue ";"'] }))
@@ -146,26 +143,20 @@ describe('climbing (RFC 8659 §3)', () => {
 
 describe('aliases (RFC 8659 §3, §7)', () => {
   test('records at the target count for the alias, and the detail names the alias', async (t) => {
-    const server = await serve(
-      t,
-      byName({
-        'www.host.example': {
-          answers: [cname('www.host.example', 'cdn.other.example'), caa('cdn.other.example', '0 issue ";"')],
-        },
-      }),
-    )
-    const finding = await checkOne(server, 'www.host.example')
+    const answers = [cname('www.host.example', 'cdn.other.example'), caa('cdn.other.example', '0 issue ";"')]
+    const finding = await checkOn(t, byName({ 'www.host.example': { answers } }), 'www.host.example')
     assert.equal(finding.result, 'forbidden')
     assert.match(finding.detail ?? '', /of www\.host\.example do not/)
   })
   test('the parents of the target are not climbed; those of the name are', async (t) => {
+    const alias = {
+      answers: [cname('www.host.example', 'cdn.other.example')],
+      authorities: [soa('other.example')],
+    }
     const server = await serve(
       t,
       byName({
-        'www.host.example': {
-          answers: [cname('www.host.example', 'cdn.other.example')],
-          authorities: [soa('other.example')],
-        },
+        'www.host.example': alias,
         'other.example': { answers: [caa('other.example', '0 issue ";"')] },
         'host.example': { answers: [caa('host.example', '0 issue "ca.example"')] },
       }),
@@ -174,22 +165,12 @@ describe('aliases (RFC 8659 §3, §7)', () => {
     assert.ok(!askedFor(server).includes('other.example'))
   })
   test('an alias in a parent is followed too', async (t) => {
-    const server = await serve(
-      t,
-      byName({
-        'host.example': { answers: [cname('host.example', 'target.example'), caa('target.example', '0 issue ";"')] },
-      }),
-    )
-    assert.equal((await checkOne(server, 'a.host.example')).result, 'forbidden')
+    const answers = [cname('host.example', 'target.example'), caa('target.example', '0 issue ";"')]
+    assert.equal((await checkOn(t, byName({ 'host.example': { answers } }), 'a.host.example')).result, 'forbidden')
   })
   test('a loop of aliases is a failed look-up', async (t) => {
-    const server = await serve(
-      t,
-      byName({
-        'host.example': { answers: [cname('host.example', 'b.example'), cname('b.example', 'host.example')] },
-      }),
-    )
-    const finding = await checkOne(server, 'host.example')
+    const answers = [cname('host.example', 'b.example'), cname('b.example', 'host.example')]
+    const finding = await checkOn(t, byName({ 'host.example': { answers } }), 'host.example')
     assert.equal(finding.result, 'failed')
     assert.match(finding.detail ?? '', /^CAA look-up of host\.example failed: aliases/)
   })
@@ -219,10 +200,7 @@ describe('wildcards and methods', () => {
     const methods = ['dns-01', 'dns-persist-01', 'http-01', undefined]
     const subjects = methods.map((method) => ({ name: 'host.example', wildcard: false, ...(method && { method }) }))
     const findings = await checkCaa(aJob(server, subjects))
-    assert.deepEqual(
-      findings.map(({ result }) => result),
-      ['permitted', 'permitted', 'forbidden', 'forbidden'],
-    )
+    assert.deepEqual(each(findings, 'result'), ['permitted', 'permitted', 'forbidden', 'forbidden'])
     const other = await checkOne(
       server,
       { name: 'host.example', wildcard: false, method: 'dns-01' },
@@ -264,33 +242,20 @@ test('a check of many names raises no warning about its listeners', async (t) =>
 })
 
 describe('look-ups that fail', () => {
-  const failures: [string, Script][] = [
-    ['SERVFAIL', ({ name }) => (name === 'host.example' ? { rcode: SERVFAIL } : {})],
-    ['REFUSED', ({ name }) => (name === 'host.example' ? { rcode: 5 } : {})],
-    ['silence', ({ name }) => (name === 'host.example' ? 'drop' : {})],
-    [
-      'bytes that are no message',
-      ({ name, bytes }) => (name === 'host.example' ? Buffer.concat([responseHead(bytes), Buffer.alloc(3)]) : {}),
-    ],
-    [
-      'an answer to another question',
-      ({ name, query }) =>
-        name === 'host.example'
-          ? encodeReply({ ...query, questions: [{ type: 'CAA', name: 'x.example', class: 'IN' }] }, {})
-          : {},
-    ],
-  ]
-  for (const [what, script] of failures) {
+  const failures: Record<string, (asked: Asked) => ReturnType<Script>> = {
+    SERVFAIL: () => ({ rcode: SERVFAIL }),
+    REFUSED: () => ({ rcode: 5 }),
+    silence: () => 'drop',
+    'bytes that are no message': ({ bytes }) => Buffer.concat([responseHead(bytes), Buffer.alloc(3)]),
+    'an answer to another question': ({ query }) =>
+      encodeReply({ ...query, questions: [{ type: 'CAA', name: 'x.example', class: 'IN' }] }, {}),
+  }
+  for (const [what, answer] of Object.entries(failures)) {
     test(`${what} is a failure, in time, whatever the parents say`, async (t) => {
-      const server = await serve(t, script)
-      const startedAt = performance.now()
-      const finding = await checkOne(server, 'host.example', {
-        timeoutMs: 800,
-        dns: { resolvers: [server.resolver], zones: [], timeoutMs: 400 },
-      })
+      const script: Script = (asked) => (asked.name === 'host.example' ? answer(asked) : {})
+      const finding = await checkOn(t, script, 'host.example', { timeoutMs: 800, dns: { timeoutMs: 400 } })
       assert.equal(finding.result, 'failed')
       assert.match(finding.detail ?? '', /^CAA look-up of host\.example failed: /)
-      assert.ok(performance.now() - startedAt < 60_000)
     })
   }
   test('an answer in random case and silence in lower case is a failure', async (t) => {
@@ -299,8 +264,7 @@ describe('look-ups that fail', () => {
     assert.equal(finding.result, 'failed')
   })
   test('a failing parent of a name without records is a failure', async (t) => {
-    const server = await serve(t, byName({ 'host.example': { rcode: SERVFAIL } }))
-    const finding = await checkOne(server, 'a.host.example')
+    const finding = await checkOn(t, byName({ 'host.example': { rcode: SERVFAIL } }), 'a.host.example')
     assert.equal(finding.result, 'failed')
     assert.match(finding.detail ?? '', /of host\.example failed: the name server answered SERVFAIL/)
   })
@@ -313,8 +277,8 @@ describe('look-ups that fail', () => {
       }),
     )
     // Who waited for it would outlast the test.
-    const dns = { timeoutMs: 3_600_000 }
-    assert.equal((await checkOne(server, 'a.host.example', { timeoutMs: 3_600_000, dns })).result, 'permitted')
+    const over = { timeoutMs: FOR_EVER_MS, dns: { timeoutMs: FOR_EVER_MS } }
+    assert.equal((await checkOne(server, 'a.host.example', over)).result, 'permitted')
   })
   test('malformed record data is a failure and not an absent record', async (t) => {
     for (const data of ['00', '0000', '0005697373', '00ff6973737565']) {
@@ -327,21 +291,14 @@ describe('look-ups that fail', () => {
       const server = await serve(t, ({ name, type }) =>
         name === 'host.example' && type === 'CAA' ? { answers: [raw] } : {},
       )
-      assert.equal(
-        (await checkOne(server, 'host.example')).detail,
-        'CAA look-up of host.example failed: the name server sent a malformed answer',
-        data,
-      )
+      const refusal = 'CAA look-up of host.example failed: the name server sent a malformed answer'
+      assert.equal((await checkOne(server, 'host.example')).detail, refusal, data)
     }
   })
   test('all subjects together end within the bound of the job', async (t) => {
     const server = await serve(t, () => 'drop')
     const names = Array.from({ length: 60 }, (_, i) => `n${i}.a.b.c.d.host${i}.example`)
-    const startedAt = performance.now()
-    const findings = await checkCaa(
-      aJob(server, names, { timeoutMs: 500, dns: { resolvers: [server.resolver], zones: [], timeoutMs: 250 } }),
-    )
-    assert.ok(performance.now() - startedAt < 60_000)
+    const findings = await checkCaa(aJob(server, names, { timeoutMs: 500, dns: { timeoutMs: FOR_EVER_MS } }))
     assert.equal(findings.length, 60)
     assert.ok(findings.every(({ result }) => result === 'failed'))
   })
@@ -350,46 +307,42 @@ describe('look-ups that fail', () => {
 describe('zones whose name servers may be out of reach', () => {
   const down: Script = ({ name, type }) =>
     /(^|\.)corp\.example$/.test(name) && type === 'CAA' ? { rcode: SERVFAIL } : {}
+  const unreachableOk = ['corp.example']
 
   test('a failed look-up inside such a zone counts as no records', async (t) => {
-    const server = await serve(t, down)
-    const finding = await checkOne(server, 'a.corp.example', { unreachableOk: ['corp.example'] })
+    const finding = await checkOn(t, down, 'a.corp.example', { unreachableOk })
     assert.equal(finding.result, 'excepted')
     assert.ok(finding.evidence.some(({ step, zone }) => step === 'caa-not-found' && zone === 'corp.example'))
   })
   test('without the list, and for names beside the zone, it is a failure', async (t) => {
     const server = await serve(t, down)
-    assert.equal((await checkOne(server, 'a.corp.example')).result, 'failed')
-    assert.equal(
-      (await checkOne(server, 'a.corp.example', { unreachableOk: ['b.corp.example', 'orp.example'] })).result,
-      'failed',
-    )
+    for (const unreachableOk of [[], ['b.corp.example', 'orp.example']])
+      assert.equal((await checkOne(server, 'a.corp.example', { unreachableOk })).result, 'failed')
   })
   test('a look-up that fails is repeated before it counts', async (t) => {
     let failed = false
-    const script = caaScript({ 'corp.example': ['0 issue ";"'] })
-    const server = await serve(t, (asked) => {
-      if (failed || asked.name !== 'corp.example') return script(asked)
+    const zone = caaScript({ 'corp.example': ['0 issue ";"'] })
+    const script: Script = (asked) => {
+      if (failed || asked.name !== 'corp.example') return zone(asked)
       failed = true
       return { rcode: SERVFAIL }
-    })
-    assert.equal((await checkOne(server, 'corp.example', { unreachableOk: ['corp.example'] })).result, 'forbidden')
+    }
+    assert.equal((await checkOn(t, script, 'corp.example', { unreachableOk })).result, 'forbidden')
   })
   test('the zones above still decide', async (t) => {
-    const server = await serve(t, (asked) =>
-      asked.name === 'example' && asked.type === 'CAA' ? { answers: [caa('example', '0 issue ";"')] } : down(asked),
-    )
-    assert.equal((await checkOne(server, 'a.corp.example', { unreachableOk: ['corp.example'] })).result, 'forbidden')
+    const script: Script = (asked) =>
+      asked.name === 'example' && asked.type === 'CAA' ? { answers: [caa('example', '0 issue ";"')] } : down(asked)
+    assert.equal((await checkOn(t, script, 'a.corp.example', { unreachableOk })).result, 'forbidden')
   })
   test('records that can be looked up are kept to', async (t) => {
-    const server = await serve(t, caaScript({ 'corp.example': ['0 issue ";"'] }))
-    assert.equal((await checkOne(server, 'a.corp.example', { unreachableOk: ['corp.example'] })).result, 'forbidden')
+    const script = caaScript({ 'corp.example': ['0 issue ";"'] })
+    assert.equal((await checkOn(t, script, 'a.corp.example', { unreachableOk })).result, 'forbidden')
   })
   test('a zone that the zone above calls signed is no exception', async (t) => {
     const server = await serve(t, (asked) =>
       asked.type === 'DS' && asked.name === 'corp.example' ? { answers: [ds('corp.example')] } : down(asked),
     )
-    const finding = await checkOne(server, 'a.corp.example', { unreachableOk: ['corp.example'] })
+    const finding = await checkOne(server, 'a.corp.example', { unreachableOk })
     assert.equal(finding.result, 'failed')
     assert.deepEqual(askedFor(server, 'DS'), ['corp.example'])
   })
@@ -401,7 +354,7 @@ describe('zones whose name servers may be out of reach', () => {
       zones: [{ zone: 'corp.example', resolvers: [silent.resolver] }],
       timeoutMs: 300,
     }
-    assert.equal((await checkOne(above, 'a.corp.example', { unreachableOk: ['corp.example'], dns })).result, 'failed')
+    assert.equal((await checkOne(above, 'a.corp.example', { unreachableOk, dns })).result, 'failed')
     assert.deepEqual(askedFor(above, 'DS'), ['corp.example'])
     assert.deepEqual(askedFor(silent, 'DS'), [])
   })
@@ -409,7 +362,7 @@ describe('zones whose name servers may be out of reach', () => {
     const server = await serve(t, ({ name, type }) =>
       name === 'a.corp.example' && type === 'CAA' ? { answers: [cname(name, name)] } : {},
     )
-    assert.equal((await checkOne(server, 'a.corp.example', { unreachableOk: ['corp.example'] })).result, 'excepted')
+    assert.equal((await checkOne(server, 'a.corp.example', { unreachableOk })).result, 'excepted')
   })
 })
 

@@ -3,18 +3,21 @@ import { describe, type TestContext, test } from 'node:test'
 import dnsPacket from 'dns-packet'
 import type { Dns01Job } from '../../workers/job.ts'
 import { validateDns01 } from '../../workers/validate/dns-01.ts'
-import { a, aaaa, cname, NXDOMAIN, ns, type Script, type ScriptedDns, SERVFAIL, soa, txt } from './scripted-dns.ts'
 import {
-  assertInvalid,
-  assertValid,
-  DIGEST,
-  looksOf,
-  RECORD,
+  a,
+  aaaa,
+  cname,
+  NXDOMAIN,
+  ns,
+  type Script,
+  type ScriptedDns,
+  SERVFAIL,
   serve,
-  settingsOf,
-  timedVerdict,
-  txtJob,
-} from './scripted-txt.ts'
+  soa,
+  txt,
+} from './scripted-dns.ts'
+import { assertInvalid, DIGEST, looksOf, RECORD, settingsOf, txtJob } from './scripted-txt.ts'
+import { assertValid, FOR_EVER_MS } from './verdicts.ts'
 
 const AA = dnsPacket.AUTHORITATIVE_ANSWER
 const right: Script = ({ name }) => ({ flags: AA, answers: [txt(name, DIGEST)] })
@@ -60,6 +63,11 @@ async function world(t: TestContext, scripts: readonly Script[], changes: Zones 
   return { resolver, servers, job }
 }
 
+const verdictIn = async (t: TestContext, ...scene: [readonly Script[], Zones?]) =>
+  validateDns01((await world(t, ...scene)).job)
+const assertValidIn = async (t: TestContext, ...scene: [readonly Script[], Zones?]) =>
+  assertValid(await verdictIn(t, ...scene))
+
 describe('require_authoritative', () => {
   test('asks the servers of the closest zone, found from the name upwards, without recursion', async (t) => {
     const { resolver, servers, job } = await world(t, [right])
@@ -82,8 +90,11 @@ describe('require_authoritative', () => {
     assertValid(await validateDns01((await world(t, [octets])).job))
   })
   test('what the resolver has in its cache does not count', async (t) => {
-    const { job } = await world(t, [absent], { [RECORD]: [txt(RECORD, DIGEST)] })
-    assertInvalid(await validateDns01(job), 'dns', 'the name does not exist (NXDOMAIN)')
+    assertInvalid(
+      await verdictIn(t, [absent], { [RECORD]: [txt(RECORD, DIGEST)] }),
+      'dns',
+      'the name does not exist (NXDOMAIN)',
+    )
   })
   test('servers that agree are right, whatever the order of their records', async (t) => {
     const both: Script = ({ name }) => ({ flags: AA, answers: [txt(name, 'x'), txt(name, DIGEST)] })
@@ -104,8 +115,7 @@ describe('require_authoritative', () => {
   }
   for (const [what, scripts] of Object.entries(disagreements)) {
     test(`servers that disagree (${what}) are a dns problem worth another try`, async (t) => {
-      const { job } = await world(t, scripts)
-      assertInvalid(await validateDns01(job), 'dns', 'look-up failed: the name servers of the zone do not agree')
+      assertInvalid(await verdictIn(t, scripts), 'dns', 'look-up failed: the name servers of the zone do not agree')
     })
   }
   test('servers that agree a moment later are right within the wait', async (t) => {
@@ -126,39 +136,37 @@ describe('require_authoritative', () => {
     test(`a server that ${what} is left out when another one answers`, async (t) => {
       const { servers, job } = await world(t, [script, right])
       const dns = what === 'is silent' ? { ...job.dns, timeoutMs: 3000 } : job.dns
-      const [verdict, ms] = await timedVerdict({ ...job, dns })
+      const verdict = await validateDns01({ ...job, dns })
       assertValid(verdict)
       assert.equal(looksOf(verdict)[0]?.['resolver'], servers[1]!.resolver)
-      assert.ok(ms < 60_000, `${ms} ms`)
     })
   }
   const nobody = 'look-up failed: no name server of the zone gave an answer'
   test('a zone whose only server is lame is a dns problem', async (t) => {
-    const { job } = await world(t, [({ name }) => ({ answers: [txt(name, DIGEST)] })])
-    assertInvalid(await validateDns01(job), 'dns', `${nobody}: the name server does not serve the zone`)
+    assertInvalid(
+      await verdictIn(t, [({ name }) => ({ answers: [txt(name, DIGEST)] })]),
+      'dns',
+      `${nobody}: the name server does not serve the zone`,
+    )
   })
   test('a zone whose servers are all silent is a dns problem within the time of a look-up', async (t) => {
     const { job } = await world(t, [silent, silent])
-    const [verdict, ms] = await timedVerdict({ ...job, dns: { ...job.dns, timeoutMs: 1500 } })
+    const verdict = await validateDns01({ ...job, dns: { ...job.dns, timeoutMs: 1500 } })
     assertInvalid(verdict, 'dns', `${nobody}: no answer in time`)
-    assert.ok(ms < 60_000, `${ms} ms`)
   })
   test('a server whose name has no address is left out', async (t) => {
-    const { job } = await world(t, [right, right], { 'ns2.example': [] })
-    assertValid(await validateDns01(job))
+    await assertValidIn(t, [right, right], { 'ns2.example': [] })
   })
   test('a server whose address cannot be looked up is left out, and does not hold up the others for long', async (t) => {
     const { resolver, job } = await world(t, [right, right])
     const slow = await serve(t, ({ name }) => (name === 'ns2.example' ? 'drop' : { rcode: SERVFAIL }))
     const zones = [{ zone: 'ns2.example', resolvers: [slow.resolver] }]
-    const dns = settingsOf([resolver.resolver], { zones, timeoutMs: 300_000 })
-    const [verdict, ms] = await timedVerdict({ ...job, timeoutMs: 600_000, dns })
+    const dns = settingsOf([resolver.resolver], { zones, timeoutMs: FOR_EVER_MS })
+    const verdict = await validateDns01({ ...job, timeoutMs: FOR_EVER_MS, dns })
     assertValid(verdict)
-    assert.ok(ms < 60_000, `${ms} ms`)
   })
   test('a zone none of whose servers has an address is a dns problem', async (t) => {
-    const { job } = await world(t, [right], { 'ns1.example': [] })
-    assertInvalid(await validateDns01(job), 'dns', `${nobody}: no address that may be asked`)
+    assertInvalid(await verdictIn(t, [right], { 'ns1.example': [] }), 'dns', `${nobody}: no address that may be asked`)
   })
   test('a server inside a blocked network is not asked (an address in NS records is a stranger’s word)', async (t) => {
     const { servers, job } = await world(t, [right])
@@ -175,10 +183,9 @@ describe('require_authoritative', () => {
     )
   })
   test('a server with a dead and a good address is asked at the good one', async (t) => {
-    const { job } = await world(t, [right], {
+    await assertValidIn(t, [right], {
       'ns1.example': [aaaa('ns1.example', '::1'), a('ns1.example', '127.0.0.77'), a('ns1.example', '127.0.0.2')],
     })
-    assertValid(await validateDns01(job))
   })
   test('a name that is an alias is not taken for a zone of its target', async (t) => {
     const { resolver, job } = await world(t, [right], {
@@ -225,10 +232,9 @@ describe('require_authoritative', () => {
     assert.ok(servers[0]!.asked.length <= 3)
   })
   test('a truncated answer of a zone’s server is fetched over TCP', async (t) => {
-    const { job } = await world(t, [
+    await assertValidIn(t, [
       (asked) => (asked.transport === 'udp' ? { flags: AA | dnsPacket.TRUNCATED_RESPONSE } : right(asked)),
     ])
-    assertValid(await validateDns01(job))
   })
   test('of a hundred servers, eight are asked', async (t) => {
     const { resolver, job } = await world(t, [right], {
@@ -238,8 +244,11 @@ describe('require_authoritative', () => {
     assert.ok(new Set(resolver.asked.filter(({ type }) => type === 'A').map(({ name }) => name)).size <= 8)
   })
   test('a name no zone is found for is a dns problem', async (t) => {
-    const { job } = await world(t, [], { example: [] })
-    assertInvalid(await validateDns01(job), 'dns', 'look-up failed: no zone was found that the name belongs to')
+    assertInvalid(
+      await verdictIn(t, [], { example: [] }),
+      'dns',
+      'look-up failed: no zone was found that the name belongs to',
+    )
   })
   test('a resolver that fails on the way to the zone is a dns problem', async (t) => {
     const resolver = await serve(t, () => ({ rcode: SERVFAIL }))

@@ -1,11 +1,9 @@
 /** Name servers that mean harm: what their bytes can cost in time and memory, and what they cannot make anybody believe. */
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import type { Socket } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import dnsPacket from 'dns-packet'
 import fc from 'fast-check'
 import { checkCaa } from '../../workers/caa-check.ts'
 import { startDeadline } from '../../workers/deadline.ts'
@@ -14,7 +12,8 @@ import { exchangeTcp } from '../../workers/dns/dns-exchange.ts'
 import { buildQuery, parseResponse } from '../../workers/dns/dns-message.ts'
 import { readFrame } from '../../workers/dns/wire.ts'
 import { caa } from './scripted-caa.ts'
-import { cname, encodeReply, type Script, type ScriptedDns, startDns } from './scripted-dns.ts'
+import { cname, type Script, serve, viaTcp } from './scripted-dns.ts'
+import { keptRaw } from './verdicts.ts'
 
 const QUERY = buildQuery('host.example', 'CAA', { edns: true, dnssec: false, recursion: true })
 const MAX_MESSAGE = 65_535
@@ -45,12 +44,6 @@ function cpuMs(work: () => unknown): number {
     return (user + system) / 1000
   })
   return Math.min(...times)
-}
-
-async function serve(t: TestContext, script: Script): Promise<ScriptedDns> {
-  const server = await startDns(script)
-  t.after(() => server.close())
-  return server
 }
 
 /** As many copies as fit a message. */
@@ -84,36 +77,20 @@ describe('compression', () => {
   for (const [what, bytes] of Object.entries(bad)) {
     test(`${what} is malformed`, () => assert.equal(parseResponse(bytes, QUERY), undefined))
   }
+  // Each of these points at the one before; an owner at the end would take as many steps.
+  const steps = 7_000
+  const pointers = Array.from({ length: steps }, (_, i) => Buffer.from(pointer(start + 12 + 2 * i)))
+  const chain = record(OWNER, TYPE.UNKNOWN, Buffer.concat([Buffer.from(OWNER), ...pointers]))
+  const end = start + 12 + 2 * steps
   test('a chain of thousands of pointers, asked for by thousands of records, costs next to nothing', () => {
-    // Each of these points at the one before; an owner at the end would take as many steps.
-    const steps = 7_000
-    const chain = Buffer.concat([
-      record(
-        OWNER,
-        TYPE.UNKNOWN,
-        Buffer.concat([
-          Buffer.from(OWNER),
-          ...Array.from({ length: steps }, (_, i) => Buffer.from(pointer(start + 12 + 2 * i))),
-        ]),
-      ),
-    ])
-    const one = record(pointer(start + 12 + 2 * steps), TYPE.TXT, [])
+    const one = record(pointer(end), TYPE.TXT, [])
     const many = filled(one, chain.length)
     const bytes = message(many.length + 1, chain, ...many)
     assert.ok(bytes.length <= MAX_MESSAGE && many.length > 3_000)
     assert.ok(cpuMs(() => assert.equal(parseResponse(bytes, QUERY), undefined)) < 50)
   })
   test('the same chain in the data of a thousand aliases costs no more', () => {
-    const steps = 7_000
-    const chain = record(
-      OWNER,
-      TYPE.UNKNOWN,
-      Buffer.concat([
-        Buffer.from(OWNER),
-        ...Array.from({ length: steps }, (_, i) => Buffer.from(pointer(start + 12 + 2 * i))),
-      ]),
-    )
-    const one = record(OWNER, TYPE.CNAME, pointer(start + 12 + 2 * steps))
+    const one = record(OWNER, TYPE.CNAME, pointer(end))
     const bytes = message(1001, chain, ...Array.from({ length: 1000 }, () => one))
     assert.ok(cpuMs(() => assert.equal(parseResponse(bytes, QUERY), undefined)) < 50)
   })
@@ -215,10 +192,8 @@ describe('answers that are beside the point', () => {
   }
   test('a hundred records of other names beside the right ones change nothing', async (t) => {
     const decoys = Array.from({ length: 100 }, (_, i) => caa(`d${i}.example`, '0 issue "ca.example"'))
-    const server = await serve(t, ({ name, transport, query }) => {
-      const reply = encodeReply(query, { answers: [...decoys, caa(name, '0 issue ";"')] })
-      return transport === 'tcp' ? reply : { flags: dnsPacket.TRUNCATED_RESPONSE }
-    })
+    const script = viaTcp(({ name }) => ({ answers: [...decoys, caa(name, '0 issue ";"')] }))
+    const server = await serve(t, script)
     const dns = createDnsClient({ resolvers: [server.resolver], zones: [], timeoutMs: 20_000, retries: 0 })
     const found = await dns.query('host.example', 'CAA', startDeadline(20_000))
     assert.deepEqual(found.kind === 'answer' && found.records.map(({ data }) => data.value), [';'])
@@ -226,60 +201,34 @@ describe('answers that are beside the point', () => {
 })
 
 describe('over TCP', () => {
-  async function tcp(
-    t: TestContext,
-    write: (send: (bytes: Buffer) => void, ended: () => boolean) => Promise<void>,
-    timeoutMs = 60_000,
-  ) {
-    const server = createServer((socket) => {
-      let gone = false
-      socket
-        .on('error', () => {})
-        .on('close', () => {
-          gone = true
-        })
-      socket.setNoDelay(true)
-      socket.once(
-        'data',
-        () =>
-          void write(
-            (bytes) => {
-              if (!gone) socket.write(bytes)
-            },
-            () => gone,
-          ),
-      )
-    })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    t.after(() => server.close())
-    const { port } = server.address() as AddressInfo
+  async function tcp(t: TestContext, talk: (socket: Socket) => unknown, timeoutMs = 60_000) {
+    const { port } = await keptRaw(t, (socket) => void talk(socket.setNoDelay(true)))
     return exchangeTcp({ address: '127.0.0.1', port }, QUERY, timeoutMs, new AbortController().signal)
   }
   const reply = (bytes: Buffer) => Buffer.concat([Buffer.from(u16(bytes.length)), bytes])
 
   test('an answer that comes octet by octet is read', async (t) => {
     const bytes = reply(message(1, record(OWNER, TYPE.CAA, [0, 5, ...Buffer.from('issue;')])))
-    const exchange = await tcp(t, async (send, ended) => {
+    const exchange = await tcp(t, async (socket) => {
       for (const octet of bytes) {
-        if (ended()) return
-        send(Buffer.of(octet))
+        if (socket.destroyed) return
+        socket.write(Buffer.of(octet))
         await sleep(0)
       }
     })
     assert.equal(exchange.kind === 'response' && exchange.response.answers.length, 1)
   })
   test('the prefix alone, and then nothing, is silence at the deadline', async (t) => {
-    const exchange = await tcp(t, async (send) => send(Buffer.of(0xff, 0xff)), 500)
+    const exchange = await tcp(t, (socket) => socket.write(Buffer.of(0xff, 0xff)), 500)
     assert.equal(exchange.kind, 'silence')
   })
   test('a message of no length is no answer, at once', async (t) => {
-    const exchange = await tcp(t, async (send) => send(Buffer.of(0, 0)))
+    const exchange = await tcp(t, (socket) => socket.write(Buffer.of(0, 0)))
     assert.deepEqual(exchange, { kind: 'failed', reason: 'the name server answered another question' })
   })
   test('what follows the message is not read', async (t) => {
     const bytes = reply(message(0))
-    const exchange = await tcp(t, async (send) => send(Buffer.concat([bytes, Buffer.alloc(100_000)])))
+    const exchange = await tcp(t, (socket) => socket.write(Buffer.concat([bytes, Buffer.alloc(100_000)])))
     assert.equal(exchange.kind, 'response')
   })
 })

@@ -6,6 +6,7 @@ import dnsPacket from 'dns-packet'
 import { hashedAccountUri } from '../../src/shared/protocol/account-labels.ts'
 import type { DnsPersist01Job, EvidenceStep, ValidationVerdict } from '../../workers/job.ts'
 import { validateDnsPersist01 } from '../../workers/validate/dns-persist-01.ts'
+import { each } from '../support/each.ts'
 import {
   type Asked,
   a,
@@ -17,9 +18,11 @@ import {
   type Script,
   type ScriptedDns,
   SERVFAIL,
+  serve,
   soa,
-  startDns,
+  viaTcp,
 } from './scripted-dns.ts'
+import { assertInvalid as assertInvalidVerdict, stepsOf as stepsOfVerdict } from './verdicts.ts'
 
 const URL = 'https://ca.example/acct/1'
 const RIGHT = `ca.example; accounturi=${URL}`
@@ -55,13 +58,10 @@ function inStrings(text: string): string[] {
 interface Run {
   verdict: ValidationVerdict
   asked: Asked[]
-  ms: number
 }
 
 async function run(t: TestContext, script: Script, over: Partial<DnsPersist01Job> = {}): Promise<Run> {
-  const dns = await startDns(script)
-  t.after(() => dns.close())
-  const startedAt = performance.now()
+  const dns = await serve(t, script)
   const verdict = await validateDnsPersist01({
     type: 'dns-persist-01',
     identifier: { type: 'dns', value: NAME },
@@ -78,7 +78,7 @@ async function run(t: TestContext, script: Script, over: Partial<DnsPersist01Job
     dns: { resolvers: [dns.resolver], zones: [], timeoutMs: 20_000, retries: 1 },
     ...over,
   })
-  return { verdict, asked: dns.asked, ms: performance.now() - startedAt }
+  return { verdict, asked: dns.asked }
 }
 
 function assertValid({ verdict }: Run, validForSeconds: number | 'without bound' = DAY): void {
@@ -86,15 +86,12 @@ function assertValid({ verdict }: Run, validForSeconds: number | 'without bound'
   assert.equal(verdict.validForSeconds ?? 'without bound', validForSeconds)
 }
 
-function assertInvalid({ verdict }: Run, problem: string, retryable: boolean, detail: RegExp): void {
-  assert.ok(!verdict.ok, 'the verdict is good')
-  assert.deepEqual([verdict.problem, verdict.retryable], [problem, retryable], JSON.stringify(verdict))
-  assert.match(verdict.detail, detail)
-}
+const assertInvalid = ({ verdict }: Run, ...expected: [problem: string, retryable: boolean, detail: RegExp]) =>
+  assertInvalidVerdict(verdict, ...expected)
 
 /** A name without the record is asked for in two cases of letters. */
 const names = ({ asked }: Run) => [...new Set(asked.map(({ name }) => name))]
-const stepsOf = ({ verdict }: Run, step: string) => verdict.evidence.filter((entry) => entry.step === step)
+const stepsOf = ({ verdict }: Run, step: string) => stepsOfVerdict(verdict, step)
 
 describe('a right record', () => {
   test('is found where the draft has it, with its TTL as the lifetime', async (t) => {
@@ -115,10 +112,7 @@ describe('a right record', () => {
         : encodeReply(query, { flags: dnsPacket.TRUNCATED_RESPONSE, answers: [txt(name, RIGHT)] }),
     )
     assertValid(result)
-    assert.deepEqual(
-      result.asked.map(({ transport }) => transport),
-      ['udp', 'tcp'],
-    )
+    assert.deepEqual(each(result.asked, 'transport'), ['udp', 'tcp'])
     assert.equal(stepsOf(result, 'looked-up')[0]?.['records'], 201)
   })
 
@@ -155,9 +149,7 @@ describe('a right record', () => {
   })
 
   test('is found again by the second server when the first fails', async (t) => {
-    const broken = await startDns(() => ({ rcode: SERVFAIL }))
-    const good = await startDns(zone({ [AT]: [RIGHT] }))
-    t.after(() => Promise.all([broken.close(), good.close()]))
+    const [broken, good] = [await serve(t, () => ({ rcode: SERVFAIL })), await serve(t, zone({ [AT]: [RIGHT] }))]
     const resolvers = [broken.resolver, good.resolver]
     assertValid(await run(t, () => 'drop', { dns: { resolvers, zones: [], timeoutMs: 20_000, retries: 1 } }))
   })
@@ -248,7 +240,6 @@ describe('names above', () => {
   test('are given up with the deadline', async (t) => {
     const result = await run(t, () => 'drop', { ...below, timeoutMs: 300 })
     assertInvalid(result, 'dns', true, /look-up failed: no answer in time/)
-    assert.ok(result.ms < 60_000, `${result.ms}`)
   })
 })
 
@@ -309,7 +300,6 @@ describe('what does not authorize', () => {
       const isWaitedFor = what === 'silence' || what === 'noise'
       const result = await run(t, script, isWaitedFor ? { timeoutMs: 1200 } : {})
       assertInvalid(result, problem, retryable, detail)
-      assert.ok(result.ms < 60_000, `${result.ms}`)
     })
 
   test('bytes of a record never reach the client', async (t) => {
@@ -353,8 +343,7 @@ describe("the zone's own name servers", () => {
 
   for (const requireDnssec of [false, true]) {
     test(`are asked when that is required${requireDnssec ? ', and the resolver for the AD bit' : ''}`, async (t) => {
-      const servers = await startDns(authority)
-      t.after(() => servers.close())
+      const servers = await serve(t, authority)
       const result = await run(t, () => 'drop', {
         requireAuthoritative: true,
         requireDnssec,
@@ -386,10 +375,10 @@ describe('a record on its way', () => {
 describe('evidence', () => {
   test('holds who was asked, what was found and how long it took, within bounds', async (t) => {
     const many = Array.from({ length: 30 }, (_, i) => `ca.example; note${i}=${'x'.repeat(200)}${'y'.repeat(400)}`)
-    const result = await run(t, ({ name, transport, query }) =>
-      transport === 'udp'
-        ? encodeReply(query, { flags: dnsPacket.TRUNCATED_RESPONSE })
-        : { answers: [...many.map((text) => txt(name, inStrings(text))), txt(name, 'v=1')] },
+    const answers = (name: string) => [...many.map((text) => txt(name, inStrings(text))), txt(name, 'v=1')]
+    const result = await run(
+      t,
+      viaTcp(({ name }) => ({ answers: answers(name) })),
     )
     const found = stepsOf(result, 'looked-up')[0] as EvidenceStep
     const ours = found['ours'] as { text: string }[]

@@ -8,16 +8,16 @@ import type { ValidationVerdict } from '../../workers/job.ts'
 import { validateHttp01 } from '../../workers/validate/http-01.ts'
 import { validateTlsAlpn01 } from '../../workers/validate/tls-alpn-01.ts'
 import { anAlpnJob } from './scripted-tls.ts'
-import { aJob, KEY_AUTHORIZATION, startRaw, startSecureWeb, startWeb } from './scripted-web.ts'
-import { assertInvalid, kept } from './verdicts.ts'
+import { aJob, KEY_AUTHORIZATION } from './scripted-web.ts'
+import { assertInvalid, keptRaw, keptSecureWeb, keptWeb } from './verdicts.ts'
 
 /** What a target tries to send at most. */
 const FLOOD_BYTES = 64 * 1024 * 1024
 /** Far less; it has room for the buffers of both ends in the kernel, which fill up unread. */
 const MOST_BYTES = 24 * 1024 * 1024
 
-/** Sends `head`, and `piece` again and again as fast as the other side reads; `sent` counts until it hangs up. */
-async function startFlood(t: TestContext, head: string, piece: Buffer): Promise<{ port: number; sent(): number }> {
+/** Sends `piece` again and again as fast as the other side reads; `sent` counts until it hangs up. */
+function flooding(piece: Buffer) {
   let sent = 0
   const flood = (socket: Socket) => {
     const more = () => {
@@ -28,11 +28,19 @@ async function startFlood(t: TestContext, head: string, piece: Buffer): Promise<
       socket.end()
     }
     socket.on('drain', more)
-    if (head !== '') socket.write(head, 'latin1')
     more()
   }
-  const { port } = await kept(t, startRaw(flood))
-  return { port, sent: () => sent }
+  return { flood, sent: () => sent }
+}
+
+/** Sends `head` before the flood. */
+async function startFlood(t: TestContext, head: string, piece: Buffer): Promise<{ port: number; sent(): number }> {
+  const { flood, sent } = flooding(piece)
+  const { port } = await keptRaw(t, (socket) => {
+    if (head !== '') socket.write(head, 'latin1')
+    flood(socket)
+  })
+  return { port, sent }
 }
 
 const repeated = (text: string) => Buffer.from(text.repeat(Math.ceil(65_536 / text.length)), 'latin1')
@@ -64,41 +72,22 @@ describe('a web server that sends without end', () => {
     })
   }
 
+  const toSecure =
+    (port: number): RequestListener =>
+    (request, response) =>
+      void response.writeHead(302, { location: `https://demo.test:${port}${request.url}` }).end()
   test('is cut off over TLS as well', async (t) => {
-    let sent = 0
-    const piece = repeated('HTTP/1.1 103 Early Hints\r\n\r\n')
-    const secure = await kept(
-      t,
-      startSecureWeb((request) => {
-        const { socket } = request
-        const more = () => {
-          while (!socket.destroyed && sent < FLOOD_BYTES) {
-            sent += piece.length
-            if (!socket.write(piece)) return
-          }
-          socket.end()
-        }
-        socket.on('drain', more)
-        more()
-      }),
-    )
-    const web = await kept(
-      t,
-      startWeb((request, response) => {
-        response.writeHead(302, { location: `https://demo.test:${secure.port}${request.url}` }).end()
-      }),
-    )
+    const { flood, sent } = flooding(repeated('HTTP/1.1 103 Early Hints\r\n\r\n'))
+    const secure = await keptSecureWeb(t, ({ socket }) => flood(socket))
+    const web = await keptWeb(t, toSecure(secure.port))
     const verdict = await validateHttp01(aJob(web.port, { httpsPort: secure.port }))
-    assertCutOff(verdict, sent, 'connection', /no complete response/)
+    assertCutOff(verdict, sent(), 'connection', /no complete response/)
   })
   test('is told apart from one with a large page at every address, over TLS as well', async (t) => {
     const page: RequestListener = (_request, response) => void response.end(Buffer.alloc(1_000_000, 'x'))
-    const secure = await kept(t, startSecureWeb(page))
-    const toSecure: RequestListener = (request, response) => {
-      response.writeHead(302, { location: `https://demo.test:${secure.port}${request.url}` }).end()
-    }
-    for (const listener of [page, toSecure]) {
-      const web = await kept(t, startWeb(listener))
+    const secure = await keptSecureWeb(t, page)
+    for (const listener of [page, toSecure(secure.port)]) {
+      const web = await keptWeb(t, listener)
       const verdict = await validateHttp01(aJob(web.port, { httpsPort: secure.port }))
       assertInvalid(verdict, 'incorrectResponse', false, /the body is longer than the key authorization/)
     }
@@ -107,10 +96,7 @@ describe('a web server that sends without end', () => {
     const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n\r\n'.repeat(20)
     const headers = Array.from({ length: 30 }, (_, index) => `x-header-${index}: ${'y'.repeat(300)}\r\n`).join('')
     const answer = `${OK}${headers}content-length: ${KEY_AUTHORIZATION.length}\r\n\r\n${KEY_AUTHORIZATION}`
-    const web = await kept(
-      t,
-      startRaw((socket) => void socket.end(`${hints}${answer}`)),
-    )
+    const web = await keptRaw(t, (socket) => void socket.end(`${hints}${answer}`))
     const verdict = await validateHttp01(aJob(web.port))
     assert.equal(verdict.ok, true, JSON.stringify(verdict))
   })

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ValidationVerdict } from '../../workers/job.ts'
 import { WorkerPoolError } from '../../workers/job.ts'
 import { WorkerPool, type WorkerPoolOptions } from '../../workers/pool.ts'
+import { each } from '../support/each.ts'
+import { until } from '../support/until.ts'
 import { caaScript } from './scripted-caa.ts'
-import { startDns, zoneScript } from './scripted-dns.ts'
-import { aJob, answering, startRaw, startWeb } from './scripted-web.ts'
+import { serve, zoneScript } from './scripted-dns.ts'
+import { aJob, answering } from './scripted-web.ts'
+import { keptSilent, keptWeb } from './verdicts.ts'
 
 function aPool(t: TestContext, options: Partial<WorkerPoolOptions> = {}): WorkerPool {
   const pool = new WorkerPool({ threads: 1, concurrentTasksPerThread: 2, maxQueue: 1, ...options })
@@ -26,8 +28,7 @@ const isError = (code: string) => (error: unknown) =>
 
 describe('worker pool', () => {
   test('a job goes to a thread and its verdict comes back with evidence', async (t) => {
-    const web = await startWeb(answering)
-    t.after(() => web.close())
+    const web = await keptWeb(t, answering)
     const pool = aPool(t)
     const verdict = await pool.validate(aJob(web.port))
     assert.equal(verdict.ok, true, JSON.stringify(verdict))
@@ -35,8 +36,7 @@ describe('worker pool', () => {
   })
 
   test('a CAA check goes to a thread and its findings come back', async (t) => {
-    const dns = await startDns(caaScript({ 'no.example': ['0 issue ";"'] }))
-    t.after(() => dns.close())
+    const dns = await serve(t, caaScript({ 'no.example': ['0 issue ";"'] }))
     const pool = aPool(t)
     const findings = await pool.checkCaa({
       subjects: ['no.example', 'yes.example'].map((name) => ({ name, wildcard: false, method: 'http-01' })),
@@ -46,10 +46,7 @@ describe('worker pool', () => {
       timeoutMs: 20_000,
       dns: { resolvers: [dns.resolver], zones: [], timeoutMs: 10_000, retries: 1 },
     })
-    assert.deepEqual(
-      findings.map(({ result }) => result),
-      ['forbidden', 'permitted'],
-    )
+    assert.deepEqual(each(findings, 'result'), ['forbidden', 'permitted'])
   })
 
   test('what neither runs nor fits the queue is refused at once', async (t) => {
@@ -142,7 +139,7 @@ describe('worker pool', () => {
     const errors: Error[] = []
     const pool = faultyPool(t, { onThreadError: (error) => errors.push(error) })
     await pool.validate(faulty('exit-later'))
-    while (errors.length === 0) await sleep(10)
+    await until('an error', () => errors.length > 0)
     assert.match(errors[0]!.message, /exited/)
     assert.deepEqual(await pool.validate(faulty('fine')), { ok: true, evidence: [] })
   })
@@ -184,45 +181,32 @@ describe('worker pool', () => {
 })
 
 describe('many validations at once', () => {
-  const isGood = (verdict: ValidationVerdict) => verdict.ok
-
-  test('500 jobs with DNS and HTTP get their own verdicts', async (t) => {
-    const web = await startWeb(answering)
-    const dns = await startDns(({ name, type }) =>
+  test('150 jobs with DNS and HTTP get their own verdicts', async (t) => {
+    const web = await keptWeb(t, answering)
+    const dns = await serve(t, ({ name, type }) =>
       zoneScript({ [name]: Number(/\d+/.exec(name)?.[0]) % 5 === 0 ? [] : ['127.0.0.1'] })({ name, type } as never),
     )
-    t.after(() => Promise.all([web.close(), dns.close()]))
-    const pool = aPool(t, { threads: 2, concurrentTasksPerThread: 100, maxQueue: 500 })
+    const pool = aPool(t, { threads: 2, concurrentTasksPerThread: 30, maxQueue: 150 })
     const settings = { resolvers: [dns.resolver], zones: [], timeoutMs: 120_000, retries: 2 }
 
-    const startedAt = performance.now()
     const verdicts = await Promise.all(
-      Array.from({ length: 500 }, (_, index) =>
-        pool.validate(
-          aJob(web.port, {
-            identifier: { type: 'dns', value: `n${index}.example` },
-            dns: settings,
-            timeoutMs: 240_000,
-          }),
-        ),
-      ),
+      Array.from({ length: 150 }, (_, index) => {
+        const identifier = { type: 'dns' as const, value: `n${index}.example` }
+        return pool.validate(aJob(web.port, { identifier, dns: settings, timeoutMs: 240_000 }))
+      }),
     )
-    const ms = performance.now() - startedAt
-    assert.equal(verdicts.filter(isGood).length, 400)
     assert.ok(verdicts.every((verdict, index) => verdict.ok === (index % 5 !== 0)))
-    t.diagnostic(`500 validations in ${Math.round(ms)} ms`)
   })
 
-  test('500 jobs against a server that never answers end together with their deadline', async (t) => {
-    const web = await startRaw(() => {})
-    t.after(() => web.close())
-    const pool = aPool(t, { threads: 2, concurrentTasksPerThread: 250, maxQueue: 0 })
+  test('150 jobs against a server that never answers end together with their deadline', async (t) => {
+    const web = await keptSilent(t)
+    const pool = aPool(t, { threads: 2, concurrentTasksPerThread: 75, maxQueue: 0 })
     const startedAt = performance.now()
     const verdicts = await Promise.all(
-      Array.from({ length: 500 }, () => pool.validate(aJob(web.port, { timeoutMs: 1000 }))),
+      Array.from({ length: 150 }, () => pool.validate(aJob(web.port, { timeoutMs: 1000 }))),
     )
     const ms = performance.now() - startedAt
-    assert.equal(verdicts.filter(isGood).length, 0)
-    assert.ok(ms >= 950 && ms < 120_000, `${ms} ms`)
+    assert.ok(verdicts.every(({ ok }) => !ok))
+    assert.ok(ms >= 950, `${ms} ms`)
   })
 })

@@ -3,6 +3,7 @@
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import type { TestContext } from 'node:test'
 import dnsPacket from 'dns-packet'
 
 export interface Asked {
@@ -44,21 +45,17 @@ export interface ScriptedDns {
 export const SERVFAIL = 2
 export const NXDOMAIN = 3
 
-export function a(name: string, data: string): dnsPacket.Answer {
-  return { type: 'A', name, data, ttl: 60 }
-}
-export function aaaa(name: string, data: string): dnsPacket.Answer {
-  return { type: 'AAAA', name, data, ttl: 60 }
-}
-export function cname(name: string, data: string): dnsPacket.Answer {
-  return { type: 'CNAME', name, data, ttl: 60 }
-}
+type SimpleType = 'A' | 'AAAA' | 'CNAME' | 'NS'
+const recordOf =
+  (type: SimpleType) =>
+  (name: string, data: string): dnsPacket.Answer => ({ type, name, data, ttl: 60 })
+export const a = recordOf('A')
+export const aaaa = recordOf('AAAA')
+export const cname = recordOf('CNAME')
+export const ns = recordOf('NS')
 /** `strings` is what the record's strings are; one of them may be bytes. */
 export function txt(name: string, ...strings: (string | Buffer)[]): dnsPacket.Answer {
   return { type: 'TXT', name, data: strings, ttl: 60 }
-}
-export function ns(name: string, data: string): dnsPacket.Answer {
-  return { type: 'NS', name, data, ttl: 60 }
 }
 export function soa(name: string): dnsPacket.Answer {
   return { type: 'SOA', name, ttl: 60, data: { mname: `ns.${name}`, rname: `admin.${name}`, serial: 1 } }
@@ -137,6 +134,21 @@ export async function startDns(
     },
   }
 }
+
+/** Closes at the end of the test. */
+export async function kept<S extends { close(): Promise<void> }>(t: TestContext, starting: Promise<S>): Promise<S> {
+  const server = await starting
+  t.after(() => server.close())
+  return server
+}
+
+export const serve = (t: TestContext, ...how: Parameters<typeof startDns>) => kept(t, startDns(...how))
+
+/** Truncated over UDP, and this over TCP. */
+export const viaTcp =
+  (script: Script, flags = 0): Script =>
+  (asked) =>
+    asked.transport === 'udp' ? { flags: dnsPacket.TRUNCATED_RESPONSE | flags } : script(asked)
 
 /** A response to `query` that repeats its id and question. */
 export function encodeReply(query: dnsPacket.DecodedPacket, reply: Reply): Buffer {

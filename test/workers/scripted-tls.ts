@@ -2,9 +2,11 @@
 
 import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
+import type { TestContext } from 'node:test'
 import { createServer, type TlsOptions } from 'node:tls'
 import type { TlsAlpn01Job } from '../../workers/job.ts'
 import { type AcmeCertificate, acmeCertificate, DIGEST } from './acme-certificate.ts'
+import { kept } from './scripted-dns.ts'
 
 export interface ScriptedTls {
   port: number
@@ -65,6 +67,8 @@ export async function startTls(script: TlsScript = {}): Promise<ScriptedTls> {
     },
   }
 }
+
+export const keptTls = (t: TestContext, ...how: Parameters<typeof startTls>) => kept(t, startTls(...how))
 
 /** A job for `demo.test` at 127.0.0.1 with nothing blocked and more time than a stalled machine takes; `changes` on top. */
 export function anAlpnJob(port: number, changes: Partial<TlsAlpn01Job> = {}): TlsAlpn01Job {

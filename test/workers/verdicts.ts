@@ -6,14 +6,20 @@ import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { DnsSettings, EvidenceStep, ValidationVerdict } from '../../workers/job.ts'
-import { type Script, startDns } from './scripted-dns.ts'
+import { undisturbed } from '../support/until.ts'
+import { kept, type Script, startDns } from './scripted-dns.ts'
+import { startRaw, startSecureWeb, startWeb } from './scripted-web.ts'
 
-/** Closes at the end of the test. */
-export async function kept<S extends { close(): Promise<void> }>(t: TestContext, starting: Promise<S>): Promise<S> {
-  const server = await starting
-  t.after(() => server.close())
-  return server
-}
+/** Beyond the time of a test file: who waits for it does not come to an end. */
+export const FOR_EVER_MS = 3_600_000
+
+/** Servers of `scripted-web.ts` that close at the end of the test. */
+export const keptWeb = (t: TestContext, ...how: Parameters<typeof startWeb>) => kept(t, startWeb(...how))
+export const keptSecureWeb = (t: TestContext, ...how: Parameters<typeof startSecureWeb>) =>
+  kept(t, startSecureWeb(...how))
+export const keptRaw = (t: TestContext, ...how: Parameters<typeof startRaw>) => kept(t, startRaw(...how))
+/** Takes connections and says nothing. */
+export const keptSilent = (t: TestContext, ...where: [host?: string, port?: number]) => keptRaw(t, () => {}, ...where)
 
 /** Every name below `test` has these addresses. */
 export const fixed = (...addresses: string[]): DnsSettings => ({
@@ -29,12 +35,6 @@ export async function dnsOf(t: TestContext, script: Script): Promise<DnsSettings
   return { resolvers: [resolver], zones: [], timeoutMs: 20_000, retries: 2 }
 }
 
-/** The verdict and how long it took in milliseconds. */
-export async function timed(validation: () => Promise<ValidationVerdict>): Promise<[ValidationVerdict, number]> {
-  const startedAt = performance.now()
-  return [await validation(), performance.now() - startedAt]
-}
-
 export function assertValid(verdict: ValidationVerdict): void {
   assert.equal(verdict.ok, true, JSON.stringify(verdict))
 }
@@ -43,6 +43,20 @@ export function assertInvalid(verdict: ValidationVerdict, problem: string, retry
   assert.ok(!verdict.ok, 'the verdict is good')
   assert.deepEqual([verdict.problem, verdict.retryable], [problem, retryable], JSON.stringify(verdict))
   assert.match(verdict.detail, detail)
+}
+
+/** An attempt that `timeoutMs` ends, and nothing else. It is repeated where this process stood still meanwhile. */
+export async function assertEndsAfter(
+  timeoutMs: number,
+  attempt: () => Promise<ValidationVerdict>,
+  assertVerdict: (verdict: ValidationVerdict) => void,
+): Promise<void> {
+  await undisturbed(async () => {
+    const startedAt = performance.now()
+    assertVerdict(await attempt())
+    const ms = performance.now() - startedAt
+    assert.ok(ms >= timeoutMs - 20, `${ms} ms`)
+  })
 }
 
 export const stepsOf = (verdict: ValidationVerdict, step: string): EvidenceStep[] =>
