@@ -119,9 +119,7 @@ describe('a service behind another ACME service', () => {
 
   const obtain = ({ client, responder, service }: Chained, name: string, order: object = {}): Promise<Obtained> =>
     client.obtain([name], responder, { order }).catch(async (error: Error) => {
-      const { reason } = await service
-        .waitForLog('the CA backend refused a certificate', 5_000)
-        .catch(() => ({ reason: '' }))
+      const { reason } = await service.waitForLog('the CA backend refused a certificate').catch(() => ({ reason: '' }))
       throw new Error(`${error.message}: ${reason}`)
     })
 

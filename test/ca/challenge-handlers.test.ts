@@ -14,6 +14,7 @@ import {
   requireHandlerModule,
 } from '../../src/ca/acme-proxy/challenge-handler.ts'
 import { callbackDns } from '../../src/ca/acme-proxy/challenge-scripts.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { until } from '../support/until.ts'
 
 const RESPONSE: ChallengeResponse = {
@@ -42,7 +43,7 @@ describe('challenge handlers', () => {
     callbackDns({
       placeScript,
       removeScript: placeScript,
-      timeoutMs: 30_000,
+      timeoutMs: WAIT_MS,
       concurrency: 1,
       propagationMs: 0,
       passedVariables: [],
@@ -111,7 +112,7 @@ describe('challenge handlers', () => {
       const url = pathToFileURL(inside(name)).href
       return { module: `./${name}`, exportName: 'Zone', url, settings, methods: MODULE_METHODS }
     }
-    const limits = { propagationMs: 0, timeoutMs: 30_000, concurrency: 1 }
+    const limits = { propagationMs: 0, timeoutMs: WAIT_MS, concurrency: 1 }
 
     test('a module gets its settings and each response, in a thread of its own', async () => {
       const text = `

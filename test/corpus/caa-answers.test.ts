@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import type dnsPacket from 'dns-packet'
 import { checkCaa } from '../../workers/caa-check.ts'
 import type { CaaFinding } from '../../workers/job.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
 import { settingsOf } from '../workers/scripted-txt.ts'
 import { ACCOUNT, CAA_ANSWERS, type CaaRow, METHOD } from './caa-answers.ts'
@@ -30,7 +31,7 @@ describe('CAA records', () => {
       identities: ['ca.example'],
       accountUri: ACCOUNT,
       unreachableOk: [],
-      timeoutMs: 40_000,
+      timeoutMs: WAIT_MS,
       dns: settingsOf([server.resolver]),
     })
     return finding

@@ -12,6 +12,7 @@ import type { CsrBackend } from '../../src/ca/csr-backend.ts'
 import { type TestProxyOptions, testProxy } from '../support/acme-proxy.ts'
 import { aRequest, issueThrough } from '../support/csr-backend.ts'
 import { startChallengeFolder } from '../support/http01-responder.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { type Pebble, startPebble } from '../support/pebble.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { a, type ScriptedDns, startDns, txt } from '../workers/scripted-dns.ts'
@@ -74,7 +75,7 @@ describe('acme_proxy with Pebble', requireCommand('pebble'), () => {
     backends.push(made.backend)
     return made
   }
-  const limits = { timeoutMs: 30_000, concurrency: 4, passedVariables: [] }
+  const limits = { timeoutMs: WAIT_MS, concurrency: 4, passedVariables: [] }
   const byFile = () => proxy({ handler: fileHttp({ webroot: inside('webroot') }) })
 
   async function issued(backend: CsrBackend, names: readonly string[]) {

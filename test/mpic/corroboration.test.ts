@@ -16,6 +16,7 @@ import {
 import type { CaaJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import { loopbackCertificate, type TestCertificate } from '../support/certificates.ts'
 import { each } from '../support/each.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { aJob } from '../workers/scripted-web.ts'
 import { FOR_EVER_MS, stepsOf } from '../workers/verdicts.ts'
 
@@ -87,7 +88,7 @@ function corroboration(list: readonly RemotePerspective[], changes: Partial<Corr
   return new Corroboration({
     perspectives: list,
     policy: { maxNonCorroborations: undefined, minRegions: 1 },
-    timeoutMs: 20_000,
+    timeoutMs: WAIT_MS,
     newTraceId: () => 'trace-1',
     ...changes,
   })

@@ -6,11 +6,12 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { SignerBackend } from '../../src/ca/signer-backend.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { canMount, type SmallDisk, startDisk } from '../support/small-disk.ts'
 import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
 import { startDaemon } from './daemon.ts'
 
-const timeoutMs = 20_000
+const timeoutMs = WAIT_MS
 const DISK_BYTES = 4 * 1024 * 1024
 describe('the disk of the audit chain', { skip: !canMount && 'needs to mount a tmpfs' }, () => {
   const authority = makeAuthority()

@@ -15,6 +15,7 @@ import { METHODS } from '../../signer/protocol/methods.ts'
 import { SignerProtocolError } from '../../signer/protocol/signer-errors.ts'
 import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
 import { EXTENSION } from '../../src/shared/pki/oids.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { propertyRuns } from '../support/property-runs.ts'
 import { leafTbs, makeAuthority } from './authority.ts'
 import { useSigner } from './daemon.ts'
@@ -25,7 +26,7 @@ import { rawTbsList } from './raw-tbs-list.ts'
 const { numRuns: FRAMES } = propertyRuns(6_000)
 const LANES = 4
 const MAX_BURST = 60
-const timeoutMs = 60_000
+const timeoutMs = WAIT_MS
 
 /** Where the fields of a frame lie, its own length field included; see signer/protocol/frames.ts. */
 const AT = { kind: 4, id: 5, method: 9, metaLength: 14, meta: 16 } as const

@@ -6,6 +6,7 @@ import { decodeError, encodeFrame, type FrameKind, KIND } from '../../signer/pro
 import { decodeHello, encodeProof } from '../../signer/protocol/handshake.ts'
 import { METHODS } from '../../signer/protocol/methods.ts'
 import { SignerProtocolError, SignerUnavailable } from '../../signer/protocol/signer-errors.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { until } from '../support/until.ts'
 import { leafTbs, makeAuthority } from './authority.ts'
 import { TestSigner, withSigner } from './daemon.ts'
@@ -13,7 +14,7 @@ import { openAuthenticated, openRaw, type RawConnection } from './raw-connection
 
 const authority = makeAuthority()
 const tbs = leafTbs(authority)
-const timeoutMs = 30_000
+const timeoutMs = WAIT_MS
 const LIMITS = 'limits: { connections: 8, requests_in_flight: 50, frame_bytes: 20000, handshake_timeout: 120 }\n'
 const IMPATIENT = 'limits: { handshake_timeout: 0.4 }\n'
 const request = (id: number, method: number, meta: object, payload = tbs) =>

@@ -7,6 +7,7 @@ import dnsPacket from 'dns-packet'
 import { checkCaa } from '../../workers/caa-check.ts'
 import type { CaaFinding, CaaJob, CaaSubject, DnsSettings } from '../../workers/job.ts'
 import { each } from '../support/each.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { caa, caaScript } from './scripted-caa.ts'
 import {
   type Asked,
@@ -40,8 +41,8 @@ function aJob(server: ScriptedDns, names: readonly (string | CaaSubject)[], over
     identities: ['ca.example'],
     accountUri: ACCOUNT,
     unreachableOk: [],
-    timeoutMs: 40_000,
-    dns: { resolvers: [server.resolver], zones: [], timeoutMs: 20_000, retries: 2, ...dns },
+    timeoutMs: 2 * WAIT_MS,
+    dns: { resolvers: [server.resolver], zones: [], timeoutMs: WAIT_MS, retries: 2, ...dns },
     ...more,
   }
 }

@@ -16,6 +16,7 @@ import type { DnsAccount01Job, ValidationVerdict } from '../../workers/job.ts'
 import validate from '../../workers/task.ts'
 import { validateDns01, validateDnsAccount01 } from '../../workers/validate/dns-01.ts'
 import { each } from '../support/each.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { undisturbed } from '../support/until.ts'
 import {
   type Asked,
@@ -333,7 +334,7 @@ describe('which name servers', () => {
   test('the second one takes over from a silent first one, well before the time is up', async (t) => {
     const silent = await serve(t, () => 'drop')
     const server = await serve(t, rightAnswer)
-    const dns = settingsOf([silent.resolver, server.resolver], { timeoutMs: 14_000, retries: 2 })
+    const dns = settingsOf([silent.resolver, server.resolver], { timeoutMs: WAIT_MS / 4, retries: 2 })
     const verdict = await validateDns01(txtJob([], { dns }))
     assertValid(verdict)
     assert.equal(looksOf(verdict)[0]?.['resolver'], server.resolver)

@@ -11,6 +11,7 @@ import { startDeadline } from '../../workers/deadline.ts'
 import { createDnsClient, type DnsClientOptions } from '../../workers/dns/dns-client.ts'
 import type { DnsType } from '../../workers/dns/dns-message.ts'
 import type { DnsSettings } from '../../workers/job.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { undisturbed } from '../support/until.ts'
 import {
   type Asked,
@@ -35,8 +36,8 @@ import { FOR_EVER_MS } from './verdicts.ts'
 
 /** More time than a stalled machine takes; a test that waits for its end sets its own. */
 function clientOf(resolvers: readonly string[], settings: Partial<DnsSettings> = {}, options?: DnsClientOptions) {
-  const dns = createDnsClient({ resolvers, zones: [], timeoutMs: 20_000, retries: 2, ...settings }, options)
-  const timeoutMs = settings.timeoutMs ?? 20_000
+  const dns = createDnsClient({ resolvers, zones: [], timeoutMs: WAIT_MS, retries: 2, ...settings }, options)
+  const timeoutMs = settings.timeoutMs ?? WAIT_MS
   return {
     addresses: (name: string) => dns.resolveAddresses(name, startDeadline(timeoutMs)),
     query: <T extends DnsType>(name: string, type: T) => dns.query(name, type, startDeadline(timeoutMs)),

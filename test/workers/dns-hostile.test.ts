@@ -11,6 +11,7 @@ import { createDnsClient } from '../../workers/dns/dns-client.ts'
 import { exchangeTcp } from '../../workers/dns/dns-exchange.ts'
 import { buildQuery, parseResponse } from '../../workers/dns/dns-message.ts'
 import { readFrame } from '../../workers/dns/wire.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { caa } from './scripted-caa.ts'
 import { cname, type Script, serve, viaTcp } from './scripted-dns.ts'
 import { keptRaw } from './verdicts.ts'
@@ -183,9 +184,16 @@ describe('answers that are beside the point', () => {
   for (const [what, script] of Object.entries(aboutOthers)) {
     test(`${what} are not read as "no CAA records"`, async (t) => {
       const server = await serve(t, script)
-      const dns = { resolvers: [server.resolver], zones: [], timeoutMs: 20_000, retries: 0 }
+      const dns = { resolvers: [server.resolver], zones: [], timeoutMs: WAIT_MS, retries: 0 }
       const subjects = [{ name: 'host.example', wildcard: false, method: 'http-01' }]
-      const job = { subjects, identities: ['ca.example'], accountUri: 'x:y', unreachableOk: [], timeoutMs: 20_000, dns }
+      const job = {
+        subjects,
+        identities: ['ca.example'],
+        accountUri: 'x:y',
+        unreachableOk: [],
+        timeoutMs: WAIT_MS,
+        dns,
+      }
       const [finding] = await checkCaa(job)
       assert.equal(finding?.result, 'failed')
     })
@@ -194,14 +202,14 @@ describe('answers that are beside the point', () => {
     const decoys = Array.from({ length: 100 }, (_, i) => caa(`d${i}.example`, '0 issue "ca.example"'))
     const script = viaTcp(({ name }) => ({ answers: [...decoys, caa(name, '0 issue ";"')] }))
     const server = await serve(t, script)
-    const dns = createDnsClient({ resolvers: [server.resolver], zones: [], timeoutMs: 20_000, retries: 0 })
-    const found = await dns.query('host.example', 'CAA', startDeadline(20_000))
+    const dns = createDnsClient({ resolvers: [server.resolver], zones: [], timeoutMs: WAIT_MS, retries: 0 })
+    const found = await dns.query('host.example', 'CAA', startDeadline(WAIT_MS))
     assert.deepEqual(found.kind === 'answer' && found.records.map(({ data }) => data.value), [';'])
   })
 })
 
 describe('over TCP', () => {
-  async function tcp(t: TestContext, talk: (socket: Socket) => unknown, timeoutMs = 60_000) {
+  async function tcp(t: TestContext, talk: (socket: Socket) => unknown, timeoutMs = WAIT_MS) {
     const { port } = await keptRaw(t, (socket) => void talk(socket.setNoDelay(true)))
     return exchangeTcp({ address: '127.0.0.1', port }, QUERY, timeoutMs, new AbortController().signal)
   }

@@ -7,6 +7,7 @@ import { hashedAccountUri } from '../../src/shared/protocol/account-labels.ts'
 import type { DnsPersist01Job, EvidenceStep, ValidationVerdict } from '../../workers/job.ts'
 import { validateDnsPersist01 } from '../../workers/validate/dns-persist-01.ts'
 import { each } from '../support/each.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import {
   type Asked,
   a,
@@ -70,12 +71,12 @@ async function run(t: TestContext, script: Script, over: Partial<DnsPersist01Job
     issuerDomainNames: ['ca.example', 'ca2.example'],
     allowWildcardPolicy: true,
     allowSubdomainPolicy: false,
-    timeoutMs: 40_000,
+    timeoutMs: 2 * WAIT_MS,
     requireDnssec: false,
     requireAuthoritative: false,
     propagationWaitMs: 0,
     blockedNetworks: [],
-    dns: { resolvers: [dns.resolver], zones: [], timeoutMs: 20_000, retries: 1 },
+    dns: { resolvers: [dns.resolver], zones: [], timeoutMs: WAIT_MS, retries: 1 },
     ...over,
   })
   return { verdict, asked: dns.asked }
@@ -151,7 +152,7 @@ describe('a right record', () => {
   test('is found again by the second server when the first fails', async (t) => {
     const [broken, good] = [await serve(t, () => ({ rcode: SERVFAIL })), await serve(t, zone({ [AT]: [RIGHT] }))]
     const resolvers = [broken.resolver, good.resolver]
-    assertValid(await run(t, () => 'drop', { dns: { resolvers, zones: [], timeoutMs: 20_000, retries: 1 } }))
+    assertValid(await run(t, () => 'drop', { dns: { resolvers, zones: [], timeoutMs: WAIT_MS, retries: 1 } }))
   })
 })
 
@@ -348,7 +349,7 @@ describe("the zone's own name servers", () => {
         requireAuthoritative: true,
         requireDnssec,
         authoritativePort: port(servers),
-        dns: { resolvers: [servers.resolver], zones: [], timeoutMs: 20_000, retries: 1 },
+        dns: { resolvers: [servers.resolver], zones: [], timeoutMs: WAIT_MS, retries: 1 },
       })
       assertValid(result, requireDnssec ? 700 : 900)
       const ways = stepsOf(result, 'looked-up').map(({ via }) => via)

@@ -10,6 +10,7 @@ import { createValidationPools, type ValidationPools } from '../../src/validatio
 import type { ValidatorModule } from '../../workers/extension/extension-contract.ts'
 import { BrokenValidator, probeValidators } from '../../workers/extension/extension-probe.ts'
 import type { ExtensionJob, ValidationVerdict } from '../../workers/job.ts'
+import { WAIT_MS } from '../support/patience.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const FIXTURES = path.join(ROOT, 'test/fixtures/extensions')
@@ -26,14 +27,14 @@ const job = (behaviour: string, over: Partial<ExtensionJob['challenge']> = {}): 
     token: 'token',
     keyAuthorization: 'token.thumbprint',
     accountUrl: 'https://acme.example/acct/1',
-    timeoutMs: 20_000,
+    timeoutMs: WAIT_MS,
     ...over,
   }
   return { type: 'extension', challenge, timeoutMs: challenge.timeoutMs }
 }
 
 describe('the check of modules at start', () => {
-  const probe = (modules: ValidatorModule[], settings = {}, timeoutMs = 60_000) =>
+  const probe = (modules: ValidatorModule[], settings = {}, timeoutMs = WAIT_MS) =>
     probeValidators({ modules, settings }, timeoutMs)
 
   test('says what each module is, in their order', async () => {

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { WorkerPoolError } from '../../workers/job.ts'
 import { WorkerPool, type WorkerPoolOptions } from '../../workers/pool.ts'
 import { each } from '../support/each.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { until } from '../support/until.ts'
 import { caaScript } from './scripted-caa.ts'
 import { serve, zoneScript } from './scripted-dns.ts'
@@ -21,7 +22,7 @@ function faultyPool(t: TestContext, options: Partial<WorkerPoolOptions> = {}): W
   return aPool(t, { taskFile: new URL('./faulty-task.js', import.meta.url), maxQueue: 100, ...options })
 }
 /** More time than a stalled machine takes. */
-const faulty = (token: string, timeoutMs = 30_000) => aJob(80, { token, timeoutMs })
+const faulty = (token: string, timeoutMs = WAIT_MS) => aJob(80, { token, timeoutMs })
 
 const isError = (code: string) => (error: unknown) =>
   error instanceof WorkerPoolError && error.code === code && error.retryable
@@ -43,8 +44,8 @@ describe('worker pool', () => {
       identities: ['ca.example'],
       accountUri: 'https://acme.example/acct/1',
       unreachableOk: [],
-      timeoutMs: 20_000,
-      dns: { resolvers: [dns.resolver], zones: [], timeoutMs: 10_000, retries: 1 },
+      timeoutMs: WAIT_MS,
+      dns: { resolvers: [dns.resolver], zones: [], timeoutMs: WAIT_MS, retries: 1 },
     })
     assert.deepEqual(each(findings, 'result'), ['forbidden', 'permitted'])
   })

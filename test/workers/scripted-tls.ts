@@ -5,6 +5,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 import { createServer, type TlsOptions } from 'node:tls'
 import type { TlsAlpn01Job } from '../../workers/job.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { type AcmeCertificate, acmeCertificate, DIGEST } from './acme-certificate.ts'
 import { kept } from './scripted-dns.ts'
 
@@ -76,10 +77,10 @@ export function anAlpnJob(port: number, changes: Partial<TlsAlpn01Job> = {}): Tl
     type: 'tls-alpn-01',
     identifier: { type: 'dns', value: 'demo.test' },
     keyAuthorizationDigest: DIGEST.toString('base64url'),
-    timeoutMs: 30_000,
+    timeoutMs: WAIT_MS,
     port,
     blockedNetworks: [],
-    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: 20_000, retries: 2 },
+    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: WAIT_MS, retries: 2 },
     ...changes,
   }
 }

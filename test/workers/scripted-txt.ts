@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import type { Dns01Job, DnsSettings, EvidenceStep, ValidationVerdict } from '../../workers/job.ts'
 import { validateDns01 } from '../../workers/validate/dns-01.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { type Script, type ScriptedDns, serve, txt } from './scripted-dns.ts'
 import { assertValid } from './verdicts.ts'
 
@@ -16,7 +17,7 @@ export const RECORD = `_acme-challenge.${DOMAIN}`
 
 /** More time than a stalled machine takes; a test that waits for its end sets its own. */
 export function settingsOf(resolvers: readonly string[], changes: Partial<DnsSettings> = {}): DnsSettings {
-  return { resolvers, zones: [], timeoutMs: 20_000, retries: 1, ...changes }
+  return { resolvers, zones: [], timeoutMs: WAIT_MS, retries: 1, ...changes }
 }
 
 /** A job that asks `resolvers`, without a wait; `changes` on top. */
@@ -25,7 +26,7 @@ export function txtJob(resolvers: readonly string[], changes: Partial<Dns01Job> 
     type: 'dns-01',
     identifier: { type: 'dns', value: DOMAIN },
     keyAuthorizationDigest: DIGEST,
-    timeoutMs: 40_000,
+    timeoutMs: 2 * WAIT_MS,
     propagationWaitMs: 0,
     requireDnssec: false,
     requireAuthoritative: false,

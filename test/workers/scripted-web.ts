@@ -5,6 +5,7 @@ import { createServer as createHttpServer, type RequestListener, type Server } f
 import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
 import type { Http01Job } from '../../workers/job.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { selfSigned } from './self-signed.ts'
 
 export interface ScriptedWeb {
@@ -91,12 +92,12 @@ export function aJob(port: number, changes: Partial<Http01Job> = {}): Http01Job 
     identifier: { type: 'dns', value: 'demo.test' },
     token: TOKEN,
     keyAuthorization: KEY_AUTHORIZATION,
-    timeoutMs: 30_000,
+    timeoutMs: WAIT_MS,
     port,
     maxResponseBytes: 65536,
     blockedNetworks: [],
     userAgent: 'chancery-test/1.0',
-    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: 20_000, retries: 2 },
+    dns: { resolvers: [], zones: [{ zone: 'test', addresses: ['127.0.0.1'] }], timeoutMs: WAIT_MS, retries: 2 },
     ...changes,
   }
 }

@@ -6,6 +6,7 @@ import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { DnsSettings, EvidenceStep, ValidationVerdict } from '../../workers/job.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { undisturbed } from '../support/until.ts'
 import { kept, type Script, startDns } from './scripted-dns.ts'
 import { startRaw, startSecureWeb, startWeb } from './scripted-web.ts'
@@ -25,14 +26,14 @@ export const keptSilent = (t: TestContext, ...where: [host?: string, port?: numb
 export const fixed = (...addresses: string[]): DnsSettings => ({
   resolvers: [],
   zones: [{ zone: 'test', addresses }],
-  timeoutMs: 20_000,
+  timeoutMs: WAIT_MS,
   retries: 2,
 })
 
 /** Names are answered by a scripted server. */
 export async function dnsOf(t: TestContext, script: Script): Promise<DnsSettings> {
   const { resolver } = await kept(t, startDns(script))
-  return { resolvers: [resolver], zones: [], timeoutMs: 20_000, retries: 2 }
+  return { resolvers: [resolver], zones: [], timeoutMs: WAIT_MS, retries: 2 }
 }
 
 export function assertValid(verdict: ValidationVerdict): void {

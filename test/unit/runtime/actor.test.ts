@@ -4,9 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { type ActorFailure, type ActorOptions, type Call, spawn } from '../../../src/runtime/actor.ts'
 import { ActorError } from '../../../src/runtime/errors.ts'
+import { WAIT_MS } from '../../support/patience.ts'
 
 /** Longer than a stalled machine holds a test up. */
-const DEADLINE_MS = 30_000
+const DEADLINE_MS = WAIT_MS
 
 type Counter = {
   add: { message: number; reply: number }

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { startLoop } from '../../../src/runtime/loop.ts'
+import { WAIT_MS } from '../../support/patience.ts'
 
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
@@ -115,7 +116,7 @@ describe('background loop', () => {
     await sleep(20)
     const before = rounds
     loop.wake()
-    const deadline = Date.now() + 30_000
+    const deadline = Date.now() + WAIT_MS
     while (rounds < 4 && Date.now() < deadline) await sleep(5)
     await loop.stop()
     assert.equal(before, 1)

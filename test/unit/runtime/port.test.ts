@@ -6,9 +6,10 @@ import { MessageChannel } from 'node:worker_threads'
 import { type Actor, spawn } from '../../../src/runtime/actor.ts'
 import { fromErrorData, RemoteError, toErrorData } from '../../../src/runtime/errors.ts'
 import { connect, expose } from '../../../src/runtime/port.ts'
+import { WAIT_MS } from '../../support/patience.ts'
 
 /** Longer than a stalled machine holds a test up. */
-const DEADLINE_MS = 30_000
+const DEADLINE_MS = WAIT_MS
 
 type Service = {
   double: { message: number; reply: number }
