@@ -30,6 +30,7 @@ import { migrate } from '../../src/store/schema/migrate.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
 import { settingsFor } from '../store/support.ts'
 import { testCa } from '../support/ca.ts'
+import { runChancery } from '../support/commands.ts'
 import { freePort } from '../support/free-port.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { nginx, type ProxyExample, type ProxyPorts, stopProxy } from '../support/proxies.ts'
@@ -153,10 +154,10 @@ export async function startStand(): Promise<Stand> {
       script = next
     },
     async doctor({ config = files.config, args = [], prefix = [], uid } = {}) {
-      const words = [process.execPath, CLI, '-c', config, 'doctor', '--json', ...args]
+      const words = ['-c', config, 'doctor', '--json', ...args]
       const drop = uid === undefined ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${GROUP}`, '--clear-groups']
-      const [program, ...rest] = [...drop, ...prefix, ...words] as [string, ...string[]]
-      const { code, output } = await runCommand(program, rest)
+      const before = [...drop, ...prefix]
+      const { code, output } = before.length === 0 ? await inOneProcess(words) : await runAfter(before, words)
       return { code, findings: (JSON.parse(output) as { findings: Finding[] }).findings }
     },
     changed(which, changes) {
@@ -222,6 +223,16 @@ export async function startStand(): Promise<Stand> {
     throw error
   }
   return stand
+}
+
+async function inOneProcess(words: readonly string[]) {
+  const { code, stdout, stderr } = await runChancery(words)
+  return { code, output: stdout || stderr }
+}
+
+function runAfter(before: readonly string[], words: readonly string[]) {
+  const [program, ...rest] = [...before, process.execPath, CLI, ...words] as [string, ...string[]]
+  return runCommand(program, rest)
 }
 
 /** What the name server answers while nothing else is planted. */

@@ -118,6 +118,6 @@ function systemctlProgram(): string {
 /** A cluster as Debian's package makes it. */
 export async function startPostgres(host: PrivateHost): Promise<void> {
   const [version = ''] = readdirSync('/usr/lib/postgresql').sort((a, b) => Number(b) - Number(a))
-  await host.must('pg_createcluster', version, 'main')
+  await host.must('pg_createcluster', version, 'main', '--', '--no-sync')
   await host.must('pg_ctlcluster', version, 'main', 'start')
 }
