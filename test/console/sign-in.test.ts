@@ -78,9 +78,7 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
     const { page } = await at.browser.open()
     await withAuthenticator(page)
     const password = at.browser.passwords.get('admin') as string
-    const typePassword = async () => {
-      await signInOn(page, 'ada', password)
-    }
+    const typePassword = () => signInOn(page, 'ada', password)
     const signOut = async () => {
       await press(page, 'Sign out')
       await page.getByLabel('Username').waitFor()
@@ -120,6 +118,23 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
     await page.getByRole('button', { name: /continue/i }).click()
   }
 
+  async function proveInNewTab(page: Page, title: string, name: string): Promise<void> {
+    const question = page.getByRole('dialog', { name: title })
+    const [tab] = await Promise.all([
+      page.context().waitForEvent('page'),
+      question.getByRole('link', { name: 'Sign in with Corp Login in a new tab' }).click(),
+    ])
+    await tab.waitForURL((url) => url.origin === provider.issuer)
+    await prove(tab, name)
+  }
+
+  async function signedIn(name: string, groups: readonly string[], place = '/'): Promise<Page> {
+    provider.groups.set(name, groups)
+    const { page } = await at.browser.open(place)
+    await signIn(page, name)
+    return page
+  }
+
   test('goes to the provider, comes back to the page that was asked for, and leaves nothing in the address', async () => {
     provider.groups.set('grace', ['ca-readers', 'ca-admins'])
     const { page } = await at.browser.open('/orders')
@@ -142,9 +157,7 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
   })
 
   test('signing out ends the session here, and the provider is asked to end its own', async () => {
-    provider.groups.set('hedy', ['ca-readers'])
-    const { page } = await at.browser.open()
-    await signIn(page, 'hedy')
+    const page = await signedIn('hedy', ['ca-readers'])
     await page.getByRole('heading', { level: 1 }).waitFor()
     await press(page, 'Sign out')
     await page.waitForURL((url) => url.origin === provider.issuer)
@@ -172,26 +185,16 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
   })
 
   test('a grave act asks for the proof at the provider, in a new tab, and then goes on', async () => {
-    provider.groups.set('kay', ['ca-admins'])
-    const { page } = await at.browser.open('/tokens')
-    await signIn(page, 'kay')
+    const page = await signedIn('kay', ['ca-admins'], '/tokens')
     await page.getByRole('heading', { name: 'API tokens' }).waitFor()
     await press(page, 'Create a token')
     await confirm(page, 'Create a token', { Name: 'kept' })
-    const question = page.getByRole('dialog', { name: 'Confirm it is you' })
-    const [tab] = await Promise.all([
-      page.context().waitForEvent('page'),
-      question.getByRole('link', { name: 'Sign in with Corp Login in a new tab' }).click(),
-    ])
-    await tab.waitForURL((url) => url.origin === provider.issuer)
-    await prove(tab, 'kay')
+    await proveInNewTab(page, 'Confirm it is you', 'kay')
     await page.getByRole('dialog', { name: 'The token kept' }).waitFor()
   })
 
   test('a session that ended is renewed in a new tab, and the page goes on as it was', async () => {
-    provider.groups.set('ida', ['ca-admins'])
-    const { page } = await at.browser.open('/tokens')
-    await signIn(page, 'ida')
+    const page = await signedIn('ida', ['ca-admins'], '/tokens')
     await page.getByRole('heading', { name: 'API tokens' }).waitFor()
     await press(page, 'Create a token')
     await page.getByRole('dialog').getByLabel('Name').fill('typed before')
@@ -199,13 +202,7 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
     for (const session of (await admin.get(`/users/${id}/sessions`)).json)
       await admin.send('DELETE', `/users/${id}/sessions/${session.id}`)
     await confirm(page, 'Create a token')
-    const again = page.getByRole('dialog', { name: 'Sign in again' })
-    const [tab] = await Promise.all([
-      page.context().waitForEvent('page'),
-      again.getByRole('link', { name: 'Sign in with Corp Login in a new tab' }).click(),
-    ])
-    await tab.waitForURL((url) => url.origin === provider.issuer)
-    await prove(tab, 'ida')
+    await proveInNewTab(page, 'Sign in again', 'ida')
     await page.getByRole('dialog', { name: 'The token typed before' }).waitFor()
   })
 })
