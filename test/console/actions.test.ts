@@ -14,7 +14,7 @@ import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, type ConsoleTab } from './browser.ts'
+import { assertAccessible, becomes, type ConsoleTab, confirm, press, signInOn } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 describe('actions in the console', requireCommand('chromium-headless-shell'), () => {
@@ -26,10 +26,6 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
 
   const on = (place: string, title: string, work: (tab: ConsoleTab) => Promise<void>) =>
     test(title, async () => work(await at.browser.as('admin', place)))
-  const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).first().click()
-  /** In the dialog that lies over the page. */
-  const confirm = (page: Page, name: string) =>
-    page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
   const row = (page: Page, text: string) => page.locator('tbody tr', { hasText: text })
   const statusOf = async (token: string) => (await adminRequest(at.service.baseUrl, 'GET', '/me', { token })).status
   const signIn = (username: string, password: string) =>
@@ -163,8 +159,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
 
   on('/tokens', 'an API token is shown once, works, and ends when it is revoked', async ({ page }) => {
     await press(page, 'Create a token')
-    await page.getByRole('dialog').getByLabel('Name').fill('metrics')
-    await confirm(page, 'Create a token')
+    await confirm(page, 'Create a token', { Name: 'metrics' })
     const token = (await page.getByRole('dialog', { name: 'The token metrics' }).locator('pre').textContent()) ?? ''
     await assertAccessible(page, 'a token that was made')
     await page.keyboard.press('Escape')
@@ -180,9 +175,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
 
   on('/users', 'a user is made, changes the password, gets a role, is shut out and deleted', async ({ page }) => {
     await press(page, 'Create a user')
-    await page.getByRole('dialog').getByLabel('Username').fill('eve')
-    await page.getByRole('dialog').getByLabel('Mail address').fill('eve@example.com')
-    await confirm(page, 'Create a user')
+    await confirm(page, 'Create a user', { Username: 'eve', 'Mail address': 'eve@example.com' })
     const password = (await page.getByRole('dialog', { name: 'The user eve' }).locator('pre').textContent()) ?? ''
     await confirm(page, 'I have copied it')
     await row(page, 'eve').waitFor()
@@ -202,8 +195,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
     await assertAccessible(page, 'a change of role')
     await confirm(page, 'Change')
     await page.getByRole('dialog').getByText('must be 1 to 40 lower-case letters', { exact: false }).first().waitFor()
-    await page.getByRole('dialog').getByLabel('Tags').fill('team-a, plant-7')
-    await confirm(page, 'Change')
+    await confirm(page, 'Change', { Tags: 'team-a, plant-7' })
     await row(page, 'eve').getByText('Registrar of plant-7, team-a').waitFor()
     await chosenRole('admin')
     await page.getByRole('dialog').getByText('May do everything.').waitFor()
@@ -294,9 +286,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
   /** By the user, who has to sign in again. */
   async function newPasswordOf(username: string, password: string): Promise<string> {
     const { page } = await at.browser.open('/profile')
-    await page.getByLabel('Username').fill(username)
-    await page.getByLabel('Password').fill(password)
-    await page.keyboard.press('Enter')
+    await signInOn(page, username, password)
     await press(page, 'Generate a new password')
     await page.getByLabel('Current password').fill(`not ${password}`)
     await confirm(page, 'Generate a new password')
@@ -306,9 +296,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
     const dialog = page.getByRole('dialog', { name: 'Your new password' })
     const changed = (await dialog.locator('pre').textContent()) ?? ''
     await confirm(page, 'I have copied it')
-    await page.getByLabel('Username').fill(username)
-    await page.getByLabel('Password').fill(changed)
-    await page.keyboard.press('Enter')
+    await signInOn(page, username, changed)
     await page.getByRole('heading', { name: 'Your profile', level: 1 }).waitFor()
     return changed
   }

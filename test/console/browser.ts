@@ -24,22 +24,10 @@ const RULES = {
   /** What a page is made of: enough for a role whose page has less than that of another. */
   structure: {
     type: 'rule',
-    values: [
-      'aria-allowed-attr',
-      'aria-required-children',
-      'button-name',
-      'duplicate-id-aria',
-      'empty-heading',
-      'empty-table-header',
-      'heading-order',
-      'label',
-      'landmark-unique',
-      'link-name',
-      'list',
-      'listitem',
-      'region',
-      'th-has-data-cells',
-    ],
+    values: (
+      'aria-allowed-attr aria-required-children button-name duplicate-id-aria empty-heading empty-table-header ' +
+      'heading-order label landmark-unique link-name list listitem region th-has-data-cells'
+    ).split(' '),
   },
 }
 
@@ -179,13 +167,54 @@ const GO = (place: string) => `{
   location.hash = ${JSON.stringify(place)}
 }`
 
+/** What an event has caused is in the page. */
+export const drawn = (page: Page): Promise<unknown> =>
+  page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 50)))')
+
 /** Another page in the same tab, with its figures. */
 export async function visit(page: Page, place: string): Promise<void> {
   await page.evaluate(GO(place))
-  await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 50)))')
+  await drawn(page)
   const isDrawn = `{ const heading = document.querySelector('main h1'); heading !== null && heading.isLeft !== true }`
   await until(`${place} is drawn`, () => page.evaluate(isDrawn).then(Boolean))
   await settled(page)
+}
+
+/** The first button of this name, of a page or a part of it. */
+export const press = (where: Page | Locator, name: string): Promise<void> =>
+  where.getByRole('button', { name, exact: true }).first().click()
+
+/** In the dialog over the page: fills fields by their labels, and presses its button. */
+export async function confirm(page: Page, name: string, fields: Readonly<Record<string, string>> = {}): Promise<void> {
+  const dialog = page.getByRole('dialog')
+  for (const [label, text] of Object.entries(fields)) await dialog.getByLabel(label).fill(text)
+  await press(dialog, name)
+}
+
+/** On the form of a page or a dialog. */
+export async function signInOn(where: Page | Locator, username: string, password: string): Promise<void> {
+  await where.getByLabel('Username').fill(username)
+  await where.getByLabel('Password').fill(password)
+  await press(where, 'Sign in')
+}
+
+/** Parts of texts. */
+export async function sees(where: Page | Locator, ...texts: readonly string[]): Promise<void> {
+  for (const text of texts) await where.getByText(text, { exact: false }).first().waitFor()
+}
+
+/** The search has hits for a text that was typed. On a machine that is busy the database may be late, and one types again. */
+export async function found(page: Page, text: string): Promise<void> {
+  const hits = page.getByRole('listbox', { name: 'Hits' }).getByRole('option')
+  const late = page.getByText('did not answer in time', { exact: false })
+  await until(`hits for ${text}`, async () => {
+    await hits.or(late).first().waitFor()
+    if ((await hits.count()) > 0 && (await late.count()) === 0) return true
+    const field = page.getByRole('combobox', { name: 'Search everything' })
+    await field.fill('')
+    await field.fill(text)
+    return false
+  })
 }
 
 /** Waits for a value: the page draws after the event that a test caused. */
@@ -196,12 +225,14 @@ export async function becomes<T>(read: () => Promise<T>, expected: T): Promise<v
 }
 
 /** WCAG 2.2 AA, as far as a program sees it. */
-export async function assertAccessible(page: Page, what: string, rules: Rules = 'all'): Promise<void> {
+export async function assertAccessible(page: Page, what: string, rules: Rules = 'all', isWhole = false): Promise<void> {
   // Describing what is in order takes most of the time.
   const options = { runOnly: RULES[rules], resultTypes: ['violations'] }
+  // The navigation is the same on every page.
+  const where = { include: [['html']], exclude: isWhole ? [] : [['nav']] }
   if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(AXE)
   const found = (await page.evaluate(
-    `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
+    `axe.run(${JSON.stringify(where)}, ${JSON.stringify(options)}).then(({ violations }) =>
       violations.map(({ id, help, nodes }) => id + ': ' + help + ': ' + nodes.map(({ html }) => html.slice(0, 200)).join(' | ')))`,
   )) as string[]
   assert.deepEqual(found, [], what)

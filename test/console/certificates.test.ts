@@ -15,7 +15,7 @@ import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, hasFocus, reach, visit } from './browser.ts'
+import { assertAccessible, becomes, confirm, hasFocus, press, reach, visit } from './browser.ts'
 import { HOSTILE } from './populated.ts'
 import { addMany, addRows, type Issued, issue } from './seed.ts'
 import { consoleOf } from './suite.ts'
@@ -48,16 +48,16 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
       const { page } = await at.browser.as('admin', CLIPBOARD)
       await page.getByRole('link', { name: 'Create an EAB credential', exact: false }).click()
       await page.getByText('No credentials yet').waitFor()
-      await page.getByRole('button', { name: 'Create a credential' }).first().click()
+      await press(page, 'Create a credential')
       const dialog = page.getByRole('dialog')
       await dialog.getByLabel('Key identifier').fill('first')
-      await dialog.getByRole('button', { name: 'Create a credential' }).click()
+      await press(dialog, 'Create a credential')
       const lego = dialog.locator('details', { hasText: 'lego' })
       await lego.locator('summary').click()
-      await lego.getByRole('button', { name: 'Copy' }).click()
+      await press(lego, 'Copy')
       await page.getByText('Copied', { exact: true }).waitFor()
       const copied = String(await page.evaluate('navigator.clipboard.readText()'))
-      await dialog.getByRole('button', { name: 'I have copied it' }).click()
+      await press(dialog, 'I have copied it')
       await page.getByRole('link', { name: 'Overview', exact: true }).click()
       await page.getByText('Waiting for the first certificate.', { exact: false }).waitFor()
       await mustRun('sh', ['-ec', inThisTest(copied)])
@@ -127,7 +127,7 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await shows('what was issued before', ([first]) => first === 'long-ago.example.test')
     await apply('Jump to: issued until (UTC)', '2024-05-16')
     await page.getByText('No matches').waitFor()
-    await page.getByRole('button', { name: 'Remove the filter Issued until' }).click()
+    await press(page, 'Remove the filter Issued until')
     await shows(
       'all, the newest first',
       (names) => names.length > hosts.length && names.at(-1) === 'long-ago.example.test',
@@ -149,7 +149,7 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await page.getByText('Renewal: Not renewed yet').waitFor()
     await assertAccessible(page, 'certificates that are not renewed')
     await page.getByLabel('Renewal', { exact: true }).selectOption({ label: 'Renewed' })
-    await page.getByRole('button', { name: 'Search', exact: true }).click()
+    await press(page, 'Search')
     await until('the earlier one of two', async () => (await names()).join() === hosts[0])
   })
 
@@ -167,7 +167,7 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await page.goBack()
     await page.locator('th[aria-sort=descending]').waitFor()
     assert.match(page.url(), /status=active&sort=-not_after/)
-    await page.getByRole('button', { name: 'Remove the filter Status' }).click()
+    await press(page, 'Remove the filter Status')
     await until('the filter is gone', async () => !page.url().includes('status='))
   })
 
@@ -212,18 +212,18 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
 
   test('revoking shows its consequence and asks for the reason', async () => {
     const { page } = await at.browser.as('admin', `/certificates/${issued.serial}`)
-    await page.getByRole('button', { name: 'Ask to renew now' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Ask to renew now' }).click()
+    await press(page, 'Ask to renew now')
+    await confirm(page, 'Ask to renew now')
     await page.getByText('set by an administrator').waitFor()
-    await page.getByRole('button', { name: 'Revoke …' }).click()
+    await press(page, 'Revoke …')
     const dialog = page.getByRole('dialog', { name: 'Revoke this certificate' })
     await dialog.getByText('This cannot be undone', { exact: false }).waitFor()
     await assertAccessible(page, 'revoke')
     await page.keyboard.press('Escape')
     await dialog.waitFor({ state: 'detached' })
-    await page.getByRole('button', { name: 'Revoke …' }).click()
+    await press(page, 'Revoke …')
     await dialog.getByLabel('Reason').selectOption('4')
-    await dialog.getByRole('button', { name: 'Revoke', exact: true }).click()
+    await press(dialog, 'Revoke')
     await page.getByText('superseded; in the CRLs', { exact: false }).waitFor()
     await becomes(() => page.getByRole('button', { name: 'Revoke …' }).count(), 0)
   })
@@ -306,15 +306,15 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     const { page } = await at.browser.as('admin', '/certificates?domain=host-7.example.test')
     await page.getByRole('link', { name: 'Revoke many …' }).click()
     await becomes(() => page.getByLabel('Exact name').inputValue(), 'host-7.example.test')
-    await page.getByRole('button', { name: 'Preview' }).click()
+    await press(page, 'Preview')
     await page.getByText('1 certificate would be revoked', { exact: false }).waitFor()
-    await page.getByRole('button', { name: 'Revoke them …' }).click()
+    await press(page, 'Revoke them …')
     const dialog = page.getByRole('dialog')
-    const confirm = dialog.getByRole('button', { name: 'Revoke them' })
-    await becomes(() => confirm.isDisabled(), true)
+    const button = dialog.getByRole('button', { name: 'Revoke them' })
+    await becomes(() => button.isDisabled(), true)
     await assertAccessible(page, 'bulk revocation')
     await dialog.getByLabel('Type 1 to confirm').fill('1')
-    await confirm.click()
+    await button.click()
     await page.getByRole('heading', { name: 'Bulk revocation', level: 1 }).waitFor()
     await page.getByText('1 of 1').waitFor()
     await page.locator('tbody tr').getByText('revoked').waitFor()
@@ -332,10 +332,10 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     const { page } = await at.browser.as('admin', '/bulk-revocations/new')
     const below = page.getByLabel('Name and all below')
     await below.fill('host-8.example.test')
-    await page.getByRole('button', { name: 'Preview' }).click()
+    await press(page, 'Preview')
     await page.getByText('1 certificate would be revoked', { exact: false }).waitFor()
     await page.getByLabel('Key identifier of the credential').fill('of-nobody')
-    await page.getByRole('button', { name: 'Preview' }).click()
+    await press(page, 'Preview')
     await page.getByText('No matches that are neither revoked nor expired.').waitFor()
   })
 
@@ -351,11 +351,11 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await auditor.page.getByText('1,500 of 5,000').waitFor()
     await becomes(() => auditor.page.getByRole('button', { name: 'Cancel the rest' }).count(), 0)
     const { page } = await at.browser.as('admin', `/bulk-revocations/${job}`)
-    await page.getByRole('button', { name: 'Cancel the rest' }).click()
+    await press(page, 'Cancel the rest')
     const dialog = page.getByRole('dialog')
     await dialog.getByText('1,500 certificates are already revoked', { exact: false }).waitFor()
     await assertAccessible(page, 'cancelling a bulk revocation')
-    await dialog.getByRole('button', { name: 'Cancel the rest' }).click()
+    await press(dialog, 'Cancel the rest')
     await page.getByText('Cancelled', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Cancel the rest' }).waitFor({ state: 'detached' })
     await page.evaluate(`location.hash = '#/bulk-revocations'`)
@@ -371,7 +371,7 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     }
     await until('rows have left the page', isLong, LOADED_MS)
     await becomes(() => page.locator('tbody tr').count(), MOST_ROWS)
-    await page.getByRole('button', { name: 'Back to the top' }).click()
+    await press(page, 'Back to the top')
     await until('it begins again', async () => (await page.locator('tbody tr').count()) < MOST_ROWS)
   })
 })

@@ -9,7 +9,7 @@ import { WAIT_MS } from '../support/patience.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, settled, visit } from './browser.ts'
+import { assertAccessible, becomes, confirm, press, settled, visit } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 const FAILURE = { error: 'internal', message: 'the server failed', status: 500, request_id: 'ticket-4711' }
@@ -105,7 +105,7 @@ describe('faults beneath the console', requireCommand('chromium-headless-shell')
 
   test('a change that fails keeps the dialog and what was typed; it goes through when it is tried again', async () => {
     const { page } = await at.browser.as('admin', '/tokens')
-    await page.getByRole('button', { name: 'Create a token' }).first().click()
+    await press(page, 'Create a token')
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Name').fill('backups')
     await page.route(EVERY_REQUEST, (route) => route.fulfill({ status: 500, json: FAILURE }))
@@ -117,7 +117,7 @@ describe('faults beneath the console', requireCommand('chromium-headless-shell')
     // Two presses are one token.
     await create.dblclick()
     await page.getByRole('dialog', { name: 'The token backups' }).waitFor()
-    await page.getByRole('button', { name: 'I have copied it' }).click()
+    await press(page, 'I have copied it')
     const { json } = await admin.get('/tokens')
     assert.equal(json.filter(({ name }: { name: string }) => name === 'backups').length, 1)
     await page.locator('tbody tr', { hasText: 'backups' }).waitFor()
@@ -127,32 +127,31 @@ describe('faults beneath the console', requireCommand('chromium-headless-shell')
     const doomed = await made(admin, '/csr-profiles', { name: 'doomed', profile_data: {} })
     const [first, second] = [await at.browser.as('admin', '/identifiers'), await at.browser.as('admin', '/identifiers')]
     const remove = async ({ page }: typeof first) => {
-      await page.getByRole('button', { name: 'Delete *.shop.test' }).click()
-      await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
+      await press(page, 'Delete *.shop.test')
+      await confirm(page, 'Delete')
     }
     await second.page.getByRole('button', { name: 'Delete *.shop.test' }).waitFor()
     await remove(first)
     await first.page.getByText('No identifiers yet').waitFor()
     await remove(second)
     await second.page.getByRole('dialog').getByRole('alert').waitFor()
-    await second.page.getByRole('button', { name: 'Cancel' }).click()
+    await press(second.page, 'Cancel')
 
     for (const { page } of [first, second]) await visit(page, `/csr-profiles/${doomed.id}`)
-    await first.page.getByRole('button', { name: 'Delete' }).click()
-    await first.page.getByRole('dialog').getByLabel('Type doomed to confirm').fill('doomed')
-    await first.page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await press(first.page, 'Delete')
+    await confirm(first.page, 'Delete', { 'Type doomed to confirm': 'doomed' })
     await first.page.getByRole('heading', { name: 'CSR profiles', level: 1 }).waitFor()
     await second.page.getByLabel('Description').fill('typed meanwhile')
-    await second.page.getByRole('button', { name: 'Save' }).click()
+    await press(second.page, 'Save')
     await second.page.getByRole('alert').first().waitFor()
     await becomes(() => second.page.getByLabel('Description').inputValue(), 'typed meanwhile')
 
     for (const { page } of [first, second]) await visit(page, '/operation')
-    await first.page.getByRole('button', { name: 'Start maintenance' }).click()
-    await first.page.getByRole('dialog').getByRole('button', { name: 'Start maintenance' }).click()
+    await press(first.page, 'Start maintenance')
+    await confirm(first.page, 'Start maintenance')
     // It looks by itself.
-    await second.page.getByRole('button', { name: 'End maintenance' }).click()
-    await second.page.getByRole('dialog').getByRole('button', { name: 'End maintenance' }).click()
+    await press(second.page, 'End maintenance')
+    await confirm(second.page, 'End maintenance')
     await first.page.getByRole('button', { name: 'Start maintenance' }).waitFor()
   })
 

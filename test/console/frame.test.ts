@@ -6,7 +6,7 @@ import { before, describe, test } from 'node:test'
 import { type AdminClient, administrator } from '../support/admin.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
-import { assertAccessible, becomes, visit } from './browser.ts'
+import { assertAccessible, becomes, confirm, press, visit } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 describe('the frame of the console', requireCommand('chromium-headless-shell'), () => {
@@ -21,7 +21,7 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
     const { page } = await at.browser.as('admin')
     await page.locator('header').getByText('Test & Lab').waitFor()
     await becomes(() => page.title(), 'Overview · Test & Lab · Chancery')
-    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await press(page, 'Sign out')
     await page.locator('main').getByText('Test & Lab').waitFor()
     const icon = await page.locator('link[rel=icon]').getAttribute('href')
     assert.match(icon ?? '', /^icon-red\./)
@@ -33,7 +33,7 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
     const { page } = await at.browser.as('admin', { place: '/eab', timezoneId: 'Asia/Tokyo' })
     const created = page.locator('tbody time').last()
     const utc = await created.textContent()
-    await page.getByRole('button', { name: 'Times: UTC' }).click()
+    await press(page, 'Times: UTC')
     await page.getByRole('button', { name: 'Times: Asia/Tokyo' }).waitFor()
     const shown = (await created.textContent()) ?? ''
     const minutes = (Date.parse(`${shown.slice(0, 16)}Z`) - Date.parse(`${utc?.slice(0, 16)}Z`)) / 60_000
@@ -57,7 +57,7 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
     const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' })
     await assertAccessible(page, 'the list of keys')
     await help.getByLabel('Use these shortcuts').uncheck()
-    await help.getByRole('button', { name: 'Close' }).click()
+    await press(help, 'Close')
     await page.locator('main h1').focus()
     await page.keyboard.type('ge')
     await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
@@ -75,9 +75,8 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
     await page.getByLabel('Uses').uncheck()
     await becomes(() => page.getByRole('columnheader', { name: 'Uses' }).count(), 0)
     await page.locator('form').getByLabel('Status').selectOption({ index: 1 })
-    await page.getByRole('button', { name: 'Save this view' }).click()
-    await page.getByRole('dialog').getByLabel('Name').fill('Open ones')
-    await page.getByRole('dialog').getByRole('button', { name: 'Save this view' }).click()
+    await press(page, 'Save this view')
+    await confirm(page, 'Save this view', { Name: 'Open ones' })
     await visit(page, '/eab')
     await page.reload()
     await page.getByRole('link', { name: 'Open ones' }).click()
@@ -90,7 +89,7 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
       await admin.send('POST', '/allowed-identifiers', { type: 'dns', value: `h${index}.test` })
     const { page } = await at.browser.as('admin', '/identifiers')
     await page.getByText('shown, there are more').waitFor()
-    await page.getByRole('button', { name: 'Count' }).click()
+    await press(page, 'Count')
     await page.getByText('110 rows').waitFor()
     const credentials = await at.browser.as('admin', '/eab')
     const [download] = await Promise.all([

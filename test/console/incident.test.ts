@@ -7,7 +7,7 @@ import { registeredClient, startResponder } from '../support/acme-client.ts'
 import { P256_KEY, RSA_KEY, type TestKey } from '../support/keys.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
-import { assertAccessible, becomes, visit } from './browser.ts'
+import { assertAccessible, becomes, press, sees, visit } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 const FIELD = 'Key, certificate, CSR, account, kid or name'
@@ -43,7 +43,7 @@ describe('an incident in the console', requireCommand('chromium-headless-shell')
       const text = form(key)
       await page.getByLabel(FIELD).fill(text)
       await page.getByText('That was a private key', { exact: false }).waitFor()
-      await page.getByRole('button', { name: 'Examine' }).click()
+      await press(page, 'Examine')
       await page.getByText('SHA-256 of the public key', { exact: true }).waitFor()
       const count = key === P256_KEY ? 2 : 0
       await page.getByText(`${count} are unexpired and not revoked`).waitFor()
@@ -86,8 +86,7 @@ describe('an incident in the console', requireCommand('chromium-headless-shell')
     await assertAccessible(page, 'what an incident hits')
     await click('Begin …')
     const dialog = page.getByRole('dialog')
-    await dialog.getByText('2 certificates will be revoked', { exact: false }).waitFor()
-    await dialog.getByText('The key will be blocked', { exact: false }).waitFor()
+    await sees(dialog, '2 certificates will be revoked', 'The key will be blocked')
     await dialog.getByLabel('Type 2 to confirm').fill('2')
     await click('Begin')
     await page.getByRole('heading', { name: 'Revocation', exact: true }).waitFor()
@@ -105,7 +104,7 @@ describe('an incident in the console', requireCommand('chromium-headless-shell')
   test('an auditor sees what a key hits and how an incident went, and can begin none', async () => {
     const { page } = await at.browser.as('auditor', '/incident')
     await page.getByLabel(FIELD).fill('one.test')
-    await page.getByRole('button', { name: 'Examine' }).click()
+    await press(page, 'Examine')
     await page.getByText('0 are unexpired and not revoked').waitFor()
     assert.equal(await page.getByRole('button', { name: 'Begin …' }).count(), 0)
   })

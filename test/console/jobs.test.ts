@@ -11,7 +11,7 @@ import { rowsIn } from '../support/database.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
-import { visit } from './browser.ts'
+import { found, visit } from './browser.ts'
 import { addRows, issue } from './seed.ts'
 import { consoleOf } from './suite.ts'
 
@@ -78,6 +78,7 @@ describe('a job in the console', requireCommand('chromium-headless-shell'), () =
   job('see why a name has no certificate', 2, async (tab) => {
     await tab.page.keyboard.press('/')
     await tab.page.getByRole('combobox', { name: 'Search everything' }).fill('shop.test')
+    await found(tab.page, 'shop.test')
     await tab.click(tab.page.getByRole('option', { name: /shop\.test/ }).first())
     await tab.page.getByRole('heading', { level: 1, name: /shop\.test/ }).waitFor()
   })

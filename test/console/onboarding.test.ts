@@ -9,7 +9,7 @@ import { accountIdOf, boundClient, type MadeCredential, made } from '../support/
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { sharedService } from '../support/shared-service.ts'
-import { assertAccessible, becomes, NARROW, visit } from './browser.ts'
+import { assertAccessible, becomes, confirm, NARROW, press, sees, visit } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 const CLIPBOARD = { permissions: ['clipboard-read', 'clipboard-write'] }
@@ -17,14 +17,10 @@ const CLIPBOARD = { permissions: ['clipboard-read', 'clipboard-write'] }
 describe('onboarding in the console', requireCommand('chromium-headless-shell'), () => {
   const at = consoleOf(() => sharedService('strict console'))
 
-  const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).first().click()
-  /** In the dialog that lies over the page. */
-  const confirm = (page: Page, name: string) =>
-    page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
   const onboard = async (page: Page, team: string, names: string) => {
     await page.getByLabel('Team').fill(team)
     await page.getByLabel('Names').fill(names)
-    await page.getByRole('button', { name: 'Onboard', exact: true }).click()
+    await press(page, 'Onboard')
     await page.getByRole('heading', { name: `Hand-over: ${team}`, level: 1 }).waitFor()
     await page.getByText('HMAC key', { exact: true }).waitFor()
   }
@@ -43,11 +39,10 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
       await page.getByLabel('Team').waitFor()
       await assertAccessible(page, 'onboarding')
       await onboard(page, 'Payments Ünit', '*.pay.test')
-      await page.getByText('Waiting for the first account.', { exact: false }).waitFor()
-      await page.getByText(`curl -fsS ${at.service.baseUrl}/roots.pem`, { exact: false }).waitFor()
+      await sees(page, 'Waiting for the first account.', `curl -fsS ${at.service.baseUrl}/roots.pem`)
       await assertAccessible(page, 'a hand-over sheet')
       await page.getByRole('combobox', { name: 'Client' }).selectOption('lego')
-      await page.getByRole('button', { name: 'Copy everything' }).click()
+      await press(page, 'Copy everything')
       const sheet = String(await page.evaluate('navigator.clipboard.readText()'))
       assert.ok(sheet.includes(readFileSync(at.service.ca.root, 'utf8').trim()), 'the root is in the sheet')
       for (const part of [at.service.directoryUrl, 'payments-unit', await keyOn(page)])
@@ -79,7 +74,7 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
     await page.getByRole('link', { name: 'View', exact: true }).click()
     await page.getByText('Waiting for the first account.', { exact: false }).waitFor()
     assert.equal(await keyOn(page), key)
-    await page.getByRole('button', { name: 'I have saved the key' }).click()
+    await press(page, 'I have saved the key')
     await page.getByText('was shown once').waitFor()
     await page.getByText('Put the HMAC key in the place of HMAC_KEY.').waitFor()
     assert.ok(!(await page.content()).includes(key))
@@ -91,7 +86,7 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
     page.on('dialog', (dialog) => void dialog.accept())
     await onboard(page, 'Left open', 'left.test')
     const key = await keyOn(page)
-    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await press(page, 'Sign out')
     await page.getByRole('button', { name: 'Sign in' }).waitFor()
     assert.ok(!String(await page.evaluate('JSON.stringify(sessionStorage)')).includes(key))
   })
@@ -100,10 +95,10 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
     const { page } = await at.browser.as('admin', { place: '/onboarding', viewport: NARROW })
     await page.getByLabel('Team').fill('Payments Ünit')
     await page.getByLabel('Names').fill('not a name')
-    await page.getByRole('button', { name: 'Onboard', exact: true }).click()
+    await press(page, 'Onboard')
     await page.locator('.error', { hasText: 'not a name' }).waitFor()
     await page.getByLabel('Names').fill('pay.test')
-    await page.getByRole('button', { name: 'Onboard', exact: true }).click()
+    await press(page, 'Onboard')
     await page.getByText('the kid "payments-unit" is taken', { exact: false }).waitFor()
     await assertAccessible(page, 'onboarding on a phone')
   })
@@ -123,12 +118,12 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
   test('an account is named and tagged on its page, and found by both', async () => {
     const { page } = await at.browser.as('admin', '/accounts')
     await page.getByRole('link', { name: 'admin@example.com' }).click()
-    await page.getByRole('button', { name: 'Name and tags' }).click()
+    await press(page, 'Name and tags')
     const dialog = page.getByRole('dialog')
     await assertAccessible(page, 'naming an account')
     await dialog.getByLabel('Name').fill('Till systems')
     await dialog.getByLabel('Tags').fill('tills, emea')
-    await dialog.getByRole('button', { name: 'Save' }).click()
+    await press(dialog, 'Save')
     await page.getByRole('heading', { name: 'Account Till systems' }).waitFor()
     await visit(page, '/accounts?name=till&tag=emea')
     await page.getByRole('link', { name: 'Till systems' }).waitFor()
@@ -171,8 +166,7 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
     await assertAccessible(page, 'an account with grants of its credential')
     await page.getByRole('link', { name: 'all servers' }).click()
     await press(page, 'Delete')
-    await page.getByRole('dialog').getByLabel('Type all servers to confirm').fill('all servers')
-    await confirm(page, 'Delete')
+    await confirm(page, 'Delete', { 'Type all servers to confirm': 'all servers' })
     await page.getByRole('link', { name: 'mail servers' }).waitFor()
     await becomes(() => page.getByRole('link', { name: 'all servers' }).count(), 0)
   })

@@ -8,7 +8,7 @@ import { made } from '../support/bound.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, visit } from './browser.ts'
+import { assertAccessible, becomes, confirm, press, visit } from './browser.ts'
 import {
   HOSTILE,
   HOSTILE_LINK,
@@ -51,7 +51,7 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
     await page.getByRole('button', { name: HOSTILE, exact: true }).click()
     await page.locator('dialog pre').getByText(HOSTILE).waitFor()
     await visit(page, '/events')
-    await page.getByRole('button', { name: 'View' }).click()
+    await press(page, 'View')
     await page.locator('dialog pre').getByText(JSON.stringify(HOSTILE)).waitFor()
     assert.equal(await page.evaluate('window.hacked'), undefined)
   })
@@ -78,7 +78,7 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
     await page.getByLabel('JSON').fill('{ "san_maximum": 1, "wildcard_in_san": false }')
     const wildcard = page.getByLabel('Wildcard in an alternative name')
     await until('the form follows', async () => (await wildcard.inputValue()) === 'false')
-    await page.getByRole('button', { name: 'Check', exact: true }).click()
+    await press(page, 'Check')
     // Two names each: the certificate of a client, and one whose common name is none of its SANs.
     await page.getByText(/^2 of \d certificates would be refused/).waitFor()
     const csr = Buffer.from(await csrFor(['a.shop.test', 'b.shop.test']), 'base64url')
@@ -86,7 +86,7 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
     await page.getByText('The request would be refused.').waitFor()
     await page.getByText('2 subject alternative names; the maximum is 1').last().waitFor()
     await assertAccessible(page, 'a profile that was tried')
-    await page.getByRole('button', { name: 'Save' }).click()
+    await press(page, 'Save')
     await page.getByRole('heading', { name: 'web servers', level: 1 }).waitFor()
   })
 
@@ -94,7 +94,7 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
     const { page } = await at.browser.as('admin', '/csr-profiles/new')
     await page.getByLabel('Name', { exact: true }).fill('broken')
     await page.getByLabel('Every alternative name matches').fill('(')
-    await page.getByRole('button', { name: 'Save' }).click()
+    await press(page, 'Save')
     await page.locator('.field .error').first().waitFor()
     await becomes(() => page.getByLabel('Every alternative name matches').inputValue(), '(')
     await becomes(() => page.getByLabel('Every alternative name matches').getAttribute('aria-invalid'), 'true')
@@ -112,11 +112,11 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
       ['10.1.0.0/16', '10.1.0.0/16'],
     ] as const) {
       await page.getByLabel('Name, address or network').fill(typed)
-      await page.getByRole('button', { name: 'Allow', exact: true }).click()
+      await press(page, 'Allow')
       await page.getByText(`${value} is allowed.`).waitFor()
-      await page.getByRole('button', { name: `Remove ${value}` }).click()
+      await press(page, `Remove ${value}`)
       await page.getByRole('dialog').getByText('Not enforced', { exact: false }).waitFor()
-      await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+      await confirm(page, 'Remove')
       await page.getByText(`${value} is removed.`).waitFor()
       await page.getByRole('button', { name: `Remove ${value}` }).waitFor({ state: 'detached' })
     }
@@ -126,7 +126,7 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
       ['10.1.0.0/16'],
     )
     await page.getByLabel('Name, address or network').fill('a..b')
-    await page.getByRole('button', { name: 'Allow', exact: true }).click()
+    await press(page, 'Allow')
     await page.locator('.field .error').waitFor()
   })
 
@@ -154,7 +154,7 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
 
   test('the chain of the audit log is checked, and filters are in the address', async () => {
     const { page } = await at.browser.as('auditor', '/audit-log')
-    await page.getByRole('button', { name: 'Check the chain' }).click()
+    await press(page, 'Check the chain')
     await page.getByText('intact', { exact: true }).waitFor()
     await page.getByLabel('Action').selectOption({ label: 'EAB credential: create' })
     await page.waitForURL(/action=eab\.create/)

@@ -7,7 +7,7 @@ import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, type ConsoleTab } from './browser.ts'
+import { assertAccessible, becomes, type ConsoleTab, confirm, press, signInOn } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 describe('a session of the console', requireCommand('chromium-headless-shell'), () => {
@@ -24,16 +24,14 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
 
   test('a wrong password is said at the form; the right one opens the page that was asked for', async () => {
     const { page } = await at.browser.open('/certificates')
-    await page.getByLabel('Username').fill('ada')
-    await page.getByLabel('Password').fill('wrong')
-    await page.getByRole('button', { name: 'Sign in' }).click()
+    await signInOn(page, 'ada', 'wrong')
     await page.getByRole('alert').getByText('The username or the password is wrong.').waitFor()
     await assertAccessible(page, 'sign-in')
     await page.getByLabel('Password').fill(password())
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
     assert.deepEqual(await page.context().cookies(), [])
-    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await press(page, 'Sign out')
     await page.getByRole('heading', { name: 'Chancery', level: 1 }).waitFor()
     assert.equal(await page.evaluate('sessionStorage.length'), 0)
   })
@@ -49,7 +47,7 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
     await assertAccessible(page, 'sign-in over the page')
     await page.keyboard.press('Escape')
     await dialog.getByLabel('Password').fill(password())
-    await dialog.getByRole('button', { name: 'Sign in' }).click()
+    await press(dialog, 'Sign in')
     // The request that was refused is sent again.
     await page.getByText('No matches that are neither', { exact: false }).waitFor()
     await becomes(() => page.getByLabel('Exact name').inputValue(), 'typed.example.test')
@@ -61,18 +59,14 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
     await page.getByLabel('Exact name').fill('typed.example.test')
     await page.getByRole('button', { name: 'Preview' }).dispatchEvent('click')
     const dialog = page.getByRole('dialog')
-    await dialog.getByLabel('Username').fill('otto')
-    await dialog.getByLabel('Password').fill(at.browser.passwords.get('auditor') as string)
-    await dialog.getByRole('button', { name: 'Sign in' }).click()
+    await signInOn(dialog, 'otto', at.browser.passwords.get('auditor') as string)
     await page.getByText('Your role does not allow this', { exact: false }).waitFor()
   })
 
   test('two minutes before its end the page says so; at its end it asks to sign in', async () => {
     const tab = await at.browser.open('/certificates')
     const { page } = tab
-    await page.getByLabel('Username').fill('ada')
-    await page.getByLabel('Password').fill(password())
-    await page.keyboard.press('Enter')
+    await signInOn(page, 'ada', password())
     await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
     await endIn(tab, 115_000)
     await page.reload()
@@ -81,7 +75,7 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
     await endIn(tab, 3_000)
     await page.reload()
     await page.getByRole('dialog', { name: 'Sign in again' }).waitFor()
-    await page.getByRole('button', { name: 'Leave this page' }).click()
+    await press(page, 'Leave this page')
     await page.getByRole('heading', { name: 'Chancery', level: 1 }).waitFor()
   })
 
@@ -93,7 +87,7 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
     const warning = page.getByText(/You are inactive and will be signed out in 1:\d\d\./)
     await warning.waitFor()
     await assertAccessible(page, 'the warning before idleness ends the session')
-    await page.getByRole('button', { name: 'Stay signed in' }).click()
+    await press(page, 'Stay signed in')
     await warning.waitFor({ state: 'detached' })
     await page.clock.fastForward('30:01')
     const dialog = page.getByRole('dialog', { name: 'Sign in again' })
@@ -103,10 +97,10 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
       return status === 401
     })
     await dialog.getByLabel('Password').fill(password())
-    await dialog.getByRole('button', { name: 'Sign in' }).click()
+    await press(dialog, 'Sign in')
     await dialog.waitFor({ state: 'detached' })
     await becomes(() => page.getByLabel('Exact name').inputValue(), 'typed.example.test')
-    await page.getByRole('button', { name: 'Preview' }).click()
+    await press(page, 'Preview')
     await page.getByText('No matches that are neither', { exact: false }).waitFor()
   })
 
@@ -116,9 +110,8 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
 
     async function withToken(hasClock = false): Promise<ConsoleTab> {
       const tab = await at.browser.as('admin', { place: '/tokens', hasClock })
-      await tab.page.getByRole('button', { name: 'Create a token' }).first().click()
-      await tab.page.getByRole('dialog').getByLabel('Name').fill('soon gone')
-      await tab.page.getByRole('dialog').getByRole('button', { name: 'Create a token' }).click()
+      await press(tab.page, 'Create a token')
+      await confirm(tab.page, 'Create a token', { Name: 'soon gone' })
       await copied(tab).waitFor()
       assert.notEqual(await stored(tab), null)
       return tab
@@ -139,7 +132,7 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
       const dialog = tab.page.getByRole('dialog', { name: 'Sign in again' })
       await dialog.getByLabel('Password').fill(password())
       assert.equal(await stored(tab), null)
-      await dialog.getByRole('button', { name: 'Sign in' }).click()
+      await press(dialog, 'Sign in')
       await dialog.waitFor({ state: 'detached' })
       assert.equal(await tab.page.getByText('soon gone: shown once', { exact: false }).count(), 0)
     })
@@ -155,10 +148,10 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
 
     test('stays when it is the password for the next sign-in, until the user has gone', async () => {
       const tab = await at.browser.as('auditor', { place: '/profile', hasClock: true })
-      await tab.page.getByRole('button', { name: 'Generate a new password' }).click()
+      await press(tab.page, 'Generate a new password')
       const asking = tab.page.getByRole('dialog', { name: 'Generate a new password' })
       await asking.getByLabel('Current password').fill(at.browser.passwords.get('auditor') as string)
-      await asking.getByRole('button', { name: 'Generate a new password' }).click()
+      await press(asking, 'Generate a new password')
       await copied(tab).waitFor()
       const secret = await tab.page.getByRole('dialog', { name: 'Your new password' }).locator('pre').textContent()
       at.browser.passwords.set('auditor', secret ?? '')
@@ -175,7 +168,7 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
     const second = await page.context().newPage()
     await second.goto(`${at.browser.url}#/orders`)
     await second.getByRole('heading', { name: 'Orders', level: 1 }).waitFor()
-    await second.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await press(second, 'Sign out')
     for (const tab of [page, second]) await tab.getByLabel('Username').waitFor()
     const third = await page.context().newPage()
     await third.goto(at.browser.url)
@@ -185,8 +178,8 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
   test('each browser has a session of its own; signing out everywhere ends all of them', async () => {
     const first = await at.browser.as('admin')
     const second = await at.browser.as('admin', '/bulk-revocations')
-    await first.page.getByRole('button', { name: 'Sign out everywhere' }).click()
-    await first.page.getByRole('dialog').getByRole('button', { name: 'Sign out everywhere' }).click()
+    await press(first.page, 'Sign out everywhere')
+    await confirm(first.page, 'Sign out everywhere')
     await first.page.getByRole('heading', { name: 'Chancery', level: 1 }).waitFor()
     // Its list may be asked for after the end of its session, and then the dialog is open already.
     await second.page.getByRole('link', { name: 'Certificates', exact: true }).dispatchEvent('click')

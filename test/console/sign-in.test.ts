@@ -9,7 +9,7 @@ import { freePort } from '../support/free-port.ts'
 import { CLIENT, startProvider, type TestProvider } from '../support/oidc-provider.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { assertAccessible } from './browser.ts'
+import { assertAccessible, confirm, press, signInOn } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 async function withAuthenticator(page: Page): Promise<void> {
@@ -36,9 +36,8 @@ async function startAtHostName(more: Record<string, unknown>): Promise<TestServi
 }
 
 async function addLaptop(page: Page): Promise<void> {
-  await page.getByRole('button', { name: 'Add a passkey' }).click()
-  await page.getByRole('dialog').getByLabel('Name').fill('Laptop')
-  await page.getByRole('dialog').getByRole('button', { name: 'Add a passkey' }).click()
+  await press(page, 'Add a passkey')
+  await confirm(page, 'Add a passkey', { Name: 'Laptop' })
   await page.getByRole('rowheader', { name: 'Laptop' }).waitFor()
 }
 
@@ -79,13 +78,9 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
     const { page } = await at.browser.open()
     await withAuthenticator(page)
     const password = at.browser.passwords.get('admin') as string
-    const typePassword = async () => {
-      await page.getByLabel('Username').fill('ada')
-      await page.getByLabel('Password').fill(password)
-      await page.getByRole('button', { name: 'Sign in', exact: true }).click()
-    }
+    const typePassword = () => signInOn(page, 'ada', password)
     const signOut = async () => {
-      await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+      await press(page, 'Sign out')
       await page.getByLabel('Username').waitFor()
     }
     await typePassword()
@@ -98,14 +93,14 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
     await page.getByRole('heading', { name: 'Your profile', level: 1 }).waitFor()
     await page.getByRole('cell', { name: 'password, passkey' }).waitFor()
     await signOut()
-    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await press(page, 'Sign in with a passkey')
     await page.getByRole('heading', { name: 'Your profile', level: 1 }).waitFor()
     await rowsIn(at.service.database, "UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
-    await page.getByRole('button', { name: 'Remove the passkey Laptop' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
-    const confirm = page.getByRole('dialog', { name: 'Confirm it is you' })
-    await confirm.getByText('Your browser asks for your passkey.').waitFor()
-    await confirm.getByRole('button', { name: 'Confirm' }).click()
+    await press(page, 'Remove the passkey Laptop')
+    await confirm(page, 'Remove')
+    const question = page.getByRole('dialog', { name: 'Confirm it is you' })
+    await question.getByText('Your browser asks for your passkey.').waitFor()
+    await press(question, 'Confirm')
     await page.getByText('No passkeys').waitFor()
   })
 
@@ -118,9 +113,26 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
 
   /** The first time, the provider also asks whether the service may know the user. */
   async function signIn(page: Page, name: string): Promise<void> {
-    await page.getByRole('button', { name: 'Sign in with Corp Login' }).click()
+    await press(page, 'Sign in with Corp Login')
     await prove(page, name)
     await page.getByRole('button', { name: /continue/i }).click()
+  }
+
+  async function proveInNewTab(page: Page, title: string, name: string): Promise<void> {
+    const question = page.getByRole('dialog', { name: title })
+    const [tab] = await Promise.all([
+      page.context().waitForEvent('page'),
+      question.getByRole('link', { name: 'Sign in with Corp Login in a new tab' }).click(),
+    ])
+    await tab.waitForURL((url) => url.origin === provider.issuer)
+    await prove(tab, name)
+  }
+
+  async function signedIn(name: string, groups: readonly string[], place = '/'): Promise<Page> {
+    provider.groups.set(name, groups)
+    const { page } = await at.browser.open(place)
+    await signIn(page, name)
+    return page
   }
 
   test('goes to the provider, comes back to the page that was asked for, and leaves nothing in the address', async () => {
@@ -145,11 +157,9 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
   })
 
   test('signing out ends the session here, and the provider is asked to end its own', async () => {
-    provider.groups.set('hedy', ['ca-readers'])
-    const { page } = await at.browser.open()
-    await signIn(page, 'hedy')
+    const page = await signedIn('hedy', ['ca-readers'])
     await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await press(page, 'Sign out')
     await page.waitForURL((url) => url.origin === provider.issuer)
     await page.goto(at.browser.url)
     await page.getByLabel('Username').waitFor()
@@ -175,41 +185,24 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
   })
 
   test('a grave act asks for the proof at the provider, in a new tab, and then goes on', async () => {
-    provider.groups.set('kay', ['ca-admins'])
-    const { page } = await at.browser.open('/tokens')
-    await signIn(page, 'kay')
+    const page = await signedIn('kay', ['ca-admins'], '/tokens')
     await page.getByRole('heading', { name: 'API tokens' }).waitFor()
-    await page.getByRole('button', { name: 'Create a token' }).first().click()
-    await page.getByRole('dialog').getByLabel('Name').fill('kept')
-    await page.getByRole('dialog').getByRole('button', { name: 'Create a token' }).click()
-    const question = page.getByRole('dialog', { name: 'Confirm it is you' })
-    const [tab] = await Promise.all([
-      page.context().waitForEvent('page'),
-      question.getByRole('link', { name: 'Sign in with Corp Login in a new tab' }).click(),
-    ])
-    await tab.waitForURL((url) => url.origin === provider.issuer)
-    await prove(tab, 'kay')
+    await press(page, 'Create a token')
+    await confirm(page, 'Create a token', { Name: 'kept' })
+    await proveInNewTab(page, 'Confirm it is you', 'kay')
     await page.getByRole('dialog', { name: 'The token kept' }).waitFor()
   })
 
   test('a session that ended is renewed in a new tab, and the page goes on as it was', async () => {
-    provider.groups.set('ida', ['ca-admins'])
-    const { page } = await at.browser.open('/tokens')
-    await signIn(page, 'ida')
+    const page = await signedIn('ida', ['ca-admins'], '/tokens')
     await page.getByRole('heading', { name: 'API tokens' }).waitFor()
-    await page.getByRole('button', { name: 'Create a token' }).first().click()
+    await press(page, 'Create a token')
     await page.getByRole('dialog').getByLabel('Name').fill('typed before')
     const [{ id }] = (await admin.get('/users?username=ida')).json
     for (const session of (await admin.get(`/users/${id}/sessions`)).json)
       await admin.send('DELETE', `/users/${id}/sessions/${session.id}`)
-    await page.getByRole('dialog').getByRole('button', { name: 'Create a token' }).click()
-    const again = page.getByRole('dialog', { name: 'Sign in again' })
-    const [tab] = await Promise.all([
-      page.context().waitForEvent('page'),
-      again.getByRole('link', { name: 'Sign in with Corp Login in a new tab' }).click(),
-    ])
-    await tab.waitForURL((url) => url.origin === provider.issuer)
-    await prove(tab, 'ida')
+    await confirm(page, 'Create a token')
+    await proveInNewTab(page, 'Sign in again', 'ida')
     await page.getByRole('dialog', { name: 'The token typed before' }).waitFor()
   })
 })
@@ -223,9 +216,7 @@ describe('where a second factor is required', {
   test('a password leads to the registration of a passkey, and from there to everything', async () => {
     const { page } = await at.browser.open()
     await withAuthenticator(page)
-    await page.getByLabel('Username').fill('ada')
-    await page.getByLabel('Password').fill(at.browser.passwords.get('admin') as string)
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+    await signInOn(page, 'ada', at.browser.passwords.get('admin') as string)
     await page.getByRole('heading', { name: 'Your profile', level: 1 }).waitFor()
     await page.getByText('A second factor is required here').waitFor()
     await assertAccessible(page, 'a profile that needs a passkey')

@@ -14,7 +14,7 @@ import { chancery, operate } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, ConsoleBrowser, closeChromium } from './browser.ts'
+import { assertAccessible, ConsoleBrowser, closeChromium, press } from './browser.ts'
 
 describe('owners of certificates at risk', () => {
   let at: Issuing
@@ -138,12 +138,12 @@ describe('owners of certificates at risk', () => {
     const browser = await ConsoleBrowser.start(at.service)
     const { page } = await browser.as('admin', '/at-risk')
     await page.locator('tbody tr', { hasText: 'second.test' }).getByRole('checkbox').check()
-    await page.getByRole('button', { name: 'Tell the owner …', exact: true }).click()
+    await press(page, 'Tell the owner …')
     const dialog = page.getByRole('dialog')
     await dialog.getByText('2 mails about 1 certificate.').waitFor()
     await dialog.getByText('Certificate to renew: second.test').waitFor()
     await assertAccessible(page, 'telling an owner')
-    await dialog.getByRole('button', { name: 'Send', exact: true }).click()
+    await press(dialog, 'Send')
     await page.getByText('2 mails queued.').waitFor()
     await until('both have another mail', async () => toTeam().length === before + 2)
   })

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { adminConfig } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, visit } from './browser.ts'
+import { assertAccessible, becomes, confirm, press, visit } from './browser.ts'
 import { type Populated, populate } from './populated.ts'
 import { addMany, addRows } from './seed.ts'
 import { consoleOf } from './suite.ts'
@@ -25,7 +25,8 @@ type Counted = [place: string, count: number]
 const FAILURE = { error: 'unavailable', message: 'the database is away', status: 503, request_id: 'ticket-4712' }
 
 describe('what the console knows', requireCommand('chromium-headless-shell'), () => {
-  const at = consoleOf(() => sharedService('console'))
+  // Of its own: the overview has totals of the whole service.
+  const at = consoleOf({ config: { ...adminConfig(), challenges: { http01: { max_retries: 0 } } } })
   let data: Populated
   before(async () => {
     data = await populate(at.service)
@@ -99,13 +100,13 @@ describe('what the console knows', requireCommand('chromium-headless-shell'), ()
 
   test('what expires on a day ends with it', async () => {
     const { page } = await at.browser.as('admin', '/tokens')
-    await page.getByRole('button', { name: 'Create a token' }).first().click()
+    await press(page, 'Create a token')
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Name').fill('until tonight')
     const today = new Date().toISOString().slice(0, 10)
     await dialog.getByLabel('Expires (UTC)').fill(today)
-    await dialog.getByRole('button', { name: 'Create a token' }).click()
-    await page.getByRole('button', { name: 'I have copied it' }).click()
+    await press(dialog, 'Create a token')
+    await press(page, 'I have copied it')
     const tokens: { name: string; expires_at: string }[] = (await data.admin.get('/tokens')).json
     assert.equal(tokens.find(({ name }) => name === 'until tonight')?.expires_at, `${today}T23:59:59.999Z`)
   })
@@ -117,7 +118,7 @@ describe('what the console knows', requireCommand('chromium-headless-shell'), ()
       await page.locator('.bar', { hasText: 'Not enforced' }).waitFor()
     }
     await visit(page, '/identifiers')
-    await page.getByRole('button', { name: 'Delete *.shop.test' }).click()
+    await press(page, 'Delete *.shop.test')
     await page.getByRole('dialog').getByText('Not enforced', { exact: false }).waitFor()
     await assertAccessible(page, 'an identifier that is not enforced')
   })
@@ -177,7 +178,7 @@ describe('what the console knows', requireCommand('chromium-headless-shell'), ()
   test('each number of the expirations, by day and by account, opens a list of as many rows', async () => {
     const { page } = await at.browser.as('auditor')
     const byDay = page.locator('figure', { hasText: 'Expirations by day' })
-    await byDay.getByRole('button', { name: 'Show as table' }).click()
+    await press(byDay, 'Show as table')
     const numbers: Counted[] = []
     for (const name of ['Expirations by day', 'Expirations by account']) {
       const links = page.locator(`section.table[aria-label="${name}"] td a`).filter({ hasText: /^[1-9]\d*$/ })
@@ -205,7 +206,7 @@ describe('what the console knows', requireCommand('chromium-headless-shell'), ()
     )
     const { page } = await at.browser.as('admin', `/certificates?spki_sha256=${row?.spki}`)
     await page.getByRole('link', { name: 'Revoke many …' }).click()
-    await page.getByRole('button', { name: 'Preview' }).click()
+    await press(page, 'Preview')
     await becomes(() => page.getByLabel('Reason').inputValue(), '1')
     await page.getByText('Their keys are blocked for good', { exact: false }).waitFor()
     await page.getByLabel('Reason').selectOption('4')
@@ -230,9 +231,8 @@ describe('what the console knows', requireCommand('chromium-headless-shell'), ()
   test('a secret that is shown once survives loading again and Back, until its user closes it', async () => {
     const { page } = await at.browser.as('admin', '/certificates')
     await visit(page, '/tokens')
-    await page.getByRole('button', { name: 'Create a token' }).first().click()
-    await page.getByRole('dialog').getByLabel('Name').fill('kept')
-    await page.getByRole('dialog').getByRole('button', { name: 'Create a token' }).click()
+    await press(page, 'Create a token')
+    await confirm(page, 'Create a token', { Name: 'kept' })
     const kept = page.getByRole('button', { name: 'I have copied it' })
     await kept.waitFor()
     const secret = (await page.getByRole('dialog').locator('pre').first().textContent()) ?? ''
