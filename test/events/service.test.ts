@@ -198,7 +198,7 @@ describe('a service with consumers', () => {
     const [strangers] = await rowsIn(
       service.database,
       `SELECT sum((data->>'count')::integer)::integer AS refused FROM event_deliveries
-        WHERE kind = 'abuse.summary' AND data->>'refusal' = 'notFound'`,
+        WHERE consumer = 'strangers' AND data->>'refusal' = 'notFound'`,
     )
     assert.equal(strangers?.['refused'], 20)
     heldMails = undefined
