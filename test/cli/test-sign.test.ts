@@ -18,6 +18,7 @@ import { chancery, operate } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
 import { runCommand } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { configOf, sharedService } from '../support/shared-service.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 
@@ -38,22 +39,26 @@ const recorded = async (service: TestService, backend: string | null) =>
     backend,
   ])) as unknown as Recorded[]
 
-/** Runs the command with another configuration beside that of the service. */
-function testSign(service: TestService, changes: object, ...words: string[]) {
-  const file = path.join(service.folder, 'test-sign.yaml')
-  const config = parse(readFileSync(path.join(service.folder, 'config.yaml'), 'utf8'))
-  writeFileSync(file, stringify({ ...config, ca: { ...config.ca, ...changes } }), { mode: 0o600 })
-  return runChancery(['-c', file, 'ca', 'test-sign', ...words])
+/** The configuration of the service with other settings of its CA. */
+function configure({ folder }: TestService, changes: object, name = 'config.yaml'): string {
+  const file = path.join(folder, name)
+  const config = configOf({ folder })
+  writeFileSync(file, stringify({ ...config, ca: { ...config['ca'], ...changes } }), { mode: 0o600 })
+  return file
 }
 
-describe('ca test-sign through the signer', () => {
-  let service: TestService
-  before(async () => {
-    // Without a secret of the Admin API there is no audit log.
-    service = await startTestService({ config: adminConfig() })
-  })
-  after(() => service.dispose())
+/** Runs the command with another configuration beside that of the service. */
+const testSign = (service: TestService, changes: object, ...words: string[]) =>
+  runChancery(['-c', configure(service, changes, 'test-sign.yaml'), 'ca', 'test-sign', ...words])
 
+let service: TestService
+before(async () => {
+  // Without a secret of the Admin API there is no audit log.
+  service = await startTestService({ config: adminConfig() })
+})
+after(() => service.dispose())
+
+describe('ca test-sign through the signer', () => {
   const books = () =>
     checkBooks({ connection: service.database.connection, folder: service.folder, held: [], boundMs: 30_000 })
 
@@ -177,50 +182,42 @@ describe('ca test-sign of other backends', () => {
   let openSsl: OpenSslCa
   let upstream: TestService
   let closeWebServer: () => Promise<void>
-  let service: TestService
   const NAMES = ['internal', 'external', COMMAND_CA, 'acme_proxy']
 
   before(async () => {
     ca = await startExternalCa()
     openSsl = makeOpenSslCa()
-    upstream = await startTestService({ fronts: 1 })
+    upstream = await sharedService('admin')
     const webroot = path.join(upstream.folder, 'webroot')
     const challenges = path.join(webroot, '.well-known', 'acme-challenge')
     mkdirSync(challenges, { recursive: true })
     closeWebServer = await startChallengeFolder(upstream.http01Port, challenges)
-    service = await startTestService({
-      fronts: 1,
-      config: {
-        ca: {
-          backend: 'failover',
-          failover: { backends: NAMES, probe_seconds: 60 },
-          deferred_signing_timeout: 60,
-          profiles: { other: { backend: 'external', key_types: ['P-384'], extended_key_usages: ['server_auth'] } },
-          external: {
-            sign_url: `${ca.url}/sign`,
-            revoke_url: `${ca.url}/revoke`,
-            trust_anchors: [ca.rootFile],
-          },
-          extension_settings: openSsl.settings,
-          acme_proxy: {
-            directory_url: upstream.directoryUrl,
-            email: 'pki@upstream.test',
-            challenge_type: 'http-01',
-            challenge_handler: 'file_http',
-            challenge_handler_config: { webroot },
-            trust_anchors: [upstream.ca.root],
-            storage_path: path.join(upstream.folder, 'storage'),
-          },
-        },
+    // Stopped: its loops would confirm revocations of the tests.
+    await service.stop()
+    configure(service, {
+      backend: 'failover',
+      failover: { backends: NAMES, probe_seconds: 60 },
+      deferred_signing_timeout: 60,
+      profiles: { other: { backend: 'external', key_types: ['P-384'], extended_key_usages: ['server_auth'] } },
+      external: {
+        sign_url: `${ca.url}/sign`,
+        revoke_url: `${ca.url}/revoke`,
+        trust_anchors: [ca.rootFile],
+      },
+      extension_settings: openSsl.settings,
+      acme_proxy: {
+        directory_url: upstream.directoryUrl,
+        email: 'pki@upstream.test',
+        challenge_type: 'http-01',
+        challenge_handler: 'file_http',
+        challenge_handler_config: { webroot },
+        trust_anchors: [upstream.ca.root],
+        storage_path: path.join(upstream.folder, 'storage'),
       },
     })
-    // Its loops would confirm revocations of the tests.
-    await service.stop()
   })
   after(async () => {
     await closeWebServer?.()
-    await service?.dispose()
-    await upstream?.dispose()
     await ca?.close()
     openSsl?.remove()
   })

@@ -18,7 +18,7 @@ describe('alarms of CRLs', () => {
   const told = async () =>
     (await rowsIn<{ subject: string; data: { message: string; crl: string; reason: string } }>(
       service.database,
-      `SELECT subject, data FROM event_deliveries WHERE kind = 'alarm' ORDER BY sequence`,
+      `SELECT subject, data FROM event_deliveries WHERE consumer = 'siem' AND kind = 'alarm' ORDER BY sequence`,
     )) ?? []
   const toldOf = (message: string) =>
     until(`the alarm: ${message}`, async () => (await told()).find(({ data }) => data.message === message))
@@ -44,7 +44,7 @@ describe('alarms of CRLs', () => {
 
   test('once it is published again, that is an event too', async () => {
     const published = () =>
-      run(`SELECT data FROM event_deliveries WHERE kind = 'crl.publication' AND data #>> '{row,number}' =
+      run(`SELECT data FROM event_deliveries WHERE consumer = 'siem' AND kind = 'crl.publication' AND data #>> '{row,number}' =
       (SELECT number::text FROM crls WHERE next_update > now())`)
     assert.deepEqual(await published(), [])
     await run('ALTER TABLE crl_pieces DROP CONSTRAINT full_disk')

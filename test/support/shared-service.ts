@@ -377,7 +377,7 @@ export async function sharedService(name: SharedServiceName): Promise<TestServic
 }
 
 /** The sections of its configuration file. */
-export function configOf({ folder }: TestService): Record<string, Record<string, unknown>> {
+export function configOf({ folder }: Pick<TestService, 'folder'>): Record<string, Record<string, unknown>> {
   return parse(readFileSync(path.join(folder, 'config.yaml'), 'utf8'))
 }
 
