@@ -89,8 +89,6 @@ const CLIENT_MS = 1_800_000
 const RECOVERED_MS = 3 * WAIT_MS
 /** In which late consequences show. */
 const AFTERWARDS_MS = 3_000
-/** Of the slowest interrupted issuance or challenge, on a busy machine. */
-const FINISHED_MS = 2 * WAIT_MS
 
 async function run({ isSynchronous, by, faults }: DrillOptions, folder: string): Promise<DrillResult> {
   const cluster = await startPatroni({ folder, isSynchronous })
@@ -139,7 +137,7 @@ async function run({ isSynchronous, by, faults }: DrillOptions, folder: string):
   let books: Books | undefined
   if (isSynchronous) {
     assertNoComplaints(crowd)
-    books = await checkBooks({ connection, folder: files.folder, held: crowd.held, boundMs: FINISHED_MS })
+    books = await checkBooks({ connection, folder: files.folder, held: crowd.held })
   }
   closeConnections()
   for (const service of services) assert.equal(await service.stop(), 0)

@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { WAIT_MS } from './patience.ts'
 
 export interface Daemon {
   process: ChildProcess
@@ -53,7 +54,7 @@ export async function waitFor<T>(
   what: string,
   { process: child, output }: Daemon,
   ask: () => T | undefined | Promise<T | undefined>,
-  timeoutMs = 60_000,
+  timeoutMs = WAIT_MS,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs
   for (;;) {

@@ -19,10 +19,11 @@ import path from 'node:path'
 import { stringify } from 'yaml'
 import { requirePostgresAccount } from '../../src/dev/postgres-account.ts'
 import { type Network, type NetworkHost, openNetwork } from './own-network.ts'
+import { WAIT_MS } from './patience.ts'
 import { until } from './until.ts'
 
 /** Three servers are made, one of them copied twice, on a busy machine. */
-const START_MS = 240_000
+const START_MS = 4 * WAIT_MS
 export const REST_PORT = 8008
 const ETCD_PORT = 2379
 export const POSTGRES_PORT = 5432
