@@ -19,6 +19,7 @@ import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/aut
 import { startDaemon } from '../signer/daemon.ts'
 import { checkBooks } from '../support/books.ts'
 import { type Http01Responder, startHttp01Responder } from '../support/http01-responder.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -50,7 +51,7 @@ describe('kill -9 of the signer between two steps of a signature', () => {
     const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 30 }
     service = await startTestService({ fronts: 1, config: { ca: { signer } } })
     responder = await startHttp01Responder(service.http01Port)
-    client = createPersistentClient({ directoryUrl: service.directoryUrl, timeoutMs: 240_000 })
+    client = createPersistentClient({ directoryUrl: service.directoryUrl, timeoutMs: 4 * WAIT_MS })
     await client.register()
     await daemon.stop()
   })
@@ -88,7 +89,7 @@ describe('kill -9 of the signer between two steps of a signature', () => {
 
   test('orders, certificates and audit chain agree', async () => {
     const { connection } = service.database
-    const books = await checkBooks({ connection, folder: files.folder, held, boundMs: 30_000 })
+    const books = await checkBooks({ connection, folder: files.folder, held })
     assert.deepEqual(books.orders, { valid: STEPS.length })
     assert.equal(books.certificates, STEPS.length)
     assert.deepEqual(client.complaints, [])

@@ -75,7 +75,7 @@ describe('kill -9', () => {
     assertNoComplaints(crowd)
     held.push(...crowd.held)
     const { folder, database } = service
-    const books = await checkBooks({ connection: database.connection, folder, held, boundMs: WAIT_MS })
+    const books = await checkBooks({ connection: database.connection, folder, held })
     console.log(`${KILLS} kills, ${crowd.held.length} certificates held, books: ${JSON.stringify(books)}`)
     return [crowd, books]
   }
@@ -136,8 +136,7 @@ describe('kill -9', () => {
     postgres = await startPostgres()
   })
 
-  const booksNow = () =>
-    checkBooks({ connection: service.database.connection, folder: service.folder, held, boundMs: WAIT_MS })
+  const booksNow = () => checkBooks({ connection: service.database.connection, folder: service.folder, held })
 
   /** Of each background task: one line when it begins to fail, without a stack, one when it works again, and so on. */
   function assertEpisodes(log: TestService['log']): void {

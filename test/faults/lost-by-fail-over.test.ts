@@ -27,11 +27,11 @@ import { rowsIn } from '../support/database.ts'
 import { type DatabasePair, makeOlder, startDatabasePair } from '../support/database-pair.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { operate } from '../support/operator.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { RelyingParty } from '../support/relying-party.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const PATIENCE_MS = 120_000
 const IS_NIGHTLY = process.env['CHANCERY_NIGHTLY'] === '1'
 /** Of the orders that the standby has, and of those that it has not. */
 const [READY, NEW] = IS_NIGHTLY ? [27, 200] : [8, 32]
@@ -197,7 +197,7 @@ function survives({ waitMs, isBackup }: Lag): void {
         const isThere = lost.every(({ der }) => found.has(serialOf(der)))
         return isThere && listed.every((one) => found.get(one)?.reason !== null) && found
       },
-      PATIENCE_MS,
+      2 * WAIT_MS,
     )
     await until('the lists have all', () => relying.every((one) => one.sees(listed)))
 

@@ -22,6 +22,7 @@ import { type Books, checkBooks } from '../support/books.ts'
 import { assertNoComplaints, type Crowd, startCrowd } from '../support/crowd.ts'
 import { type Attempts, startOrdering, startWriter } from '../support/outage.ts'
 import { runAlone } from '../support/own-network.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { type PatroniCluster, POSTGRES_PORT, startPatroni } from '../support/patroni.ts'
 import { RelyingParty } from '../support/relying-party.ts'
 import type { TestService } from '../support/service.ts'
@@ -85,11 +86,9 @@ export async function drill(options: DrillOptions): Promise<DrillResult> {
 const PROGRAM = fileURLToPath(import.meta.url)
 /** For everything that a client wants; the longest drill takes half of it. */
 const CLIENT_MS = 1_800_000
-const RECOVERED_MS = 180_000
+const RECOVERED_MS = 3 * WAIT_MS
 /** In which late consequences show. */
-const AFTERWARDS_MS = 5_000
-/** Of the slowest interrupted issuance or challenge, on a busy machine. */
-const FINISHED_MS = 120_000
+const AFTERWARDS_MS = 3_000
 
 async function run({ isSynchronous, by, faults }: DrillOptions, folder: string): Promise<DrillResult> {
   const cluster = await startPatroni({ folder, isSynchronous })
@@ -105,10 +104,10 @@ async function run({ isSynchronous, by, faults }: DrillOptions, folder: string):
   const crowd = await startCrowd({
     directoryUrl: services.map(({ directoryUrl }) => directoryUrl),
     http01Port: (services[0] as TestService).http01Port,
-    accounts: 8,
+    accounts: 4,
     ordersAtOnce: 1,
     pauseMs: 300,
-    revokesEvery: 10,
+    revokesEvery: 5,
     timeoutMs: CLIENT_MS,
   })
   const relying = services.map(({ baseUrl }) => new RelyingParty(() => baseUrl))
@@ -138,7 +137,7 @@ async function run({ isSynchronous, by, faults }: DrillOptions, folder: string):
   let books: Books | undefined
   if (isSynchronous) {
     assertNoComplaints(crowd)
-    books = await checkBooks({ connection, folder: files.folder, held: crowd.held, boundMs: FINISHED_MS })
+    books = await checkBooks({ connection, folder: files.folder, held: crowd.held })
   }
   closeConnections()
   for (const service of services) assert.equal(await service.stop(), 0)
@@ -172,7 +171,7 @@ async function costOf(fault: FaultName, { cluster, crowd, writer, instances }: S
   const before = crowd.held.length
   const since = performance.now()
   const repair = await FAULTS[fault](cluster, primary)
-  const isBack = (attempts: Attempts) => (attempts.lastSuccess() ?? 0) > performance.now() - 500
+  const isBack = (attempts: Attempts) => (attempts.lastSuccess() ?? 0) > performance.now() - 1_000
   if (repair) await until('another primary', async () => (await cluster.primary()) !== primary, RECOVERED_MS)
   await until('orders at every instance', () => isBack(writer) && instances.every(isBack), RECOVERED_MS)
   await sleep(AFTERWARDS_MS)

@@ -155,8 +155,8 @@ describe('acme_proxy with Pebble', requireCommand('pebble'), () => {
     const { backend } = byFile()
     const { chain } = await issued(backend, ['revoked.test'])
     const revocation = { certificate: chain[0] as Buffer, reason: 4 }
-    await backend.revoke(revocation, AbortSignal.timeout(120_000))
-    await backend.revoke(revocation, AbortSignal.timeout(120_000))
+    await backend.revoke(revocation, AbortSignal.timeout(2 * WAIT_MS))
+    await backend.revoke(revocation, AbortSignal.timeout(2 * WAIT_MS))
   })
 
   test('12 orders at the same time, six open at once, each with its own certificate', async () => {
@@ -210,15 +210,15 @@ describe('acme_proxy with Pebble', requireCommand('pebble'), () => {
   test('its certificate has to be trusted, unless verify_ssl is false', async () => {
     const strict = testProxy({ directoryUrl: pebble.directoryUrl, handler: fileHttp({ webroot: inside('webroot') }) })
     backends.push(strict.backend)
-    await assert.rejects(strict.backend.checkHealth(AbortSignal.timeout(120_000)), /SELF_SIGNED|self-signed/i)
+    await assert.rejects(strict.backend.checkHealth(AbortSignal.timeout(2 * WAIT_MS)), /SELF_SIGNED|self-signed/i)
     const lax = proxy({ handler: fileHttp({ webroot: inside('webroot') }), settings: { http: { verify: false } } })
-    await lax.backend.checkHealth(AbortSignal.timeout(120_000))
+    await lax.backend.checkHealth(AbortSignal.timeout(2 * WAIT_MS))
     const [account] = lax.accounts.values()
     assert.match(account?.url ?? '', /^https:/)
   })
 
   test('without the binding that it wants, the account is refused with its reason', async () => {
     const { backend } = proxy({ handler: fileHttp({ webroot: inside('webroot') }), settings: { binding: undefined } })
-    await assert.rejects(backend.checkHealth(AbortSignal.timeout(120_000)), /externalAccountRequired/)
+    await assert.rejects(backend.checkHealth(AbortSignal.timeout(2 * WAIT_MS)), /externalAccountRequired/)
   })
 })

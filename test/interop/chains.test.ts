@@ -137,26 +137,24 @@ describe('chains', () => {
 
   const at = (id: string, name: string) => path.join(folder, id, name)
 
-  for (const { id } of ISSUERS) {
+  for (const [nth, { id }] of ISSUERS.entries()) {
     describe(`of the issuer ${id}`, () => {
+      // Each key has one of the profiles, and another one with the next issuer.
       test('are issued for every profile and kind of key', async () => {
         mkdirSync(path.join(folder, id))
         writeFileSync(at(id, 'root.pem'), authorities[id]!.certificatePem)
         const made: Leaf[] = []
-        for (const [purposeName, purpose] of Object.entries(PURPOSES)) {
-          for (const key of ALL_KEYS) {
-            const name = `${key.label.toLowerCase()}.test`
-            const { chain } = await client.obtain([name], responder, {
-              order: { profile: `${id}-${purposeName}` },
-              key,
-            })
-            const file = at(id, `${purposeName}-${key.label}.pem`)
-            writeFileSync(file, chain)
-            made.push({ file, name, purpose })
-          }
+        const purposes = Object.entries(PURPOSES)
+        for (const [index, key] of ALL_KEYS.entries()) {
+          const [purposeName, purpose] = purposes[(nth + index) % purposes.length] as [string, Purpose]
+          const name = `${key.label.toLowerCase()}.test`
+          const { chain } = await client.obtain([name], responder, { order: { profile: `${id}-${purposeName}` }, key })
+          const file = at(id, `${purposeName}-${key.label}.pem`)
+          writeFileSync(file, chain)
+          made.push({ file, name, purpose })
         }
         leaves.set(id, made)
-        assert.equal(made.length, Object.keys(PURPOSES).length * ALL_KEYS.length)
+        assert.equal(new Set(made.map(({ purpose }) => purpose)).size, purposes.length)
       })
 
       test('pass openssl verify -x509_strict for their purpose and name', requireCommand('openssl'), () => {

@@ -15,6 +15,7 @@ import { type Daemon, startDaemon, waitFor } from '../support/daemon.ts'
 import { createCredential, operate } from '../support/operator.ts'
 import { type NetworkHost, openNetwork } from '../support/own-network.ts'
 import { blocksOf, isFile, type PageBlock } from '../support/page-blocks.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import type { DatabaseConnection } from '../support/postgres.ts'
 import { runCommand } from '../support/run-command.ts'
 import type { TestService } from '../support/service.ts'
@@ -24,7 +25,7 @@ import { ADDRESS, COMMON, STORIES, type Step, type Story } from './clients-page-
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 /** A machine that is busy with other tests does not reach it. */
-const SERVED_MS = 240_000
+const SERVED_MS = 4 * WAIT_MS
 const DEPLOYED = '/var/log/acme-renewals.log'
 /** By block: null, or why it failed. */
 export type Outcomes = Record<string, string | null>

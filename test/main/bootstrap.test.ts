@@ -16,23 +16,31 @@ import {
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterEach, beforeEach, describe, test } from 'node:test'
+import { after, afterEach, before, describe, test } from 'node:test'
 import { assertPortFree } from '../../src/http/start-checks.ts'
 import { freePort } from '../support/free-port.ts'
 
 const TREE = path.resolve(import.meta.dirname, '../../..')
 
+const MAIN = "import { word } from './word.js'\nprocess.stdout.write(word)\ndeclare const process: any\n"
+const WORD = "export const word: string = 'first'\n"
+
 describe('npm scripts', () => {
+  /** One for all, since to build it is most of a test's time; each test leaves it as it was. */
   let root: string
 
   const write = (file: string, content: string | object) => {
-    mkdirSync(path.dirname(path.join(root, file)), { recursive: true })
-    writeFileSync(path.join(root, file), typeof content === 'string' ? content : JSON.stringify(content))
+    const target = path.join(root, file)
+    const text = typeof content === 'string' ? content : JSON.stringify(content)
+    // What is written anew is built anew.
+    if (existsSync(target) && readFileSync(target, 'utf8') === text) return
+    mkdirSync(path.dirname(target), { recursive: true })
+    writeFileSync(target, text)
   }
   const lock = (packages: Record<string, object>) => ({ packages: { '': { name: 'small' }, ...packages } })
   const TYPESCRIPT = { 'node_modules/typescript': { version: '1.0.0' } }
 
-  beforeEach(() => {
+  before(() => {
     root = mkdtempSync(path.join(tmpdir(), 'bootstrap-test-'))
     mkdirSync(path.join(root, 'src/dev'), { recursive: true })
     copyFileSync(path.join(TREE, 'src/dev/bootstrap.mjs'), path.join(root, 'src/dev/bootstrap.mjs'))
@@ -45,8 +53,8 @@ describe('npm scripts', () => {
     })
     write('package-lock.json', lock(TYPESCRIPT))
     write('node_modules/.package-lock.json', lock(TYPESCRIPT))
-    write('bench/main.ts', "import { word } from './word.js'\nprocess.stdout.write(word)\ndeclare const process: any\n")
-    write('bench/word.ts', "export const word: string = 'first'\n")
+    write('bench/main.ts', MAIN)
+    write('bench/word.ts', WORD)
     write('bench/foreign.d.ts', 'export const foreign: number\n')
     // What the real bundler leaves is in test/console.
     write(
@@ -60,7 +68,13 @@ writeFileSync('dist/src/cli/main.js', 'process.stdout.write("started")')
     )
     write('src/dev/remove-foreign-binaries.mjs', '')
   })
-  afterEach(() => rmSync(root, { recursive: true }))
+  after(() => rmSync(root, { recursive: true }))
+  afterEach(() => {
+    write('bench/main.ts', MAIN)
+    write('bench/word.ts', WORD)
+    write('package-lock.json', lock(TYPESCRIPT))
+    write('node_modules/.package-lock.json', lock(TYPESCRIPT))
+  })
 
   /** With an npm that installs nothing and notes its arguments. */
   function run(script = 'bench') {

@@ -11,13 +11,12 @@ import { stringify } from 'yaml'
 import { testCa } from '../support/ca.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { mustRun } from '../support/run-command.ts'
 import type { LogLine } from '../support/service.ts'
 import { overTcp, type TcpDatabase } from '../support/tcp-database.ts'
 import { until } from '../support/until.ts'
 
-/** A start takes a second; on a machine that is busy with others, thirty times that. */
-const START_MS = 120_000
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 
 describe('a service that is started while its database is away', () => {
@@ -62,7 +61,7 @@ describe('a service that is started while its database is away', () => {
     const log: LogLine[] = []
     createInterface({ input: child.stdout }).on('line', (line) => log.push(JSON.parse(line)))
     const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
-    const said = (message: string) => until(message, () => log.find((line) => line.message === message), START_MS)
+    const said = (message: string) => until(message, () => log.find((line) => line.message === message), 2 * WAIT_MS)
     return { child, log, exited, said }
   }
 

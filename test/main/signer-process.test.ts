@@ -15,10 +15,11 @@ import { identifyProcess } from '../../src/runtime/process-identity.ts'
 import { signerProgram } from '../../src/settings/signer-settings.ts'
 import { DAY_MS, makeAuthority } from '../signer/authority.ts'
 import { now, rawTbsList } from '../signer/raw-tbs-list.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { until } from '../support/until.ts'
 import { aConfig, type Tree } from '../unit/config/support.ts'
 
-const timeoutMs = 60_000
+const timeoutMs = WAIT_MS
 
 describe('the signer of the service', () => {
   const authority = makeAuthority()

@@ -11,6 +11,7 @@ import pg from 'pg'
 import type { HeldCertificate } from '../../bench/client/persistent-client.ts'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { parseAuditLine } from '../../signer/audit/line.ts'
+import { WAIT_MS } from './patience.ts'
 import type { DatabaseConnection } from './postgres.ts'
 
 export interface Books {
@@ -27,7 +28,7 @@ export interface BooksOptions {
   folder: string
   held: readonly HeldCertificate[]
   /** Open challenges and issuances must be finished by themselves within this. */
-  boundMs: number
+  boundMs?: number
 }
 
 interface Unfinished {
@@ -45,7 +46,7 @@ const UNFINISHED = `
                  OR jsonb_path_exists(attempts, '$.* ? (@.status == "processing")'))) AS validating`
 
 /** @throws AssertionError naming what is at odds */
-export async function checkBooks({ connection, folder, held, boundMs }: BooksOptions): Promise<Books> {
+export async function checkBooks({ connection, folder, held, boundMs = 2 * WAIT_MS }: BooksOptions): Promise<Books> {
   const client = new pg.Client(connection)
   await client.connect()
   try {

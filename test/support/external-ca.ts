@@ -55,8 +55,6 @@ export interface ExternalCa {
   requests: CaRequest[]
   /** How the next requests to sign are answered, one after the other; then the last one of them for ever. */
   behave(...behaviours: Behaviour[]): void
-  /** Called when a request has come, and when its answer has left; to sign, poll or revoke. */
-  onStep: ((step: 'request' | 'answer', request: CaRequest) => void) | undefined
   /** Where a request to sign stands still: before it is carried out, or with an answer that never leaves. */
   holdAt: ((request: CaRequest) => 'request' | 'answer' | undefined) | undefined
   /** Carries out the requests that were held, answers nobody, and holds no more. */
@@ -252,8 +250,6 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
         return
       }
       requests.push(request)
-      self.onStep?.('request', request)
-      response.on('finish', () => self.onStep?.('answer', request))
       const heldAt = self.holdAt?.(request)
       if (heldAt !== undefined) response.end = () => response
       if (heldAt === 'request') held.push(() => answerToSign(response, request))
@@ -275,7 +271,6 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
       server.closeAllConnections()
     })
   const self: ExternalCa = {
-    onStep: undefined,
     holdAt: undefined,
     release() {
       self.holdAt = undefined

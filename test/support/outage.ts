@@ -4,7 +4,7 @@ import pg from 'pg'
 import { type AcmeClient, registeredClient } from './acme-client.ts'
 
 /** Attempts begin this often, whatever became of the ones before. */
-const EVERY_MS = 100
+const EVERY_MS = 250
 /** Shorter breaks are the machine's: it runs three servers, two instances and their clients. */
 const BREAK_MS = 1_000
 
