@@ -1,7 +1,14 @@
 #!/usr/bin/env node
-/** The command line of the signer daemon. */
+/**
+ * The command line of the signer daemon. It takes the signals that open Node's debugger before the rest is loaded, and so
+ * before any key is read.
+ */
 
-import { runProgram } from '../src/shared/command-line.ts'
-import { SIGNER_PROGRAM } from './program.ts'
+import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
 
+ignoreUserSignals(RELOAD_OR_STOP, (sentence) => process.stderr.write(`chancery-signer: ${sentence}\n`))
+const [{ runProgram }, { SIGNER_PROGRAM }] = await Promise.all([
+  import('../src/shared/command-line.ts'),
+  import('./program.ts'),
+])
 await runProgram(SIGNER_PROGRAM, process.argv.slice(2))

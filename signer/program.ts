@@ -4,11 +4,10 @@
  * Each command loads its modules when it runs. The daemon's modules take three times as long to load as all others.
  */
 
-import { readFileSync } from 'node:fs'
 import { type Command, command, isGiven, option, optional, type Program } from '../src/shared/command-line.ts'
+import { VERSION } from '../src/shared/lib/program-files.ts'
 import { ceremonyCommands } from './ceremony/ceremony-commands.ts'
 
-const version = readVersion()
 const text = (value: string) => value
 const exitCodeOf = (isGood: boolean) => (isGood ? 0 : 1)
 
@@ -31,7 +30,7 @@ const SERVE = command({
     ])
     const config = loadConfig(file)
     if (!isCheck) {
-      await runDaemon({ config, reread: () => loadConfig(file), version, withParent })
+      await runDaemon({ config, reread: () => loadConfig(file), version: VERSION, withParent })
       return 0
     }
     for (const line of await checkSetup(config)) console.log(line)
@@ -85,7 +84,7 @@ const AUDIT: Command[] = [
 
 export const SIGNER_PROGRAM: Program = {
   name: 'chancery-signer',
-  version,
+  version: VERSION,
   about: [
     'Holds the CA keys and signs what its policy allows, over a Unix socket.',
     '',
@@ -95,23 +94,5 @@ export const SIGNER_PROGRAM: Program = {
     'SIGTERM or SIGINT: finish what is in flight, then stop.',
     'SIGHUP: read the issuers of the configuration again; what is wrong with them is logged and changes nothing.',
   ],
-  commands: [SERVE, ...AUDIT, ...ceremonyCommands(version)],
-}
-
-/** Searches upwards, because the compiled program is one folder deeper than its source. */
-function readVersion(): string {
-  for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
-    const manifest = readManifest(new URL('package.json', folder))
-    if (manifest?.name === 'chancery') return manifest.version
-    if (folder.pathname === '/') throw new Error('package.json of chancery was not found')
-  }
-}
-
-function readManifest(file: URL): { name: string; version: string } | undefined {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8')) as { name: string; version: string }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
+  commands: [SERVE, ...AUDIT, ...ceremonyCommands(VERSION)],
 }

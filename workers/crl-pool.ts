@@ -2,6 +2,7 @@
  * The supervisor's side of the thread that encodes CRL entries: one page at a time, without state.
  */
 
+import { programFile } from '../src/shared/lib/program-files.ts'
 import { startThreads } from './pool.ts'
 
 export interface CrlEntriesJob {
@@ -29,7 +30,7 @@ const THREADS = 1
 export function createCrlPool(onThreadError: (error: Error) => void): CrlPool {
   const piscina = startThreads({
     threads: THREADS,
-    taskFile: new URL('./crl.js', import.meta.url),
+    taskFile: programFile('workers/crl.ts'),
     onThreadError,
   })
   return {

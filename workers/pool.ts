@@ -7,6 +7,7 @@
  */
 
 import { Piscina } from 'piscina'
+import { programFile } from '../src/shared/lib/program-files.ts'
 import { THREAD_HEAP } from '../src/shared/lib/thread-heap.ts'
 import { IdleSignal } from '../src/shared/lib/time-limit.ts'
 import type { CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationJob, ValidationVerdict } from './job.ts'
@@ -71,11 +72,11 @@ export class WorkerPool {
   #inARow = 0
 
   constructor(options: WorkerPoolOptions) {
-    const { threads, graceMs = GRACE_MS, taskFile = new URL('./task.js', import.meta.url) } = options
+    const { threads, graceMs = GRACE_MS, taskFile = programFile('workers/task.ts') } = options
     this.#options = options
     this.#graceMs = graceMs
     this.#capacity = threads * options.concurrentTasksPerThread
-    const piscina = startThreads({ ...options, taskFile: new URL('./worker-thread-task.js', import.meta.url) })
+    const piscina = startThreads({ ...options, taskFile: programFile('workers/worker-thread-task.ts') })
     this.#piscina = piscina
     this.#threads = Array.from(
       { length: threads },

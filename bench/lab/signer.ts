@@ -1,7 +1,7 @@
 /**
  * How many signatures a second does a running signer make, over one connection with 32 requests under way?
  *
- * `npm run build && node dist/bench/lab/signer.js SOCKET SECRET_FILE [SECONDS]`, for a signer with a key file or with
+ * `npm run build && node compiled/bench/lab/signer.js SOCKET SECRET_FILE [SECONDS]`, for a signer with a key file or with
  * any number of HSM sessions. It signs with the signer's first issuer, so use a test set-up.
  */
 

@@ -1,7 +1,6 @@
 /** The builds that the bench starts: the compiled working tree as it is, and a commit compiled in a work tree of its own. */
 
-import { readFileSync, realpathSync, symlinkSync } from 'node:fs'
-import { cp } from 'node:fs/promises'
+import { existsSync, readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { UsageError } from '../../src/shared/command-line.ts'
 import { outputOf } from './child.ts'
@@ -16,7 +15,7 @@ export interface Build {
   root: string
 }
 
-/** The compiled bench is in dist/bench/servers. */
+/** The compiled bench is in compiled/bench/servers. */
 export const OWN_ROOT = path.resolve(import.meta.dirname, '../../..')
 
 /** @throws UsageError when there is no git work tree here. */
@@ -62,12 +61,11 @@ export async function buildCommit(
     onStep(`installing the dependencies of ${name}`)
     await outputOf('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--no-progress'], root, signal)
   }
-  onStep(`compiling ${name}`)
-  // The compiler knows files by their content, and compiles only what differs from this tree.
-  await cp(path.join(OWN_ROOT, 'dist'), path.join(root, 'dist'), { recursive: true })
-  // Packages, too, by the path that they have in this tree: where the link leads, all of them would be new.
-  const compiler = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--preserveSymlinks']
-  await outputOf(process.execPath, compiler, root, signal)
+  onStep(`building ${name}`)
+  // A commit before the bundles is compiled by itself.
+  const bundler = 'src/dev/build.mjs'
+  const builder = existsSync(path.join(root, bundler)) ? [bundler] : ['node_modules/typescript/bin/tsc', '-p', '.']
+  await outputOf(process.execPath, builder, root, signal)
   return { name, commit, subject: await subjectOf(commit, signal), root }
 }
 

@@ -3,7 +3,7 @@
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { VERSION } from '../../src/main/version.ts'
+import { VERSION } from '../../src/shared/lib/program-files.ts'
 import { writeManual } from './manual.ts'
 import { fetchNode, type NodeRelease } from './node-release.ts'
 import { run } from './run.ts'

@@ -6,7 +6,7 @@
 import { chownSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { VERSION } from '../../src/main/version.ts'
+import { VERSION } from '../../src/shared/lib/program-files.ts'
 import { FOLDERS, writeImageRoot } from './image-root.ts'
 import { reproducible, run } from './run.ts'
 import { ROOT } from './tree.ts'

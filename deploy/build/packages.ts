@@ -5,7 +5,6 @@ interface LockEntry {
   resolved?: string
   integrity?: string
   license?: string
-  dev?: true
   optional?: true
   os?: string[]
   cpu?: string[]
@@ -18,12 +17,10 @@ export interface Lock {
   packages: Record<string, LockEntry>
 }
 
-/** @returns folders such as `node_modules/slonik/node_modules/p-limit`, sorted */
-export function productionFolders({ packages }: Lock): string[] {
-  return Object.entries(packages)
-    .filter(([folder, { dev }]) => folder !== '' && !dev)
-    .map(([folder]) => folder)
-    .sort()
+/** @returns folders such as `node_modules/slonik/node_modules/p-limit`, sorted; of what the service itself depends on */
+export function productionFolders(lock: Lock): string[] {
+  const { dependencies = {}, optionalDependencies = {} } = lock.packages['']!
+  return foldersOf(lock, [...Object.keys(dependencies), ...Object.keys(optionalDependencies)])
 }
 
 /**

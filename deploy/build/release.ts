@@ -10,7 +10,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { VERSION } from '../../src/main/version.ts'
+import { VERSION } from '../../src/shared/lib/program-files.ts'
 import { type Bom, licenceList, productionBom } from './bill-of-materials.ts'
 import { writeManual } from './manual.ts'
 import { bytesOf, reproducible, run } from './run.ts'

@@ -15,7 +15,8 @@ export const ROOT = path.resolve(import.meta.dirname, '../../..')
 const NODE_ABIS = [115, 137]
 const HTTP_BINARY = new RegExp(`^uws_${process.platform}_${process.arch}_(?:${NODE_ABIS.join('|')})\\.node$`)
 
-const SIGNER = ['dist/signer/start.cjs', 'dist/signer/main.js']
+const SIGNER_SOURCES = ['signer/start.cts', 'signer/main.ts']
+const SIGNER_FILES = ['dist/signer', 'dist/chunks/signer']
 
 /** @param folder is made; what is in it stays */
 export async function writeTree(folder: string, only?: 'signer'): Promise<void> {
@@ -26,15 +27,18 @@ export async function writeTree(folder: string, only?: 'signer'): Promise<void> 
 }
 
 function wholeParts() {
-  const files = ['dist/src', 'dist/signer', 'dist/workers', 'dist/console', 'src/events/templates', 'migrations']
-  return { files, packages: productionFolders(readLock()) }
+  const folders = ['src', 'signer', 'workers', 'chunks', 'console'].map((name) => `dist/${name}`)
+  return { files: [...folders, 'src/events/templates', 'migrations'], packages: productionFolders(readLock()) }
 }
 
-/** Follows the imports of the signer: it runs on a host of its own, without the service. */
+/**
+ * The signer runs on a host of its own, without the service. The packages are those that its sources import: the bundles
+ * contain most of them, and their licences have to come along.
+ */
 async function signerParts() {
   const { metafile } = await build({
     absWorkingDir: ROOT,
-    entryPoints: SIGNER,
+    entryPoints: SIGNER_SOURCES,
     bundle: true,
     packages: 'external',
     platform: 'node',
@@ -46,7 +50,7 @@ async function signerParts() {
   })
   const imports = Object.values(metafile.outputs).flatMap((one) => one.imports)
   const names = imports.filter(({ path: name }) => !isBuiltIn(name)).map(({ path: name }) => nameOf(name))
-  return { files: Object.keys(metafile.inputs).sort(), packages: foldersOf(readLock(), new Set(names)) }
+  return { files: SIGNER_FILES, packages: foldersOf(readLock(), new Set(names)) }
 }
 
 const isBuiltIn = (name: string) => name.startsWith('node:')
@@ -80,7 +84,7 @@ function copy(name: string, folder: string): void {
 
 /** Types, maps, sources of native code and pages for developers are never loaded; licences stay. */
 function isNeeded(file: string): boolean {
-  if (/^dist\/(?:src\/dev|.*\.map$|\.)/.test(file)) return false
+  if (/^dist\/\./.test(file)) return false
   if (!file.startsWith('node_modules/')) return true
   const name = path.basename(file)
   if (name.startsWith('uws_') && name.endsWith('.node')) return HTTP_BINARY.test(name)

@@ -7,10 +7,10 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Environment } from '../domain/administrator.ts'
 import type { Header } from '../http/http-message.ts'
+import { INSTALLATION } from '../shared/lib/program-files.ts'
 import { sharedBytes } from '../shared/lib/shared-memory.ts'
 import type { AdminReply, AdminRequest } from './admin-message.ts'
 
@@ -137,7 +137,7 @@ function accepts(header: string | undefined, coding: string): boolean {
 }
 
 /** Below `dist`, beside the compiled code. */
-const CONSOLE_FOLDER = fileURLToPath(new URL('../../console', import.meta.url))
+const CONSOLE_FOLDER = path.join(INSTALLATION, 'dist/console')
 
 /** The Admin API does without the page. */
 export function readConsole(log: Logger, environment: Environment | null): ConsoleFiles | undefined {

@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol/signer-errors.ts'
 import { decideRestart, NO_FAILURES } from '../runtime/supervision.ts'
+import { programFile } from '../shared/lib/program-files.ts'
 import { makePlace, type SignerPlace } from './signer-place.ts'
 
 /** The parts that the signer starts with (`src/settings/signer-settings.ts`). */
@@ -29,7 +30,7 @@ export interface SignerProcess extends SignerPlace {
   stop(deadlineMs: number): Promise<void>
 }
 
-const PROGRAM = fileURLToPath(new URL('../../signer/start.cjs', import.meta.url))
+const PROGRAM = fileURLToPath(programFile('signer/start.cts'))
 const READY_TIMEOUT_MS = 15_000
 /**
  * Restarts have no practical limit: nothing is issued without the signer, and nothing else depends

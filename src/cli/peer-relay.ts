@@ -8,9 +8,10 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Config } from '../config/schema.ts'
 import { isSocketFolder } from '../shared/lib/local-host.ts'
+import { programFile } from '../shared/lib/program-files.ts'
 import { connectElsewhere } from '../store/pg.ts'
 
-const PROGRAM = fileURLToPath(new URL('./peer-relay-process.js', import.meta.url))
+const PROGRAM = fileURLToPath(programFile('src/cli/peer-relay-process.ts'))
 
 /** Does nothing where a password says who connects, or where the system has no user of the role's name. */
 export async function connectAsServiceUser({ database }: Config): Promise<void> {

@@ -3,8 +3,8 @@
  * ten times as long as `--help` needs.
  */
 
-import { VERSION } from '../main/version.ts'
 import { type Command, command, type Options, optional, type Program, UsageError } from '../shared/command-line.ts'
+import { VERSION } from '../shared/lib/program-files.ts'
 import { type AdminCommand, examplesOf } from './admin/admin-command.ts'
 import { ADMIN_COMMANDS, inHelpOrder, SESSION_COMMANDS } from './admin/admin-commands.ts'
 import { HOST_COMMANDS } from './host/host-commands.ts'

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { renderEditorSchema, renderManual } from './render.ts'
 
-/** Relative to the compiled file in `dist/src/config`. */
+/** Relative to the compiled file in `compiled/src/config`. */
 const DOCS = new URL('../../../docs/', import.meta.url)
 
 for (const [name, text] of [

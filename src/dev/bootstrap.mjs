@@ -1,6 +1,7 @@
 /**
- * From a fresh clone to a running program: checks Node, installs, builds, and starts the compiled
- * code.
+ * From a fresh clone to a running program: checks Node, installs, builds, and starts what was built.
+ *
+ * `npm start` installs and builds what it runs; tests and tools also need the development packages and the compiler.
  *
  * The npm scripts call `node src/dev/bootstrap.mjs start|test|watch|bench|faults|package|coverage [arguments]`. Nothing
  * is installed or compiled yet, so this is plain JavaScript with Node's own modules. A step with no
@@ -25,15 +26,13 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
-const DIST = path.join(ROOT, 'dist')
 const MODULES = path.join(ROOT, 'node_modules')
 const SOURCE_FOLDERS = ['src', 'signer', 'workers', 'bench', 'deploy', 'test']
-/** A web page, bundled by `build-console.mjs` behind the compiler. */
-const CONSOLE = path.join('src', 'console')
-/** The page's client, and the operations that it calls. */
-const CONSOLE_USES = path.join('src', 'admin')
-const BUNDLER = path.join('src', 'dev', 'build-console.mjs')
+/** What the bundles of `dist` are made from; the build programs are in `src/dev`. */
+const BUNDLED_FOLDERS = ['src', 'signer', 'workers']
+const BUNDLER = path.join('src', 'dev', 'build.mjs')
 const CONSOLE_PAGE = path.join(ROOT, 'dist', 'console', 'index.html')
+const CONSOLE = path.join('src', 'console')
 const MINIMUM_NODE = [20, 19, 0]
 
 /** 8 MB less in the main thread (docs/decisions/mechanisms.md). */
@@ -42,12 +41,18 @@ const SMALL_YOUNG = '--max-semi-space-size=4'
 /** The arguments for Node, relative to the root, that each npm script runs after the build. */
 const PROGRAMS = {
   start: (args) => [SMALL_YOUNG, 'dist/src/cli/main.js', '--dev', '--console', ...args],
-  test: (args) => ['dist/test/run.js', ...args],
-  watch: (args) => ['dist/test/watch.js', ...args],
-  bench: (args) => ['dist/bench/main.js', ...args],
-  faults: (args) => ['dist/bench/faults/main.js', ...args],
-  package: (args) => ['dist/deploy/build/main.js', ...args],
-  coverage: (args) => ['node_modules/c8/bin/c8.js', ...COVERAGE_OPTIONS, process.execPath, 'dist/test/run.js', ...args],
+  test: (args) => ['compiled/test/run.js', ...args],
+  watch: (args) => ['compiled/test/watch.js', ...args],
+  bench: (args) => ['compiled/bench/main.js', ...args],
+  faults: (args) => ['compiled/bench/faults/main.js', ...args],
+  package: (args) => ['compiled/deploy/build/main.js', ...args],
+  coverage: (args) => [
+    'node_modules/c8/bin/c8.js',
+    ...COVERAGE_OPTIONS,
+    process.execPath,
+    'compiled/test/run.js',
+    ...args,
+  ],
 }
 
 // Processes killed by fault tests write no coverage, so the figures are slightly low.
@@ -118,16 +123,24 @@ function mayBeAbsent({ optional, devOptional, os, cpu, libc }) {
   return !isForThisSystem
 }
 
-/** npm ends an installation with a list of its packages, compared here with package-lock.json. */
-function isInstalled() {
+/**
+ * npm ends an installation with a list of its packages, compared here with package-lock.json.
+ * @param all whether development packages count
+ */
+function isInstalled(all) {
   const installed = readIfPresent(path.join(MODULES, '.package-lock.json'))
   if (installed === undefined) return false
   const { packages: present } = JSON.parse(installed)
-  const { packages: wanted } = JSON.parse(readFileSync(path.join(ROOT, 'package-lock.json'), 'utf8'))
-  return Object.entries(wanted).every(
-    ([where, one]) => where === '' || (present[where] ? present[where].version === one.version : mayBeAbsent(one)),
-  )
+  const { packages } = JSON.parse(readFileSync(path.join(ROOT, 'package-lock.json'), 'utf8'))
+  const wanted = Object.entries(packages).filter(([where, one]) => /^node_modules/.test(where) && (all || !one.dev))
+  return wanted.every(([where, one]) => (present[where] ? present[where].version === one.version : mayBeAbsent(one)))
 }
+
+/**
+ * What `npm start` runs with: no compiler, no linter, no browser driver. Install scripts compile the library of HSMs, which
+ * it does not need; the one of this project is called here.
+ */
+const TO_START = ['--omit=dev', '--ignore-scripts']
 
 /**
  * Installs package-lock.json unless that is done.
@@ -135,9 +148,9 @@ function isInstalled() {
  * A node_modules that is a symbolic link belongs to a shared checkout and is used unchanged: `npm
  * ci` would delete its target.
  */
-async function install() {
+async function install(all) {
   if (existsSync(MODULES) && lstatSync(MODULES).isSymbolicLink()) return
-  if (isInstalled()) return
+  if (isInstalled(all)) return
 
   const [npm, ...prefix] = npmCommand()
   const version = spawnSync(npm, [...prefix, '--version'], { encoding: 'utf8' })
@@ -146,8 +159,12 @@ async function install() {
   // them. Otherwise node-gyp would download headers from the web.
   process.env.npm_config_nodedir ||= path.dirname(path.dirname(realpathSync(process.execPath)))
   // The compiler is a development dependency, so NODE_ENV=production must not exclude it.
-  const args = [...prefix, 'ci', '--include=dev', '--no-audit', '--no-fund', '--no-progress']
-  await step('Installing dependencies', () => outputOfFailure(npm, args))
+  const scope = all ? ['--include=dev'] : TO_START
+  const args = [...prefix, 'ci', ...scope, '--no-audit', '--no-fund', '--no-progress']
+  await step(all ? 'Installing all packages' : 'Installing the packages that it runs with', async () => {
+    const failure = await outputOfFailure(npm, args)
+    return failure ?? (all ? undefined : outputOfFailure(process.execPath, ['src/dev/remove-foreign-binaries.mjs']))
+  })
 }
 
 /** @returns files below `folder` (relative to the root) whose name ends in one of `endings` */
@@ -158,7 +175,7 @@ function filesBelow(folder, endings) {
   return names.filter((name) => endings.some((ending) => name.endsWith(ending))).map((name) => path.join(folder, name))
 }
 
-const compiledFrom = (source) => path.join('dist', source.replace(/\.(c?)ts$/, '.$1js'))
+const compiledFrom = (source) => path.join('compiled', source.replace(/\.(c?)ts$/, '.$1js'))
 
 /**
  * Hashes name, size and time of every input of a step, which also detects deleted and older files.
@@ -174,7 +191,7 @@ function fingerprint(sources) {
 /** Deletes compiled files without a source: a removed test must not keep running. */
 function removeStale(expected) {
   for (const folder of SOURCE_FOLDERS) {
-    for (const file of filesBelow(path.join('dist', folder), ['.js', '.js.map', '.cjs', '.cjs.map'])) {
+    for (const file of filesBelow(path.join('compiled', folder), ['.js', '.js.map', '.cjs', '.cjs.map'])) {
       if (!expected.has(file.replace(/\.map$/, ''))) rmSync(path.join(ROOT, file))
     }
   }
@@ -183,39 +200,45 @@ function removeStale(expected) {
 /** Runs a step of the build unless its inputs are those of its last run and its outputs are there. */
 async function buildStep(title, { stampFile, inputs, isComplete, prepare = () => undefined, args }) {
   const stamp = fingerprint(inputs)
-  if (isComplete && readIfPresent(path.join(DIST, stampFile)) === stamp) return
+  const file = path.join(ROOT, stampFile)
+  if (isComplete && readIfPresent(file) === stamp) return
   prepare()
   await step(title, () => outputOfFailure(process.execPath, args))
-  mkdirSync(DIST, { recursive: true })
-  writeFileSync(path.join(DIST, stampFile), stamp)
+  mkdirSync(path.dirname(file), { recursive: true })
+  writeFileSync(file, stamp)
 }
 
-async function build() {
-  const inConsole = filesBelow(CONSOLE, ['.ts', '.tsx', '.css', '.html', '.svg', '.json'])
+/** The bundles that run, and the console. */
+function bundle() {
+  const endings = ['.ts', '.cts', '.tsx', '.mjs', '.css', '.html', '.svg', '.json']
+  return buildStep('Building', {
+    stampFile: 'dist/.built',
+    inputs: BUNDLED_FOLDERS.flatMap((folder) => filesBelow(folder, endings)),
+    isComplete: existsSync(CONSOLE_PAGE),
+    args: [BUNDLER],
+  })
+}
+
+/** Each module by itself, with its types checked, for tests and tools. */
+function compile() {
   const sources = SOURCE_FOLDERS.flatMap((folder) => filesBelow(folder, ['.ts', '.cts'])).filter(
-    (file) => !inConsole.includes(file),
+    (file) => !file.startsWith(CONSOLE),
   )
+  // Tests import what the console works out without a page, and so the compiler writes it, too.
+  const consoleModules = filesBelow(CONSOLE, ['.ts'])
   const compiled = sources.filter((file) => !/\.d\.c?ts$/.test(file)).map(compiledFrom)
   const isComplete = compiled.every((file) => existsSync(path.join(ROOT, file)))
-  // Tests import what the console works out without a page, and so the compiler writes it, too.
-  const consoleModules = inConsole.filter((file) => file.endsWith('.ts'))
-  await buildStep('Building', {
-    stampFile: '.built',
+  return buildStep('Checking types and compiling', {
+    stampFile: 'compiled/.built',
     inputs: [...sources, ...consoleModules],
     isComplete,
     prepare() {
-      removeStale(new Set([...compiled, ...inConsole.map(compiledFrom)]))
+      removeStale(new Set([...compiled, ...consoleModules.map(compiledFrom)]))
       // The incremental state does not notice deleted outputs; without the state everything is
       // written again.
-      if (!isComplete) rmSync(path.join(DIST, '.tsbuildinfo'), { force: true })
+      if (!isComplete) rmSync(path.join(ROOT, 'compiled/.tsbuildinfo'), { force: true })
     },
     args: ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json'],
-  })
-  await buildStep('Building the console', {
-    stampFile: '.built-console',
-    inputs: [...inConsole, ...sources.filter((file) => file.startsWith(CONSOLE_USES)), BUNDLER],
-    isComplete: existsSync(CONSOLE_PAGE),
-    args: [BUNDLER],
   })
 }
 
@@ -242,6 +265,8 @@ checkNode()
 const [command = '', ...rest] = process.argv.slice(2)
 const program = PROGRAMS[command]
 if (!program) fail(`usage: node src/dev/bootstrap.mjs ${Object.keys(PROGRAMS).join('|')} [arguments]`)
-await install()
-await build()
+const isStart = command === 'start'
+await install(!isStart)
+await bundle()
+if (!isStart) await compile()
 handOver(program(rest))

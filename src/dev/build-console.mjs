@@ -2,8 +2,8 @@
  * Builds the console: `src/console` to `dist/console`, with hashes in the names and packed by
  * Brotli and gzip.
  *
- * It runs behind the compiler, since the page's table of operations comes from the compiled
- * descriptions of the Admin API. The types are checked by `npm run typecheck`.
+ * The page's table of operations comes from the descriptions of the Admin API, which are compiled for
+ * it. The types are checked by `npm run typecheck`.
  */
 
 import { createHash } from 'node:crypto'
@@ -19,25 +19,39 @@ const TARGET = path.join(ROOT, 'dist/console')
 
 const PAGING = ['limit', 'offset', 'cursor']
 
-/** Method, path and roles of each operation (`none` needs no token), and how a list is paged. */
-async function operations() {
-  const { ENDPOINTS } = await import(path.join(ROOT, 'dist/src/admin/endpoints.js'))
-  return Object.fromEntries(
-    ENDPOINTS.map(({ id, method, path, roles, query }) => {
-      const paging = PAGING.filter((name) => name in (query?.shape ?? {}))
-      return [id, [method, path, roles, paging]]
-    }),
-  )
+/** What the page knows of the service: its operations, and the actions of the audit log. */
+async function factsOfService() {
+  const file = path.join(ROOT, 'dist/facts-of-service.mjs')
+  await build({
+    absWorkingDir: ROOT,
+    stdin: {
+      contents: `export { ENDPOINTS } from './src/admin/endpoints.ts'
+export { AUDIT_ACTIONS } from './src/domain/audit-chain.ts'`,
+      resolveDir: ROOT,
+    },
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    outfile: file,
+  })
+  const { ENDPOINTS, AUDIT_ACTIONS } = await import(file)
+  rmSync(file)
+  return { operations: Object.fromEntries(ENDPOINTS.map(operation)), actions: AUDIT_ACTIONS }
+}
+
+/** Method, path and roles (`none` needs no token), and how a list is paged. */
+function operation({ id, method, path, roles, query }) {
+  const paging = PAGING.filter((name) => name in (query?.shape ?? {}))
+  return [id, [method, path, roles, paging]]
 }
 
 async function bundle() {
+  const { operations, actions } = await factsOfService()
   const { outputFiles } = await build({
     entryPoints: ['main.tsx', 'styles.css'].map((name) => path.join(SOURCE, name)),
     tsconfig: path.join(SOURCE, 'tsconfig.json'),
-    define: {
-      OPERATIONS_OF_BUILD: JSON.stringify(await operations()),
-      ACTIONS_OF_BUILD: JSON.stringify((await import(path.join(ROOT, 'dist/src/domain/audit-chain.js'))).AUDIT_ACTIONS),
-    },
+    define: { OPERATIONS_OF_BUILD: JSON.stringify(operations), ACTIONS_OF_BUILD: JSON.stringify(actions) },
     outdir: TARGET,
     entryNames: '[name].[hash]',
     chunkNames: 'page.[hash]',
@@ -102,9 +116,11 @@ function icons() {
   })
 }
 
-const files = [...(await bundle()), ...icons()]
-rmSync(TARGET, { recursive: true, force: true })
-mkdirSync(TARGET, { recursive: true })
-for (const { name, contents } of files) write(name, contents)
-write('licences.txt', licences())
-write('index.html', Buffer.from(page(files.map(({ name }) => name))))
+export async function buildConsole() {
+  const files = [...(await bundle()), ...icons()]
+  rmSync(TARGET, { recursive: true, force: true })
+  mkdirSync(TARGET, { recursive: true })
+  for (const { name, contents } of files) write(name, contents)
+  write('licences.txt', licences())
+  write('index.html', Buffer.from(page(files.map(({ name }) => name))))
+}

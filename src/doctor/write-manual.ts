@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { withChecks } from './manual.ts'
 
-/** Relative to the compiled file in `dist/src/doctor`. */
+/** Relative to the compiled file in `compiled/src/doctor`. */
 const FILE = new URL('../../../docs/operations/doctor.md', import.meta.url)
 
 writeFileSync(FILE, withChecks(readFileSync(FILE, 'utf8')))

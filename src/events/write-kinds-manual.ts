@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { GENERATED, renewed } from './kinds-manual.ts'
 
-/** Relative to the compiled file in `dist/src/events`. */
+/** Relative to the compiled file in `compiled/src/events`. */
 const DOCS = new URL('../../../docs/', import.meta.url)
 
 for (const name of Object.keys(GENERATED)) {

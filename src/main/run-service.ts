@@ -5,11 +5,11 @@ import { formatErrors, type LoadedConfig } from '../config/load.ts'
 import { planReload } from '../config/reload.ts'
 import type { Config } from '../config/schema.ts'
 import { createLogger, lifeLog } from '../ops/logging.ts'
+import { VERSION } from '../shared/lib/program-files.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP, STOP } from '../shared/lib/user-signals.ts'
 import type { ReloadChanges } from './messages.ts'
 import { StartAbandoned } from './start-database.ts'
 import { type RunningService, startService } from './start-service.ts'
-import { VERSION } from './version.ts'
 
 export interface ServeHooks {
   /**

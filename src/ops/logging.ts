@@ -4,6 +4,7 @@
  */
 
 import pino, { type DestinationStream, type Logger } from 'pino'
+import { sourcePositions } from './source-positions.ts'
 
 export interface LogSettings {
   level: 'DEBUG' | 'INFO' | 'WARNING' | 'ERROR' | 'CRITICAL'
@@ -49,7 +50,7 @@ export function createLogger(settings: LogSettings, thread: string, buffered: bo
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }), log: withoutSecrets },
       // An error becomes a plain object only here, and may contain secrets.
-      serializers: { err: (error) => withoutSecrets(pino.stdSerializers.err(error), SECRET_LEVELS - 1) },
+      serializers: { err: (error) => withoutSecrets(plainError(error), SECRET_LEVELS - 1) },
     },
     buffered ? eventsSoon(stream, () => destination.flush()) : stream,
   )
@@ -61,6 +62,11 @@ export function createLogger(settings: LogSettings, thread: string, buffered: bo
       destination.flushSync()
     },
   }
+}
+
+function plainError(error: Error) {
+  const plain = pino.stdSerializers.err(error)
+  return plain.stack === undefined ? plain : { ...plain, stack: sourcePositions(plain.stack) }
 }
 
 /**

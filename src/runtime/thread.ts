@@ -26,7 +26,7 @@ import { decideRestart, NO_FAILURES, type RestartHistory, type RestartPolicy } f
 
 export interface ThreadOptions<S extends MessageTable> {
   name: string
-  /** The compiled entry file that calls `runThread`: `new URL('./thread.js', import.meta.url)`. */
+  /** The compiled entry file that calls `runThread`: `programFile('src/…')`. */
   entry: URL
   /** Structured-clone data for the entry; each SharedArrayBuffer stays shared. */
   data: unknown

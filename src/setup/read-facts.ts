@@ -3,13 +3,16 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { INSTALLATION } from '../shared/lib/program-files.ts'
 import { hasProgram } from './command.ts'
 import { type DeployFiles, type Facts, PLACES, SERVICE, SIGNER } from './facts.ts'
 
-/** The compiled file is in dist/src/setup. */
-const ROOT = path.resolve(import.meta.dirname, '../../..')
 /** A checkout has them beside its programs, a package among its documentation. */
-const DEPLOY_PLACES = [path.join(ROOT, 'deploy'), '/usr/share/doc/chancery/examples', '/usr/share/doc/chancery/deploy']
+const DEPLOY_PLACES = [
+  path.join(INSTALLATION, 'deploy'),
+  '/usr/share/doc/chancery/examples',
+  '/usr/share/doc/chancery/deploy',
+]
 const DEPLOY_FILES = [
   'systemd/chancery.service',
   'systemd/chancery-signer.service',
@@ -17,12 +20,12 @@ const DEPLOY_FILES = [
   'proxy/haproxy.cfg',
 ]
 /** Debian's packages put the two programs into folders of their own. */
-const isPackage = ROOT.startsWith('/usr/lib/')
+const isPackage = INSTALLATION.startsWith('/usr/lib/')
 const packaged = {
   service: ['/usr/bin/chancery'],
   signer: existsSync('/usr/bin/chancery-signer') ? ['/usr/bin/chancery-signer'] : undefined,
 }
-const inCheckout = (file: string) => [process.execPath, path.join(ROOT, 'dist', file)]
+const inCheckout = (file: string) => [process.execPath, path.join(INSTALLATION, 'dist', file)]
 const UNIT_PLACES = ['/usr/lib/systemd/system', '/lib/systemd/system']
 const SOFTHSM = [
   '/usr/lib/softhsm/libsofthsm2.so',

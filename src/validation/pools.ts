@@ -7,6 +7,7 @@ import { EXTENSION_LIMITS } from '../../workers/extension/extension-probe.ts'
 import type { ExtensionJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import { judgedByCaa, WorkerPoolError } from '../../workers/job.ts'
 import { WorkerPool, type WorkerPoolOptions } from '../../workers/pool.ts'
+import { programFile } from '../shared/lib/program-files.ts'
 import type { ChallengeMethods } from './extensions.ts'
 
 export interface ValidationPools extends Pick<WorkerPool, 'checkCaa' | 'checkMailDomains'> {
@@ -31,7 +32,7 @@ export function createValidationPools(
       : new WorkerPool({
           ...sizes,
           onThreadError: (error) => onThreadError(new Error(`validator modules: ${error.message}`, { cause: error })),
-          taskFile: new URL('../../workers/extension/extension-task.js', import.meta.url),
+          taskFile: programFile('workers/extension/extension-task.ts'),
           threadData: extensions,
           heapLimits: EXTENSION_LIMITS,
         })

@@ -1,6 +1,7 @@
 /** Accounts: registration, terms, update, deactivation, key change (RFC 8555 §7.3). */
 
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import {
   type AccountKeyPair,
@@ -13,12 +14,13 @@ import {
   newAccountKey,
   type Responder,
   registeredClient,
+  send,
   signedJws,
   startResponder,
 } from '../support/acme-client.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-
-const TERMS = 'https://ca.example.test/terms'
+import { bindingFor, chancery } from '../support/operator.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService, TERMS_URL } from '../support/shared-service.ts'
 
 /** Enough requests at once to reach every front thread, whichever connection belongs to which. */
 function onManyConnections<T>(send: () => Promise<T>): Promise<T[]> {
@@ -50,21 +52,12 @@ describe('accounts', () => {
   let service: TestService
   let responder: Responder
   before(async () => {
-    service = await startTestService({
-      config: {
-        tos: { url: TERMS, require_agreement: true },
-        security: {
-          allowed_algorithms: ['ES256', 'ES384', 'ES512', 'RS256', 'EdDSA'],
-          allowed_ec_curves: ['P-256', 'P-384', 'P-521'],
-        },
-      },
-    })
+    service = await sharedService('terms')
     responder = await startResponder(service.http01Port)
   })
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
   })
 
   test('a new account is 201 with its URL, its object and a link to the terms (§7.3)', async () => {
@@ -79,7 +72,7 @@ describe('accounts', () => {
       termsOfServiceAgreed: true,
       orders: `${locationOf(answer)}/orders`,
     })
-    assert.deepEqual(answer.links, { index: [service.directoryUrl], 'terms-of-service': [TERMS] })
+    assert.deepEqual(answer.links, { index: [service.directoryUrl], 'terms-of-service': [TERMS_URL] })
   })
 
   for (const alg of ['ES256', 'ES384', 'ES512', 'RS256', 'EdDSA'] as const) {
@@ -123,14 +116,30 @@ describe('accounts', () => {
     for (const payload of [{}, { termsOfServiceAgreed: false }]) {
       const answer = await client.newAccount(payload)
       assert.equal(problemOf(answer), '403 userActionRequired')
-      assert.deepEqual(answer.links['terms-of-service'], [TERMS])
+      assert.deepEqual(answer.links['terms-of-service'], [TERMS_URL])
     }
     assert.equal(problemOf(await client.newAccount({ onlyReturnExisting: true })), '400 accountDoesNotExist')
   })
 
+  test('a binding is passed over where no secret is set, as there can be no credentials (§7.3.4)', async () => {
+    const client = await createAcmeClient(service.directoryUrl)
+    const externalAccountBinding = bindingFor(client, { kid: 'any', hmacKey: randomBytes(32) })
+    const answer = await client.newAccount({ externalAccountBinding, termsOfServiceAgreed: true })
+    assert.equal(answer.status, 201)
+    assert.ok(!('externalAccountBinding' in answer.json))
+    const { code, stderr } = await chancery(service, 'eab', 'create', '--kid', 'x')
+    assert.equal(code, 1)
+    assert.match(stderr, /set acme\.eab_key_file or admin_api\.token_secret/)
+  })
+
+  test('without ari.enabled there is no renewal information (RFC 9773 §3)', async () => {
+    assert.equal('renewalInfo' in (await createAcmeClient(service.directoryUrl)).directory, false)
+    assert.equal((await send({ method: 'GET', url: `${service.baseUrl}/renewalInfo/AQ.AQ` })).status, 404)
+  })
+
   test('the directory names the terms (§7.1.1)', async () => {
     const client = await createAcmeClient(service.directoryUrl)
-    assert.deepEqual(client.directory['meta'], { termsOfService: TERMS, externalAccountRequired: false })
+    assert.deepEqual(client.directory['meta'], { termsOfService: TERMS_URL, externalAccountRequired: false })
   })
 
   test('an update changes the contacts and ignores what a client may not set (§7.3.2)', async () => {

@@ -6,9 +6,12 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { makeAuthority } from '../signer/authority.ts'
 import {
   type AcmeClient,
   closeConnections,
+  csrFor,
+  locationOf,
   type Obtained,
   type Responder,
   registeredClient,
@@ -68,7 +71,10 @@ describe('a service behind another ACME service', () => {
       return file
     }
     const value = `${records.env.RECORDS}/$CHANCERY_RECORD_NAME/$CHANCERY_RECORD_VALUE`
+    const anchor = path.join(folder, 'anchor.pem')
+    writeFileSync(anchor, makeAuthority().certificatePem)
     byDns = await chained({
+      trust_anchors: [anchor],
       challenge_handler: 'callback_dns',
       challenge_handler_config: {
         create_script: script('create', `mkdir -p "${records.env.RECORDS}/$2"\n: > "${records.env.RECORDS}/$2/$3"`),
@@ -141,10 +147,30 @@ describe('a service behind another ACME service', () => {
     assert.deepEqual(known, { n: 1 })
   })
 
-  test('dns-01: scripts publish the records and withdraw them', async () => {
-    const { der } = await obtain(byDns, 'script.test')
-    assert.equal(new X509Certificate(der).subjectAltName, 'DNS:script.test')
+  test('dns-01, and another root than the trust_anchors: scripts publish records and withdraw them, nobody gets what was issued', async () => {
+    const { client, responder, service } = byDns
+    const order = await client.newOrder(['script.test'])
+    await client.authorize(order, responder)
+    await client.post(order.json.finalize, { csr: await csrFor(['script.test']) })
+    const ended = await client.settled(locationOf(order))
+    assert.equal(ended.json.status, 'invalid')
+    assert.equal(ended.json.error.detail, 'the CA did not issue the certificate that was asked for')
+    assert.deepEqual(await query(service, 'SELECT FROM certificates'), [])
+    const alarm = await service.untilLogged('an alarm', ({ event }) => event === 'alarm')
+    assert.match(JSON.stringify(alarm), /does not end at one of the trust_anchors/)
     await until('the record is gone', () => records.values('_acme-challenge.script.test').length === 0)
+    await until('its revocation upstream', async () => {
+      const rows = await query(
+        upstream,
+        'SELECT revoked_at IS NOT NULL AS revoked FROM certificates WHERE names = $1',
+        ['{script.test}'],
+      )
+      assert.equal(rows.length, 1)
+      return rows[0]?.['revoked'] === true
+    })
+    await until('no open revocation', async () => {
+      return (await query(service, 'SELECT FROM backend_revocations')).length === 0
+    })
   })
 
   test('a profile that both know is passed on, and one that only this service knows is refused', async () => {

@@ -30,7 +30,8 @@ import {
   signedJws,
   startResponder,
 } from '../support/acme-client.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { aCertificate, aCsr, ED25519_KEY, P256_KEY, RSA_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
 interface World {
@@ -97,9 +98,14 @@ function body(change: (jws: Record<string, string>) => unknown): Make {
   }
 }
 
-function header(change: Record<string, unknown>): Make {
-  return aliceTo(orderUrl, undefined, { header: change })
-}
+/** The same with other members of its JWS. */
+const members = (changes: object) => body((jws) => ({ ...jws, ...changes }))
+
+type Members = Record<string, unknown>
+
+/** The same with other members of its protected header. */
+const header = (changes: Members | ((world: World) => Members)): Make =>
+  aliceTo(orderUrl, undefined, (world) => ({ header: typeof changes === 'function' ? changes(world) : changes }))
 
 function headerText(change: (text: string) => string | Buffer): Make {
   return aliceTo(orderUrl, undefined, ({ alice, orders }, nonce) => ({
@@ -111,20 +117,15 @@ function signature(change: (signature: Buffer) => Buffer): Make {
   return aliceTo(orderUrl, undefined, { signature: change })
 }
 
-const kept = (name: string, type: string, make: Make, status = 400): Row => ({
-  name,
-  type,
-  status,
-  nonce: 'kept',
-  send: make,
-})
-const used = (name: string, type: string, make: Make, status = 400): Row => ({
-  name,
-  type,
-  status,
-  nonce: 'used',
-  send: make,
-})
+type Check = NonNullable<Row['check']>
+
+/** Rows by name of one problem that is found before the nonce is used up, or after. */
+const rowsOf =
+  (nonce: 'kept' | 'used') =>
+  (status: number, type: string, rows: Record<string, Make>, check?: Check): Row[] =>
+    Object.entries(rows).map(([name, send]) => ({ name, type, status, nonce, send, ...(check && { check }) }))
+const kept = rowsOf('kept')
+const used = rowsOf('used')
 
 /** r‖s as the SEQUENCE of two INTEGERs that X.509 uses. */
 function toDer(signed: Buffer): Buffer {
@@ -150,68 +151,22 @@ function otherTail(text: string): string {
 }
 
 const BODIES: Row[] = [
-  kept('an empty body', 'malformed', async ({ orders }) => ({ url: orders.pending, headers: JOSE, body: '' })),
-  kept(
-    'a truncated body',
-    'malformed',
-    body((jws) => JSON.stringify(jws).slice(0, -20)),
-  ),
-  kept(
-    'a body that is an array',
-    'malformed',
-    body((jws) => [jws]),
-  ),
-  kept(
-    'a body that is null',
-    'malformed',
-    body(() => 'null'),
-  ),
-  kept(
-    'a body that is a string',
-    'malformed',
-    body((jws) => JSON.stringify(JSON.stringify(jws))),
-  ),
-  kept(
-    'a body that is no text',
-    'malformed',
-    body(() => randomBytes(200)),
-  ),
-  kept(
-    'a body with a byte order mark',
-    'malformed',
-    body((jws) => `\ufeff${JSON.stringify(jws)}`),
-  ),
-  kept(
-    'a body with something behind it',
-    'malformed',
-    body((jws) => `${JSON.stringify(jws)}}`),
-  ),
-  kept(
-    'two JWS in one body',
-    'malformed',
-    body((jws) => JSON.stringify(jws) + JSON.stringify(jws)),
-  ),
-  kept(
-    'a body nested 30,000 deep',
-    'malformed',
-    body(() => `{"protected":${'['.repeat(30_000)}${']'.repeat(30_000)}}`),
-  ),
-  {
-    ...kept(
-      'a body over the limit',
-      'malformed',
-      body((jws) => JSON.stringify(jws).padEnd(65_537)),
-      413,
-    ),
-  },
-  {
-    ...kept(
-      'a body far over the limit',
-      'malformed',
-      body((jws) => JSON.stringify(jws).padEnd(600_000)),
-      413,
-    ),
-  },
+  ...kept(400, 'malformed', {
+    'an empty body': async ({ orders }) => ({ url: orders.pending, headers: JOSE, body: '' }),
+    'a truncated body': body((jws) => JSON.stringify(jws).slice(0, -20)),
+    'a body that is an array': body((jws) => [jws]),
+    'a body that is null': body(() => 'null'),
+    'a body that is a string': body((jws) => JSON.stringify(JSON.stringify(jws))),
+    'a body that is no text': body(() => randomBytes(200)),
+    'a body with a byte order mark': body((jws) => `\ufeff${JSON.stringify(jws)}`),
+    'a body with something behind it': body((jws) => `${JSON.stringify(jws)}}`),
+    'two JWS in one body': body((jws) => JSON.stringify(jws) + JSON.stringify(jws)),
+    'a body nested 30,000 deep': body(() => `{"protected":${'['.repeat(30_000)}${']'.repeat(30_000)}}`),
+  }),
+  ...kept(413, 'malformed', {
+    'a body over the limit': body((jws) => JSON.stringify(jws).padEnd(65_537)),
+    'a body far over the limit': body((jws) => JSON.stringify(jws).padEnd(600_000)),
+  }),
 ]
 
 function mediaType(headers: Record<string, string>): Make {
@@ -223,389 +178,189 @@ function mediaType(headers: Record<string, string>): Make {
 }
 
 const MEDIA_TYPES: Row[] = [
-  kept('no media type', 'malformed', mediaType({}), 415),
-  kept('application/json (§6.2)', 'malformed', mediaType({ 'Content-Type': 'application/json' }), 415),
-  kept('application/jose (§6.2)', 'malformed', mediaType({ 'Content-Type': 'application/jose' }), 415),
-  kept(
-    'a media type that only mentions the right one',
-    'malformed',
-    mediaType({ 'Content-Type': 'text/plain; x=application/jose+json' }),
-    415,
-  ),
-  kept('a media type with a suffix', 'malformed', mediaType({ 'Content-Type': 'application/jose+json-seq' }), 415),
+  ...kept(415, 'malformed', {
+    'no media type': mediaType({}),
+    'application/json (§6.2)': mediaType({ 'Content-Type': 'application/json' }),
+    'application/jose (§6.2)': mediaType({ 'Content-Type': 'application/jose' }),
+    'a media type that only mentions the right one': mediaType({
+      'Content-Type': 'text/plain; x=application/jose+json',
+    }),
+    'a media type with a suffix': mediaType({ 'Content-Type': 'application/jose+json-seq' }),
+  }),
 ]
 
 const SHAPES: Row[] = [
-  kept(
-    'the general JWS serialization (§6.2)',
-    'malformed',
-    body(({ protected: head, payload, signature: signed }) => ({
+  ...kept(400, 'malformed', {
+    'the general JWS serialization (§6.2)': body(({ protected: head, payload, signature: signed }) => ({
       payload,
       signatures: [{ protected: head, signature: signed }],
     })),
-  ),
-  kept(
-    'flattened and general serialization at once',
-    'malformed',
-    body((jws) => ({ ...jws, signatures: [{ protected: jws['protected'], signature: jws['signature'] }] })),
-  ),
-  kept(
-    'the compact serialization',
-    'malformed',
-    body((jws) => `${jws['protected']}.${jws['payload']}.${jws['signature']}`),
-  ),
-  kept(
-    'an unprotected header (§6.2)',
-    'malformed',
-    body((jws) => ({ ...jws, header: { kid: 'x' } })),
-  ),
-  kept(
-    'no protected member',
-    'malformed',
-    body(({ protected: _, ...jws }) => jws),
-  ),
-  kept(
-    'no payload member (§6.3)',
-    'malformed',
-    body(({ payload: _, ...jws }) => jws),
-  ),
-  kept(
-    'no signature member',
-    'malformed',
-    body(({ signature: _, ...jws }) => jws),
-  ),
-  kept(
-    'a signature that is a number',
-    'malformed',
-    body((jws) => ({ ...jws, signature: 1 })),
-  ),
-  kept(
-    'a payload that is null',
-    'malformed',
-    body((jws) => ({ ...jws, payload: null })),
-  ),
-  kept(
-    'a payload that is an object and not its encoding',
-    'malformed',
-    body((jws) => ({ ...jws, payload: {} })),
-  ),
-  kept(
-    'a duplicate payload member (RFC 7515 §4)',
-    'malformed',
-    body((jws) => `{"payload":"e30",${JSON.stringify(jws).slice(1)}`),
-  ),
-  kept(
-    'a duplicate member spelled with an escape',
-    'malformed',
-    body((jws) => `{"p\\u0061yload":"e30",${JSON.stringify(jws).slice(1)}`),
-  ),
-  kept(
-    'padding in protected (§6.1)',
-    'malformed',
-    body((jws) => ({ ...jws, protected: `${jws['protected']}==` })),
-  ),
-  kept(
-    'padding in the signature (§6.1)',
-    'malformed',
-    body((jws) => ({ ...jws, signature: `${jws['signature']}==` })),
-  ),
-  kept(
-    'padding alone as the payload',
-    'malformed',
-    body((jws) => ({ ...jws, payload: '=' })),
-  ),
-  kept(
-    'a signature with a second spelling of its last byte',
-    'malformed',
-    body((jws) => ({ ...jws, signature: otherTail(jws['signature'] as string) })),
-  ),
-  kept(
-    'the standard base64 alphabet',
-    'malformed',
-    body((jws) => ({ ...jws, signature: Buffer.alloc(64, 0xff).toString('base64').replaceAll('=', '') })),
-  ),
-  kept(
-    'white space inside the signature',
-    'malformed',
-    body((jws) => ({ ...jws, signature: ` ${jws['signature']}` })),
-  ),
-  kept(
-    'base64url of an impossible length',
-    'malformed',
-    body((jws) => ({ ...jws, payload: 'A' })),
-  ),
-  kept(
-    'an empty protected header',
-    'malformed',
-    body((jws) => ({ ...jws, protected: '' })),
-  ),
-  kept(
-    'a protected header that is no JSON',
-    'malformed',
-    headerText(() => 'alg=ES256'),
-  ),
-  kept(
-    'a protected header that is an array',
-    'malformed',
-    headerText((text) => `[${text}]`),
-  ),
-  kept(
-    'a protected header that is no UTF-8',
-    'malformed',
-    headerText((text) => Buffer.from(`${text.slice(0, -1)},"x":"\xff"}`, 'latin1')),
-  ),
-  kept(
-    'a duplicate member in the protected header (RFC 7515 §4)',
-    'malformed',
-    headerText((text) => text.replace('{', '{"alg":"none",')),
-  ),
-  kept('crit (RFC 7515 §4.1.11)', 'malformed', header({ crit: ['b64'], b64: true })),
-  kept('crit that names url', 'malformed', header({ crit: ['url'] })),
-  kept('an empty crit', 'malformed', header({ crit: [] })),
-  kept('b64 false (RFC 7797)', 'malformed', header({ b64: false })),
+    'flattened and general serialization at once': body((jws) => ({
+      ...jws,
+      signatures: [{ protected: jws['protected'], signature: jws['signature'] }],
+    })),
+    'the compact serialization': body((jws) => `${jws['protected']}.${jws['payload']}.${jws['signature']}`),
+    'an unprotected header (§6.2)': members({ header: { kid: 'x' } }),
+    'no protected member': body(({ protected: _, ...jws }) => jws),
+    'no payload member (§6.3)': body(({ payload: _, ...jws }) => jws),
+    'no signature member': body(({ signature: _, ...jws }) => jws),
+    'a signature that is a number': members({ signature: 1 }),
+    'a payload that is null': members({ payload: null }),
+    'a payload that is an object and not its encoding': members({ payload: {} }),
+    'a duplicate payload member (RFC 7515 §4)': body((jws) => `{"payload":"e30",${JSON.stringify(jws).slice(1)}`),
+    'a duplicate member spelled with an escape': body(
+      (jws) => `{"p\\u0061yload":"e30",${JSON.stringify(jws).slice(1)}`,
+    ),
+    'padding in protected (§6.1)': body((jws) => ({ ...jws, protected: `${jws['protected']}==` })),
+    'padding in the signature (§6.1)': body((jws) => ({ ...jws, signature: `${jws['signature']}==` })),
+    'padding alone as the payload': members({ payload: '=' }),
+    'a signature with a second spelling of its last byte': body((jws) => ({
+      ...jws,
+      signature: otherTail(jws['signature'] as string),
+    })),
+    'the standard base64 alphabet': members({
+      signature: Buffer.alloc(64, 0xff).toString('base64').replaceAll('=', ''),
+    }),
+    'white space inside the signature': body((jws) => ({ ...jws, signature: ` ${jws['signature']}` })),
+    'base64url of an impossible length': members({ payload: 'A' }),
+    'an empty protected header': members({ protected: '' }),
+    'a protected header that is no JSON': headerText(() => 'alg=ES256'),
+    'a protected header that is an array': headerText((text) => `[${text}]`),
+    'a protected header that is no UTF-8': headerText((text) =>
+      Buffer.from(`${text.slice(0, -1)},"x":"\xff"}`, 'latin1'),
+    ),
+    'a duplicate member in the protected header (RFC 7515 §4)': headerText((text) =>
+      text.replace('{', '{"alg":"none",'),
+    ),
+    'crit (RFC 7515 §4.1.11)': header({ crit: ['b64'], b64: true }),
+    'crit that names url': header({ crit: ['url'] }),
+    'an empty crit': header({ crit: [] }),
+    'b64 false (RFC 7797)': header({ b64: false }),
+  }),
 ]
 
 const HEADERS: Row[] = [
-  kept('no alg', 'malformed', header({ alg: undefined })),
-  kept('an alg that is no string', 'malformed', header({ alg: 256 })),
-  kept('alg none (§6.2)', 'badSignatureAlgorithm', header({ alg: 'none' })),
-  kept('a MAC as alg (§6.2)', 'badSignatureAlgorithm', header({ alg: 'HS256' })),
-  kept('an alg that is not enabled', 'badSignatureAlgorithm', header({ alg: 'ES384' })),
-  kept('an alg in lower case', 'badSignatureAlgorithm', header({ alg: 'es256' })),
-  kept('an alg that names a member of Object', 'badSignatureAlgorithm', header({ alg: 'constructor' })),
-  kept('an alg that does not fit the key', 'badSignatureAlgorithm', header({ alg: 'RS256' })),
-  kept('no url (§6.4)', 'malformed', header({ url: undefined })),
-  kept('a url that is no string', 'malformed', header({ url: [] })),
-  kept(
-    'the url of another resource (§6.4)',
-    'unauthorized',
-    aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { url: orders.ready } })),
-    403,
-  ),
-  kept(
-    'a url with a query that the request has not',
-    'unauthorized',
-    aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { url: `${orders.pending}?a=b` } })),
-    403,
-  ),
-  kept(
-    'a request with a query that the url has not',
-    'unauthorized',
-    async (world, nonce) => {
+  ...kept(400, 'malformed', {
+    'no alg': header({ alg: undefined }),
+    'an alg that is no string': header({ alg: 256 }),
+    'no url (§6.4)': header({ url: undefined }),
+    'a url that is no string': header({ url: [] }),
+    'neither jwk nor kid (§6.2)': header({ kid: undefined }),
+    'both jwk and kid (§6.2)': header(({ alice }) => ({ jwk: alice.key.jwk })),
+    'a kid that is no string': header({ kid: 7 }),
+    'a jwk that is a string': header({ kid: undefined, jwk: 'key' }),
+    'a jwk that is null': header({ kid: undefined, jwk: null }),
+    'a jwk that is an array': header({ kid: undefined, jwk: [] }),
+  }),
+  ...kept(400, 'badSignatureAlgorithm', {
+    'alg none (§6.2)': header({ alg: 'none' }),
+    'a MAC as alg (§6.2)': header({ alg: 'HS256' }),
+    'an alg that is not enabled': header({ alg: 'ES384' }),
+    'an alg in lower case': header({ alg: 'es256' }),
+    'an alg that names a member of Object': header({ alg: 'constructor' }),
+    'an alg that does not fit the key': header({ alg: 'RS256' }),
+  }),
+  ...kept(403, 'unauthorized', {
+    'the url of another resource (§6.4)': header(({ orders }) => ({ url: orders.ready })),
+    'a url with a query that the request has not': header(({ orders }) => ({ url: `${orders.pending}?a=b` })),
+    'a request with a query that the url has not': async (world, nonce) => {
       const made = await aliceTo(orderUrl)(world, nonce)
       return { ...made, url: `${made.url}?a=b` }
     },
-    403,
-  ),
-  kept(
-    'a url of another scheme',
-    'unauthorized',
-    aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { url: orders.pending.replace('http:', 'https:') } })),
-    403,
-  ),
-  kept(
-    'a url of another host',
-    'unauthorized',
-    aliceTo(orderUrl, undefined, ({ orders }) => ({
-      header: { url: orders.pending.replace('127.0.0.1', 'localhost') },
+    'a url of another scheme': header(({ orders }) => ({ url: orders.pending.replace('http:', 'https:') })),
+    'a url of another host': header(({ orders }) => ({ url: orders.pending.replace('127.0.0.1', 'localhost') })),
+    'a url with a fragment': header(({ orders }) => ({ url: `${orders.pending}#a` })),
+    'a url in another case (§6.4 compares text)': header(({ orders }) => ({
+      url: orders.pending.replace('http', 'HTTP'),
     })),
-    403,
-  ),
-  kept(
-    'a url with a fragment',
-    'unauthorized',
-    aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { url: `${orders.pending}#a` } })),
-    403,
-  ),
-  kept(
-    'a url in another case (§6.4 compares text)',
-    'unauthorized',
-    aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { url: orders.pending.replace('http', 'HTTP') } })),
-    403,
-  ),
-  kept(
-    'a url whose port is written otherwise, as a default port is',
-    'unauthorized',
-    aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { url: orders.pending.replace(/:(?=\d)/, ':0') } })),
-    403,
-  ),
-  kept(
-    'a url with a trailing slash',
-    'unauthorized',
-    aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { url: `${orders.pending}/` } })),
-    403,
-  ),
-  kept(
-    'the path alone as url',
-    'unauthorized',
-    aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { url: new URL(orders.pending).pathname } })),
-    403,
-  ),
-  kept('neither jwk nor kid (§6.2)', 'malformed', header({ kid: undefined })),
-  kept(
-    'both jwk and kid (§6.2)',
-    'malformed',
-    aliceTo(orderUrl, undefined, ({ alice }) => ({ header: { jwk: alice.key.jwk } })),
-  ),
-  kept('a kid that is no string', 'malformed', header({ kid: 7 })),
-  kept('a jwk that is a string', 'malformed', header({ kid: undefined, jwk: 'key' })),
-  kept('a jwk that is null', 'malformed', header({ kid: undefined, jwk: null })),
-  kept('a jwk that is an array', 'malformed', header({ kid: undefined, jwk: [] })),
+    'a url whose port is written otherwise, as a default port is': header(({ orders }) => ({
+      url: orders.pending.replace(/:(?=\d)/, ':0'),
+    })),
+    'a url with a trailing slash': header(({ orders }) => ({ url: `${orders.pending}/` })),
+    'the path alone as url': header(({ orders }) => ({ url: new URL(orders.pending).pathname })),
+  }),
 ]
 
 const NONCES: Row[] = [
-  kept('no nonce (§6.5)', 'badNonce', header({ nonce: undefined })),
-  kept('a nonce that is no string (§6.5.2)', 'malformed', header({ nonce: 1 })),
-  kept('a nonce with padding (§6.5.2)', 'malformed', header({ nonce: 'AAAAAAAAAAAAAAAAAAAAAA==' })),
-  kept('a nonce that no base64url is (§6.5.2)', 'malformed', header({ nonce: 'n+nce/' })),
-  kept('a nonce of an impossible base64url length (§6.5.2)', 'malformed', header({ nonce: 'AAAAA' })),
-  kept('an empty nonce', 'malformed', header({ nonce: '' })),
-  kept(
-    'a forged nonce',
-    'badNonce',
-    aliceTo(orderUrl, undefined, () => ({ header: { nonce: base64url(randomBytes(16)) } })),
-  ),
-  kept('a nonce in the form of another server', 'badNonce', header({ nonce: base64url(Buffer.alloc(32, 7)) })),
-  {
-    ...used('a nonce that was used before (§6.5)', 'badNonce', async (world, nonce) => {
+  ...kept(400, 'badNonce', {
+    'no nonce (§6.5)': header({ nonce: undefined }),
+    'a forged nonce': header(() => ({ nonce: base64url(randomBytes(16)) })),
+    'a nonce in the form of another server': header({ nonce: base64url(Buffer.alloc(32, 7)) }),
+  }),
+  ...kept(400, 'malformed', {
+    'a nonce that is no string (§6.5.2)': header({ nonce: 1 }),
+    'a nonce with padding (§6.5.2)': header({ nonce: 'AAAAAAAAAAAAAAAAAAAAAA==' }),
+    'a nonce that no base64url is (§6.5.2)': header({ nonce: 'n+nce/' }),
+    'a nonce of an impossible base64url length (§6.5.2)': header({ nonce: 'AAAAA' }),
+    'an empty nonce': header({ nonce: '' }),
+  }),
+  ...used(400, 'badNonce', {
+    'a nonce that was used before (§6.5)': async (world, nonce) => {
       const made = await aliceTo(orderUrl)(world, nonce)
       assert.equal((await send(made)).status, 200)
       return made
-    }),
-  },
+    },
+  }),
 ]
 
 const SIGNERS: Row[] = [
-  kept(
-    'a kid of another host',
-    'accountDoesNotExist',
-    aliceTo(orderUrl, undefined, ({ alice }) => ({ header: { kid: alice.kid.replace('127.0.0.1', 'localhost') } })),
-  ),
-  kept(
-    'a kid of an account that does not exist',
-    'accountDoesNotExist',
-    aliceTo(orderUrl, undefined, ({ alice }) => ({ header: { kid: alice.kid.slice(0, -36) + randomUUID() } })),
-  ),
-  kept(
-    'a kid with a query',
-    'accountDoesNotExist',
-    aliceTo(orderUrl, undefined, ({ alice }) => ({ header: { kid: `${alice.kid}?` } })),
-  ),
-  kept(
-    'a kid with a fragment',
-    'accountDoesNotExist',
-    aliceTo(orderUrl, undefined, ({ alice }) => ({ header: { kid: `${alice.kid}#key` } })),
-  ),
-  kept(
-    'a kid in upper case',
-    'accountDoesNotExist',
-    aliceTo(orderUrl, undefined, ({ alice }) => ({
-      header: { kid: alice.kid.slice(0, -36) + alice.kid.slice(-36).toUpperCase() },
+  ...kept(400, 'accountDoesNotExist', {
+    'a kid of another host': header(({ alice }) => ({ kid: alice.kid.replace('127.0.0.1', 'localhost') })),
+    'a kid of an account that does not exist': header(({ alice }) => ({ kid: alice.kid.slice(0, -36) + randomUUID() })),
+    'a kid with a query': header(({ alice }) => ({ kid: `${alice.kid}?` })),
+    'a kid with a fragment': header(({ alice }) => ({ kid: `${alice.kid}#key` })),
+    'a kid in upper case': header(({ alice }) => ({
+      kid: alice.kid.slice(0, -36) + alice.kid.slice(-36).toUpperCase(),
     })),
-  ),
-  kept(
-    'a kid that is only the id',
-    'accountDoesNotExist',
-    aliceTo(orderUrl, undefined, ({ alice }) => ({ header: { kid: alice.kid.slice(-36) } })),
-  ),
-  kept(
-    'a kid that is an order',
-    'accountDoesNotExist',
-    aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { kid: orders.ready } })),
-  ),
-  kept('an empty kid, which counts as none', 'malformed', header({ kid: '' })),
-  kept(
-    'jwk where kid is needed (§6.2)',
-    'malformed',
-    aliceTo(fixed('newOrder'), { identifiers: [] }, { withJwk: true, header: { kid: undefined } }),
-  ),
-  kept('kid where jwk is needed (§6.2)', 'malformed', aliceTo(fixed('newAccount'), {})),
-  used(
-    'a deactivated account (§7.3.6)',
-    'unauthorized',
-    as(({ carol }) => carol, accountUrl),
-    401,
-  ),
-  used(
-    'a deactivated account that orders (§7.3.6)',
-    'unauthorized',
-    as(({ carol }) => carol, fixed('newOrder'), { identifiers: [{ type: 'dns', value: 'x.test' }] }),
-    401,
-  ),
-  used(
-    'the key of a deactivated account at new-account (§7.3.6)',
-    'unauthorized',
-    as(({ carol }) => carol, fixed('newAccount'), {}, { withJwk: true }),
-    401,
-  ),
+    'a kid that is only the id': header(({ alice }) => ({ kid: alice.kid.slice(-36) })),
+    'a kid that is an order': header(({ orders }) => ({ kid: orders.ready })),
+  }),
+  ...kept(400, 'malformed', {
+    'an empty kid, which counts as none': header({ kid: '' }),
+    'jwk where kid is needed (§6.2)': aliceTo(
+      fixed('newOrder'),
+      { identifiers: [] },
+      { withJwk: true, header: { kid: undefined } },
+    ),
+    'kid where jwk is needed (§6.2)': aliceTo(fixed('newAccount'), {}),
+  }),
+  ...used(401, 'unauthorized', {
+    'a deactivated account (§7.3.6)': as(({ carol }) => carol, accountUrl),
+    'a deactivated account that orders (§7.3.6)': as(({ carol }) => carol, fixed('newOrder'), {
+      identifiers: [{ type: 'dns', value: 'x.test' }],
+    }),
+    'the key of a deactivated account at new-account (§7.3.6)': as(
+      ({ carol }) => carol,
+      fixed('newAccount'),
+      {},
+      { withJwk: true },
+    ),
+  }),
 ]
 
 const SIGNATURES: Row[] = [
-  kept(
-    'an empty signature',
-    'unauthorized',
-    body((jws) => ({ ...jws, signature: '' })),
-    403,
-  ),
-  kept(
-    'a signature with a bit turned',
-    'unauthorized',
-    signature((bytes) => bitTurned(bytes, 9)),
-    403,
-  ),
-  kept(
-    'a signature that is one byte short',
-    'unauthorized',
-    signature((bytes) => bytes.subarray(0, 63)),
-    403,
-  ),
-  kept(
-    'a signature that is one byte long',
-    'unauthorized',
-    signature((bytes) => Buffer.concat([bytes, Buffer.of(0)])),
-    403,
-  ),
-  kept('a signature in DER (RFC 7518 §3.4)', 'unauthorized', signature(toDer), 403),
-  kept(
-    'a signature of zeros',
-    'unauthorized',
-    signature(() => Buffer.alloc(64)),
-    403,
-  ),
-  kept(
-    'the signature of another key',
-    'unauthorized',
-    aliceTo(orderUrl, undefined, ({ bob }) => ({ key: bob.key })),
-    403,
-  ),
-  kept(
-    'a signature over another payload',
-    'unauthorized',
-    body((jws) => ({ ...jws, payload: base64url('{}') })),
-    403,
-  ),
-  kept(
-    'an RSA signature cut short',
-    'unauthorized',
-    as(
+  ...kept(403, 'unauthorized', {
+    'an empty signature': members({ signature: '' }),
+    'a signature with a bit turned': signature((bytes) => bitTurned(bytes, 9)),
+    'a signature that is one byte short': signature((bytes) => bytes.subarray(0, 63)),
+    'a signature that is one byte long': signature((bytes) => Buffer.concat([bytes, Buffer.of(0)])),
+    'a signature in DER (RFC 7518 §3.4)': signature(toDer),
+    'a signature of zeros': signature(() => Buffer.alloc(64)),
+    'the signature of another key': aliceTo(orderUrl, undefined, ({ bob }) => ({ key: bob.key })),
+    'a signature over another payload': members({ payload: base64url('{}') }),
+    'an RSA signature cut short': as(
       ({ rita }) => rita,
       ({ rita }) => rita.kid,
       undefined,
       { signature: (bytes) => bytes.subarray(0, 255) },
     ),
-    403,
-  ),
-  kept(
-    'an RSA signature of zeros',
-    'unauthorized',
-    as(
+    'an RSA signature of zeros': as(
       ({ rita }) => rita,
       ({ rita }) => rita.kid,
       undefined,
       { signature: () => Buffer.alloc(256) },
     ),
-    403,
-  ),
+  }),
 ]
 
 const P256 = newAccountKey()
@@ -630,134 +385,86 @@ function modulus(bits: number, even = false): string {
 }
 
 const KEYS: Row[] = [
-  kept('a private EC key', 'badPublicKey', registration(P256.privateKey.export({ format: 'jwk' }))),
-  kept('a private RSA key', 'badPublicKey', registration(RSA.privateKey.export({ format: 'jwk' }), RSA)),
-  kept(
-    'an RSA key with one of its primes',
-    'badPublicKey',
-    registration({ ...RSA.jwk, p: (RSA.privateKey.export({ format: 'jwk' }) as { p: string }).p }, RSA),
-  ),
-  kept('a symmetric key', 'badPublicKey', registration({ kty: 'oct', k: base64url('secret') })),
-  kept('a key without kty', 'badPublicKey', registration({ ...P256.jwk, kty: undefined })),
-  kept('an empty key', 'badPublicKey', registration({})),
-  kept(
-    'a point that is not on the curve',
-    'badPublicKey',
-    registration({ ...P256.jwk, y: base64url(Buffer.alloc(32, 5)) }),
-  ),
-  kept(
-    'the point at zero',
-    'badPublicKey',
-    registration({ ...P256.jwk, x: base64url(Buffer.alloc(32)), y: base64url(Buffer.alloc(32)) }),
-  ),
-  kept(
-    'a coordinate longer than the curve',
-    'badPublicKey',
-    registration({ ...P256.jwk, x: base64url(Buffer.alloc(33, 9)) }),
-  ),
-  kept('a key without y', 'badPublicKey', registration({ ...P256.jwk, y: undefined })),
-  kept('a coordinate that is a number', 'badPublicKey', registration({ ...P256.jwk, x: 5 })),
-  kept('a coordinate with padding', 'badPublicKey', registration({ ...P256.jwk, x: `${P256.jwk['x']}=` })),
-  kept('a curve that JWS has not', 'badPublicKey', registration({ ...P256.jwk, crv: 'P-224' })),
-  kept('a curve that names a member of Object', 'badPublicKey', registration({ ...P256.jwk, crv: 'constructor' })),
-  kept('a curve that is not enabled', 'badPublicKey', registration({ ...newAccountKey('ES512').jwk })),
-  kept('a P-384 key with ES256', 'badSignatureAlgorithm', registration(P384.jwk)),
-  kept('an Ed25519 key with ES256', 'badSignatureAlgorithm', registration(ED.jwk)),
-  kept('an X25519 key', 'badPublicKey', registration({ ...ED.jwk, crv: 'X25519' })),
-  kept('an RSA modulus that is even', 'badPublicKey', registration({ ...RSA.jwk, n: modulus(2048, true) }, RSA)),
-  kept('an RSA modulus of 1024 bits', 'badPublicKey', registration(newAccountKey('RS256', 1024).jwk, RSA)),
-  kept('an RSA modulus of 2040 bits', 'badPublicKey', registration({ ...RSA.jwk, n: modulus(2040) }, RSA)),
-  kept('an RSA modulus of 16384 bits', 'badPublicKey', registration({ ...RSA.jwk, n: modulus(16384) }, RSA)),
-  kept(
-    'a small RSA modulus with zeros in front',
-    'badPublicKey',
-    registration({ ...RSA.jwk, n: base64url(Buffer.concat([Buffer.alloc(256), randomBytes(64)])) }, RSA),
-  ),
-  kept('RSA exponent 1', 'badPublicKey', registration({ ...RSA.jwk, e: 'AQ' }, RSA)),
-  kept('RSA exponent 3', 'badPublicKey', registration({ ...RSA.jwk, e: 'Aw' }, RSA)),
-  kept('an even RSA exponent', 'badPublicKey', registration({ ...RSA.jwk, e: 'AQAC' }, RSA)),
-  kept('an RSA exponent of 5 bytes', 'badPublicKey', registration({ ...RSA.jwk, e: 'AQAAAAE' }, RSA)),
-  kept('an RSA key without n', 'badPublicKey', registration({ ...RSA.jwk, n: undefined }, RSA)),
-  kept('a jwk that is not the key that signed', 'unauthorized', registration(newAccountKey().jwk), 403),
+  ...kept(400, 'badPublicKey', {
+    'a private EC key': registration(P256.privateKey.export({ format: 'jwk' })),
+    'a private RSA key': registration(RSA.privateKey.export({ format: 'jwk' }), RSA),
+    'an RSA key with one of its primes': registration(
+      { ...RSA.jwk, p: (RSA.privateKey.export({ format: 'jwk' }) as { p: string }).p },
+      RSA,
+    ),
+    'a symmetric key': registration({ kty: 'oct', k: base64url('secret') }),
+    'a key without kty': registration({ ...P256.jwk, kty: undefined }),
+    'an empty key': registration({}),
+    'a point that is not on the curve': registration({ ...P256.jwk, y: base64url(Buffer.alloc(32, 5)) }),
+    'the point at zero': registration({ ...P256.jwk, x: base64url(Buffer.alloc(32)), y: base64url(Buffer.alloc(32)) }),
+    'a coordinate longer than the curve': registration({ ...P256.jwk, x: base64url(Buffer.alloc(33, 9)) }),
+    'a key without y': registration({ ...P256.jwk, y: undefined }),
+    'a coordinate that is a number': registration({ ...P256.jwk, x: 5 }),
+    'a coordinate with padding': registration({ ...P256.jwk, x: `${P256.jwk['x']}=` }),
+    'a curve that JWS has not': registration({ ...P256.jwk, crv: 'P-224' }),
+    'a curve that names a member of Object': registration({ ...P256.jwk, crv: 'constructor' }),
+    'a curve that is not enabled': registration({ ...newAccountKey('ES512').jwk }),
+    'an X25519 key': registration({ ...ED.jwk, crv: 'X25519' }),
+    'an RSA modulus that is even': registration({ ...RSA.jwk, n: modulus(2048, true) }, RSA),
+    'an RSA modulus of 1024 bits': registration(newAccountKey('RS256', 1024).jwk, RSA),
+    'an RSA modulus of 2040 bits': registration({ ...RSA.jwk, n: modulus(2040) }, RSA),
+    'an RSA modulus of 16384 bits': registration({ ...RSA.jwk, n: modulus(16384) }, RSA),
+    'a small RSA modulus with zeros in front': registration(
+      { ...RSA.jwk, n: base64url(Buffer.concat([Buffer.alloc(256), randomBytes(64)])) },
+      RSA,
+    ),
+    'RSA exponent 1': registration({ ...RSA.jwk, e: 'AQ' }, RSA),
+    'RSA exponent 3': registration({ ...RSA.jwk, e: 'Aw' }, RSA),
+    'an even RSA exponent': registration({ ...RSA.jwk, e: 'AQAC' }, RSA),
+    'an RSA exponent of 5 bytes': registration({ ...RSA.jwk, e: 'AQAAAAE' }, RSA),
+    'an RSA key without n': registration({ ...RSA.jwk, n: undefined }, RSA),
+  }),
+  ...kept(400, 'badSignatureAlgorithm', {
+    'a P-384 key with ES256': registration(P384.jwk),
+    'an Ed25519 key with ES256': registration(ED.jwk),
+  }),
+  ...kept(403, 'unauthorized', {
+    'a jwk that is not the key that signed': registration(newAccountKey().jwk),
+  }),
 ]
 
+const bobRegisters = (payload: RequestParts['payload']) =>
+  as(({ bob }) => bob, fixed('newAccount'), payload, { withJwk: true })
 const newOrderPayload = (payload: object | string | Buffer) => aliceTo(fixed('newOrder'), payload)
 
 const PAYLOADS: Row[] = [
-  used('a payload that is null', 'malformed', newOrderPayload('null')),
-  used('a payload that is an array', 'malformed', newOrderPayload('[]')),
-  used('a payload that is a string', 'malformed', newOrderPayload('"identifiers"')),
-  used('a payload that is a number', 'malformed', newOrderPayload('1')),
-  used('a payload that is truncated', 'malformed', newOrderPayload('{"identifiers":[')),
-  used(
-    'a payload that is no UTF-8',
-    'malformed',
-    newOrderPayload(Buffer.from('{"identifiers":[],"x":"\xe9"}', 'latin1')),
-  ),
-  used(
-    'a payload with a duplicate member',
-    'malformed',
-    newOrderPayload('{"identifiers":[{"type":"dns","value":"a.test"}],"identifiers":[]}'),
-  ),
-  used(
-    'a payload with a duplicate member further down',
-    'malformed',
-    newOrderPayload('{"identifiers":[{"type":"dns","value":"a.test","value":"b.test"}]}'),
-  ),
-  used('arrays nested 20,000 deep', 'malformed', newOrderPayload(`{"x":${'['.repeat(20_000)}${']'.repeat(20_000)}}`)),
-  used('objects nested 6,000 deep', 'malformed', newOrderPayload(`${'{"x":'.repeat(6_000)}1${'}'.repeat(6_000)}`)),
-  used('no payload where one is needed', 'malformed', aliceTo(fixed('newOrder'))),
-  used(
-    'no payload at new-account',
-    'malformed',
-    as(({ bob }) => bob, fixed('newAccount'), undefined, { withJwk: true }),
-  ),
-  used('a payload to an order (§6.3)', 'malformed', aliceTo(orderUrl, {})),
-  used(
-    'a payload to a certificate (§6.3)',
-    'malformed',
-    aliceTo(({ obtained }) => obtained.certificateUrl, {}),
-  ),
-  used(
-    'a payload to the orders list (§6.3)',
-    'malformed',
-    aliceTo(({ alice }) => `${alice.kid}/orders`, {}),
-  ),
-  used('identifiers left out', 'malformed', newOrderPayload({})),
-  used('identifiers null', 'malformed', newOrderPayload({ identifiers: null })),
-  used(
-    'identifiers that are an object',
-    'malformed',
-    newOrderPayload({ identifiers: { type: 'dns', value: 'a.test' } }),
-  ),
-  used('an identifier that is a string', 'malformed', newOrderPayload({ identifiers: ['a.test'] })),
-  used('an identifier that is null', 'malformed', newOrderPayload({ identifiers: [null] })),
-  used('an identifier without a value', 'malformed', newOrderPayload({ identifiers: [{ type: 'dns' }] })),
-  used(
-    'an identifier whose value is a number',
-    'malformed',
-    newOrderPayload({ identifiers: [{ type: 'dns', value: 1 }] }),
-  ),
-  used(
-    'a contact that is a string',
-    'malformed',
-    as(({ bob }) => bob, fixed('newAccount'), { contact: 'mailto:a@b.test' }, { withJwk: true }),
-  ),
-  used(
-    'contacts that are numbers',
-    'malformed',
-    as(({ bob }) => bob, fixed('newAccount'), { contact: [1] }, { withJwk: true }),
-  ),
-  used(
-    'termsOfServiceAgreed "yes"',
-    'malformed',
-    as(({ bob }) => bob, fixed('newAccount'), { termsOfServiceAgreed: 'yes' }, { withJwk: true }),
-  ),
-  used(
-    'onlyReturnExisting 1',
-    'malformed',
-    as(({ bob }) => bob, fixed('newAccount'), { onlyReturnExisting: 1 }, { withJwk: true }),
-  ),
+  ...used(400, 'malformed', {
+    'a payload that is null': newOrderPayload('null'),
+    'a payload that is an array': newOrderPayload('[]'),
+    'a payload that is a string': newOrderPayload('"identifiers"'),
+    'a payload that is a number': newOrderPayload('1'),
+    'a payload that is truncated': newOrderPayload('{"identifiers":['),
+    'a payload that is no UTF-8': newOrderPayload(Buffer.from('{"identifiers":[],"x":"\xe9"}', 'latin1')),
+    'a payload with a duplicate member': newOrderPayload(
+      '{"identifiers":[{"type":"dns","value":"a.test"}],"identifiers":[]}',
+    ),
+    'a payload with a duplicate member further down': newOrderPayload(
+      '{"identifiers":[{"type":"dns","value":"a.test","value":"b.test"}]}',
+    ),
+    'arrays nested 20,000 deep': newOrderPayload(`{"x":${'['.repeat(20_000)}${']'.repeat(20_000)}}`),
+    'objects nested 6,000 deep': newOrderPayload(`${'{"x":'.repeat(6_000)}1${'}'.repeat(6_000)}`),
+    'no payload where one is needed': aliceTo(fixed('newOrder')),
+    'no payload at new-account': bobRegisters(undefined),
+    'a payload to an order (§6.3)': aliceTo(orderUrl, {}),
+    'a payload to a certificate (§6.3)': aliceTo(({ obtained }) => obtained.certificateUrl, {}),
+    'a payload to the orders list (§6.3)': aliceTo(({ alice }) => `${alice.kid}/orders`, {}),
+    'identifiers left out': newOrderPayload({}),
+    'identifiers null': newOrderPayload({ identifiers: null }),
+    'identifiers that are an object': newOrderPayload({ identifiers: { type: 'dns', value: 'a.test' } }),
+    'an identifier that is a string': newOrderPayload({ identifiers: ['a.test'] }),
+    'an identifier that is null': newOrderPayload({ identifiers: [null] }),
+    'an identifier without a value': newOrderPayload({ identifiers: [{ type: 'dns' }] }),
+    'an identifier whose value is a number': newOrderPayload({ identifiers: [{ type: 'dns', value: 1 }] }),
+    'a contact that is a string': bobRegisters({ contact: 'mailto:a@b.test' }),
+    'contacts that are numbers': bobRegisters({ contact: [1] }),
+    'termsOfServiceAgreed "yes"': bobRegisters({ termsOfServiceAgreed: 'yes' }),
+    'onlyReturnExisting 1': bobRegisters({ onlyReturnExisting: 1 }),
+  }),
 ]
 
 const identifiers = (...values: (string | { type: string; value: string })[]) =>
@@ -766,37 +473,49 @@ const identifiers = (...values: (string | { type: string; value: string })[]) =>
   })
 
 const IDENTIFIERS: Row[] = [
-  used('no identifiers at all', 'malformed', identifiers()),
-  used('101 identifiers', 'malformed', identifiers(...Array.from({ length: 101 }, (_, i) => `n${i}.test`))),
-  used('an unknown identifier type', 'unsupportedIdentifier', identifiers({ type: 'email', value: 'a@b.test' })),
-  used('type DNS in upper case', 'unsupportedIdentifier', identifiers({ type: 'DNS', value: 'a.test' })),
-  used(
-    'an IP address when they are not allowed',
-    'unsupportedIdentifier',
-    identifiers({ type: 'ip', value: '127.0.0.1' }),
-  ),
-  used('an IP address as a DNS name', 'malformed', identifiers('127.0.0.1')),
-  used('a trailing dot', 'malformed', identifiers('a.test.')),
-  used('an empty name', 'malformed', identifiers('')),
-  used('an empty label', 'malformed', identifiers('a..test')),
-  used('an underscore', 'malformed', identifiers('a_b.test')),
-  used('a space', 'malformed', identifiers('a b.test')),
-  used('a NUL', 'malformed', identifiers('a\0.test')),
-  used('a port', 'malformed', identifiers('a.test:80')),
-  used('a label that starts with a hyphen', 'malformed', identifiers('-a.test')),
-  used('a label of 64 characters', 'malformed', identifiers(`${'a'.repeat(64)}.test`)),
-  used('a broken A-label', 'malformed', identifiers('xn--a.test')),
-  used('a reserved label', 'malformed', identifiers('ab--c.test')),
-  used('a wildcard in the middle', 'malformed', identifiers('a.*.test')),
-  used('a wildcard as part of a label', 'malformed', identifiers('w*.a.test')),
-  used('two wildcards', 'malformed', identifiers('*.*.test')),
-  used('a name of 254 characters', 'rejectedIdentifier', identifiers(`${'a.'.repeat(125)}test`)),
-  used('a single label', 'rejectedIdentifier', identifiers('test')),
-  used('a forbidden name', 'rejectedIdentifier', identifiers('x.forbidden.test')),
-  used('a wildcard that no enabled challenge can validate', 'rejectedIdentifier', identifiers('*.a.test')),
-  {
-    ...used('several bad identifiers (§6.7.1)', 'compound', identifiers('a.test.', 'b.test', 'x.forbidden.test')),
-    check({ json }) {
+  ...used(400, 'malformed', {
+    'no identifiers at all': identifiers(),
+    '101 identifiers': identifiers(...Array.from({ length: 101 }, (_, i) => `n${i}.test`)),
+    'an IP address as a DNS name': identifiers('127.0.0.1'),
+    'a trailing dot': identifiers('a.test.'),
+    'an empty name': identifiers(''),
+    'an empty label': identifiers('a..test'),
+    'an underscore': identifiers('a_b.test'),
+    'a space': identifiers('a b.test'),
+    'a NUL': identifiers('a\0.test'),
+    'a port': identifiers('a.test:80'),
+    'a label that starts with a hyphen': identifiers('-a.test'),
+    'a label of 64 characters': identifiers(`${'a'.repeat(64)}.test`),
+    'a broken A-label': identifiers('xn--a.test'),
+    'a reserved label': identifiers('ab--c.test'),
+    'a wildcard in the middle': identifiers('a.*.test'),
+    'a wildcard as part of a label': identifiers('w*.a.test'),
+    'two wildcards': identifiers('*.*.test'),
+    'a bad name at new-authz (§7.4.1)': aliceTo(fixed('newAuthz'), { identifier: { type: 'dns', value: 'a..test' } }),
+    'new-authz without an identifier (§7.4.1)': aliceTo(fixed('newAuthz'), {}),
+    'new-authz with several identifiers (§7.4.1)': aliceTo(fixed('newAuthz'), {
+      identifier: [{ type: 'dns', value: 'a.test' }],
+    }),
+  }),
+  ...used(400, 'unsupportedIdentifier', {
+    'an unknown identifier type': identifiers({ type: 'email', value: 'a@b.test' }),
+    'type DNS in upper case': identifiers({ type: 'DNS', value: 'a.test' }),
+    'an IP address when they are not allowed': identifiers({ type: 'ip', value: '127.0.0.1' }),
+  }),
+  ...used(400, 'rejectedIdentifier', {
+    'a name of 254 characters': identifiers(`${'a.'.repeat(125)}test`),
+    'a single label': identifiers('test'),
+    'a forbidden name': identifiers('x.forbidden.test'),
+    'a wildcard that no enabled challenge can validate': identifiers('*.a.test'),
+    'a wildcard at new-authz (§7.4.1)': aliceTo(fixed('newAuthz'), { identifier: { type: 'dns', value: '*.a.test' } }),
+  }),
+  ...used(
+    400,
+    'compound',
+    {
+      'several bad identifiers (§6.7.1)': identifiers('a.test.', 'b.test', 'x.forbidden.test'),
+    },
+    ({ json }) => {
       assert.deepEqual(
         json.subproblems.map(({ type, identifier }: { type: string; identifier: object }) => ({ type, identifier })),
         [
@@ -808,26 +527,14 @@ const IDENTIFIERS: Row[] = [
         ],
       )
     },
-  },
-  {
-    ...used('a wildcard right below a public suffix', 'rejectedIdentifier', identifiers('*.co.uk')),
-    check: ({ json }) => assert.match(json.detail, /names below co\.uk can be registered by anyone/),
-  },
-  used(
-    'a wildcard at new-authz (§7.4.1)',
+  ),
+  ...used(
+    400,
     'rejectedIdentifier',
-    aliceTo(fixed('newAuthz'), { identifier: { type: 'dns', value: '*.a.test' } }),
-  ),
-  used(
-    'a bad name at new-authz (§7.4.1)',
-    'malformed',
-    aliceTo(fixed('newAuthz'), { identifier: { type: 'dns', value: 'a..test' } }),
-  ),
-  used('new-authz without an identifier (§7.4.1)', 'malformed', aliceTo(fixed('newAuthz'), {})),
-  used(
-    'new-authz with several identifiers (§7.4.1)',
-    'malformed',
-    aliceTo(fixed('newAuthz'), { identifier: [{ type: 'dns', value: 'a.test' }] }),
+    {
+      'a wildcard right below a public suffix': identifiers('*.co.uk'),
+    },
+    ({ json }) => assert.match(json.detail, /names below co\.uk can be registered by anyone/),
   ),
 ]
 
@@ -835,23 +542,27 @@ const order = (more: object) => newOrderPayload({ identifiers: [{ type: 'dns', v
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
 
 const TIMESTAMPS: Row[] = [
-  used('notBefore that is no date', 'malformed', order({ notBefore: 'tomorrow' })),
-  used('notBefore that is a number', 'malformed', order({ notBefore: 1_900_000_000 })),
-  used('a date without a time', 'malformed', order({ notAfter: '2027-01-01' })),
-  used('a time without an offset (RFC 3339 §5.6)', 'malformed', order({ notAfter: '2027-01-01T00:00:00' })),
-  used('30 February', 'malformed', order({ notAfter: '2027-02-30T00:00:00Z' })),
-  used('hour 24 (RFC 3339 §5.6)', 'malformed', order({ notAfter: '2027-01-01T24:00:00Z' })),
-  used('month 13', 'malformed', order({ notAfter: '2027-13-01T00:00:00Z' })),
-  used('an offset of 25 hours', 'malformed', order({ notAfter: '2027-01-01T00:00:00+25:00' })),
-  used('a comma as the fraction', 'malformed', order({ notAfter: '2027-01-01T00:00:00,5Z' })),
-  used('notAfter in the past', 'malformed', order({ notAfter: inDays(-1) })),
-  used('notAfter before notBefore', 'malformed', order({ notBefore: inDays(2), notAfter: inDays(1) })),
-  used('notBefore in the past', 'malformed', order({ notBefore: inDays(-30) })),
-  used('notBefore in three days', 'malformed', order({ notBefore: inDays(3) })),
-  used('notBefore after the order expires', 'malformed', order({ notBefore: inDays(300) })),
-  used('a validity over the maximum', 'malformed', order({ notAfter: inDays(4000) })),
-  used('an unknown profile', 'invalidProfile', order({ profile: 'nonexistent' })),
-  used('a profile that is a number', 'malformed', order({ profile: 1 })),
+  ...used(400, 'malformed', {
+    'notBefore that is no date': order({ notBefore: 'tomorrow' }),
+    'notBefore that is a number': order({ notBefore: 1_900_000_000 }),
+    'a date without a time': order({ notAfter: '2027-01-01' }),
+    'a time without an offset (RFC 3339 §5.6)': order({ notAfter: '2027-01-01T00:00:00' }),
+    '30 February': order({ notAfter: '2027-02-30T00:00:00Z' }),
+    'hour 24 (RFC 3339 §5.6)': order({ notAfter: '2027-01-01T24:00:00Z' }),
+    'month 13': order({ notAfter: '2027-13-01T00:00:00Z' }),
+    'an offset of 25 hours': order({ notAfter: '2027-01-01T00:00:00+25:00' }),
+    'a comma as the fraction': order({ notAfter: '2027-01-01T00:00:00,5Z' }),
+    'notAfter in the past': order({ notAfter: inDays(-1) }),
+    'notAfter before notBefore': order({ notBefore: inDays(2), notAfter: inDays(1) }),
+    'notBefore in the past': order({ notBefore: inDays(-30) }),
+    'notBefore in three days': order({ notBefore: inDays(3) }),
+    'notBefore after the order expires': order({ notBefore: inDays(300) }),
+    'a validity over the maximum': order({ notAfter: inDays(4000) }),
+    'a profile that is a number': order({ profile: 1 }),
+  }),
+  ...used(400, 'invalidProfile', {
+    'an unknown profile': order({ profile: 'nonexistent' }),
+  }),
 ]
 
 function contact(...contacts: string[]): Make {
@@ -864,22 +575,28 @@ function contact(...contacts: string[]): Make {
 }
 
 const CONTACTS: Row[] = [
-  used('a telephone contact', 'unsupportedContact', contact('tel:+1-201-555-0123')),
-  used('a contact without a scheme', 'unsupportedContact', contact('admin@a.test')),
-  used('a contact without an address', 'invalidContact', contact('mailto:')),
-  used('a contact without a domain', 'invalidContact', contact('mailto:admin')),
-  used('a contact whose domain has no dot', 'invalidContact', contact('mailto:admin@localhost')),
-  used('a contact with header fields (§7.3)', 'invalidContact', contact('mailto:admin@a.test?subject=x')),
-  used('a contact with two addresses (§7.3)', 'invalidContact', contact('mailto:a@a.test,b@a.test')),
-  used('a contact with a line break', 'invalidContact', contact('mailto:a@a.test\r\nBcc: b@a.test')),
-  used('a contact of 256 characters', 'invalidContact', contact(`mailto:${'a'.repeat(242)}@a.test`)),
-  used('eleven contacts', 'invalidContact', contact(...Array.from({ length: 11 }, (_, i) => `mailto:a${i}@a.test`))),
-  used('a bad contact in an update', 'invalidContact', aliceTo(accountUrl, { contact: ['mailto:nobody'] })),
-  used('onlyReturnExisting without an account (§7.3.1)', 'accountDoesNotExist', async ({ alice }, nonce) => {
-    const key = newAccountKey()
-    const url = alice.directory['newAccount'] as string
-    const jws = signedJws(key, { alg: 'ES256', nonce, url, jwk: key.jwk }, { payload: { onlyReturnExisting: true } })
-    return { url, headers: JOSE, body: JSON.stringify(jws) }
+  ...used(400, 'unsupportedContact', {
+    'a telephone contact': contact('tel:+1-201-555-0123'),
+    'a contact without a scheme': contact('admin@a.test'),
+  }),
+  ...used(400, 'invalidContact', {
+    'a contact without an address': contact('mailto:'),
+    'a contact without a domain': contact('mailto:admin'),
+    'a contact whose domain has no dot': contact('mailto:admin@localhost'),
+    'a contact with header fields (§7.3)': contact('mailto:admin@a.test?subject=x'),
+    'a contact with two addresses (§7.3)': contact('mailto:a@a.test,b@a.test'),
+    'a contact with a line break': contact('mailto:a@a.test\r\nBcc: b@a.test'),
+    'a contact of 256 characters': contact(`mailto:${'a'.repeat(242)}@a.test`),
+    'eleven contacts': contact(...Array.from({ length: 11 }, (_, i) => `mailto:a${i}@a.test`)),
+    'a bad contact in an update': aliceTo(accountUrl, { contact: ['mailto:nobody'] }),
+  }),
+  ...used(400, 'accountDoesNotExist', {
+    'onlyReturnExisting without an account (§7.3.1)': async ({ alice }, nonce) => {
+      const key = newAccountKey()
+      const url = alice.directory['newAccount'] as string
+      const jws = signedJws(key, { alg: 'ES256', nonce, url, jwk: key.jwk }, { payload: { onlyReturnExisting: true } })
+      return { url, headers: JOSE, body: JSON.stringify(jws) }
+    },
   }),
 ]
 
@@ -905,55 +622,31 @@ function notAllowed(name: string, url: Url, allow: string): Row {
 }
 
 const RESOURCES: Row[] = [
-  kept('GET of an unknown path', 'malformed', method('GET', under('nowhere', 'at/all')), 404),
-  kept('POST to an unknown path', 'malformed', aliceTo(under('nowhere', 'at/all'), {}), 404),
-  kept(
-    'the path of a resource with a slash behind it',
-    'malformed',
-    aliceTo(({ alice }) => `${alice.directory['newOrder']}/`, {}),
-    404,
-  ),
-  kept(
-    'a path with two slashes',
-    'malformed',
-    aliceTo(({ service }) => `${service.baseUrl}//new-order`, {}),
-    404,
-  ),
-  kept(
-    'a path that is spelled with an escape',
-    'malformed',
-    aliceTo(({ service }) => `${service.baseUrl}/new%2Dorder`, {}),
-    404,
-  ),
-  kept('an order whose id is none', 'malformed', aliceTo(under('order', 'x'.repeat(36))), 404),
-  kept(
-    'an order whose id is in upper case',
-    'malformed',
-    aliceTo(({ orders }) => orders.pending.slice(0, -36) + orders.pending.slice(-36).toUpperCase()),
-    404,
-  ),
-  used('an unknown order', 'malformed', aliceTo(unknown('order')), 404),
-  used('finalize of an unknown order', 'malformed', aliceTo(unknown('order', '/finalize'), { csr: '' }), 404),
-  used('an unknown authorization', 'malformed', aliceTo(unknown('authz')), 404),
-  used('an unknown challenge', 'malformed', aliceTo(unknown('chall'), {}), 404),
-  used(
-    'a challenge of a type that was not offered',
-    'malformed',
-    aliceTo(({ challenge }) => `${challenge.slice(0, -1)}2`, {}),
-    404,
-  ),
-  used(
-    'a challenge of a type that does not exist',
-    'malformed',
-    aliceTo(({ challenge }) => `${challenge.slice(0, -1)}f`, {}),
-    404,
-  ),
-  used('an unknown certificate', 'malformed', aliceTo(unknown('cert')), 404),
-  used(
-    'an orders list with a cursor that is none',
-    'malformed',
-    aliceTo(({ alice }) => `${alice.kid}/orders?cursor=x`),
-  ),
+  ...kept(404, 'malformed', {
+    'GET of an unknown path': method('GET', under('nowhere', 'at/all')),
+    'POST to an unknown path': aliceTo(under('nowhere', 'at/all'), {}),
+    'the path of a resource with a slash behind it': aliceTo(({ alice }) => `${alice.directory['newOrder']}/`, {}),
+    'a path with two slashes': aliceTo(({ service }) => `${service.baseUrl}//new-order`, {}),
+    'a path that is spelled with an escape': aliceTo(({ service }) => `${service.baseUrl}/new%2Dorder`, {}),
+    'an order whose id is none': aliceTo(under('order', 'x'.repeat(36))),
+    'an order whose id is in upper case': aliceTo(
+      ({ orders }) => orders.pending.slice(0, -36) + orders.pending.slice(-36).toUpperCase(),
+    ),
+  }),
+  ...used(404, 'malformed', {
+    'an unknown order': aliceTo(unknown('order')),
+    'finalize of an unknown order': aliceTo(unknown('order', '/finalize'), { csr: '' }),
+    'an unknown authorization': aliceTo(unknown('authz')),
+    'an unknown challenge': aliceTo(unknown('chall'), {}),
+    'a challenge of a type that was not offered': aliceTo(({ challenge }) => `${challenge.slice(0, -1)}2`, {}),
+    'a challenge of a type that does not exist': aliceTo(({ challenge }) => `${challenge.slice(0, -1)}f`, {}),
+    'an unknown certificate': aliceTo(unknown('cert')),
+  }),
+  ...used(400, 'malformed', {
+    'an orders list with a cursor that is none': aliceTo(({ alice }) => `${alice.kid}/orders?cursor=x`),
+    'a payload to the directory (§6.3)': aliceTo(({ service }) => service.directoryUrl, {}),
+    'a payload to new-nonce (§6.3)': aliceTo(fixed('newNonce'), {}),
+  }),
   notAllowed('GET', fixed('newOrder'), 'POST'),
   notAllowed('GET', fixed('newAccount'), 'POST'),
   notAllowed('GET', orderUrl, 'POST'),
@@ -961,82 +654,27 @@ const RESOURCES: Row[] = [
   notAllowed('PUT', fixed('newOrder'), 'POST'),
   notAllowed('DELETE', orderUrl, 'POST'),
   notAllowed('PATCH', fixed('revokeCert'), 'POST'),
-  used(
-    'a payload to the directory (§6.3)',
-    'malformed',
-    aliceTo(({ service }) => service.directoryUrl, {}),
-  ),
-  used('a payload to new-nonce (§6.3)', 'malformed', aliceTo(fixed('newNonce'), {})),
-  kept('DELETE of new-nonce', 'malformed', method('DELETE', fixed('newNonce')), 405),
+  ...kept(405, 'malformed', {
+    'DELETE of new-nonce': method('DELETE', fixed('newNonce')),
+  }),
 ]
 
 const FOREIGN: Row[] = [
-  used(
-    "another account's order",
-    'unauthorized',
-    aliceTo(({ bobs }) => bobs.order),
-    403,
-  ),
-  used(
-    "finalize of another account's order",
-    'unauthorized',
-    aliceTo(({ bobs }) => `${bobs.order}/finalize`, { csr: '' }),
-    403,
-  ),
-  used(
-    "another account's authorization",
-    'unauthorized',
-    aliceTo(({ bobs }) => bobs.authorization),
-    403,
-  ),
-  used(
-    "deactivation of another account's authorization",
-    'unauthorized',
-    aliceTo(({ bobs }) => bobs.authorization, { status: 'deactivated' }),
-    403,
-  ),
-  used(
-    "another account's challenge",
-    'unauthorized',
-    aliceTo(({ bobs }) => bobs.challenge),
-    403,
-  ),
-  used(
-    "trigger of another account's challenge",
-    'unauthorized',
-    aliceTo(({ bobs }) => bobs.challenge, {}),
-    403,
-  ),
-  used(
-    "another account's certificate",
-    'unauthorized',
-    aliceTo(({ bobs }) => bobs.certificate),
-    403,
-  ),
-  used(
-    'another account',
-    'unauthorized',
-    aliceTo(({ bob }) => bob.kid),
-    403,
-  ),
-  used(
-    'update of another account',
-    'unauthorized',
-    aliceTo(({ bob }) => bob.kid, { contact: [] }),
-    403,
-  ),
-  used(
-    'deactivation of another account',
-    'unauthorized',
-    aliceTo(({ bob }) => bob.kid, { status: 'deactivated' }),
-    403,
-  ),
-  used(
-    "another account's orders",
-    'unauthorized',
-    aliceTo(({ bob }) => `${bob.kid}/orders`),
-    403,
-  ),
+  ...used(403, 'unauthorized', {
+    "another account's order": aliceTo(({ bobs }) => bobs.order),
+    "finalize of another account's order": aliceTo(({ bobs }) => `${bobs.order}/finalize`, { csr: '' }),
+    "another account's authorization": aliceTo(({ bobs }) => bobs.authorization),
+    "deactivation of another account's authorization": aliceTo(({ bobs }) => bobs.authorization, {
+      status: 'deactivated',
+    }),
+    "another account's challenge": aliceTo(({ bobs }) => bobs.challenge),
+    "trigger of another account's challenge": aliceTo(({ bobs }) => bobs.challenge, {}),
+    "another account's certificate": aliceTo(({ bobs }) => bobs.certificate),
+    'another account': aliceTo(({ bob }) => bob.kid),
+    'update of another account': aliceTo(({ bob }) => bob.kid, { contact: [] }),
+    'deactivation of another account': aliceTo(({ bob }) => bob.kid, { status: 'deactivated' }),
+    "another account's orders": aliceTo(({ bob }) => `${bob.kid}/orders`),
+  }),
 ]
 
 const finalizeWith = (csr: (world: World) => unknown) =>
@@ -1045,20 +683,19 @@ const finalizeWith = (csr: (world: World) => unknown) =>
     async (world) => ({ csr: await csr(world) }),
   )
 
-function notReady(status: Exclude<keyof World['orders'], 'ready'>): Row {
-  return {
-    ...used(
-      `finalize of an order that is ${status} (§7.4)`,
-      'orderNotReady',
-      aliceTo(
+const notReady = (['pending', 'processing', 'valid', 'invalid'] as const).flatMap((status) =>
+  used(
+    403,
+    'orderNotReady',
+    {
+      [`finalize of an order that is ${status} (§7.4)`]: aliceTo(
         (world) => world.finalize(status),
         async () => ({ csr: await csrFor(['a.test']) }),
       ),
-      403,
-    ),
-    check: (answer, { orders }) => assert.equal(locationOf(answer), orders[status]),
-  }
-}
+    },
+    (answer, { orders }) => assert.equal(locationOf(answer), orders[status]),
+  ),
+)
 
 const email = new x509.SubjectAlternativeNameExtension([
   { type: 'dns', value: 'a.test' },
@@ -1089,181 +726,77 @@ async function encodedCsr(options: Parameters<typeof aCsr>[1], key: TestKey = P2
 const A_TEST = [{ type: 'dns' as const, value: 'a.test' }]
 
 const FINALIZE: Row[] = [
-  notReady('pending'),
-  notReady('processing'),
-  notReady('valid'),
-  notReady('invalid'),
-  used(
-    'finalize without a CSR',
-    'malformed',
-    aliceTo((world) => world.finalize('ready'), {}),
-  ),
-  used(
-    'finalize without a payload',
-    'malformed',
-    aliceTo((world) => world.finalize('ready')),
-  ),
-  used(
-    'a CSR that is a number',
-    'malformed',
-    finalizeWith(() => 1),
-  ),
-  used(
-    'a CSR in standard base64',
-    'malformed',
-    finalizeWith(async () => `${await csrFor(['a.test'])}==`),
-  ),
-  used(
-    'a CSR in PEM (§7.4)',
-    'malformed',
-    finalizeWith(() => '-----BEGIN CERTIFICATE REQUEST-----'),
-  ),
-  used(
-    'an empty CSR',
-    'badCSR',
-    finalizeWith(() => ''),
-  ),
-  used(
-    'a CSR of random bytes',
-    'badCSR',
-    finalizeWith(() => base64url(randomBytes(300))),
-  ),
-  used(
-    'a CSR that is cut short',
-    'badCSR',
-    finalizeWith(() => encodedCsr({ names: A_TEST }, P256_KEY, (der) => der.subarray(0, -4))),
-  ),
-  used(
-    'a CSR with bytes behind it',
-    'badCSR',
-    finalizeWith(() => encodedCsr({ names: A_TEST }, P256_KEY, (der) => Buffer.concat([der, Buffer.of(0)]))),
-  ),
-  used(
-    'a certificate in place of a CSR',
-    'badCSR',
-    finalizeWith(() => base64url(aCertificate())),
-  ),
-  used(
-    'a CSR without names',
-    'badCSR',
-    finalizeWith(() => encodedCsr({ names: [] })),
-  ),
-  used(
-    'a CSR with another name',
-    'badCSR',
-    finalizeWith(() => csrFor(['b.test'])),
-  ),
-  used(
-    'a CSR with one name more',
-    'badCSR',
-    finalizeWith(() => csrFor(['a.test', 'b.test'])),
-  ),
-  used(
-    'a CSR with a wildcard of the name',
-    'badCSR',
-    finalizeWith(() => csrFor(['*.a.test'])),
-  ),
-  used(
-    'a CSR with an IP address more',
-    'badCSR',
-    finalizeWith(() => csrFor(['a.test', '127.0.0.1'])),
-  ),
-  used(
-    'a CSR with an e-mail address more',
-    'badCSR',
-    finalizeWith(() => encodedCsr({ names: [], extensions: [email] })),
-  ),
-  used(
-    'a CSR whose common name is another name',
-    'badCSR',
-    finalizeWith(() => encodedCsr({ names: A_TEST, subject: 'CN=b.test' })),
-  ),
-  used(
-    'a CSR for the account key (§11.1)',
-    'badCSR',
-    finalizeWith(({ alice }) => encodedCsr({ names: A_TEST }, accountKeyAsSubject(alice))),
-  ),
-  used(
-    'a CSR for an RSA key of 1024 bits',
-    'badCSR',
-    finalizeWith(() => encodedCsr({ names: A_TEST }, RSA_1024)),
-  ),
-  used(
-    'a CSR for an Ed25519 key where the profile has none',
-    'badCSR',
-    finalizeWith(() => encodedCsr({ names: A_TEST }, ED25519_KEY)),
-  ),
-  used(
-    'a CSR that its key did not sign',
-    'badCSR',
-    finalizeWith(() => encodedCsr({ names: A_TEST }, RSA_KEY, (der) => bitTurned(der, der.length - 1))),
-  ),
+  ...notReady,
+  ...used(400, 'malformed', {
+    'finalize without a CSR': aliceTo((world) => world.finalize('ready'), {}),
+    'finalize without a payload': aliceTo((world) => world.finalize('ready')),
+    'a CSR that is a number': finalizeWith(() => 1),
+    'a CSR in standard base64': finalizeWith(async () => `${await csrFor(['a.test'])}==`),
+    'a CSR in PEM (§7.4)': finalizeWith(() => '-----BEGIN CERTIFICATE REQUEST-----'),
+  }),
+  ...used(400, 'badCSR', {
+    'an empty CSR': finalizeWith(() => ''),
+    'a CSR of random bytes': finalizeWith(() => base64url(randomBytes(300))),
+    'a CSR that is cut short': finalizeWith(() =>
+      encodedCsr({ names: A_TEST }, P256_KEY, (der) => der.subarray(0, -4)),
+    ),
+    'a CSR with bytes behind it': finalizeWith(() =>
+      encodedCsr({ names: A_TEST }, P256_KEY, (der) => Buffer.concat([der, Buffer.of(0)])),
+    ),
+    'a certificate in place of a CSR': finalizeWith(() => base64url(aCertificate())),
+    'a CSR without names': finalizeWith(() => encodedCsr({ names: [] })),
+    'a CSR with another name': finalizeWith(() => csrFor(['b.test'])),
+    'a CSR with one name more': finalizeWith(() => csrFor(['a.test', 'b.test'])),
+    'a CSR with a wildcard of the name': finalizeWith(() => csrFor(['*.a.test'])),
+    'a CSR with an IP address more': finalizeWith(() => csrFor(['a.test', '127.0.0.1'])),
+    'a CSR with an e-mail address more': finalizeWith(() => encodedCsr({ names: [], extensions: [email] })),
+    'a CSR whose common name is another name': finalizeWith(() => encodedCsr({ names: A_TEST, subject: 'CN=b.test' })),
+    'a CSR for the account key (§11.1)': finalizeWith(({ alice }) =>
+      encodedCsr({ names: A_TEST }, accountKeyAsSubject(alice)),
+    ),
+    'a CSR for an RSA key of 1024 bits': finalizeWith(() => encodedCsr({ names: A_TEST }, RSA_1024)),
+    'a CSR for an Ed25519 key where the profile has none': finalizeWith(() =>
+      encodedCsr({ names: A_TEST }, ED25519_KEY),
+    ),
+    'a CSR that its key did not sign': finalizeWith(() =>
+      encodedCsr({ names: A_TEST }, RSA_KEY, (der) => bitTurned(der, der.length - 1)),
+    ),
+  }),
 ]
 
 const revocation = (payload: (world: World) => object) => aliceTo(fixed('revokeCert'), payload)
 const own = ({ obtained }: World) => base64url(obtained.der)
 
 const REVOCATIONS: Row[] = [
-  used(
-    'revocation without a certificate',
-    'malformed',
-    revocation(() => ({ reason: 1 })),
+  ...used(400, 'malformed', {
+    'revocation without a certificate': revocation(() => ({ reason: 1 })),
+    'revocation of a certificate in PEM': revocation(({ obtained }) => ({ certificate: obtained.chain })),
+    'a reason that is a string': revocation((world) => ({ certificate: own(world), reason: '1' })),
+    'a reason that is no whole number': revocation((world) => ({ certificate: own(world), reason: 1.5 })),
+    'revocation of garbage': revocation(() => ({ certificate: base64url(randomBytes(100)) })),
+    'revocation of a certificate with a byte behind it': revocation(({ obtained }) => ({
+      certificate: base64url(Buffer.concat([obtained.der, Buffer.of(0)])),
+    })),
+  }),
+  ...used(404, 'malformed', {
+    "revocation of another CA's certificate": revocation(() => ({ certificate: base64url(aCertificate()) })),
+  }),
+  ...[2, 6, 7, 8, 10, 11, -1].flatMap((reason) =>
+    used(400, 'badRevocationReason', {
+      [`revocation for reason ${reason}`]: revocation((world) => ({ certificate: own(world), reason })),
+    }),
   ),
-  used(
-    'revocation of a certificate in PEM',
-    'malformed',
-    revocation(({ obtained }) => ({ certificate: obtained.chain })),
-  ),
-  used(
-    'a reason that is a string',
-    'malformed',
-    revocation((world) => ({ certificate: own(world), reason: '1' })),
-  ),
-  used(
-    'a reason that is no whole number',
-    'malformed',
-    revocation((world) => ({ certificate: own(world), reason: 1.5 })),
-  ),
-  used(
-    'revocation of garbage',
-    'malformed',
-    revocation(() => ({ certificate: base64url(randomBytes(100)) })),
-  ),
-  used(
-    "revocation of another CA's certificate",
-    'malformed',
-    revocation(() => ({ certificate: base64url(aCertificate()) })),
-    404,
-  ),
-  used(
-    'revocation of a certificate with a byte behind it',
-    'malformed',
-    revocation(({ obtained }) => ({ certificate: base64url(Buffer.concat([obtained.der, Buffer.of(0)])) })),
-  ),
-  ...[2, 6, 7, 8, 10, 11, -1].map((reason) =>
-    used(
-      `revocation for reason ${reason}`,
-      'badRevocationReason',
-      revocation((world) => ({ certificate: own(world), reason })),
-    ),
-  ),
-  used(
-    "revocation of another account's certificate (§7.6)",
-    'unauthorized',
-    revocation(({ bobs }) => ({ certificate: base64url(bobs.der) })),
-    403,
-  ),
-  used(
-    'revocation by a key that is not of the certificate (§7.6)',
-    'unauthorized',
-    as(
+  ...used(403, 'unauthorized', {
+    "revocation of another account's certificate (§7.6)": revocation(({ bobs }) => ({
+      certificate: base64url(bobs.der),
+    })),
+    'revocation by a key that is not of the certificate (§7.6)': as(
       ({ alice }) => alice,
       fixed('revokeCert'),
       (world: World) => ({ certificate: base64url(world.bobs.der) }),
       ({ alice }) => ({ header: { kid: undefined, jwk: alice.key.jwk } }),
     ),
-    403,
-  ),
+  }),
 ]
 
 interface Inner {
@@ -1291,115 +824,62 @@ function keyChange(change: (world: World) => Partial<Inner>): Make {
 }
 
 const KEY_CHANGES: Row[] = [
-  used('a key change without an inner JWS', 'malformed', aliceTo(fixed('keyChange'))),
-  used('a key change whose payload is no JWS (§7.3.5)', 'malformed', aliceTo(fixed('keyChange'), { account: 'x' })),
-  kept(
-    'a key change signed with jwk (§7.3.5)',
+  ...used(400, 'malformed', {
+    'a key change without an inner JWS': aliceTo(fixed('keyChange')),
+    'a key change whose payload is no JWS (§7.3.5)': aliceTo(fixed('keyChange'), { account: 'x' }),
+    'an inner JWS with kid (§7.3.5)': keyChange(({ alice }) => ({ header: { jwk: undefined, kid: alice.kid } })),
+    'an inner JWS with another url (§7.3.5)': keyChange(({ alice }) => ({ header: { url: alice.kid } })),
+    'an inner JWS without url (§7.3.5)': keyChange(() => ({ header: { url: undefined } })),
+    'a key change of another account (§7.3.5)': keyChange(({ bob }) => ({ payload: { account: bob.kid } })),
+    'a key change without account (§7.3.5)': keyChange(() => ({ payload: { account: undefined } })),
+    'a key change without oldKey (§7.3.5)': keyChange(() => ({ payload: { oldKey: undefined } })),
+    'a key change with another old key (§7.3.5)': keyChange(({ bob }) => ({ payload: { oldKey: bob.key.jwk } })),
+    'a key change with an old key that is none': keyChange(() => ({ payload: { oldKey: { kty: 'EC' } } })),
+  }),
+  ...kept(400, 'malformed', {
+    'a key change signed with jwk (§7.3.5)': aliceTo(fixed('keyChange'), {}, ({ alice }) => ({
+      header: { kid: undefined, jwk: alice.key.jwk },
+    })),
+  }),
+  ...used(403, 'unauthorized', {
+    'an inner JWS that the new key did not sign (§7.3.5)': keyChange(() => ({ signature: () => Buffer.alloc(64) })),
+  }),
+  ...used(400, 'badSignatureAlgorithm', {
+    'an inner JWS with an alg that does not fit': keyChange(() => ({ header: { alg: 'RS256' } })),
+    'an inner JWS with alg none': keyChange(() => ({ header: { alg: 'none' } })),
+  }),
+  ...used(400, 'badPublicKey', {
+    'a key change to a private key': keyChange(() => ({ header: { jwk: P256.privateKey.export({ format: 'jwk' }) } })),
+  }),
+  ...used(
+    409,
     'malformed',
-    aliceTo(fixed('keyChange'), {}, ({ alice }) => ({ header: { kid: undefined, jwk: alice.key.jwk } })),
+    {
+      'a key change to the key of another account (§7.3.5)': keyChange(({ bob }) => ({ key: bob.key })),
+    },
+    (answer, { bob }) => assert.equal(locationOf(answer), bob.kid),
   ),
-  used(
-    'an inner JWS with kid (§7.3.5)',
+  ...used(
+    409,
     'malformed',
-    keyChange(({ alice }) => ({ header: { jwk: undefined, kid: alice.kid } })),
+    {
+      'a key change to the same key (§7.3.5)': keyChange(({ alice }) => ({ key: alice.key })),
+    },
+    (answer, { alice }) => assert.equal(locationOf(answer), alice.kid),
   ),
-  used(
-    'an inner JWS with another url (§7.3.5)',
-    'malformed',
-    keyChange(({ alice }) => ({ header: { url: alice.kid } })),
-  ),
-  used(
-    'an inner JWS without url (§7.3.5)',
-    'malformed',
-    keyChange(() => ({ header: { url: undefined } })),
-  ),
-  used(
-    'an inner JWS that the new key did not sign (§7.3.5)',
-    'unauthorized',
-    keyChange(() => ({ signature: () => Buffer.alloc(64) })),
-    403,
-  ),
-  used(
-    'an inner JWS with an alg that does not fit',
-    'badSignatureAlgorithm',
-    keyChange(() => ({ header: { alg: 'RS256' } })),
-  ),
-  used(
-    'an inner JWS with alg none',
-    'badSignatureAlgorithm',
-    keyChange(() => ({ header: { alg: 'none' } })),
-  ),
-  used(
-    'a key change of another account (§7.3.5)',
-    'malformed',
-    keyChange(({ bob }) => ({ payload: { account: bob.kid } })),
-  ),
-  used(
-    'a key change without account (§7.3.5)',
-    'malformed',
-    keyChange(() => ({ payload: { account: undefined } })),
-  ),
-  used(
-    'a key change without oldKey (§7.3.5)',
-    'malformed',
-    keyChange(() => ({ payload: { oldKey: undefined } })),
-  ),
-  used(
-    'a key change with another old key (§7.3.5)',
-    'malformed',
-    keyChange(({ bob }) => ({ payload: { oldKey: bob.key.jwk } })),
-  ),
-  used(
-    'a key change with an old key that is none',
-    'malformed',
-    keyChange(() => ({ payload: { oldKey: { kty: 'EC' } } })),
-  ),
-  used(
-    'a key change to a private key',
-    'badPublicKey',
-    keyChange(() => ({ header: { jwk: P256.privateKey.export({ format: 'jwk' }) } })),
-  ),
-  {
-    ...used(
-      'a key change to the key of another account (§7.3.5)',
-      'malformed',
-      keyChange(({ bob }) => ({ key: bob.key })),
-      409,
-    ),
-    check: (answer, { bob }) => assert.equal(locationOf(answer), bob.kid),
-  },
-  {
-    ...used(
-      'a key change to the same key (§7.3.5)',
-      'malformed',
-      keyChange(({ alice }) => ({ key: alice.key })),
-      409,
-    ),
-    check: (answer, { alice }) => assert.equal(locationOf(answer), alice.kid),
-  },
 ]
 
 const AUTHORIZATIONS: Row[] = [
-  used(
-    'an update of an authorization to another status (§7.5.2)',
-    'malformed',
-    aliceTo(({ authorization }) => authorization, { status: 'valid' }),
-  ),
-  used(
-    'an update of an authorization without a status (§7.5.2)',
-    'malformed',
-    aliceTo(({ authorization }) => authorization, {}),
-  ),
-  used(
-    'deactivation of a deactivated authorization',
-    'malformed',
-    aliceTo(({ deactivatedAuthorization }) => deactivatedAuthorization, { status: 'deactivated' }),
-  ),
-  used(
-    'a challenge response that is an array (§7.5.1)',
-    'malformed',
-    aliceTo(({ challenge }) => challenge, '[]'),
-  ),
+  ...used(400, 'malformed', {
+    'an update of an authorization to another status (§7.5.2)': aliceTo(({ authorization }) => authorization, {
+      status: 'valid',
+    }),
+    'an update of an authorization without a status (§7.5.2)': aliceTo(({ authorization }) => authorization, {}),
+    'deactivation of a deactivated authorization': aliceTo(({ deactivatedAuthorization }) => deactivatedAuthorization, {
+      status: 'deactivated',
+    }),
+    'a challenge response that is an array (§7.5.1)': aliceTo(({ challenge }) => challenge, '[]'),
+  }),
 ]
 
 const TABLES: Record<string, Row[]> = {
@@ -1510,18 +990,13 @@ describe('refused requests', () => {
   let responder: Responder
   let world: World
   before(async () => {
-    service = await startTestService({
-      config: {
-        security: { identifier_policy: { forbidden_domains: ['*.forbidden.test'], public_suffix_list: 'builtin' } },
-      },
-    })
+    service = await sharedService('profiles')
     responder = await startResponder(service.http01Port)
     world = await makeWorld(service, responder)
   })
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
   })
 
   test('the media type may have parameters and any case', async () => {

@@ -22,8 +22,9 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { P256_KEY, P384_KEY } from '../support/keys.ts'
-import { type LogLine, startTestService, type TestService } from '../support/service.ts'
-import { until } from '../support/until.ts'
+import { configOf, hangUp as hangUpOf } from '../support/reload.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const hashOf = (key: KeyObject) => hash('sha256', key.export({ type: 'spki', format: 'der' }), 'hex')
 const accountHash = ({ privateKey }: AccountKeyPair) => hashOf(createPublicKey(privateKey))
@@ -33,19 +34,26 @@ describe('a file of blocked keys', () => {
   const file = path.join(folder, 'keys.txt')
   const blockedAccount = newAccountKey()
   let service: TestService
+  let original: string
   let responder: Responder
   let client: AcmeClient
   before(async () => {
     const weak = hashOf(P256_KEY.publicKey).toUpperCase()
     writeFileSync(file, `# weak\n\n${weak} # as any case\r\n${accountHash(blockedAccount)}\n`)
-    service = await startTestService({ config: { security: { blocked_keys_file: file } } })
+    service = await sharedService('acme')
+    original = configOf(service).text()
+    configOf(service).edit((config) => {
+      config['security'] = { ...config['security'], blocked_keys_file: file }
+    })
+    await hangUp('blocked keys read')
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
   })
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
+    configOf(service).write(original)
+    await hangUp('configuration read again')
     rmSync(folder, { recursive: true })
   })
 
@@ -62,11 +70,7 @@ describe('a file of blocked keys', () => {
     const payload = { account: client.kid, oldKey: client.key.jwk }
     return client.post(url, signedJws(key, { alg: key.alg, url, jwk: key.jwk }, { payload }))
   }
-  async function hangUp(message: string): Promise<LogLine> {
-    const seen = service.log.length
-    service.process.kill('SIGHUP')
-    return until(message, () => service.log.slice(seen).find((line) => line.message === message))
-  }
+  const hangUp = (message: string) => hangUpOf(service, message)
 
   test('keeps them from certificates, and others get theirs (RFC 8555 §7.4)', async () => {
     assert.equal(problemOf(await finalized('blocked.test', P256_KEY)), '400 badCSR')

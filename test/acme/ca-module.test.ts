@@ -24,7 +24,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 let orders = 0
 
 /** @param caOf the section `ca` */

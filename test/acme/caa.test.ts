@@ -15,15 +15,15 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { type Names, scriptedNames } from '../support/scripted-names.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 import { caaScript } from '../workers/scripted-caa.ts'
-import { a, type ScriptedDns, SERVFAIL, startDns } from '../workers/scripted-dns.ts'
+import { a, NXDOMAIN, SERVFAIL } from '../workers/scripted-dns.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
 const HOUR_MS = 3_600_000
-/** The name server is in this process, which may stand still for a second. */
-const DNS_TIMEOUT_SECONDS = 3
 
 describe('CAA', () => {
   /** Lines of CAA records by name; emptied before each test. */
@@ -34,33 +34,27 @@ describe('CAA', () => {
   /** TXT records by name, for dns-01. */
   const texts = new Map<string, string>()
   let silent = false
-  let dns: ScriptedDns
+  let dns: Names['general']
   let service: TestService
   let responder: Responder
   let client: AcmeClient
   let database: pg.Client
 
   before(async () => {
+    service = await sharedService('names')
+    const names = await scriptedNames()
+    dns = names.general
     const script = caaScript(zone)
-    dns = await startDns((asked) => {
+    dns.script = (asked) => {
       if (asked.type === 'A') return { answers: [a(asked.name, '127.0.0.1')] }
-      const text = texts.get(asked.name)
-      if (asked.type === 'TXT' && text) return { answers: [{ type: 'TXT', name: asked.name, ttl: 60, data: text }] }
       if (asked.type === 'CAA' && silent) return 'drop'
       if (asked.type === 'CAA' && failing.get(asked.name)?.()) return { rcode: SERVFAIL }
       return script(asked)
-    })
-    service = await startTestService({
-      fronts: 1,
-      config: {
-        // Nothing is remembered then: rows are changed here behind the service's back.
-        nonce: { store: 'database' },
-        acme: { caa_identities: ['CA.example', 'ca2.example'], caa_unreachable_ok: ['corp.example'] },
-        security: { identifier_policy: { allow_ip: true } },
-        dns: { resolvers: [dns.resolver], timeout_seconds: DNS_TIMEOUT_SECONDS },
-        challenges: { enabled: ['http-01', 'dns-01'], http01: { max_retries: 1 } },
-      },
-    })
+    }
+    names.methods.script = ({ name, type }) => {
+      const text = texts.get(name)
+      return type === 'TXT' && text ? { answers: [{ type: 'TXT', name, ttl: 60, data: text }] } : { rcode: NXDOMAIN }
+    }
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
     database = new pg.Client(service.database.connection)
@@ -70,8 +64,6 @@ describe('CAA', () => {
     closeConnections()
     await database.end()
     await responder.close()
-    await service.dispose()
-    await dns.close()
   })
   beforeEach(() => {
     for (const name of Object.keys(zone)) delete zone[name]

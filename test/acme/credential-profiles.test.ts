@@ -1,7 +1,6 @@
 /** CA profiles that a binding credential restricts its accounts to (docs/decisions/ca-profiles.md; draft-ietf-acme-profiles §4; `eab create --profile`). */
 
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import {
   type AcmeClient,
@@ -13,25 +12,20 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { bindingFor, createCredential, operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-
-const USAGES = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
-const PROFILES = { default: USAGES, short: { ...USAGES, validity_days: 6 }, long: { ...USAGES, validity_days: 90 } }
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 describe('profiles of a credential', () => {
   let service: TestService
   let responder: Responder
   let kids = 0
   before(async () => {
-    service = await startTestService({
-      config: { ca: { profiles: PROFILES }, admin_api: { token_secret: randomBytes(24).toString('hex') } },
-    })
+    service = await sharedService('profiles')
     responder = await startResponder(service.http01Port)
   })
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
   })
 
   async function aClient(...profiles: string[]): Promise<AcmeClient> {

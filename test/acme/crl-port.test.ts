@@ -1,19 +1,27 @@
-/** The CRL over plain HTTP (RFC 5280 §8), of a service that terminates TLS itself. */
+/** The CRL at a port without TLS (RFC 5280 §8), and a list that nobody renews. */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
+import { parse, stringify } from 'yaml'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { closeConnections, type Responder, registeredClient, send, startResponder } from '../support/acme-client.ts'
+import { readCrl } from '../support/crl.ts'
 import { startEmbedded } from '../support/embedded.ts'
 import { freePort } from '../support/free-port.ts'
+import { configOf } from '../support/reload.ts'
+import { runCommand } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
+const CRL_LOCK = 712948
+const MOST_CONNECTIONS = 40
 
 const crlUrlsOf = (der: Buffer) => parseCertificate(der).tbs.crlDistributionPointUrls
 const derOf = (pemFile: string) => new X509Certificate(readFileSync(pemFile)).raw
@@ -22,31 +30,44 @@ describe('crl.http_port', () => {
   let port: number
   let service: TestService
   let responder: Responder
+  let db: pg.Client
   before(async () => {
     port = await freePort()
-    service = await startTestService({ fronts: 1, config: { crl: { enabled: true, http_port: port } } })
+    service = await startTestService({
+      fronts: 1,
+      config: {
+        server: { overload: { max_connections: MOST_CONNECTIONS } },
+        crl: { enabled: true, http_port: port, schedule: '*/2 * * * * *' },
+      },
+    })
     responder = await startResponder(service.http01Port)
+    db = new pg.Client(service.database.connection)
+    await db.connect()
   })
   after(async () => {
     closeConnections()
+    await db.end()
     await responder.close()
     await service.dispose()
   })
 
+  const fetchCrl = async () => {
+    const answer = await send({ method: 'GET', url: `${service.baseUrl}/crl` })
+    return { ...answer, crl: answer.status === 200 ? readCrl(answer.body) : undefined }
+  }
   const at = (place: string, method = 'GET') => send({ method, url: `http://127.0.0.1:${port}${place}` })
 
   test('serves what the other port serves, and certificates name it', async () => {
     const { der } = await (await registeredClient(service.directoryUrl)).obtain(['port.test'], responder)
     const [url] = crlUrlsOf(der)
     assert.equal(url, `http://127.0.0.1:${port}/crl/default`)
-    const [here, there] = await Promise.all([
-      at('/crl/default'),
-      send({ method: 'GET', url: `${service.baseUrl}/crl` }),
-    ])
+    const here = await until('both have the same list', async () => {
+      const [here, there] = await Promise.all([at('/crl/default'), fetchCrl()])
+      return here.headers.etag === there.headers.etag && here.body.equals(there.body) && here
+    })
     assert.equal(here.status, 200)
     assert.equal(here.headers['content-type'], 'application/pkix-crl')
     assert.equal(here.headers['strict-transport-security'], undefined)
-    assert.deepEqual(here.body, there.body)
     assert.equal((await at('/crl', 'HEAD')).status, 200)
   })
 
@@ -57,39 +78,35 @@ describe('crl.http_port', () => {
     assert.equal((await at('/crl', 'POST')).status, 405)
   })
 
-  test('is refused at start where somebody listens', async () => {
-    await assert.rejects(
-      startTestService({ fronts: 1, config: { crl: { enabled: true, http_port: port } } }),
-      new RegExp(`cannot listen on 127.0.0.1:${port}: it is in use`),
-    )
-  })
+  /** What a start with another configuration beside that of the service says. */
+  async function refusedWith(sections: object): Promise<string> {
+    const config = parse(configOf(service).text()) as Record<string, object>
+    const file = path.join(service.folder, 'other.yaml')
+    writeFileSync(file, stringify({ ...config, server: { ...config['server'], port: await freePort() }, ...sections }))
+    const { code, output } = await runCommand(process.execPath, [CLI, '-c', file, 'serve'])
+    assert.equal(code, 1, output)
+    return output
+  }
 
-  test('is refused as the port of the Admin API, too', async () => {
+  test('is refused at start where somebody listens, also as the port of the Admin API', async () => {
+    const inUse = `cannot listen on 127.0.0.1:${port}: it is in use`
+    assert.ok((await refusedWith({})).includes(inUse))
     const admin_api = {
       enabled: true,
       initial_admin_email: 'admin@example.test',
       token_secret: 'a secret of sixteen bytes and more',
       listen: { bind: '127.0.0.1', port },
     }
-    await assert.rejects(
-      startTestService({ fronts: 1, config: { admin_api } }),
-      new RegExp(`cannot listen on 127.0.0.1:${port}: it is in use .admin_api.listen.port.`),
+    assert.match(
+      await refusedWith({ admin_api, crl: { enabled: true } }),
+      new RegExp(`${inUse} .admin_api.listen.port.`),
     )
   })
-})
 
-test('the connections of both ports are bounded together, and those refused are counted', async () => {
-  const port = await freePort()
-  const overload = { max_connections: 40 }
-  const service = await startTestService({
-    fronts: 1,
-    config: { server: { overload, workers: 1 }, crl: { enabled: true, http_port: port } },
-  })
-  const mainPort = Number(new URL(service.baseUrl).port)
-  const sockets: Socket[] = []
-  let closed = 0
-  try {
-    for (const to of [mainPort, port])
+  test('has its connections bounded together with those of the other port, and those refused are counted', async () => {
+    const sockets: Socket[] = []
+    let closed = 0
+    for (const to of [service.port, port])
       for (let i = 0; i < 30; i++) {
         const socket = connect({ host: '127.0.0.1', port: to }).on('error', () => undefined)
         socket.resume().on('close', () => closed++)
@@ -103,23 +120,31 @@ test('the connections of both ports are bounded together, and those refused are 
       const [, refused] = /requests_shed_total\{reason="connections"\} (\d+)/.exec(text) ?? []
       return Number(refused) >= 20
     })
-  } finally {
-    closeConnections()
-    await service.dispose()
-  }
-})
+  })
 
-test('the TLS certificate of the service itself names no CRL', async () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-own-certificate-'))
-  const tls = { cert_path: path.join(folder, 'tls.pem'), key_path: path.join(folder, 'tls.key') }
-  const config = { server: { tls: { ...tls, self_issued_names: ['localhost'] } }, crl: { enabled: true } }
-  const service = await startTestService({ fronts: 1, config })
-  try {
-    assert.deepEqual(crlUrlsOf(derOf(tls.cert_path)), [])
-  } finally {
-    await service.dispose()
-    rmSync(folder, { recursive: true })
-  }
+  const health = (name: string) => send({ method: 'GET', url: `${service.baseUrl}/${name}` })
+
+  test('a list comes by the cron expression when nothing happens (crl.schedule)', async () => {
+    const { crl } = await fetchCrl()
+    await until('a new list', async () => (await fetchCrl()).crl!.number > crl!.number)
+  })
+
+  test('a list that is not renewed degrades health, and is served all the same until there is a new one', async () => {
+    // Nobody can lead the building of lists while we do.
+    await db.query('SELECT pg_advisory_lock($1)', [CRL_LOCK])
+    await db.query(`UPDATE crls SET next_update = now() - interval '1 second'`)
+    const degraded = await until('health is degraded', async () => {
+      const answer = await health('healthz')
+      return answer.status === 503 && answer
+    })
+    assert.deepEqual(degraded.json.checks.crl, { status: 'error', stale: true })
+    const ready = await health('readyz')
+    assert.deepEqual([ready.status, ready.json.reason], [503, 'CRL is stale'])
+    assert.equal((await fetchCrl()).status, 200)
+
+    await db.query('SELECT pg_advisory_unlock($1)', [CRL_LOCK])
+    await until('health is well again', async () => (await health('healthz')).status === 200)
+  })
 })
 
 test('the embedded mode serves its CRL over plain HTTP', async () => {

@@ -1,4 +1,4 @@
-/** CSR profiles at finalize (`profile_data`; security.require_csr_profile). */
+/** CSR profiles at finalize (`profile_data`). */
 
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { bindingFor, chancery, createCredential, operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { aCsr, freshP256Key, P256_KEY, P384_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
@@ -26,11 +26,11 @@ let service: TestService
 let responder: Responder
 
 let profiles = 0
-async function createProfile(data: object, on = service): Promise<string> {
+async function createProfile(data: object): Promise<string> {
   const name = `profile-${++profiles}`
-  const file = path.join(on.folder, `${name}.json`)
+  const file = path.join(service.folder, `${name}.json`)
   writeFileSync(file, JSON.stringify({ name, profile_data: data }))
-  await operate(on, 'profiles', 'create', file)
+  await operate(service, 'profiles', 'create', file)
   return name
 }
 
@@ -48,9 +48,9 @@ interface Request {
 }
 
 /** A ready order for the names, and a way to finalize it. */
-async function readyOrder(client: AcmeClient, names: readonly string[], answering = responder) {
+async function readyOrder(client: AcmeClient, names: readonly string[]) {
   const order = await client.newOrder(names)
-  await client.authorize(order, answering)
+  await client.authorize(order, responder)
   return {
     async finalize({ key = P256_KEY, subject = '', extensions = [] }: Request = {}): Promise<Answer> {
       const san = names.map((value) => ({ type: 'dns' as const, value }))
@@ -219,30 +219,6 @@ describe('CSR profiles', () => {
     await operate(service, 'profiles', 'assign', await createProfile({ san_maximum: 0 }), '--eab', 'later')
     const order = await readyOrder(client, ['later.test'])
     assertViolations(await order.finalize(), [/the maximum is 0/])
-  })
-})
-
-describe('CSR profiles, required', () => {
-  let strict: TestService
-  let strictResponder: Responder
-  before(async () => {
-    strict = await startTestService({ config: { security: { require_csr_profile: true } } })
-    strictResponder = await startResponder(strict.http01Port)
-  })
-  after(async () => {
-    await strictResponder.close()
-    await strict.dispose()
-  })
-
-  test('an account without a profile gets no certificate until it has one', async () => {
-    const client = await registeredClient(strict.directoryUrl)
-    const order = await readyOrder(client, ['required.test'], strictResponder)
-    const answer = await order.finalize()
-    assert.equal(answer.json.type, BAD_CSR)
-    assert.match(answer.json.detail, /this account has no CSR profile/)
-    assert.equal(await order.status(), 'ready')
-    await operate(strict, 'profiles', 'assign', await createProfile({}, strict), '--account', idOf(client))
-    assert.equal((await order.finalize()).status, 200)
   })
 })
 

@@ -1,20 +1,24 @@
-/** GET directory and new-nonce (RFC 8555 §7.1.1, §7.2). */
+/** GET directory and new-nonce (RFC 8555 §7.1.1, §7.2), and what requests leave in the log of a service without a proxy. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { closeConnections, registeredClient } from '../support/acme-client.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-
-/** Nonces are used within this, also when the machine stands still for a moment between the two. */
-const MAX_AGE_SECONDS = 5
+import {
+  type Answer,
+  closeConnections,
+  createAcmeClient,
+  newAccountKey,
+  registeredClient,
+  send,
+} from '../support/acme-client.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 describe('directory and nonces', () => {
   let service: TestService
   before(async () => {
-    service = await startTestService({ config: { nonce: { expiry_seconds: 3600, max_age_seconds: MAX_AGE_SECONDS } } })
+    service = await sharedService('acme')
   })
-  after(() => service.dispose())
+  after(closeConnections)
 
   test('the directory lists absolute URLs below external_url (§7.1.1)', async () => {
     const response = await fetch(service.directoryUrl)
@@ -44,35 +48,44 @@ describe('directory and nonces', () => {
     assert.match(String(nonce.headers['replay-nonce']), /^[A-Za-z0-9_-]{22}$/)
   })
 
-  test('a nonce that has expired is a badNonce, and the nonce of the refusal serves the next try (§6.5)', async () => {
-    const client = await registeredClient(service.directoryUrl)
-    const old = await client.nonce()
-    await sleep(MAX_AGE_SECONDS * 1000 + 200)
-    const refused = await client.post(client.kid, undefined, { header: { nonce: old } })
-    assert.equal(`${refused.status} ${refused.json.type}`, '400 urn:ietf:params:acme:error:badNonce')
-    const nonce = refused.headers['replay-nonce']
-    assert.equal((await client.post(client.kid, undefined, { header: { nonce } })).status, 200)
-    closeConnections()
+  test('forwarded headers of strangers change nothing', async () => {
+    const headers = { 'X-Forwarded-For': '203.0.113.9', 'X-Forwarded-Proto': 'https', 'X-Request-ID': 'stranger' }
+    const answer = await send({ method: 'GET', url: service.directoryUrl, headers })
+    assert.equal(answer.headers['strict-transport-security'], undefined)
+    const id = answer.headers['x-request-id']
+    const line = await service.untilLogged('the request', (one) => one['requestId'] === id && one.message === 'request')
+    assert.equal(line['address'], '127.0.0.1')
   })
 
-  test('a nonce of before a restart is a badNonce (§6.5)', async () => {
-    const client = await registeredClient(service.directoryUrl)
-    const old = await client.nonce()
-    closeConnections()
-    await service.stop()
-    const again = await startTestService({ fronts: 1, continueFrom: service })
-    try {
-      const refused = await client.post(client.kid, undefined, { header: { nonce: old } })
-      assert.equal(`${refused.status} ${refused.json.type}`, '400 urn:ietf:params:acme:error:badNonce')
-      assert.equal((await client.post(client.kid)).status, 200, 'the account is still there')
-      closeConnections()
-      assert.equal(await again.stop(), 0)
-    } finally {
-      await again.dispose()
+  test('the line of a request names its account and its order, once a signature has proved whose it is', async () => {
+    const named = async ({ headers }: Answer) => {
+      const id = headers['x-request-id']
+      const line = await service.untilLogged('a request', (one) => one['requestId'] === id && one.message === 'request')
+      return [line['accountId'], line['orderId']]
     }
+    const client = await createAcmeClient(service.directoryUrl)
+    const joined = await client.newAccount()
+    const accountId = client.kid.slice(-36)
+    const order = await client.newOrder(['lines.test'])
+    const orderUrl = String(order.headers.location)
+    const orderId = orderUrl.slice(-36)
+    assert.deepEqual(await named(joined), [accountId, undefined])
+    assert.deepEqual(await named(order), [accountId, orderId])
+    assert.deepEqual(await named(await client.post(orderUrl)), [accountId, orderId])
+    const refused = await client.post(order.json.finalize, { csr: 'AA' })
+    assert.deepEqual([refused.status, await named(refused)], [403, [accountId, orderId]])
+    assert.deepEqual(await named(await client.post(order.json.authorizations[0])), [accountId, undefined])
+    const forged = await client.post(orderUrl, undefined, { key: newAccountKey() })
+    assert.deepEqual([forged.status, await named(forged)], [403, [undefined, undefined]])
   })
 
-  test('SIGTERM ends the service with exit code 0', async () => {
-    assert.equal(await service.stop(), 0)
+  test('HEAD answers as GET does, without the body', async () => {
+    const [get, head] = await Promise.all([
+      send({ method: 'GET', url: service.directoryUrl }),
+      send({ method: 'HEAD', url: service.directoryUrl }),
+    ])
+    assert.equal(head.status, 200)
+    assert.equal(head.body.length, 0)
+    assert.equal(head.headers['content-length'], String(get.body.length))
   })
 })

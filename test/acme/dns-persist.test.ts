@@ -1,120 +1,35 @@
-/** dns-persist-01 over HTTP (draft-ietf-acme-dns-persist-01, and -02 where it is switched on). */
+/** dns-persist-01 over HTTP (draft-ietf-acme-dns-persist-01). */
 
 import assert from 'node:assert/strict'
-import { createHash, X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import {
-  type AccountKeyPair,
   type AcmeClient,
   type Answer,
   closeConnections,
-  createAcmeClient,
   csrFor,
   newAccountKey,
-  pemToDer,
   registeredClient,
-  signedJws,
 } from '../support/acme-client.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import {
+  authorize,
+  challengeOf,
+  changeKey,
+  errorOf,
+  finalize,
+  firstError,
+  ISSUER,
+  secondsFromNow,
+  unixTime,
+  type Zone,
+  zoneOf,
+} from '../support/persistent-records.ts'
+import { scriptedNames } from '../support/scripted-names.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { NXDOMAIN, type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
-const ISSUER = 'ca.example'
 const HOUR = 3600
-
-/** A zone that tests write to while the service reads it. */
-interface Zone {
-  dns: ScriptedDns
-  publish(name: string, text: string, ttl?: number): void
-  remove(name: string): void
-  asked(name: string): number
-}
-
-async function startZone(): Promise<Zone> {
-  const records = new Map<string, { text: string; ttl: number }[]>()
-  const dns = await startDns(({ name }) => {
-    const found = records.get(name)
-    if (!found) return { rcode: NXDOMAIN }
-    return {
-      answers: found.map(({ text, ttl }) => ({ type: 'TXT', name, ttl, data: text.match(/.{1,255}/g) ?? [''] })),
-    }
-  })
-  const owner = (name: string) => `_validation-persist.${name}`
-  return {
-    dns,
-    publish(name, text, ttl = 2 * HOUR) {
-      records.set(owner(name), [...(records.get(owner(name)) ?? []), { text, ttl }])
-    },
-    remove: (name) => void records.delete(owner(name)),
-    asked: (name) => dns.asked.filter((one) => one.name === owner(name)).length,
-  }
-}
-
-const serviceWith = (zone: Zone, dnspersist01: object = {}) =>
-  startTestService({
-    fronts: 1,
-    config: {
-      challenges: {
-        enabled: ['http-01', 'dns-persist-01'],
-        dnspersist01: {
-          issuer_domain_names: ['CA.example.', 'second.example'],
-          resolvers: [zone.dns.resolver],
-          timeout_seconds: 3,
-          propagation_wait_seconds: 0,
-          ...dnspersist01,
-        },
-      },
-    },
-  })
-
-const challengeOf = (authorization: Answer) =>
-  authorization.json.challenges.find(({ type }: { type: string }) => type === 'dns-persist-01')
-
-/** Orders, triggers dns-persist-01 for every pending authorization and waits for the verdicts. */
-async function authorize(client: AcmeClient, names: readonly string[]) {
-  const order = await client.newOrder(names)
-  assert.equal(order.status, 201, order.text)
-  const authorizations: Answer[] = []
-  for (const url of order.json.authorizations) {
-    const authorization = await client.post(url)
-    if (authorization.json.status === 'pending') {
-      const triggered = await client.post(challengeOf(authorization).url, {})
-      assert.equal(triggered.status, 200, triggered.text)
-    }
-    authorizations.push(await client.settled(url))
-  }
-  return { order: await client.post(String(order.headers.location)), authorizations }
-}
-
-async function finalize(client: AcmeClient, order: Answer, names: readonly string[]): Promise<X509Certificate> {
-  const finalized = await client.post(order.json.finalize, { csr: await csrFor(names) })
-  assert.equal(finalized.status, 200, finalized.text)
-  const done = await client.settled(String(finalized.headers.location))
-  assert.equal(done.json.status, 'valid', done.text)
-  return new X509Certificate(pemToDer((await client.post(done.json.certificate)).text)[0] as Buffer)
-}
-
-/** Triggers dns-persist-01 for an order of one name. @returns the first error that the challenge shows */
-async function firstError(client: AcmeClient, order: Answer): Promise<{ type: string; detail: string }> {
-  const { url } = challengeOf(await client.post(order.json.authorizations[0]))
-  await client.post(url, {})
-  return until('the challenge shows an error', async () => (await client.post(url)).json.error)
-}
-
-const secondsFromNow = (authorization: Answer) => (Date.parse(authorization.json.expires) - Date.now()) / 1000
-const errorOf = (authorization: Answer) => challengeOf(authorization).error
-const unixTime = (seconds: number) => Math.floor(Date.now() / 1000) + seconds
-
-async function changeKey(client: AcmeClient, key: AccountKeyPair): Promise<AcmeClient> {
-  const url = client.directory['keyChange'] as string
-  const payload = { account: client.kid, oldKey: client.key.jwk }
-  const changed = await client.post(url, signedJws(key, { alg: key.alg, url, jwk: key.jwk }, { payload }))
-  assert.equal(changed.status, 200, changed.text)
-  const other = await createAcmeClient(`${new URL(client.kid).origin}/directory`, key)
-  other.kid = client.kid
-  return other
-}
 
 describe('dns-persist-01', () => {
   let zone: Zone
@@ -122,15 +37,13 @@ describe('dns-persist-01', () => {
   let client: AcmeClient
   let record: string
   before(async () => {
-    zone = await startZone()
-    service = await serviceWith(zone)
+    service = await sharedService('names')
+    zone = zoneOf((await scriptedNames()).methods)
     client = await registeredClient(service.directoryUrl)
     record = `${ISSUER}; accounturi=${client.kid}`
   })
   after(async () => {
     closeConnections()
-    await service.dispose()
-    await zone.dns.close()
   })
 
   test('the challenge names the account and this service in normal form, and has no token (§3.1)', async () => {
@@ -315,98 +228,5 @@ describe('dns-persist-01', () => {
     assert.equal(settled.json.status, 'valid')
     assert.ok(secondsFromNow(settled) <= 2 * HOUR)
     assert.equal((await client.newOrder(['pre.example'])).json.status, 'ready')
-  })
-})
-
-describe('dns-persist-01 of draft 02, with records for the names below', () => {
-  let zone: Zone
-  let service: TestService
-  let client: AcmeClient
-  let prefix: string
-  before(async () => {
-    zone = await startZone()
-    service = await serviceWith(zone, { draft: '02', allow_subdomain_policy: true })
-    client = await registeredClient(service.directoryUrl)
-    prefix = (client.directory as unknown as { meta: { accountHashPrefix: string } }).meta.accountHashPrefix
-  })
-  after(async () => {
-    closeConnections()
-    await service.dispose()
-    await zone.dns.close()
-  })
-
-  /** §4.1, written a second time on purpose. */
-  function hashed(name: string, by = client): string {
-    const digest = createHash('sha256')
-      .update(Buffer.from([name.length]))
-      .update(name + by.key.thumbprint + by.kid)
-      .digest('base64url')
-    return `${ISSUER}; accounturi=${prefix}sha-256/${digest}`
-  }
-
-  test('directory and challenge carry the names of draft 02, beside those of 01 (§3.1, §3.2, §4.1)', async () => {
-    const { meta } = client.directory as unknown as { meta: Record<string, unknown> }
-    assert.deepEqual(meta['issuerDomainNames'], ['ca.example', 'second.example'])
-    assert.equal(meta['accountHashPrefix'], `${service.baseUrl}/account-hash/`)
-    const order = await client.newOrder(['object.example'])
-    const challenge = challengeOf(await client.post(order.json.authorizations[0]))
-    assert.deepEqual(challenge.issuerDomainNames, ['ca.example', 'second.example'])
-    assert.deepEqual(challenge['issuer-domain-names'], challenge.issuerDomainNames)
-    assert.equal(challenge.accounturi, client.kid)
-    assert.equal('token' in challenge, false)
-  })
-
-  test('a hashed account URI proves control, for one name or for any, and the TTL does not bound it (§7.9)', async () => {
-    zone.publish('one.example', hashed('one.example'), 30)
-    zone.publish('any.example', hashed('*'), 30)
-    const { order, authorizations } = await authorize(client, ['one.example', 'any.example'])
-    assert.equal(order.json.status, 'ready')
-    for (const authorization of authorizations) assert.ok(secondsFromNow(authorization) > 24 * HOUR)
-    await finalize(client, order, ['one.example', 'any.example'])
-  })
-
-  test('persistUntil bounds expires (§4.1)', async () => {
-    const until = unixTime(5000)
-    zone.publish('until.example', `${hashed('until.example')}; persistUntil=${until}`)
-    const { authorizations } = await authorize(client, ['until.example'])
-    const expires = Date.parse((authorizations[0] as Answer).json.expires) / 1000
-    assert.ok(expires <= until && expires > until - 10, `${expires - until}`)
-  })
-
-  test('a record with the account URL is accepted too, bounded by its TTL', async () => {
-    zone.publish('old.example', `${ISSUER}; accounturi=${client.kid}`, 700)
-    const { order, authorizations } = await authorize(client, ['old.example'])
-    assert.equal(order.json.status, 'ready')
-    assert.ok(secondsFromNow(authorizations[0] as Answer) <= 700)
-  })
-
-  test('a record of a key that was changed since is accepted, twice over (§4.2)', async () => {
-    const first = await registeredClient(service.directoryUrl)
-    zone.publish('first.example', hashed('first.example', first))
-    const second = await changeKey(first, newAccountKey())
-    zone.publish('second.example', hashed('second.example', second))
-    const third = await changeKey(second, newAccountKey())
-    const { order } = await authorize(third, ['first.example', 'second.example'])
-    assert.equal(order.json.status, 'ready')
-  })
-
-  test('a record above with policy=wildcard authorizes names and wildcards below (§6)', async () => {
-    zone.publish('corp.example', `${hashed('corp.example')}; policy=wildcard`)
-    const names = ['a.b.corp.example', '*.c.corp.example', '*.corp.example', 'corp.example']
-    const { order } = await authorize(client, names)
-    assert.equal(order.json.status, 'ready')
-    const certificate = await finalize(client, order, names)
-    for (const name of ['a.b.corp.example', 'x.c.corp.example', 'x.corp.example', 'corp.example'])
-      assert.ok(certificate.checkHost(name), name)
-  })
-
-  test('every attempt leaves its evidence in the log', async () => {
-    zone.publish('evidence.example', hashed('evidence.example'))
-    await authorize(client, ['evidence.example'])
-    const line = await service.untilLogged(
-      'the attempt',
-      (one) => one.message === 'validation attempt' && /evidence\.example/.test(JSON.stringify(one)),
-    )
-    assert.match(JSON.stringify(line), /"name":"_validation-persist\.evidence\.example"/)
   })
 })

@@ -13,13 +13,16 @@ import {
   base64url,
   closeConnections,
   createAcmeClient,
+  csrFor,
   JOSE,
   newAccountKey,
   type Responder,
   send,
   startResponder,
 } from '../support/acme-client.ts'
+import { runChancery } from '../support/commands.ts'
 import { bindingFor, chancery, createCredential, type EabCredential, operate } from '../support/operator.ts'
+import { configOf } from '../support/reload.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
@@ -55,8 +58,16 @@ describe('external account binding, required', () => {
   let service: TestService
   let responder: Responder
   before(async () => {
-    service = await startTestService({ config: { acme: { eab_required: true, eab_key_file: keyFile } } })
+    service = await startTestService({
+      config: {
+        acme: { eab_required: true, eab_key_file: keyFile },
+        security: { require_csr_profile: true },
+      },
+    })
     responder = await startResponder(service.http01Port)
+    const file = path.join(service.folder, 'profile.json')
+    writeFileSync(file, JSON.stringify({ name: 'anything', profile_data: {} }))
+    await operate(service, 'profiles', 'create', file)
   })
   after(async () => {
     await responder.close()
@@ -96,9 +107,20 @@ describe('external account binding, required', () => {
   }
 
   test('an account with a binding obtains a certificate', async () => {
-    const client = await boundAccount(await createCredential(service, 'issues'))
+    const client = await boundAccount(await createCredential(service, 'issues', '--csr-profile', 'anything'))
     const { chain } = await client.obtain(['bound.test'], responder)
     assert.match(chain, /BEGIN CERTIFICATE/)
+  })
+
+  test('security.require_csr_profile: an account without a CSR profile gets no certificate until it has one', async () => {
+    const client = await boundAccount(await createCredential(service, 'unprofiled'))
+    const order = await client.newOrder(['required.test'])
+    await client.authorize(order, responder)
+    const finalize = async () => client.post(order.json.finalize, { csr: await csrFor(['required.test']) })
+    assertProblem(await finalize(), 'badCSR', 400, /this account has no CSR profile/)
+    assert.equal((await client.post(String(order.headers.location))).json.status, 'ready')
+    await operate(service, 'profiles', 'assign', 'anything', '--account', client.kid.slice(-36))
+    assert.equal((await finalize()).status, 200)
   })
 
   test('another spelling of the account key in the payload is the same key', async () => {
@@ -357,7 +379,7 @@ describe('external account binding, required', () => {
     })
 
     test('takes its accounts and their authorizations with it', async () => {
-      const credential = await createCredential(service, 'cascade')
+      const credential = await createCredential(service, 'cascade', '--csr-profile', 'anything')
       const client = await boundAccount(credential)
       await client.obtain(['cascade.test'], responder)
       await client.newOrder(['pending.test'])
@@ -425,6 +447,16 @@ describe('external account binding, required', () => {
       assert.match(await operate(service, 'eab', 'show', 'once'), /^account id +[0-9a-f-]{36}$/m)
       assert.ok(!printed.includes(hmacKey.toString('base64url')))
     })
+  })
+
+  test('a key file that is no key refuses the start in a plain sentence', async () => {
+    const short = path.join(secrets, 'short.key')
+    writeFileSync(short, 'secret')
+    const file = path.join(service.folder, 'short.yaml')
+    writeFileSync(file, configOf(service).text().replace(keyFile, short))
+    const { code, stderr } = await runChancery(['-c', file, 'serve'])
+    assert.equal(code, 1)
+    assert.match(stderr, /acme\.eab_key_file: .*short\.key has 6 bytes; it needs at least 32/)
   })
 
   test('HMAC keys are in neither the database nor the log', async () => {
@@ -505,36 +537,5 @@ describe('external account binding, not required', () => {
         assert.equal(answer.status, status, answer.text)
         if (status === 403) assertProblem(answer, 'unauthorized', 403, /may not be used from this address/)
       })
-  })
-})
-
-describe('external account binding without a secret', () => {
-  let service: TestService
-  before(async () => {
-    service = await startTestService({ fronts: 1 })
-  })
-  after(() => service.dispose())
-
-  test('a binding is passed over, as there can be no credentials', async () => {
-    const client = await freshClient(service)
-    const credential = { kid: 'any', hmacKey: randomBytes(32) }
-    const answer = await client.newAccount({ externalAccountBinding: bindingFor(client, credential) })
-    assert.equal(answer.status, 201)
-    assert.ok(!('externalAccountBinding' in answer.json))
-  })
-
-  test('the command line says what is missing', async () => {
-    const { code, stderr } = await chancery(service, 'eab', 'create', '--kid', 'x')
-    assert.equal(code, 1)
-    assert.match(stderr, /set acme\.eab_key_file or admin_api\.token_secret/)
-  })
-})
-
-describe('a key file that is no key', () => {
-  test('refuses the start in a plain sentence', async () => {
-    const short = path.join(secrets, 'short.key')
-    writeFileSync(short, 'secret')
-    const started = startTestService({ config: { acme: { eab_key_file: short } } })
-    await assert.rejects(started, /acme\.eab_key_file: .*short\.key has 6 bytes; it needs at least 32/)
   })
 })

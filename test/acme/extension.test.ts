@@ -1,7 +1,7 @@
 /** Methods that validator modules add, over HTTP (`ext:` in `challenges.enabled`). */
 
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
@@ -12,13 +12,14 @@ import {
   locationOf,
   registeredClient,
 } from '../support/acme-client.ts'
+import { runChancery } from '../support/commands.ts'
+import { freePort } from '../support/free-port.ts'
 import { chancery } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { configOf } from '../support/reload.ts'
+import type { TestService } from '../support/service.ts'
+import { ACCEPT_ALL, FAULTY_VALIDATOR, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
-const ROOT = path.resolve(import.meta.dirname, '../../..')
-const FAULTY = `ext:${path.join(ROOT, 'test/fixtures/extensions/faulty.mjs')}`
-const ACCEPT_ALL = `ext:${path.join(ROOT, 'bench/accept-all.mjs')}`
 const PROBLEM = 'urn:ietf:params:acme:error:'
 
 interface ChallengeObject {
@@ -27,11 +28,6 @@ interface ChallengeObject {
   status: string
   token?: string
 }
-
-const methods = (enabled: string[], extensions: object = {}) => ({
-  challenges: { enabled, extensions },
-  security: { identifier_policy: { allow_ip: true } },
-})
 
 async function authorizationOf(
   client: AcmeClient,
@@ -48,16 +44,11 @@ describe('methods of validator modules', () => {
   let service: TestService
   let client: AcmeClient
   before(async () => {
-    const extensions = { 'faulty-01': { timeout_seconds: 2, max_retries: 1 } }
-    service = await startTestService({
-      fronts: 1,
-      config: methods(['http-01', `${FAULTY}#Faulty`, ACCEPT_ALL], extensions),
-    })
+    service = await sharedService('methods')
     client = await registeredClient(service.directoryUrl)
   })
   after(async () => {
     closeConnections()
-    await service.dispose()
   })
 
   const typesFor = async (name: string) => {
@@ -79,8 +70,8 @@ describe('methods of validator modules', () => {
   }
 
   test('methods are offered in the order of the configuration, if their module can validate the identifier', async () => {
-    assert.deepEqual(await typesFor('offer.test'), ['http-01', 'faulty-01', 'accept-all-01'])
-    assert.deepEqual(await typesFor('*.offer.test'), ['accept-all-01'])
+    assert.deepEqual(await typesFor('offer.test'), ['http-01', 'faulty-01', 'accept-all-01', 'dns-persist-01'])
+    assert.deepEqual(await typesFor('*.offer.test'), ['accept-all-01', 'dns-persist-01'])
     assert.deepEqual(await typesFor('192.0.2.1'), ['http-01', 'accept-all-01'])
   })
 
@@ -130,6 +121,7 @@ describe('methods of validator modules', () => {
       answers.filter(([, status]) => status === 200),
       [
         ['1', 200],
+        ['4', 200],
         ['7', 200],
         ['8', 200],
       ],
@@ -157,57 +149,10 @@ describe('methods of validator modules', () => {
         ['http-01', 'pending', '1'],
         ['faulty-01', 'pending', '7'],
         ['accept-all-01', 'valid', '8'],
+        ['dns-persist-01', 'pending', '4'],
       ],
     )
   })
-})
-
-test('a challenge keeps its URL and its meaning when the configuration changes', async (t) => {
-  const service = await startTestService({ fronts: 1, config: methods([`${FAULTY}#Faulty`, ACCEPT_ALL]) })
-  t.after(async () => {
-    closeConnections()
-    await service.dispose()
-  })
-  const client = await registeredClient(service.directoryUrl)
-  const offered = async (name: string) => authorizationOf(client, await client.newOrder([name]))
-  const [kept, gone] = [await offered('kept.test'), await offered('good.gone.test')]
-  await service.stop()
-
-  const changed = await startTestService({ fronts: 1, continueFrom: service, config: methods([ACCEPT_ALL, 'http-01']) })
-  try {
-    const challenge = ofType(kept.challenges, 'accept-all-01')
-    assert.deepEqual((await client.post(challenge.url)).json, challenge)
-    await client.post(challenge.url, {})
-    assert.equal((await client.settled(kept.url)).json.status, 'valid')
-    const fresh = await authorizationOf(client, await client.newOrder(['fresh.test']))
-    assert.deepEqual([ofType(fresh.challenges, 'accept-all-01').url.at(-1), challenge.url.at(-1)], ['6', '7'])
-
-    // Its module is not there any more: shown as it is, and never valid.
-    const orphan = ofType(gone.challenges, 'faulty-01')
-    assert.equal((await client.post(orphan.url)).json.type, 'faulty-01')
-    await client.post(orphan.url, {})
-    assert.equal((await client.settled(gone.url)).json.status, 'invalid')
-    const { error } = (await client.post(orphan.url)).json
-    assert.match(error.detail, /^the validator of faulty-01 is not part of this server any more/)
-  } finally {
-    await changed.dispose()
-  }
-})
-
-test('a module may stand in for a built-in method', async (t) => {
-  const service = await startTestService({ fronts: 1, config: methods([`${FAULTY}#Http01`]) })
-  t.after(async () => {
-    closeConnections()
-    await service.dispose()
-  })
-  const client = await registeredClient(service.directoryUrl)
-  const { url, challenges } = await authorizationOf(client, await client.newOrder(['stand-in.test']))
-  assert.deepEqual(
-    challenges.map(({ type, url: challenge }) => [type, challenge.at(-1)]),
-    [['http-01', '1']],
-  )
-  await client.post(ofType(challenges, 'http-01').url, {})
-  assert.equal((await client.settled(url)).json.status, 'valid', 'nobody answers http-01 here')
 })
 
 describe('a module that cannot be used', () => {
@@ -215,21 +160,28 @@ describe('a module that cannot be used', () => {
   let configFile: string
   let good: string
   before(async () => {
-    service = await startTestService({ fronts: 1, config: methods(['http-01', ACCEPT_ALL]) })
-    await service.stop()
-    configFile = path.join(service.folder, 'config.yaml')
-    good = readFileSync(configFile, 'utf8')
+    service = await sharedService('methods')
+    configFile = path.join(service.folder, 'unusable.yaml')
+    const config = configOf(service)
+    good = config.text()
+    const port = await freePort()
+    config.edit((tree) => {
+      tree['server'] = { ...tree['server'], port }
+      tree['challenges'] = { enabled: ['http-01', ACCEPT_ALL], extensions: {} }
+    })
+    const edited = config.text()
+    config.write(good)
+    good = edited
   })
-  after(() => service.dispose())
 
   const start = (from: string, to: string, ...words: string[]) => {
     writeFileSync(configFile, good.replace(from, to))
-    return chancery(service, ...words)
+    return runChancery(['-c', configFile, ...words])
   }
 
   test('refuses the start and the check of the configuration, with a sentence that names it', async () => {
     for (const words of [['serve'], ['--validate-only']]) {
-      const { code, stderr } = await start(ACCEPT_ALL, `${FAULTY}#Absent`, ...words)
+      const { code, stderr } = await start(ACCEPT_ALL, `${FAULTY_VALIDATOR}#Absent`, ...words)
       assert.equal(code, 1, words.join(' '))
       assert.match(stderr, /challenges\.enabled: ext:\S+faulty\.mjs#Absent is not usable: exports no Absent\n/)
     }
@@ -242,7 +194,7 @@ describe('a module that cannot be used', () => {
   })
 
   test('two validators of one method are refused', async () => {
-    const { code, stderr } = await start(ACCEPT_ALL, `${FAULTY}#Http01`, '--validate-only')
+    const { code, stderr } = await start(ACCEPT_ALL, `${FAULTY_VALIDATOR}#Http01`, '--validate-only')
     assert.equal(code, 1)
     assert.match(stderr, /challenges\.enabled: http-01 is offered twice/)
   })

@@ -1,28 +1,35 @@
-/** A service whose certificates an external CA issues: the right way, and in every way that is wrong. */
+/** A service whose certificates an external CA issues over TLS: the right way, and in every way that is wrong. */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { before, describe, test } from 'node:test'
-import { readEvent, type StoredEvent } from '../../src/domain/stored-event.ts'
+import { after, before, describe, test } from 'node:test'
 import { BASIC_CONSTRAINTS, dns, extension, hex } from '../corpus/der.ts'
 import { attributes, extensionRequest, microsoftRequest, san } from '../corpus/requests.ts'
 import { type AcmeClient, base64url, type Responder, send } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
 import { aServiceBehindACa, CREDENTIAL, csrFor } from '../support/behind-external-ca.ts'
+import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
 import type { Behaviour, CaRequest, ExternalCa } from '../support/external-ca.ts'
 import { operate } from '../support/operator.ts'
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { aCsr, P256_KEY, x509 } from '../unit/shared/pki/support.ts'
 
+const folder = mkdtempSync(path.join(tmpdir(), 'chancery-external-tls-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+const tls = await loopbackCertificate()
+const ca_cert_path = writeCertificate(folder, 'ca-tls', tls).cert
+
 describe('a service behind an external CA', () => {
   const settings = {
-    external: { timeout_seconds: 20, max_retries: 1, retry_delay_seconds: 0.05 },
+    external: { ca_cert_path, timeout_seconds: 20, max_retries: 1, retry_delay_seconds: 0.05 },
     deferred_signing_timeout: 120,
+    received_lint: 'refuse',
   }
-  const place = aServiceBehindACa(settings, { config: adminConfig() })
+  const place = aServiceBehindACa(settings, { config: adminConfig(), tls })
   const { query, ready, finalized, certificatesOf } = place
   let ca: ExternalCa
   let service: TestService
@@ -34,6 +41,9 @@ describe('a service behind an external CA', () => {
     client = place.client()
     responder = place.responder()
   })
+
+  const alarmOf = (url: string) =>
+    service.untilLogged('an alarm', (line) => line['event'] === 'alarm' && line['orderId'] === url.split('/').at(-1))
 
   test('delivers what the CA issues, says who issued it, and sends it what it needs', async () => {
     const { order, name, url } = await finalized()
@@ -113,15 +123,32 @@ describe('a service behind an external CA', () => {
       assert.equal(order.json.error.type, 'urn:ietf:params:acme:error:serverInternal')
       assert.doesNotMatch(order.text, /SECRET|external|trust_anchors/)
       assert.deepEqual(await certificatesOf(url), [])
-      const orderId = url.split('/').at(-1)
-      const alarm = await service.untilLogged(
-        'an alarm',
-        (line) => line['event'] === 'alarm' && line['orderId'] === orderId,
-      )
-      assert.match(JSON.stringify(alarm), logged)
+      assert.match(JSON.stringify(await alarmOf(url)), logged)
       // Asked again it might issue again, and it does not know its idempotency keys.
       assert.deepEqual(await query('SELECT FROM csr_issuances'), [])
     })
+
+  test('a finding of the lint fails the order with an alarm where ca.received_lint is refuse, and the certificate is revoked at the CA', async () => {
+    ca.behave('short serial')
+    const { order, url } = await finalized()
+    assert.equal(order.json.status, 'invalid')
+    assert.deepEqual(await certificatesOf(url), [])
+    const alarm = await alarmOf(url)
+    assert.match(JSON.stringify(alarm), /serial number is shorter/)
+    const serial = new X509Certificate(ca.issued.at(-1) as string).serialNumber.toLowerCase()
+    await until('its revocation', () => ca.revoked.includes(serial))
+  })
+
+  // RFC 8555 §7.4: no content other than that requested.
+  test('a certificate whose period is not the one requested fails the order with an alarm', async () => {
+    ca.behave('issue')
+    const notAfter = new Date(Date.now() + 5 * 86_400_000).toISOString()
+    const { order, url } = await finalized({ notAfter })
+    assert.equal(order.json.status, 'invalid')
+    const alarm = await alarmOf(url)
+    assert.match(JSON.stringify(alarm), /it ends at .* as requested/)
+    assert.equal(ca.requests.at(-1)?.body.not_after.slice(0, 19), notAfter.slice(0, 19))
+  })
 
   test('a CSR for a CA certificate or another name is refused before the CA, which may copy it, is asked', async () => {
     const { order, name } = await ready()
@@ -289,82 +316,5 @@ describe('a service behind an external CA', () => {
     const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
     assert.match(text, /service_backend_requests_total\{backend="external",operation="issue",result="issued"\} [1-9]/)
     assert.match(text, /service_backend_circuit_open\{backend="external"\} 0/)
-  })
-})
-
-describe('a service whose external CA takes its time', () => {
-  const notifications = { enabled: true }
-  const place = aServiceBehindACa(
-    { external: { timeout_seconds: 3 }, deferred_signing_timeout: 3 },
-    { config: { notifications } },
-  )
-  const { finalized, certificatesOf, query } = place
-  before(async () => {
-    await query(`UPDATE accounts SET contacts = '{mailto:holder@example.com}'`)
-    // Nobody delivers to it, so its events can be read.
-    const kinds = '{certificate.issuance,certificate.issuance_failed,certificate.revocation,alarm}'
-    await query(`INSERT INTO event_consumers (name, kinds) VALUES ('reader', $1)`, [kinds])
-  })
-
-  test('slow drip: the order fails with an alarm, which names no serial number before there is one', async () => {
-    place.ca().behave('slow drip')
-    const { order, url } = await finalized()
-    assert.equal(order.json.status, 'invalid')
-    const alarm = await place.service().untilLogged('an alarm', (line) => line['event'] === 'alarm')
-    assert.match(JSON.stringify(alarm), /no answer within 3 seconds/)
-    const failed = await place.service().untilLogged('the failure', (line) => line['event'] === 'backend_failed')
-    for (const line of [alarm, failed]) assert.deepEqual([line['backend'], 'serialNumber' in line], ['external', false])
-    const events = await until('its event', async () => {
-      const rows = await query(
-        `SELECT data ->> 'order_id' AS order, data ? 'serial_number' AS has_number FROM event_deliveries
-          WHERE kind = 'alarm' AND consumer = 'reader'`,
-      )
-      return rows.length > 0 && rows
-    })
-    assert.deepEqual(events, [{ order: url.split('/').at(-1), has_number: false }])
-  })
-
-  test('pending for ever: the order fails in time, and what comes later is recorded and revoked', async () => {
-    place.ca().behave('pending')
-    place.ca().deliver(false)
-    const { order, url } = await finalized()
-    assert.equal(order.json.status, 'invalid')
-    assert.match(order.json.error.detail, /in time/)
-    place.ca().deliver(true)
-    const [row] = await until('the late certificate', async () => {
-      const rows = await certificatesOf(url)
-      return rows.length > 0 && rows
-    })
-    assert.ok(row?.['revoked_at'])
-    const serial = Buffer.from(row?.['serial_number'] as Buffer).toString('hex')
-    await until('its revocation at the CA', () => place.ca().revoked.includes(serial))
-    assert.equal((await place.client().post(url)).json.certificate, undefined)
-    const lineOf = (event: string) => place.service().untilLogged(event, (line) => line['event'] === event)
-    const lines = [await lineOf('issuance_abandoned'), await lineOf('late_certificate')]
-    assert.deepEqual(
-      lines.map((line) => line['serialNumber']),
-      [undefined, serial],
-    )
-
-    const rows = await query(
-      `SELECT event_id AS id, kind, subject, account_id AS "accountId", occurred_at AS "occurredAt", data
-         FROM event_deliveries WHERE consumer = 'reader' AND subject = $1 ORDER BY sequence`,
-      [row?.['id']],
-    )
-    const told = rows.map((stored) => readEvent(stored as unknown as StoredEvent) as { kind: string; data: object })
-    assert.deepEqual(
-      told.map(({ kind, data }) => ({ kind, isRevoked: Object(data).revoked_at != null, reason: Object(data).reason })),
-      [
-        { kind: 'certificate.issuance', isRevoked: true, reason: undefined },
-        { kind: 'certificate.revocation', isRevoked: false, reason: 'cessationOfOperation' },
-      ],
-    )
-    const mails = await until('the mail about the revocation', async () => {
-      const rows = await query('SELECT notification_type FROM notifications ORDER BY id')
-      const types = rows.map(({ notification_type: type }) => type)
-      return types.includes('revocation_succeeded') && types
-    })
-    assert.ok(mails.includes('delivery_failed'))
-    assert.ok(!mails.includes('delivery_succeeded'))
   })
 })

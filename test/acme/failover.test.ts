@@ -1,10 +1,17 @@
-/** Several backends: the signer first and an external CA behind it, the other way round, and one for each profile. */
+/**
+ * Several backends: the signer first and an external CA behind it, one for a profile, and another ACME service and the external CA
+ * in front of the signer.
+ */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { parseAuditLine } from '../../signer/audit/line.ts'
 import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import {
@@ -12,76 +19,167 @@ import {
   type Answer,
   base64url,
   closeConnections,
+  csrFor,
+  locationOf,
   type Responder,
   registeredClient,
   send,
   startResponder,
 } from '../support/acme-client.ts'
+import { checkBooks } from '../support/books.ts'
+import { readCrl } from '../support/crl.ts'
 import { type ExternalCa, startExternalCa } from '../support/external-ca.ts'
 import { withQuery } from '../support/revoked.ts'
+import { problem, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
 
-describe('a service with several backends', () => {
-  let ca: ExternalCa
+const DYING = fileURLToPath(new URL('../faults/die-at.js', import.meta.url))
+
+let ca: ExternalCa
+let service: TestService
+let responder: Responder
+let client: AcmeClient
+let orders = 0
+
+async function start(sections: Record<string, unknown>): Promise<void> {
+  service = await startTestService({ fronts: 1, config: sections })
+  responder = await startResponder(service.http01Port)
+  client = await registeredClient(service.directoryUrl)
+}
+
+async function stop(): Promise<void> {
+  closeConnections()
+  await responder?.close()
+  await service?.dispose()
+  await ca?.close()
+}
+
+const external = () => ({
+  sign_url: `${ca.url}/sign`,
+  revoke_url: `${ca.url}/revoke`,
+  trust_anchors: [ca.rootFile],
+  timeout_seconds: 30,
+})
+
+async function ready(more: object = {}, name = `order-${++orders}.test`): Promise<Answer> {
+  const order = await client.newOrder([name], more)
+  await client.authorize(order, responder)
+  return order
+}
+
+const csrOf = ({ json }: Answer) => csrFor([json.identifiers[0].value])
+
+async function finalized(more: object = {}): Promise<{ order: Answer; backend: string | null | undefined }> {
+  const order = await ready(more)
+  const reply = await client.post(order.json.finalize, { csr: await csrOf(order) })
+  assert.equal(reply.status, 200, reply.text)
+  const url = locationOf(order)
+  const settled = await client.settled(url)
+  const rows = await withQuery(service.database.connection, (run) =>
+    run('SELECT backend FROM certificates WHERE order_id = $1', [url.split('/').at(-1)]),
+  )
+  return { order: settled, backend: rows[0]?.['backend'] as string | null | undefined }
+}
+
+describe('a signer in front of an external CA', () => {
   let files: SignerFiles
   let daemon: Daemon
-  let first: TestService
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
-  let orders = 0
-
-  const backends = (...names: string[]) => ({
-    ca: {
-      backend: 'failover',
-      failover: { backends: names, probe_seconds: 1 },
-      profiles: {
-        other: { backend: 'external', key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] },
-      },
-      signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 10 },
-      external: {
-        sign_url: `${ca.url}/sign`,
-        revoke_url: `${ca.url}/revoke`,
-        trust_anchors: [ca.rootFile],
-        timeout_seconds: 30,
-      },
-    },
-  })
 
   before(async () => {
     ca = await startExternalCa()
-    files = writeSignerFiles({ default: makeAuthority() })
+    files = writeSignerFiles({ default: makeAuthority() }, '', '{ max_crl_validity_days: 2 }')
+    // The name under which the books look for it.
+    symlinkSync(files.auditFile, path.join(files.folder, 'signer-audit.jsonl'))
     daemon = await startDaemon(files.config)
-    first = service = await startTestService({ fronts: 1, config: backends('internal', 'external') })
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
+    await start({
+      ca: {
+        backend: 'failover',
+        failover: { backends: ['internal', 'external'], probe_seconds: 1 },
+        deferred_signing_timeout: 20,
+        profiles: {
+          other: { backend: 'external', key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] },
+        },
+        signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 10 },
+        external: external(),
+      },
+      crl: { enabled: true },
+      order: { finalize_wait_ms: 100 },
+      // Its connections to the signer.
+      logging: { level: 'DEBUG' },
+    })
   })
   after(async () => {
-    closeConnections()
-    await responder.close()
-    await service.dispose()
-    if (service !== first) await first.dispose()
-    await daemon.stop()
-    await ca.close()
+    await stop()
+    await daemon?.stop()
     rmSync(files.folder, { recursive: true, force: true })
   })
 
-  async function finalized(more: object = {}): Promise<{ order: Answer; backend: string | null | undefined }> {
-    const name = `order-${++orders}.test`
-    const order = await client.newOrder([name], more)
-    await client.authorize(order, responder)
-    const csr = await aCsr(P256_KEY, { names: [{ type: 'dns', value: name }] })
-    const reply = await client.post(order.json.finalize, { csr: base64url(csr) })
-    assert.equal(reply.status, 200, reply.text)
-    const url = order.headers.location as string
-    const settled = await client.settled(url)
-    const rows = await withQuery(service.database.connection, (run) =>
-      run('SELECT backend FROM certificates WHERE order_id = $1', [url.split('/').at(-1)]),
+  const signed = () =>
+    readFileSync(files.auditFile, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map(parseAuditLine)
+      .flatMap((line) => (line?.method === 'signCertificate' ? [line.serial] : []))
+
+  /** @returns the URL of an order whose certificate is signed, and nobody has it */
+  async function lost(): Promise<{ url: string; serial: string }> {
+    await daemon.stop()
+    const connections = () => service.log.filter(({ message }) => message === 'signer connected').length
+    const connectionsBefore = connections()
+    daemon = await startDaemon(files.config, ['--import', DYING], { CHANCERY_TEST_DIE_AT: 'audit line written' })
+    // Else the other CA would be asked first.
+    await until('the front thread and the supervisor are connected', () => connections() >= connectionsBefore + 2)
+    const ended = once(daemon.process, 'exit')
+    const order = await ready()
+    const url = locationOf(order)
+    assert.equal((await client.post(order.json.finalize, { csr: await csrOf(order) })).json.status, 'processing')
+    assert.deepEqual(await ended, [null, 'SIGKILL'])
+    await service.untilLogged(
+      'the lost answer',
+      ({ event, orderId }) => event === 'signing_failed' && orderId === url.split('/').at(-1),
     )
-    return { order: settled, backend: rows[0]?.['backend'] as string | null | undefined }
+    return { url, serial: signed().at(-1) as string }
   }
+  const statusOf = async (url: string) => (await client.post(url)).json.status
+  const recorded = async (serial: string) =>
+    (
+      await withQuery(service.database.connection, (run) =>
+        run('SELECT * FROM certificates WHERE serial_number = $1', [Buffer.from(serial, 'hex')]),
+      )
+    )[0]
+
+  test('a signer that dies after it has signed and comes back completes the order, and no other CA is asked', async () => {
+    const { url, serial } = await lost()
+    daemon = await startDaemon(files.config)
+    await until('the order is valid', async () => (await statusOf(url)) === 'valid')
+    const row = await recorded(serial)
+    assert.deepEqual([row?.['backend'], row?.['revoked_at']], [null, null])
+    assert.deepEqual(ca.requests, [])
+  })
+
+  test('one that stays away fails the order in time with an alarm, and what it signed is revoked', async () => {
+    const { url, serial } = await lost()
+    await until('the order is invalid', async () => (await statusOf(url)) === 'invalid')
+    const { json } = await client.post(url)
+    assert.equal(json.error.detail, 'the CA did not issue the certificate in time')
+    const alarm = await service.untilLogged(
+      'the alarm',
+      ({ event, orderId }) => event === 'alarm' && orderId === url.split('/').at(-1),
+    )
+    assert.equal(alarm['serialNumber'], serial)
+    const row = await recorded(serial)
+    assert.deepEqual([row?.['order_id'], row?.['revocation_reason']], [null, 5])
+    assert.deepEqual(ca.requests, [], 'the order has stayed with the signer')
+
+    daemon = await startDaemon(files.config)
+    await until('its serial number is on the CRL', async () => {
+      const { body } = await send({ method: 'GET', url: `${service.baseUrl}/crl/default` })
+      return readCrl(body).entries.some((entry) => entry.serial === serial)
+    })
+    const { connection } = service.database
+    await checkBooks({ connection, folder: files.folder, held: [], boundMs: 120_000 })
+  })
 
   async function revoke(order: Answer): Promise<string> {
     const leaf = new X509Certificate((await client.post(order.json.certificate)).text)
@@ -124,10 +222,62 @@ describe('a service with several backends', () => {
     daemon = await startDaemon(files.config)
     await until('a certificate of the signer', async () => (await finalized()).backend === null)
   })
+})
 
-  test('the other way round: the signer issues where the CA is not available, and a probe brings the CA back', async () => {
-    await service.stop()
-    service = await startTestService({ fronts: 1, continueFrom: first, config: backends('external', 'internal') })
+describe('another ACME service and an external CA in front of the signer', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-failover-'))
+  const published = () => readdirSync(path.join(folder, '.well-known', 'acme-challenge'))
+  const FIRST = 'first.test'
+  let upstream: ScriptedUpstream
+
+  before(async () => {
+    ca = await startExternalCa()
+    mkdirSync(path.join(folder, '.well-known', 'acme-challenge'), { recursive: true })
+    upstream = await startScriptedUpstream(FIRST)
+    await start({
+      order: { finalize_wait_ms: 500 },
+      ca: {
+        backend: 'failover',
+        failover: { backends: ['acme_proxy', 'external', 'internal'], probe_seconds: 1 },
+        circuit_breaker_failure_threshold: 1,
+        circuit_breaker_recovery_timeout: 3_600,
+        external: external(),
+        acme_proxy: {
+          directory_url: upstream.directoryUrl,
+          email: 'pki@chained.test',
+          storage_path: path.join(folder, 'storage'),
+          challenge_type: 'http-01',
+          challenge_handler: 'file_http',
+          challenge_handler_config: { webroot: folder },
+          order_ready_timeout: 280,
+        },
+      },
+    })
+  })
+  after(async () => {
+    await stop()
+    await upstream?.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  test('orders of an upstream that goes away while it validates go on with the next backend, and no response stays published', async () => {
+    upstream.script = ({ path: to }, { body }) =>
+      to === '/order' ? { body: { ...(body as object), status: 'pending' } } : undefined
+    const first = await ready({}, FIRST)
+    const csr = await csrOf(first)
+    assert.equal((await client.post(first.json.finalize, { csr })).status, 200)
+    await until('a response', () => published().length === 1)
+
+    upstream.script = () => problem(503, 'serverInternal')
+    assert.equal((await finalized()).backend, 'external')
+    assert.equal((await client.settled(locationOf(first))).json.status, 'valid')
+    assert.deepEqual(published(), [])
+    assert.equal(upstream.count('/finalize'), 0)
+    const backends = await withQuery(service.database.connection, (run) => run('SELECT backend FROM certificates'))
+    assert.deepEqual(backends, [{ backend: 'external' }, { backend: 'external' }])
+  })
+
+  test('the signer issues where the CA is not available either, and a probe brings the CA back', async () => {
     assert.equal((await finalized()).backend, 'external')
     ca.behave('unavailable')
     for (let done = 0; done < 6; done++) {
@@ -135,17 +285,19 @@ describe('a service with several backends', () => {
       assert.deepEqual([order.json.status, backend], ['valid', null])
     }
     const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
-    assert.match(text, /service_backend_failovers_total\{from="external",to="internal"\} [5-6]/)
+    assert.match(text, /service_backend_failovers_total\{from="external",to="internal"\} [1-6]/)
     ca.behave('issue')
     await until('a certificate of the CA', async () => (await finalized()).backend === 'external')
   })
 
   test('what may have been issued stays where it is, and a refusal is final', async () => {
     for (const behaviour of ['lost answer', 'refuse'] as const) {
+      // A failure has the CA left alone until it has answered a probe.
+      await until('a certificate of the CA', async () => (await finalized()).backend === 'external')
       ca.behave(behaviour)
       const { order, backend } = await finalized()
       assert.deepEqual([order.json.status, backend], ['invalid', undefined], behaviour)
+      ca.behave('issue')
     }
-    ca.behave('issue')
   })
 })

@@ -18,7 +18,8 @@ import {
   signedJws,
   startResponder,
 } from '../support/acme-client.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 /** The members of a protected header, one after the other. */
 function headerOf(client: Client, key: AccountKeyPair, url: string, nonce?: string, kid?: string): string {
@@ -46,21 +47,12 @@ describe('requests in the form of', () => {
   let responder: Responder
   let orders = 0
   before(async () => {
-    service = await startTestService({
-      fronts: 1,
-      config: {
-        security: {
-          allowed_algorithms: ['ES256', 'ES384', 'ES512', 'RS256'],
-          allowed_ec_curves: ['P-256', 'P-384', 'P-521'],
-        },
-      },
-    })
+    service = await sharedService('credentials')
     responder = await startResponder(service.http01Port)
   })
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
   })
 
   /** Goes as far as the request needs. */

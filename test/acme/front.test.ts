@@ -5,55 +5,31 @@ import { after, before, describe, test } from 'node:test'
 import { head, openRaw } from '../http/raw-client.ts'
 import {
   type Answer,
+  base64url,
   closeConnections,
   createAcmeClient,
   newAccountKey,
   type RawRequest,
   registeredClient,
   send,
+  startResponder,
 } from '../support/acme-client.ts'
-import { adminConfig } from '../support/admin.ts'
-import { type LogLine, startTestService, type TestService } from '../support/service.ts'
+import { certIdOf } from '../support/certificate-id.ts'
+import type { LogLine, TestService } from '../support/service.ts'
+import { EXTERNAL, sharedService } from '../support/shared-service.ts'
 
-const EXTERNAL = 'https://ca.example.test/pki'
 const DIRECTORY = `${EXTERNAL}/acme/v2/start`
+
+/** What counts as now; the machine may stand still between two looks at the clock. */
+const NOW_MS = 300_000
 
 describe('a service behind a proxy, with paths of its own', () => {
   let service: TestService
   before(async () => {
-    service = await startTestService({
-      config: {
-        api: { base_path: '/acme' },
-        acme: {
-          paths: { directory: '/v2/start', new_nonce: '/v2/nonce', new_account: '/v2/join', new_order: '/v2/buy' },
-          website_url: 'https://www.example.test/',
-          caa_identities: ['example.test'],
-        },
-        ...adminConfig(),
-        server: { external_url: EXTERNAL },
-        proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '192.0.2.0/24'] },
-        crl: { enabled: true },
-        ca: {
-          profiles: {
-            default: {
-              key_usages: ['digital_signature'],
-              extended_key_usages: ['server_auth'],
-              description: 'servers',
-            },
-            short: {
-              key_usages: ['digital_signature'],
-              extended_key_usages: ['server_auth'],
-              description: 'a week',
-              validity_days: 7,
-            },
-          },
-        },
-      },
-    })
+    service = await sharedService('paths')
   })
   after(async () => {
     closeConnections()
-    await service.dispose()
   })
 
   /** The proxy: what is asked of the external URL goes to the service, with the path as `strip` says. */
@@ -274,62 +250,17 @@ describe('a service behind a proxy, with paths of its own', () => {
     assert.equal(answer.headers['x-request-id'], 'mine')
   })
 
-  test('every response has a nonce of its own (§6.5)', async () => {
-    const answers = await Promise.all(Array.from({ length: 200 }, () => get('/acme/v2/nonce')))
-    assert.equal(new Set(answers.map(({ headers }) => headers['replay-nonce'])).size, 200)
-  })
-})
-
-describe('a service without a proxy', () => {
-  let service: TestService
-  before(async () => {
-    service = await startTestService({ fronts: 1 })
-  })
-  after(async () => {
-    closeConnections()
-    await service.dispose()
-  })
-
-  test('forwarded headers of strangers change nothing', async () => {
-    const headers = { 'X-Forwarded-For': '203.0.113.9', 'X-Forwarded-Proto': 'https', 'X-Request-ID': 'stranger' }
-    const answer = await send({ method: 'GET', url: service.directoryUrl, headers })
-    assert.equal(answer.headers['strict-transport-security'], undefined)
-    const line = await service.waitForLog('request')
-    assert.equal(line['address'], '127.0.0.1')
-  })
-
-  test('the line of a request names its account and its order, once a signature has proved whose it is', async () => {
-    const named = async ({ headers }: Answer) => {
-      const id = headers['x-request-id']
-      const line = await service.untilLogged('a request', (one) => one['requestId'] === id && one.message === 'request')
-      return [line['accountId'], line['orderId']]
-    }
-    const client = await createAcmeClient(service.directoryUrl)
-    const joined = await client.newAccount()
-    const accountId = client.kid.slice(-36)
-    const order = await client.newOrder(['lines.test'])
-    const orderUrl = String(order.headers.location)
-    const orderId = orderUrl.slice(-36)
-    assert.deepEqual(await named(joined), [accountId, undefined])
-    assert.deepEqual(await named(order), [accountId, orderId])
-    assert.deepEqual(await named(await client.post(orderUrl)), [accountId, orderId])
-    const refused = await client.post(order.json.finalize, { csr: 'AA' })
-    assert.deepEqual([refused.status, await named(refused)], [403, [accountId, orderId]])
-    assert.deepEqual(await named(await client.post(order.json.authorizations[0])), [accountId, undefined])
-    const forged = await client.post(orderUrl, undefined, { key: newAccountKey() })
-    assert.deepEqual([forged.status, await named(forged)], [403, [undefined, undefined]])
-  })
-
   test('the log names the key that refuses a client, once for its address', async () => {
+    const from = through('/pki', { 'X-Forwarded-For': '203.0.113.77' })
     for (const key of [newAccountKey('ES384'), newAccountKey('ES384'), newAccountKey('EdDSA')]) {
-      const refused = await (await createAcmeClient(service.directoryUrl, key)).newAccount()
+      const refused = await (await createAcmeClient(DIRECTORY, key, from)).newAccount()
       assert.equal(refused.json.type, 'urn:ietf:params:acme:error:badSignatureAlgorithm')
       assert.match(
         refused.json.detail,
         /use one of ES256, RS256, or have (ES384|EdDSA) added to security\.allowed_algorithms/,
       )
     }
-    const client = await createAcmeClient(service.directoryUrl)
+    const client = await createAcmeClient(DIRECTORY, newAccountKey(), from)
     const last = await client.post(
       String(client.directory['newAccount']),
       {},
@@ -337,25 +268,33 @@ describe('a service without a proxy', () => {
     )
     const isAbout = ({ event }: LogLine) => event === 'account_key_not_allowed'
     const { key, address } = await service.untilLogged('the key', isAbout)
-    assert.deepEqual([key, address], ['security.allowed_algorithms', '127.0.0.1'])
+    assert.deepEqual([key, address], ['security.allowed_algorithms', '203.0.113.77'])
     await service.untilLogged('the last request', ({ requestId }) => requestId === last.headers['x-request-id'])
     assert.equal(service.log.filter(isAbout).length, 1)
   })
 
-  // Greenlock reads `meta.termsOfService` without looking whether there is a meta.
-  test('the directory has a meta when nothing is set, with externalAccountRequired as false (§7.1.1)', async () => {
-    const { json } = await send({ method: 'GET', url: service.directoryUrl })
-    assert.deepEqual(json.meta, { externalAccountRequired: false })
+  test('ari.path lies behind api.base_path, and ari.revoked_window_seconds ends the window of a revoked certificate', async () => {
+    const client = await registeredClient(DIRECTORY, newAccountKey(), through('/pki'))
+    assert.equal(client.directory['renewalInfo'], `${EXTERNAL}/acme/ari/v1`)
+    const infoOf = (certId: string) => get(`/acme/ari/v1/${certId}`)
+    assert.match((await infoOf('AQ.AQ')).json.detail, /names no/)
+    const responder = await startResponder(service.http01Port)
+    const { der } = await client.obtain(['revoked-soon.test'], responder)
+    await responder.close()
+    assert.equal((await infoOf(certIdOf(der))).headers['retry-after'], '7200')
+
+    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(der) })
+    const { json, headers } = await infoOf(certIdOf(der))
+    const start = Date.parse(json.suggestedWindow.start)
+    assert.ok(Math.abs(start - Date.now()) < NOW_MS)
+    assert.equal(Date.parse(json.suggestedWindow.end) - start, 3_600_000)
+    assert.equal(json.retryAfter, 3600)
+    assert.equal(headers['retry-after'], '3600')
   })
 
-  test('HEAD answers as GET does, without the body', async () => {
-    const [get, head] = await Promise.all([
-      send({ method: 'GET', url: service.directoryUrl }),
-      send({ method: 'HEAD', url: service.directoryUrl }),
-    ])
-    assert.equal(head.status, 200)
-    assert.equal(head.body.length, 0)
-    assert.equal(head.headers['content-length'], String(get.body.length))
+  test('every response has a nonce of its own (§6.5)', async () => {
+    const answers = await Promise.all(Array.from({ length: 200 }, () => get('/acme/v2/nonce')))
+    assert.equal(new Set(answers.map(({ headers }) => headers['replay-nonce'])).size, 200)
   })
 })
 

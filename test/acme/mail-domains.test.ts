@@ -4,17 +4,10 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import type dnsPacket from 'dns-packet'
 import { type Answer, closeConnections, createAcmeClient } from '../support/acme-client.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-import {
-  a,
-  aaaa,
-  cname,
-  NXDOMAIN,
-  type Scripted,
-  type ScriptedDns,
-  SERVFAIL,
-  startDns,
-} from '../workers/scripted-dns.ts'
+import { type Names, scriptedNames } from '../support/scripted-names.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
+import { a, aaaa, cname, NXDOMAIN, type Scripted, SERVFAIL } from '../workers/scripted-dns.ts'
 
 const mx = (name: string, exchange: string, preference = 10): dnsPacket.Answer => ({
   type: 'MX',
@@ -61,28 +54,19 @@ const UNCHECKED = {
 }
 
 describe('the MX check of contacts', () => {
-  let dns: ScriptedDns
+  let dns: Names['general']
   let service: TestService
 
   before(async () => {
-    dns = await startDns(({ name, type }) => {
+    service = await sharedService('names')
+    dns = (await scriptedNames()).general
+    dns.script = ({ name, type }) => {
       const records = ZONE[name]
       return records ? (records[type] ?? {}) : { rcode: NXDOMAIN }
-    })
-    service = await startTestService({
-      fronts: 1,
-      config: {
-        email: { validate_mx: true },
-        // The name server is in this process, which may stand still for a second.
-        dns: { resolvers: [dns.resolver], timeout_seconds: 6, retries: 0 },
-        security: { rate_limits: { enabled: false } },
-      },
-    })
+    }
   })
   after(async () => {
     closeConnections()
-    await service.dispose()
-    await dns.close()
   })
   beforeEach(() => {
     dns.asked.length = 0

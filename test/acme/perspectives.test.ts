@@ -26,7 +26,7 @@ import { until } from '../support/until.ts'
 import { caaScript } from '../workers/scripted-caa.ts'
 import { type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 const TOKENS = { near: 'token-of-the-near-one', far: 'token-of-the-far-one' }
 
 interface Running {

@@ -14,23 +14,14 @@ import {
   registeredClient,
   send,
 } from '../support/acme-client.ts'
+import { rowsIn } from '../support/database.ts'
 import { operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { HOUR, limit } from '../support/rate-limits.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
-const HOUR = 3600
-
-const withTerms = (version: string) => ({
-  config: {
-    // Each request comes from an address of its own, as far as the limit is concerned.
-    proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
-    security: { rate_limits: { enabled: true, new_order: { requests: 1, window_seconds: HOUR } } },
-    tos: { url: 'https://ca.example.test/terms', require_agreement: true, version },
-  },
-})
-
 describe('of several faults the first in this order is told', () => {
-  let former: TestService
   let service: TestService
   let url: string
   /** Without agreement to the terms that came later. */
@@ -39,23 +30,23 @@ describe('of several faults the first in this order is told', () => {
   let usedNonce: string
 
   before(async () => {
-    former = await startTestService({ ...withTerms('1'), fronts: 1 })
-    const { directoryUrl } = former
+    service = await sharedService('limits')
+    // Each request comes from an address of its own, as far as the limit is concerned.
+    await limit(service, { new_order: { requests: 1, window_seconds: HOUR } })
+    const { directoryUrl } = service
     client = await registeredClient(directoryUrl)
     url = client.directory['newOrder'] as string
+    await rowsIn(service.database, `UPDATE accounts SET terms_version = '1' WHERE id = $1`, [client.kid.slice(-36)])
+    await until('the agreement is of an earlier version', async () => (await sendWith(new Set())).status === 403)
     deactivated = await registeredClient(directoryUrl)
     await deactivated.post(deactivated.kid, { status: 'deactivated' })
-    closeConnections()
-    await former.stop()
-    service = await startTestService({ ...withTerms('2'), continueFrom: former })
     usedNonce = await client.nonce()
     assert.equal((await client.post(client.kid, undefined, { header: { nonce: usedNonce } })).status, 200)
     await maintenance('on')
   })
   after(async () => {
+    await maintenance('off')
     closeConnections()
-    await service?.dispose()
-    await former?.dispose()
   })
 
   async function maintenance(position: 'on' | 'off'): Promise<void> {

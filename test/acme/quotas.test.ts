@@ -1,9 +1,21 @@
-/** Daily quotas of accounts over HTTP (`quotas.*`). */
+/** Daily quotas of accounts over HTTP (`quotas.*`), and what an issuer that ends soon leaves uncounted. */
 
 import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Answer, closeConnections, csrFor, registeredClient, startResponder } from '../support/acme-client.ts'
+import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
+import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import {
+  type Answer,
+  closeConnections,
+  csrFor,
+  locationOf,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
 import { age } from '../support/aged-certificate.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -19,11 +31,20 @@ async function untilDayIsYoung(): Promise<void> {
 }
 
 describe('quotas', () => {
+  let files: SignerFiles
+  let daemon: Daemon
   let service: TestService
   before(async () => {
     await untilDayIsYoung()
+    files = writeSignerFiles({ default: makeAuthority(), old: makeAuthority('P-256', { daysAhead: 1 }) })
+    daemon = await startDaemon(files.config)
+    const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret') }
+    const profiles = {
+      old: { issuer: 'old', key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] },
+    }
     service = await startTestService({
       config: {
+        ca: { signer, profiles },
         quotas: { enabled: true, max_orders_per_account_per_day: 4, max_certificates_per_account_per_day: 1 },
       },
     })
@@ -31,6 +52,8 @@ describe('quotas', () => {
   after(async () => {
     closeConnections()
     await service.dispose()
+    await daemon.stop()
+    rmSync(files.folder, { recursive: true })
   })
 
   function assertExceeded(answer: Answer, kind: string): void {
@@ -101,5 +124,23 @@ describe('quotas', () => {
     await client.authorize(second, responder)
     assertExceeded(await client.post(second.json.finalize, { csr: await csrFor(['second.test']) }), 'certificates')
     assert.equal((await client.post(String(second.headers.location))).json.status, 'ready')
+  })
+
+  test('an issuer that ends in a day refuses a start behind its end; the order stays ready, nothing is counted, and there is no alarm', async (context) => {
+    const responder = await startResponder(service.http01Port)
+    context.after(() => responder.close())
+    const client = await registeredClient(service.directoryUrl)
+    const notBefore = new Date(Date.now() + 1.5 * DAY_MS).toISOString()
+    const order = await client.newOrder(['late.test'], { notBefore, profile: 'old' })
+    assert.equal(order.status, 201, order.text)
+    await client.authorize(order, responder)
+    const refusal = await client.post(order.json.finalize, { csr: await csrFor(['late.test']) })
+    assert.equal(refusal.status, 400, refusal.text)
+    assert.equal(refusal.json.type, 'urn:ietf:params:acme:error:malformed')
+    assert.match(refusal.json.detail, /notBefore/)
+    assert.equal((await client.post(locationOf(order))).json.status, 'ready')
+    assert.match((await send({ method: 'GET', url: `${service.baseUrl}/metrics` })).text, /^service_alarms_total 0$/m)
+    // The day's one certificate is still to be had.
+    await client.obtain(['now.test'], responder, { order: { profile: 'old' } })
   })
 })

@@ -14,7 +14,7 @@ import {
 } from '../support/acme-client.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { chancery } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 /** What counts as now, of windows of days; the machine may stand still between two looks at the clock. */
@@ -197,49 +197,4 @@ describe('renewal information', () => {
       assert.deepEqual(await windowOf(certificate.certId), usual)
     })
   }
-})
-
-describe('renewal information with bounds and a path of the operator', () => {
-  let service: TestService
-  before(async () => {
-    const ari = { enabled: true, path: '/ari/v1', revoked_window_seconds: 3600, max_retry_after_seconds: 7200 }
-    service = await startTestService({ fronts: 1, config: { api: { base_path: '/acme' }, ari } })
-  })
-  after(async () => {
-    closeConnections()
-    await service.dispose()
-  })
-
-  test('the window of a revoked certificate is over within ari.revoked_window_seconds', async () => {
-    const responder = await startResponder(service.http01Port)
-    const client = await registeredClient(`${service.baseUrl}/acme/directory`)
-    const { der } = await client.obtain(['revoked-soon.test'], responder)
-    await responder.close()
-    const url = `${client.directory['renewalInfo']}/${certIdOf(der)}`
-    assert.equal((await send({ method: 'GET', url })).headers['retry-after'], '7200')
-
-    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(der) })
-    const { json, headers } = await send({ method: 'GET', url })
-    const start = Date.parse(json.suggestedWindow.start)
-    assert.ok(Math.abs(start - Date.now()) < NOW_MS)
-    assert.equal(Date.parse(json.suggestedWindow.end) - start, 3_600_000)
-    assert.equal(json.retryAfter, 3600)
-    assert.equal(headers['retry-after'], '3600')
-  })
-
-  test('ari.path lies behind api.base_path, and without ari.enabled there is none', async () => {
-    const directory = (await send({ method: 'GET', url: `${service.baseUrl}/acme/directory` })).json
-    assert.equal(directory.renewalInfo, `${service.baseUrl}/acme/ari/v1`)
-    assert.match((await send({ method: 'GET', url: `${directory.renewalInfo}/AQ.AQ` })).json.detail, /names no/)
-    closeConnections()
-    await service.stop()
-    const without = await startTestService({ fronts: 1, continueFrom: service })
-    try {
-      assert.equal('renewalInfo' in (await send({ method: 'GET', url: without.directoryUrl })).json, false)
-      assert.equal((await send({ method: 'GET', url: `${without.baseUrl}/renewalInfo/AQ.AQ` })).status, 404)
-    } finally {
-      closeConnections()
-      await without.dispose()
-    }
-  })
 })

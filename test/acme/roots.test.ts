@@ -1,15 +1,14 @@
 /** The trust bundle at `api.roots_path`, as curl, machines and clusters fetch it. */
 
 import assert from 'node:assert/strict'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import path from 'node:path'
+import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
-import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
-import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import { parse } from 'yaml'
 import { closeConnections, send } from '../support/acme-client.ts'
-import { freePort } from '../support/free-port.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { configOf } from '../support/reload.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const PEM = 'application/x-pem-file'
@@ -25,14 +24,12 @@ describe('the roots', () => {
   let port: number
   let service: TestService
   before(async () => {
-    port = await freePort()
-    const config = { api: { base_path: '/acme', roots_path: '/roots.pem' }, crl: { enabled: true, http_port: port } }
-    service = await startTestService({ fronts: 1, config })
+    service = await sharedService('paths')
+    port = (parse(configOf(service).text()) as { crl: { http_port: number } }).crl.http_port
     await untilKnown(`${service.baseUrl}/acme/roots.pem`)
   })
   after(async () => {
     closeConnections()
-    await service.dispose()
   })
 
   const fetchRoots = (headers: Record<string, string> = {}, method = 'GET') =>
@@ -76,56 +73,14 @@ describe('the roots', () => {
     const { database, ...server } = service.database.connection
     const client = new pg.Client({ ...server, database: 'postgres' })
     await client.connect()
-    await client.query(`DROP DATABASE ${database} WITH (FORCE)`)
-    await client.end()
-    assert.equal((await fetchRoots()).status, 200)
-  })
-})
-
-describe('the roots of a chain without its root', () => {
-  const root = makeAuthority('P-256', { name: 'Offline Root' })
-  const former = makeAuthority('P-256', { name: 'Former Root' })
-  const intermediate = makeAuthority('P-256', { name: 'Intermediate', by: root })
-  let files: SignerFiles
-  let daemon: Daemon
-  before(async () => {
-    files = writeSignerFiles({ default: intermediate })
-    daemon = await startDaemon(files.config)
-  })
-  after(async () => {
-    closeConnections()
-    await daemon.stop()
-    rmSync(files.folder, { recursive: true })
-  })
-
-  async function startWith(api: object): Promise<TestService> {
-    const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret') }
-    return startTestService({ fronts: 1, config: { ca: { signer }, api: { roots_path: '/roots.pem', ...api } } })
-  }
-  const rootsOf = (service: TestService) => untilKnown(`${service.baseUrl}/roots.pem`)
-
-  test('are not known: 404, and the start warns', async () => {
-    const service = await startWith({})
+    const allow = (isAllowed: boolean) => client.query(`ALTER DATABASE ${database} ALLOW_CONNECTIONS ${isAllowed}`)
     try {
-      const { status, text } = await rootsOf(service)
-      assert.equal(status, 404)
-      assert.match(text, /api\.roots_file/)
-      const warned = await service.untilLogged('no root', ({ message }) => message.startsWith('api.roots_path serves'))
-      assert.deepEqual(warned['issuers'], ['default'])
+      await allow(false)
+      await client.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [database])
+      assert.equal((await fetchRoots()).status, 200)
     } finally {
-      await service.dispose()
-    }
-  })
-
-  test('come from the file', async () => {
-    const roots_file = path.join(files.folder, 'roots.pem')
-    writeFileSync(roots_file, root.certificatePem + former.certificatePem)
-    const service = await startWith({ roots_file })
-    try {
-      assert.equal((await rootsOf(service)).text, root.certificatePem + former.certificatePem)
-      assert.ok(!service.log.some(({ message }) => message.startsWith('api.roots_path serves')))
-    } finally {
-      await service.dispose()
+      await allow(true)
+      await client.end()
     }
   })
 })

@@ -5,17 +5,19 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { parse, stringify } from 'yaml'
 import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
-import { closeConnections, send } from '../support/acme-client.ts'
+import { closeConnections, csrFor, locationOf, registeredClient, send, startResponder } from '../support/acme-client.ts'
 import { freePort } from '../support/free-port.ts'
 import { operate } from '../support/operator.ts'
 import { runCommand } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
+/** The second order comes within this of the failure of the first. */
+const RECOVERY_SECONDS = 8
 const AWAY = 'signer not reachable'
 const ADVICE = 'the signer is not reachable: there is no such socket; is chancery-signer running?'
 /** Probes that know the answer wait for nothing, which the quickest of several shows; the rest is the machine's. */
@@ -33,8 +35,11 @@ describe('a service whose signer is away', () => {
     daemon = await startDaemon(files.config)
     const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 3 }
     service = await startTestService({
+      // Each thread has a breaker of its own.
+      fronts: 1,
       config: {
-        ca: { signer },
+        ca: { signer, circuit_breaker_failure_threshold: 1, circuit_breaker_recovery_timeout: RECOVERY_SECONDS },
+        order: { finalize_wait_ms: 500 },
         crl: { enabled: true },
         nonce: { store: 'database' },
       },
@@ -53,11 +58,6 @@ describe('a service whose signer is away', () => {
   async function gauge(name: string): Promise<number> {
     const { text } = await get('metrics')
     return Number(new RegExp(`^service_${name} (\\d+)$`, 'm').exec(text)?.[1])
-  }
-
-  async function until(what: string, isSo: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
-    for (const deadline = performance.now() + withinMs; !(await isSo()); await sleep(50))
-      assert.ok(performance.now() < deadline, what)
   }
 
   /** The signer has a second to answer a scrape; on a machine that stands still it is asked again. */
@@ -164,6 +164,34 @@ describe('a service whose signer is away', () => {
     await until('the reason is told', () => said.complaint.includes('stopped by the operator'))
     await operate(service, 'signing', 'resume')
     assert.equal(await ended, 0, said.complaint)
+  })
+
+  test('has a circuit breaker that is open after a failure: the next order stays ready, with Retry-After, and both get their certificates', async (context) => {
+    const responder = await startResponder(service.http01Port)
+    context.after(() => responder.close())
+    const client = await registeredClient(service.directoryUrl)
+    const [first, second] = [await client.newOrder(['first.test']), await client.newOrder(['second.test'])]
+    await client.authorize(first, responder)
+    await client.authorize(second, responder)
+
+    const csr = await csrFor(['second.test'])
+    daemon.process.kill('SIGSTOP')
+    try {
+      const hanging = await client.post(first.json.finalize, { csr: await csrFor(['first.test']) })
+      assert.equal(hanging.json.status, 'processing')
+      await service.waitForLog('the CA backend failed again and again; it is left alone for a while')
+      const refused = await client.post(second.json.finalize, { csr })
+      assert.equal(refused.status, 503)
+      const retryAfter = Number(refused.headers['retry-after'])
+      assert.ok(retryAfter >= 1 && retryAfter <= RECOVERY_SECONDS, String(retryAfter))
+      assert.equal((await client.post(locationOf(second))).json.status, 'ready')
+    } finally {
+      daemon.process.kill('SIGCONT')
+    }
+    const isFinalized = async () => (await client.post(second.json.finalize, { csr })).status === 200
+    await until('the second goes on', isFinalized)
+    const isValid = async () => (await client.post(locationOf(first))).json.status === 'valid'
+    await until('the first is valid', isValid)
   })
 
   describe('because the secrets differ', () => {

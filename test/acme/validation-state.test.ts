@@ -11,20 +11,16 @@ import {
   signedJws,
 } from '../support/acme-client.ts'
 import { type HeldResponder, startHeldResponder } from '../support/held-responder.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { BACKOFF_SECONDS, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-
-/** The second attempt comes so long after the first, the third twice that after the second. */
-const BACKOFF_SECONDS = 3
 
 describe('a challenge in processing', () => {
   let service: TestService
   let responder: HeldResponder
   let db: pg.Client
   before(async () => {
-    service = await startTestService({
-      config: { challenges: { http01: { max_retries: 3 }, backoff_base_seconds: BACKOFF_SECONDS } },
-    })
+    service = await sharedService('profiles')
     responder = await startHeldResponder(service.http01Port)
     db = new pg.Client(service.database.connection)
     await db.connect()
@@ -33,7 +29,6 @@ describe('a challenge in processing', () => {
     closeConnections()
     await db.end()
     await responder.close()
-    await service.dispose()
   })
 
   async function triggered(client: AcmeClient, name: string, answers = true) {

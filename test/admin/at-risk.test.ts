@@ -4,13 +4,13 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { csrFor, type Obtained } from '../support/acme-client.ts'
-import { adminConfig } from '../support/admin.ts'
 import { accountIdOf } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 interface Row {
@@ -28,7 +28,7 @@ describe('certificates at risk', () => {
   let at: Issuing
   const serials = new Map<string, string>()
   before(async () => {
-    service = await startTestService({ config: adminConfig() })
+    service = await sharedService('admin')
     at = await startIssuing(service)
     for (const name of ['quiet.test', 'failing.test', 'ordering.test', 'renewed.test', 'young.test'])
       serials.set(name, serialOf(await at.client.obtain([name], at.responder)))
@@ -39,7 +39,6 @@ describe('certificates at risk', () => {
   })
   after(async () => {
     await at?.end()
-    await service?.dispose()
   })
 
   const serialOf = ({ der }: Obtained) => new X509Certificate(der).serialNumber.toLowerCase()

@@ -1,18 +1,18 @@
 /** What an administrator is told when others hold a row for too long. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { asAdminError } from '../../src/admin/admin-errors.ts'
 import { Problem } from '../../src/shared/protocol/problem.ts'
-import { type AdminClient, adminConfig, createAdministrator, signIn } from '../support/admin.ts'
+import { type AdminClient, createAdministrator, signIn } from '../support/admin.ts'
 import { accountIdOf, boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { withQuery } from '../support/revoked.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 test('what a front refuses itself at a path of the Admin API has the form of the Admin API', async () => {
-  const service = await sharedService('admin')
+  const service = await sharedService('small pages')
   const reply = await fetch(`${service.baseUrl}/api/accounts?domain=${'x'.repeat(9_000)}`)
   const { error, message, request_id } = JSON.parse(await reply.text())
   assert.deepEqual([reply.status, error, message], [400, 'invalid_request', 'a URL may have at most 8000 bytes'])
@@ -31,14 +31,13 @@ describe('while another holds the row of an account', () => {
   let credential: MadeCredential
   let account: string
   before(async () => {
-    service = await startTestService({ config: { ...adminConfig(), server: { timeout: 4 } } })
+    service = await sharedService('small pages')
     const password = await createAdministrator(service.database, 'alice')
     // On a busy machine a hash takes longer than a request may.
     admin = await until('signed in', () => signIn(service.baseUrl, 'alice', password).catch(() => undefined))
     credential = await made<MadeCredential>(admin, '/eab', { kid: 'team' })
     account = accountIdOf(await boundClient(service, credential))
   })
-  after(() => service.dispose())
 
   test('a request that needs it is told to come back, and changes nothing', async () => {
     await withQuery(service.database.connection, async (query) => {

@@ -1,56 +1,36 @@
 /**
- * Each key of `admin_api` has its effect. Those with tests of their own: `listen` and
+ * Each key of `admin_api` has its effect. Those with tests of their own: `listen`, `base_path` and
  * `max_body_bytes` in listener.test.ts, `bulk_revoke_confirm_above` in bulk-revocations.test.ts.
  */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { verifyAuditLog } from '../../src/admin/audit/audit-verification.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { requireAuditKey } from '../../src/settings/admin-settings.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
-import { type AdminClient, adminConfig, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
-import { rowsIn } from '../support/database.ts'
+import { type AdminClient, clientWith, signIn, TOKEN_SECRET } from '../support/admin.ts'
+import { adminInstance } from '../support/admin-instance.ts'
+import { rowsIn, testDatabase } from '../support/database.ts'
 import { operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const EXPIRY_SECONDS = 1_234
 const KEY = randomBytes(40)
 
 describe('admin_api', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-admin-keys-'))
   let service: TestService
-  /** Of the base path, without its last part. */
-  let base: string
   let admin: AdminClient
   let password: string
   before(async () => {
-    const audit_key_file = path.join(folder, 'audit.key')
-    writeFileSync(audit_key_file, KEY)
-    const keys = { base_path: '/manage/api', token_expiry_seconds: EXPIRY_SECONDS, password_length: 33, audit_key_file }
-    const pages = { default_page_size: 2, max_page_size: 3 }
-    service = await startTestService({
-      config: adminConfig({ ...keys, ...pages, initial_admin_email: 'first@example.com' }),
-    })
-    base = `${service.baseUrl}/manage`
+    service = await sharedService('small pages')
     password = /^password {2}(\S+)$/m.exec(await operate(service, 'admin', 'create-user'))?.[1] ?? ''
-    admin = await signIn(base, 'admin', password)
-  })
-  after(async () => {
-    await service.dispose()
-    rmSync(folder, { recursive: true })
-  })
-
-  test('base_path is in front of every resource, and nowhere else is one', async () => {
-    assert.equal((await adminRequest(base, 'GET', '')).json.name, 'chancery')
-    assert.equal((await adminRequest(service.baseUrl, 'GET', '')).status, 404)
-    const link = (await admin.get('/audit-log?limit=1')).headers.get('link') ?? ''
-    assert.ok(link.startsWith(`<${base}/api/audit-log?`), link)
+    admin = await signIn(service.baseUrl, 'admin', password)
   })
 
   test('initial_admin_email is the address of the first administrator', async () => {
@@ -73,29 +53,35 @@ describe('admin_api', () => {
     assert.ok(Math.abs(Number(session?.seconds) - EXPIRY_SECONDS) <= 2, `${session?.seconds}`)
   })
 
-  test('default_page_size and max_page_size bound pages', async () => {
+  test('default_page_size and max_page_size bound pages', async (context) => {
+    const instance = await adminInstance(service, { admin_api: { max_page_size: 3 } })
+    context.after(() => instance.close())
     for (let n = 0; n < 4; n++) await admin.send('POST', '/tokens', { name: `token ${n}` })
-    assert.equal((await admin.get('/audit-log')).json.length, 2)
-    assert.equal((await admin.get('/audit-log?limit=3')).json.length, 3)
-    assert.match((await admin.get('/audit-log?limit=4')).text, /must be a whole number from 1 to 3/)
+    const here = clientWith(instance.baseUrl, admin.token)
+    assert.equal((await here.get('/audit-log')).json.length, 2)
+    assert.equal((await here.get('/audit-log?limit=3')).json.length, 3)
+    assert.match((await here.get('/audit-log?limit=4')).text, /must be a whole number from 1 to 3/)
   })
 
-  test('audit_key_file is the key of the audit log, in place of one made from token_secret', async () => {
+  test('audit_key_file is the key of the audit log, in place of one made from token_secret', async (context) => {
+    const database = await testDatabase()
+    context.after(() => database.drop())
+    const audit_key_file = path.join(service.folder, 'audit.key')
+    writeFileSync(audit_key_file, KEY)
+    const name = database.connection.database
+    const instance = await adminInstance(service, { admin_api: { audit_key_file }, database: { database: name } })
+    context.after(() => instance.close())
+    const made = await operate(instance, 'users', 'create', 'alice', '--role', 'admin', '--json')
+    const alice = await signIn(instance.baseUrl, 'alice', JSON.parse(made).password)
+    assert.equal((await alice.send('POST', '/tokens', { name: 'one' })).status, 201)
     const derived = requireAuditKey({ admin_api: { audit_key_file: null, token_secret: TOKEN_SECRET } } as Config)
-    const db = await openCheckedDatabase(settingsFor(service.database.connection, 1))
+    const db = await openCheckedDatabase(settingsFor(database.connection, 1))
     try {
       assert.deepEqual((await verifyAuditLog(db, KEY, [])).faults, [])
       assert.match((await verifyAuditLog(db, derived, [])).faults.join(), /no entry fits: the key/)
     } finally {
       await db.end()
     }
-    assert.match(await operate(service, 'audit', 'verify'), /the audit log is whole/)
+    assert.match(await operate(instance, 'audit', 'verify'), /the audit log is whole/)
   })
-})
-
-test('admin_api.enabled: false, the default, offers nothing', async (context) => {
-  const service = await startTestService({ fronts: 1 })
-  context.after(() => service.dispose())
-  for (const target of ['', '/auth/login', '/openapi.json'])
-    assert.equal((await adminRequest(service.baseUrl, 'GET', target)).status, 404)
 })

@@ -3,28 +3,29 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type AcmeClient, closeConnections, createAcmeClient } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { bindingFor } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
-const keyOf = ({ kid, hmac_key }: MadeCredential) => ({ kid, hmacKey: Buffer.from(hmac_key, 'base64url') })
+const agreed = (client: AcmeClient, { kid, hmac_key }: MadeCredential) => ({
+  termsOfServiceAgreed: true,
+  externalAccountBinding: bindingFor(client, { kid, hmacKey: Buffer.from(hmac_key, 'base64url') }),
+})
 
 describe('binding credentials', () => {
   let service: TestService
   let admin: AdminClient
   let auditor: AdminClient
   before(async () => {
-    service = await startTestService({
-      config: { ...adminConfig(), acme: { eab_required: true }, metrics: { enabled: true } },
-    })
+    service = await sharedService('admin')
     admin = await administrator(service, 'alice')
     auditor = await administrator(service, 'audrey', 'auditor')
   })
   after(async () => {
-    await service.dispose()
     closeConnections()
   })
 
@@ -152,7 +153,7 @@ describe('binding credentials', () => {
       { action: 'eab.revoke', details: { ...facts, linked_accounts: accounts, revoked_accounts: accounts } },
     ])
     const late = await createAcmeClient(service.directoryUrl)
-    const refused = await late.newAccount({ externalAccountBinding: bindingFor(late, keyOf(credential)) })
+    const refused = await late.newAccount(agreed(late, credential))
     assert.equal(refused.status, 403)
   })
 
@@ -167,7 +168,7 @@ describe('binding credentials', () => {
 
   async function refusal(credential: MadeCredential): Promise<string> {
     const client = await createAcmeClient(service.directoryUrl)
-    const answer = await client.newAccount({ externalAccountBinding: bindingFor(client, keyOf(credential)) })
+    const answer = await client.newAccount(agreed(client, credential))
     assert.deepEqual([answer.status, answer.json.type], [403, 'urn:ietf:params:acme:error:unauthorized'], answer.text)
     return answer.json.detail
   }
@@ -176,9 +177,7 @@ describe('binding credentials', () => {
     const credential = await create({ max_uses: 3 })
     const clients: AcmeClient[] = []
     for (let client = 0; client < 5; client++) clients.push(await createAcmeClient(service.directoryUrl))
-    const answers = await Promise.all(
-      clients.map((client) => client.newAccount({ externalAccountBinding: bindingFor(client, keyOf(credential)) })),
-    )
+    const answers = await Promise.all(clients.map((client) => client.newAccount(agreed(client, credential))))
     assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 201, 201, 403, 403])
     const { uses, max_uses } = await read(credential.id)
     assert.deepEqual([uses, max_uses], [3, 3])
@@ -234,10 +233,16 @@ describe('binding credentials', () => {
   })
 
   test('accounts revoked with their credential are counted', async () => {
-    await until('the metric to count the account', async () =>
-      /^service_accounts_revoked_total(?:\{[^}]*\})? 1$/m.test(
-        await (await fetch(`${service.baseUrl}/metrics`)).text(),
-      ),
-    )
+    const counted = async () => {
+      const token = (await made<{ token: string }>(admin, '/tokens', { name: 'metrics', role: 'auditor' })).token
+      const headers = { authorization: `Bearer ${token}` }
+      const text = await (await fetch(`${service.baseUrl}/metrics`, { headers })).text()
+      return Number(/^service_accounts_revoked_total(?:\{[^}]*\})? (\d+)$/m.exec(text)?.[1] ?? 0)
+    }
+    const credential = await create()
+    await boundClient(service, credential)
+    const before = await counted()
+    await admin.send('POST', `/eab/${credential.id}/revoke`)
+    await until('the metric to count the account', async () => (await counted()) === before + 1)
   })
 })

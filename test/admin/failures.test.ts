@@ -3,11 +3,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { csrFor } from '../support/acme-client.ts'
-import { adminConfig } from '../support/admin.ts'
 import { accountIdOf } from '../support/bound.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { P256_KEY } from '../support/keys.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 interface Failure {
@@ -17,14 +16,9 @@ interface Failure {
 }
 
 describe('failures of all accounts', () => {
-  let service: TestService
   let at: Issuing
   before(async () => {
-    const security = { identifier_policy: { forbidden_domains: ['forbidden.test'], public_suffix_list: 'builtin' } }
-    service = await startTestService({
-      config: { ...adminConfig(), security, challenges: { http01: { max_retries: 0 } } },
-    })
-    at = await startIssuing(service)
+    at = await startIssuing(await sharedService('admin'))
     await at.client.obtain(['www.test'], at.responder)
     await refusedCsr()
     await refusedCsr()
@@ -34,7 +28,6 @@ describe('failures of all accounts', () => {
   })
   after(async () => {
     await at?.end()
-    await service?.dispose()
   })
 
   async function refusedCsr(): Promise<void> {

@@ -1,34 +1,33 @@
 /**
- * 20,000 requests of every kind to every endpoint, and a thousand of them over HTTP: none makes the
- * service fail, and every reply is one of its description. `CHANCERY_TEST_SEED` repeats a run.
+ * Requests of every kind to every endpoint, a tenth of them over HTTP: none makes the service fail, and every reply is one
+ * of its description. A nightly run has 20,000. `CHANCERY_TEST_SEED` repeats a run.
  */
 
 import assert from 'node:assert/strict'
 import { randomInt, randomUUID } from 'node:crypto'
 import { Agent, request as httpRequest } from 'node:http'
-import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import pino from 'pino'
 import type { AnyEndpoint } from '../../src/admin/admin-endpoint.ts'
 import type { AdminReply, AdminRequest } from '../../src/admin/admin-message.ts'
 import { Router } from '../../src/admin/admin-router.ts'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { errorsOf } from '../../src/admin/openapi.ts'
-import { loadConfig } from '../../src/config/load.ts'
 import { ADMIN_ERRORS, type AdminErrorCode } from '../../src/domain/admin-error.ts'
 import { ROLES } from '../../src/domain/administrator.ts'
-import { type AdminThread, startAdmin } from '../../src/main/admin/start-admin.ts'
-import { type StartContext, Teardown } from '../../src/main/start-context.ts'
 import { registeredClient, startResponder } from '../support/acme-client.ts'
-import { adminConfig, administrator, clientWith } from '../support/admin.ts'
+import { administrator, clientWith } from '../support/admin.ts'
 import { type FuzzActor, type FuzzCase, fuzzCases, KnownNames } from '../support/admin-fuzz.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
+import { operate } from '../support/operator.ts'
+import { WAIT_MS } from '../support/patience.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
-const CASES = 20_000
-const CASES_OVER_HTTP = 1_000
+const IS_NIGHTLY = process.env['CHANCERY_NIGHTLY'] === '1'
+const CASES = IS_NIGHTLY ? 20_000 : 2_500
+const CASES_OVER_HTTP = IS_NIGHTLY ? 1_000 : 250
 /** Fewer than the application takes at once. */
 const AT_ONCE = 16
-const DEADLINE_MS = 60_000
 const MOST_SHOWN = 1_000
 /** The HTTP server itself refuses longer ones. */
 const MOST_PATH = 4_000
@@ -40,19 +39,19 @@ type Reply = Pick<AdminReply, 'status' | 'headers' | 'body'>
 
 describe('whatever is asked of the Admin API', () => {
   let service: TestService
-  let thread: AdminThread
+  /** Answers in this process. */
+  let instance: AdminInstance
   let known: KnownNames
-  const teardown = new Teardown()
   const tokens: Partial<Record<FuzzActor, string>> = {}
 
   before(async () => {
     console.log(`seed of the requests: CHANCERY_TEST_SEED=${seed}`)
-    service = await startTestService({ config: { ...adminConfig(), logging: { level: 'ERROR' } } })
+    service = await sharedService('crowded')
+    instance = await adminInstance(service)
     const responder = await startResponder(service.http01Port)
     for (const name of ['a.test', 'b.test', 'c.test'])
       await (await registeredClient(service.directoryUrl)).obtain([name], responder)
     await responder.close()
-    thread = await threadBeside(service)
     const owners = new Set<string>()
     for (const role of ROLES) {
       const owner = await administrator(service, `owner-${role}`)
@@ -69,25 +68,13 @@ describe('whatever is asked of the Admin API', () => {
       if (method === 'GET' && !path.includes('{')) known.keep(path, (await reader.get(path)).json)
   })
   after(async () => {
-    await teardown.run(() => undefined)
-    await service.dispose()
+    await instance?.close()
+    for (const words of [
+      ['maintenance', 'off'],
+      ['signing', 'resume'],
+    ])
+      await operate(service, ...words)
   })
-
-  /** The admin thread of a service, once more and in this process. */
-  async function threadBeside({ folder }: TestService): Promise<AdminThread> {
-    const loaded = await loadConfig(path.join(folder, 'config.yaml'), process.env)
-    assert.ok(loaded.ok)
-    const { config } = loaded
-    const now = { config, stopping: false }
-    const context = { config, now, version: '0', log: pino({ level: 'silent' }), teardown, onBroken: () => undefined }
-    const started = await startAdmin(
-      context as unknown as StartContext,
-      { ca: { issuers: () => [] } as never },
-      undefined as never,
-    )
-    assert.ok(started)
-    return started
-  }
 
   function requestOf(one: FuzzCase): AdminRequest {
     const token = tokens[one.actor]
@@ -104,8 +91,9 @@ describe('whatever is asked of the Admin API', () => {
   }
 
   async function inProcess(request: AdminRequest): Promise<Reply> {
-    const reply = await thread.ref.ask('request', request, DEADLINE_MS)
-    if (reply.stream !== undefined) await thread.ref.ask('cancel', reply.stream, DEADLINE_MS)
+    const { ref } = instance.thread
+    const reply = await ref.ask('request', request, WAIT_MS)
+    if (reply.stream !== undefined) await ref.ask('cancel', reply.stream, WAIT_MS)
     return reply.octets ? { ...reply, body: Buffer.from(reply.octets).toString() } : reply
   }
 

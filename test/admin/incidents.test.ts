@@ -5,49 +5,40 @@ import { createHash } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { encodePem } from '../../src/shared/pki/pem.ts'
 import { type AcmeClient, createAcmeClient, csrFor } from '../support/acme-client.ts'
-import { adminConfig, administrator } from '../support/admin.ts'
+import { administrator } from '../support/admin.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, newestEntries } from '../support/bound.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { ED25519_KEY, P256_KEY, P384_KEY, type TestKey } from '../support/keys.ts'
-import { type MailServer, startMailServer } from '../support/mail-server.ts'
-import { startTestService } from '../support/service.ts'
+import type { ReceivedMail } from '../support/mail-server.ts'
+import { mailsOf, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const hashOf = ({ spki }: TestKey) => createHash('sha256').update(spki).digest('hex')
-/** A job and a CRL take a second or two, on a busy machine far more. */
-const PATIENCE_MS = 120_000
 
 describe('incidents', () => {
   let at: Issuing
-  let mails: MailServer
+  let mails: ReceivedMail[]
   /** Has a contact; `at.client` has none. */
   let owner: AcmeClient
   before(async () => {
-    mails = await startMailServer()
-    const smtp = { enabled: true, host: '127.0.0.1', port: mails.port, from_address: 'ca@example.com', tls: 'none' }
-    const config = { ...adminConfig(), crl: { enabled: true }, smtp, notifications: { enabled: true } }
-    at = await startIssuing(await startTestService({ config }))
+    const service = await sharedService('mails')
+    mails = (await mailsOf()).mails
+    at = await startIssuing(service)
     owner = await createAcmeClient(at.service.directoryUrl)
     const contact = ['mailto:team-a@example.com']
     assert.equal((await owner.newAccount({ termsOfServiceAgreed: true, contact })).status, 201)
   })
   after(async () => {
     await at.end()
-    await at.service.dispose()
-    await mails.close()
   })
 
   const examine = (text: string, below = false) => at.admin.send('POST', '/incidents/examine', { text, below })
   const begin = (body: object, admin = at.admin) => admin.send('POST', '/incidents', body)
   const ended = (id: string) =>
-    until(
-      'the CRL contains the revocations',
-      async () => {
-        const { json } = await at.admin.get(`/incidents/${id}`)
-        return json.crl.state === 'published' && json
-      },
-      PATIENCE_MS,
-    )
+    until('the CRL contains the revocations', async () => {
+      const { json } = await at.admin.get(`/incidents/${id}`)
+      return json.crl.state === 'published' && json
+    })
 
   test('a key is the same as PEM, JWK, certificate, CSR and hash', async () => {
     const { der } = await at.client.obtain(['forms.test'], at.responder, { key: P384_KEY })
@@ -139,9 +130,7 @@ describe('incidents', () => {
     assert.deepEqual([done.job.status, done.job.revoked, done.job.errors_total], ['done', found.certificates, 0])
     assert.deepEqual([done.key_blocked, done.advised, done.mails.total], [true, found.certificates, 1])
     assert.ok(done.crl.lists.length > 0 && done.crl.lists.every(({ contains }: { contains: boolean }) => contains))
-    const mail = await until('the owner has the mail', async () =>
-      mails.mails.find(({ text }) => text.includes('Call us.')),
-    )
+    const mail = await until('the owner has the mail', async () => mails.find(({ text }) => text.includes('Call us.')))
     assert.deepEqual(mail.to, ['team-a@example.com'])
     assert.ok(
       (await newestEntries(at.admin, 50)).some(

@@ -1,25 +1,22 @@
 /** Where the Admin API listens, `admin_api.listen` or the public port, and what every reply of it has. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { Agent, type IncomingMessage, request as overHttp } from 'node:http'
+import { readFileSync } from 'node:fs'
+import { type IncomingMessage, request as overHttp } from 'node:http'
 import { request as overTls } from 'node:https'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
-import { head, openRaw } from '../http/raw-client.ts'
-import { type AdminClient, adminConfig, administrator, adminRequest, clientWith } from '../support/admin.ts'
+import { type AdminClient, adminConfig, administrator, adminRequest } from '../support/admin.ts'
+import { adminInstance } from '../support/admin-instance.ts'
 import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 /** Of streamed replies at once, and of those of one administrator. */
 const MOST_EXPORTS = 8
 const MOST_OF_ONE = 2
-/** They take turns, and rest fifteen times as long as they read. */
-const EXPORTS_MS = 120_000
 const MAX_BODY_BYTES = 2_048
 
 async function query(service: TestService, text: string): Promise<void> {
@@ -65,19 +62,25 @@ for (const where of ['a port of its own', 'the public port'] as const) {
       const port = await freePort()
       service = await startTestService({
         config: {
-          ...adminConfig({ max_body_bytes: MAX_BODY_BYTES, ...(isOwn && { listen: { port } }) }),
+          ...adminConfig({
+            max_body_bytes: MAX_BODY_BYTES,
+            ...(isOwn ? { listen: { port } } : { base_path: '/manage/api' }),
+          }),
           server: { max_requests: 60, graceful_timeout: 30 },
           logging: { level: 'DEBUG' },
           security: { max_request_body_bytes: 8_192 },
         },
       })
-      base = isOwn ? `http://127.0.0.1:${port}` : service.baseUrl
+      base = isOwn ? `http://127.0.0.1:${port}` : `${service.baseUrl}/manage`
       admin = await administrator({ baseUrl: base, database: service.database }, 'alice')
     })
     after(() => service.dispose())
 
-    test('the other port knows nothing of it', async () => {
-      assert.equal((await admin.get('/me')).status, 200)
+    test(isOwn ? 'the other port knows nothing of it' : 'base_path is in front of every resource', async () => {
+      assert.equal((await adminRequest(base, 'GET', '')).json.name, 'chancery')
+      assert.equal((await adminRequest(service.baseUrl, 'GET', '')).status, 404)
+      const link = (await admin.get('/audit-log?limit=1')).headers.get('link') ?? ''
+      assert.ok(link.startsWith(`<${base}/api/audit-log?`), link)
       if (!isOwn) return
       const headers = { token: admin.token }
       assert.equal((await adminRequest(service.baseUrl, 'GET', '/me', headers)).status, 404)
@@ -178,7 +181,7 @@ for (const where of ['a port of its own', 'the public port'] as const) {
       const tooMany = await admin.send('POST', '/audit-log/export')
       assert.deepEqual([tooMany.status, tooMany.headers.get('retry-after')], [503, '10'])
       leave(readers)
-      // All at once, and again those that came too early: each page of an export rests behind that of another.
+      // All at once, and again those that came too early: they take turns, and rest fifteen times as long as they read.
       const others: IncomingMessage[] = []
       let waiting = exporters
       await until(
@@ -190,9 +193,24 @@ for (const where of ['a port of its own', 'the public port'] as const) {
           leave(next.filter(({ statusCode }) => statusCode !== 200))
           return others.length === MOST_EXPORTS
         },
-        EXPORTS_MS,
+        2 * WAIT_MS,
       )
       leave(others)
+    })
+
+    test('TLS comes with HSTS', { skip: !isOwn && 'the fronts have tests of their own' }, async (context) => {
+      const files = writeCertificate(service.folder, 'admin', await loopbackCertificate())
+      const listen = { cert_file: files.cert, key_file: files.key }
+      const instance = await adminInstance(service, { admin_api: { listen } })
+      context.after(() => instance.close())
+      const reply = await new Promise<IncomingMessage>((resolve, reject) => {
+        const options = { ca: readFileSync(files.cert), agent: false }
+        overTls(`https://127.0.0.1:${instance.port}/api/me`, options, resolve).on('error', reject).end()
+      })
+      reply.resume()
+      assert.equal(reply.statusCode, 401)
+      assert.match(String(reply.headers['strict-transport-security']), /^max-age=\d+/)
+      await assert.rejects(adminRequest(instance.baseUrl, 'GET', '/me'))
     })
 
     test('SIGTERM waits for the reply to a request', async (context) => {
@@ -215,115 +233,6 @@ for (const where of ['a port of its own', 'the public port'] as const) {
       await locker.query('COMMIT')
       assert.equal((await pending).status, 200)
       assert.equal(await stopped, 0)
-    })
-  })
-}
-
-test('over TLS, with HSTS', async (context) => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-test-'))
-  context.after(() => rmSync(folder, { recursive: true }))
-  const files = writeCertificate(folder, 'admin', await loopbackCertificate())
-  const port = await freePort()
-  const listen = { port, cert_file: files.cert, key_file: files.key }
-  const service = await startTestService({ config: adminConfig({ listen }) })
-  context.after(() => service.dispose())
-  const reply = await new Promise<IncomingMessage>((resolve, reject) => {
-    const options = { ca: readFileSync(files.cert), agent: false }
-    overTls(`https://127.0.0.1:${port}/api/me`, options, resolve).on('error', reject).end()
-  })
-  reply.resume()
-  assert.equal(reply.statusCode, 401)
-  assert.match(String(reply.headers['strict-transport-security']), /^max-age=\d+/)
-  await assert.rejects(adminRequest(`http://127.0.0.1:${port}`, 'GET', '/me'))
-  assert.equal((await clientWith(service.baseUrl, 'x').get('/me')).status, 404)
-})
-
-/** The status of `GET /me` from an address of this machine. */
-function statusOfMe(port: number, localAddress: string, token: string, agent: Agent): Promise<number | undefined> {
-  return new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${token}` }
-    const outgoing = overHttp({ host: '127.0.0.1', port, path: '/api/me', localAddress, headers, agent }, (reply) => {
-      reply.resume().on('end', () => resolve(reply.statusCode))
-    })
-    outgoing.on('error', reject).end()
-  })
-}
-
-const STRANGERS = 100
-const ADMINISTRATORS_REQUESTS = 34
-
-/** Until the returned function is called, a hundred connections ask with made-up tokens. */
-function flood(port: number): () => Promise<(number | undefined)[]> {
-  const agent = new Agent({ keepAlive: true, maxSockets: STRANGERS })
-  const statuses: (number | undefined)[] = []
-  let goesOn = true
-  const stranger = async (number: number) => {
-    const token = `chancery_${String(number).padStart(43, 'A')}`
-    while (goesOn) statuses.push(await statusOfMe(port, '127.0.0.1', token, agent))
-  }
-  const strangers = Promise.all(Array.from({ length: STRANGERS }, (_, number) => stranger(number)))
-  return async () => {
-    goesOn = false
-    await strangers
-    agent.destroy()
-    return statuses
-  }
-}
-
-for (const where of ['a port of its own', 'the public port'] as const) {
-  describe(`strangers on ${where}`, () => {
-    const LARGEST = 6 * 1024 * 1024
-    let service: TestService
-    let port: number
-    let admin: AdminClient
-    before(async () => {
-      const own = await freePort()
-      const listen = where === 'a port of its own' && { listen: { port: own } }
-      service = await startTestService({
-        // Each front thread has memory of its own.
-        config: {
-          ...adminConfig({ max_body_bytes: LARGEST, ...listen }),
-          server: { workers: 1, overload: { enabled: true } },
-        },
-      })
-      port = listen ? own : service.port
-      admin = await administrator({ baseUrl: `http://127.0.0.1:${port}`, database: service.database }, 'alice')
-    })
-    after(() => service.dispose())
-
-    /** @returns the status of a login whose body has so many bytes */
-    const login = async (bytes: number) => {
-      const body = JSON.stringify({ username: 'u', password: 'p'.repeat(bytes) })
-      return (await adminRequest(`http://127.0.0.1:${port}`, 'POST', '/auth/login', { body })).status
-    }
-
-    test('a body of the largest size is read', async () => assert.equal(await login(LARGEST - 100), 413))
-
-    test('bodies of one address that arrive slowly have a bound together', async () => {
-      const slow = await openRaw(port)
-      slow.send(head('POST /api/auth/login', 'Content-Type: application/json', `Content-Length: ${LARGEST}`))
-      slow.send(Buffer.alloc(LARGEST - 1, 0x20))
-      // Which of the two is refused depends on which is complete first.
-      const isRefused = async () => (await login(200_000)) === 503 || slow.text.startsWith('HTTP/1.1 503')
-      await until('there is no memory left', isRefused)
-      slow.socket.destroy()
-      await until('it is given back', async () => (await login(200_000)) === 413)
-    })
-
-    test('a hundred of one address that make up tokens keep out no administrator at another', async (context) => {
-      const end = flood(port)
-      const agent = new Agent({ keepAlive: true, maxSockets: 2 })
-      context.after(() => agent.destroy())
-      const ask = () => statusOfMe(port, '127.0.0.2', admin.token, agent)
-      const answers: (number | undefined)[] = []
-      for (let pair = 0; pair < ADMINISTRATORS_REQUESTS / 2; pair++)
-        answers.push(...(await Promise.all([ask(), ask()])))
-      // A thousand failures later, each waits five seconds for its answer.
-      await service.waitForLog('too many requests from an address fail; it is held back')
-      const toStrangers = await end()
-      const refused = answers.filter((status) => status !== 200)
-      assert.deepEqual(refused, [], `${refused.length} of ${answers.length} are refused`)
-      assert.ok(toStrangers.includes(401))
     })
   })
 }

@@ -5,19 +5,23 @@ import { after, before, describe, test } from 'node:test'
 import { z } from 'zod/v4'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { registeredClient } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
+import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { accountIdOf, change, made } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 describe('long lists', () => {
   let service: TestService
+  let instance: AdminInstance
   let admin: AdminClient
   let account: string
   let eab: string
   before(async () => {
-    service = await startTestService({ config: adminConfig({ default_page_size: 2, max_page_size: 3 }) })
-    admin = await administrator(service, 'alice')
+    service = await sharedService('small pages')
+    instance = await adminInstance(service, { admin_api: { max_page_size: 3 } })
+    admin = await administrator({ baseUrl: instance.baseUrl, database: service.database }, 'alice')
     account = accountIdOf(await registeredClient(service.directoryUrl))
     eab = (await made(admin, '/eab', { kid: 'kid-0' })).id
     for (let n = 1; n <= 4; n++) {
@@ -30,7 +34,8 @@ describe('long lists', () => {
       await change(admin, 'PUT', `/eab/${eab}/allowed-identifiers/${id}`)
     }
   })
-  after(() => service.dispose())
+
+  after(() => instance?.close())
 
   const LISTS = [
     '/users',
@@ -54,7 +59,7 @@ describe('long lists', () => {
           assert.ok(reply.json.length <= 3, `${reply.json.length} rows`)
           ids.push(...reply.json.map(({ id }: { id: string }) => id))
           const link: string | undefined = /<([^>]+)>; rel="next"/.exec(reply.headers.get('link') ?? '')?.[1]
-          next = link?.slice(`${service.baseUrl}/api`.length)
+          next = link?.slice(`${instance.baseUrl}/api`.length)
         }
         assert.ok(ids.length >= 4, `${ids.length} ids`)
         assert.deepEqual(ids, [...new Set(ids)].sort().reverse())

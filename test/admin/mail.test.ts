@@ -1,39 +1,27 @@
 /** Mail as administrators see it, against a real SMTP server that takes some and refuses others. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { type AdminClient, adminConfig, administrator, createAdministrator, signIn } from '../support/admin.ts'
+import { type AdminClient, administrator, createAdministrator, signIn } from '../support/admin.ts'
 import { Authenticator } from '../support/authenticator.ts'
 import { rowsIn } from '../support/database.ts'
-import { type MailServer, startMailServer } from '../support/mail-server.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { ReceivedMail } from '../support/mail-server.ts'
+import type { TestService } from '../support/service.ts'
+import { CONSOLE_ORIGIN, mailsOf, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-
-const ORIGIN = 'https://console.corp.example'
 
 describe('mail', () => {
   let service: TestService
   let admin: AdminClient
-  let mails: MailServer
-  let refusal: string | undefined
+  let mails: ReceivedMail[]
+  let refuse: (sentence: string | undefined) => void
   before(async () => {
-    mails = await startMailServer({
-      onRcptTo: (_address, _session, done) => done(refusal === undefined ? null : new Error(refusal)),
-    })
-    const smtp = { enabled: true, host: '127.0.0.1', port: mails.port, tls: 'none', from_address: 'ca@corp.example' }
-    service = await startTestService({
-      config: {
-        ...adminConfig({ console_url: `${ORIGIN}/api/console/` }),
-        smtp,
-        notifications: { enabled: true, max_retries: 0 },
-      },
-    })
+    service = await sharedService('mails')
+    const server = await mailsOf()
+    mails = server.mails
+    refuse = server.refuse
     admin = await administrator(service, 'alice')
-  })
-  after(async () => {
-    await service?.dispose()
-    await mails?.close()
   })
 
   const failed = (recipient: string, error: string) =>
@@ -56,7 +44,7 @@ describe('mail', () => {
       status: 'sent',
       error: null,
     })
-    assert.deepEqual(mails.mails.at(-1)?.to, [email])
+    assert.deepEqual(mails.at(-1)?.to, [email])
     await until(
       'the overview knows',
       async () => (await admin.get('/overview')).json.notifications.last_sent_at !== null,
@@ -64,11 +52,11 @@ describe('mail', () => {
   })
 
   test('a test mail that is refused says what the server said', async () => {
-    refusal = 'no such mailbox here'
+    refuse('no such mailbox here')
     const { status, error } = (await admin.send('POST', '/notifications/test')).json
     assert.equal(status, 'failed')
     assert.match(error, /no such mailbox here/)
-    refusal = undefined
+    refuse(undefined)
     const { last_failure } = (await admin.get('/overview')).json.notifications
     assert.match(last_failure.error, /no such mailbox here/)
   })
@@ -76,7 +64,7 @@ describe('mail', () => {
   describe('a user is told', () => {
     /** Subject, recipients and sentence of the mails about a user, without the breaks of their transfer. */
     const about = (username: string) =>
-      mails.mails
+      mails
         .map(({ to, text }) => ({ to, text: text.replaceAll('=\r\n', '').replaceAll(/\r\n/g, ' ') }))
         .filter(({ text }) => text.includes(`Administrator changed: ${username}`))
     const told = (username: string, to: string, sentence: RegExp) =>
@@ -97,7 +85,7 @@ describe('mail', () => {
     test('of a passkey that was added, and of one that was removed', async () => {
       const passkeys = '/me/passkeys'
       const wanted = (await admin.send('POST', `${passkeys}/options`)).json
-      const credential = new Authenticator(ORIGIN).create(wanted)
+      const credential = new Authenticator(CONSOLE_ORIGIN).create(wanted)
       const { json } = await admin.send('POST', passkeys, { name: '<b>blue</b> key', credential })
       await told('alice', 'alice@example.com', /The passkey <b>blue<\/b> key was added\./)
       await told('alice', 'alice@example.com', /The passkey &lt;b&gt;blue&lt;\/b&gt; key was added\./)
@@ -135,10 +123,7 @@ describe('mail', () => {
     const retry = async (body: object) => (await admin.send('POST', '/notifications/retry', body)).json
     assert.deepEqual(await retry({ ids: [listed[0].id] }), { retried: 1 })
     assert.deepEqual(await retry(group), { retried: 2 })
-    await until(
-      'all three have come',
-      async () => mails.mails.filter(({ text }) => text.includes('Subject: s')).length === 3,
-    )
+    await until('all three have come', async () => mails.filter(({ text }) => text.includes('Subject: s')).length === 3)
     assert.equal((await admin.send('POST', '/notifications/retry', { cause: 'x' })).status, 400)
     assert.deepEqual(await retry({}), { retried: 1 })
   })

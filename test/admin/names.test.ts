@@ -3,15 +3,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { csrFor, locationOf } from '../support/acme-client.ts'
-import { adminConfig, administrator } from '../support/admin.ts'
+import { administrator } from '../support/admin.ts'
 import { accountIdOf } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { operate } from '../support/operator.ts'
-import { startTestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { a, type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
 
 interface Entry {
   kind: string
@@ -25,17 +24,11 @@ interface Entry {
 
 describe('the time line of a name', () => {
   let at: Issuing
-  let dns: ScriptedDns
   before(async () => {
-    dns = await startDns(({ type, name }) => (type === 'A' ? { answers: [a(name, '127.0.0.1')] } : { answers: [] }))
-    const challenges = { enabled: ['http-01', 'dns-01'], http01: { max_retries: 0 }, dns01: { max_retries: 0 } }
-    const config = { ...adminConfig(), dns: { resolvers: [dns.resolver] }, challenges }
-    at = await startIssuing(await startTestService({ config }))
+    at = await startIssuing(await sharedService('admin'))
   })
   after(async () => {
     await at?.end()
-    await at?.service.dispose()
-    await dns?.close()
   })
 
   const historyOf = async (name: string, query = '') => {

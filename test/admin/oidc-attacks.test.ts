@@ -4,34 +4,24 @@ import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import type { JWTPayload } from 'jose'
-import { type AdminClient, adminConfig, administrator, adminRequest, clientWith } from '../support/admin.ts'
+import { type AdminClient, administrator, adminRequest, clientWith } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { type HostileProvider, startHostileProvider } from '../support/hostile-provider.ts'
 import { CLIENT } from '../support/oidc-provider.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { configOf, sharedService } from '../support/shared-service.ts'
 
 describe('a provider of OpenID Connect', () => {
   let service: TestService
   let provider: HostileProvider
   let admin: AdminClient
   before(async () => {
-    provider = await startHostileProvider()
-    const { admin_api, ...others } = adminConfig()
-    const oidc = {
-      issuer: provider.issuer,
-      client_id: CLIENT.id,
-      client_secret: CLIENT.secret,
-      roles: [
-        { group: 'ca-admins', role: 'admin' },
-        { group: 'ca-payments', role: 'registrar', scope: ['payments'] },
-        { group: 'ca-readers', role: 'auditor' },
-      ],
-    }
-    service = await startTestService({ config: { ...others, admin_api: { ...admin_api, oidc } } })
+    service = await sharedService('identities')
+    const oidc = configOf(service)['admin_api']?.['oidc'] as { issuer: string }
+    provider = await startHostileProvider(oidc.issuer)
     admin = await administrator(service, 'alice')
   })
   after(async () => {
-    await service?.dispose()
     await provider?.close()
   })
 

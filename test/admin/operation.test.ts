@@ -1,33 +1,40 @@
 /** Switches, CRL rebuild and notifications of the Admin API and the command line. */
 
 import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
-import { after, before, describe, test } from 'node:test'
+import path from 'node:path'
+import { before, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
-import { rowsIn } from '../support/database.ts'
+import { type AdminClient, administrator, clientWith } from '../support/admin.ts'
+import { adminInstance } from '../support/admin-instance.ts'
+import { rowsIn, testDatabase } from '../support/database.ts'
 import { chancery, operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('what administrators switch', () => {
   let service: TestService
   let admin: AdminClient
   let auditor: AdminClient
+  /** The last entry of the files before. */
+  let begun: unknown
   before(async () => {
-    service = await startTestService({ config: { ...adminConfig(), crl: { enabled: true } } })
+    service = await sharedService('admin')
+    const [head] = await rowsIn(service.database, 'SELECT sequence FROM admin_audit_head')
+    begun = head?.['sequence'] ?? 0
     admin = await administrator(service, 'alice')
     auditor = await administrator(service, 'audrey', 'auditor')
   })
-  after(() => service.dispose())
 
   const run = (...words: string[]) => operate(service, ...words)
   const health = async () => (await fetch(`${service.baseUrl}/healthz`)).json() as Promise<Record<string, unknown>>
   const audited = (action: string) =>
     rowsIn<{ user_id: string | null; details: Record<string, unknown> }>(
       service.database,
-      'SELECT user_id, details FROM admin_audit_log WHERE action = $1 ORDER BY sequence',
-      [action],
+      'SELECT user_id, details FROM admin_audit_log WHERE action = $1 AND sequence > $2 ORDER BY sequence',
+      [action, begun],
     )
 
   test('maintenance is set with a reason, and says who set it since when', async () => {
@@ -53,6 +60,7 @@ describe('what administrators switch', () => {
     await until('signing is stopped', async () => JSON.stringify(await health()).includes('"stopped"'))
     assert.equal((await admin.send('POST', '/signing', { stopped: false })).json.signing_stopped, false)
     assert.equal((await audited('signing.resume')).length, 1)
+    await until('signing goes on', async () => !JSON.stringify(await health()).includes('"stopped"'))
   })
 
   test('the switches take strict booleans, from admins', async () => {
@@ -131,9 +139,14 @@ describe('what administrators switch', () => {
     assert.match(await run('mail', 'preview', 'expiration_warning'), /^Subject: Certificate expires in 7 days/)
   })
 
-  test('a rebuild that nobody can make is asked for, and says so', async () => {
-    await service.stop()
-    const { code, stderr } = await chancery(service, 'crl', 'rebuild')
+  test('a rebuild that nobody can make is asked for, and says so', async (context) => {
+    const database = await testDatabase()
+    context.after(() => database.drop())
+    const folder = mkdtempSync(path.join(service.folder, 'alone-'))
+    const config = readFileSync(path.join(service.folder, 'config.yaml'), 'utf8')
+    const [own, other] = [service, { database }].map(({ database }) => database.connection.database)
+    writeFileSync(path.join(folder, 'config.yaml'), config.replace(own as string, other as string))
+    const { code, stderr } = await chancery({ folder }, 'crl', 'rebuild')
     assert.deepEqual(
       [code, stderr],
       [1, 'chancery: no service is running on this database; the first one that starts builds the CRL\n'],
@@ -141,9 +154,9 @@ describe('what administrators switch', () => {
   })
 
   test('without CRLs there is none to rebuild: 503', async (context) => {
-    const without = await startTestService({ continueFrom: service, config: adminConfig() })
-    context.after(() => without.dispose())
-    const reply = await admin.send('POST', '/crl/rebuild')
+    const without = await adminInstance(service, { crl: { enabled: false } })
+    context.after(() => without.close())
+    const reply = await clientWith(without.baseUrl, admin.token).send('POST', '/crl/rebuild')
     assert.deepEqual([reply.status, reply.json.message], [503, 'crl.enabled is false: there is no CRL to rebuild'])
   })
 })

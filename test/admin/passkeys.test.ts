@@ -5,34 +5,22 @@ import { generateKeyPairSync } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { NO_PASSWORD } from '../../src/admin/users/passwords.ts'
-import {
-  type AdminClient,
-  adminConfig,
-  administrator,
-  adminRequest,
-  clientWith,
-  createAdministrator,
-} from '../support/admin.ts'
+import { type AdminClient, administrator, adminRequest, clientWith, createAdministrator } from '../support/admin.ts'
+import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { Authenticator, type Saying } from '../support/authenticator.ts'
-import { rowsIn } from '../support/database.ts'
+import { rowsIn, type TestDatabase } from '../support/database.ts'
 import { operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-
-const ORIGIN = 'https://console.corp.example'
+import type { TestService } from '../support/service.ts'
+import { CONSOLE_ORIGIN, sharedService } from '../support/shared-service.ts'
 
 const foreignKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 
 describe('passkeys', () => {
   let service: TestService
-  let config: Record<string, unknown>
   let passwords = 0
   before(async () => {
-    const { admin_api, ...others } = adminConfig()
-    const console_url = `${ORIGIN}/api/console/`
-    config = { ...others, nonce: { store: 'database' }, admin_api: { ...admin_api, console_url } }
-    service = await startTestService({ config })
+    service = await sharedService('identities')
   })
-  after(() => service?.dispose())
 
   const post = (path: string, body: object = {}, token?: string) =>
     adminRequest(service.baseUrl, 'POST', path, { body, ...(token && { token }) })
@@ -46,7 +34,7 @@ describe('passkeys', () => {
     return { name, password, login, client: clientWith(service.baseUrl, (await login()).json.token) }
   }
 
-  async function register(client: AdminClient, says: Saying = {}, authenticator = new Authenticator(ORIGIN)) {
+  async function register(client: AdminClient, says: Saying = {}, authenticator = new Authenticator(CONSOLE_ORIGIN)) {
     const wanted = (await client.send('POST', '/me/passkeys/options')).json
     const body = { name: 'blue key', credential: authenticator.create(wanted, says) }
     return { authenticator, reply: await client.send('POST', '/me/passkeys', body), body }
@@ -141,7 +129,7 @@ describe('passkeys', () => {
   })
 
   test('a challenge is answered once on all instances', async () => {
-    const other = await startTestService({ config, beside: service })
+    const other = await adminInstance(service)
     try {
       const { authenticator } = await register((await person()).client)
       const credential = authenticator.get(await options())
@@ -152,7 +140,7 @@ describe('passkeys', () => {
       ])
       assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 401])
     } finally {
-      await other.dispose()
+      await other.close()
     }
   })
 
@@ -168,7 +156,7 @@ describe('passkeys', () => {
     const registration = (await ann.client.send('POST', '/me/passkeys/options')).json
     const misused = ofAnn.authenticator.get(registration)
     assert.equal((await post('/auth/passkey', { credential: misused })).status, 401, 'nor does a registration')
-    const foreign = { name: 'x', credential: new Authenticator(ORIGIN).create(registration) }
+    const foreign = { name: 'x', credential: new Authenticator(CONSOLE_ORIGIN).create(registration) }
     assert.equal((await ben.client.send('POST', '/me/passkeys', foreign)).status, 401, "in another one's session")
   })
 
@@ -231,6 +219,22 @@ describe('passkeys', () => {
     assert.deepEqual([status, json.error], [409, 'conflict'])
   })
 
+  test('a registration that began after a recent sign-in may end when the sign-in is no longer recent', async () => {
+    const { name, client } = await person()
+    const wanted = (await client.send('POST', '/me/passkeys/options')).json
+    await rowsIn(
+      service.database,
+      `UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'
+        WHERE user_id = (SELECT id FROM admin_users WHERE username = $1)`,
+      [name],
+    )
+    const { json } = await client.send('POST', '/me/passkeys/options')
+    assert.equal(json.error, 'sign_in_again')
+    const credential = new Authenticator(CONSOLE_ORIGIN).create(wanted)
+    const { status, text } = await client.send('POST', '/me/passkeys', { name: 'late', credential })
+    assert.equal(status, 201, text)
+  })
+
   describe('a registration is refused', () => {
     const wrong: [string, Saying][] = [
       ['from another origin', { origin: 'https://evil.test' }],
@@ -261,6 +265,15 @@ describe('passkeys', () => {
       assert.equal((await first.client.send('POST', '/me/passkeys', body)).status, 401)
       const { reply } = await register((await person()).client, {}, authenticator)
       assert.equal(reply.status, 409)
+    })
+
+    test('of a challenge of another session, also of the same user', async () => {
+      const { client, login } = await person()
+      const wanted = (await client.send('POST', '/me/passkeys/options')).json
+      const body = { name: 'x', credential: new Authenticator(CONSOLE_ORIGIN).create(wanted) }
+      const other = clientWith(service.baseUrl, (await login()).json.token)
+      assert.equal((await other.send('POST', '/me/passkeys', body)).status, 401)
+      assert.equal((await client.send('POST', '/me/passkeys', body)).status, 201)
     })
 
     test('by an API token', async () => {
@@ -323,22 +336,23 @@ describe('passkeys', () => {
 })
 
 describe('where a second factor is required', () => {
-  let service: TestService
+  let instance: AdminInstance
+  let here: { baseUrl: string; database: TestDatabase }
   before(async () => {
-    const { admin_api, ...others } = adminConfig()
-    const more = { console_url: `${ORIGIN}/api/console/`, require_second_factor: true }
-    service = await startTestService({ config: { ...others, admin_api: { ...admin_api, ...more } } })
+    const service = await sharedService('identities')
+    instance = await adminInstance(service, { admin_api: { require_second_factor: true } })
+    here = { baseUrl: instance.baseUrl, database: service.database }
   })
-  after(() => service?.dispose())
+  after(() => instance?.close())
 
   test('a password alone may only enrol, at every endpoint; with a passkey everything is open', async () => {
-    const client = await administrator(service, 'nina')
+    const client = await administrator(here, 'nina')
     for (const { id, method, path, permission, enrols, body } of ENDPOINTS) {
       if (permission === 'none' || enrols) continue
       const reply = await client.send(method, path.replaceAll(/\{[^}]+\}/g, 'x'), body ? {} : undefined)
       assert.deepEqual([reply.status, reply.json?.error], [403, 'second_factor_needed'], id)
     }
-    const authenticator = new Authenticator(ORIGIN)
+    const authenticator = new Authenticator(CONSOLE_ORIGIN)
     const wanted = (await client.send('POST', '/me/passkeys/options')).json
     const body = { name: 'key', credential: authenticator.create(wanted) }
     const made = await client.send('POST', '/me/passkeys', body)
@@ -349,11 +363,11 @@ describe('where a second factor is required', () => {
   })
 
   test('of the last two passkeys one stays, when both are removed at once', async () => {
-    const client = await administrator(service, 'otto')
+    const client = await administrator(here, 'otto')
     const ids: string[] = []
     for (const name of ['a', 'b']) {
       const wanted = (await client.send('POST', '/me/passkeys/options')).json
-      const body = { name, credential: new Authenticator(ORIGIN).create(wanted) }
+      const body = { name, credential: new Authenticator(CONSOLE_ORIGIN).create(wanted) }
       ids.push((await client.send('POST', '/me/passkeys', body)).json.id)
     }
     const replies = await Promise.all(ids.map((id) => client.send('DELETE', `/me/passkeys/${id}`)))

@@ -4,12 +4,10 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { type AcmeClient, closeConnections, registeredClient, send } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-
-/** Of which four are the supervisor's, four the admin thread's and three the events thread's: the one front has four. */
-const CONNECTIONS = 15
 
 describe('the Admin API', () => {
   let service: TestService
@@ -17,8 +15,7 @@ describe('the Admin API', () => {
   let admin: AdminClient
   let locker: pg.Client
   before(async () => {
-    const config = { ...adminConfig(), server: { workers: 1 }, database: { max_connections: CONNECTIONS } }
-    service = await startTestService({ config })
+    service = await sharedService('crowded')
     client = await registeredClient(service.directoryUrl)
     admin = await administrator(service, 'alice')
     locker = new pg.Client(service.database.connection)
@@ -34,7 +31,6 @@ describe('the Admin API', () => {
   after(async () => {
     await locker.end()
     closeConnections()
-    await service.dispose()
   })
 
   const directory = () => send({ method: 'GET', url: service.directoryUrl })

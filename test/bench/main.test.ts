@@ -1,18 +1,19 @@
 /** The command as users start it, against a server that knows nothing but a directory and nonces. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { resultsIn, runBench } from '../support/bench.ts'
+import { leftIn, readDocument, resultsIn, runBench, startBench } from '../support/bench.ts'
 
 describe('the bench command', () => {
   let server: Server
   let origin: string
   let halves = 0
   const folder = mkdtempSync(join(tmpdir(), 'bench-'))
+  chmodSync(folder, 0o755)
   const bench = (...args: string[]) => runBench(folder, ...args)
   before(async () => {
     server = createServer((request, response) => {
@@ -34,19 +35,9 @@ describe('the bench command', () => {
 
   test('runs scenarios in turn and writes what it printed', async () => {
     const [json, html] = [join(folder, 'out.json'), join(folder, 'out.html')]
-    const shape = [
-      '--count',
-      '50',
-      '--warmup',
-      '0',
-      '--clients',
-      '4',
-      '--processes',
-      '2',
-      '--scenario',
-      'directory,nonce',
-    ]
-    const { code, output } = await bench('--directory', `${origin}/directory`, ...shape, '--json', json, '--html', html)
+    const shape = ['--count', '50', '--warmup', '0', '--clients', '4', '--processes', '2']
+    const words = [...shape, '--scenario', 'directory,nonce', '--json', json, '--html', html]
+    const { code, output } = await bench('--directory', `${origin}/directory`, ...words)
     assert.equal(code, 0, output)
     assert.match(output, /^directory against .*\nclosed loop, 4 clients, 2 processes, 0 accounts/m)
     assert.match(output, /50 succeeded, 0 failed/)
@@ -63,46 +54,18 @@ describe('the bench command', () => {
     assert.match(readFileSync(html, 'utf8'), /uPlot/)
   })
 
-  test('measures for a time after warming up, and then in an open loop', async () => {
-    const file = join(folder, 'time.json')
-    const times = ['--duration', '2', '--warmup', '0.1', '--rate', '50%']
-    const { code, output } = await bench('--directory', `${origin}/`, '--scenario', 'nonce', ...times, '--json', file)
-    assert.equal(code, 0, output)
-    const [closed, open] = resultsIn(file)
-    assert.ok(closed && closed.succeeded > 10 && Math.abs(closed.seconds - 2) < 0.01, JSON.stringify(closed))
-    assert.ok(open && open.load.kind === 'open' && open.load.ofMaximum === 0.5)
-    assert.equal(open.offered, open.succeeded + open.dropped)
-  })
-
-  test('warms up until the server is steady, and says so when it never was', async () => {
-    const file = join(folder, 'steady.json')
-    const { output } = await bench('--directory', `${origin}/`, '--scenario', 'nonce', '--count', '50', '--json', file)
-    const warmup = resultsIn(file)[0]?.warmup ?? assert.fail(output)
-    assert.ok(warmup.isSteady ? warmup.seconds >= 10 : warmup.seconds === 30, JSON.stringify(warmup))
-    assert.equal(output.includes('after 30 s of warm-up'), !warmup.isSteady, output)
-  })
-
-  test('fails when an answer is wrong, or a part of them', async () => {
-    const few = ['--scenario', 'nonce', '--count', '4', '--warmup', '0', '--clients', '1']
-    const mute = await bench('--directory', `${origin}/mute`, ...few)
-    assert.equal(mute.code, 1)
-    assert.match(mute.output, /4 × check-nonce, such as: new-nonce answered without Replay-Nonce/)
-    const half = await bench('--directory', `${origin}/half`, ...few)
-    assert.equal(half.code, 1)
-    assert.match(half.output, /2 succeeded, 2 failed/)
-  })
-
-  test('fails when one of several servers broke', async () => {
-    const once = ['--scenario', 'nonce', '--count', '4', '--warmup', '0', '--repeat', '1']
-    const { code, output } = await bench('--directory', `${origin}/`, ...once, '--against', 'http://127.0.0.1:1/')
-    assert.equal(code, 1)
-    assert.match(output, /B: broken in 1 of 1 rounds/)
-  })
-
-  test('fails when there is nobody to ask', async () => {
-    const { code, output } = await bench('--directory', 'http://127.0.0.1:1/', '--scenario', 'nonce')
-    assert.equal(code, 1)
-    assert.match(output, /cannot begin with http:\/\/127\.0\.0\.1:1\/: .*ECONNREFUSED/)
+  test('fails when an answer is wrong, or a part of them, or one of several servers broke', async () => {
+    const few = ['--scenario', 'nonce', '--count', '4', '--warmup', '0', '--clients', '1', '--repeat', '1']
+    for (const [words, what] of [
+      [['/mute'], /4 × check-nonce, such as: new-nonce answered without Replay-Nonce/],
+      [['/half'], /2 succeeded, 2 failed/],
+      [['/', '--against', 'http://127.0.0.1:1/'], /B: broken in 1 of 1 rounds/],
+    ] as const) {
+      const [path, ...more] = words
+      const { code, output } = await bench('--directory', `${origin}${path}`, ...few, ...more)
+      assert.equal(code, 1)
+      assert.match(output, what)
+    }
   })
 
   test('names every wrong option, and files that cannot be written, and ends with 2', async () => {
@@ -111,23 +74,20 @@ describe('the bench command', () => {
     assert.match(output, /--clients x: .*\n--timeout -1: .*\n--html \/nope\/x\.html: ENOENT/)
   })
 
-  test('refuses words that are no command', async () => {
-    const wrong: [string[], RegExp][] = [
-      [['overlaod', '--clients', '2'], /^bench: unknown command: overlaod; did you mean overload\?/],
-      [['--clients', '2', 'overload'], /^bench: one word too many: overload; see /],
-    ]
-    for (const [args, message] of wrong) {
-      const { code, output } = await bench(...args)
-      assert.equal(code, 2, args.join(' '))
-      assert.match(output, message)
-    }
-  })
-
-  test('explains itself', async () => {
-    for (const args of [[], ['overload']]) {
-      const { code, output } = await bench(...args, '--help')
-      assert.equal(code, 0)
-      assert.match(output, /--server-pid/)
-    }
+  test('a signal while a service that accepts every proof is measured: the result until then, and nothing is left', async () => {
+    const file = join(folder, 'interrupted.json')
+    const words = ['--start', '--workers', '1', '--challenge', 'accept-all-01', '--clients', '2']
+    const run = startBench(folder, ...words, '--duration', '600', '--warmup', '0', '--json', file)
+    await run.wrote(/full-flow: measuring [1-9]/)
+    process.kill(-(run.child.pid as number), 'SIGTERM')
+    const { code, output } = await run.done
+    assert.equal(code, 143, output)
+    assert.match(output, /succeeded, 0 failed[\s\S]*\ninterrupted by SIGTERM: /)
+    assert.equal(readDocument(file).interruptedBy, 'SIGTERM')
+    const [result] = resultsIn(file)
+    assert.ok(result && result.succeeded > 0 && result.seconds < 600)
+    assert.equal(result.challenge, 'accept-all-01')
+    assert.equal(result.certificatesChecked, result.succeeded)
+    if (process.platform === 'linux') assert.deepEqual(leftIn(folder), [])
   })
 })

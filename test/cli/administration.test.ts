@@ -4,14 +4,15 @@ import assert from 'node:assert/strict'
 import { scryptSync } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { MOST_OF_ADDRESS, MOST_OF_USERNAME } from '../../src/domain/rate-limit.ts'
 import { boxOf } from '../../src/settings/eab-secret.ts'
-import { type AdminClient, adminConfig, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
+import { type AdminClient, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { chancery, createCredential, operate } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const WERKZEUG_PASSWORD = 'a password of the former server'
 
@@ -36,9 +37,8 @@ describe('administration from the command line', () => {
   let service: TestService
   let admin: AdminClient
   before(async () => {
-    service = await startTestService({ config: adminConfig() })
+    service = await sharedService('admin')
   })
-  after(() => service.dispose())
 
   const run = (...words: string[]) => chancery(service, ...words)
   const file = (name: string, text: string) => {

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { describe, test } from 'node:test'
 import { runCommand } from '../support/run-command.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 const doctor = (...args: string[]) =>
   runCommand(process.execPath, [CLI, '-c', '/nowhere/config.yaml', 'doctor', ...args])
 

@@ -17,7 +17,7 @@ import { rowsIn } from '../support/database.ts'
 import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 
 test('api has every operation', async () => {
   const ids = ENDPOINTS.map(({ id }) => id)
@@ -108,7 +108,7 @@ describe('from another machine', () => {
 
   test('users are made, listed, changed and deleted by their names', async () => {
     const made = await remote(['users', 'create', 'bob', '--email', 'bob@example.com'])
-    assert.match(made.stdout, /^password +\S{20}$/m)
+    assert.match(made.stdout, /^password +\S{33}$/m)
     assert.match(
       (await remote(['users', 'list'])).stdout,
       /^id +username +email +role +scope +enabled\n(?:.*\n)*\S+ +bob +bob@example.com +auditor +- +true\n/,
@@ -166,7 +166,7 @@ describe('from another machine', () => {
 
   test('a password, a lock, the terms and the audit log of another machine', async () => {
     await json('users', 'create', 'bea', '--email', 'bea@example.com')
-    assert.match((await remote(['users', 'reset-password', 'bea'])).stdout, /^password +\S{20}$/m)
+    assert.match((await remote(['users', 'reset-password', 'bea'])).stdout, /^password +\S{33}$/m)
     assert.match((await remote(['users', 'unlock', 'bea'])).stdout, /bea has no failed logins/)
     assert.match((await remote(['users', 'unlock-address', '192.0.2.7'])).stdout, /192\.0\.2\.7 has no failed logins/)
     await refused(['users', 'unlock-address', 'here'], 2, /"here" is no IP address/)

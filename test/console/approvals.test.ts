@@ -1,29 +1,22 @@
 /** Four eyes in the console: one administrator asks, another one decides; and the question who is there before a grave act. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { type AdminClient, adminConfig, administrator, createAdministrator } from '../support/admin.ts'
+import { type AdminClient, administrator, createAdministrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-import { assertAccessible, ConsoleBrowser, type ConsoleTab, NARROW } from './browser.ts'
+import { sharedService } from '../support/shared-service.ts'
+import { assertAccessible, type ConsoleTab, NARROW } from './browser.ts'
+import { consoleOf } from './suite.ts'
 
 describe('approvals in the console', requireCommand('chromium-headless-shell'), () => {
-  let service: TestService
-  let browser: ConsoleBrowser
+  const at = consoleOf(() => sharedService('strict console'))
   let carol: AdminClient
   let bobsPassword: string
   before(async () => {
-    const approvals = { resume_signing: true, user_changes: true }
-    service = await startTestService({ config: adminConfig({ approvals }) })
-    browser = await ConsoleBrowser.start(service)
-    bobsPassword = await createAdministrator(service.database, 'bob')
-    carol = await administrator(service, 'carol')
-  })
-  after(async () => {
-    await browser?.close()
-    await service?.dispose()
+    bobsPassword = await createAdministrator(at.service.database, 'bob')
+    carol = await administrator(at.service, 'carol')
   })
 
   const dialog = (page: Page, name: string) => page.getByRole('dialog', { name })
@@ -32,7 +25,7 @@ describe('approvals in the console', requireCommand('chromium-headless-shell'), 
     dialog(page, title).getByRole('button', { name: action, exact: true }).click()
 
   async function bob(place: string): Promise<ConsoleTab> {
-    const tab = await browser.open({ place, viewport: NARROW })
+    const tab = await at.browser.open({ place, viewport: NARROW })
     await tab.page.getByLabel('Username').fill('bob')
     await tab.page.getByLabel('Password').fill(bobsPassword)
     await tab.page.keyboard.press('Enter')
@@ -51,15 +44,31 @@ describe('approvals in the console', requireCommand('chromium-headless-shell'), 
     await page.getByRole('dialog').waitFor({ state: 'detached' })
   }
 
+  test('a request is rejected with a reason, which its maker reads', async () => {
+    await carol.send('POST', '/signing', { stopped: true })
+    const ada = await at.browser.as('admin', '/operation')
+    await press(ada.page, 'Resume signing')
+    await confirm(ada.page, 'Resume signing')
+    await askForApproval(ada.page, 'all is well')
+    const [request] = (await carol.get('/approvals?waiting=true')).json
+    const other = await bob(`/approvals/${request.id}`)
+    await press(other.page, 'Reject')
+    await dialog(other.page, 'Reject').getByLabel('Reason').fill('the audit is not done')
+    await confirm(other.page, 'Reject')
+    await other.page.getByText('rejected', { exact: true }).waitFor()
+    await ada.page.goto(`${at.browser.url}#/approvals/${request.id}`)
+    await ada.page.getByText('the audit is not done').waitFor()
+  })
+
   test('signing resumes when another administrator approves', async () => {
     await carol.send('POST', '/signing', { stopped: true })
-    const ada = await browser.as('admin', { place: '/operation' })
+    const ada = await at.browser.as('admin', '/operation')
     await press(ada.page, 'Resume signing')
     await confirm(ada.page, 'Resume signing')
     await askForApproval(ada.page, 'the key is in its safe')
     assert.equal((await carol.get('/signing')).json.signing_stopped, true)
     const other = await bob('/approvals')
-    await other.page.getByRole('link', { name: 'Resume signing' }).click()
+    await other.page.getByRole('link', { name: 'Resume signing' }).first().click()
     await other.page.getByText('the key is in its safe').waitFor()
     await assertAccessible(other.page, 'a request for approval')
     await press(other.page, 'Approve')
@@ -69,19 +78,17 @@ describe('approvals in the console', requireCommand('chromium-headless-shell'), 
     await other.page.getByText('approved', { exact: true }).waitFor()
     assert.equal((await carol.get('/signing')).json.signing_stopped, false)
     assert.deepEqual([...ada.complaints, ...other.complaints], [])
-    await other.close()
-    await ada.close()
   })
 
   test('who asked for a user and who approved see one half of the password each; nobody approves an own request', async () => {
-    const ada = await browser.as('admin', { place: '/users' })
+    const ada = await at.browser.as('admin', '/users')
     await press(ada.page, 'Create a user')
     await dialog(ada.page, 'Create a user').getByLabel('Username').fill('frank')
     await dialog(ada.page, 'Create a user').getByLabel('Mail address').fill('frank@example.com')
     await confirm(ada.page, 'Create a user')
     await askForApproval(ada.page, 'frank joins the team')
     const [request] = (await carol.get('/approvals?waiting=true')).json
-    await ada.page.goto(`${browser.url}#/approvals/${request.id}`)
+    await ada.page.goto(`${at.browser.url}#/approvals/${request.id}`)
     await ada.page.getByRole('button', { name: 'Withdraw' }).waitFor()
     assert.equal(await ada.page.getByRole('button', { name: 'Approve' }).count(), 0)
     const other = await bob(`/approvals/${request.id}`)
@@ -99,31 +106,11 @@ describe('approvals in the console', requireCommand('chromium-headless-shell'), 
     await press(ada.page, 'I have copied it')
     await ada.page.getByRole('button', { name: 'Show the secret' }).waitFor({ state: 'detached' })
     assert.deepEqual([...ada.complaints, ...other.complaints], [])
-    await other.close()
-    await ada.close()
-  })
-
-  test('a request is rejected with a reason, which its maker reads', async () => {
-    await carol.send('POST', '/signing', { stopped: true })
-    const ada = await browser.as('admin', { place: '/operation' })
-    await press(ada.page, 'Resume signing')
-    await confirm(ada.page, 'Resume signing')
-    await askForApproval(ada.page, 'all is well')
-    const [request] = (await carol.get('/approvals?waiting=true')).json
-    const other = await bob(`/approvals/${request.id}`)
-    await press(other.page, 'Reject')
-    await dialog(other.page, 'Reject').getByLabel('Reason').fill('the audit is not done')
-    await confirm(other.page, 'Reject')
-    await other.page.getByText('rejected', { exact: true }).waitFor()
-    await ada.page.goto(`${browser.url}#/approvals/${request.id}`)
-    await ada.page.getByText('the audit is not done').waitFor()
-    await other.close()
-    await ada.close()
   })
 
   test('an old sign-in is confirmed over the page, and the request goes on', async () => {
-    const ada = await browser.as('admin', { place: '/tokens' })
-    await rowsIn(service.database, "UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
+    const ada = await at.browser.as('admin', '/tokens')
+    await rowsIn(at.service.database, "UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
     await press(ada.page, 'Create a token')
     await ada.page.getByRole('dialog').getByLabel('Name').fill('monitoring')
     await ada.page.getByRole('dialog').getByRole('button', { name: 'Create a token' }).click()
@@ -132,9 +119,8 @@ describe('approvals in the console', requireCommand('chromium-headless-shell'), 
     await asking.getByRole('button', { name: 'Confirm' }).click()
     await asking.getByRole('alert').waitFor()
     await assertAccessible(ada.page, 'confirming')
-    await asking.getByLabel('Password').fill(browser.passwords.get('admin') as string)
+    await asking.getByLabel('Password').fill(at.browser.passwords.get('admin') as string)
     await asking.getByRole('button', { name: 'Confirm' }).click()
     await ada.page.getByText('Copy it now', { exact: false }).waitFor()
-    await ada.close()
   })
 })

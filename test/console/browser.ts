@@ -1,12 +1,14 @@
-/** Debian's Chromium with the console of a test service: one browser and one service a test file. */
+/** Debian's Chromium with the console of a test service: one browser a process, and a context for each tab. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import type { Role } from '../../src/domain/administrator.ts'
 import { adminRequest, createAdministrator } from '../support/admin.ts'
-import { launchChromium, PATIENCE_MS } from '../support/chromium.ts'
+import { launchChromium } from '../support/chromium.ts'
+import { rowsIn } from '../support/database.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -14,9 +16,34 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 
 const RULES = {
   all: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
-  /** The rules about colours: enough for a page that was seen in another scheme. */
-  colours: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] },
+  /** What a width or a colour scheme decides: enough for a page that was seen in another look. */
+  looks: {
+    type: 'rule',
+    values: ['color-contrast', 'link-in-text-block', 'target-size', 'scrollable-region-focusable'],
+  },
+  /** What a page is made of: enough for a role whose page has less than that of another. */
+  structure: {
+    type: 'rule',
+    values: [
+      'aria-allowed-attr',
+      'aria-required-children',
+      'button-name',
+      'duplicate-id-aria',
+      'empty-heading',
+      'empty-table-header',
+      'heading-order',
+      'label',
+      'landmark-unique',
+      'link-name',
+      'list',
+      'listitem',
+      'region',
+      'th-has-data-cells',
+    ],
+  },
 }
+
+export type Rules = keyof typeof RULES
 
 export const WIDE = { width: 1280, height: 800 }
 export const NARROW = { width: 390, height: 780 }
@@ -32,26 +59,45 @@ export interface ConsoleTab {
   page: Page
   /** The browser's complaints: errors of scripts, and of the content security policy. */
   complaints: string[]
-  close(): Promise<void>
 }
+
+const USERS: Readonly<Record<Role, string>> = { admin: 'ada', operator: 'olga', registrar: 'rita', auditor: 'otto' }
+
+let launched: Promise<Browser> | undefined
+
+/** At the end of the process. */
+export const closeChromium = async (): Promise<void> => (await launched)?.close()
+
+type Service = Pick<TestService, 'baseUrl' | 'database'>
 
 export class ConsoleBrowser {
   readonly #browser: Browser
-  readonly #service: TestService
+  readonly #service: Service
   readonly passwords = new Map<Role, string>()
+  readonly #tabs = new Map<BrowserContext, ConsoleTab>()
 
-  private constructor(browser: Browser, service: TestService) {
+  private constructor(browser: Browser, service: Service) {
     this.#browser = browser
     this.#service = service
   }
 
   /** With a user for each role: `ada` administers, `otto` audits. */
-  static async start(service: TestService): Promise<ConsoleBrowser> {
-    const browser = await launchChromium()
-    const made = new ConsoleBrowser(browser, service)
-    for (const role of Object.keys(USERS) as Role[])
-      made.passwords.set(role, await createAdministrator(service.database, USERS[role], role))
-    return made
+  static async start(service: Service): Promise<ConsoleBrowser> {
+    launched ??= launchChromium()
+    const started = new ConsoleBrowser(await launched, service)
+    const password = await createAdministrator(service.database, USERS.admin)
+    for (const [role, username] of Object.entries(USERS)) {
+      started.passwords.set(role as Role, password)
+      // A hash takes time on purpose.
+      await rowsIn(
+        service.database,
+        `INSERT INTO admin_users (id, username, email, role, scope, password_hash)
+         SELECT gen_random_uuid(), $1, $1 || '@example.com', $2, $3, password_hash FROM admin_users WHERE username = 'ada'
+         ON CONFLICT DO NOTHING`,
+        [username, role, role === 'registrar' ? ['team'] : []],
+      )
+    }
+    return started
   }
 
   get url(): string {
@@ -59,18 +105,16 @@ export class ConsoleBrowser {
   }
 
   /** A tab of a browser of its own, on the page for signing in. */
-  async open({ place = '/', ...options }: TabOptions = {}): Promise<ConsoleTab> {
-    const context = await this.#browser.newContext({ viewport: WIDE, ...options })
-    context.setDefaultTimeout(PATIENCE_MS)
-    const tab = watched(await context.newPage(), () => context.close())
-    await tab.page.goto(`${this.url}#${place}`)
-    return tab
+  async open(options: string | TabOptions = {}): Promise<ConsoleTab> {
+    const { place = '/', ...ofContext } = typeof options === 'string' ? { place: options } : options
+    const context = await this.#context(ofContext)
+    return this.#show(context, place)
   }
 
   /** A tab of somebody who has signed in. */
-  async as(role: Role, { place = '/', hasClock = false, ...options }: TabOptions = {}): Promise<ConsoleTab> {
-    const context = await this.#browser.newContext({ viewport: WIDE, ...options })
-    context.setDefaultTimeout(PATIENCE_MS)
+  async as(role: Role, options: string | TabOptions = {}): Promise<ConsoleTab> {
+    const { place = '/', hasClock, ...ofContext } = typeof options === 'string' ? { place: options } : options
+    const context = await this.#context(ofContext)
     if (hasClock) await context.clock.install()
     const body = { username: USERS[role], password: this.passwords.get(role) }
     const { json } = await adminRequest(this.#service.baseUrl, 'POST', '/auth/login', { body })
@@ -79,20 +123,40 @@ export class ConsoleBrowser {
     await context.addInitScript(
       `if (sessionStorage.length === 0) sessionStorage.setItem('chancery.session', ${JSON.stringify(session)})`,
     )
-    const tab = watched(await context.newPage(), () => context.close())
-    await tab.page.goto(`${this.url}#${place}`)
+    const tab = await this.#show(context, place)
     await tab.page.locator('main h1').first().waitFor()
     return tab
   }
 
-  close(): Promise<void> {
-    return this.#browser.close()
+  /** Closes all tabs. @throws AssertionError when the browser complained of one */
+  async closeTabs(): Promise<void> {
+    const complaints = [...this.#tabs.values()].flatMap((tab) => tab.complaints)
+    const contexts = [...this.#tabs.keys()]
+    this.#tabs.clear()
+    await Promise.all(contexts.map((context) => context.close()))
+    assert.deepEqual(complaints, [])
+  }
+
+  /** What the tabs show. */
+  snapshots(): Promise<string[]> {
+    return Promise.all([...this.#tabs.values()].map(({ page }) => page.locator('body').ariaSnapshot()))
+  }
+
+  async #context(options: BrowserContextOptions): Promise<BrowserContext> {
+    const context = await this.#browser.newContext({ viewport: WIDE, reducedMotion: 'reduce', ...options })
+    context.setDefaultTimeout(WAIT_MS)
+    return context
+  }
+
+  async #show(context: BrowserContext, place: string): Promise<ConsoleTab> {
+    const tab = watched(await context.newPage())
+    this.#tabs.set(context, tab)
+    await tab.page.goto(`${this.url}#${place}`)
+    return tab
   }
 }
 
-const USERS: Readonly<Record<Role, string>> = { admin: 'ada', operator: 'olga', registrar: 'rita', auditor: 'otto' }
-
-function watched(page: Page, close: () => Promise<void>): ConsoleTab {
+function watched(page: Page): ConsoleTab {
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(error.message))
   page.on('console', (message) => {
@@ -100,7 +164,7 @@ function watched(page: Page, close: () => Promise<void>): ConsoleTab {
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
       complaints.push(message.text())
   })
-  return { page, complaints, close }
+  return { page, complaints }
 }
 
 /** The page has its figures. Not `waitForFunction`, which the page's policy forbids. */
@@ -132,7 +196,7 @@ export async function becomes<T>(read: () => Promise<T>, expected: T): Promise<v
 }
 
 /** WCAG 2.2 AA, as far as a program sees it. */
-export async function assertAccessible(page: Page, what: string, rules: keyof typeof RULES = 'all'): Promise<void> {
+export async function assertAccessible(page: Page, what: string, rules: Rules = 'all'): Promise<void> {
   // Describing what is in order takes most of the time.
   const options = { runOnly: RULES[rules], resultTypes: ['violations'] }
   if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(AXE)

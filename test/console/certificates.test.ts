@@ -3,60 +3,49 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { recordTimestamp } from '../../src/store/transparency-store.ts'
 import { settingsFor } from '../store/support.ts'
-import { closeConnections } from '../support/acme-client.ts'
-import { adminConfig } from '../support/admin.ts'
 import { accountIdOf } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, ConsoleBrowser, hasFocus, reach, visit } from './browser.ts'
+import { assertAccessible, becomes, hasFocus, reach, visit } from './browser.ts'
+import { HOSTILE } from './populated.ts'
 import { addMany, addRows, type Issued, issue } from './seed.ts'
+import { consoleOf } from './suite.ts'
 
-const ATTACK = '<img src=x onerror="window.hacked = true"><script>window.hacked = true</script>'
 const CERTIFICATE_ID = "SELECT id FROM certificates WHERE serial_number = decode($1, 'hex')"
 const CLIPBOARD = { permissions: ['clipboard-read', 'clipboard-write'] }
 /** Rows that a list keeps. */
 const MOST_ROWS = 2_000
 /** For that many rows, page by page, on a busy machine. */
-const LOADED_MS = 180_000
+const LOADED_MS = 3 * WAIT_MS
 
 describe('certificates in the console', requireCommand('chromium-headless-shell'), () => {
-  let service: TestService
-  let browser: ConsoleBrowser
+  const at = consoleOf(() => sharedService('console'))
   let issued: Issued
-  before(async () => {
-    service = await startTestService({ config: adminConfig() })
-    browser = await ConsoleBrowser.start(service)
-  })
-  after(async () => {
-    closeConnections()
-    await browser?.close()
-    await service?.dispose()
-  })
 
   const hosts = Array.from({ length: 12 }, (_, n) => `host-${n}.example.test`)
 
   test('an empty service says how to begin', async () => {
-    const { page, close } = await browser.as('auditor', { place: '/certificates' })
+    const { page } = await at.browser.as('auditor', '/certificates')
     await page.getByText('No certificates yet').waitFor()
     await page.getByRole('link', { name: 'Overview', exact: true }).click()
     await page.getByRole('heading', { name: 'The first certificate' }).waitFor()
-    await page.getByText(service.directoryUrl, { exact: true }).waitFor()
-    await close()
+    await page.getByText(at.service.directoryUrl, { exact: true }).waitFor()
   })
 
   test(
     'a fresh service leads from a credential by a copied command of lego to its first certificate',
     requireCommand('lego'),
     async () => {
-      const { page, complaints, close } = await browser.as('admin', CLIPBOARD)
+      const { page } = await at.browser.as('admin', CLIPBOARD)
       await page.getByRole('link', { name: 'Create an EAB credential', exact: false }).click()
       await page.getByText('No credentials yet').waitFor()
       await page.getByRole('button', { name: 'Create a credential' }).first().click()
@@ -74,26 +63,24 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
       await mustRun('sh', ['-ec', inThisTest(copied)])
       await page.getByRole('status').getByRole('link', { name: 'first.shop.test' }).click()
       await page.getByRole('heading', { name: 'first.shop.test', level: 1 }).waitFor()
-      assert.deepEqual(complaints, [])
-      await close()
     },
   )
 
   /** Replaces what the page says has to be replaced, and the port on which challenges are asked for here. */
   const inThisTest = (command: string) =>
     [
-      ['/etc/ssl/chancery-root.pem', service.ca.root],
+      ['/etc/ssl/chancery-root.pem', at.service.ca.root],
       ['host.example.com', 'first.shop.test'],
-      ['--http ', `--http --http.port :${service.http01Port} --path ${service.folder}/lego `],
+      ['--http ', `--http --http.port :${at.service.http01Port} --path ${at.service.folder}/lego `],
     ].reduce((text, [shown = '', wanted = '']) => {
       assert.ok(text.includes(shown), text)
       return text.replace(shown, wanted)
     }, command)
 
   test('what is typed finds a name or what lies below it, a serial number, a fingerprint, an account', async () => {
-    issued = await issue(service, ['www.shop.test', 'shop.test'])
-    await addRows(service, issued, hosts)
-    const { page, complaints, close } = await browser.as('auditor', { place: '/certificates' })
+    issued = await issue(at.service, ['www.shop.test', 'shop.test'])
+    await addRows(at.service, issued, hosts)
+    const { page } = await at.browser.as('auditor', '/certificates')
     const search = async (text: string, expected: number) => {
       await page.getByRole('searchbox', { name: 'Search' }).fill(text)
       await page.keyboard.press('Enter')
@@ -107,14 +94,12 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await search(createHash('sha256').update(issued.der).digest('hex'), 1)
     await search(accountIdOf(issued.client), hosts.length + 1)
     await becomes(() => page.getByRole('link', { name: 'Revoke many …' }).count(), 0)
-    assert.deepEqual(complaints, [])
-    await close()
   })
 
   test('a list is of one issuer or one profile, or begins at a day', async () => {
     const longAgo = '2024-05-17'
-    await addRows(service, issued, ['long-ago.example.test'], Date.parse(`${longAgo}T12:00Z`))
-    const { page, complaints, close } = await browser.as('auditor', { place: '/issuers' })
+    await addRows(at.service, issued, ['long-ago.example.test'], Date.parse(`${longAgo}T12:00Z`))
+    const { page } = await at.browser.as('auditor', '/issuers')
     const shows = (expected: string, isExpected: (names: string[]) => boolean) =>
       until(expected, async () => isExpected(await page.locator('tbody th a').allInnerTexts()))
     await page.getByRole('link', { name: 'View certificates' }).click()
@@ -147,14 +132,12 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
       'all, the newest first',
       (names) => names.length > hosts.length && names.at(-1) === 'long-ago.example.test',
     )
-    assert.deepEqual(complaints, [])
-    await close()
   })
 
   test('the overview leads to certificates that end soon and are not renewed yet', async () => {
     // The first name has got a second certificate, which ends later.
-    await addRows(service, issued, ['renewed-again.example.test', ...hosts.slice(0, 1)])
-    const { page, complaints, close } = await browser.as('auditor', { place: '/' })
+    await addRows(at.service, issued, ['renewed-again.example.test', ...hosts.slice(0, 1)])
+    const { page } = await at.browser.as('auditor', '/')
     await page.getByRole('link', { name: 'View certificates at risk' }).click()
     await page.getByRole('heading', { name: 'At risk', level: 1 }).waitFor()
     await visit(page, '/certificates?renewed=false&sort=not_after&status=active')
@@ -168,12 +151,10 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await page.getByLabel('Renewal', { exact: true }).selectOption({ label: 'Renewed' })
     await page.getByRole('button', { name: 'Search', exact: true }).click()
     await until('the earlier one of two', async () => (await names()).join() === hosts[0])
-    assert.deepEqual(complaints, [])
-    await close()
   })
 
   test('filters and sorting are in the address; back goes back to the list as it was', async () => {
-    const { page, close } = await browser.as('admin', { place: '/certificates?status=active&sort=not_after' })
+    const { page } = await at.browser.as('admin', '/certificates?status=active&sort=not_after')
     const ends = () =>
       page.evaluate(`[...document.querySelectorAll('td[data-head=Expires] time')].map((one) => one.dateTime)`)
     await page.locator('tbody tr').first().waitFor()
@@ -188,11 +169,10 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     assert.match(page.url(), /status=active&sort=-not_after/)
     await page.getByRole('button', { name: 'Remove the filter Status' }).click()
     await until('the filter is gone', async () => !page.url().includes('status='))
-    await close()
   })
 
   test('a certificate is read like a document, with the validation behind it', async () => {
-    const { page, complaints, close } = await browser.as('auditor', { place: `/certificates/${issued.serial}` })
+    const { page } = await at.browser.as('auditor', `/certificates/${issued.serial}`)
     for (const text of ['ECDSA P-256', 'Subject Alternative Name', 'dNSName: www.shop.test', 'Extended Key Usage'])
       await page.getByText(text, { exact: false }).first().waitFor()
     await page.getByRole('heading', { name: 'Validation of www.shop.test' }).waitFor()
@@ -203,26 +183,24 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     ])
     assert.match(readFileSync((await download.path()) ?? '', 'utf8'), /^-----BEGIN CERTIFICATE-----/)
     await becomes(() => page.getByRole('button', { name: /Revoke|renew/ }).count(), 0)
-    assert.deepEqual(complaints, [])
-    await close()
   })
 
   test('signed timestamps are on the page of a certificate that logs have', async () => {
-    const db = await openCheckedDatabase(settingsFor(service.database.connection, 1))
-    const [row] = await rowsIn<{ id: string }>(service.database, CERTIFICATE_ID, [issued.serial])
+    const db = await openCheckedDatabase(settingsFor(at.service.database.connection, 1))
+    const [row] = await rowsIn<{ id: string }>(at.service.database, CERTIFICATE_ID, [issued.serial])
     const sct = { logId: Buffer.alloc(32, 1), extensions: Buffer.alloc(0), signature: Buffer.from([4, 3, 0, 1, 0]) }
     for (const [logUrl, verified] of [
-      [`https://log.test/${ATTACK}`, true],
+      [`https://log.test/${HOSTILE}`, true],
       ['https://other-log.test/2026/', false],
     ] as const) {
       const timestamp = Date.parse('2026-05-17T10:20:30.456Z')
       await recordTimestamp(db, { certificateId: row?.id ?? '', logUrl, sct: { ...sct, timestamp }, verified })
     }
     await db.end()
-    const { page, complaints, close } = await browser.as('auditor', { place: `/certificates/${issued.serial}` })
+    const { page } = await at.browser.as('auditor', `/certificates/${issued.serial}`)
     const logs = page.getByRole('region', { name: 'Signed timestamps of transparency logs' }).locator('tbody tr')
     await logs
-      .filter({ hasText: `https://log.test/${ATTACK}` })
+      .filter({ hasText: `https://log.test/${HOSTILE}` })
       .getByText('yes', { exact: true })
       .waitFor()
     const other = logs.filter({ hasText: 'https://other-log.test/2026/' })
@@ -230,12 +208,10 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await other.getByText('2026-05-17 10:20').waitFor()
     await assertAccessible(page, 'signed timestamps')
     assert.equal(await page.evaluate('window.hacked'), undefined)
-    assert.deepEqual(complaints, [])
-    await close()
   })
 
   test('revoking shows its consequence and asks for the reason', async () => {
-    const { page, close } = await browser.as('admin', { place: `/certificates/${issued.serial}` })
+    const { page } = await at.browser.as('admin', `/certificates/${issued.serial}`)
     await page.getByRole('button', { name: 'Ask to renew now' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Ask to renew now' }).click()
     await page.getByText('set by an administrator').waitFor()
@@ -250,12 +226,11 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await dialog.getByRole('button', { name: 'Revoke', exact: true }).click()
     await page.getByText('superseded; in the CRLs', { exact: false }).waitFor()
     await becomes(() => page.getByRole('button', { name: 'Revoke …' }).count(), 0)
-    await close()
   })
 
   test('from signing in to a revocation and out again the keyboard suffices, and shows where it is', async () => {
-    await issue(service, ['keys.shop.test'])
-    const { page, complaints, close } = await browser.open({ place: '/certificates' })
+    await issue(at.service, ['keys.shop.test'])
+    const { page } = await at.browser.open('/certificates')
     const { keyboard } = page
     const heading = (name: string) => page.getByRole('heading', { name, exact: true, level: 1 })
     // It takes the focus a moment after it is drawn.
@@ -263,7 +238,7 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await heading('Chancery').waitFor()
     await keyboard.type('ada')
     await keyboard.press('Tab')
-    await keyboard.type(browser.passwords.get('admin') as string)
+    await keyboard.type(at.browser.passwords.get('admin') as string)
     await keyboard.press('Enter')
     await opened('Certificates')
 
@@ -313,25 +288,22 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await keyboard.press('Enter')
     await heading('Chancery').waitFor()
     await until('the username can be typed', () => hasFocus(page.getByLabel('Username')))
-    assert.deepEqual(complaints, [])
-    await close()
   })
 
   test('a filter of the list that a bulk revocation lacks is named, and not dropped in silence', async () => {
     const key = 'a1'.repeat(32)
     const place = `/certificates?domain_suffix=example.test&profile=default&issued_after=2020-01-02&spki_sha256=${key}`
-    const { page, close } = await browser.as('admin', { place })
+    const { page } = await at.browser.as('admin', { place })
     await page.getByRole('link', { name: 'Revoke many …' }).click()
     await page.getByText('cannot filter by: Profile.', { exact: false }).waitFor()
     await becomes(() => page.getByLabel('Name and all below').inputValue(), 'example.test')
     await becomes(() => page.getByLabel('Issued from').inputValue(), '2020-01-02')
     await becomes(() => page.getByLabel('SHA-256 of the public key').inputValue(), key)
     await assertAccessible(page, 'what a bulk revocation lacks')
-    await close()
   })
 
   test('many are revoked by a filter: first what it hits, then the number typed, then the outcome', async () => {
-    const { page, complaints, close } = await browser.as('admin', { place: '/certificates?domain=host-7.example.test' })
+    const { page } = await at.browser.as('admin', '/certificates?domain=host-7.example.test')
     await page.getByRole('link', { name: 'Revoke many …' }).click()
     await becomes(() => page.getByLabel('Exact name').inputValue(), 'host-7.example.test')
     await page.getByRole('button', { name: 'Preview' }).click()
@@ -354,12 +326,10 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
       readFileSync((await download.path()) ?? '', 'utf8'),
       /^serial_number,names,outcome\r\n[0-9a-f]+,host-7.example.test,revoked\r\n$/,
     )
-    assert.deepEqual(complaints, [])
-    await close()
   })
 
   test('many are chosen by all below a name, and by the credential of their accounts', async () => {
-    const { page, complaints, close } = await browser.as('admin', { place: '/bulk-revocations/new' })
+    const { page } = await at.browser.as('admin', '/bulk-revocations/new')
     const below = page.getByLabel('Name and all below')
     await below.fill('host-8.example.test')
     await page.getByRole('button', { name: 'Preview' }).click()
@@ -367,23 +337,20 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await page.getByLabel('Key identifier of the credential').fill('of-nobody')
     await page.getByRole('button', { name: 'Preview' }).click()
     await page.getByText('No matches that are neither revoked nor expired.').waitFor()
-    assert.deepEqual(complaints, [])
-    await close()
   })
 
   test('a bulk revocation under way is cancelled, and its page says what became of it', async () => {
     const job = uuidv7(Date.now())
     await rowsIn(
-      service.database,
+      at.service.database,
       `INSERT INTO bulk_revocations (id, filter, reason, author, status, total_matched, revoked, progressed_at)
        VALUES ($1, '{"domain": "x.test"}', 4, '{"username": "ada", "role": "admin"}', 'revoking', 5000, 1500, now() + interval '1 hour')`,
       [job],
     )
-    const auditor = await browser.as('auditor', { place: `/bulk-revocations/${job}` })
+    const auditor = await at.browser.as('auditor', `/bulk-revocations/${job}`)
     await auditor.page.getByText('1,500 of 5,000').waitFor()
     await becomes(() => auditor.page.getByRole('button', { name: 'Cancel the rest' }).count(), 0)
-    await auditor.close()
-    const { page, complaints, close } = await browser.as('admin', { place: `/bulk-revocations/${job}` })
+    const { page } = await at.browser.as('admin', `/bulk-revocations/${job}`)
     await page.getByRole('button', { name: 'Cancel the rest' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByText('1,500 certificates are already revoked', { exact: false }).waitFor()
@@ -393,38 +360,11 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await page.getByRole('button', { name: 'Cancel the rest' }).waitFor({ state: 'detached' })
     await page.evaluate(`location.hash = '#/bulk-revocations'`)
     await page.locator('tbody tr', { hasText: '1,500' }).getByText('Cancelled', { exact: true }).waitFor()
-    assert.deepEqual(complaints, [])
-    await close()
-  })
-
-  test('text of strangers is text, wherever it is shown', async () => {
-    await addRows(service, issued, [`${ATTACK}.test`])
-    const evidence = {
-      type: 'http-01',
-      attempt: 1,
-      result: 'failure',
-      at: new Date().toISOString(),
-      ms: 1,
-      problem: 'unauthorized',
-      detail: ATTACK,
-      requestId: ATTACK,
-      steps: [{ step: ATTACK, body: ATTACK }],
-    }
-    await rowsIn(service.database, 'UPDATE authorizations SET evidence = $1', [JSON.stringify(evidence)])
-    const { page, complaints, close } = await browser.as('admin', { place: '/certificates' })
-    await page.getByText('<img src=x', { exact: false }).first().waitFor()
-    await page.getByRole('link', { name: 'www.shop.test' }).first().click()
-    await page.getByText('<script>window.hacked', { exact: false }).first().waitFor()
-    await page.evaluate(`location.hash = '#/certificates?domain=' + encodeURIComponent(${JSON.stringify(ATTACK)})`)
-    await page.getByText('<img src=x', { exact: false }).first().waitFor()
-    assert.equal(await page.evaluate('window.hacked'), undefined)
-    assert.deepEqual(complaints, [])
-    await close()
   })
 
   test('a long list loads on and keeps two thousand rows', async () => {
-    await addMany(service, MOST_ROWS + 300)
-    const { page, complaints, close } = await browser.as('admin', { place: '/certificates?domain_suffix=test' })
+    await addMany(at.service, MOST_ROWS + 300)
+    const { page } = await at.browser.as('admin', '/certificates?domain_suffix=test')
     const isLong = async () => {
       await page.evaluate('scrollTo(0, document.body.scrollHeight)')
       return (await page.getByText('left the page to keep it fast', { exact: false }).count()) > 0
@@ -433,7 +373,5 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await becomes(() => page.locator('tbody tr').count(), MOST_ROWS)
     await page.getByRole('button', { name: 'Back to the top' }).click()
     await until('it begins again', async () => (await page.locator('tbody tr').count()) < MOST_ROWS)
-    assert.deepEqual(complaints, [])
-    await close()
   })
 })

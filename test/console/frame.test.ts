@@ -2,44 +2,35 @@
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { before, describe, test } from 'node:test'
+import { type AdminClient, administrator } from '../support/admin.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-import { assertAccessible, becomes, ConsoleBrowser, visit } from './browser.ts'
+import { sharedService } from '../support/shared-service.ts'
+import { assertAccessible, becomes, visit } from './browser.ts'
+import { consoleOf } from './suite.ts'
 
 describe('the frame of the console', requireCommand('chromium-headless-shell'), () => {
-  let service: TestService
-  let browser: ConsoleBrowser
+  const at = consoleOf(() => sharedService('console'))
   let admin: AdminClient
   before(async () => {
-    const { admin_api, ...others } = adminConfig()
-    const environment = { name: 'Test & Lab', color: 'red' }
-    service = await startTestService({ config: { ...others, admin_api: { ...admin_api, environment } } })
-    browser = await ConsoleBrowser.start(service)
-    admin = await administrator(service, 'carol')
+    admin = await administrator(at.service, 'carol')
     for (const kid of ['zeta', 'alpha', 'mid']) await admin.send('POST', '/eab', { kid })
-  })
-  after(async () => {
-    await browser?.close()
-    await service?.dispose()
   })
 
   test('the environment is in the header, the title and the icon, also before anybody has signed in', async () => {
-    const { page, close } = await browser.as('admin')
+    const { page } = await at.browser.as('admin')
     await page.locator('header').getByText('Test & Lab').waitFor()
     await becomes(() => page.title(), 'Overview · Test & Lab · Chancery')
     await page.getByRole('button', { name: 'Sign out', exact: true }).click()
     await page.locator('main').getByText('Test & Lab').waitFor()
     const icon = await page.locator('link[rel=icon]').getAttribute('href')
     assert.match(icon ?? '', /^icon-red\./)
-    assert.equal((await page.request.get(`${browser.url}${icon}`)).status(), 200)
+    assert.equal((await page.request.get(`${at.browser.url}${icon}`)).status(), 200)
     await assertAccessible(page, 'sign-in with an environment')
-    await close()
   })
 
   test('times are in UTC until the user takes those of the browser, and each page says which', async () => {
-    const { page, close } = await browser.as('admin', { place: '/eab', timezoneId: 'Asia/Tokyo' })
+    const { page } = await at.browser.as('admin', { place: '/eab', timezoneId: 'Asia/Tokyo' })
     const created = page.locator('tbody time').last()
     const utc = await created.textContent()
     await page.getByRole('button', { name: 'Times: UTC' }).click()
@@ -49,11 +40,10 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
     assert.equal(minutes, 540)
     await visit(page, '/audit-log')
     await page.getByLabel('Since (Asia/Tokyo)').waitFor()
-    await close()
   })
 
   test('keys open pages, walk along rows and list themselves; they can be turned off', async () => {
-    const { page, close } = await browser.as('admin', { place: '/eab' })
+    const { page } = await at.browser.as('admin', '/eab')
     await page.locator('tbody tr').nth(2).waitFor()
     await page.keyboard.press('j')
     await page.keyboard.press('j')
@@ -71,11 +61,10 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
     await page.locator('main h1').focus()
     await page.keyboard.type('ge')
     await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
-    await close()
   })
 
   test('a list that is whole is sorted by its heads, leaves columns out, and keeps views', async () => {
-    const { page, close } = await browser.as('admin', { place: '/eab' })
+    const { page } = await at.browser.as('admin', '/eab')
     const kids = async () => (await page.locator('tbody th').allTextContents()).join(' ')
     await becomes(() => page.locator('tbody th').count(), 3)
     await page.getByRole('button', { name: 'Key identifier' }).click()
@@ -94,18 +83,16 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
     await page.getByRole('link', { name: 'Open ones' }).click()
     await page.waitForURL(/\?/)
     await becomes(() => page.getByRole('columnheader', { name: 'Uses' }).count(), 0)
-    await close()
   })
 
   test('the number and the file of a list are of all its rows, not of those that are shown', async () => {
     for (let index = 0; index < 110; index++)
       await admin.send('POST', '/allowed-identifiers', { type: 'dns', value: `h${index}.test` })
-    const { page, close } = await browser.as('admin', { place: '/identifiers' })
+    const { page } = await at.browser.as('admin', '/identifiers')
     await page.getByText('shown, there are more').waitFor()
     await page.getByRole('button', { name: 'Count' }).click()
     await page.getByText('110 rows').waitFor()
-    await close()
-    const credentials = await browser.as('admin', { place: '/eab' })
+    const credentials = await at.browser.as('admin', '/eab')
     const [download] = await Promise.all([
       credentials.page.waitForEvent('download'),
       credentials.page.getByRole('button', { name: 'Save as CSV' }).click(),
@@ -116,6 +103,5 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
         .split('\r\n').length,
       4,
     )
-    await credentials.close()
   })
 })

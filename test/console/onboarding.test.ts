@@ -2,37 +2,25 @@
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { closeConnections } from '../support/acme-client.ts'
-import { adminConfig, administrator } from '../support/admin.ts'
+import { administrator } from '../support/admin.ts'
+import { accountIdOf, boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-import { assertAccessible, ConsoleBrowser, NARROW, visit } from './browser.ts'
+import { sharedService } from '../support/shared-service.ts'
+import { assertAccessible, becomes, NARROW, visit } from './browser.ts'
+import { consoleOf } from './suite.ts'
 
 const CLIPBOARD = { permissions: ['clipboard-read', 'clipboard-write'] }
 
 describe('onboarding in the console', requireCommand('chromium-headless-shell'), () => {
-  let service: TestService
-  let browser: ConsoleBrowser
-  before(async () => {
-    service = await startTestService({
-      config: {
-        ...adminConfig(),
-        acme: { eab_required: true },
-        api: { roots_path: '/roots.pem' },
-        security: { identifier_policy: { enforce_account_allowlist: true } },
-      },
-    })
-    browser = await ConsoleBrowser.start(service)
-  })
-  after(async () => {
-    closeConnections()
-    await browser?.close()
-    await service?.dispose()
-  })
+  const at = consoleOf(() => sharedService('strict console'))
 
+  const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).first().click()
+  /** In the dialog that lies over the page. */
+  const confirm = (page: Page, name: string) =>
+    page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
   const onboard = async (page: Page, team: string, names: string) => {
     await page.getByLabel('Team').fill(team)
     await page.getByLabel('Names').fill(names)
@@ -50,19 +38,19 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
     'two clicks lead from the overview to a sheet, which turns green when a copied command has its certificate',
     requireCommand('lego'),
     async () => {
-      const { page, complaints, close } = await browser.as('admin', CLIPBOARD)
+      const { page } = await at.browser.as('admin', CLIPBOARD)
       await page.getByRole('link', { name: 'Onboard a team' }).click()
       await page.getByLabel('Team').waitFor()
       await assertAccessible(page, 'onboarding')
       await onboard(page, 'Payments Ünit', '*.pay.test')
       await page.getByText('Waiting for the first account.', { exact: false }).waitFor()
-      await page.getByText(`curl -fsS ${service.baseUrl}/roots.pem`, { exact: false }).waitFor()
+      await page.getByText(`curl -fsS ${at.service.baseUrl}/roots.pem`, { exact: false }).waitFor()
       await assertAccessible(page, 'a hand-over sheet')
       await page.getByRole('combobox', { name: 'Client' }).selectOption('lego')
       await page.getByRole('button', { name: 'Copy everything' }).click()
       const sheet = String(await page.evaluate('navigator.clipboard.readText()'))
-      assert.ok(sheet.includes(readFileSync(service.ca.root, 'utf8').trim()), 'the root is in the sheet')
-      for (const part of [service.directoryUrl, 'payments-unit', await keyOn(page)])
+      assert.ok(sheet.includes(readFileSync(at.service.ca.root, 'utf8').trim()), 'the root is in the sheet')
+      for (const part of [at.service.directoryUrl, 'payments-unit', await keyOn(page)])
         assert.ok(sheet.includes(part), part)
       await mustRun('sh', ['-ec', inThisTest(/^LEGO_CA(?:.|\n)*/m.exec(sheet)?.[0] ?? assert.fail(sheet))])
       const status = page.locator('.bar.good')
@@ -70,19 +58,17 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
       await status.getByRole('link', { name: 'admin@example.com' }).click()
       await page.getByRole('heading', { name: 'Account admin@example.com' }).waitFor()
       await page.getByText('payments-unit', { exact: true }).first().waitFor()
-      assert.deepEqual(complaints, [])
-      await close()
     },
   )
 
   /** With the root and the port of this test. */
   const inThisTest = (command: string) =>
     command
-      .replace('/etc/ssl/chancery-root.pem', service.ca.root)
-      .replace('--http ', `--http --http.port :${service.http01Port} --path ${service.folder}/lego `)
+      .replace('/etc/ssl/chancery-root.pem', at.service.ca.root)
+      .replace('--http ', `--http --http.port :${at.service.http01Port} --path ${at.service.folder}/lego `)
 
   test('the key stays through Back and a reload, until it is closed', async () => {
-    const { page, complaints, close } = await browser.as('admin', { place: '/onboarding' })
+    const { page } = await at.browser.as('admin', '/onboarding')
     page.on('dialog', (dialog) => void dialog.accept())
     await onboard(page, 'Warehouse', 'store.test')
     const key = await keyOn(page)
@@ -98,23 +84,20 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
     await page.getByText('Put the HMAC key in the place of HMAC_KEY.').waitFor()
     assert.ok(!(await page.content()).includes(key))
     assert.ok(!String(await page.evaluate('JSON.stringify(sessionStorage)')).includes(key))
-    assert.deepEqual(complaints, [])
-    await close()
   })
 
   test('signing out takes a key away that is still open', async () => {
-    const { page, close } = await browser.as('admin', { place: '/onboarding' })
+    const { page } = await at.browser.as('admin', '/onboarding')
     page.on('dialog', (dialog) => void dialog.accept())
     await onboard(page, 'Left open', 'left.test')
     const key = await keyOn(page)
     await page.getByRole('button', { name: 'Sign out', exact: true }).click()
     await page.getByRole('button', { name: 'Sign in' }).waitFor()
     assert.ok(!String(await page.evaluate('JSON.stringify(sessionStorage)')).includes(key))
-    await close()
   })
 
   test('a wrong name and a kid that is taken are said at their fields, on a phone', async () => {
-    const { page, close } = await browser.as('admin', { place: '/onboarding', viewport: NARROW })
+    const { page } = await at.browser.as('admin', { place: '/onboarding', viewport: NARROW })
     await page.getByLabel('Team').fill('Payments Ünit')
     await page.getByLabel('Names').fill('not a name')
     await page.getByRole('button', { name: 'Onboard', exact: true }).click()
@@ -123,26 +106,22 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
     await page.getByRole('button', { name: 'Onboard', exact: true }).click()
     await page.getByText('the kid "payments-unit" is taken', { exact: false }).waitFor()
     await assertAccessible(page, 'onboarding on a phone')
-    await close()
   })
 
   test('a registrar onboards with its own tags, and an auditor does not see the page', async () => {
-    const admin = await administrator(service, 'first-of-team')
+    const admin = await administrator(at.service, 'first-of-team')
     const first = { kid: 'first-of-team', tags: ['team'], allowed_identifiers: ['*.team.test'] }
     assert.equal((await admin.send('POST', '/eab', first)).status, 201)
-    const { page, complaints, close } = await browser.as('registrar', { place: '/onboarding' })
+    const { page } = await at.browser.as('registrar', '/onboarding')
     await page.getByLabel('Expires').fill('')
     await onboard(page, 'Second of team', 'www.team.test')
     assert.match(await keyOn(page), /^[\w-]{43}$/)
-    assert.deepEqual(complaints, [])
-    await close()
-    const other = await browser.as('auditor', { place: '/onboarding' })
+    const other = await at.browser.as('auditor', '/onboarding')
     await other.page.getByText('Your role does not allow this.', { exact: false }).waitFor()
-    await other.close()
   })
 
   test('an account is named and tagged on its page, and found by both', async () => {
-    const { page, complaints, close } = await browser.as('admin', { place: '/accounts' })
+    const { page } = await at.browser.as('admin', '/accounts')
     await page.getByRole('link', { name: 'admin@example.com' }).click()
     await page.getByRole('button', { name: 'Name and tags' }).click()
     const dialog = page.getByRole('dialog')
@@ -155,7 +134,46 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
     await page.getByRole('link', { name: 'Till systems' }).waitFor()
     await visit(page, '/certificates')
     await page.getByRole('link', { name: 'Till systems' }).waitFor()
-    assert.deepEqual(complaints, [])
-    await close()
+  })
+
+  test('an account shows what its credential grants, and has a profile of its own beside it', async () => {
+    const admin = await administrator(at.service, 'grace')
+    const credential = await made<MadeCredential>(admin, '/eab', { kid: 'team-mail' })
+    const account = accountIdOf(await boundClient(at.service, credential))
+    // More than one page of them, the wanted ones at the end.
+    const others = Array.from({ length: 22 }, (_, n) => `profile ${n}`)
+    for (const name of ['all servers', 'mail servers', ...others])
+      await made(admin, '/csr-profiles', { name, profile_data: {} })
+    const { page } = await at.browser.as('admin', `/eab/${credential.id}`)
+    await page.getByLabel('Profile for its accounts').selectOption({ label: 'all servers' })
+    await press(page, 'Change the profile')
+    await page.getByRole('dialog').getByText('all servers', { exact: false }).waitFor()
+    await confirm(page, 'Change the profile')
+    await page.getByRole('link', { name: 'all servers' }).waitFor()
+    await page.getByLabel('Name, address or network').fill('host-0.test')
+    await press(page, 'Allow')
+    await page.getByText('host-0.test is allowed.').waitFor()
+
+    await page.evaluate(`location.hash = '#/accounts/${account}'`)
+    const own = page.getByLabel('Own profile')
+    await page.getByRole('link', { name: 'through its credential' }).nth(1).waitFor()
+    await becomes(() => page.getByRole('button', { name: 'Remove host-0.test' }).count(), 0)
+    await becomes(() => own.inputValue(), '')
+    await own.selectOption({ label: 'mail servers' })
+    await press(page, 'Change the profile')
+    await confirm(page, 'Change the profile')
+    await page.getByRole('link', { name: 'mail servers' }).waitFor()
+    await becomes(() => page.getByRole('link', { name: 'through its credential' }).count(), 1)
+    await own.selectOption('')
+    await press(page, 'Change the profile')
+    await confirm(page, 'Change the profile')
+    await page.getByRole('link', { name: 'all servers' }).waitFor()
+    await assertAccessible(page, 'an account with grants of its credential')
+    await page.getByRole('link', { name: 'all servers' }).click()
+    await press(page, 'Delete')
+    await page.getByRole('dialog').getByLabel('Type all servers to confirm').fill('all servers')
+    await confirm(page, 'Delete')
+    await page.getByRole('link', { name: 'mail servers' }).waitFor()
+    await becomes(() => page.getByRole('link', { name: 'all servers' }).count(), 0)
   })
 })

@@ -2,14 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
-import { closeConnections, csrFor } from '../support/acme-client.ts'
-import { adminConfig } from '../support/admin.ts'
+import { before, describe, test } from 'node:test'
+import { csrFor } from '../support/acme-client.ts'
 import { made } from '../support/bound.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, ConsoleBrowser, visit } from './browser.ts'
+import { assertAccessible, becomes, visit } from './browser.ts'
 import {
   HOSTILE,
   HOSTILE_LINK,
@@ -19,26 +18,17 @@ import {
   type Populated,
   populate,
 } from './populated.ts'
+import { consoleOf } from './suite.ts'
 
 describe('pages of the console', requireCommand('chromium-headless-shell'), () => {
-  let service: TestService
-  let browser: ConsoleBrowser
+  const at = consoleOf(() => sharedService('console'))
   let data: Populated
   before(async () => {
-    service = await startTestService({
-      config: { ...adminConfig(), crl: { enabled: true }, challenges: { http01: { max_retries: 0 } } },
-    })
-    data = await populate(service)
-    browser = await ConsoleBrowser.start(service)
-  })
-  after(async () => {
-    await browser?.close()
-    closeConnections()
-    await service?.dispose()
+    data = await populate(at.service)
   })
 
   test('hostile content is shown as the text that it is, wherever a client has left it', async () => {
-    const { page, complaints, close } = await browser.as('admin', { place: `/accounts/${data.accountId}` })
+    const { page } = await at.browser.as('admin', `/accounts/${data.accountId}`)
     const shows = async (place: string, ...texts: string[]) => {
       await visit(page, place)
       for (const text of texts) await page.locator('main').getByText(text).first().waitFor()
@@ -53,6 +43,7 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
     await shows(`/authorizations/${data.authorizationId}`, HOSTILE)
     await becomes(() => page.locator('td, dd, strong').getByText(HOSTILE, { exact: true }).count(), 5)
     await shows('/certificates', HOSTILE)
+    await shows(`/certificates?domain=${encodeURIComponent(HOSTILE)}`, HOSTILE)
     await shows(`/certificates/${HOSTILE_SERIAL}`, HOSTILE_TAG)
     await shows(`/eab/${data.credentialId}`, HOSTILE)
     await shows('/', HOSTILE)
@@ -63,12 +54,10 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
     await page.getByRole('button', { name: 'View' }).click()
     await page.locator('dialog pre').getByText(JSON.stringify(HOSTILE)).waitFor()
     assert.equal(await page.evaluate('window.hacked'), undefined)
-    assert.deepEqual(complaints, [])
-    await close()
   })
 
   test('a hostile subject of a dropped request is text, too', async () => {
-    const { page, complaints, close } = await browser.as('auditor', { place: `/csr-profiles/${data.profileId}` })
+    const { page } = await at.browser.as('auditor', `/csr-profiles/${data.profileId}`)
     const csr = JSON.stringify(await hostileCsr('www.shop.test'))
     await page.getByText('Paste PEM or base64', { exact: false }).waitFor()
     const dropped = await page.evaluateHandle(`{
@@ -79,44 +68,10 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
     await page.dispatchEvent('form.drop', 'drop', { dataTransfer: dropped })
     await page.getByText(HOSTILE_TAG).first().waitFor()
     assert.equal(await page.evaluate('window.hacked'), undefined)
-    assert.deepEqual(complaints, [])
-    await close()
-  })
-
-  test('the key of a credential is shown once, with commands that may be pasted', async () => {
-    const { page, close } = await browser.as('admin', { place: '/eab' })
-    await page.getByRole('button', { name: 'Create a credential' }).click()
-    const dialog = page.locator('dialog')
-    await dialog.getByLabel('Key identifier').fill("it's mine")
-    await dialog.getByRole('button', { name: 'Create a credential' }).click()
-    await dialog.getByText('certbot').first().click()
-    const command = (await dialog.locator('details pre').first().textContent()) ?? ''
-    assert.match(command, /--eab-kid 'it'\\''s mine' --eab-hmac-key='[\w-]{43}'/)
-    assert.ok(command.includes(`--server '${service.directoryUrl}'`), command)
-    await assertAccessible(page, 'a credential that was made')
-    await page.keyboard.press('Escape')
-    await dialog.getByRole('button', { name: 'I have copied it' }).click()
-    await page.getByRole('link', { name: "it's mine" }).waitFor()
-    const key = /--eab-hmac-key='([\w-]{43})'/.exec(command)?.[1] as string
-    await becomes(async () => (await page.content()).includes(key), false)
-    await close()
-  })
-
-  test('the cascade of a revocation is shown before, and the name has to be typed', async () => {
-    const { page, close } = await browser.as('admin', { place: `/eab/${data.credentialId}` })
-    await page.getByRole('button', { name: 'Revoke' }).click()
-    const dialog = page.locator('dialog')
-    await dialog.getByText('1 account, which can no longer do anything').waitFor()
-    await dialog.getByText(/\d certificates? stays? valid/).waitFor()
-    await becomes(() => dialog.getByRole('button', { name: 'Revoke' }).isDisabled(), true)
-    await assertAccessible(page, 'a revocation')
-    await dialog.getByRole('button', { name: 'Cancel' }).click()
-    assert.equal((await data.admin.get(`/eab/${data.credentialId}`)).json.revoked, false)
-    await close()
   })
 
   test('a profile is made in the form or as JSON, tried on a request and on certificates, and saved', async () => {
-    const { page, close } = await browser.as('admin', { place: '/csr-profiles/new' })
+    const { page } = await at.browser.as('admin', '/csr-profiles/new')
     await page.getByLabel('Name', { exact: true }).fill('web servers')
     await page.getByLabel('Alternative names, at most').fill('1')
     await until('the JSON follows', async () => /"san_maximum": 1/.test(await page.getByLabel('JSON').inputValue()))
@@ -133,35 +88,20 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
     await assertAccessible(page, 'a profile that was tried')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('heading', { name: 'web servers', level: 1 }).waitFor()
-    await close()
   })
 
   test('a refused form keeps what was typed and says what is wrong beside the field', async () => {
-    const { page, close } = await browser.as('admin', { place: '/csr-profiles/new' })
+    const { page } = await at.browser.as('admin', '/csr-profiles/new')
     await page.getByLabel('Name', { exact: true }).fill('broken')
     await page.getByLabel('Every alternative name matches').fill('(')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.locator('.field .error').first().waitFor()
     await becomes(() => page.getByLabel('Every alternative name matches').inputValue(), '(')
     await becomes(() => page.getByLabel('Every alternative name matches').getAttribute('aria-invalid'), 'true')
-    await close()
-  })
-
-  test('maintenance begins behind a confirmation, with its reason, and says who began it', async () => {
-    const { page, close } = await browser.as('admin', { place: '/operation' })
-    await page.getByRole('button', { name: 'Start maintenance' }).click()
-    await page.locator('dialog').getByLabel('Reason').fill('moving house')
-    await page.locator('dialog').getByRole('button', { name: 'Start maintenance' }).click()
-    await page.getByText('moving house').waitFor()
-    await page.getByText('ada', { exact: true }).first().waitFor()
-    await page.getByRole('button', { name: 'End maintenance' }).click()
-    await page.locator('dialog').getByRole('button', { name: 'End maintenance' }).click()
-    await page.getByRole('button', { name: 'Start maintenance' }).waitFor()
-    await close()
   })
 
   test('an identifier is allowed to an account by its name alone', async () => {
-    const { page, close } = await browser.as('admin', { place: `/accounts/${data.accountId}` })
+    const { page } = await at.browser.as('admin', `/accounts/${data.accountId}`)
     await made(data.admin, '/allowed-identifiers', { type: 'dns', value: 'xn--bcher-kva.test' })
     const known = new Set((await data.admin.get('/allowed-identifiers')).json.map(({ id }: { id: string }) => id))
     // In the list already, in the same or in another spelling; the last one is new.
@@ -188,11 +128,10 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
     await page.getByLabel('Name, address or network').fill('a..b')
     await page.getByRole('button', { name: 'Allow', exact: true }).click()
     await page.locator('.field .error').waitFor()
-    await close()
   })
 
   test('numbers that were estimated are said to be so', async () => {
-    const { page, close } = await browser.as('auditor', { place: '/nothing' })
+    const { page } = await at.browser.as('auditor', '/nothing')
     const day = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10)
     const expiring = [1, 7, 14, 30].map((days) => ({ days, certificates: 1000 * days + 234 }))
     const replies = {
@@ -211,22 +150,20 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
     await shows('Within 30 days, about 60,000 unrevoked certificates expire; most of them, about 30,000, of team.')
     await shows('about 1,200')
     await shows('There are many: the numbers are estimated')
-    await close()
   })
 
   test('the chain of the audit log is checked, and filters are in the address', async () => {
-    const { page, close } = await browser.as('auditor', { place: '/audit-log' })
+    const { page } = await at.browser.as('auditor', '/audit-log')
     await page.getByRole('button', { name: 'Check the chain' }).click()
     await page.getByText('intact', { exact: true }).waitFor()
     await page.getByLabel('Action').selectOption({ label: 'EAB credential: create' })
     await page.waitForURL(/action=eab\.create/)
     await page.locator('td', { hasText: 'EAB credential: create' }).first().waitFor()
     await becomes(() => page.locator('td', { hasText: 'Sign-in: login' }).count(), 0)
-    await close()
   })
 
   test('what the filters of the audit log find is saved as lines of JSON', async () => {
-    const { page, close } = await browser.as('admin', { place: '/audit-log?action=eab.create' })
+    const { page } = await at.browser.as('admin', '/audit-log?action=eab.create')
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Save all as NDJSON' }).click(),
@@ -235,6 +172,5 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
       .trim()
       .split('\n')
     assert.deepEqual(new Set(saved.map((line) => JSON.parse(line).action)), new Set(['eab.create']))
-    await close()
   })
 })

@@ -1,5 +1,5 @@
 /**
- * Screenshots of the pages for docs/console, by hand: `node dist/test/console/screenshots.js FOLDER [word …]`.
+ * Screenshots of the pages for docs/console, by hand: `node compiled/test/console/screenshots.js FOLDER [word …]`.
  * The service is populated, its database a new one.
  */
 
@@ -14,7 +14,7 @@ import { CA_VARIABLE, makeRunCa } from '../support/ca.ts'
 import { rowsIn } from '../support/database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { ConsoleBrowser } from './browser.ts'
+import { ConsoleBrowser, closeChromium } from './browser.ts'
 import { withPalette } from './palette.ts'
 import { addRows, issue } from './seed.ts'
 
@@ -33,13 +33,13 @@ async function emptyService(browser: ConsoleBrowser): Promise<void> {
     one.textContent = 'https://ca.shop.test/api'
   })
   await shoot(stranger.page, 'sign-in.png')
-  await stranger.close()
+  await browser.closeTabs()
   const first = await browser.as('admin', { viewport: SIZE, colorScheme: 'light' })
   await disguise(first.page, '/home/ann/chancery/data')
   await first.page.reload()
   await first.page.waitForTimeout(1_500)
   await shoot(first.page, 'first-steps.png')
-  await first.close()
+  await browser.closeTabs()
 }
 
 async function fill(service: TestService) {
@@ -176,7 +176,7 @@ try {
     tokens: '/tokens',
     profile: '/profile',
   }
-  const { page, close } = await browser.as('admin', { viewport: SIZE, colorScheme: 'light' })
+  const { page } = await browser.as('admin', { viewport: SIZE, colorScheme: 'light' })
   await disguise(page, '/etc/chancery')
   for (const [name, place] of Object.entries(pages)) {
     if (words.length > 0 && !words.some((word) => name.includes(word))) continue
@@ -184,7 +184,7 @@ try {
     await page.waitForTimeout(1_500)
     await shoot(page, `${name}.png`)
   }
-  await close()
+  await browser.closeTabs()
   for (const [name, place, look] of [
     ['overview-dark', '/', { viewport: SIZE, colorScheme: 'dark' }],
     ['certificates-phone', '/certificates', { viewport: { width: 390, height: 720 }, colorScheme: 'light' }],
@@ -192,9 +192,9 @@ try {
     const tab = await browser.as('admin', { place, ...look })
     await tab.page.waitForTimeout(1_500)
     await shoot(tab.page, `${name}.png`)
-    await tab.close()
+    await browser.closeTabs()
   }
-  await browser.close()
+  await closeChromium()
 } finally {
   closeConnections()
   await service.dispose()

@@ -2,47 +2,50 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { adminConfig } from '../support/admin.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { startTestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, ConsoleBrowser, hasFocus, NARROW } from './browser.ts'
+import { assertAccessible, becomes, hasFocus, NARROW } from './browser.ts'
+import { consoleOf } from './suite.ts'
 
 describe('the search field of the console', requireCommand('chromium-headless-shell'), () => {
-  let at: Issuing
-  let browser: ConsoleBrowser
+  const at = consoleOf(() => sharedService('console'))
+  let issuing: Issuing
   before(async () => {
-    const config = { ...adminConfig(), challenges: { http01: { max_retries: 0 } } }
-    at = await startIssuing(await startTestService({ config }))
-    await at.client.obtain(['www.oven.test'], at.responder)
-    await at.client.obtain(['api.oven.test'], at.responder)
+    issuing = await startIssuing(at.service)
+    await issuing.client.obtain(['www.oven.test'], issuing.responder)
+    await issuing.client.obtain(['api.oven.test'], issuing.responder)
     await failToValidate('broken.oven.test')
-    browser = await ConsoleBrowser.start(at.service)
   })
-  after(async () => {
-    await browser?.close()
-    await at?.end()
-    await at?.service.dispose()
-  })
+  after(() => issuing?.end())
 
   async function failToValidate(name: string): Promise<void> {
-    const order = await at.client.newOrder([name])
-    const { json } = await at.client.post(order.json.authorizations[0])
+    const order = await issuing.client.newOrder([name])
+    const { json } = await issuing.client.post(order.json.authorizations[0])
     const challenge = json.challenges.find(({ type }: { type: string }) => type === 'http-01')
-    at.responder.answer(challenge.token, 'another server')
-    await at.client.post(challenge.url, {})
-    await until('the failure is kept', async () => (await at.admin.get('/failures')).json.length > 0)
+    issuing.responder.answer(challenge.token, 'another server')
+    await issuing.client.post(challenge.url, {})
+    await until('the failure is kept', async () => (await issuing.admin.get('/failures')).json.length > 0)
   }
 
   test('Ctrl-K opens it from everywhere, arrows choose, and Enter opens the time line', async () => {
-    const { page, complaints, close } = await browser.as('admin', { place: '/settings' })
+    const { page } = await at.browser.as('admin', '/settings')
     await page.keyboard.press('Control+k')
     const field = page.getByRole('combobox', { name: 'Search everything' })
     await becomes(() => hasFocus(field), true)
     await assertAccessible(page, 'an empty search')
     await page.keyboard.type('oven.test')
-    await page.getByRole('option').nth(1).waitFor()
+    const hits = page.getByRole('listbox', { name: 'Hits' }).getByRole('option')
+    const slow = page.getByText('did not answer in time', { exact: false })
+    await until('hits', async () => {
+      await hits.nth(1).or(slow).first().waitFor()
+      if ((await slow.count()) === 0) return true
+      // On a machine that is busy; a person would type on, too.
+      await field.fill('')
+      await field.fill('oven.test')
+      return false
+    })
     await assertAccessible(page, 'a search with hits')
     const chosen = () => page.locator('[role=option][aria-selected=true]').textContent()
     const first = await chosen()
@@ -60,12 +63,10 @@ describe('the search field of the console', requireCommand('chromium-headless-sh
     await page.getByText('Order: invalid').waitFor()
     await page.getByText('None is valid').waitFor()
     await assertAccessible(page, 'a time line')
-    assert.deepEqual(complaints, [])
-    await close()
   })
 
   test('a slash opens it outside of fields, Escape closes it, and the focus is where it was', async () => {
-    const { page, close } = await browser.as('auditor', { place: '/certificates' })
+    const { page } = await at.browser.as('auditor', '/certificates')
     const filter = page.locator('main').getByLabel('Search')
     await filter.fill('a/b')
     assert.equal(await filter.inputValue(), 'a/b')
@@ -77,11 +78,10 @@ describe('the search field of the console', requireCommand('chromium-headless-sh
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     await becomes(() => hasFocus(button), true)
-    await close()
   })
 
   test('it says that nothing was found, what it did not search, and an error where there is one', async () => {
-    const { page, close } = await browser.as('admin', { viewport: NARROW })
+    const { page } = await at.browser.as('admin', { viewport: NARROW })
     await page
       .getByRole('button', { name: /^Search/ })
       .first()
@@ -95,6 +95,5 @@ describe('the search field of the console', requireCommand('chromium-headless-sh
     await page.route('**/search?*', (route) => route.abort())
     await field.fill('oven')
     await page.getByText('The search has failed.').waitFor()
-    await close()
   })
 })

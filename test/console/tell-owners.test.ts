@@ -14,9 +14,7 @@ import { chancery, operate } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, ConsoleBrowser } from './browser.ts'
-
-const PATIENCE_MS = 120_000
+import { assertAccessible, ConsoleBrowser, closeChromium } from './browser.ts'
 
 describe('owners of certificates at risk', () => {
   let at: Issuing
@@ -74,7 +72,7 @@ describe('owners of certificates at risk', () => {
   test('each contact gets one mail about all certificates of the account, with one entry in the audit log', async () => {
     const { json } = await notify({ serial_numbers: serials })
     assert.deepEqual([json.mails, json.without_contact], [2, 1])
-    const sent = await until('both have the mail', async () => toTeam().length === 2 && toTeam(), PATIENCE_MS)
+    const sent = await until('both have the mail', async () => toTeam().length === 2 && toTeam())
     assert.deepEqual(sent.flatMap(({ to }) => to).sort(), ['desk@example.com', 'team-a@example.com'])
     const [entry, ...others] = await noted()
     assert.deepEqual([entry?.details['certificates'], entry?.details['mails'], others], [2, 2, []])
@@ -124,7 +122,7 @@ describe('owners of certificates at risk', () => {
     assert.equal(JSON.parse(await told('--account-id', accountIdOf(owner), '--json')).certificates, 1)
     assert.equal(toTeam().length, before)
     assert.match(await told(serials[1] ?? '', '--send'), /^2 mail\(s\) about 1 certificate\(s\) will be sent$/m)
-    await until('both have another mail', async () => toTeam().length === before + 2, PATIENCE_MS)
+    await until('both have another mail', async () => toTeam().length === before + 2)
     for (const [words, code] of [
       [[], 2],
       [['--all', 'ab12'], 2],
@@ -134,10 +132,11 @@ describe('owners of certificates at risk', () => {
       assert.equal((await chancery(at.service, 'certificates', 'tell-owners', ...words)).code, code, words.join(' '))
   })
 
-  test('in the console: select, look at the mail, send', requireCommand('chromium-headless-shell'), async () => {
+  test('in the console: select, look at the mail, send', requireCommand('chromium-headless-shell'), async (context) => {
     const before = toTeam().length
+    context.after(closeChromium)
     const browser = await ConsoleBrowser.start(at.service)
-    const { page, close } = await browser.as('admin', { place: '/at-risk' })
+    const { page } = await browser.as('admin', '/at-risk')
     await page.locator('tbody tr', { hasText: 'second.test' }).getByRole('checkbox').check()
     await page.getByRole('button', { name: 'Tell the owner …', exact: true }).click()
     const dialog = page.getByRole('dialog')
@@ -146,8 +145,6 @@ describe('owners of certificates at risk', () => {
     await assertAccessible(page, 'telling an owner')
     await dialog.getByRole('button', { name: 'Send', exact: true }).click()
     await page.getByText('2 mails queued.').waitFor()
-    await until('both have another mail', async () => toTeam().length === before + 2, PATIENCE_MS)
-    await close()
-    await browser.close()
+    await until('both have another mail', async () => toTeam().length === before + 2)
   })
 })

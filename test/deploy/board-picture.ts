@@ -1,5 +1,5 @@
 /**
- * The picture of docs/operations/board.md, by hand: `node dist/test/deploy/board-picture.js docs/operations/board.png [SECONDS]`.
+ * The picture of docs/operations/board.md, by hand: `node compiled/test/deploy/board-picture.js docs/operations/board.png [SECONDS]`.
  * Each panel is drawn from what its queries give of a service under load, otherwise than by Grafana.
  */
 

@@ -16,7 +16,7 @@ import { COMPOSE_FOLDER, makeVolume, planOf, readCompose } from '../support/comp
 import type { RunningContainer } from '../support/containers.ts'
 import { emptyDatabase, type TestDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
-import { buildTestImage, requireImages, type TestImage } from '../support/image.ts'
+import { openTestImage, requireImages, type TestImage } from '../support/image.ts'
 import { throughProxy } from '../support/proxies.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { overTcp, type TcpDatabase } from '../support/tcp-database.ts'
@@ -90,7 +90,7 @@ describe('the containers of compose.yaml', {
   let port: number
   const running: RunningContainer[] = []
   before(async () => {
-    ;[image, database] = await Promise.all([buildTestImage(), emptyDatabase()])
+    ;[image, database] = await Promise.all([openTestImage(), emptyDatabase()])
     tcp = await overTcp(database.connection)
     await trialFolder(COMPOSE_FOLDER, folder)
     port = await freePort()

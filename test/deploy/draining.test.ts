@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { haproxy, type ProxyExample, type ProxyPorts } from '../support/proxies.ts'
 import { EXTERNAL_URL, endLanes, startLane } from '../support/proxy-flows.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { FLOWS, FLOWS_TIMEOUT_MS } from '../support/steady-flows.ts'
+import { FLOWS } from '../support/steady-flows.ts'
 import { twoInstances } from '../support/two-instances.ts'
 import { until } from '../support/until.ts'
 
@@ -69,7 +69,7 @@ async function tell(folder: string, { https }: ProxyPorts, server: string, state
   assert.equal((await text(socket)).trim(), '')
 }
 
-describe('restarts behind balancers that repeat nothing', { ...haproxy.required, timeout: FLOWS_TIMEOUT_MS }, () => {
+describe('restarts behind balancers that repeat nothing', { ...haproxy.required }, () => {
   const two = twoInstances(config)
 
   test(`lose no request of ${FLOWS} flows through each`, async (t) => {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { makeAuthority } from '../signer/authority.ts'
-import { buildImageIn, buildTestImage, requireImages, type TestImage } from '../support/image.ts'
+import { buildImageIn, openTestImage, requireImages, type TestImage } from '../support/image.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { makeToken, SOFTHSM_LIBRARY } from '../support/softhsm.ts'
@@ -25,11 +25,12 @@ const { version, dependencies, optionalDependencies } = JSON.parse(
 }
 
 describe('the container image', requireImages(), () => {
+  const work = mkdtempSync(path.join(tmpdir(), 'chancery-image-test-'))
   let image: TestImage
   let files: { mode: string; owner: string; name: string; bytes: number }[]
   before(async () => {
-    image = await buildTestImage()
-    const layer = path.join(path.dirname(image.archive), 'layer')
+    image = await openTestImage()
+    const layer = path.join(work, 'layer')
     const manifest = JSON.parse(await image.containers.podman('image', 'inspect', image.name))[0]
     assert.equal(manifest.RootFS.Layers.length, 1)
     mkdirSync(layer)
@@ -44,7 +45,10 @@ describe('the container image', requireImages(), () => {
         return { mode, owner, bytes: Number(bytes), name: name.join(' ').replace(/ -> .*/, '') }
       })
   })
-  after(() => image?.close())
+  after(async () => {
+    await image?.close()
+    rmSync(work, { recursive: true })
+  })
 
   const run = (...command: string[]) => image.containers.run({ image: image.name, command, network: 'none' })
 
@@ -125,7 +129,7 @@ describe('the container image', requireImages(), () => {
   test('is the same twice', {
     skip: process.env['CHANCERY_NIGHTLY'] === '1' ? false : 'CHANCERY_NIGHTLY=1 runs it',
   }, async () => {
-    const second = await buildImageIn(path.join(path.dirname(image.archive), 'second'))
+    const second = await buildImageIn(path.join(work, 'second'))
     const digest = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
     assert.equal(digest(second), digest(image.archive))
   })

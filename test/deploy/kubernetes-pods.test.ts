@@ -14,14 +14,15 @@ import { makeAuthority } from '../signer/authority.ts'
 import { closeConnections, type Responder, startResponder } from '../support/acme-client.ts'
 import type { ContainerPlan, RunningContainer } from '../support/containers.ts'
 import { emptyDatabase, type TestDatabase } from '../support/database.ts'
+import { debianRoots } from '../support/debian-root.ts'
 import { freePort } from '../support/free-port.ts'
-import { buildTestImage, requireImages, type TestImage } from '../support/image.ts'
+import { openTestImage, requireImages, type TestImage } from '../support/image.ts'
 import { copyManifests, debianKubectl, podPlans, type Resource, render } from '../support/kubernetes.ts'
 import { haproxy, makeCertificate } from '../support/proxies.ts'
 import { endLanes, startLane } from '../support/proxy-flows.ts'
 import { requireAll } from '../support/requirements.ts'
 import type { TestService } from '../support/service.ts'
-import { FLOWS, FLOWS_TIMEOUT_MS } from '../support/steady-flows.ts'
+import { FLOWS } from '../support/steady-flows.ts'
 import { overTcp, type TcpDatabase } from '../support/tcp-database.ts'
 import { until } from '../support/until.ts'
 
@@ -35,8 +36,7 @@ interface Pod {
 }
 
 describe('two pods of deploy/kubernetes', {
-  ...requireAll(requireImages(), haproxy.required),
-  timeout: FLOWS_TIMEOUT_MS,
+  ...requireAll(requireImages(), haproxy.required, debianRoots),
 }, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-pods-'))
   const cleanups: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })]
@@ -59,7 +59,7 @@ describe('two pods of deploy/kubernetes', {
 
   before(async () => {
     makeCertificate(folder)
-    ;[image, database] = await Promise.all([buildTestImage(), emptyDatabase()])
+    ;[image, database] = await Promise.all([openTestImage(), emptyDatabase()])
     cleanups.push(() => database.drop())
     tcp = await overTcp(database.connection)
     cleanups.push(() => tcp.close())
@@ -68,7 +68,7 @@ describe('two pods of deploy/kubernetes', {
     http01Port = await freePort()
     responder = await startResponder(http01Port)
     cleanups.push(() => responder.close())
-    const kubectl = await debianKubectl(path.join(folder, 'debian'))
+    const kubectl = await debianKubectl()
     const manifests = path.join(folder, 'kubernetes')
     copyManifests(manifests, { 'root.pem': root.certificatePem, 'issuer.pem': issuer.certificatePem })
     base = await render(kubectl, path.join(manifests, 'base'))

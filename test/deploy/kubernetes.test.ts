@@ -19,6 +19,7 @@ import { Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v
 import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1'
 import { parse } from 'yaml'
 import { makeAuthority } from '../signer/authority.ts'
+import { debianRoots } from '../support/debian-root.ts'
 import {
   copyManifests,
   debianKubectl,
@@ -28,7 +29,6 @@ import {
   readManifest,
   render,
 } from '../support/kubernetes.ts'
-import { requireCommand } from '../support/requirements.ts'
 
 /** Each checks its values by the schema of its kind. */
 const MODELS: Record<string, new (resource: never) => { apiVersion: string; validate(): void }> = {
@@ -55,11 +55,11 @@ const SECRETS = {
 }
 const PAGE = readFileSync(path.resolve(KUBERNETES_FOLDER, '../../docs/operations/containers.md'), 'utf8')
 
-describe('the manifests for Kubernetes', requireCommand('mmdebstrap'), () => {
+describe('the manifests for Kubernetes', debianRoots, () => {
   const work = mkdtempSync(path.join(tmpdir(), 'chancery-kubernetes-'))
   const rendered: Record<string, Resource[]> = {}
   before(async () => {
-    const kubectl = await debianKubectl(path.join(work, 'debian'))
+    const kubectl = await debianKubectl()
     const root = makeAuthority('P-256', { name: 'Root' })
     const issuer = makeAuthority('P-256', { name: 'Issuer', by: root })
     const folder = path.join(work, 'kubernetes')

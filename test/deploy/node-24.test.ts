@@ -1,12 +1,11 @@
 /** A short ring of the tests on Node.js 24, which Debian 12 cannot run: in a root of Debian 13, with its PostgreSQL and SoftHSM. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fetchNode, NODE_RELEASES } from '../../deploy/build/node-release.ts'
-import { type DebianBase, type DebianHost, debianRoots, makeBase, openHost } from '../support/debian-root.ts'
+import { type DebianHost, debianRoots, openHost } from '../support/debian-root.ts'
+import { made } from '../support/made.ts'
 import { startPostgres } from '../support/packaged-service.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
@@ -19,24 +18,18 @@ const RING = ['unit/shared', 'acme/orders', 'acme/issuance', 'hsm/signing', 'hsm
 const POSTGRES = { host: '/run/postgresql', port: 5432, user: 'root', database: 'postgres' }
 
 describe('on Node.js 24 in Debian 13', debianRoots, () => {
-  const node = mkdtempSync(path.join(tmpdir(), 'chancery-node-24-'))
-  let base: DebianBase
   let host: DebianHost
   before(async () => {
-    fetchNode(NODE_RELEASES[24], node)
-    base = await makeBase('trixie', ['openssl', 'postgresql', 'softhsm2'])
-    host = await openHost(base, { [node]: NODE, [ROOT]: ROOT })
+    const release = NODE_RELEASES[24]
+    const node = await made('node-24', release, (folder) => fetchNode(release, folder))
+    host = await openHost('trixie', { [node]: NODE, [ROOT]: ROOT })
     await startPostgres(host)
     await host.run('cd / && runuser -u postgres -- createuser --superuser root')
   })
-  after(async () => {
-    await host?.end()
-    base?.remove()
-    rmSync(node, { recursive: true })
-  })
+  after(() => host?.end())
 
   test('a short ring of the tests passes', async (t) => {
-    const run = `cd ${ROOT} && ${NODE}/node dist/test/run.js ${RING.join(' ')}`
+    const run = `cd ${ROOT} && ${NODE}/node compiled/test/run.js ${RING.join(' ')}`
     const env = {
       CHANCERY_TEST_POSTGRES: JSON.stringify(POSTGRES),
       CHANCERY_NO_INSTALL: '1',

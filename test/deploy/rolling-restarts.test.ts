@@ -6,7 +6,7 @@ import { haproxy, nginx } from '../support/proxies.ts'
 import { EXTERNAL_URL, endLanes, startLane } from '../support/proxy-flows.ts'
 import { requireAll } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { FLOWS, FLOWS_TIMEOUT_MS } from '../support/steady-flows.ts'
+import { FLOWS } from '../support/steady-flows.ts'
 import { twoInstances } from '../support/two-instances.ts'
 import { until } from '../support/until.ts'
 
@@ -22,7 +22,6 @@ const config = (_folder: string, http01Port?: number) => ({
 
 describe('rolling restarts behind both proxies', {
   ...requireAll(nginx.required, haproxy.required),
-  timeout: FLOWS_TIMEOUT_MS,
 }, () => {
   const two = twoInstances(config)
 

@@ -15,7 +15,7 @@ import { closeConnections, type Responder, send, startResponder } from '../suppo
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
-import { FLOWS, FLOWS_TIMEOUT_MS, startFlows, summary } from '../support/steady-flows.ts'
+import { FLOWS, startFlows, summary } from '../support/steady-flows.ts'
 import { until } from '../support/until.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphene-pk11'))
@@ -30,7 +30,7 @@ const SIGN_TIMEOUT_SECONDS = 60
 /** An issuer goes when so many are in front of it. */
 const KEPT_ISSUERS = 4
 
-describe('no request fails', { ...NEEDS, timeout: FLOWS_TIMEOUT_MS }, () => {
+describe('no request fails', { ...NEEDS }, () => {
   let token: TestToken
   let files: SignerFiles
   let daemon: Daemon

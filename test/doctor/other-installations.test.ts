@@ -7,7 +7,7 @@ import { runCommand } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import type { Finding } from './stand.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 
 describe('chancery doctor, on a service that starts its signer itself', () => {
   let service: TestService

@@ -39,7 +39,7 @@ import { a, NXDOMAIN, type Script, type ScriptedDns, startDns } from '../workers
 import { type CertificateOptions, makeCertificate } from './certificates.ts'
 import { serviceConfig, signerConfig } from './stand-configs.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 /** Numbers without names, as no system has them. */
 const [SERVICE_UID, SIGNER_UID, GROUP] = [64_101, 64_102, 64_110]
 /** nginx on loopback knows this host by any of its addresses. */

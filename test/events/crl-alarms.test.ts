@@ -1,19 +1,19 @@
 /** A CRL that cannot be published, or is overdue, is an event for whoever wants alarms. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { rowsIn } from '../support/database.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('alarms of CRLs', () => {
   let service: TestService
   const run = (text: string) => rowsIn<Record<string, unknown>>(service.database, text)
   before(async () => {
-    service = await startTestService({ fronts: 1, config: { crl: { enabled: true } } })
+    service = await sharedService('alarms')
     await run(`INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm,crl.publication}')`)
   })
-  after(() => service?.dispose())
 
   const told = async () =>
     (await rowsIn<{ subject: string; data: { message: string; crl: string; reason: string } }>(
@@ -48,7 +48,7 @@ describe('alarms of CRLs', () => {
       (SELECT number::text FROM crls WHERE next_update > now())`)
     assert.deepEqual(await published(), [])
     await run('ALTER TABLE crl_pieces DROP CONSTRAINT full_disk')
-    await until('it is published', async () => (await published()).length === 1, 90_000)
+    await until('it is published', async () => (await published()).length === 1)
     assert.equal((await told()).length, 2)
   })
 })

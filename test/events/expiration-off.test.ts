@@ -4,13 +4,14 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
 import { rowsIn } from '../support/database.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 const TASK = 'expiration_warnings'
 
 interface Health {
@@ -21,12 +22,7 @@ interface Health {
 describe('a service with notifications.expiration_warning_days: []', () => {
   let service: TestService
   before(async () => {
-    service = await startTestService({
-      fronts: 1,
-      config: {
-        notifications: { enabled: true, expiration_warning_days: [], expiration_check_interval_seconds: 1 },
-      },
-    })
+    service = await sharedService('alarms')
     await rowsIn(
       service.database,
       `WITH account AS (
@@ -37,7 +33,6 @@ describe('a service with notifications.expiration_warning_days: []', () => {
               now() + interval '5 days', '\\x00' FROM account`,
     )
   })
-  after(() => service?.dispose())
 
   const health = async () => (await (await fetch(`${service.baseUrl}/healthz`)).json()) as Health
   const rows = async (table: string) => (await rowsIn(service.database, `SELECT FROM ${table}`)).length

@@ -1,7 +1,12 @@
-/** Mail over TLS, a hook and a transparency log in a whole service, and SIGTERM in the middle of all three. */
+/**
+ * Mail over TLS, a hook, a transparency log, a webhook of the audit log and tasks in a whole service: what each hears,
+ * which instance ran what, and what SIGTERM does in the middle of all.
+ */
 
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -10,6 +15,7 @@ import { closeConnections, createAcmeClient, startResponder } from '../support/a
 import { loopbackCertificate } from '../support/certificates.ts'
 import { rowsIn } from '../support/database.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { TestLog } from './transparency-log.ts'
@@ -18,14 +24,26 @@ const MODULE = path.resolve(import.meta.dirname, '../../../test/fixtures/hooks/h
 
 interface Health {
   status: string
-  checks: { smtp?: { status: string }; workers: { expiration: boolean } }
+  checks: {
+    smtp?: { status: string }
+    workers: {
+      expiration: boolean
+      tasks?: Record<string, { leader: number; last_run: string; next_run: string; errors: number }>
+    }
+    events?: { status: string; consumers: Record<string, { waiting: number }> }
+  }
 }
 
 describe('a service with consumers', () => {
   let folder: string
   let mail: MailServer
   /** Mails that have been received and wait for the answer; undefined answers at once. */
-  let held: (() => void)[] | undefined
+  let heldMails: (() => void)[] | undefined
+  let webhook: Server
+  /** Ids of alarms, as often as they came to the webhook. */
+  const alarms: string[] = []
+  /** Of them, those without an answer yet. */
+  let heldAlarms: ServerResponse[] | undefined
   const log = new TestLog()
   let service: TestService
   let first: TestService
@@ -49,8 +67,9 @@ describe('a service with consumers', () => {
   const deliveries = () =>
     rowsIn<{ consumer: string; claimed_by: number | null }>(
       service.database,
-      'SELECT consumer, claimed_by FROM event_deliveries ORDER BY consumer',
+      "SELECT consumer, claimed_by FROM event_deliveries WHERE consumer <> 'strangers' ORDER BY consumer",
     )
+  const raiseAlarm = () => rowsIn(service.database, "SELECT emit_event('alarm', 'x', NULL, '{}'::jsonb)")
 
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-consumers-'))
@@ -68,11 +87,21 @@ describe('a service with consumers', () => {
         })
         stream.on('end', () => {
           messageIds.push(/^Message-ID: <(.*)>/m.exec(text)?.[1] ?? '')
-          if (held) held.push(() => done())
+          if (heldMails) heldMails.push(() => done())
           else done()
         })
       },
     })
+    webhook = createServer(async (request, response) => {
+      let body = ''
+      for await (const chunk of request) body += chunk
+      const { event, event_id } = JSON.parse(body) as { event: string; event_id: string }
+      if (event === 'alarm') alarms.push(event_id)
+      if (event === 'alarm' && heldAlarms) heldAlarms.push(response)
+      else response.writeHead(204).end()
+    })
+    await new Promise<void>((resolve) => webhook.listen(0, '127.0.0.1', resolve))
+    const webhook_url = `http://127.0.0.1:${(webhook.address() as AddressInfo).port}/`
     const public_key_path = path.join(folder, 'log.pem')
     writeFileSync(public_key_path, log.keys.publicKey.export({ type: 'spki', format: 'pem' }))
     config = {
@@ -88,8 +117,10 @@ describe('a service with consumers', () => {
         enabled: true,
         retry_delay_seconds: 1,
         retry_interval_seconds: 1,
+        expiration_check_interval_seconds: 777,
         disabled_types: ['registration_succeeded'],
       },
+      audit_export: { webhook_url, webhook_allow_private: true },
       ct_logging: { enabled: true, logs: [{ url: await log.listen(), public_key_path, timeout_seconds: 60 }] },
       hooks: { registered: [{ class: `ext:${MODULE}#Held`, config: { file: calls() } }] },
     }
@@ -102,6 +133,8 @@ describe('a service with consumers', () => {
   after(async () => {
     closeConnections()
     log.close()
+    webhook.closeAllConnections()
+    webhook.close()
     await service?.dispose()
     await first?.dispose()
     await mail?.close()
@@ -126,33 +159,85 @@ describe('a service with consumers', () => {
     assert.deepEqual([checks.smtp, checks.workers.expiration], [{ status: 'ok' }, true])
   })
 
-  test('SIGTERM during a mail, a hook and an upload ends in time, and the three are delivered later', async () => {
-    held = []
+  test('health and the command line say which instance ran each task, and when', async () => {
+    const { checks, status } = await until('the first runs are recorded', async () => {
+      const report = await health()
+      const { order_expiry, expiration_warnings } = report.checks.workers.tasks ?? {}
+      return (
+        order_expiry && expiration_warnings && report.checks.events?.consumers['audit-webhook']?.waiting === 0 && report
+      )
+    })
+    assert.equal(status, 'ok')
+    const { leader, last_run, next_run, errors } = checks.workers.tasks?.order_expiry ?? assert.fail()
+    assert.ok(leader > 0 && Date.parse(next_run) > Date.parse(last_run) && errors === 0)
+    const warnings = checks.workers.tasks?.expiration_warnings ?? assert.fail()
+    assert.equal(Date.parse(warnings.next_run) - Date.parse(warnings.last_run), 777_000)
+    const printed = await operate(service, 'workers', 'status')
+    assert.match(printed, new RegExp(`^order_expiry +instance ${leader}  last 2`, 'm'))
+    assert.match(printed, /^consumer audit-webhook: 0 waiting$/m)
+  })
+
+  test('SIGTERM in the middle of each delivery ends in time, writes what waits, and all is delivered later', async () => {
+    heldMails = []
+    heldAlarms = []
     log.answers = ['hang']
     writeFileSync(`${calls()}.hold`, '')
+    await rowsIn(service.database, "INSERT INTO event_consumers (name, kinds) VALUES ('strangers', '{abuse.summary}')")
+    await raiseAlarm()
     await issue('second.test')
-    await until('all three are under way', () => held?.length === 1 && called().length === 2 && log.submissions === 2)
-    assert.equal(await service.stop(), 0)
-    assert.deepEqual(
-      (await deliveries()).map(({ claimed_by }) => claimed_by),
-      [null, null],
+    await until(
+      'all four are under way',
+      () => heldMails?.length === 1 && heldAlarms?.length === 1 && called().length === 2 && log.submissions === 2,
     )
-    held = undefined
+    for (let n = 0; n < 20; n++) assert.equal((await fetch(`${service.baseUrl}/nothing`)).status, 404)
+    assert.equal(await service.stop(), 0)
+    const waiting = await deliveries()
+    assert.equal(new Set(waiting.map(({ consumer }) => consumer)).size, 3)
+    assert.deepEqual(new Set(waiting.map(({ claimed_by }) => claimed_by)), new Set([null]))
+    // There is more than one summary when a minute is over meanwhile.
+    const [strangers] = await rowsIn(
+      service.database,
+      `SELECT sum((data->>'count')::integer)::integer AS refused FROM event_deliveries
+        WHERE kind = 'abuse.summary' AND data->>'refusal' = 'notFound'`,
+    )
+    assert.equal(strangers?.['refused'], 20)
+    heldMails = undefined
+    heldAlarms = undefined
     rmSync(`${calls()}.hold`)
-    service = await startTestService({ fronts: 1, config, continueFrom: first })
+    // Time for the receiver of the next test.
+    service = await startTestService({
+      fronts: 1,
+      config: { ...config, server: { graceful_timeout: 60 } },
+      continueFrom: first,
+    })
     await until('nothing waits', async () => (await deliveries()).length === 0)
     await until('the mail is sent', async () => (await notifications()).every(({ status }) => status === 'sent'))
-    assert.deepEqual([called().length, log.submissions, messageIds.length], [3, 3, 3])
+    assert.deepEqual([called().length, log.submissions, messageIds.length, alarms.length], [3, 3, 3, 2])
     assert.equal(called()[1], called()[2])
     assert.equal(messageIds[1], messageIds[2])
+    assert.equal(alarms[0], alarms[1])
     assert.equal((await timestamps()).length, 2)
   })
 
-  test('without the file of the authorities nothing goes to that server, and health says so without failing', async () => {
-    await service.stop()
+  test('SIGTERM waits for a receiver that is about to answer', async () => {
+    heldAlarms = []
+    await raiseAlarm()
+    await until('the receiver has the event', () => heldAlarms?.length === 1)
+    const stopped = service.stop()
+    setTimeout(() => heldAlarms?.[0]?.writeHead(204).end(), 500)
+    assert.equal(await stopped, 0)
+    assert.deepEqual(await deliveries(), [])
+  })
+
+  test('a mail server that is not trusted and a consumer that is behind are told by health, without failing', async () => {
+    await raiseAlarm()
+    await rowsIn(service.database, "UPDATE event_deliveries SET occurred_at = now() - interval '1 hour'")
     const { ca_file: _, ...smtp } = config.smtp
     service = await startTestService({ fronts: 1, config: { ...config, smtp }, continueFrom: first })
-    const { status, checks } = await health()
+    const { status, checks } = await until('health says so', async () => {
+      const report = await health()
+      return report.checks.events?.status === 'behind' && report
+    })
     assert.deepEqual([status, checks.smtp], ['ok', { status: 'error' }])
     await rowsIn(
       service.database,

@@ -13,7 +13,8 @@ import { type DatabasePool, openCheckedDatabase, rowsOf } from '../../src/store/
 import { settingsFor } from '../store/support.ts'
 import { closeConnections, createAcmeClient, csrFor, registeredClient, startResponder } from '../support/acme-client.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 import { eventsFor } from './support.ts'
 
@@ -163,21 +164,13 @@ describe('a service', () => {
   let service: TestService
   let pool: DatabasePool
   before(async () => {
-    service = await startTestService({
-      fronts: 1,
-      config: {
-        quotas: { enabled: true, max_orders_per_account_per_day: 3 },
-        challenges: { http01: { max_retries: 1 }, backoff_base_seconds: 1 },
-        security: { identifier_policy: { forbidden_domains: ['refused.test'] } },
-      },
-    })
+    service = await sharedService('alarms')
     pool = await openCheckedDatabase(settingsFor(service.database.connection, 2))
     await registerConsumer(pool, 'all', WITHOUT_CHANGE)
   })
   after(async () => {
     closeConnections()
     await pool?.end()
-    await service?.dispose()
   })
 
   const writtenOf = async (wanted: EventKind) => (await written(pool, 'all')).filter(({ kind }) => kind === wanted)
@@ -239,17 +232,6 @@ describe('a service', () => {
     assert.deepEqual(
       summaries.filter(({ data }) => data.refusal === 'notFound'),
       [],
-    )
-  })
-
-  test('writes at its end what waits, with the summary of strangers', async () => {
-    for (let n = 0; n < 20; n++) await fetch(`${service.baseUrl}/nothing`)
-    assert.equal(await service.stop(), 0)
-    // There is one more when a minute is over meanwhile.
-    const summaries = (await writtenOf('abuse.summary')).filter(({ data }) => data.refusal === 'notFound')
-    assert.equal(
-      summaries.reduce((sum, { data }) => sum + Number(data.count), 0),
-      21,
     )
   })
 })

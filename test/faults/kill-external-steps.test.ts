@@ -1,6 +1,6 @@
 /**
- * kill -9 of the service between any two steps of an external CA's issuance: the next start goes on where it stood, no
- * certificate is lost, and none is issued twice.
+ * kill -9 of the service while issuances by an external CA stand between each two of their steps: the next start goes on
+ * where they stood, no certificate is lost, and none is issued twice.
  */
 
 import assert from 'node:assert/strict'
@@ -14,7 +14,7 @@ import {
   registeredClient,
   startResponder,
 } from '../support/acme-client.ts'
-import { type Behaviour, type CaRequest, type ExternalCa, startExternalCa } from '../support/external-ca.ts'
+import { type Behaviour, type ExternalCa, startExternalCa } from '../support/external-ca.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -23,56 +23,48 @@ import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
 interface Fault {
   name: string
   behaviour: Behaviour
-  isDue(step: 'request' | 'answer', request: CaRequest): boolean
-  idempotent: boolean
+  /** Of the request to sign, or of the one for what was promised. */
+  isPoll: boolean
+  heldAt: 'request' | 'answer'
   ends: 'valid' | 'invalid'
 }
 
-const isPoll = ({ body }: CaRequest) => body.request_id !== undefined
-/** In the order of `idempotent`, as each change costs a start. */
-const FAULTS: readonly Fault[] = [
-  {
-    name: 'the CA has the request',
-    behaviour: 'issue',
-    idempotent: true,
-    ends: 'valid',
-    isDue: (step) => step === 'request',
-  },
-  {
-    name: 'the certificate has left the CA',
-    behaviour: 'issue',
-    idempotent: true,
-    ends: 'valid',
-    isDue: (step) => step === 'answer',
-  },
-  {
-    name: 'the promise has left the CA',
-    behaviour: 'pending',
-    idempotent: true,
-    ends: 'valid',
-    isDue: (step, request) => step === 'answer' && !isPoll(request),
-  },
-  {
-    name: 'the CA has the request, and knows no idempotency keys',
-    behaviour: 'issue',
-    idempotent: false,
-    ends: 'invalid',
-    isDue: (step) => step === 'request',
-  },
-  {
-    name: 'the CA is asked for what it has promised',
-    behaviour: 'pending',
-    idempotent: false,
-    ends: 'valid',
-    isDue: (step, request) => step === 'request' && isPoll(request),
-  },
-  {
-    name: 'what was promised has left the CA',
-    behaviour: 'pending',
-    idempotent: false,
-    ends: 'valid',
-    isDue: (step, request) => step === 'answer' && isPoll(request),
-  },
+/** By `ca.external.idempotent`. */
+const FAULTS: readonly [idempotent: boolean, faults: readonly Fault[]][] = [
+  [
+    true,
+    [
+      { name: 'the CA has the request', behaviour: 'issue', isPoll: false, heldAt: 'request', ends: 'valid' },
+      { name: 'the CA has issued', behaviour: 'issue', isPoll: false, heldAt: 'answer', ends: 'valid' },
+      { name: 'the CA has promised', behaviour: 'pending', isPoll: false, heldAt: 'answer', ends: 'valid' },
+    ],
+  ],
+  [
+    false,
+    [
+      {
+        name: 'the CA has the request, and knows no idempotency keys',
+        behaviour: 'issue',
+        isPoll: false,
+        heldAt: 'request',
+        ends: 'invalid',
+      },
+      {
+        name: 'the CA is asked for what it has promised',
+        behaviour: 'pending',
+        isPoll: true,
+        heldAt: 'request',
+        ends: 'valid',
+      },
+      {
+        name: 'the CA has issued what it promised',
+        behaviour: 'pending',
+        isPoll: true,
+        heldAt: 'answer',
+        ends: 'valid',
+      },
+    ],
+  ],
 ]
 
 describe('kill -9 of the service between two steps of an external CA', () => {
@@ -81,15 +73,14 @@ describe('kill -9 of the service between two steps of an external CA', () => {
   let service: TestService
   let responder: Responder
   let client: AcmeClient
-  let isIdempotent = true
 
   const configured = (idempotent: boolean) => ({
     ca: {
       backend: 'external',
-      external: { sign_url: `${ca.url}/sign`, trust_anchors: [ca.rootFile], idempotent },
-      deferred_signing_timeout: 240,
+      external: { sign_url: `${ca.url}/sign`, trust_anchors: [ca.rootFile], idempotent, timeout_seconds: 300 },
+      deferred_signing_timeout: 600,
     },
-    order: { finalize_wait_ms: 500 },
+    order: { finalize_wait_ms: 0 },
   })
 
   before(async () => {
@@ -112,48 +103,69 @@ describe('kill -9 of the service between two steps of an external CA', () => {
   const query = (text: string, values: unknown[] = []) =>
     withQuery(service.database.connection, (run) => run(text, values))
 
-  for (const [index, { name, behaviour, isDue, idempotent, ends }] of FAULTS.entries())
-    test(`${name}: the order ends ${ends}`, async () => {
-      if (idempotent !== isIdempotent) {
-        await service.stop()
-        service = await startTestService({ fronts: 1, continueFrom: first, config: configured(idempotent) })
-        isIdempotent = idempotent
-      }
-      const host = `kill-${index}.test`
-      const order = await client.newOrder([host])
-      await client.authorize(order, responder)
-      const csr = await aCsr(P256_KEY, { names: [{ type: 'dns', value: host }] })
-      ca.behave(behaviour)
-      const killed = new Promise<void>((resolve) => {
-        ca.onStep = (step, request) => {
-          if (!isDue(step, request)) return
-          ca.onStep = undefined
-          resolve(service.kill())
-        }
-      })
-      // Its reply may be lost with the service.
-      await client.post(order.json.finalize, { csr: base64url(csr) }).catch(() => undefined)
-      await killed
-      // An answer that has left the CA may have been recorded before the signal came; then no step was interrupted.
-      const [interrupted] = await query('SELECT FROM csr_issuances WHERE is_running')
-      service = await startTestService({ fronts: 1, continueFrom: first, config: configured(idempotent) })
+  const hostOf = ({ name }: Fault) => `${name.replaceAll(/\W+/g, '-').toLowerCase()}.test`
 
-      const url = order.headers.location as string
-      const ended = await client.settled(url)
-      assert.equal(ended.json.status, ends)
-      const certificates = await query('SELECT der FROM certificates WHERE order_id = $1', [url.split('/').at(-1)])
-      assert.equal(certificates.length, ends === 'valid' ? 1 : 0)
-      assert.deepEqual(await query('SELECT FROM csr_issuances'), [])
-      const leaves = ca.issued.filter((pem) => new X509Certificate(pem).subjectAltName === `DNS:${host}`)
-      assert.equal(leaves.length, 1, 'issued once')
-      const recovered = () => query('SELECT FROM event_deliveries WHERE subject = $1', [url.split('/').at(-1)])
-      if (ends === 'valid' && interrupted)
-        await until('the order is told of as recovered', async () => (await recovered()).length === 1)
-      else assert.deepEqual(await recovered(), [])
-      if (ends === 'invalid')
-        await service.untilLogged(
-          'an alarm',
-          (line) => line['event'] === 'alarm' && /may have issued/.test(line.message),
-        )
+  /** @returns the order's URL, once its issuance stands still at the CA */
+  async function untilHeld(fault: Fault): Promise<string> {
+    const order = await client.newOrder([hostOf(fault)])
+    await client.authorize(order, responder)
+    const csr = await aCsr(P256_KEY, { names: [{ type: 'dns', value: hostOf(fault) }] })
+    let isHeld = false
+    let key: unknown
+    const before = ca.holdAt
+    ca.holdAt = (request) => {
+      const { request_id, idempotency_key, identifiers } = request.body
+      if (identifiers?.[0]?.value === hostOf(fault)) key = idempotency_key
+      if (idempotency_key !== key || (request_id !== undefined) !== fault.isPoll) return before?.(request)
+      isHeld = true
+      return fault.heldAt
+    }
+    ca.behave(fault.behaviour)
+    await client.post(order.json.finalize, { csr: base64url(csr) })
+    await until(fault.name, () => isHeld)
+    return order.headers.location as string
+  }
+
+  for (const [idempotent, faults] of FAULTS)
+    describe(idempotent ? 'that knows idempotency keys' : 'that knows none', () => {
+      const urls = new Map<Fault, string>()
+      before(async () => {
+        const restart = async () => {
+          service = await startTestService({ fronts: 1, continueFrom: first, config: configured(idempotent) })
+        }
+        if (!idempotent) {
+          await service.stop()
+          await restart()
+        }
+        for (const fault of faults) urls.set(fault, await untilHeld(fault))
+        await service.kill()
+        ca.behave('issue')
+        ca.release()
+        await restart()
+      })
+
+      for (const fault of faults)
+        test(`${fault.name}: the order ends ${fault.ends}`, async () => {
+          const url = urls.get(fault) as string
+          const ended = await client.settled(url)
+          assert.equal(ended.json.status, fault.ends)
+          const id = url.split('/').at(-1)
+          const certificates = await query('SELECT der FROM certificates WHERE order_id = $1', [id])
+          assert.equal(certificates.length, fault.ends === 'valid' ? 1 : 0)
+          const leaves = ca.issued.filter((pem) => new X509Certificate(pem).subjectAltName === `DNS:${hostOf(fault)}`)
+          assert.equal(leaves.length, 1, 'issued once')
+          const recovered = () => query('SELECT FROM event_deliveries WHERE subject = $1', [id])
+          if (fault.ends === 'valid')
+            await until('the order is told of as recovered', async () => (await recovered()).length === 1)
+          else {
+            assert.deepEqual(await recovered(), [])
+            await service.untilLogged(
+              'an alarm',
+              (line) => line['event'] === 'alarm' && /may have issued/.test(line.message),
+            )
+          }
+        })
+
+      test('nothing is left to issue', async () => assert.deepEqual(await query('SELECT FROM csr_issuances'), []))
     })
 })

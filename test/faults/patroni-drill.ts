@@ -2,7 +2,7 @@
  * Two instances and their clients while the database under Patroni loses its primary, once for each fault that is named, or
  * for all:
  *
- *     node dist/test/faults/patroni-drill.js [--asynchronous] [--by haproxy] switch-over kill-postgres …
+ *     node compiled/test/faults/patroni-drill.js [--asynchronous] [--by haproxy] switch-over kill-postgres …
  *
  * It prints what each fault cost, and checks the books at the end. It needs root, for network namespaces.
  */

@@ -6,24 +6,27 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
 import { type AcmeClient, closeConnections, registeredClient } from '../support/acme-client.ts'
+import { rowsIn } from '../support/database.ts'
 import { type HeldResponder, startHeldResponder } from '../support/held-responder.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
-/** An adoption round every two seconds, after two of looking on, and the attempts; three times that for a busy machine. */
-const BOUND_MS = 90_000
 const CHALLENGES = 15
+/** At once, of the instance that is killed; the others wait there. */
+const OF_DOOMED = 8
 /** Longer than an answer is ever held here: an attempt whose time is over is made again. */
 const PATIENT = { timeout_seconds: 240 }
 
 describe('several instances', () => {
   let first: TestService
+  let doomed: TestService
   let responder: HeldResponder
   const others: TestService[] = []
   before(async () => {
     first = await startTestService({ config: config({ challenges: { http01: PATIENT } }) })
     responder = await startHeldResponder(first.http01Port)
+    doomed = await another({ challenges: { max_concurrent: OF_DOOMED } })
   })
   after(async () => {
     closeConnections()
@@ -72,14 +75,6 @@ describe('several instances', () => {
     return (await client.post(elsewhere, undefined, { header: { kid, nonce } })).json.status
   }
 
-  async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-    const deadline = Date.now() + BOUND_MS
-    while (!(await condition())) {
-      if (Date.now() > deadline) throw new Error(`in vain: ${what}`)
-      await sleep(50)
-    }
-  }
-
   async function allValid(service: TestService, challenges: readonly Triggered[]): Promise<void> {
     for (const challenge of challenges)
       await until('the challenge is valid', async () => (await statusThrough(service, challenge)) === 'valid')
@@ -90,22 +85,29 @@ describe('several instances', () => {
     assert.deepEqual(new Set(most), new Set([1]))
   }
 
-  async function sql<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
-    const db = new pg.Client(first.database.connection)
-    await db.connect()
-    try {
-      return (await db.query<Row>(text, values)).rows
-    } finally {
-      await db.end()
-    }
-  }
+  const sql = (text: string, values: unknown[] = []) => rowsIn(first.database, text, values)
+
+  test('two that lose the database connection that shows them alive do not take each other for dead', async () => {
+    responder.hold(true)
+    const challenges = [...(await trigger(first, CHALLENGES)), ...(await trigger(doomed, CHALLENGES))]
+    await until('all that may run are held', () => responder.held() === OF_DOOMED + CHALLENGES)
+    const ended = await sql(
+      `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE classid = 712100 AND locktype = 'advisory'
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+    )
+    assert.equal(ended.length, 2)
+    await sleep(5_000)
+    responder.hold(false)
+    await allValid(first, challenges)
+    assertOneAtATime(challenges)
+    assert.deepEqual(new Set(challenges.map(({ token }) => responder.seen.get(token)?.requests)), new Set([1]))
+  })
 
   test('what a killed one was validating, and what it had waiting, another one takes up; its own it validates once', async () => {
     responder.hold(true)
-    const doomed = await another({ challenges: { http01: { port: first.http01Port }, max_concurrent: 8 } })
     const left = await trigger(doomed, CHALLENGES)
     const own = await trigger(first, CHALLENGES)
-    await until('all that may run is held', () => responder.held() === 8 + CHALLENGES)
+    await until('all that may run is held', () => responder.held() === OF_DOOMED + CHALLENGES)
     await doomed.kill()
     await until('the others have been taken up', () => responder.held() === 2 * CHALLENGES)
     responder.hold(false)
@@ -124,24 +126,6 @@ describe('several instances', () => {
     responder.hold(false)
     await allValid(first, left)
     assertOneAtATime(left)
-  })
-
-  test('two that lose the database connection that shows them alive do not take each other for dead', async () => {
-    responder.hold(true)
-    const second = await another()
-    const challenges = [...(await trigger(first, CHALLENGES)), ...(await trigger(second, CHALLENGES))]
-    await until('all are held', () => responder.held() === 2 * CHALLENGES)
-    const ended = await sql(
-      `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE classid = 712100 AND locktype = 'advisory'
-          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-    )
-    assert.equal(ended.length, 2)
-    await sleep(5_000)
-    responder.hold(false)
-    await allValid(first, challenges)
-    assertOneAtATime(challenges)
-    assert.deepEqual(new Set(challenges.map(({ token }) => responder.seen.get(token)?.requests)), new Set([1]))
-    await second.stop()
   })
 
   test('a challenge whose trigger was committed and never handed over is validated within seconds', async () => {

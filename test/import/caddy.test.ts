@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type CaddyCa, startCaddyCa } from '../support/caddy-ca.ts'
-import { buildGoProgram } from '../support/go-program.ts'
+import { goProgram } from '../support/go-program.ts'
 import { chancery } from '../support/operator.ts'
 import { requireMounts } from '../support/own-hosts.ts'
 import { requireAll, requireCommand, requireGoLibraries, requirePort } from '../support/requirements.ts'
@@ -43,8 +43,8 @@ describe('coming from Caddy', NEEDS, () => {
     cpSync(path.dirname(caddy.rootFile), file('ca'), { recursive: true })
     await lego('run')
     await caddy.end()
-    await buildGoProgram('deploy/import/step-ca-dump', file('step-ca-dump'))
-    await mustRun('sh', ['-c', `'${file('step-ca-dump')}' bbolt '${caddy.database}' > '${file('caddy.jsonl')}'`])
+    const dumper = await goProgram('deploy/import/step-ca-dump')
+    await mustRun('sh', ['-c', `'${dumper}' bbolt '${caddy.database}' > '${file('caddy.jsonl')}'`])
     service = await startTestService({
       fronts: 1,
       config: {

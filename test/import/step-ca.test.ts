@@ -15,7 +15,7 @@ import { readCrl } from '../support/crl.ts'
 import type { Daemon } from '../support/daemon.ts'
 import { addressOf, testDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
-import { buildGoProgram } from '../support/go-program.ts'
+import { goProgram } from '../support/go-program.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { requireMounts } from '../support/own-hosts.ts'
 import { requireAll, requireCommand, requireGoLibraries, requirePort } from '../support/requirements.ts'
@@ -83,9 +83,9 @@ describe('coming from step-ca', NEEDS, () => {
     await lego('bound', 'strict', ...bindingOf(used), '--domains', BOUND, 'run')
     await former.stop()
 
-    await buildGoProgram('deploy/import/step-ca-dump', file('step-ca-dump'))
+    const dumper = await goProgram('deploy/import/step-ca-dump')
     cpSync(stepCa.database, file('copy'), { recursive: true })
-    await mustRun('sh', ['-c', `'${file('step-ca-dump')}' badgerv2 '${file('copy')}' > '${dump()}'`])
+    await mustRun('sh', ['-c', `'${dumper}' badgerv2 '${file('copy')}' > '${dump()}'`])
 
     writeFileSync(file('eab-secret'), 'secret'.repeat(10))
     service = await startTestService({

@@ -1,88 +1,146 @@
-/** certbot and lego with a service whose certificates come from another ACME service: they notice nothing. */
+/**
+ * A service whose certificates come from Pebble: certbot and lego notice nothing, and alternate chains are kept, in the database, over
+ * a restart, and in what clients download.
+ */
 
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type ChainedServices, startChainedServices } from '../support/chained-service.ts'
-import { issuedChecks } from '../support/issued.ts'
-import { requireCommand } from '../support/requirements.ts'
-import { withQuery } from '../support/revoked.ts'
+import {
+  type AcmeClient,
+  closeConnections,
+  type Obtained,
+  pemToDer,
+  registeredClient,
+  startResponder,
+} from '../support/acme-client.ts'
+import { rowsIn } from '../support/database.ts'
+import { startChallengeFolder } from '../support/http01-responder.ts'
+import { type IssuedChecks, issuedChecks } from '../support/issued.ts'
+import { type Pebble, startPebble } from '../support/pebble.ts'
+import { requireAll, requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
-import type { TestService } from '../support/service.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { a, type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
 
-describe('clients of a service behind another ACME service', requireCommand('openssl'), () => {
+const ALTERNATES = 2
+/** Between root and leaf. */
+const INTERMEDIATES = 2
+
+const NEEDS = requireAll(requireCommand('pebble'), requireCommand('openssl'))
+
+describe('a service behind another ACME service', NEEDS, () => {
   let folder: string
-  let upstream: TestService
+  let dns: ScriptedDns
+  let pebble: Pebble
+  let roots: X509Certificate[]
+  let first: TestService
   let service: TestService
-  let chained: ChainedServices
+  let client: AcmeClient
+  let checks: IssuedChecks
+  let obtained: Obtained
+  let closeWebServer: () => Promise<void>
+
+  const configured = () => ({
+    ca: {
+      backend: 'acme_proxy',
+      acme_proxy: {
+        directory_url: pebble.directoryUrl,
+        email: 'pki@chained.test',
+        ca_cert_path: pebble.caFile,
+        storage_path: path.join(folder, 'storage'),
+        challenge_type: 'http-01',
+        challenge_handler: 'file_http',
+        challenge_handler_config: { webroot: folder },
+        // Pebble adds it to every certificate.
+        accepted: { key_purposes: ['client_auth'] },
+        trust_anchors: roots.map((_, index) => path.join(folder, `root-${index}.pem`)),
+      },
+    },
+  })
 
   before(async () => {
-    chained = await startChainedServices({ fronts: 1 })
-    ;({ upstream, service, folder } = chained)
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-alternates-'))
+    const challenges = path.join(folder, '.well-known', 'acme-challenge')
+    mkdirSync(challenges, { recursive: true })
+    dns = await startDns(({ name, type }) => ({ answers: type === 'A' ? [a(name, '127.0.0.1')] : [] }))
+    pebble = await startPebble({ resolver: dns.resolver, alternateRoots: ALTERNATES, intermediates: INTERMEDIATES })
+    closeWebServer = await startChallengeFolder(pebble.http01Port, challenges)
+    const pems = await Promise.all(Array.from({ length: 1 + ALTERNATES }, (_, index) => pebble.root(index)))
+    for (const [index, pem] of pems.entries()) writeFileSync(path.join(folder, `root-${index}.pem`), pem)
+    roots = pems.map((pem) => new X509Certificate(pem))
+    first = service = await startTestService({ fronts: 1, config: configured() })
+    checks = issuedChecks(path.join(folder, 'root-0.pem'), (sql, values) => rowsIn(service.database, sql, [...values]))
+    client = await registeredClient(service.directoryUrl)
+    const responder = await startResponder(service.http01Port)
+    obtained = await client.obtain(['alternates.test'], responder)
+    // Clients answer there themselves.
+    await responder.close()
   })
-  after(() => chained?.dispose())
+  after(async () => {
+    closeConnections()
+    await service?.dispose()
+    if (service !== first) await first?.dispose()
+    await closeWebServer?.()
+    await pebble?.stop()
+    await dns?.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
 
-  const checksOf = (one: TestService) =>
-    issuedChecks(upstream.ca.root, (sql, values) =>
-      withQuery(one.database.connection, (query) => query(sql, [...values])),
-    )
+  async function checkChains(): Promise<void> {
+    const { certificateUrl, der } = obtained
+    const alternates = Array.from({ length: ALTERNATES }, (_, index) => `${certificateUrl}/${index + 1}`)
+    assert.deepEqual((await client.post(certificateUrl)).links['alternate'], alternates)
+    for (const [index, url] of [certificateUrl, ...alternates].entries()) {
+      const chain = pemToDer((await client.post(url)).text).map((one) => new X509Certificate(one))
+      assert.deepEqual(chain[0]?.raw, der)
+      assert.equal(chain.length, 1 + INTERMEDIATES)
+      for (const [at, one] of chain.entries()) {
+        const above = chain[at + 1] ?? (roots[index] as X509Certificate)
+        assert.ok(one.verify(above.publicKey), `certificate ${at} of chain ${index}`)
+      }
+    }
+  }
+
+  test('the default chain names them, and each leads to its own root', checkChains)
 
   test('certbot obtains, renews and revokes', requireCommand('certbot'), async () => {
     const names = ['certbot-a.test', 'certbot-b.test']
     const own = path.join(folder, 'certbot')
+    const folders = ['--config-dir', own, '--work-dir', own, '--logs-dir', own]
     const certbot = (...words: string[]) =>
-      mustRun('certbot', [
-        ...words,
-        '--config-dir',
-        own,
-        '--work-dir',
-        own,
-        '--logs-dir',
-        own,
-        '-n',
-        '--server',
-        service.directoryUrl,
-      ])
-    await certbot(
-      'certonly',
-      '--standalone',
-      '--http-01-port',
-      String(service.http01Port),
-      '--cert-name',
-      'chained',
-      '--agree-tos',
-      '--register-unsafely-without-email',
-      ...names.flatMap((name) => ['-d', name]),
-    )
+      mustRun('certbot', [...words, ...folders, '-n', '--server', service.directoryUrl])
+    const port = ['--standalone', '--http-01-port', String(service.http01Port)]
+    const account = ['--agree-tos', '--register-unsafely-without-email']
+    await certbot('certonly', ...port, ...account, '--cert-name', 'chained', ...names.flatMap((name) => ['-d', name]))
     const file = path.join(own, 'live', 'chained', 'fullchain.pem')
-    const first = checksOf(service).checkFile(file, names)
+    const former = checks.checkFile(file, names)
     await certbot('renew', '--cert-name', 'chained', '--force-renewal', '--no-random-sleep-on-renew')
-    const second = checksOf(service).checkFile(file, names, first)
+    const second = checks.checkFile(file, names, former)
     await certbot('revoke', '--cert-path', path.join(own, 'live', 'chained', 'cert.pem'), '--no-delete-after-revoke')
-    await checksOf(service).assertRevoked(second, 0)
-    await checksOf(service).assertNotRevoked(first)
+    await checks.assertRevoked(second, 0)
+    await checks.assertNotRevoked(former)
   })
 
   test('lego obtains and renews', requireCommand('lego'), async () => {
     const names = ['lego-a.test', 'lego-b.test']
+    const account = ['--server', service.directoryUrl, '--accept-tos', '--email', 'admin@lego.test']
+    const place = ['--path', path.join(folder, 'lego'), '--http', '--http.port', `:${service.http01Port}`]
     const lego = (...words: string[]) =>
-      mustRun('lego', [
-        '--server',
-        service.directoryUrl,
-        '--http',
-        '--http.port',
-        `:${service.http01Port}`,
-        '--accept-tos',
-        '--email',
-        'admin@lego.test',
-        '--path',
-        path.join(folder, 'lego'),
-        ...names.flatMap((name) => ['--domains', name]),
-        ...words,
-      ])
+      mustRun('lego', [...account, ...place, ...names.flatMap((name) => ['--domains', name]), ...words])
     const file = path.join(folder, 'lego', 'certificates', `${names[0]}.crt`)
     await lego('run')
-    const first = checksOf(service).checkFile(file, names)
+    const former = checks.checkFile(file, names)
     await lego('renew', '--days', '4000', '--no-random-sleep')
-    checksOf(service).checkFile(file, names, first)
+    checks.checkFile(file, names, former)
+  })
+
+  test('the alternate chains are offered after a restart', async () => {
+    await service.stop()
+    service = await startTestService({ fronts: 1, continueFrom: first, config: configured() })
+    await checkChains()
   })
 })

@@ -1,13 +1,14 @@
-/** CRLs of RSA and EC issuers, judged by OpenSSL, GnuTLS and Python's cryptography from Debian. */
+/** CRLs of RSA and EC issuers, whole and in parts, judged by OpenSSL, GnuTLS and Python's cryptography from Debian. */
 
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
-import { makeAuthority } from '../signer/authority.ts'
+import { type Authority, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
+import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import {
   type AcmeClient,
   base64url,
@@ -17,100 +18,113 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
+import { testCa } from '../support/ca.ts'
 import { readCrl, verifyWithGnutls, verifyWithOpenssl, verifyWithPython } from '../support/crl.ts'
+import { SUPERSEDED } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
-const SUPERSEDED = 4
-const NO_CRL: Buffer = Buffer.alloc(0)
-const WITHIN_MS = 120_000
+const ISSUERS = ['ec', 'rsa'] as const
+const JUDGES = [
+  ['openssl verify -x509_strict -crl_check', 'openssl', verifyWithOpenssl],
+  ['certtool', 'certtool', verifyWithGnutls],
+  ["Python's cryptography", 'python3', verifyWithPython],
+] as const
 
-/** `undefined` is the development CA: a P-256 intermediate below a root. The RSA issuer is a root itself. */
-const ISSUERS = { EC: undefined, RSA: makeAuthority('RSA') } as const
+/** The second time the service is started again on what it left. */
+describe('CRLs', () => {
+  let folder: string
+  let files: SignerFiles
+  let daemon: Daemon
+  let first: TestService
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  const rootFiles: Record<string, string> = {}
+  before(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-crl-ca-'))
+    // The development CA is a P-256 intermediate below a root; the RSA issuer is a root itself.
+    const ca = await testCa(path.join(folder, 'ca'))
+    const ec = {
+      certificatePem: readFileSync(ca.intermediate, 'utf8'),
+      privateKey: createPrivateKey(readFileSync(ca.intermediateKey)),
+      algorithm: 'SHA256withECDSA',
+    }
+    const rsa = makeAuthority('RSA', { hash: 'sha384' })
+    Object.assign(rootFiles, { ec: ca.root, rsa: path.join(folder, 'rsa.pem') })
+    writeFileSync(rootFiles['rsa'] as string, rsa.certificatePem)
+    files = writeSignerFiles({ ec: ec as Authority, rsa }, '', '{ max_crl_validity_days: 2 }')
+    daemon = await startDaemon(files.config)
+  })
+  after(async () => {
+    closeConnections()
+    await responder?.close()
+    await service?.dispose()
+    if (service !== first) await first?.dispose()
+    await daemon?.stop()
+    for (const made of [folder, files?.folder]) if (made) rmSync(made, { recursive: true, force: true })
+  })
 
-for (const [kind, authority] of Object.entries(ISSUERS)) {
-  for (const shards of [1, 4]) {
-    describe(`CRLs of an ${kind} issuer${shards === 1 ? '' : `, in ${shards} parts`}`, () => {
-      let folder: string
-      let service: TestService
-      let responder: Responder
-      let client: AcmeClient
-      let rootFile: string
-      const good = { chain: '', crl: NO_CRL, revoked: false }
-      const bad = { chain: '', crl: NO_CRL, revoked: true }
-      before(async () => {
-        folder = mkdtempSync(path.join(tmpdir(), 'chancery-crl-ca-'))
-        const crl = { enabled: true, shards, hash_algorithm: shards === 1 ? 'sha256' : 'sha384' }
-        service = await startTestService({
-          fronts: 1,
-          config: { crl, ...(authority && { ca: { internal: writeCa() } }) },
-        })
-        rootFile = authority ? path.join(folder, 'ca.pem') : service.ca.root
-        responder = await startResponder(service.http01Port)
-        client = await registeredClient(service.directoryUrl)
-        await issueAndRevoke()
-      })
-      after(async () => {
-        closeConnections()
-        await responder.close()
-        await service.dispose()
-        rmSync(folder, { recursive: true })
-      })
-
-      function writeCa() {
-        const [root_cert_path, root_key_path] = [path.join(folder, 'ca.pem'), path.join(folder, 'ca.key')]
-        writeFileSync(root_cert_path, authority!.certificatePem)
-        const key = authority!.privateKey.export({ format: 'pem', type: 'pkcs8' })
-        writeFileSync(root_key_path, key, { mode: 0o600 })
-        return { root_cert_path, root_key_path, chain_path: null }
-      }
-
-      async function issueAndRevoke(): Promise<void> {
-        const [kept, revoked] = [
-          await client.obtain(['kept.test'], responder),
-          await client.obtain(['bad.test'], responder),
-        ]
-        const payload = { certificate: base64url(revoked.der), reason: SUPERSEDED }
-        assert.equal((await client.post(client.directory['revokeCert'] as string, payload)).status, 200)
-        bad.chain = withIssuer(revoked.chain)
-        bad.crl = await crlWith(revoked.der)
-        good.chain = withIssuer(kept.chain)
-        good.crl = await fetchCrl(kept.der)
-      }
-
-      const withIssuer = (chain: string) => (authority ? chain + readFileSync(rootFile, 'utf8') : chain)
-
-      /** From where the certificate says. */
-      async function fetchCrl(der: Buffer): Promise<Buffer> {
-        const [url] = parseCertificate(der).tbs.crlDistributionPointUrls
-        assert.ok(url, 'the certificate names its CRL')
-        assert.equal(url.includes('/4-'), shards === 4)
-        const { status, body } = await send({ method: 'GET', url })
-        assert.equal(status, 200)
-        return body
-      }
-
-      async function crlWith(der: Buffer): Promise<Buffer> {
-        const serial = new X509Certificate(der).serialNumber.toLowerCase()
-        const deadline = performance.now() + WITHIN_MS
-        for (;;) {
-          const crl = await fetchCrl(der)
-          if (readCrl(crl).entries.some((entry) => entry.serial === serial)) return crl
-          assert.ok(performance.now() < deadline, 'the revocation is in the CRL in time')
-          await new Promise((resolve) => setTimeout(resolve, 50))
-        }
-      }
-
-      for (const judged of [good, bad]) {
-        const verdict = () => (judged.revoked ? 'a revoked certificate is refused' : 'another one is accepted')
-        test(`openssl verify -x509_strict -crl_check: ${verdict()}`, requireCommand('openssl'), () =>
-          verifyWithOpenssl({ ...judged, rootFile }),
-        )
-        test(`certtool: ${verdict()}`, requireCommand('certtool'), () => verifyWithGnutls({ ...judged, rootFile }))
-        test(`Python's cryptography: ${verdict()}`, requireCommand('python3'), () =>
-          verifyWithPython({ ...judged, rootFile }),
-        )
-      }
+  async function startWith(shards: number): Promise<void> {
+    await service?.stop()
+    const usages = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
+    service = await startTestService({
+      fronts: 1,
+      ...(first && { continueFrom: first }),
+      config: {
+        crl: { enabled: true, shards },
+        ca: {
+          signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret') },
+          profiles: Object.fromEntries(ISSUERS.map((issuer) => [issuer, { issuer, ...usages }])),
+        },
+      },
     })
+    if (first) return
+    first = service
+    responder = await startResponder(service.http01Port)
+    client = await registeredClient(service.directoryUrl)
   }
-}
+
+  /** From where the certificate says. */
+  async function fetchCrl(der: Buffer, shards: number): Promise<Buffer> {
+    const [url] = parseCertificate(der).tbs.crlDistributionPointUrls
+    assert.ok(url, 'the certificate names its CRL')
+    assert.equal(url.includes(`/${shards}-`), shards > 1)
+    const { status, body } = await send({ method: 'GET', url })
+    assert.equal(status, 200)
+    return body
+  }
+
+  for (const shards of [1, 4])
+    describe(shards === 1 ? 'as a whole' : `in ${shards} parts`, () => {
+      before(() => startWith(shards))
+
+      for (const issuer of ISSUERS)
+        describe(`of the issuer ${issuer}`, () => {
+          const judged: Record<'good' | 'bad', { chain: string; crl: Buffer }> = {} as never
+          before(async () => {
+            const obtain = (name: string) => client.obtain([name], responder, { order: { profile: issuer } })
+            const withIssuer = (chain: string) =>
+              issuer === 'rsa' ? chain + readFileSync(rootFiles['rsa'] as string, 'utf8') : chain
+            const [kept, revoked] = [await obtain('kept.test'), await obtain('bad.test')]
+            const payload = { certificate: base64url(revoked.der), reason: SUPERSEDED }
+            assert.equal((await client.post(client.directory['revokeCert'] as string, payload)).status, 200)
+            const serial = new X509Certificate(revoked.der).serialNumber.toLowerCase()
+            const crl = await until('the revocation is in the CRL', async () => {
+              const body = await fetchCrl(revoked.der, shards)
+              return readCrl(body).entries.some((entry) => entry.serial === serial) && body
+            })
+            judged.bad = { chain: withIssuer(revoked.chain), crl }
+            judged.good = { chain: withIssuer(kept.chain), crl: await fetchCrl(kept.der, shards) }
+          })
+
+          for (const [judge, command, verify] of JUDGES)
+            test(`${judge}: a revoked certificate is refused, another one is accepted`, requireCommand(command), () => {
+              const rootFile = rootFiles[issuer] as string
+              verify({ ...judged.good, revoked: false, rootFile })
+              verify({ ...judged.bad, revoked: true, rootFile })
+            })
+        })
+    })
+})

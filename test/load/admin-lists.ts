@@ -1,7 +1,7 @@
 /**
  * How long do the lists, look-ups and searches of the Admin API take on ten million certificates?
  *
- * `node dist/test/load/admin-lists.js [CERTIFICATES [DATABASE [WORD]]]` fills a database (ten million take half an hour and 25 GB),
+ * `node compiled/test/load/admin-lists.js [CERTIFICATES [DATABASE [WORD]]]` fills a database (ten million take half an hour and 25 GB),
  * starts a service on it and asks over HTTP. It ends with 1 when a median is above its goal. A DATABASE on the server of
  * CHANCERY_TEST_POSTGRES is kept, and filled only when it is empty. With a WORD it asks only for paths that have it.
  */

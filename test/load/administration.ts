@@ -1,7 +1,7 @@
 /**
  * What do twenty administrators cost the ACME clients?
  *
- * `node dist/test/load/administration.js [CERTIFICATES]` starts a service with that many certificates (default 200,000) and loads
+ * `node compiled/test/load/administration.js [CERTIFICATES]` starts a service with that many certificates (default 200,000) and loads
  * it with signed reads and with certificates, in turn without and with administrators who list, export the audit log and sign in.
  * It takes less than three minutes, prints a table with the goals, and ends with 1 when one is missed. A loaded machine decides
  * more than the administrators do: see the load average below the table.

@@ -1,7 +1,7 @@
 /**
  * What do clients notice while a million of ten million certificates are archived?
  *
- * `node dist/test/load/archive.js postgres://… [CERTIFICATES [FLOWS]]` starts a service on a database that admin-lists.ts has filled,
+ * `node compiled/test/load/archive.js postgres://… [CERTIFICATES [FLOWS]]` starts a service on a database that admin-lists.ts has filled,
  * lets 50 flows a second come, starts it again with the archive, and lets them come until the archive has
  * taken so many. It prints latencies of each 20 s, rows a second, WAL, and sizes before, after, and after a vacuum.
  */

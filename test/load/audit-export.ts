@@ -1,7 +1,7 @@
 /**
  * Does an export of a million audit entries take memory?
  *
- * `node dist/test/load/audit-export.js [ENTRIES]` fills the audit log, exports it to a reader that reads as fast as it can and to one
+ * `node compiled/test/load/audit-export.js [ENTRIES]` fills the audit log, exports it to a reader that reads as fast as it can and to one
  * that pauses, and shows time, bytes and how much the service grew. It ends with 1 when that is above its goal.
  */
 

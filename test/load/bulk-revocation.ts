@@ -1,6 +1,6 @@
 /**
  * By hand: how long 100,000 revocations take (the goal is a minute), and how long orders of one client wait meanwhile.
- * `node dist/test/load/bulk-revocation.js [certificates]`
+ * `node compiled/test/load/bulk-revocation.js [certificates]`
  */
 
 import { loadavg } from 'node:os'

@@ -1,7 +1,7 @@
 /**
  * 200 certificates at the same time through two services chained (backend acme_proxy), checked in both books. Run by hand:
  *
- *   node dist/test/load/chained-issuance.js [certificates]
+ *   node compiled/test/load/chained-issuance.js [certificates]
  */
 
 import assert from 'node:assert/strict'

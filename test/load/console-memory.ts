@@ -1,7 +1,7 @@
 /**
  * Does a live overview keep its memory?
  *
- * `node dist/test/load/console-memory.js [--minutes 60]` leaves the overview open, which asks every five seconds, while an ACME
+ * `node compiled/test/load/console-memory.js [--minutes 60]` leaves the overview open, which asks every five seconds, while an ACME
  * client gets a certificate every minute. Every minute it collects garbage and counts the JavaScript heap, the nodes and the
  * listeners. It ends with 1 when the heap grows: the first tenth of the time, when code is compiled, does not count.
  */

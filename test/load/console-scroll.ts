@@ -1,7 +1,7 @@
 /**
  * Does the list of certificates scroll smoothly over millions of rows?
  *
- * `node dist/test/load/console-scroll.js [CERTIFICATES [DATABASE]]` (default 200,000; for ten million, a DATABASE that is kept, as
+ * `node compiled/test/load/console-scroll.js [CERTIFICATES [DATABASE]]` (default 200,000; for ten million, a DATABASE that is kept, as
  * `admin-lists.ts` says) turns the wheel until 6,000 rows have been in the page, measures every frame, and then jumps to dates.
  * It ends with 1 when a goal is missed. There is no graphics card: the frames are drawn by the processor.
  */

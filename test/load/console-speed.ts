@@ -1,7 +1,7 @@
 /**
  * How heavy is the console, and how soon can it be used, on a processor a quarter as fast?
  *
- * `node dist/test/load/console-speed.js [CERTIFICATES [DATABASE]]` (default 200,000; a DATABASE is kept, as `admin-lists.ts` says)
+ * `node compiled/test/load/console-speed.js [CERTIFICATES [DATABASE]]` (default 200,000; a DATABASE is kept, as `admin-lists.ts` says)
  * opens it with nothing in the cache, signs in, and loads it again. A page can be used when it is drawn and the main thread is
  * free: the form with the cursor in it, the overview with its figures and charts. It ends with 1 when a goal is missed.
  */

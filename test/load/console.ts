@@ -3,8 +3,9 @@
 import { loadavg } from 'node:os'
 import type { CDPSession, Page } from 'playwright-core'
 import { adminConfig, createAdministrator } from '../support/admin.ts'
-import { launchChromium, PATIENCE_MS } from '../support/chromium.ts'
+import { launchChromium } from '../support/chromium.ts'
 import type { TestDatabase } from '../support/database.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const VIEWPORT = { width: 1280, height: 800 }
@@ -39,7 +40,7 @@ export async function startMeasuredConsole(database: TestDatabase): Promise<Meas
     url: `${service.baseUrl}/api/console/`,
     async openTab() {
       const context = await browser.newContext({ viewport: VIEWPORT })
-      context.setDefaultTimeout(PATIENCE_MS)
+      context.setDefaultTimeout(WAIT_MS)
       const page = await context.newPage()
       page.on('pageerror', (error) => {
         console.error(error.message)

@@ -1,7 +1,7 @@
 /**
  * How long does a CRL of a million entries take, how much memory, and what do other requests notice of it?
  *
- * `node dist/test/load/crl-million.js [ENTRIES]` starts a service of its own (PostgreSQL without fsync, two front threads, the
+ * `node compiled/test/load/crl-million.js [ENTRIES]` starts a service of its own (PostgreSQL without fsync, two front threads, the
  * development CA), puts that many revoked certificates into its database, and measures: the build, as the service logs
  * it; peak memory of service and signer, from the kernel; and signed requests at a steady rate, before the build, while
  * it runs, and while eight clients download the list.

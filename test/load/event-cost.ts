@@ -1,7 +1,7 @@
 /**
  * What do events cost a certificate in PostgreSQL, and in the thread that takes them?
  *
- * `node dist/test/load/event-cost.js [CERTIFICATES]` writes orders and certificates in groups of two, as a busy front
+ * `node compiled/test/load/event-cost.js [CERTIFICATES]` writes orders and certificates in groups of two, as a busy front
  * thread does, with each set of consumers in turn: no triggers, no consumer, notifications for accounts without and with
  * a contact, and a consumer of everything. It prints microseconds of CPU of the connection that writes and of the one
  * that takes, and of this process while it takes. Compare with what `npm run bench` says a certificate costs in all.

@@ -1,7 +1,7 @@
 /**
  * Is anything lost while everything is killed during 500 issuances?
  *
- * `node dist/test/load/events-500.js [CERTIFICATES] [KILLS]` kills the service, PostgreSQL, the mail server and two
+ * `node compiled/test/load/events-500.js [CERTIFICATES] [KILLS]` kills the service, PostgreSQL, the mail server and two
  * receivers, each so many times, and prints what arrived. It fails when an event was lost or a mail has two names.
  */
 

@@ -1,7 +1,7 @@
 /**
  * What does a round of warnings of expiry read and take on ten million certificates?
  *
- * `node dist/test/load/expiration-round.js [CERTIFICATES [DATABASE]]` fills a database as admin-lists.ts does, lets 5,000
+ * `node compiled/test/load/expiration-round.js [CERTIFICATES [DATABASE]]` fills a database as admin-lists.ts does, lets 5,000
  * certificates be due at the four thresholds, as an hour leaves them, and carries out a round. It ends with 1 when a
  * statement scans a table.
  */

@@ -1,7 +1,7 @@
 /**
  * What does the index of fingerprints (`certificates_fingerprint`) cost an issuance?
  *
- * `node dist/test/load/fingerprint-index.js [CERTIFICATES]` fills a database (default 1,000,000) and inserts certificates with the
+ * `node compiled/test/load/fingerprint-index.js [CERTIFICATES]` fills a database (default 1,000,000) and inserts certificates with the
  * index and without it, in turn, each time after a checkpoint. It shows time, WAL and page images of an insert as EXPLAIN has them,
  * and the difference as a share of what a whole certificate costs. It ends with 1 when that is above 2 %.
  */

@@ -1,7 +1,7 @@
 /**
  * What does a long record cost: bytes a certificate, write-ahead log, pages read, vacuum?
  *
- * `node dist/test/load/growth.js [CERTIFICATES] [MINUTES] [DATABASE]` fills a database of its own, or takes a filled one of
+ * `node compiled/test/load/growth.js [CERTIFICATES] [MINUTES] [DATABASE]` fills a database of its own, or takes a filled one of
  * the server of CHANCERY_TEST_POSTGRES, which it changes. It prints the size of each relation a row; then inserts orders with
  * certificates in groups of sixteen, as a busy front thread does; then deletes as many of the oldest as it inserts, with a
  * vacuum after each hundredth of the table, for so many minutes.

@@ -1,7 +1,7 @@
 /**
  * How long does the first page of each list take in a large database, and one from the middle?
  *
- * `node dist/test/load/lists.js postgres://…` reads from a database with millions of certificates and changes nothing. It prints
+ * `node compiled/test/load/lists.js postgres://…` reads from a database with millions of certificates and changes nothing. It prints
  * the first and the median time of each, and ends with 1 when a median is above 50 ms.
  */
 

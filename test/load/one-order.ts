@@ -1,7 +1,7 @@
 /**
  * What do others notice when one account finalizes one order, whose key is blocked, over and over?
  *
- * `node dist/test/load/one-order.js [SECONDS] [A_SECOND]` starts a service of its own without rate limits (PostgreSQL without fsync, one
+ * `node compiled/test/load/one-order.js [SECONDS] [A_SECOND]` starts a service of its own without rate limits (PostgreSQL without fsync, one
  * front thread) and signs the requests beforehand: the same CSR each time, then 50 CSRs in turn. They go out at a steady rate,
  * answered or not, while another account finalizes its ready orders one after the other. Printed are the answers of both by status
  * and the times of the other account; it ends with 1 when one of those failed or took a second.

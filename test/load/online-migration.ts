@@ -1,7 +1,7 @@
 /**
  * Does an upgrade of a large database fail a flow of the instances that serve meanwhile?
  *
- * `node dist/test/load/online-migration.js [CERTIFICATES] [COMMIT] [DATABASE]`: two instances of an older build (default: the
+ * `node compiled/test/load/online-migration.js [CERTIFICATES] [COMMIT] [DATABASE]`: two instances of an older build (default: the
  * first release, 5e5b443b) issue on a database with so many certificates (default 1,000,000), while this build migrates it with
  * its own migrations and one of each kind (test/fixtures/next-release), beside a pg_dump. DATABASE names one on the server of
  * CHANCERY_TEST_POSTGRES that is filled already and has the schema of that commit; it is migrated for good.

@@ -1,7 +1,7 @@
 /**
  * What does an address that sends large payloads, which are all refused, cost the others?
  *
- * `node dist/test/load/refused-payloads.js` starts a service with one front thread. In each case a thread at another address of the
+ * `node compiled/test/load/refused-payloads.js` starts a service with one front thread. In each case a thread at another address of the
  * loopback network sends ten such requests a second on four connections, and a good client reads its account beside it. Printed are the
  * client's median and worst wait, and what the attacker was answered. It ends with 1 when a wait was longer than 100 ms.
  */

@@ -1,7 +1,7 @@
 /**
  * What does one revocation cost among many entries?
  *
- * `node dist/test/load/revocation-cost.js [ENTRIES] [PARTS]` starts a service of its own (PostgreSQL without fsync, two
+ * `node compiled/test/load/revocation-cost.js [ENTRIES] [PARTS]` starts a service of its own (PostgreSQL without fsync, two
  * front threads, the development CA) with that many revoked certificates, in one complete list (1) or in parts without
  * one. It prints the CPU of service, signer and PostgreSQL for the first lists, for a second without work, and for a
  * revocation until its list is served, less what that time costs without work.

@@ -2,10 +2,10 @@
  * What do the records of a signer cost? CPU of the daemon for each certificate, flushes, and bytes on disk; and how long
  * does it take to page through the serial numbers of ten million, and to compare a database with them?
  *
- *     node dist/test/load/signer-records.js sign [COUNT] [OTHER_TREE]   OTHER_TREE/dist has the daemon to compare with
- *     node dist/test/load/signer-records.js page [COUNT]
- *     node dist/test/load/signer-records.js compare COUNT postgres://…   a database that admin-lists.ts has filled with COUNT
- *     node dist/test/load/signer-records.js list [ENTRIES] [OTHER_TREE]
+ *     node compiled/test/load/signer-records.js sign [COUNT] [OTHER_TREE]   OTHER_TREE/dist has the daemon to compare with
+ *     node compiled/test/load/signer-records.js page [COUNT]
+ *     node compiled/test/load/signer-records.js compare COUNT postgres://…   a database that admin-lists.ts has filled with COUNT
+ *     node compiled/test/load/signer-records.js list [ENTRIES] [OTHER_TREE]
  */
 
 import assert from 'node:assert/strict'

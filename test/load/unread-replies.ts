@@ -1,7 +1,7 @@
 /**
  * What does an address that sends requests and reads no reply cost the others?
  *
- * `node dist/test/load/unread-replies.js` starts a service with one front thread, and for each case a thread that repeats `GET /directory` from
+ * `node compiled/test/load/unread-replies.js` starts a service with one front thread, and for each case a thread that repeats `GET /directory` from
  * another address of the loopback network without reading. Beside it a client asks for the directory, on a kept connection and on new ones. Printed
  * are its longest wait, and the service's memory before, at most, and ten seconds after. The last case sends one request at a time, so
  * that no read has two. It ends with 1 when a wait was longer than a second.

@@ -40,7 +40,7 @@ describe('npm scripts', () => {
     symlinkSync(path.join(TREE, 'node_modules/typescript'), path.join(root, 'node_modules/typescript'))
     write('package.json', { type: 'module' })
     write('tsconfig.json', {
-      compilerOptions: { module: 'nodenext', rootDir: '.', outDir: 'dist', types: [], strict: true },
+      compilerOptions: { module: 'nodenext', rootDir: '.', outDir: 'compiled', types: [], strict: true },
       include: ['bench/**/*.ts'],
     })
     write('package-lock.json', lock(TYPESCRIPT))
@@ -48,20 +48,26 @@ describe('npm scripts', () => {
     write('bench/main.ts', "import { word } from './word.js'\nprocess.stdout.write(word)\ndeclare const process: any\n")
     write('bench/word.ts', "export const word: string = 'first'\n")
     write('bench/foreign.d.ts', 'export const foreign: number\n')
-    // The page that a bundler leaves; what the real one makes is in test/console.
+    // What the real bundler leaves is in test/console.
     write(
-      'src/dev/build-console.mjs',
-      "import { mkdirSync, writeFileSync } from 'node:fs'\nmkdirSync('dist/console', { recursive: true })\nwriteFileSync('dist/console/index.html', '')\n",
+      'src/dev/build.mjs',
+      `import { mkdirSync, writeFileSync } from 'node:fs'
+mkdirSync('dist/console', { recursive: true })
+mkdirSync('dist/src/cli', { recursive: true })
+writeFileSync('dist/console/index.html', '')
+writeFileSync('dist/src/cli/main.js', 'process.stdout.write("started")')
+`,
     )
+    write('src/dev/remove-foreign-binaries.mjs', '')
   })
   afterEach(() => rmSync(root, { recursive: true }))
 
   /** With an npm that installs nothing and notes its arguments. */
-  function run() {
+  function run(script = 'bench') {
     write('npm/package.json', {})
     write('npm/npm.js', "require('fs').appendFileSync('npm-calls', process.argv.slice(2).join(' ') + '\\n')")
     const env = { ...process.env, npm_execpath: path.join(root, 'npm/npm.js') }
-    const { stdout, stderr, status } = spawnSync(process.execPath, ['src/dev/bootstrap.mjs', 'bench'], {
+    const { stdout, stderr, status } = spawnSync(process.execPath, ['src/dev/bootstrap.mjs', script], {
       cwd: root,
       env,
       encoding: 'utf8',
@@ -73,7 +79,7 @@ describe('npm scripts', () => {
   }
 
   test('build what is not built, and the next time nothing at all, declarations of foreign code beside it', () => {
-    assert.match(run().stderr, /^Building … [\d.]+ s\nBuilding the console … [\d.]+ s\n$/)
+    assert.match(run().stderr, /^Building … [\d.]+ s\nChecking types and compiling … [\d.]+ s\n$/)
     assert.deepEqual(run(), { stdout: 'first', stderr: '', status: 0, npm: [] })
   })
 
@@ -81,22 +87,29 @@ describe('npm scripts', () => {
     run()
     write('bench/word.ts', "export const word: string = 'second'\n")
     const changed = run()
-    assert.deepEqual([changed.stdout, /^Building/.test(changed.stderr)], ['second', true])
-    rmSync(path.join(root, 'dist/bench/word.js'))
+    assert.deepEqual([changed.stdout, /^Checking types/.test(changed.stderr)], ['second', true])
+    rmSync(path.join(root, 'compiled/bench/word.js'))
     assert.equal(run().stdout, 'second')
     write('bench/gone.ts', 'export const gone = 1\n')
     run()
     rmSync(path.join(root, 'bench/gone.ts'))
     run()
-    assert.equal(existsSync(path.join(root, 'dist/bench/gone.js')), false)
+    assert.equal(existsSync(path.join(root, 'compiled/bench/gone.js')), false)
+  })
+
+  test('start the service without a compiler, a type that is wrong or not', () => {
+    write('bench/word.ts', 'export const word: string = 1\n')
+    const { stdout, stderr, status } = run('start')
+    assert.deepEqual([stdout, status], ['started', 0])
+    assert.match(stderr, /^Building … [\d.]+ s\n$/)
   })
 
   test('say what the compiler says, and run nothing', () => {
     write('bench/word.ts', 'export const word: string = 1\n')
     const { stdout, stderr, status } = run()
     assert.deepEqual([stdout, status], ['', 1])
-    assert.match(stderr, /^Building … failed after .* s\n\nbench\/word\.ts.*error TS2322/)
-    assert.match(stderr, /chancery: building failed; the output above says why\n$/)
+    assert.match(stderr, /\nChecking types and compiling … failed after .* s\n\nbench\/word\.ts.*error TS2322/)
+    assert.match(stderr, /chancery: checking types and compiling failed; the output above says why\n$/)
   })
 
   // In the program that waits, too, a debugger would be everybody's.
@@ -152,6 +165,16 @@ process.stdout.write('up\\n')
         assert.deepEqual(run().npm, INSTALL)
       })
     }
+    test('what the service runs with, to start it', () => {
+      const tool = { version: '1.0.0', dev: true }
+      write('package-lock.json', lock({ ...TYPESCRIPT, 'node_modules/tool': tool }))
+      assert.deepEqual(run('start').npm, [])
+      write('package-lock.json', lock({ ...TYPESCRIPT, 'node_modules/tool': { version: '1.0.0' } }))
+      assert.deepEqual(run('start').npm, [
+        '--version',
+        'ci --omit=dev --ignore-scripts --no-audit --no-fund --no-progress',
+      ])
+    })
     test('where an installation was broken off', () => {
       rmSync(path.join(root, 'node_modules/.package-lock.json'))
       assert.deepEqual(run().npm, INSTALL)

@@ -15,9 +15,8 @@ import { runChancery } from '../support/commands.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { type CommandResult, runCommand } from '../support/run-command.ts'
-import { startTestService } from '../support/service.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 const { version } = JSON.parse(readFileSync(path.resolve(import.meta.dirname, '../../../package.json'), 'utf8')) as {
   version: string
 }
@@ -30,8 +29,7 @@ const env = { SERVICE_CONFIG: '', TMPDIR: scratch }
 
 /** A start of the service, and a command without a failure, in a process of its own; the others share one. */
 async function chancery(...args: string[]): Promise<CommandResult> {
-  if (args.includes('serve') || args.includes('--version'))
-    return runCommand(process.execPath, [CLI, ...args], { env, timeoutMs: 120_000 })
+  if (args.includes('serve') || args.includes('--version')) return runCommand(process.execPath, [CLI, ...args], { env })
   const { code, stdout, stderr } = await runChancery(args, env)
   return { code, output: stdout + stderr }
 }
@@ -419,21 +417,5 @@ describe('command line', () => {
         chmodSync(ca.intermediateKey, 0o600)
       }
     })
-  })
-
-  test('a second instance on the same database is refused while nonce.store is memory, and the first goes on', async () => {
-    const first = await startTestService({ fronts: 1 })
-    try {
-      const file = path.join(first.folder, 'second.yaml')
-      const port = await freePort()
-      const text = readFileSync(path.join(first.folder, 'config.yaml'), 'utf8')
-      writeFileSync(file, text.replaceAll(String(first.port), String(port)))
-      const { code, output } = await chancery('-c', file, 'serve')
-      assert.equal(code, 1, output)
-      assert.match(output, /^chancery: another instance is running on this database, and nonce\.store is memory/m)
-      assert.equal((await fetch(first.directoryUrl)).status, 200)
-    } finally {
-      await first.dispose()
-    }
   })
 })

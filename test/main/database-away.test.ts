@@ -18,7 +18,7 @@ import { until } from '../support/until.ts'
 
 /** A start takes a second; on a machine that is busy with others, thirty times that. */
 const START_MS = 120_000
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 
 describe('a service that is started while its database is away', () => {
   let folder: string

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import path from 'node:path'
 import { test } from 'node:test'
 import { assertPortFree } from '../../src/http/start-checks.ts'
-import { VERSION } from '../../src/main/version.ts'
+import { VERSION } from '../../src/shared/lib/program-files.ts'
 import { freePort } from '../support/free-port.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService } from '../support/service.ts'
@@ -46,7 +46,7 @@ const SIGNALS_AT_ONCE = `
 // To load the modules is most of a start: more than a second on a slow machine.
 test('SIGUSR1 and SIGUSR2 do nothing while the modules are being loaded', async () => {
   const port = await freePort()
-  const cli = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+  const cli = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
   const preload = `data:text/javascript,${encodeURIComponent(SIGNALS_AT_ONCE)}`
   const output = await mustRun(process.execPath, [`--inspect-port=${port}`, '--import', preload, cli, '--version'])
   assert.deepEqual(output.trim().split('\n').toSorted(), [

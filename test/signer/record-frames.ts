@@ -1,5 +1,5 @@
 /**
- * Records what a signer and its client say to each other: `node dist/test/signer/record-frames.js > test/fixtures/signer-protocol.json`,
+ * Records what a signer and its client say to each other: `node compiled/test/signer/record-frames.js > test/fixtures/signer-protocol.json`,
  * in a check-out of a release. `previous-frames.test.ts` holds later releases to it.
  *
  * Every method succeeds once, and each kind of error comes once: an issuer is missing, a name is refused, a method is unknown,

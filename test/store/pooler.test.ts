@@ -28,7 +28,7 @@ import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { settingsFor } from './support.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 /** For three front threads, the supervisor, and the threads of administrators and events. */
 const CONNECTIONS = 10
 const MODES = ['session', 'transaction', 'statement'] as const

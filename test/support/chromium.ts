@@ -14,8 +14,6 @@ const FLAGS = [
   '--no-first-run',
   '--disable-dev-shm-usage',
 ]
-/** For all that a page is waited for. */
-export const PATIENCE_MS = WAIT_MS
 
 export const launchChromium = (): Promise<Browser> =>
-  noted('browser', () => chromium.launch({ executablePath: PROGRAM, args: FLAGS, timeout: PATIENCE_MS }))
+  noted('browser', () => chromium.launch({ executablePath: PROGRAM, args: FLAGS, timeout: WAIT_MS }))

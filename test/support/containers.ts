@@ -9,7 +9,6 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { WAIT_MS } from './patience.ts'
 import { type CommandResult, mustRun, runCommand } from './run-command.ts'
 import { until } from './until.ts'
 
@@ -64,20 +63,28 @@ default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
 cgroup_manager = "cgroupfs"
 events_logger = "none"
 `
-const START_MS = 2 * WAIT_MS
 
-export async function openContainers(): Promise<Containers> {
+interface Storage {
+  /** Where containers and new images are, and stay; without it, in a folder that goes with them. */
+  storage?: string
+  /** The storage of another, whose images are known here. */
+  images?: string
+}
+
+export async function openContainers({ storage, images }: Storage = {}): Promise<Containers> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-containers-'))
+  const place = storage ?? path.join(folder, 'storage')
   const file = (name: string, text: string) => {
     writeFileSync(path.join(folder, name), text)
     return path.join(folder, name)
   }
-  mkdirSync(path.join(folder, 'storage'))
+  mkdirSync(place)
   const env = {
     CONTAINERS_CONF: file('containers.conf', CONFIGURATION),
     CONTAINERS_STORAGE_CONF: file(
       'storage.conf',
-      `[storage]\ndriver = "overlay"\ngraphroot = "${folder}/storage"\nrunroot = "/run/storage"\n`,
+      `[storage]\ndriver = "overlay"\ngraphroot = "${place}"\nrunroot = "/run/storage"
+${images === undefined ? '' : `[storage.options]\nadditionalimagestores = ["${images}"]\n`}`,
     ),
   }
   const holder = spawn(
@@ -153,16 +160,12 @@ function follow(name: string, child: ChildProcess, terminate: () => Promise<unkn
     name,
     lines,
     says: (text) =>
-      until(
-        `${name} to say ${text}`,
-        () => {
-          const line = lines.find((one) => one.includes(text))
-          if (line === undefined && child.exitCode !== null)
-            throw new Error(`${name} has ended before it said ${text}:\n${lines.join('\n')}`)
-          return line
-        },
-        START_MS,
-      ),
+      until(`${name} to say ${text}`, () => {
+        const line = lines.find((one) => one.includes(text))
+        if (line === undefined && child.exitCode !== null)
+          throw new Error(`${name} has ended before it said ${text}:\n${lines.join('\n')}`)
+        return line
+      }),
     async stop() {
       await terminate()
       return (await ended)[0]

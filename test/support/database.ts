@@ -13,6 +13,7 @@ import type { EmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
 import { WAIT_MS } from './patience.ts'
 import { type DatabaseConnection, givenPostgres, startTestPostgres } from './postgres.ts'
+import { until } from './until.ts'
 import { noted } from './used-parts.ts'
 
 export interface TestDatabase {
@@ -26,6 +27,7 @@ const MIGRATIONS = path.resolve(import.meta.dirname, '../../../migrations')
 const TEMPLATE_LOCK = 8555_2
 /** PostgreSQL cuts names after 63 bytes. */
 const INSUFFICIENT_PRIVILEGE = '42501'
+const LOCK_NOT_AVAILABLE = '55P03'
 const NAME_BYTES = 8
 
 /** Brings an empty database to the current schema, as `chancery db migrate` does. */
@@ -82,6 +84,34 @@ export async function rowsIn<R extends pg.QueryResultRow>(
   values: unknown[] = [],
 ): Promise<R[]> {
   return withClient(connection, async (client) => (await client.query<R>(text, values)).rows)
+}
+
+/**
+ * Empties all tables but those whose names are LIKE one of `kept`, and does `with` in the same transaction.
+ *
+ * A service that runs locks them in another order. So whoever holds many gives way before PostgreSQL looks for a deadlock.
+ */
+export async function emptyTables(
+  database: TestDatabase,
+  { kept, with: more }: { kept: readonly string[]; with: string },
+) {
+  const tables = await rowsIn<{ name: string }>(
+    database,
+    `SELECT quote_ident(tablename) AS name FROM pg_tables
+      WHERE schemaname = 'public' AND NOT tablename LIKE ANY ($1)`,
+    [kept],
+  )
+  const names = tables.map(({ name }) => name).join(', ')
+  const statements = `BEGIN; SET LOCAL lock_timeout = '200ms'; TRUNCATE ${names}; ${more}; COMMIT`
+  const isDone = () =>
+    rowsIn(database, statements).then(
+      () => true,
+      (error: pg.DatabaseError) => {
+        if (error.code !== LOCK_NOT_AVAILABLE) throw error
+        return false
+      },
+    )
+  await until('nobody else holds a table', isDone)
 }
 
 /** An ordinary role may not end the autovacuum worker that happens to be there; without FORCE the server itself sends it away. */

@@ -8,10 +8,10 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { contentOf, debianState, made } from './made.ts'
 import { requireNamespaces } from './own-network.ts'
 import { requireAll, requireCommand } from './requirements.ts'
 import { type CommandResult, mustRun, runCommand } from './run-command.ts'
-import { noted } from './used-parts.ts'
 
 export type DebianRelease = 'bookworm' | 'trixie'
 
@@ -19,36 +19,45 @@ export const debianRoots = requireAll(requireNamespaces(), requireCommand('mmdeb
 
 /** Units run without an init system, by Debian's package `systemctl`. */
 const UNITS = ['systemctl', 'systemd-standalone-sysusers', 'systemd-standalone-tmpfiles', 'procps']
+/** What any test has there beside that: a base is made once for all of them. */
+const PACKAGES: Record<DebianRelease, readonly string[]> = {
+  bookworm: ['ca-certificates', ...UNITS, 'postgresql', 'softhsm2'],
+  trixie: ['ca-certificates', ...UNITS, 'postgresql', 'softhsm2', 'nodejs', 'openssl', 'kubernetes-client'],
+}
+/** Nothing here is worth a wait for the disk; pages of the packages of Debian are not read. */
+const QUICK = ['--dpkgopt=force-unsafe-io', '--dpkgopt=path-exclude=/usr/share/locale/*', ...withoutPages()]
 
-/** A mirror that is slow, on a machine that is busy. */
-const BASE_TIMEOUT_MS = 900_000
-
-export interface DebianBase {
-  folder: string
-  remove(): void
+function withoutPages(): string[] {
+  const pages = ['doc', 'info', 'man'].map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`)
+  // What a host installs later has its pages again.
+  return [...pages, '--customize-hook=rm "$1"/etc/dpkg/dpkg.cfg.d/99mmdebstrap']
 }
 
-export async function makeBase(release: DebianRelease, packages: readonly string[] = []): Promise<DebianBase> {
-  const folder = mkdtempSync(path.join(tmpdir(), `chancery-${release}-`))
-  const include = ['ca-certificates', ...UNITS, ...packages].join(',')
-  const options = ['--quiet', '--variant=apt', '--aptopt=Acquire::Languages "none"', `--include=${include}`]
-  const make = [...options, release, `${folder}/lower`]
-  await noted('Debian root', () => mustRun('mmdebstrap', make, { timeoutMs: BASE_TIMEOUT_MS }))
-  const write = (name: string, text: string) => {
-    const file = path.join(folder, 'lower', name)
-    mkdirSync(path.dirname(file), { recursive: true })
-    writeFileSync(file, text)
-  }
+/** @returns the folder of its root, which nobody may change */
+export async function debianBase(release: DebianRelease): Promise<string> {
+  const include = `--include=${PACKAGES[release].join(',')}`
+  const options = ['--quiet', '--variant=apt', '--aptopt=Acquire::Languages "none"', ...QUICK, include, release]
+  const inputs = { options, finished: contentOf(import.meta.filename), debian: debianState() }
+  const folder = await made(release, inputs, async (at) => {
+    const root = path.join(at, 'root')
+    await mustRun('mmdebstrap', [...options, root])
+    finishBase(root)
+  })
+  return path.join(folder, 'root')
+}
+
+function finishBase(root: string): void {
   // As the package systemd has it: what is installed is enabled.
-  write('usr/lib/systemd/system-preset/90-systemd.preset', 'enable *\n')
+  const preset = path.join(root, 'usr/lib/systemd/system-preset/90-systemd.preset')
+  mkdirSync(path.dirname(preset), { recursive: true })
+  writeFileSync(preset, 'enable *\n')
   // It does not know this type, which waits until the program has begun.
-  const units = path.join(folder, 'lower/usr/bin/systemctl')
+  const units = path.join(root, 'usr/bin/systemctl')
   const known = readFileSync(units, 'utf8').replaceAll(
     '"Type", "simple").lower()',
     '"Type", "simple").lower().replace("exec", "simple")',
   )
   writeFileSync(units, known)
-  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
 export interface DebianHost {
@@ -86,10 +95,11 @@ cat >/dev/null
 const RUN = 'said=$(mktemp); sh -c "$1" >"$said" 2>&1 </dev/null; code=$?; cat "$said"; rm "$said"; exit $code'
 
 /** @param binds folders of this machine → where the host has them */
-export async function openHost(base: DebianBase, binds: Record<string, string> = {}): Promise<DebianHost> {
-  const folder = mkdtempSync(path.join(base.folder, 'host-'))
+export async function openHost(release: DebianRelease, binds: Record<string, string> = {}): Promise<DebianHost> {
+  const base = await debianBase(release)
+  const folder = mkdtempSync(path.join(tmpdir(), `chancery-${release}-`))
   const mounts = Object.entries(binds).map(([from, to]) => `${from}:${to}`)
-  const places = [folder, path.join(base.folder, 'lower'), ...mounts]
+  const places = [folder, base, ...mounts]
   const init = spawn(
     'unshare',
     ['--mount', '--pid', '--fork', '--kill-child=KILL', 'sh', '-c', INIT, 'sh', ...places],

@@ -29,7 +29,7 @@ export interface EmbeddedService {
   dispose(): Promise<void>
 }
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 /** Last line of the welcome text. */
 const WELCOME_ENDS = /^Stop with Ctrl-C/
 

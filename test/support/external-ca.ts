@@ -57,6 +57,10 @@ export interface ExternalCa {
   behave(...behaviours: Behaviour[]): void
   /** Called when a request has come, and when its answer has left; to sign, poll or revoke. */
   onStep: ((step: 'request' | 'answer', request: CaRequest) => void) | undefined
+  /** Where a request to sign stands still: before it is carried out, or with an answer that never leaves. */
+  holdAt: ((request: CaRequest) => 'request' | 'answer' | undefined) | undefined
+  /** Carries out the requests that were held, answers nobody, and holds no more. */
+  release(): void
   /** From now on a repeated idempotency key gets the same certificate. */
   rememberKeys(): void
   /** Whether promised certificates are ready. */
@@ -125,6 +129,7 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
   const requests: CaRequest[] = []
   const issued: string[] = []
   const revoked: string[] = []
+  const held: (() => void)[] = []
   const promised = new Map<string, CaRequest['body']>()
   let behaviours: Behaviour[] = ['issue']
   let isReady = true
@@ -249,7 +254,10 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
       requests.push(request)
       self.onStep?.('request', request)
       response.on('finish', () => self.onStep?.('answer', request))
-      if (request.path !== '/revoke') answerToSign(response, request)
+      const heldAt = self.holdAt?.(request)
+      if (heldAt !== undefined) response.end = () => response
+      if (heldAt === 'request') held.push(() => answerToSign(response, request))
+      else if (request.path !== '/revoke') answerToSign(response, request)
       else if (failingRevocations-- > 0) json(response, 503, {}, { 'Retry-After': '0' })
       else {
         revoked.push(request.body.serial_number)
@@ -268,6 +276,11 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
     })
   const self: ExternalCa = {
     onStep: undefined,
+    holdAt: undefined,
+    release() {
+      self.holdAt = undefined
+      for (const carryOut of held.splice(0)) carryOut()
+    },
     rememberKeys() {
       known = new Map()
     },

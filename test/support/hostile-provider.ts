@@ -3,7 +3,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
-import { CLIENT } from './oidc-provider.ts'
+import { CLIENT } from './oidc-client.ts'
 
 interface Saying {
   /** Of the ID token, over those that are right. */
@@ -30,7 +30,8 @@ export interface HostileProvider {
   close(): Promise<void>
 }
 
-export async function startHostileProvider(): Promise<HostileProvider> {
+/** @param at the address that the service has for it; a free one without */
+export async function startHostileProvider(at?: string): Promise<HostileProvider> {
   const [own, foreign] = await Promise.all([generateKeyPair('RS256'), generateKeyPair('RS256')])
   const jwk = { ...(await exportJWK(own.publicKey)), kid: 'k', use: 'sig', alg: 'RS256' }
   const nonces = new Map<string, string>()
@@ -107,7 +108,7 @@ export async function startHostileProvider(): Promise<HostileProvider> {
     }
     return send(200, JSON.stringify(metadata))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(Number(at?.split(':').at(-1) ?? 0), '127.0.0.1', resolve))
   provider.issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return provider
 }

@@ -1,16 +1,12 @@
-/** The container image of this checkout, built for a test. */
+/** The container image of this checkout, and podman that knows it. It is built once for all tests that need it. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { VERSION } from '../../src/main/version.ts'
+import { VERSION } from '../../src/shared/lib/program-files.ts'
 import { type Containers, openContainers } from './containers.ts'
+import { debianState, made, productionContent } from './made.ts'
 import { requireAll, requireCommand } from './requirements.ts'
 import { mustRun } from './run-command.ts'
-import { noted } from './used-parts.ts'
 
-/** Debian's mirror and npm's registry may be slow. */
-const BUILD_MS = 900_000
 const PACKAGER = path.resolve(import.meta.dirname, '../../deploy/build/main.js')
 
 export const requireImages = () =>
@@ -26,24 +22,29 @@ export interface TestImage {
   close(): Promise<void>
 }
 
-export async function buildTestImage(): Promise<TestImage> {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-test-image-'))
+/** The archive, and a storage of podman that holds the image. */
+async function makeImage(folder: string): Promise<void> {
   const archive = await buildImageIn(folder)
-  const containers = await openContainers()
-  const loaded = await containers.podman('load', '--quiet', `--input=${archive}`)
-  return {
-    archive,
-    name: loaded.trim().replace('Loaded image: ', ''),
-    containers,
-    async close() {
-      await containers.close()
-      rmSync(folder, { recursive: true, force: true })
-    },
+  const containers = await openContainers({ storage: path.join(folder, 'storage') })
+  try {
+    await containers.podman('load', '--quiet', `--input=${archive}`)
+  } finally {
+    await containers.close()
   }
 }
 
+export async function openTestImage(): Promise<TestImage> {
+  const revision = await mustRun('git', ['-C', import.meta.dirname, 'log', '-1', '--format=%H'])
+  const inputs = { content: productionContent(), revision, node: process.version, debian: debianState() }
+  const folder = await made('image', inputs, makeImage)
+  const containers = await openContainers({ images: path.join(folder, 'storage') })
+  return { archive: archiveIn(folder), name: `localhost/chancery:${VERSION}`, containers, close: containers.close }
+}
+
+const archiveIn = (folder: string) => path.join(folder, `chancery-${VERSION}.oci.tar`)
+
 /** @returns the archive */
 export async function buildImageIn(folder: string): Promise<string> {
-  await noted('image', () => mustRun(process.execPath, [PACKAGER, 'image', folder], { timeoutMs: BUILD_MS }))
-  return path.join(folder, `chancery-${VERSION}.oci.tar`)
+  await mustRun(process.execPath, [PACKAGER, 'image', folder])
+  return archiveIn(folder)
 }

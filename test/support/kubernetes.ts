@@ -4,6 +4,7 @@ import { chmodSync, chownSync, cpSync, mkdirSync, readFileSync, writeFileSync } 
 import path from 'node:path'
 import { parseAllDocuments } from 'yaml'
 import type { ContainerPlan, Mount } from './containers.ts'
+import { debianBase } from './debian-root.ts'
 import { mustRun } from './run-command.ts'
 
 export const KUBERNETES_FOLDER = path.resolve(import.meta.dirname, '../../../deploy/kubernetes')
@@ -29,11 +30,8 @@ export interface PodContainer {
   startupProbe?: { exec?: { command: string[] } }
 }
 
-/** kubectl of Debian 13: that of Debian 12 does not know components. @param folder is made */
-export async function debianKubectl(folder: string): Promise<string> {
-  await mustRun('mmdebstrap', ['--quiet', '--variant=extract', '--include=kubernetes-client', 'trixie', folder])
-  return path.join(folder, 'usr/bin/kubectl')
-}
+/** kubectl of Debian 13: that of Debian 12 does not know components. */
+export const debianKubectl = async () => path.join(await debianBase('trixie'), 'usr/bin/kubectl')
 
 /** A copy of deploy/kubernetes with the certificates that the operator puts there. */
 export function copyManifests(to: string, certificates: Record<string, string>): void {

@@ -4,8 +4,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair } from 'jose'
 import Provider from 'oidc-provider'
+import { CLIENT } from './oidc-client.ts'
 
-export const CLIENT = { id: 'chancery', secret: 'a secret of the tests that is long enough' }
+export { CLIENT }
 
 export interface TestProvider {
   issuer: string

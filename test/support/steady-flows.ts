@@ -16,7 +16,9 @@ import { WAIT_MS } from './patience.ts'
 import { until } from './until.ts'
 
 /** Thirty in every run, a thousand in a nightly one (CHANCERY_NIGHTLY=1). */
-export const FLOWS = process.env['CHANCERY_NIGHTLY'] === '1' ? 1_000 : 30
+const IS_NIGHTLY = process.env['CHANCERY_NIGHTLY'] === '1'
+export const FLOWS = IS_NIGHTLY ? 1_000 : 30
+const CLIENTS = IS_NIGHTLY ? 8 : 4
 /** A thousand flows, also where each restart takes a quarter of a minute. */
 export const FLOWS_TIMEOUT_MS = 30 * WAIT_MS
 
@@ -52,7 +54,12 @@ const POLL_MS = 50
 const TRIES = 3
 const RETRY_PAUSE_MS = 500
 
-export async function startFlows({ directoryUrl, responder, connect, clients = 8 }: FlowOptions): Promise<SteadyFlows> {
+export async function startFlows({
+  directoryUrl,
+  responder,
+  connect,
+  clients = CLIENTS,
+}: FlowOptions): Promise<SteadyFlows> {
   const tally: Tally = { flows: 0, requests: 0, failedRequests: [], failedFlows: [], badNonces: 0, slowestFlowMs: 0 }
   let isOver = false
   const opened = await Promise.all(

@@ -5,7 +5,7 @@ import { request } from 'node:https'
 import path from 'node:path'
 import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
 import { type Daemon, startDaemon, waitFor } from './daemon.ts'
-import { buildGoProgram } from './go-program.ts'
+import { goProgram } from './go-program.ts'
 import { type Hosts, withHosts } from './own-hosts.ts'
 import { mustRun } from './run-command.ts'
 
@@ -32,9 +32,8 @@ export interface StepCa {
 export async function makeStepCa(options: StepCaOptions): Promise<StepCa> {
   const { folder, ca, port, provisioners, strict, hosts } = options
   const file = (name: string) => path.join(folder, name)
-  const program = file('step-ca')
+  const program = await goProgram('test/support/step-ca')
   const database = file('step-ca-database')
-  await buildGoProgram('test/support/step-ca', program)
   const config = {
     root: ca.root,
     crt: ca.intermediate,

@@ -4,6 +4,7 @@
  */
 
 import { Worker } from 'node:worker_threads'
+import { programFile } from '../../src/shared/lib/program-files.ts'
 import type { LoadedValidator, ValidatorModule, ValidatorSettings } from './extension-contract.ts'
 
 /** Limits of the heap. Buffers outside it have no limit. */
@@ -38,7 +39,7 @@ export class BrokenValidator extends Error {
  * finish
  */
 export async function probeValidators(data: ProbeData, timeoutMs: number): Promise<ValidatorDescription[]> {
-  const thread = new Worker(new URL('./probe-thread.js', import.meta.url), {
+  const thread = new Worker(programFile('workers/extension/probe-thread.ts'), {
     workerData: data,
     env: {},
     resourceLimits: EXTENSION_LIMITS,

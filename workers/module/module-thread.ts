@@ -5,6 +5,7 @@
 
 import { deserialize } from 'node:v8'
 import { Worker } from 'node:worker_threads'
+import { programFile } from '../../src/shared/lib/program-files.ts'
 import type { LoadableModule } from './module-contract.ts'
 import type { ErrorFacts, ModuleCall, ModuleReport } from './module-entry.ts'
 
@@ -51,7 +52,7 @@ export class ModuleThread {
   /** @param onOutput what the module prints, cut */
   constructor(module: LoadableModule, onOutput: (text: string) => void) {
     // Neither the service's secrets in its environment, nor its log on standard output.
-    this.#worker = new Worker(new URL('./module-entry.js', import.meta.url), {
+    this.#worker = new Worker(programFile('workers/module/module-entry.ts'), {
       workerData: module,
       env: {},
       resourceLimits: MODULE_LIMITS,

@@ -14,16 +14,17 @@ export async function importGraphene(): Promise<Graphene> {
   try {
     return (await import('graphene-pk11')).default
   } catch (cause) {
-    const reason =
-      (cause as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND'
-        ? 'it is not installed, or its native part could not be compiled here'
-        : String((cause as Error).message).split('\n')[0]
-    throw new TokenError(
-      `keys in a token need the package graphene-pk11: ${reason}; with a C++ compiler, make and python3 run: npm ci`,
-      'request',
-      { cause },
-    )
+    const [reason, command] = whyMissing(cause as NodeJS.ErrnoException)
+    const sentence = `keys in a token need the package graphene-pk11: ${reason}`
+    throw new TokenError(`${sentence}; with a C++ compiler, make and python3 run: ${command}`, 'request', { cause })
   }
+}
+
+/** `npm start` installs the package without its native half, and npm leaves it out where the compiler failed. */
+function whyMissing({ code, message }: NodeJS.ErrnoException): [reason: string, command: string] {
+  if (code === 'ERR_MODULE_NOT_FOUND') return ['it is not installed', 'npm ci']
+  if (code === 'MODULE_NOT_FOUND') return ['its native half is not compiled', 'npm rebuild pkcs11js']
+  return [String(message).split('\n')[0] ?? '', 'npm rebuild pkcs11js']
 }
 
 /** Calls the binding, and turns its errors into TokenError. @throws TokenError */

@@ -127,7 +127,7 @@ export const PASSKEYS = endpointGroup('Sessions', {
     ...own,
     route: 'POST /me/passkeys',
     enrols: true,
-    recentSignIn: true,
+    // The challenge in it was made for this session after a recent sign-in.
     summary: 'Registers a passkey of the user. From then on it is asked for behind the password.',
     body: z.strictObject({ name: line(100), credential: credential<RegistrationResponseJSON>() }),
     reply: { status: 201, schema: Passkey },

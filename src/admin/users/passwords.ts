@@ -10,6 +10,7 @@ import { AdminError } from '../../domain/admin-error.ts'
 import type { ActorRef } from '../../runtime/actor.ts'
 import { ActorError } from '../../runtime/errors.ts'
 import { superviseThread } from '../../runtime/thread.ts'
+import { programFile } from '../../shared/lib/program-files.ts'
 import { hashPassword, isCurrent, matchesHash } from './password-hash.ts'
 
 /** One hash at a time; more wait in each of the two queues, and then are refused. */
@@ -122,7 +123,7 @@ const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, window
 export function hashingInThread(log: Logger): PasswordHashing {
   const thread = superviseThread<HashingMessages>({
     name: 'passwords',
-    entry: new URL('./hashing-thread.js', import.meta.url),
+    entry: programFile('src/admin/users/hashing-thread.ts'),
     data: undefined,
     mailboxLimit: MAILBOX_LIMIT,
     readyTimeoutMs: READY_MS,

@@ -1,8 +1,8 @@
 /** `chancery perspective`: serves checks for other instances until a signal. */
 
-import { VERSION } from '../../main/version.ts'
 import { startPerspective } from '../../mpic/perspective-service.ts'
 import { createLogger, lifeLog } from '../../ops/logging.ts'
+import { VERSION } from '../../shared/lib/program-files.ts'
 import { ignoreUserSignals, STOP } from '../../shared/lib/user-signals.ts'
 import { perspectiveConfig } from '../checked-config.ts'
 import type { CommonOptions } from '../values.ts'

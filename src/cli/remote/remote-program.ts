@@ -1,6 +1,5 @@
 /** `chancery --server URL …`: the same administration from another machine, through the Admin API. */
 
-import { VERSION } from '../../main/version.ts'
 import {
   type Command,
   command,
@@ -12,6 +11,7 @@ import {
   UsageError,
   type Values,
 } from '../../shared/command-line.ts'
+import { VERSION } from '../../shared/lib/program-files.ts'
 import { type AdminCommand, adminCommand, examplesOf } from '../admin/admin-command.ts'
 import { ADMIN_COMMANDS, inHelpOrder, SESSION_COMMANDS } from '../admin/admin-commands.ts'
 import { HOST_COMMANDS, type HostCommand } from '../host/host-commands.ts'

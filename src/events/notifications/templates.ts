@@ -7,13 +7,12 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Template } from '@huggingface/jinja'
 import { NOTIFICATION_TYPES, type NotificationType, type TemplateValues } from '../../domain/notification.ts'
+import { INSTALLATION } from '../../shared/lib/program-files.ts'
 import { sampleOf } from './samples.ts'
 
-/** Compiled code is in dist/src/events/notifications; the templates are not copied there. */
-const OURS = fileURLToPath(new URL('../../../../src/events/templates/', import.meta.url))
+const OURS = path.join(INSTALLATION, 'src/events/templates')
 
 /** RFC 5322 §2.1.1 allows lines of 998; lists of mails show far less. */
 const MAX_SUBJECT = 199

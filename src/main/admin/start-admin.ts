@@ -14,6 +14,7 @@ import { createTrustBundle, readRootsPem } from '../../services/trust-bundle.ts'
 import { auditKeyOf } from '../../settings/admin-settings.ts'
 import { furtherRootsPem } from '../../settings/issuance-settings.ts'
 import { sharedWork } from '../../shared/lib/caching.ts'
+import { programFile } from '../../shared/lib/program-files.ts'
 import type { CertificateStore } from '../../store/certificate-store.ts'
 import { revocationNotes } from '../ca/revocation-notes.ts'
 import type { CaPart } from '../ca/start-ca.ts'
@@ -53,7 +54,7 @@ export async function startAdmin(
   teardown.add(async () => questions.stop())
   const thread = superviseThread<AdminThreadMessages, AdminQuestions>({
     name: 'admin',
-    entry: new URL('./admin-thread.js', import.meta.url),
+    entry: programFile('src/main/admin/admin-thread.ts'),
     data,
     supervisor: questions,
     mailboxLimit: 4096,

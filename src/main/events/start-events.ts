@@ -5,6 +5,7 @@ import type { Config } from '../../config/schema.ts'
 import type { CheckStatus } from '../../domain/health.ts'
 import type { RegisteredHook } from '../../events/hooks/registered-hook.ts'
 import { type SupervisedThread, superviseThread } from '../../runtime/thread.ts'
+import { programFile } from '../../shared/lib/program-files.ts'
 import type { EventsThreadData, EventsThreadMessages } from '../messages.ts'
 import { threadEvents } from '../service-events.ts'
 import { type StartContext, THREAD_READY_TIMEOUT_MS } from '../start-context.ts'
@@ -62,7 +63,7 @@ export function smtpStatus({ smtp }: Config, events: Events): (() => Promise<Che
 function superviseEvents({ log, onBroken }: StartContext, data: EventsThreadData, stopTimeoutMs: number) {
   return superviseThread<EventsThreadMessages>({
     name: 'events',
-    entry: new URL('./events-thread.js', import.meta.url),
+    entry: programFile('src/main/events/events-thread.ts'),
     data,
     mailboxLimit: 64,
     readyTimeoutMs: THREAD_READY_TIMEOUT_MS,

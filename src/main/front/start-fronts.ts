@@ -6,6 +6,7 @@ import type { ActorRef } from '../../runtime/actor.ts'
 import { superviseThread } from '../../runtime/thread.ts'
 import { furtherRootsPem } from '../../settings/issuance-settings.ts'
 import { liveSettings } from '../../settings/server-settings.ts'
+import { programFile } from '../../shared/lib/program-files.ts'
 import { allocateSharedTable } from '../../shared/lib/shared-memory.ts'
 import { allocateReplayWindow } from '../../shared/protocol/nonce.ts'
 import type { AdminThread } from '../admin/start-admin.ts'
@@ -104,7 +105,7 @@ function superviseFront(
 ) {
   return superviseThread<FrontMessages, SupervisorMessages>({
     name: `front-${data.front + 1}`,
-    entry: new URL('./front-thread.js', import.meta.url),
+    entry: programFile('src/main/front/front-thread.ts'),
     data,
     supervisor,
     peer: asksAdmin(config) ? admin : undefined,

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { renderBoard } from './render.ts'
 
-/** Relative to the compiled file in `dist/src/ops/board`. */
+/** Relative to the compiled file in `compiled/src/ops/board`. */
 const FILE = new URL('../../../../deploy/grafana/chancery.json', import.meta.url)
 
 writeFileSync(FILE, renderBoard())

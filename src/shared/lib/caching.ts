@@ -114,28 +114,31 @@ const AGE_RESOLUTION_MS = 50
 
 /** A map that forgets its least recently used entries beyond a fixed number, and old ones. */
 export class LruMap<K extends string | number, V extends NonNullable<unknown>> {
-  readonly #cache: LRUCache<K, V>
+  readonly #options: { max: number; ttl?: number; ttlResolution?: number }
+  /** Made with the first entry: a cache of 131,072 entries takes 3 MB and 12 ms while it is empty. */
+  #cache: LRUCache<K, V> | undefined
 
   /** @param lifeMs from `set` on, however often an entry is read; without it age does not count */
   constructor(capacity: number, lifeMs?: number) {
     const life = lifeMs === undefined ? {} : { ttl: lifeMs, ttlResolution: AGE_RESOLUTION_MS }
-    this.#cache = new LRUCache({ max: capacity, ...life })
+    this.#options = { max: capacity, ...life }
   }
 
   get size(): number {
-    return this.#cache.size
+    return this.#cache?.size ?? 0
   }
 
   get(key: K): V | undefined {
-    return this.#cache.get(key)
+    return this.#cache?.get(key)
   }
 
   set(key: K, value: V): void {
+    this.#cache ??= new LRUCache(this.#options)
     this.#cache.set(key, value)
   }
 
   delete(key: K): void {
-    this.#cache.delete(key)
+    this.#cache?.delete(key)
   }
 }
 

@@ -5,10 +5,9 @@
 
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { INSTALLATION } from '../../shared/lib/program-files.ts'
 
-/** Compiled code is in dist/src/store/schema; the SQL files are not copied there. */
-export const MIGRATIONS_DIR = fileURLToPath(new URL('../../../../migrations/', import.meta.url))
+export const MIGRATIONS_DIR = path.join(INSTALLATION, 'migrations')
 
 export interface Migration {
   version: number

@@ -1,0 +1,39 @@
+/** What the tests of the console begin with: a service, and a browser whose tabs end with each test. */
+
+import { after, afterEach, before } from 'node:test'
+import { closeConnections } from '../support/acme-client.ts'
+import { startTestService, type TestService, type TestServiceOptions } from '../support/service.ts'
+import { ConsoleBrowser, closeChromium } from './browser.ts'
+
+// Here, so that it belongs to no suite and runs after the last file of the process.
+after(closeChromium)
+
+export interface ConsoleSuite {
+  service: TestService
+  browser: ConsoleBrowser
+}
+
+/** For the suite that it is called in. @param from a service of the suite alone, or one that it shares */
+export function consoleOf(from: TestServiceOptions | (() => Promise<TestService>)): ConsoleSuite {
+  const at = {} as ConsoleSuite
+  before(async () => {
+    at.service = typeof from === 'function' ? await from() : await startTestService(from)
+    at.browser = await ConsoleBrowser.start(at.service)
+  })
+  endTabs(at)
+  after(async () => {
+    closeConnections()
+    if (typeof from !== 'function') await at.service?.dispose()
+  })
+  return at
+}
+
+/** After each test. A failed one says what its pages show; in no test the browser complains of a page. */
+export function endTabs(at: Pick<ConsoleSuite, 'browser'>): void {
+  afterEach(async (context) => {
+    const { passed } = context as { passed?: boolean }
+    if (passed === false && 'diagnostic' in context)
+      for (const page of (await at.browser?.snapshots()) ?? []) context.diagnostic(`the page says: ${page}`)
+    await at.browser?.closeTabs()
+  })
+}
