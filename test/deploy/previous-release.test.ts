@@ -28,11 +28,10 @@ import { previousRelease, type Release } from '../support/release.ts'
 import { requireAll } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService, type TestServiceOptions } from '../support/service.ts'
-import { startFlows, summary } from '../support/steady-flows.ts'
+import { IS_NIGHTLY, startFlows, summary } from '../support/steady-flows.ts'
 import { until } from '../support/until.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
-const IS_NIGHTLY = process.env['CHANCERY_NIGHTLY'] === '1'
 /** With each combination. */
 const FLOWS = 100
 /** Before the upgrade, and after each of its steps. */

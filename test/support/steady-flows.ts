@@ -15,8 +15,8 @@ import {
 import { WAIT_MS } from './patience.ts'
 import { until } from './until.ts'
 
+export const IS_NIGHTLY = process.env['CHANCERY_NIGHTLY'] === '1'
 /** Thirty in every run, a thousand in a nightly one (CHANCERY_NIGHTLY=1). */
-const IS_NIGHTLY = process.env['CHANCERY_NIGHTLY'] === '1'
 export const FLOWS = IS_NIGHTLY ? 1_000 : 30
 const CLIENTS = IS_NIGHTLY ? 8 : 4
 /** A thousand flows, also where each restart takes a quarter of a minute. */
