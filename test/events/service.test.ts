@@ -70,7 +70,8 @@ describe('a service with consumers', () => {
       `SELECT consumer, claimed_by FROM event_deliveries WHERE consumer NOT IN ('notifications', 'strangers')
         ORDER BY consumer`,
     )
-  const raiseAlarm = () => rowsIn(service.database, "SELECT emit_event('alarm', 'x', NULL, '{"message": "an exercise"}')")
+  const raiseAlarm = () =>
+    rowsIn(service.database, `SELECT emit_event('alarm', 'x', NULL, '{"message": "an exercise"}')`)
 
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-consumers-'))
