@@ -1,4 +1,7 @@
-/** Nonces with `nonce.store: database` (RFC 8555 §6.5): a restart, and a crash of the database. The store in memory is in `restart.test.ts`. */
+/**
+ * Nonces with `nonce.store: database` (RFC 8555 §6.5): a restart, and a crash of the database.
+ * The store in memory is in `restart.test.ts`.
+ */
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -5,8 +5,8 @@
  * the other. Each file finds a database without the accounts, orders and administrators of the file before; the audit log,
  * the CRL's state and counters of metrics go on. A file that is run alone starts the service for itself.
  *
- * A file that ends the service, or wants of it what no other file can have, starts one of its own: `startTestService()`. What SIGHUP
- * changes (`reload.ts`) is put back by who has changed it, or set anew by each file, as limits are (`rate-limits.ts`).
+ * A file that ends the service, or wants of it what no other file can have, starts one of its own: `startTestService()`.
+ * What SIGHUP changes (`reload.ts`) is put back by who has changed it, or set anew by each file (`rate-limits.ts`).
  */
 
 import path from 'node:path'
