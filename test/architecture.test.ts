@@ -541,7 +541,7 @@ function functionsIn(text: string): { line: number; lines: number }[] {
 }
 
 describe('the start of a program', () => {
-  for (const entry of ['src/cli/program.js', 'signer/main.js'])
+  for (const entry of ['src/cli/program.js', 'signer/program.js'])
     test(`${entry} loads no package but the parser of the command line before it knows the command`, () => {
       assert.deepEqual(packagesLoadedBy(entry), ['sade'])
     })

@@ -294,14 +294,10 @@ describe('a careless module in front of another CA', () => {
     assert.deepEqual([next.order.json.status, await place.backendOf(next.url)], ['valid', COMMAND_CA])
     let taken = 0
     for (const url of failing) {
-      const ended = await until(
-        'the end of its order',
-        async () => {
-          const { json } = await place.client().post(url)
-          return json.status !== 'processing' && json
-        },
-        120_000,
-      )
+      const ended = await until('the end of its order', async () => {
+        const { json } = await place.client().post(url)
+        return json.status !== 'processing' && json
+      })
       assert.doesNotMatch(JSON.stringify(ended), /SECRET/)
       if (ended.status === 'invalid') continue
       // It was left alone before this one; a busy machine says `processing` of an order that the next CA has, too.

@@ -10,18 +10,18 @@ import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { parse, stringify } from 'yaml'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
-import { closeConnections, type Responder, registeredClient, send, startResponder } from '../support/acme-client.ts'
+import { closeConnections, send } from '../support/acme-client.ts'
 import { readCrl } from '../support/crl.ts'
 import { startEmbedded } from '../support/embedded.ts'
 import { freePort } from '../support/free-port.ts'
 import { configOf } from '../support/reload.ts'
 import { runCommand } from '../support/run-command.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 const CRL_LOCK = 712948
-const MOST_CONNECTIONS = 40
 
 const crlUrlsOf = (der: Buffer) => parseCertificate(der).tbs.crlDistributionPointUrls
 const derOf = (pemFile: string) => new X509Certificate(readFileSync(pemFile)).raw
@@ -29,26 +29,16 @@ const derOf = (pemFile: string) => new X509Certificate(readFileSync(pemFile)).ra
 describe('crl.http_port', () => {
   let port: number
   let service: TestService
-  let responder: Responder
   let db: pg.Client
   before(async () => {
-    port = await freePort()
-    service = await startTestService({
-      fronts: 1,
-      config: {
-        server: { overload: { max_connections: MOST_CONNECTIONS } },
-        crl: { enabled: true, http_port: port, schedule: '*/2 * * * * *' },
-      },
-    })
-    responder = await startResponder(service.http01Port)
+    service = await sharedService('few connections')
+    port = (parse(configOf(service).text()) as { crl: { http_port: number } }).crl.http_port
     db = new pg.Client(service.database.connection)
     await db.connect()
   })
   after(async () => {
     closeConnections()
     await db.end()
-    await responder.close()
-    await service.dispose()
   })
 
   const fetchCrl = async () => {
@@ -57,10 +47,7 @@ describe('crl.http_port', () => {
   }
   const at = (place: string, method = 'GET') => send({ method, url: `http://127.0.0.1:${port}${place}` })
 
-  test('serves what the other port serves, and certificates name it', async () => {
-    const { der } = await (await registeredClient(service.directoryUrl)).obtain(['port.test'], responder)
-    const [url] = crlUrlsOf(der)
-    assert.equal(url, `http://127.0.0.1:${port}/crl/default`)
+  test('serves what the other port serves', async () => {
     const here = await until('both have the same list', async () => {
       const [here, there] = await Promise.all([at('/crl/default'), fetchCrl()])
       return here.headers.etag === there.headers.etag && here.body.equals(there.body) && here

@@ -33,7 +33,7 @@ describe('dns-persist-01 of draft 02, with records for the names below', () => {
   let client: AcmeClient
   let prefix: string
   before(async () => {
-    service = await sharedService('methods')
+    service = await sharedService('names')
     zone = zoneOf((await scriptedNames()).methods)
     client = await registeredClient(service.directoryUrl)
     prefix = (client.directory as unknown as { meta: { accountHashPrefix: string } }).meta.accountHashPrefix
@@ -53,11 +53,11 @@ describe('dns-persist-01 of draft 02, with records for the names below', () => {
 
   test('directory and challenge carry the names of draft 02, beside those of 01 (§3.1, §3.2, §4.1)', async () => {
     const { meta } = client.directory as unknown as { meta: Record<string, unknown> }
-    assert.deepEqual(meta['issuerDomainNames'], ['ca.example', 'second.example'])
+    assert.deepEqual(meta['issuerDomainNames'], ['ca.example', 'ca2.example'])
     assert.equal(meta['accountHashPrefix'], `${service.baseUrl}/account-hash/`)
     const order = await client.newOrder(['object.example'])
     const challenge = challengeOf(await client.post(order.json.authorizations[0]))
-    assert.deepEqual(challenge.issuerDomainNames, ['ca.example', 'second.example'])
+    assert.deepEqual(challenge.issuerDomainNames, ['ca.example', 'ca2.example'])
     assert.deepEqual(challenge['issuer-domain-names'], challenge.issuerDomainNames)
     assert.equal(challenge.accounturi, client.kid)
     assert.equal('token' in challenge, false)

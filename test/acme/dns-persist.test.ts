@@ -37,7 +37,7 @@ describe('dns-persist-01', () => {
   let client: AcmeClient
   let record: string
   before(async () => {
-    service = await sharedService('names')
+    service = await sharedService('limits')
     zone = zoneOf((await scriptedNames()).methods)
     client = await registeredClient(service.directoryUrl)
     record = `${ISSUER}; accounturi=${client.kid}`

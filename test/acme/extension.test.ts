@@ -20,6 +20,8 @@ import type { TestService } from '../support/service.ts'
 import { ACCEPT_ALL, FAULTY_VALIDATOR, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
+/** Behind those of modules. */
+const BUILT_IN = ['dns-01', 'dns-account-01', 'dns-persist-01']
 const PROBLEM = 'urn:ietf:params:acme:error:'
 
 interface ChallengeObject {
@@ -44,7 +46,7 @@ describe('methods of validator modules', () => {
   let service: TestService
   let client: AcmeClient
   before(async () => {
-    service = await sharedService('methods')
+    service = await sharedService('names')
     client = await registeredClient(service.directoryUrl)
   })
   after(async () => {
@@ -70,8 +72,8 @@ describe('methods of validator modules', () => {
   }
 
   test('methods are offered in the order of the configuration, if their module can validate the identifier', async () => {
-    assert.deepEqual(await typesFor('offer.test'), ['http-01', 'faulty-01', 'accept-all-01', 'dns-persist-01'])
-    assert.deepEqual(await typesFor('*.offer.test'), ['accept-all-01', 'dns-persist-01'])
+    assert.deepEqual(await typesFor('offer.test'), ['http-01', 'faulty-01', 'accept-all-01', ...BUILT_IN])
+    assert.deepEqual(await typesFor('*.offer.test'), ['accept-all-01', ...BUILT_IN])
     assert.deepEqual(await typesFor('192.0.2.1'), ['http-01', 'accept-all-01'])
   })
 
@@ -121,7 +123,9 @@ describe('methods of validator modules', () => {
       answers.filter(([, status]) => status === 200),
       [
         ['1', 200],
+        ['2', 200],
         ['4', 200],
+        ['5', 200],
         ['7', 200],
         ['8', 200],
       ],
@@ -149,6 +153,8 @@ describe('methods of validator modules', () => {
         ['http-01', 'pending', '1'],
         ['faulty-01', 'pending', '7'],
         ['accept-all-01', 'valid', '8'],
+        ['dns-01', 'pending', '2'],
+        ['dns-account-01', 'pending', '5'],
         ['dns-persist-01', 'pending', '4'],
       ],
     )
@@ -160,7 +166,7 @@ describe('a module that cannot be used', () => {
   let configFile: string
   let good: string
   before(async () => {
-    service = await sharedService('methods')
+    service = await sharedService('names')
     configFile = path.join(service.folder, 'unusable.yaml')
     const config = configOf(service)
     good = config.text()

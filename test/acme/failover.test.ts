@@ -1,6 +1,6 @@
 /**
- * Several backends: the signer first and an external CA behind it, one for a profile, and another ACME service and the external CA
- * in front of the signer.
+ * Several backends: the signer first and an external CA behind it, one for a profile, and another ACME service
+ * and the external CA in front of the signer.
  */
 
 import assert from 'node:assert/strict'

@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { parse } from 'yaml'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { head, openRaw } from '../http/raw-client.ts'
 import {
   type Answer,
@@ -15,6 +17,7 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { certIdOf } from '../support/certificate-id.ts'
+import { configOf } from '../support/reload.ts'
 import type { LogLine, TestService } from '../support/service.ts'
 import { EXTERNAL, sharedService } from '../support/shared-service.ts'
 
@@ -273,7 +276,7 @@ describe('a service behind a proxy, with paths of its own', () => {
     assert.equal(service.log.filter(isAbout).length, 1)
   })
 
-  test('ari.path lies behind api.base_path, and ari.revoked_window_seconds ends the window of a revoked certificate', async () => {
+  test('a certificate names its list at crl.http_port; ari.path lies behind api.base_path, and ari.revoked_window_seconds ends the window of a revoked certificate', async () => {
     const client = await registeredClient(DIRECTORY, newAccountKey(), through('/pki'))
     assert.equal(client.directory['renewalInfo'], `${EXTERNAL}/acme/ari/v1`)
     const infoOf = (certId: string) => get(`/acme/ari/v1/${certId}`)
@@ -281,6 +284,9 @@ describe('a service behind a proxy, with paths of its own', () => {
     const responder = await startResponder(service.http01Port)
     const { der } = await client.obtain(['revoked-soon.test'], responder)
     await responder.close()
+    const { http_port } = (parse(configOf(service).text()) as { crl: { http_port: number } }).crl
+    const list = `http://ca.example.test:${http_port}/pki/acme/crl/default`
+    assert.deepEqual(parseCertificate(der).tbs.crlDistributionPointUrls, [list], 'crl.http_port')
     assert.equal((await infoOf(certIdOf(der))).headers['retry-after'], '7200')
 
     await client.post(client.directory['revokeCert'] as string, { certificate: base64url(der) })

@@ -1,6 +1,6 @@
 /**
- * A signer with several issuers: a CRL for each, name constraints, alternate chains, and a certificate that is renewed. The signer
- * reads its issuers again at SIGHUP, so what changes of an issuer needs no further start.
+ * A signer with several issuers: a CRL for each, name constraints, alternate chains, and a certificate that is renewed.
+ * The signer reads its issuers again at SIGHUP, so what changes of an issuer needs no further start.
  */
 
 import assert from 'node:assert/strict'

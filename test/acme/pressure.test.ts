@@ -7,9 +7,8 @@ import pg from 'pg'
 import { type AcmeClient, type Answer, closeConnections, registeredClient, send } from '../support/acme-client.ts'
 import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
+import { until } from '../support/until.ts'
 
-/** A connection counts as stuck after a second; the rest is the machine's. */
-const REFUSAL_MS = 60_000
 /** One request in so many milliseconds passes an exhausted pool. */
 const PROBE_MS = 2_000
 
@@ -49,16 +48,12 @@ describe('pool pressure guard', () => {
 
   const directory = () => send({ method: 'GET', url: service.directoryUrl })
 
-  async function firstRefusal(retryAfter?: string): Promise<Answer> {
-    const deadline = Date.now() + REFUSAL_MS
-    for (;;) {
+  const firstRefusal = (retryAfter?: string): Promise<Answer> =>
+    until('a refusal of the guard', async () => {
       const answer = await directory()
       const isIt = retryAfter === undefined || answer.headers['retry-after'] === retryAfter
-      if (answer.status === 503 && isIt) return answer
-      assert.ok(Date.now() < deadline, 'the guard never refused')
-      await pause(20)
-    }
-  }
+      return answer.status === 503 && isIt && answer
+    })
 
   async function untilAllowed(): Promise<void> {
     for (let calm = 0; calm < 3; await pause(60)) calm = (await directory()).status === 200 ? calm + 1 : 0
@@ -87,13 +82,12 @@ describe('pool pressure guard', () => {
     await pause(700)
     answers.push(...second())
     const seen: string[] = []
-    const deadline = Date.now() + REFUSAL_MS
-    while (seen.at(-1) !== '5' && Date.now() < deadline) {
+    await until('the pool is exhausted', async () => {
       const { status, headers } = await directory()
       const retryAfter = String(headers['retry-after'])
       if (status === 503 && seen.at(-1) !== retryAfter) seen.push(retryAfter)
-      await pause(10)
-    }
+      return seen.at(-1) === '5'
+    })
     await release()
     // Each tier in its turn; those of a moment, and three stuck are one, may be over before anybody asks.
     assert.equal(seen.at(-1), '5')

@@ -63,7 +63,6 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
       return (row?.['at'] as Date | undefined)?.getTime() ?? 0
     }
     const before = await issuedAt()
-    const { number } = await fetchCrl()
     // As an older copy of the database is: its mark is older, too.
     await rowsIn(
       service.database,
@@ -80,6 +79,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
       /^1 certificate and 1 revocation are to be brought back with: chancery reconcile$/,
     )
     await until('health says so', async () => (await health()).checks.signer_records.status === 'error')
+    const { number } = await fetchCrl()
     await client.post(client.directory['revokeCert'] as string, { certificate: base64url(kept.der), reason: 4 })
 
     const dry = await chancery(service, 'reconcile', '--dry-run')

@@ -19,6 +19,7 @@ import {
   send,
 } from '../support/acme-client.ts'
 import { chancery, operate } from '../support/operator.ts'
+import { RECORDED, SHORT_LIVED, testRecordAtTheEnd, testRecordedNonces } from '../support/recorded-nonces.ts'
 import { startTestService } from '../support/service.ts'
 import { ACCEPT_ALL, FAULTY_VALIDATOR, FOR_SERVERS } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -30,9 +31,11 @@ const ALLOWLISTS = { identifier_policy: { enforce_account_allowlist: true } }
 const terms = (version: string, more: object = {}) => ({ url: TERMS, require_agreement: true, version, ...more })
 
 const FIRST = {
+  ...RECORDED,
   ca: { profiles: { default: FOR_SERVERS, short: { ...FOR_SERVERS, validity_days: 6 } } },
   challenges: { enabled: [`${FAULTY_VALIDATOR}#Faulty`, ACCEPT_ALL, `${FAULTY_VALIDATOR}#Http01`] },
   logging: { level: 'CRITICAL' },
+  nonce: { ...RECORDED.nonce, ...SHORT_LIVED },
   security: ALLOWLISTS,
   server: { keepalive: 0 },
   tos: terms('2026-01'),
@@ -125,12 +128,18 @@ describe('before the first restart', () => {
     assert.equal(await trigger(client, offer, 'http-01'), 'valid', 'nobody answers http-01 here')
   })
 
-  test('server.keepalive 0 closes connections; that it is ready and stops is logged at any level, and pages nobody', async () => {
+  testRecordedNonces(() => ({ service, client }))
+
+  test('server.keepalive 0 closes connections', async () => {
     const answer = await fetch(service.directoryUrl)
     assert.equal(answer.headers.get('connection'), 'close')
     assert.equal((await fetch(service.directoryUrl)).status, 200)
     unusedNonce = await client.nonce()
-    assert.equal(await service.stop(), 0)
+  })
+
+  testRecordAtTheEnd(() => ({ service, client }))
+
+  test('that a service is ready and stops is logged at any level, and pages nobody', () => {
     const life = ['service ready', 'service stopping', 'service stopped']
     assert.deepEqual(
       service.log.map(({ message, level }) => `${level} ${message}`),

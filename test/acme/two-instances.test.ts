@@ -1,6 +1,6 @@
 /**
- * Two instances on one database, behind one name: nonces (RFC 8555 §6.5), rate limits, and the CRL. Their role does not own the tables,
- * and has the grants of docs/operations/administration.md.
+ * Two instances on one database, behind one name: nonces (RFC 8555 §6.5), rate limits, and the CRL.
+ * Their role does not own the tables, and has the grants of docs/operations/administration.md.
  */
 
 import assert from 'node:assert/strict'

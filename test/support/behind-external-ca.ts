@@ -22,7 +22,10 @@ export const CREDENTIAL = 'credential-of-the-test'
 
 let orders = 0
 
-/** @param sections members of `ca.external`, and further ones of `ca`. @param options with what is configured beside `ca`, and whether the CA is away at the start */
+/**
+ * @param sections members of `ca.external`, and further ones of `ca`
+ * @param options with what is configured beside `ca`, and whether the CA is away at the start
+ */
 export function aServiceBehindACa(
   { external = {}, ...sections }: Record<string, unknown>,
   {

@@ -5,7 +5,8 @@
  * the other. Each file finds a database without the accounts, orders and administrators of the file before; the audit log,
  * the CRL's state and counters of metrics go on. A file that is run alone starts the service for itself.
  *
- * A file that changes what the whole service does, reads its log, or ends it starts one of its own: `startTestService()`.
+ * A file that ends the service, or wants of it what no other file can have, starts one of its own: `startTestService()`.
+ * What SIGHUP changes (`reload.ts`) is put back by who has changed it, or set anew by each file (`rate-limits.ts`).
  */
 
 import { readFileSync } from 'node:fs'
@@ -32,6 +33,8 @@ export const ACCEPT_ALL = `ext:${path.join(ROOT, 'bench/accept-all.mjs')}`
 export const EXTERNAL = 'https://ca.example.test/pki'
 
 export const TERMS_URL = 'https://ca.example.test/terms'
+
+const CAA_IDENTITIES = ['CA.example', 'ca2.example']
 
 /** With name servers of `scripted-names.ts`, which are loaded by those who need them. */
 async function namesConfig(dnspersist01: object = {}) {
@@ -161,50 +164,45 @@ const SHARED = {
       security: { ...EVERY_ALGORITHM, identifier_policy: { allow_ip: true } },
     },
   },
-  'few connections': {
+  'few connections': async () => ({
     fronts: 1,
     config: {
-      crl: { enabled: true },
+      crl: { enabled: true, http_port: await freePort(), schedule: '*/2 * * * * *' },
       // Of which four are the supervisor's: the one front has four.
       database: { max_connections: 8, reconcile: 'manual' },
+      server: { overload: { max_connections: 40 } },
     },
-  },
-  limits: {
-    config: {
-      ari: { enabled: true },
-      // The tests speak for several clients: the last hop of X-Forwarded-For is who they are.
-      proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
-      security: EVERY_ALGORITHM,
-      tos: { url: TERMS_URL, version: '2', require_agreement: true },
-    },
-  },
-  methods: async () => {
-    const { close, dns, methods } = await namesConfig({ draft: '02', allow_subdomain_policy: true })
+  }),
+  limits: async () => {
+    const { close, methods } = await namesConfig()
     return {
-      fronts: 1,
       close,
       config: {
-        dns,
-        challenges: {
-          ...methods,
-          enabled: ['http-01', `${FAULTY_VALIDATOR}#Faulty`, ACCEPT_ALL, 'dns-persist-01'],
-          extensions: { 'faulty-01': { timeout_seconds: 2, max_retries: 1 } },
-        },
-        security: { identifier_policy: { allow_ip: true } },
+        ari: { enabled: true },
+        challenges: { ...methods, enabled: ['http-01', 'dns-persist-01'] },
+        // The tests speak for several clients: the last hop of X-Forwarded-For is who they are.
+        proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
+        security: EVERY_ALGORITHM,
+        tos: { url: TERMS_URL, version: '2', require_agreement: true },
       },
     }
   },
   names: async () => {
-    const { close, dns, methods } = await namesConfig()
+    const { close, dns, methods } = await namesConfig({
+      draft: '02',
+      allow_subdomain_policy: true,
+      issuer_domain_names: CAA_IDENTITIES,
+    })
     return {
       fronts: 1,
       close,
       config: {
         dns,
-        acme: { caa_identities: ['CA.example', 'ca2.example'], caa_unreachable_ok: ['corp.example'] },
+        acme: { caa_identities: CAA_IDENTITIES, caa_unreachable_ok: ['corp.example'] },
         challenges: {
           ...methods,
-          enabled: ['http-01', 'dns-01', 'dns-account-01', 'dns-persist-01'],
+          enabled: ['http-01', `${FAULTY_VALIDATOR}#Faulty`, ACCEPT_ALL, 'dns-01', 'dns-account-01', 'dns-persist-01'],
+          extensions: { 'faulty-01': { timeout_seconds: 2, max_retries: 1 } },
           http01: { max_retries: 1 },
         },
         // It is the upstream of another service, too.
