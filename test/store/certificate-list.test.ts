@@ -4,10 +4,11 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Requester } from '../../src/store/account-store.ts'
 import { createCertificateImport } from '../../src/store/certificate-import.ts'
 import { listCertificates } from '../../src/store/certificate-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
-import { aCertificate, aName, anAccount, anIntent, anIssued, type aReadyOrder, newId, useStores } from './support.ts'
+import { aCertificate, aName, anAccount, anIntent, anIssued, newId, useStores } from './support.ts'
 
 describe('certificates of an account', () => {
   const store = useStores(() => checked.end())
@@ -16,7 +17,7 @@ describe('certificates of an account', () => {
   /** Newest first. */
   const ids: string[] = []
 
-  async function issue(requester: Parameters<typeof aReadyOrder>[1]): Promise<string> {
+  async function issue(requester: Requester): Promise<string> {
     return (await aCertificate(store, requester)).intent.certificateId
   }
 
@@ -24,16 +25,7 @@ describe('certificates of an account', () => {
     const { der, names, notBefore, notAfter } = anIssued(anIntent(undefined), [aName()])
     const id = newId()
     const [serialNumber, spkiSha256] = [randomBytes(16), randomBytes(32)]
-    const row = {
-      id,
-      accountId: account,
-      serialNumber,
-      names,
-      notBefore,
-      notAfter,
-      der,
-      spkiSha256,
-    }
+    const row = { id, accountId: account, serialNumber, names, notBefore, notAfter, der, spkiSha256 }
     await createCertificateImport(store.db).record([Buffer.alloc(32, 7)], [row], 'that of its issuer')
     return id
   }
