@@ -67,6 +67,7 @@ describe('the record (RFC 8555 §8.4)', () => {
     assertValid(await validate(txtJob([server.resolver])))
   })
   const spellings: Record<string, (name: string) => dnsPacket.Answer[]> = {
+    'cut into two strings': (name) => [txt(name, DIGEST.slice(0, 20), DIGEST.slice(20))],
     'cut into strings of one character': (name) => [txt(name, ...DIGEST)],
     'cut with empty strings between': (name) => [txt(name, '', DIGEST.slice(0, 1), '', DIGEST.slice(1), '')],
     'beside the one of another order': (name) => [txt(name, DIGEST.replace(/^./, '_')), txt(name, DIGEST)],
@@ -230,6 +231,9 @@ describe('no answer to go by', () => {
     const dns = { timeoutMs: FOR_EVER_MS }
     const verdict = await verdictAt(gone, { timeoutMs: FOR_EVER_MS, dns })
     assertInvalid(verdict, 'dns', 'look-up failed: the name server refuses connections')
+  })
+  test('NXDOMAIN is a dns problem that says so', async (t) => {
+    await assertInvalidOn(t, () => ({ rcode: NXDOMAIN }), ['dns', 'the name does not exist (NXDOMAIN)'])
   })
   test('a name too long for the label in front of it is not asked for, and not tried again', async (t) => {
     const value = `${'abcdefghi.'.repeat(24)}example`

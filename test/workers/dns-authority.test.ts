@@ -102,9 +102,9 @@ describe('require_authoritative', () => {
   const beside: Script = ({ name }) => ({ flags: AA, answers: [txt(name, DIGEST), txt(name, 'x')] })
   const unlicensed: Script = ({ name }) => ({ answers: [txt(name, DIGEST)] })
   const problems: [what: string, scripts: Script[], changes: Zones, detail: string][] = [
-    ['one server with an old record', [right, stale], {}, disagree],
-    ['one server with nothing yet', [absent, right], {}, disagree],
-    ['one of three with another record beside it', [right, right, beside], {}, disagree],
+    ['servers that disagree: one has an old record', [right, stale], {}, disagree],
+    ['servers that disagree: one has nothing yet', [absent, right], {}, disagree],
+    ['servers that disagree: one of three has another record beside it', [right, right, beside], {}, disagree],
     [
       'what only the cache of the resolver has',
       [absent],
