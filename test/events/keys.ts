@@ -35,7 +35,7 @@ export const SHOWN_BY: Readonly<Record<string, readonly [file: string, name: str
   'smtp.password': [MAIL, LOGIN],
   'smtp.use_tls': [MAIL, ENCRYPTED],
   'smtp.tls': [MAIL, 'never goes in the clear when STARTTLS is required'],
-  'smtp.ca_file': [SERVICE, 'without the file of the authorities nothing goes to that server'],
+  'smtp.ca_file': [SERVICE, 'a mail server that is not trusted and a consumer that is behind'],
   'smtp.from_address': [MAIL, ENVELOPE],
   'smtp.cc': [MAIL, ENVELOPE],
   'smtp.bcc': [MAIL, ENVELOPE],
