@@ -7,9 +7,10 @@ import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { build } from 'esbuild'
+import { INSTALLATION } from '../../src/shared/lib/program-files.ts'
 import { foldersOf, type Lock, productionFolders } from './packages.ts'
 
-export const ROOT = path.resolve(import.meta.dirname, '../../..')
+export const ROOT = INSTALLATION
 
 /** ABI numbers of Node.js 20 and 24; the HTTP library brings a binary for each of ten (README.md, "Systems"). */
 const NODE_ABIS = [115, 137]

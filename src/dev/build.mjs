@@ -1,5 +1,6 @@
 /**
- * Builds what runs, into `dist`: a bundle for each program and each thread, and the console.
+ * Builds what runs, into `dist`: a bundle for each program and each thread, and the console. With `packager` as its
+ * argument, it builds what makes packages and releases of that.
  *
  * A thread reads one file instead of 150, and a start takes half the time of the processor (docs/decisions/mechanisms.md).
  * The types are checked by `npm run typecheck`.
@@ -72,11 +73,22 @@ function signerStart() {
   return build({ ...options, entryPoints: ['signer/start.cts'], external: ['./main.js'] })
 }
 
-for (const folder of [...SOURCES, 'chunks']) rmSync(path.join(ROOT, 'dist', folder), { recursive: true, force: true })
-await Promise.all([
-  build({ ...OPTIONS, entryPoints: threadEntries() }),
-  program('src/cli/main.ts', 'chancery'),
-  program('signer/main.ts', 'signer'),
-  signerStart(),
-  buildConsole(),
-])
+/** What is packed and how is a program of its own, behind `npm run package`; it needs no types and no tests. */
+function packager() {
+  const places = { outdir: 'build/packager', chunkNames: 'chunks/[name]-[hash]' }
+  const external = [...NOT_BUNDLED, 'esbuild']
+  return build({ ...OPTIONS, ...places, external, entryPoints: ['deploy/build/main.ts'], splitting: true })
+}
+
+function programs() {
+  for (const folder of [...SOURCES, 'chunks']) rmSync(path.join(ROOT, 'dist', folder), { recursive: true, force: true })
+  return Promise.all([
+    build({ ...OPTIONS, entryPoints: threadEntries() }),
+    program('src/cli/main.ts', 'chancery'),
+    program('signer/main.ts', 'signer'),
+    signerStart(),
+    buildConsole(),
+  ])
+}
+
+await (process.argv[2] === 'packager' ? packager() : programs())
