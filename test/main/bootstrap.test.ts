@@ -113,6 +113,7 @@ writeFileSync('dist/src/cli/main.js', 'process.stdout.write("started")')
 
   test('start the service without a compiler, a type that is wrong or not', () => {
     write('bench/word.ts', 'export const word: string = 1\n')
+    rmSync(path.join(root, 'dist'), { recursive: true, force: true })
     const { stdout, stderr, status } = run('start')
     assert.deepEqual([stdout, status], ['started', 0])
     assert.match(stderr, /^Building … [\d.]+ s\n$/)
@@ -122,7 +123,7 @@ writeFileSync('dist/src/cli/main.js', 'process.stdout.write("started")')
     write('bench/word.ts', 'export const word: string = 1\n')
     const { stdout, stderr, status } = run()
     assert.deepEqual([stdout, status], ['', 1])
-    assert.match(stderr, /\nChecking types and compiling … failed after .* s\n\nbench\/word\.ts.*error TS2322/)
+    assert.match(stderr, /^Checking types and compiling … failed after .* s\n\nbench\/word\.ts.*error TS2322/)
     assert.match(stderr, /chancery: checking types and compiling failed; the output above says why\n$/)
   })
 
