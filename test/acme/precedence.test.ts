@@ -37,6 +37,8 @@ describe('of several faults the first in this order is told', () => {
     client = await registeredClient(directoryUrl)
     url = client.directory['newOrder'] as string
     await rowsIn(service.database, `UPDATE accounts SET terms_version = '1' WHERE id = $1`, [client.kid.slice(-36)])
+    // Front threads keep an account until it changes.
+    assert.equal((await client.post(client.kid, { contact: ['mailto:a@b.test'] })).status, 200)
     await until('the agreement is of an earlier version', async () => (await sendWith(new Set())).status === 403)
     deactivated = await registeredClient(directoryUrl)
     await deactivated.post(deactivated.kid, { status: 'deactivated' })
