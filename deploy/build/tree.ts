@@ -3,9 +3,10 @@
  * on this platform. The Debian packages, the image and the archive of a release hold it.
  */
 
-import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { INSTALLATION } from '../../src/shared/lib/program-files.ts'
 import { foldersOf, type Lock, productionFolders } from './packages.ts'
@@ -16,6 +17,19 @@ export const ROOT = INSTALLATION
 const NODE_ABIS = [115, 137]
 const HTTP_BINARY = new RegExp(`^uws_${process.platform}_${process.arch}_(?:${NODE_ABIS.join('|')})\\.node$`)
 
+/** What the bundles load, with what those depend on; of all other packages only their licences are needed. */
+export const LOADED = [
+  '@node-rs/argon2',
+  '@simplewebauthn/server',
+  'graphene-pk11',
+  'piscina',
+  'prom-client',
+  'tldts',
+  'uWebSockets.js',
+]
+
+const LICENCE = /^(?:licen[cs]e|notice|copying)[^/]*$/i
+
 const SIGNER_SOURCES = ['signer/start.cts', 'signer/main.ts']
 const SIGNER_FILES = ['dist/signer', 'dist/chunks/signer']
 
@@ -23,8 +37,20 @@ const SIGNER_FILES = ['dist/signer', 'dist/chunks/signer']
 export async function writeTree(folder: string, only?: 'signer'): Promise<void> {
   requirePkcs11()
   const { files, packages } = only === 'signer' ? await signerParts() : wholeParts()
-  for (const file of [...files, 'package.json', 'LICENSE']) copy(file, folder)
-  for (const one of packages) if (existsSync(path.join(ROOT, one))) copy(one, folder)
+  for (const file of [...files, 'package.json', 'LICENSE']) copy(file, folder, isNeeded)
+  packMaps(path.join(folder, 'dist'))
+  const loaded = foldersOf(readLock(), LOADED)
+  for (const one of packages)
+    if (existsSync(path.join(ROOT, one))) copy(one, folder, loaded.includes(one) ? isNeeded : isLegal)
+}
+
+/** A map is read when an error is logged (`src/ops/source-positions.ts`). */
+function packMaps(folder: string): void {
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((one) => one.endsWith('.map'))) {
+    const file = path.join(folder, name)
+    writeFileSync(`${file}.gz`, gzipSync(readFileSync(file), { level: 9 }))
+    rmSync(file)
+  }
 }
 
 function wholeParts() {
@@ -74,16 +100,16 @@ function requirePkcs11(): void {
   }
 }
 
-function copy(name: string, folder: string): void {
+function copy(name: string, folder: string, isWanted: (file: string) => boolean): void {
   const target = path.join(folder, name)
   mkdirSync(path.dirname(target), { recursive: true })
   cpSync(path.join(ROOT, name), target, {
     recursive: true,
-    filter: (source) => isNeeded(path.relative(ROOT, source)),
+    filter: (source) => isWanted(path.relative(ROOT, source)),
   })
 }
 
-/** Types, maps, sources of native code and pages for developers are never loaded; licences stay. */
+/** Types and maps of packages, sources of native code and pages for developers are never loaded; licences stay. */
 function isNeeded(file: string): boolean {
   if (/^dist\/\./.test(file)) return false
   if (!file.startsWith('node_modules/')) return true
@@ -94,7 +120,11 @@ function isNeeded(file: string): boolean {
   // What node-gyp leaves; other packages have their code in a folder of that name.
   if (/\/build\/(?:Makefile|config\.gypi|[^/]+\.mk|[^/]+\.Makefile|Release\/(?![^/]+\.node$).*)$/.test(file))
     return false
-  return (
-    !/\.(?:map|[cm]?ts|md|flow|c|cc|cpp|h|gyp|gypi|markdown|html|sh)$/i.test(name) || /^licen[cs]e|^notice/i.test(name)
-  )
+  return !/\.(?:map|[cm]?ts|md|flow|c|cc|cpp|h|gyp|gypi|markdown|html|sh)$/i.test(name) || LICENCE.test(name)
+}
+
+/** Names, versions and licences of a package whose code is in the bundles; its own packages are copied by themselves. */
+function isLegal(file: string): boolean {
+  const below = file.replace(/^.*node_modules\/(?:@[^/]+\/)?[^/]+\/?/, '')
+  return below === '' || below === 'package.json' || LICENCE.test(below)
 }

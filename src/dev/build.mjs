@@ -6,7 +6,7 @@
  * The types are checked by `npm run typecheck`.
  */
 
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -80,15 +80,18 @@ function packager() {
   return build({ ...OPTIONS, ...places, external, entryPoints: ['deploy/build/main.ts'], splitting: true })
 }
 
-function programs() {
+async function programs() {
   for (const folder of [...SOURCES, 'chunks']) rmSync(path.join(ROOT, 'dist', folder), { recursive: true, force: true })
-  return Promise.all([
-    build({ ...OPTIONS, entryPoints: threadEntries() }),
+  await Promise.all([
+    build({ ...OPTIONS, entryPoints: threadEntries(), splitting: true, chunkNames: 'chunks/threads/[name]-[hash]' }),
     program('src/cli/main.ts', 'chancery'),
     program('signer/main.ts', 'signer'),
     signerStart(),
     buildConsole(),
   ])
+  // The bundler makes files with a first line for Node executable; none of them is called by its own name.
+  for (const name of ['src/cli/main.js', 'signer/main.js', 'signer/start.cjs'])
+    chmodSync(path.join(ROOT, 'dist', name), 0o644)
 }
 
 await (process.argv[2] === 'packager' ? packager() : programs())

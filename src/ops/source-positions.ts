@@ -1,9 +1,11 @@
-/** Stack traces of a log name the sources: what runs is bundled, and each bundle has a map beside it. */
+/** Stack traces of a log name the sources: what runs is bundled, and each bundle has a map beside it,
+ * packed in an installation. */
 
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { SourceMap } from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
 import { INSTALLATION } from '../shared/lib/program-files.ts'
 
 const POSITION = /file:\/\/[^\s()]+\.js:\d+:\d+/g
@@ -38,7 +40,9 @@ function sourceOf(position: string, maps: Map<string, SourceMap | undefined>): s
 
 function readMap(file: string): SourceMap | undefined {
   try {
-    return new SourceMap(JSON.parse(readFileSync(`${file}.map`, 'utf8')))
+    const packed = `${file}.map.gz`
+    const text = existsSync(packed) ? gunzipSync(readFileSync(packed)) : readFileSync(`${file}.map`)
+    return new SourceMap(JSON.parse(text.toString()))
   } catch {
     // A file of Node or of a package has none.
     return undefined

@@ -6,6 +6,7 @@ import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type AdminClient, type AdminReplyText, adminConfig, administrator, clientWith } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { rowsIn } from '../support/database.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -416,6 +417,8 @@ describe('bulk revocation', () => {
     await until(
       'what it revoked is in the list',
       async () => (await admin.get('/crl')).json.lists[0].entries === revoked,
+      // Lists wait for a bulk revocation under way, 300 s at most (src/store/crl-store.ts).
+      6 * WAIT_MS,
     )
     assert.equal((await revokedSerials()).length, revoked)
   })

@@ -42,7 +42,7 @@ describe('the comparison of two builds', () => {
     nothingIsLeft()
   })
 
-  for (const doing of ['compiling', 'starting servers']) {
+  for (const doing of ['building', 'starting servers']) {
     test(`takes everything down when it is interrupted while ${doing}`, async () => {
       const run = startBench(folder, '--compare', 'HEAD', '--workers', '1')
       await run.wrote(new RegExp(doing))

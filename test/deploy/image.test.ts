@@ -6,6 +6,8 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writ
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { LOADED } from '../../deploy/build/tree.ts'
+import { VERSION } from '../../src/shared/lib/program-files.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { buildImageIn, openTestImage, requireImages, type TestImage } from '../support/image.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
@@ -15,15 +17,6 @@ import { makeToken, SOFTHSM_LIBRARY } from '../support/softhsm.ts'
 const MOST_BYTES = 150_000_000
 const SERVICE = 10001
 const SIGNER = 10002
-const ROOT = path.resolve(import.meta.dirname, '../../..')
-const { version, dependencies, optionalDependencies } = JSON.parse(
-  readFileSync(path.join(ROOT, 'package.json'), 'utf8'),
-) as {
-  version: string
-  dependencies: object
-  optionalDependencies: object
-}
-
 describe('the container image', requireImages(), () => {
   const work = mkdtempSync(path.join(tmpdir(), 'chancery-image-test-'))
   let image: TestImage
@@ -62,13 +55,13 @@ describe('the container image', requireImages(), () => {
 
   test('says what it is, and starts the service as a user of its own', async () => {
     const [{ Config: config }] = JSON.parse(await image.containers.podman('image', 'inspect', image.name))
-    assert.equal(image.name, `localhost/chancery:${version}`)
+    assert.equal(image.name, `localhost/chancery:${VERSION}`)
     assert.deepEqual(
       [config.User, config.Cmd],
       [String(SERVICE), ['chancery', '-c', '/etc/chancery/config.yaml', 'serve']],
     )
     const labels = config.Labels
-    assert.equal(labels['org.opencontainers.image.version'], version)
+    assert.equal(labels['org.opencontainers.image.version'], VERSION)
     assert.match(labels['org.opencontainers.image.revision'], /^[0-9a-f]{40}$/)
     assert.equal(labels['org.opencontainers.image.licenses'], 'Apache-2.0')
   })
@@ -105,16 +98,16 @@ describe('the container image', requireImages(), () => {
 
   test('runs both programs without a capability and with nothing to write to', async () => {
     const service = await run('chancery', '--version')
-    assert.deepEqual([service.code, service.output.trim()], [0, `chancery, ${version}`])
+    assert.deepEqual([service.code, service.output.trim()], [0, `chancery, ${VERSION}`])
     const signer = await run('chancery-signer', '--version')
-    assert.deepEqual([signer.code, signer.output.trim()], [0, `chancery-signer, ${version}`])
+    assert.deepEqual([signer.code, signer.output.trim()], [0, `chancery-signer, ${VERSION}`])
     const tried = await run('node', '-e', "try { fs.writeFileSync('/tmp/x', '') } catch (e) { console.log(e.code) }")
     assert.equal(tried.output.trim(), 'EROFS')
   })
 
-  test('loads every package that the programs need, those with native libraries included', async () => {
+  test('loads every package that is not in the bundles, those with native libraries included', async () => {
     const loads = `const load = require('node:module').createRequire('/opt/chancery/package.json')
-      for (const name of ${JSON.stringify([...Object.keys(dependencies), ...Object.keys(optionalDependencies)])}) load(name)`
+      for (const name of ${JSON.stringify(LOADED)}) load(name)`
     const { code, output } = await run('node', '-e', loads)
     assert.equal(code, 0, output)
   })

@@ -1,7 +1,8 @@
 /** The tree for production holds what the programs load, and nothing for developers. */
 
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { createRequire, isBuiltin } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -50,6 +51,20 @@ describe('the tree for production', () => {
     assert.deepEqual(strange, [])
   })
 
+  test('what a bundle loads by name is there', () => {
+    const text = filesOf(path.join(whole, 'dist')).filter((name) => /\.c?js$/.test(name))
+    const loaded = text.flatMap((name) => [
+      ...readFileSync(path.join(whole, 'dist', name), 'utf8').matchAll(
+        /^import [^;]*?"([^"./][^"]*)";|\bimport\("([^"./][^"]*)"\)/gm,
+      ),
+    ])
+    const names = new Set(loaded.map(([, named = '', late = named]) => late).filter((name) => !isBuiltin(name)))
+    assert.ok(names.has('piscina') && names.has('@simplewebauthn/server'), [...names].join())
+    const load = createRequire(path.join(whole, 'package.json'))
+    const ofDevelopment = ['@peculiar/x509', 'reflect-metadata']
+    for (const name of names) if (!ofDevelopment.includes(name)) assert.ok(load.resolve(name), name)
+  })
+
   test('a licence comes with each package that has one', () => {
     const root = path.resolve(import.meta.dirname, '../../..')
     const licences = (top: string) => filesOf(top).filter((name) => /^node_modules\/.*\/licen[cs]e[^/]*$/i.test(name))
@@ -59,7 +74,7 @@ describe('the tree for production', () => {
     assert.deepEqual(missing, [])
   })
 
-  test('both are smaller than 75 MB', () => assert.ok(megabytes(whole) + megabytes(signer) < 75))
+  test('both are smaller than 60 MB', () => assert.ok(megabytes(whole) + megabytes(signer) < 60))
 })
 
 test('a package is looked for in the folder of the one that needs it first, then above', () => {

@@ -125,9 +125,9 @@ test('each of many mutated requests is parsed or refused, and what is parsed re-
       assert.equal(jws.signingInput.toString(), `${sent['protected']}.${sent['payload']}`)
       assert.deepEqual(Object.keys(sent).sort(), ['payload', 'protected', 'signature'])
     }),
-    propertyRuns(),
+    propertyRuns(1_000),
   )
-  assert.ok(parsed > 5, `some mutations are harmless to the form: ${parsed}`)
+  assert.ok(parsed > 0, 'some mutations are harmless to the form')
 })
 
 test('mutated payloads and inner requests of key changes are parsed or refused, and re-encode to what was sent', () => {
@@ -152,7 +152,7 @@ test('mutated payloads and inner requests of key changes are parsed or refused, 
     }),
     propertyRuns(),
   )
-  assert.ok(parsed > 5, `some mutations are harmless to the form: ${parsed}`)
+  assert.ok(parsed > 0, 'some mutations are harmless to the form')
 })
 
 test('a body as large as bodies may be takes no longer than its length explains', () => {
