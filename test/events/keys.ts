@@ -53,7 +53,7 @@ export const SHOWN_BY: Readonly<Record<string, readonly [file: string, name: str
   'notifications.retry_interval_seconds': [MAIL, 'failed mails wait for the next look at them'],
   'notifications.batch_size': [MAIL, 'no more than a batch is taken up at once'],
   'notifications.expiration_warning_days': ['events/expiration.test.ts', 'every threshold warns when it is reached'],
-  'notifications.expiration_check_interval_seconds': ['events/background.test.ts', 'health and the command line say'],
+  'notifications.expiration_check_interval_seconds': [SERVICE, 'health and the command line say'],
   'notifications.disabled_types': [SERVICE, 'SIGHUP changes what is recorded'],
   'hooks.timeout_seconds': [HOOKS, 'one that hangs, spins, throws, leaks or exits harms no other'],
   'hooks.max_workers': ['unit/settings/events.test.ts', 'a key and its effect:'],
