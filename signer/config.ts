@@ -5,7 +5,7 @@
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { readDocument } from '../src/shared/config-file/document.ts'
 import { describeIssue } from '../src/shared/config-file/messages.ts'
 import { formatNotice } from '../src/shared/config-file/notice.ts'

@@ -7,7 +7,7 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
 import { replacer } from './replace-file.ts'
 

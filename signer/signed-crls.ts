@@ -4,7 +4,7 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { boundedArray } from '../src/shared/lib/bounded.ts'
 import { SignerUnavailable } from './protocol/signer-errors.ts'
 import { replacer } from './replace-file.ts'

@@ -1,6 +1,6 @@
 /** Methods that give out what was signed, so that a service can bring back what its database lost. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { boundedArray } from '../../src/shared/lib/bounded.ts'
 import { issuerKeyOf } from '../issuers.ts'
 import { noteEntries } from '../noted-revocations.ts'

@@ -16,7 +16,7 @@
  * parsing and checking its meta part 2 µs.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import {
   NAME_REFUSAL,
   SHUTTING_DOWN,

@@ -13,7 +13,7 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { describeFileError } from '../../src/shared/lib/file-error.ts'
 import { secretIn } from '../../src/shared/lib/secret-box.ts'
 import { decodeError, decodeMeta, encodeFrame, type Frame, KIND } from './frames.ts'

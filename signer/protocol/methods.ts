@@ -1,6 +1,6 @@
 /** The methods of the signer: codes on the wire, and strict schemas of what they take and return. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { boundedArray } from '../../src/shared/lib/bounded.ts'
 
 /**

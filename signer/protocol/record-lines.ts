@@ -3,7 +3,7 @@
  * are not known here are passed over.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { boundedArray } from '../../src/shared/lib/bounded.ts'
 import { MAX_NOTED } from './methods.ts'
 import { SignerProtocolError } from './signer-errors.ts'

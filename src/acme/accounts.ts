@@ -1,6 +1,6 @@
 /** Accounts: new-account, account and key-change (RFC 8555 §7.3). */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Account } from '../domain/records.ts'
 import type { KnownAccount } from '../services/account-cache.ts'
 import { anyObject, boundedList } from '../shared/lib/bounded.ts'

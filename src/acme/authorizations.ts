@@ -1,6 +1,6 @@
 /** Authorizations and their challenges: authz, new-authz and challenge (RFC 8555 §7.4.1, §7.5). */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
 import { uuidTime } from '../shared/lib/uuid.ts'
 import { type ChallengeType, challengeId, hasToken } from '../shared/protocol/challenge.ts'

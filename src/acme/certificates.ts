@@ -1,6 +1,6 @@
 /** Certificates: download, revocation, and when to renew (RFC 8555 §7.4.2, §7.6; RFC 9773 §4). */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { Problem } from '../shared/protocol/problem.ts'
 import { renderRenewalInfo } from '../shared/protocol/renewal-info.ts'
 import { type AcmeContext, type AcmeReply, acmeEndpoint, Base64url, optional } from './endpoint.ts'

@@ -1,6 +1,6 @@
 /** The type of an ACME endpoint: its request, its reply, and the services and settings it works with. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { AddressCategory } from '../domain/rate-limit.ts'
 import type { AccountCache, KnownAccount } from '../services/account-cache.ts'
 import type { ChainDownload } from '../services/chain-download.ts'

@@ -1,6 +1,6 @@
 /** Orders: new-order, order, finalize and the list of an account (RFC 8555 §7.4, §7.1.2.1). */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Order } from '../domain/records.ts'
 import { boundedList } from '../shared/lib/bounded.ts'
 import { isUuid } from '../shared/lib/uuid.ts'

@@ -1,7 +1,7 @@
 /** Names of accounts beside their ids in replies. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { namesOf } from '../store/account-names.ts'
 
 /** The member `account_name` of a body that has `account_id`. */

@@ -1,6 +1,6 @@
 /** All endpoints of the Admin API. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { type AnyEndpoint, endpoint, endpointGroup } from './admin-endpoint.ts'
 import { APPROVALS } from './approvals/approval-endpoints.ts'
 import { AUDIT_LOG } from './audit/audit-endpoints.ts'

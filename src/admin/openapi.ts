@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document, made from the descriptions of the endpoints. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { ADMIN_ERRORS, type AdminErrorCode } from '../domain/admin-error.ts'
 import { ROLES } from '../domain/administrator.ts'
 import { SCOPES } from '../domain/permissions.ts'

@@ -3,7 +3,7 @@
  * not; a page is read until it is full, the list ends, or SEARCH_MS have passed.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
 import { type ReadPage, readToEnd, type Skip } from '../store/list-page.ts'
 import type { PageSettings } from './context.ts'

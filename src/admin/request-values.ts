@@ -1,6 +1,6 @@
 /** What a request brings, as values: the body, the query and the parameters of the path, checked against the description. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
 import type { SentValues } from '../domain/approval.ts'
 import { parseJsonObject } from '../shared/lib/encoding.ts'

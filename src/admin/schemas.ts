@@ -1,6 +1,6 @@
 /** Schemas that several resources share. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { parseSerialNumber } from '../domain/revocation.ts'
 import { isTag, MOST_TAGS, TAG_RULE } from '../domain/tag.ts'
 import { boundedArray } from '../shared/lib/bounded.ts'

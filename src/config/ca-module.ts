@@ -1,6 +1,6 @@
 /** What an `ext:` backend names: its module, and its part of `ca.extension_settings`. Pure. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { type ModuleReference, parseModuleReference, pythonClassAdvice } from '../shared/lib/module-reference.ts'
 import { isModule, MODULE_PREFIX } from './backends.ts'
 import type { Config } from './schema.ts'

@@ -1,6 +1,6 @@
 /** The handler that publishes the responses to an upstream's challenges (`ca.acme_proxy.challenge_handler`). */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { type ModuleReference, parseModuleReference, pythonClassAdvice } from '../shared/lib/module-reference.ts'
 
 const seconds = (value: number) => z.int().min(0).max(3600).default(value)

@@ -4,7 +4,7 @@
  */
 
 import { isIP } from 'node:net'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { FieldNotes } from '../shared/config-file/schema-node.ts'
 
 /** Adds the manual's sentence and the notes to a schema. */

@@ -1,6 +1,6 @@
 /** `class` of a registered hook: a built-in, a module, or a class of another program. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { type ModuleReference, parseModuleReference, pythonClassAdvice } from '../shared/lib/module-reference.ts'
 import { isHttpUrl } from './field.ts'
 

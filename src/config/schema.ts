@@ -5,7 +5,7 @@
  * The loader, the manual (`docs/configuration.md`) and the editors' JSON Schema derive from it.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { formatPath, type Path } from '../shared/config-file/notice.ts'
 import { type SchemaNode, schemaNodeOf } from '../shared/config-file/schema-node.ts'
 import { checkedText, list, optionalText, port, setting, text, whole } from './field.ts'

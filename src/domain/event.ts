@@ -4,7 +4,7 @@
  * The types, the export, the documents of receivers and the samples of mails derive from it (docs/decisions/events.md).
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 
 interface Kind<P extends z.ZodObject = z.ZodObject> {
   /** One sentence for docs/hooks.md. */

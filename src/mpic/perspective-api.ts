@@ -3,7 +3,7 @@
  * openapi.yaml). Our own members begin with `x_`; other implementations ignore them.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { anyObject, boundedList } from '../shared/lib/bounded.ts'
 
 /** Path below a perspective's URL. */

@@ -1,6 +1,6 @@
 /** SQL of what administrators write about an account, and how many certificates it has. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Scope } from '../domain/permissions.ts'
 import { isInScope } from './scope.ts'
 import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'

@@ -4,7 +4,7 @@
  * request (optional-indexes.ts).
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Scope } from '../domain/permissions.ts'
 import { ACCOUNT_STATUSES, type AccountStatus } from '../domain/states.ts'
 import {

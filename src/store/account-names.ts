@@ -1,6 +1,6 @@
 /** SQL of the names of accounts, for a page of ids. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { accountName } from '../domain/account-name.ts'
 import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
 

@@ -1,6 +1,6 @@
 /** SQL of certificates at risk: what has happened since their renewal window opened, and which are muted. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { EventData } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'

@@ -1,6 +1,6 @@
 /** Ways to the certificates of an account, or of the accounts of a registrar, which lead over their orders. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { type CertificateFilter, conditionsOf } from './certificate-filter.ts'
 import { along, BY_ORDER, behindOrder, endsOf, ID, type Order, type Part, type Way } from './certificate-orders.ts'
 import { allOf, type Fragment, upTo } from './list-page.ts'

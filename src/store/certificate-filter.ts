@@ -1,6 +1,6 @@
 /** Filters of a list of certificates `c`, as conditions in SQL. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { certificateSample } from './certificate-sample.ts'
 import { createdBetween, type Fragment, instant } from './list-page.ts'
 import { isWindowOpen, type OpenWindow } from './renewal-window-store.ts'

@@ -1,6 +1,6 @@
 /** SQL of certificates as administrators see them: one by its serial number or fingerprint, and lists. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Scope } from '../domain/permissions.ts'
 import { ARCHIVE_WALK } from './archive-store.ts'
 import { type CertificateFilter, CONDITIONS, conditionsOf } from './certificate-filter.ts'

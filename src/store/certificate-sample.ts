@@ -1,6 +1,6 @@
 /** SQL of a random sample of all certificates `c`, for what is counted in a part and scaled. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
 
 const Estimate = z.object({ rows: z.float64() })

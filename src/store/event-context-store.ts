@@ -1,7 +1,7 @@
 /** SQL of what consumers of events are told beside the event itself. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { rowsOf, sql } from './slonik.ts'
 
 const Row = z.object({ id: z.string(), der: z.instanceof(Buffer), issuer_fingerprint: z.string() })

@@ -1,7 +1,7 @@
 /** SQL of what the console shows of events: counts by hour, failures by account. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { EventData, OccurredEvent } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
 import { allOf } from './list-page.ts'

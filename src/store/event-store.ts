@@ -1,7 +1,7 @@
 /** SQL of events: consumers, deliveries, dead letters. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { EventKind, OccurredEvent } from '../domain/event.ts'
 import { readEvent } from '../domain/stored-event.ts'
 import { rowsOf, sql } from './slonik.ts'

@@ -1,6 +1,6 @@
 /** SQL of `chancery inspect`: one order, certificate or account with all that belongs to it. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Scope } from '../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES, ORDER_STATUSES, STORED_ORDER_STATUSES } from '../domain/states.ts'
 import { STATUS_NOW } from './authorization-row.ts'

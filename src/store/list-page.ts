@@ -6,7 +6,7 @@
  * is read first, so that the search advances even when no row fits.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import { type CommonQueryMethods, type DatabasePool, rowsOf, sql } from './slonik.ts'
 

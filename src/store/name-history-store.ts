@@ -3,7 +3,7 @@
  * account_failures_names; both are read whole, as few are of one name.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { EventData } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES } from '../domain/states.ts'

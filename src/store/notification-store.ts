@@ -1,7 +1,7 @@
 /** SQL of notifications: recording, and claims of the mailer. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { COUNTED_APART, type NotificationType, type TEST_MAIL } from '../domain/notification.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import { rowsOf, sql } from './slonik.ts'

@@ -3,7 +3,7 @@
  * certificate would pay for them.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { type CommonQueryMethods, constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 /** Name → table and columns or expressions. */

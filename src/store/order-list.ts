@@ -3,7 +3,7 @@
  * orders_account for an account or a registrar's accounts, otherwise orders_pkey. orders_names exists only on request (optional-indexes.ts).
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Scope } from '../domain/permissions.ts'
 import { ORDER, ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../domain/states.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'

@@ -1,6 +1,6 @@
 /** SQL of renewal windows that somebody has set: the operator's advice, and what the CA behind this service suggests. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { RenewalAdvice, WindowPolicy } from '../domain/renewal-window.ts'
 import { type Fragment, instant } from './list-page.ts'
 import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'

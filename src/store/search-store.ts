@@ -1,6 +1,6 @@
 /** SQL of the search field: certificates by the beginning of a serial number or fingerprint, and names by a part. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Scope } from '../domain/permissions.ts'
 import { type Fragment, hasIndex } from './list-page.ts'
 import { isAccountInScope } from './scope.ts'

@@ -1,7 +1,7 @@
 /** SQL of certificate transparency: the chain that is submitted, and what a log has signed. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { EventData } from '../domain/event.ts'
 import { rowsOf, sql } from './slonik.ts'
 

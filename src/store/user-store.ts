@@ -1,7 +1,7 @@
 /** SQL of administrators (table admin_users). */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { ROLES, type Role } from '../domain/administrator.ts'
 import { ALL_ROWS, pageById, type ReadPage } from './list-page.ts'
 import { rowsOf, sql } from './slonik.ts'

@@ -1,7 +1,7 @@
 /** Which acts need approval, by `admin_api.approvals`, and how a request describes them. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
 import type { ActToApprove, ApprovalFact } from '../../domain/approval.ts'

@@ -1,6 +1,6 @@
 /** A request for approval as the Admin API shows it. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { APPROVAL_ACTS, APPROVAL_STATUSES, approvalStatus } from '../../domain/approval.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
 import type { ApprovalRow } from './approval-store.ts'

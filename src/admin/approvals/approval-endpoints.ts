@@ -1,6 +1,6 @@
 /** `/approvals`: acts that wait for another person's decision. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { flagParameter, line, uuid } from '../schemas.ts'

@@ -1,7 +1,7 @@
 /** SQL of requests for approval (table admin_approvals). */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
 import { type ActToApprove, APPROVAL_ACTS, DECISIONS, type Decision, type SentValues } from '../../domain/approval.ts'
 import { pageById, type ReadPage } from '../../store/list-page.ts'

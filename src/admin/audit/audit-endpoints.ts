@@ -1,6 +1,6 @@
 /** `/audit-log`: what administrators did. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { type NotedHead, parseHead } from '../../domain/audit-chain.ts'
 import { AUDIT_VERIFICATION_STATUSES } from '../../domain/states.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'

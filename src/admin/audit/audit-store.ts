@@ -1,7 +1,7 @@
 /** SQL of the audit log (tables admin_audit_log, admin_audit_head). */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { AuditAction, AuditEntry, AuditTail } from '../../domain/audit-chain.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 

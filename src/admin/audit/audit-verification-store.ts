@@ -1,7 +1,7 @@
 /** SQL of checks of the audit log's chain (table audit_verifications). */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AUDIT_VERIFICATION_STATUSES } from '../../domain/states.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { auditVerification } from '../../store/status-sql.ts'

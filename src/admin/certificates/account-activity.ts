@@ -1,6 +1,6 @@
 /** The members `client` and `last_seen_at` of bodies about an account. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { timeOrNull, timestamp } from '../schemas.ts'
 
 export const activityMembers = () => ({

@@ -1,6 +1,6 @@
 /** `/accounts`: ACME accounts, and their deactivation. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { accountName } from '../../domain/account-name.ts'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'

@@ -1,6 +1,6 @@
 /** `/at-risk`: certificates whose renewal window is open and that nobody has renewed. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
 import { RENEWAL_REQUESTS } from '../../domain/notification.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'

@@ -1,7 +1,7 @@
 /** Certificates as replies show them: with the name of the account and the renewal window. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { type ListedCertificate, succeededAmong } from '../../store/certificate-list.ts'

@@ -1,7 +1,7 @@
 /** `/certificates/{serial}/details`: one certificate as a person reads it, its chain, and when it should be renewed. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { scopeOf } from '../../domain/permissions.ts'
 import { type RenewalWindow, renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'

@@ -1,7 +1,7 @@
 /** `/certificates`: lists of certificates, and one by its serial number or fingerprint. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { encodePem } from '../../shared/pki/pem.ts'

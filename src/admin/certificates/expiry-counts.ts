@@ -4,7 +4,7 @@
  */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { certificateSample } from '../../store/certificate-sample.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 

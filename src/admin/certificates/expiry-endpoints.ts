@@ -1,6 +1,6 @@
 /** How many certificates end when, and whose: `/certificates/expiry-histogram` and `/certificates/expiring-by-account`. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { wholeParameter } from '../schemas.ts'

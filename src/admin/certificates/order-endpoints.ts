@@ -1,7 +1,7 @@
 /** `/orders` and `/authorizations`: what accounts have ordered, and how names were validated. */
 
 import type { DatabasePool } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES, ORDER_STATUSES, orderStatus } from '../../domain/states.ts'

@@ -1,6 +1,6 @@
 /** `/renewals`: advice to clients to renew now (RFC 9773 §4.2). */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'

@@ -1,7 +1,7 @@
 /** `POST /eab`: a binding credential is made, with what it grants. */
 
 import { randomBytes } from 'node:crypto'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'

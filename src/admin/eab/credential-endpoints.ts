@@ -1,7 +1,7 @@
 /** `/eab`: binding credentials (RFC 8555 §7.3.4), seen, and revoked with all that depends on them. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'

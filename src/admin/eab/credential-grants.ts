@@ -1,6 +1,6 @@
 /** `/eab/{cred_id}/…`: what a binding credential grants to its accounts, names and a CSR profile. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { scopeOf } from '../../domain/permissions.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'

@@ -6,7 +6,7 @@
  */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Scope } from '../../domain/permissions.ts'
 import {
   allOf,

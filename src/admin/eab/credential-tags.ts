@@ -1,6 +1,6 @@
 /** `PATCH /eab/{cred_id}`: other tags for a credential. Accounts that are registered with it keep theirs. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { scopeOf } from '../../domain/permissions.ts'

@@ -4,7 +4,7 @@
  */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'

@@ -7,7 +7,7 @@
  */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
 import { ALL_ROWS, pageById, type ReadPage } from '../../store/list-page.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'

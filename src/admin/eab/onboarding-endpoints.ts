@@ -1,7 +1,7 @@
 /** `/onboarding`: what a team is told beside its credential, and what a credential may give it. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { formatName } from '../../shared/pki/name.ts'

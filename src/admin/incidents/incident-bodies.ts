@@ -1,6 +1,6 @@
 /** Incidents as the Admin API shows them. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { KEY_COMPROMISE } from '../../domain/revocation.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'

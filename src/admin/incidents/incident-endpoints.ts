@@ -1,7 +1,7 @@
 /** `/incidents`: what a leaked key, or another trouble, concerns; what is done about it, and how far that is. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { readReport, UnreadableReport } from '../../domain/incident.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'

@@ -1,7 +1,7 @@
 /** The report of an incident, in lines: the incident, its owners, and each certificate with its outcome. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
 import { accountNameMember } from '../account-names.ts'
 import type { AdminContext } from '../context.ts'

@@ -1,7 +1,7 @@
 /** SQL of incidents (table incidents): whom certificates belong to, what was begun, and how its mails fare. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import { matching, RevocationFilter, type Window } from '../revocations/bulk-revocation-store.ts'
 

@@ -1,6 +1,6 @@
 /** The time line of a name as replies show it. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { explainFailure } from '../../domain/failure-advice.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { parseCertId } from '../../shared/protocol/renewal-info.ts'

@@ -1,7 +1,7 @@
 /** `/names/{name}`: why a name has its certificate, or has none. */
 
 import type { DatabasePool } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { scopeOf } from '../../domain/permissions.ts'
 import { renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
 import { coveringNames, readSearch } from '../../domain/search-text.ts'

@@ -1,7 +1,7 @@
 /** How mail and the consumers of events are: what went last, and what failed last. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { NEVER_SENT } from '../../domain/notification.ts'
 import { rowsOf } from '../../store/slonik.ts'
 import { time } from '../schemas.ts'

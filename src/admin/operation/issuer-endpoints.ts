@@ -1,7 +1,7 @@
 /** `/issuers`: the CAs whose certificates the database has, how long they live, and their chains. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { formatName } from '../../shared/pki/name.ts'

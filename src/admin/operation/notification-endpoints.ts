@@ -1,6 +1,6 @@
 /** `/notifications`: what was mailed, and another attempt. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { NOTIFICATION_STATUSES } from '../../domain/notification.ts'

@@ -1,7 +1,7 @@
 /** `/overview`: what administrators look at first. Its numbers are one statement, each along an index and up to a bound. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { InstanceState } from '../../domain/alarms.ts'
 import { ALARM_CODES, alarmsOf, EMERGENCY_SHOWN_DAYS } from '../../domain/alarms.ts'
 import { FAILURE_KINDS } from '../../domain/event.ts'

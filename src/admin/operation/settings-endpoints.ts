@@ -1,6 +1,6 @@
 /** `GET /settings`: the configuration in force. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Role } from '../../domain/administrator.ts'
 import { isScoped } from '../../domain/permissions.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'

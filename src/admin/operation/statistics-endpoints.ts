@@ -1,7 +1,7 @@
 /** `/events/counts` and the failures of accounts: what the consumer `statistics` keeps of events. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { EVENT_KINDS, FAILURE_KINDS } from '../../domain/event.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'

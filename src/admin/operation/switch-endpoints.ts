@@ -1,7 +1,7 @@
 /** `/maintenance` and `/signing`: what administrators switch. Every instance follows within seconds. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import type { ServerSwitch } from '../../store/switch-store.ts'

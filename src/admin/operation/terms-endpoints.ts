@@ -1,7 +1,7 @@
 /** `/terms`: which terms of service count, who has agreed, and agreements given outside the protocol. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { agreeToTerms } from '../../store/account-store.ts'

@@ -1,6 +1,6 @@
 /** `/workers`: background tasks of all instances, and what waits for consumers of events. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { readWorkers } from '../../store/background-run-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'

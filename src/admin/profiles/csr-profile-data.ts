@@ -1,6 +1,6 @@
 /** `profile_data` of a CSR profile. The domain says what the fields mean (`domain/csr-profile.ts`). */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { type CsrProfile, CsrProfileError, parseCsrProfile } from '../../domain/csr-profile.ts'
 import { compileLinearPattern, MAX_PATTERN_LENGTH, PatternError } from '../../domain/linear-pattern.ts'

@@ -3,7 +3,7 @@
  * credential's. Taking one back leaves the other.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { scopeOf } from '../../domain/permissions.ts'

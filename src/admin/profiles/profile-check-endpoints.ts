@@ -5,7 +5,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { type CsrProfile, csrProfileViolations } from '../../domain/csr-profile.ts'
 import { csrFactsOf, knowablePart, newestWithinAnswer, UNKNOWABLE } from '../../domain/profile-check.ts'

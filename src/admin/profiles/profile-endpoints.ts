@@ -1,7 +1,7 @@
 /** `/csr-profiles`: demands on the certification requests of accounts. */
 
 import { UniqueIntegrityConstraintViolationError } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { asksForHistory } from '../../domain/csr-profile.ts'

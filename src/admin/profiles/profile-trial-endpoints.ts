@@ -1,7 +1,7 @@
 /** `/csr-profiles/…/validate`: what a certification request would violate of a profile. */
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import { certifiedNames } from '../../domain/csr-check.ts'
 import { asksForHistory, type CsrProfile, csrProfileViolations } from '../../domain/csr-profile.ts'

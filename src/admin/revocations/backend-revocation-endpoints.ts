@@ -1,6 +1,6 @@
 /** `/backend-revocations`: revocations that another CA has not confirmed, seen and given up. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'

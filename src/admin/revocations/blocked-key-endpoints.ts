@@ -1,7 +1,7 @@
 /** `/blocked-keys`: keys that are never certified again. */
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { ALL_ROWS, type ListPage, readPage, unbounded } from '../../store/list-page.ts'

@@ -6,7 +6,7 @@
  */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { lowestUuidv7 } from '../../shared/lib/uuid.ts'

@@ -1,6 +1,6 @@
 /** Revocation of one certificate, and of all that a CRL lists (`/certificates/{serial}/revoke`, `/certificates/revoke-from-crl`). */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/crl-scope.ts'

@@ -1,6 +1,6 @@
 /** `/search`: one text over names, certificates, accounts, orders, credentials, users and settings. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { rolesOf } from '../../domain/permissions.ts'
 import { readSearch } from '../../domain/search-text.ts'
 import { within } from '../../shared/lib/time-limit.ts'

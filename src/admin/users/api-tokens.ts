@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import { ROLES, type Role } from '../../domain/administrator.ts'
 import { SCOPE_RULE } from '../../domain/permissions.ts'

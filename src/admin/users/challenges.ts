@@ -5,7 +5,7 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { parseJsonObject } from '../../shared/lib/encoding.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'

@@ -6,7 +6,7 @@
  */
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { isUsername } from '../../domain/administrator.ts'
 import {

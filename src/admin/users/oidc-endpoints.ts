@@ -1,7 +1,7 @@
 /** `/auth/methods` and `/auth/oidc`: the ways to sign in, and that by OpenID Connect. */
 
 import { randomBytes } from 'node:crypto'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'

@@ -8,7 +8,7 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { DatabasePool } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { authenticatedAt, type ClaimRefusal, type OidcPerson, personOf } from '../../domain/oidc-claims.ts'
 import { isScoped } from '../../domain/permissions.ts'

@@ -1,7 +1,7 @@
 /** SQL of users who sign in by OpenID Connect (table admin_user_identities). */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { rowsOf } from '../../store/slonik.ts'
 import { findUserForLoginById, type UserForLogin } from '../../store/user-store.ts'
 

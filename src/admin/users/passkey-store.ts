@@ -1,7 +1,7 @@
 /** SQL of passkeys (tables admin_passkeys, admin_answered_challenges). */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
 const None = z.object({})

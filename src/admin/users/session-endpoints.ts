@@ -1,6 +1,6 @@
 /** `/me` and `/users/{user_id}/sessions`: own profile and password, and sessions with their end. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { SESSION_METHODS } from '../../domain/administrator.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'

@@ -1,7 +1,7 @@
 /** SQL of the list of sessions (table admin_sessions). */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { SESSION_METHODS } from '../../domain/administrator.ts'
 import { rowsOf } from '../../store/slonik.ts'
 

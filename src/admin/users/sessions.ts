@@ -7,7 +7,7 @@
  */
 
 import type { CommonQueryMethods } from 'slonik'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { type Actor, ROLES, SESSION_METHODS, type SessionMethod } from '../../domain/administrator.ts'
 import { type Authority, includesAuthority, lesserAuthority } from '../../domain/permissions.ts'

@@ -1,6 +1,6 @@
 /** A user as the Admin API shows it, and the forms of its name and mail address. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { isUsername, ROLES, USERNAME_RULE } from '../../domain/administrator.ts'
 import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
 import type { UserRow } from '../../store/user-store.ts'

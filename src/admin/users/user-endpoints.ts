@@ -1,7 +1,7 @@
 /** `/auth`, `/users` and `/me`: administrators, and how they sign in. */
 
 import { isIP } from 'node:net'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { ROLES } from '../../domain/administrator.ts'
 import { SCOPE_RULE } from '../../domain/permissions.ts'

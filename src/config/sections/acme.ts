@@ -3,7 +3,7 @@
  * `tos`, `ari`.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import {
   checkedText,
   choice,

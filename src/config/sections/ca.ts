@@ -3,7 +3,7 @@
  * `crl`.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { SUBJECT_KEY_TYPES } from '../../domain/certificate-profile.ts'
 import { isCronExpression } from '../../shared/lib/cron.ts'
 import { keysOf } from '../../shared/lib/encoding.ts'

@@ -2,7 +2,7 @@
 
 import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { keysOf } from '../../shared/lib/encoding.ts'
 import { parseModuleReference } from '../../shared/lib/module-reference.ts'
 import { CHALLENGE_TYPES, isChallengeType, MAX_ENABLED_METHODS } from '../../shared/protocol/challenge.ts'

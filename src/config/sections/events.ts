@@ -1,6 +1,6 @@
 /** Notices to other systems: `smtp`, `notifications`, `hooks`, `ct_logging`. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { EVENT_KINDS } from '../../domain/event.ts'
 import { NOTIFICATION_TYPES } from '../../domain/notification.ts'
 import {

@@ -3,7 +3,7 @@
  * `audit_retention`, `audit_export`.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { ENVIRONMENT_COLORS, ROLES } from '../../domain/administrator.ts'
 import { isTag, TAG_RULE } from '../../domain/tag.ts'
 import {

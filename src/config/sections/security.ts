@@ -1,6 +1,6 @@
 /** Limits for clients: `security` with its algorithms, rate limits and identifier policy. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import { PUBLIC_SUFFIX_LISTS } from '../../domain/identifier-policy.ts'
 import { keysOf } from '../../shared/lib/encoding.ts'
 import { SIGNATURE_ALGORITHMS } from '../../shared/pki/algorithms.ts'

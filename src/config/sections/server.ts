@@ -1,7 +1,7 @@
 /** The listener and the proxy in front of it: `server`, `proxy`. */
 
 import { availableParallelism } from 'node:os'
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import {
   checkedText,
   flag,

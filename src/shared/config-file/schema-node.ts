@@ -1,6 +1,6 @@
 /** A schema as plain data, for messages, the manual and editors. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { Path } from './notice.ts'
 
 /** `live`: applied on SIGHUP. `restart`: read once, at start. */

@@ -1,6 +1,6 @@
 /** Schemas for lists and objects from strangers that read no more than they accept. */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type { JsonObject } from './encoding.ts'
 
 const ATOM = /^[\p{L}\p{N}!#$%&'*+/=?^_`{|}~-]+$/u

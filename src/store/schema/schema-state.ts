@@ -5,7 +5,7 @@
  * release can serve on a newer schema without knowing its migrations.
  */
 
-import { z } from 'zod/v4'
+import * as z from 'zod/v4'
 import type pg from '../pg.ts'
 import { type DatabaseSettings, openSession } from '../session.ts'
 import { fourDigits, listMigrations, MIGRATIONS_DIR, type Migration, schemaOfRelease } from './migration-files.ts'
