@@ -102,8 +102,8 @@ function sharedParts() {
 
 interface RingResult extends ProcessResult {
   name: string
-  /** Files that passed only when they ran alone. */
-  faults: string[]
+  /** Of files that passed when they ran alone. */
+  faults: Failure[]
 }
 
 interface Run {
@@ -152,14 +152,14 @@ async function runRings(rings: readonly Ring[], before: Ledger, mayRetry: boolea
       )
     const second = joined(seconds)
     const stillFailing = (file: string) => second.failures.some((failure) => failure.file === file)
-    const faults = failed.filter((file) => !stillFailing(file))
+    const isFault = ({ file }: { file: string }) => failed.includes(file) && !stillFailing(file)
     return {
       name: ring.name,
-      files: first.files.map((one) => (faults.includes(one.file) ? passedAgain(one, second) : one)),
-      failures: first.failures.filter(({ file }) => !faults.includes(file)),
+      files: first.files.map((one) => (isFault(one) ? passedAgain(one, second) : one)),
+      failures: first.failures.filter((one) => !isFault(one)),
       skipReasons: first.skipReasons,
       parts: [...first.parts, ...second.parts],
-      faults,
+      faults: first.failures.filter(isFault),
     }
   }
 
@@ -205,7 +205,8 @@ function printEnd({ rings, left }: Run, cpu: number, leftOut: number): void {
   if (left.length > 0) console.log(`not run after this failure: ${left.join(', ')}; CHANCERY_ALL_RINGS=1 runs them all`)
   if (leftOut > 0) console.log(`left out: the ${leftOut} files of the ring release, which npm test -- --release runs`)
   const faults = rings.flatMap((ring) => ring.faults)
-  for (const file of faults) console.log(`fault: ${file} failed beside others and passed alone; mend it`)
+  for (const { file, name, error } of faults)
+    console.log(`fault: ${file} failed beside others and passed alone; mend it\n  ✖ ${name}\n${indented(error)}`)
   const sum = (key: 'passed' | 'failed' | 'skipped') => files.reduce((total, file) => total + file[key], 0)
   const skipped = sum('skipped')
   console.log(`${sum('passed')} passed, ${sum('failed')} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
