@@ -6,7 +6,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { brotliCompressSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { INSTALLATION } from '../../src/shared/lib/program-files.ts'
 import { foldersOf, type Lock, productionFolders } from './packages.ts'
@@ -44,11 +44,15 @@ export async function writeTree(folder: string, only?: 'signer'): Promise<void> 
     if (existsSync(path.join(ROOT, one))) copy(one, folder, loaded.includes(one) ? isNeeded : isLegal)
 }
 
-/** A map is read when an error is logged (`src/ops/source-positions.ts`). */
+/** A map is read when an error is logged (`src/ops/source-positions.ts`), for positions, not for names; a bundle that is
+ * mostly packages has none. */
 function packMaps(folder: string): void {
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((one) => one.endsWith('.map'))) {
     const file = path.join(folder, name)
-    writeFileSync(`${file}.gz`, gzipSync(readFileSync(file), { level: 9 }))
+    const map = JSON.parse(readFileSync(file, 'utf8')) as { names: string[]; sources: string[] }
+    const isOurs = (source: string) => !source.includes('node_modules/')
+    if (map.sources.filter(isOurs).length > map.sources.length / 4)
+      writeFileSync(`${file}.br`, brotliCompressSync(JSON.stringify({ ...map, names: [] })))
     rmSync(file)
   }
 }
@@ -117,10 +121,22 @@ function isNeeded(file: string): boolean {
   if (name.startsWith('uws_') && name.endsWith('.node')) return HTTP_BINARY.test(name)
   if (name.startsWith('.') || /^node_modules\/uWebSockets\.js\/(?:src|misc|mvp|scripts)$/.test(file)) return false
   if (/node_modules\/(?:@[^/]+\/)?[^/]+\/(?:docs?|examples?|tests?|bench(?:mark)?s?)$/.test(file)) return false
+  if (isOtherForm(file)) return false
   // What node-gyp leaves; other packages have their code in a folder of that name.
   if (/\/build\/(?:Makefile|config\.gypi|[^/]+\.mk|[^/]+\.Makefile|Release\/(?![^/]+\.node$).*)$/.test(file))
     return false
   return !/\.(?:map|[cm]?ts|md|flow|c|cc|cpp|h|gyp|gypi|markdown|html|sh)$/i.test(name) || LICENCE.test(name)
+}
+
+const OTHER_FORM =
+  /\/(?:es6|es2015|esm\d*|esnext|umd)(?:\/|$)|\.(?:cjs|esm|umd)\.min\.js$|@peculiar\/x509\/build\/x509\.js$/
+
+/** Of a package without `exports`, Node.js loads the form that `main` names; the others are for bundlers and browsers. */
+function isOtherForm(file: string): boolean {
+  const [, top] = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file) ?? []
+  if (top === undefined || !OTHER_FORM.test(file)) return false
+  const manifest = JSON.parse(readFileSync(path.join(ROOT, top, 'package.json'), 'utf8')) as Record<string, unknown>
+  return manifest['exports'] === undefined && !OTHER_FORM.test(`/${manifest['main']}`)
 }
 
 /** Names, versions and licences of a package whose code is in the bundles; its own packages are copied by themselves. */

@@ -17,8 +17,7 @@ const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const SOURCES = ['src', 'signer', 'workers']
 
 /**
- * Packages with native code, with files of their own for threads, that are loaded when they are first needed, and those of
- * the development mode.
+ * These packages have native code or files of their own for threads, or load late. Some are of the development mode.
  */
 const NOT_BUNDLED = [
   '@node-rs/argon2',

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { SourceMap } from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { gunzipSync } from 'node:zlib'
+import { brotliDecompressSync } from 'node:zlib'
 import { INSTALLATION } from '../shared/lib/program-files.ts'
 
 const POSITION = /file:\/\/[^\s()]+\.js:\d+:\d+/g
@@ -40,8 +40,8 @@ function sourceOf(position: string, maps: Map<string, SourceMap | undefined>): s
 
 function readMap(file: string): SourceMap | undefined {
   try {
-    const packed = `${file}.map.gz`
-    const text = existsSync(packed) ? gunzipSync(readFileSync(packed)) : readFileSync(`${file}.map`)
+    const packed = `${file}.map.br`
+    const text = existsSync(packed) ? brotliDecompressSync(readFileSync(packed)) : readFileSync(`${file}.map`)
     return new SourceMap(JSON.parse(text.toString()))
   } catch {
     // A file of Node or of a package has none.
