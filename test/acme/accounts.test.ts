@@ -2,24 +2,21 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
   type AccountKeyPair,
   type AcmeClient,
   type Answer,
   base64url,
-  closeConnections,
   createAcmeClient,
   locationOf,
   newAccountKey,
-  type Responder,
   registeredClient,
   signedJws,
-  startResponder,
 } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { bindingFor, chancery } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService, TERMS_URL } from '../support/shared-service.ts'
+import { TERMS_URL } from '../support/shared-service.ts'
 
 /** Enough requests at once to reach every front thread, whichever connection belongs to which. */
 function onManyConnections<T>(send: () => Promise<T>): Promise<T[]> {
@@ -48,16 +45,7 @@ function problemOf({ status, json }: Answer): string {
 }
 
 describe('accounts', () => {
-  let service: TestService
-  let responder: Responder
-  before(async () => {
-    service = await sharedService('limits')
-    responder = await startResponder(service.http01Port)
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
-  })
+  const { service, responder } = acmeScene('limits')
 
   test('a new account is 201 with its URL, its object and a link to the terms (§7.3)', async () => {
     const client = await createAcmeClient(service.directoryUrl)

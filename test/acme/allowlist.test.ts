@@ -1,20 +1,10 @@
 /** Identifiers that an operator allows to an account (security.identifier_policy.enforce_account_allowlist). */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  type Answer,
-  closeConnections,
-  createAcmeClient,
-  csrFor,
-  type Responder,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
+import { describe, test } from 'node:test'
+import { type AcmeClient, type Answer, createAcmeClient, csrFor, registeredClient } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { bindingFor, chancery, createCredential, operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 
 const REJECTED = 'urn:ietf:params:acme:error:rejectedIdentifier'
 const idOf = (client: AcmeClient) => client.kid.split('/').at(-1) as string
@@ -27,16 +17,7 @@ function assertRejected(answer: Answer, detail: RegExp): void {
 }
 
 describe('allowlists of accounts', () => {
-  let service: TestService
-  let responder: Responder
-  before(async () => {
-    service = await sharedService('allowlists')
-    responder = await startResponder(service.http01Port)
-  })
-  after(async () => {
-    await responder.close()
-    closeConnections()
-  })
+  const { service, responder } = acmeScene('allowlists')
 
   const allow = (client: AcmeClient, ...patterns: string[]) =>
     operate(service, 'accounts', 'allow', idOf(client), ...patterns)

@@ -8,7 +8,7 @@
 
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import {
@@ -16,7 +16,6 @@ import {
   type AcmeClient,
   type Answer,
   base64url,
-  closeConnections,
   csrFor,
   JOSE,
   locationOf,
@@ -28,10 +27,9 @@ import {
   registeredClient,
   send,
   signedJws,
-  startResponder,
 } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { aCertificate, aCsr, ED25519_KEY, P256_KEY, RSA_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
 interface World {
@@ -986,17 +984,10 @@ function checkRefusal({ status, headers, links, json }: Answer, row: Row, { serv
 }
 
 describe('refused requests', () => {
-  let service: TestService
-  let responder: Responder
+  const { service, responder } = acmeScene('profiles')
   let world: World
   before(async () => {
-    service = await sharedService('profiles')
-    responder = await startResponder(service.http01Port)
     world = await makeWorld(service, responder)
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
   })
 
   test('the media type may have parameters and any case', async () => {

@@ -10,21 +10,15 @@ import pg from 'pg'
 import { readBlockedKeys } from '../../src/services/blocked-keys.ts'
 import {
   type AccountKeyPair,
-  type AcmeClient,
   type Answer,
-  closeConnections,
   createAcmeClient,
   csrFor,
   newAccountKey,
-  type Responder,
-  registeredClient,
   signedJws,
-  startResponder,
 } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { P256_KEY, P384_KEY } from '../support/keys.ts'
 import { configOf, hangUp as hangUpOf } from '../support/reload.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 
 const hashOf = (key: KeyObject) => hash('sha256', key.export({ type: 'spki', format: 'der' }), 'hex')
 const accountHash = ({ privateKey }: AccountKeyPair) => hashOf(createPublicKey(privateKey))
@@ -33,25 +27,18 @@ describe('a file of blocked keys', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'blocked-keys-'))
   const file = path.join(folder, 'keys.txt')
   const blockedAccount = newAccountKey()
-  let service: TestService
+  const { service, responder, client } = acmeScene('acme')
   let original: string
-  let responder: Responder
-  let client: AcmeClient
   before(async () => {
     const weak = hashOf(P256_KEY.publicKey).toUpperCase()
     writeFileSync(file, `# weak\n\n${weak} # as any case\r\n${accountHash(blockedAccount)}\n`)
-    service = await sharedService('acme')
     original = configOf(service).text()
     configOf(service).edit((config) => {
       config['security'] = { ...config['security'], blocked_keys_file: file }
     })
     await hangUp('blocked keys read')
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
   })
   after(async () => {
-    closeConnections()
-    await responder.close()
     configOf(service).write(original)
     await hangUp('configuration read again')
     rmSync(folder, { recursive: true })

@@ -2,22 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
-import { after, before, beforeEach, describe, test } from 'node:test'
-import pg from 'pg'
-import {
-  type AcmeClient,
-  type Answer,
-  closeConnections,
-  csrFor,
-  locationOf,
-  type Responder,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
+import { before, beforeEach, describe, test } from 'node:test'
+import { type Answer, csrFor, locationOf, registeredClient, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { type Names, scriptedNames } from '../support/scripted-names.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 import { caaScript } from '../workers/scripted-caa.ts'
 import { a, NXDOMAIN, SERVFAIL } from '../workers/scripted-dns.ts'
@@ -35,13 +23,9 @@ describe('CAA', () => {
   const texts = new Map<string, string>()
   let silent = false
   let dns: Names['general']
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
-  let database: pg.Client
+  const { service, responder, client, database } = acmeScene('names')
 
   before(async () => {
-    service = await sharedService('names')
     const names = await scriptedNames()
     dns = names.general
     const script = caaScript(zone)
@@ -55,15 +39,6 @@ describe('CAA', () => {
       const text = texts.get(name)
       return type === 'TXT' && text ? { answers: [{ type: 'TXT', name, ttl: 60, data: text }] } : { rcode: NXDOMAIN }
     }
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
-    database = new pg.Client(service.database.connection)
-    await database.connect()
-  })
-  after(async () => {
-    closeConnections()
-    await database.end()
-    await responder.close()
   })
   beforeEach(() => {
     for (const name of Object.keys(zone)) delete zone[name]

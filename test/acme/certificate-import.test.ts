@@ -4,46 +4,20 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
+import { describe, test } from 'node:test'
 import type { KindReport } from '../../src/import/model.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
-import {
-  type AcmeClient,
-  base64url,
-  closeConnections,
-  type Obtained,
-  type Responder,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
+import { type AcmeClient, base64url, type Obtained, registeredClient, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { catchIssuance } from '../support/caught-issuance.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { untilCompared } from '../support/compared.ts'
 import { readCrl } from '../support/crl.ts'
 import { chancery, operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { aCertificate } from '../unit/shared/pki/support.ts'
 
 describe('a certificate that the database has forgotten', () => {
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
-  let database: pg.Client
-  before(async () => {
-    service = await sharedService('acme')
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
-    database = new pg.Client(service.database.connection)
-    await database.connect()
-  })
-  after(async () => {
-    closeConnections()
-    await database.end()
-    await responder.close()
-  })
+  const { service, responder, client, database } = acmeScene('acme')
 
   const fileOf = (name: string, pem: string) => {
     const file = path.join(service.folder, `${name}.pem`)

@@ -1,32 +1,14 @@
 /** CA profiles that a binding credential restricts its accounts to (docs/decisions/ca-profiles.md; draft-ietf-acme-profiles §4; `eab create --profile`). */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  type Answer,
-  closeConnections,
-  createAcmeClient,
-  type Responder,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
+import { describe, test } from 'node:test'
+import { type AcmeClient, type Answer, createAcmeClient, registeredClient } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { bindingFor, createCredential, operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 
 describe('profiles of a credential', () => {
-  let service: TestService
-  let responder: Responder
+  const { service, responder } = acmeScene('profiles')
   let kids = 0
-  before(async () => {
-    service = await sharedService('profiles')
-    responder = await startResponder(service.http01Port)
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
-  })
 
   async function aClient(...profiles: string[]): Promise<AcmeClient> {
     const words = profiles.flatMap((profile) => ['--profile', profile])

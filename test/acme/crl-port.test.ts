@@ -6,18 +6,16 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
+import { before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { closeConnections, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { readCrl } from '../support/crl.ts'
 import { startEmbedded } from '../support/embedded.ts'
 import { freePort } from '../support/free-port.ts'
 import { configOf } from '../support/reload.ts'
 import { runCommand } from '../support/run-command.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
@@ -28,17 +26,9 @@ const derOf = (pemFile: string) => new X509Certificate(readFileSync(pemFile)).ra
 
 describe('crl.http_port', () => {
   let port: number
-  let service: TestService
-  let db: pg.Client
+  const { service, database: db } = acmeScene('few connections')
   before(async () => {
-    service = await sharedService('few connections')
     port = (parse(configOf(service).text()) as { crl: { http_port: number } }).crl.http_port
-    db = new pg.Client(service.database.connection)
-    await db.connect()
-  })
-  after(async () => {
-    closeConnections()
-    await db.end()
   })
 
   const fetchCrl = async () => {

@@ -2,20 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  base64url,
-  closeConnections,
-  type Responder,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
+import { before, describe, test } from 'node:test'
+import { base64url, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { readCrl, verifyWithOpenssl } from '../support/crl.ts'
 import { operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { startRunningClock } from '../support/until.ts'
 
 const SUPERSEDED = 4
@@ -23,18 +14,9 @@ const SUPERSEDED = 4
 const LISTED_MS = 5_000
 
 describe('the CRL', () => {
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
+  const { service, responder, client } = acmeScene('acme')
   before(async () => {
-    service = await sharedService('acme')
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
     await service.waitForLog('CRL published')
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
   })
 
   const fetchCrl = (headers: Record<string, string> = {}, method = 'GET', name = '') =>

@@ -3,87 +3,67 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  type Answer,
-  base64url,
-  closeConnections,
-  createAcmeClient,
-  type Responder,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
+import { describe, test } from 'node:test'
+import { type AcmeClient, type Answer, base64url, createAcmeClient, registeredClient } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { bindingFor, chancery, createCredential, operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { aCsr, freshP256Key, P256_KEY, P384_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
 const BAD_CSR = 'urn:ietf:params:acme:error:badCSR'
 const idOf = (client: AcmeClient) => client.kid.split('/').at(-1) as string
 
-let service: TestService
-let responder: Responder
-
-let profiles = 0
-async function createProfile(data: object): Promise<string> {
-  const name = `profile-${++profiles}`
-  const file = path.join(service.folder, `${name}.json`)
-  writeFileSync(file, JSON.stringify({ name, profile_data: data }))
-  await operate(service, 'profiles', 'create', file)
-  return name
-}
-
-async function profiledClient(data: object): Promise<AcmeClient> {
-  const name = await createProfile(data)
-  const client = await registeredClient(service.directoryUrl)
-  await operate(service, 'profiles', 'assign', name, '--account', idOf(client))
-  return client
-}
-
-interface Request {
-  key?: TestKey
-  subject?: string
-  extensions?: x509.Extension[]
-}
-
-/** A ready order for the names, and a way to finalize it. */
-async function readyOrder(client: AcmeClient, names: readonly string[]) {
-  const order = await client.newOrder(names)
-  await client.authorize(order, responder)
-  return {
-    async finalize({ key = P256_KEY, subject = '', extensions = [] }: Request = {}): Promise<Answer> {
-      const san = names.map((value) => ({ type: 'dns' as const, value }))
-      const csr = await aCsr(key, { names: san, subject, extensions })
-      return client.post(order.json.finalize, { csr: base64url(csr) })
-    },
-    status: async () => (await client.post(String(order.headers.location))).json.status,
-  }
-}
-
-function assertViolations(answer: Answer, violations: readonly RegExp[]): void {
-  assert.equal(answer.json.type, BAD_CSR, answer.text)
-  assert.equal(answer.status, 400)
-  assert.match(answer.json.detail, /^the CSR violates the CSR profile of this account: /)
-  assert.equal(answer.json.subproblems.length, violations.length, answer.text)
-  for (const [index, violation] of violations.entries()) {
-    const { type, detail, ...rest } = answer.json.subproblems[index]
-    assert.equal(type, BAD_CSR)
-    assert.match(detail, violation)
-    assert.deepEqual(rest, {})
-    assert.ok(answer.json.detail.includes(detail))
-  }
-}
-
 describe('CSR profiles', () => {
-  before(async () => {
-    service = await sharedService('acme')
-    responder = await startResponder(service.http01Port)
-  })
-  after(async () => {
-    await responder.close()
-    closeConnections()
-  })
+  const { service, responder } = acmeScene('acme')
+
+  let profiles = 0
+  async function createProfile(data: object): Promise<string> {
+    const name = `profile-${++profiles}`
+    const file = path.join(service.folder, `${name}.json`)
+    writeFileSync(file, JSON.stringify({ name, profile_data: data }))
+    await operate(service, 'profiles', 'create', file)
+    return name
+  }
+
+  async function profiledClient(data: object): Promise<AcmeClient> {
+    const name = await createProfile(data)
+    const client = await registeredClient(service.directoryUrl)
+    await operate(service, 'profiles', 'assign', name, '--account', idOf(client))
+    return client
+  }
+
+  interface Request {
+    key?: TestKey
+    subject?: string
+    extensions?: x509.Extension[]
+  }
+
+  /** A ready order for the names, and a way to finalize it. */
+  async function readyOrder(client: AcmeClient, names: readonly string[]) {
+    const order = await client.newOrder(names)
+    await client.authorize(order, responder)
+    return {
+      async finalize({ key = P256_KEY, subject = '', extensions = [] }: Request = {}): Promise<Answer> {
+        const san = names.map((value) => ({ type: 'dns' as const, value }))
+        const csr = await aCsr(key, { names: san, subject, extensions })
+        return client.post(order.json.finalize, { csr: base64url(csr) })
+      },
+      status: async () => (await client.post(String(order.headers.location))).json.status,
+    }
+  }
+
+  function assertViolations(answer: Answer, violations: readonly RegExp[]): void {
+    assert.equal(answer.json.type, BAD_CSR, answer.text)
+    assert.equal(answer.status, 400)
+    assert.match(answer.json.detail, /^the CSR violates the CSR profile of this account: /)
+    assert.equal(answer.json.subproblems.length, violations.length, answer.text)
+    for (const [index, violation] of violations.entries()) {
+      const { type, detail, ...rest } = answer.json.subproblems[index]
+      assert.equal(type, BAD_CSR)
+      assert.match(detail, violation)
+      assert.deepEqual(rest, {})
+      assert.ok(answer.json.detail.includes(detail))
+    }
+  }
 
   test('every violation is named at once, the order stays ready, and a right CSR then succeeds', async () => {
     const client = await profiledClient({
@@ -220,51 +200,47 @@ describe('CSR profiles', () => {
     const order = await readyOrder(client, ['later.test'])
     assertViolations(await order.finalize(), [/the maximum is 0/])
   })
-})
 
-describe('the command line of CSR profiles', () => {
-  before(async () => {
-    service = await sharedService('acme')
-  })
+  describe('on the command line', () => {
+    const create = async (text: string, name = 'wrong.yaml') => {
+      const file = path.join(service.folder, name)
+      writeFileSync(file, text)
+      return chancery(service, 'profiles', 'create', file)
+    }
 
-  const create = async (text: string, name = 'wrong.yaml') => {
-    const file = path.join(service.folder, name)
-    writeFileSync(file, text)
-    return chancery(service, 'profiles', 'create', file)
-  }
+    test('reads YAML and JSON, and lists what is there', async () => {
+      assert.equal((await create('name: from-yaml\nprofile_data:\n  san_maximum: 3\n')).code, 0)
+      assert.equal((await create('{"name": "from-json", "description": "d", "profile_data": {}}', 'p.json')).code, 0)
+      const shown = JSON.parse(await operate(service, 'profiles', 'show', 'from-yaml', '--json'))
+      assert.deepEqual([shown.account_ids, shown.profile_data], [[], { san_maximum: 3 }])
+      assert.match(await operate(service, 'profiles', 'list'), /^\S+ +from-json +d /m)
+    })
 
-  test('reads YAML and JSON, and lists what is there', async () => {
-    assert.equal((await create('name: from-yaml\nprofile_data:\n  san_maximum: 3\n')).code, 0)
-    assert.equal((await create('{"name": "from-json", "description": "d", "profile_data": {}}', 'p.json')).code, 0)
-    const shown = JSON.parse(await operate(service, 'profiles', 'show', 'from-yaml', '--json'))
-    assert.deepEqual([shown.account_ids, shown.profile_data], [[], { san_maximum: 3 }])
-    assert.match(await operate(service, 'profiles', 'list'), /^\S+ +from-json +d /m)
-  })
+    test('names every fault of a file', async () => {
+      const { code, stderr } = await create(
+        'name: faulty\nprofile_data: {san_regex: "(?=a)", reuse_key: 1, san_types: x, san_maximun: 1}\n',
+        'faulty.yaml',
+      )
+      assert.equal(code, 1)
+      for (const fault of [
+        /faulty\.yaml: profile_data\.san_regex is not a regular expression/,
+        /profile_data\.reuse_key must be a boolean/,
+        /profile_data\.san_types must be an array/,
+        /profile_data\.san_maximun is unknown; did you mean 'san_maximum'\?/,
+      ])
+        assert.match(stderr, fault)
+    })
 
-  test('names every fault of a file', async () => {
-    const { code, stderr } = await create(
-      'name: faulty\nprofile_data: {san_regex: "(?=a)", reuse_key: 1, san_types: x, san_maximun: 1}\n',
-      'faulty.yaml',
-    )
-    assert.equal(code, 1)
-    for (const fault of [
-      /faulty\.yaml: profile_data\.san_regex is not a regular expression/,
-      /profile_data\.reuse_key must be a boolean/,
-      /profile_data\.san_types must be an array/,
-      /profile_data\.san_maximun is unknown; did you mean 'san_maximum'\?/,
-    ])
-      assert.match(stderr, fault)
-  })
-
-  test('refuses a file without name or data, a name that is taken, and what is not there', async () => {
-    assert.match((await create('profile_data: {}\n')).stderr, /name must be a text/)
-    assert.match((await create('name: no-data\n')).stderr, /profile_data must be an object/)
-    assert.match((await create('name: [\n')).stderr, /line/)
-    await create('name: twice\nprofile_data: {}\n')
-    assert.match((await create('name: twice\nprofile_data: {}\n')).stderr, /"twice" already/)
-    const assign = (...words: string[]) => chancery(service, 'profiles', 'assign', ...words)
-    assert.match((await assign('nothing', '--eab', 'x')).stderr, /no CSR profile "nothing"/)
-    assert.match((await assign('twice', '--eab', 'nobody')).stderr, /no credential with the kid "nobody"/)
-    assert.match((await assign('twice')).stderr, /name one of --account, --eab/)
+    test('refuses a file without name or data, a name that is taken, and what is not there', async () => {
+      assert.match((await create('profile_data: {}\n')).stderr, /name must be a text/)
+      assert.match((await create('name: no-data\n')).stderr, /profile_data must be an object/)
+      assert.match((await create('name: [\n')).stderr, /line/)
+      await create('name: twice\nprofile_data: {}\n')
+      assert.match((await create('name: twice\nprofile_data: {}\n')).stderr, /"twice" already/)
+      const assign = (...words: string[]) => chancery(service, 'profiles', 'assign', ...words)
+      assert.match((await assign('nothing', '--eab', 'x')).stderr, /no CSR profile "nothing"/)
+      assert.match((await assign('twice', '--eab', 'nobody')).stderr, /no credential with the kid "nobody"/)
+      assert.match((await assign('twice')).stderr, /name one of --account, --eab/)
+    })
   })
 })

@@ -1,24 +1,12 @@
 /** GET directory and new-nonce (RFC 8555 §7.1.1, §7.2), and what requests leave in the log of a service without a proxy. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import {
-  type Answer,
-  closeConnections,
-  createAcmeClient,
-  newAccountKey,
-  registeredClient,
-  send,
-} from '../support/acme-client.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
+import { describe, test } from 'node:test'
+import { type Answer, createAcmeClient, newAccountKey, registeredClient, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 
 describe('directory and nonces', () => {
-  let service: TestService
-  before(async () => {
-    service = await sharedService('acme')
-  })
-  after(closeConnections)
+  const { service } = acmeScene('acme')
 
   test('the directory lists absolute URLs below external_url (§7.1.1)', async () => {
     const response = await fetch(service.directoryUrl)

@@ -2,20 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { createHash, X509Certificate } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { accountLabel } from '../../src/shared/protocol/account-labels.ts'
-import {
-  type AcmeClient,
-  type Answer,
-  closeConnections,
-  csrFor,
-  locationOf,
-  pemToDer,
-  registeredClient,
-} from '../support/acme-client.ts'
+import { type Answer, csrFor, locationOf, pemToDer } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { type Names, scriptedNames } from '../support/scripted-names.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 import { NXDOMAIN, type Script, type ScriptedDns, txt } from '../workers/scripted-dns.ts'
 
@@ -42,16 +33,12 @@ describe('DNS challenges', () => {
   const records = new Map<string, string[]>()
   const split = new Map<string, string[]>()
   let names: Names
-  let service: TestService
-  let client: AcmeClient
+  const { client } = acmeScene('names')
   before(async () => {
-    service = await sharedService('names')
     names = await scriptedNames()
     names.methods.script = txtScript(records)
     names.inside.script = txtScript(split)
-    client = await registeredClient(service.directoryUrl)
   })
-  after(closeConnections)
 
   const digestOf = ({ token }: Challenge) =>
     createHash('sha256').update(`${token}.${client.key.thumbprint}`).digest('base64url')

@@ -2,14 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  type Answer,
-  closeConnections,
-  newAccountKey,
-  registeredClient,
-} from '../support/acme-client.ts'
+import { before, describe, test } from 'node:test'
+import { type Answer, newAccountKey, registeredClient } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import {
   authorize,
   challengeOf,
@@ -22,24 +17,16 @@ import {
   zoneOf,
 } from '../support/persistent-records.ts'
 import { scriptedNames } from '../support/scripted-names.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 
 const HOUR = 3600
 
 describe('dns-persist-01 of draft 02, with records for the names below', () => {
   let zone: Zone
-  let service: TestService
-  let client: AcmeClient
+  const { service, client } = acmeScene('names')
   let prefix: string
   before(async () => {
-    service = await sharedService('names')
     zone = zoneOf((await scriptedNames()).methods)
-    client = await registeredClient(service.directoryUrl)
     prefix = (client.directory as unknown as { meta: { accountHashPrefix: string } }).meta.accountHashPrefix
-  })
-  after(async () => {
-    closeConnections()
   })
 
   /** §4.1, written a second time on purpose. */

@@ -1,15 +1,9 @@
 /** dns-persist-01 over HTTP (draft-ietf-acme-dns-persist-01). */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  type Answer,
-  closeConnections,
-  csrFor,
-  newAccountKey,
-  registeredClient,
-} from '../support/acme-client.ts'
+import { before, describe, test } from 'node:test'
+import { type Answer, csrFor, newAccountKey, registeredClient } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import {
   authorize,
   challengeOf,
@@ -24,8 +18,6 @@ import {
   zoneOf,
 } from '../support/persistent-records.ts'
 import { scriptedNames } from '../support/scripted-names.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
@@ -33,17 +25,11 @@ const HOUR = 3600
 
 describe('dns-persist-01', () => {
   let zone: Zone
-  let service: TestService
-  let client: AcmeClient
+  const { service, client } = acmeScene('limits')
   let record: string
   before(async () => {
-    service = await sharedService('limits')
     zone = zoneOf((await scriptedNames()).methods)
-    client = await registeredClient(service.directoryUrl)
     record = `${ISSUER}; accounturi=${client.kid}`
-  })
-  after(async () => {
-    closeConnections()
   })
 
   test('the challenge names the account and this service in normal form, and has no token (§3.1)', async () => {

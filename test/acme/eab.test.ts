@@ -20,6 +20,7 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { runChancery } from '../support/commands.ts'
 import {
   type BindingParts,
@@ -31,7 +32,6 @@ import {
 } from '../support/operator.ts'
 import { configOf } from '../support/reload.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 
 const secrets = mkdtempSync(path.join(tmpdir(), 'chancery-eab-'))
 const keyFile = path.join(secrets, 'eab.key')
@@ -434,10 +434,7 @@ describe('external account binding, required', () => {
 })
 
 describe('external account binding, not required', () => {
-  let service: TestService
-  before(async () => {
-    service = await sharedService('credentials')
-  })
+  const { service } = acmeScene('credentials')
 
   test('the directory says that none is required', async () => {
     const client = await freshClient(service)

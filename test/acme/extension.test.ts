@@ -3,21 +3,14 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  type Answer,
-  closeConnections,
-  csrFor,
-  locationOf,
-  registeredClient,
-} from '../support/acme-client.ts'
+import { before, describe, test } from 'node:test'
+import { type AcmeClient, type Answer, csrFor, locationOf, registeredClient } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { runChancery } from '../support/commands.ts'
 import { freePort } from '../support/free-port.ts'
 import { chancery } from '../support/operator.ts'
 import { configOf } from '../support/reload.ts'
-import type { TestService } from '../support/service.ts'
-import { ACCEPT_ALL, FAULTY_VALIDATOR, sharedService } from '../support/shared-service.ts'
+import { ACCEPT_ALL, FAULTY_VALIDATOR } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 /** Behind those of modules. */
@@ -43,15 +36,7 @@ const ofType = (challenges: ChallengeObject[], type: string) =>
   challenges.find((challenge) => challenge.type === type) as ChallengeObject
 
 describe('methods of validator modules', () => {
-  let service: TestService
-  let client: AcmeClient
-  before(async () => {
-    service = await sharedService('names')
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-  })
+  const { service, client } = acmeScene('names')
 
   const typesFor = async (name: string) => {
     const { challenges } = await authorizationOf(client, await client.newOrder([name]))
@@ -162,11 +147,10 @@ describe('methods of validator modules', () => {
 })
 
 describe('a module that cannot be used', () => {
-  let service: TestService
+  const { service } = acmeScene('names')
   let configFile: string
   let good: string
   before(async () => {
-    service = await sharedService('names')
     configFile = path.join(service.folder, 'unusable.yaml')
     const config = configOf(service)
     good = config.text()

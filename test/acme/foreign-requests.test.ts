@@ -1,25 +1,21 @@
 /** Requests in the form of many clients are accepted (RFC 8555 §6, §7); the table is `test/corpus/client-requests.ts`. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { CLIENTS, type Client, type Place, type Target } from '../corpus/client-requests.ts'
 import {
   type AccountKeyPair,
   type AcmeClient,
   base64url,
-  closeConnections,
   createAcmeClient,
   csrFor,
   JOSE,
   type Jws,
   newAccountKey,
-  type Responder,
   send,
   signedJws,
-  startResponder,
 } from '../support/acme-client.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 
 /** The members of a protected header, one after the other. */
 function headerOf(client: Client, key: AccountKeyPair, url: string, nonce?: string, kid?: string): string {
@@ -43,17 +39,8 @@ function innerOf(client: Client, { key, kid }: AcmeClient, url: string): string 
 }
 
 describe('requests in the form of', () => {
-  let service: TestService
-  let responder: Responder
+  const { service, responder } = acmeScene('credentials')
   let orders = 0
-  before(async () => {
-    service = await sharedService('credentials')
-    responder = await startResponder(service.http01Port)
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
-  })
 
   /** Goes as far as the request needs. */
   async function reach(client: AcmeClient, to: Target, form: Client): Promise<Place> {

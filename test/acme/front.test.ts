@@ -1,14 +1,13 @@
 /** What every response has, whatever it is about, and where the resources lie (RFC 8555 §6.1, §6.5, §7.1). */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { parse } from 'yaml'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { head, openRaw } from '../http/raw-client.ts'
 import {
   type Answer,
   base64url,
-  closeConnections,
   createAcmeClient,
   newAccountKey,
   type RawRequest,
@@ -16,10 +15,11 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { configOf } from '../support/reload.ts'
-import type { LogLine, TestService } from '../support/service.ts'
-import { EXTERNAL, sharedService } from '../support/shared-service.ts'
+import type { LogLine } from '../support/service.ts'
+import { EXTERNAL } from '../support/shared-service.ts'
 
 const DIRECTORY = `${EXTERNAL}/acme/v2/start`
 
@@ -27,13 +27,7 @@ const DIRECTORY = `${EXTERNAL}/acme/v2/start`
 const NOW_MS = 300_000
 
 describe('a service behind a proxy, with paths of its own', () => {
-  let service: TestService
-  before(async () => {
-    service = await sharedService('paths')
-  })
-  after(async () => {
-    closeConnections()
-  })
+  const { service } = acmeScene('paths')
 
   /** The proxy: what is asked of the external URL goes to the service, with the path as `strip` says. */
   const through =

@@ -10,7 +10,6 @@ import {
   type Answer,
   accountKeyOf,
   base64url,
-  closeConnections,
   createAcmeClient,
   csrFor,
   locationOf,
@@ -19,8 +18,7 @@ import {
   registeredClient,
   startResponder,
 } from '../support/acme-client.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { P256_KEY, P384_KEY, P521_KEY, RSA_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
@@ -42,18 +40,7 @@ function subjectNames(der: Buffer): { values: string[]; critical: boolean } {
 }
 
 describe('issuance and revocation', () => {
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
-  before(async () => {
-    service = await sharedService('acme')
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
-  })
+  const { service, responder, client } = acmeScene('acme')
 
   async function readyOrder(names: readonly string[], more: object = {}): Promise<Answer> {
     const order = await client.newOrder(names, more)
@@ -273,18 +260,14 @@ describe('issuance and revocation', () => {
 })
 
 describe('IP identifiers (RFC 8738)', () => {
-  let service: TestService
+  const { service, client } = acmeScene('acme')
   let onIpv4: Responder
   let onIpv6: Responder
-  let client: AcmeClient
   before(async () => {
-    service = await sharedService('acme')
     onIpv4 = await startResponder(service.http01Port)
     onIpv6 = await startResponder(service.http01Port, '::1')
-    client = await registeredClient(service.directoryUrl)
   })
   after(async () => {
-    closeConnections()
     await onIpv4.close()
     await onIpv6.close()
   })

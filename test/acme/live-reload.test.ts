@@ -3,17 +3,15 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
+import { acmeScene } from '../support/acme-scene.ts'
 import { type ConfigTree, configOf, hangUp as hangUpOf } from '../support/reload.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('SIGHUP', () => {
-  let service: TestService
+  const { service } = acmeScene('acme')
   let config: ReturnType<typeof configOf>
   let original: string
   before(async () => {
-    service = await sharedService('acme')
     config = configOf(service)
     original = config.text()
   })

@@ -1,12 +1,11 @@
 /** `email.validate_mx` over the whole service: contacts need a domain that takes mail (RFC 8555 §7.3; RFC 5321 §5.1, RFC 7505). */
 
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { before, beforeEach, describe, test } from 'node:test'
 import type dnsPacket from 'dns-packet'
-import { type Answer, closeConnections, createAcmeClient } from '../support/acme-client.ts'
+import { type Answer, createAcmeClient } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { type Names, scriptedNames } from '../support/scripted-names.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { a, aaaa, cname, NXDOMAIN, type Scripted, SERVFAIL } from '../workers/scripted-dns.ts'
 
 const mx = (name: string, exchange: string, preference = 10): dnsPacket.Answer => ({
@@ -55,18 +54,14 @@ const UNCHECKED = {
 
 describe('the MX check of contacts', () => {
   let dns: Names['general']
-  let service: TestService
+  const { service } = acmeScene('names')
 
   before(async () => {
-    service = await sharedService('names')
     dns = (await scriptedNames()).general
     dns.script = ({ name, type }) => {
       const records = ZONE[name]
       return records ? (records[type] ?? {}) : { rcode: NXDOMAIN }
     }
-  })
-  after(async () => {
-    closeConnections()
   })
   beforeEach(() => {
     dns.asked.length = 0

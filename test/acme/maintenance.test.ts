@@ -1,30 +1,14 @@
 /** Maintenance mode: what it refuses, what it leaves alone, and who notices when. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  closeConnections,
-  csrFor,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
+import { describe, test } from 'node:test'
+import { csrFor, registeredClient, send, startResponder } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('maintenance mode', () => {
-  let service: TestService
-  let client: AcmeClient
-  before(async () => {
-    service = await sharedService('acme')
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-  })
+  const { service, client } = acmeScene('acme')
 
   const health = async () => (await send({ method: 'GET', url: `${service.baseUrl}/healthz` })).json
   const metrics = async () => (await send({ method: 'GET', url: `${service.baseUrl}/metrics` })).text

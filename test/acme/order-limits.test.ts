@@ -1,41 +1,30 @@
 /** Limits of new orders, and the replacements that they do not count (RFC 9773 §5; docs/decisions/renewal-information.md). */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import {
   type AcmeClient,
   base64url,
-  closeConnections,
   JOSE,
   locationOf,
   newAccountKey,
-  type Responder,
   registeredClient,
   send,
-  startResponder,
 } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { age } from '../support/aged-certificate.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { HOUR, limit } from '../support/rate-limits.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 
 /** So few that the orders of this file run into it, where they are not exempt. */
 const NEW_ORDERS = 3
 
 describe('limits of new orders', () => {
-  let service: TestService
-  let responder: Responder
+  const { service, responder } = acmeScene('limits')
   let addresses = 0
   before(async () => {
-    service = await sharedService('limits')
     const few = { requests: NEW_ORDERS, window_seconds: HOUR }
     await limit(service, { new_order: few, new_order_per_identifier: few })
-    responder = await startResponder(service.http01Port)
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
   })
 
   /** Asks for its orders from an address of its own. */

@@ -1,23 +1,18 @@
 /** Orders, authorizations and challenges (RFC 8555 §7.1.2.1, §7.4, §7.5, §8). */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
-  type AcmeClient,
   type Answer,
   base64url,
-  closeConnections,
   createAcmeClient,
   csrFor,
   JOSE,
   locationOf,
-  type Responder,
   registeredClient,
   send,
-  startResponder,
 } from '../support/acme-client.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { until } from '../support/until.ts'
 
 const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/
@@ -29,18 +24,7 @@ function assertNoNulls(value: unknown): void {
 }
 
 describe('orders and authorizations', () => {
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
-  before(async () => {
-    service = await sharedService('acme')
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
-  })
+  const { service, responder, client } = acmeScene('acme')
 
   async function httpChallenge(order: Answer): Promise<{ url: string; token: string; authorization: string }> {
     const [authorization] = order.json.authorizations

@@ -1,11 +1,10 @@
 /** Pre-approval: identifiers that need no challenge, because a binding credential says so for its own networks (`eab create --preapprove`). */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
   type AcmeClient,
   type Answer,
-  closeConnections,
   createAcmeClient,
   csrFor,
   JOSE,
@@ -13,22 +12,16 @@ import {
   registeredClient,
   send,
 } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { bindingFor, chancery, createCredential, operate } from '../support/operator.ts'
-import type { LogLine, TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
+import type { LogLine } from '../support/service.ts'
 
 const TRUSTED = '10.1.2.3'
 const idOf = (url: string) => url.split('/').at(-1) as string
 
 describe('pre-approval', () => {
-  let service: TestService
+  const { service } = acmeScene('credentials')
   let kids = 0
-  before(async () => {
-    service = await sharedService('credentials')
-  })
-  after(async () => {
-    closeConnections()
-  })
 
   /** A client of an account whose credential approves `allowed` from 10.1.0.0/16 and 2001:db8::/32. */
   const aClient = (...allowed: string[]) => aClientFrom(['10.1.0.0/16', '2001:db8::/32'], allowed)

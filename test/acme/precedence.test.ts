@@ -6,23 +6,15 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  type Answer,
-  closeConnections,
-  newAccountKey,
-  registeredClient,
-  send,
-} from '../support/acme-client.ts'
+import { type AcmeClient, type Answer, newAccountKey, registeredClient, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { rowsIn } from '../support/database.ts'
 import { operate } from '../support/operator.ts'
 import { HOUR, limit } from '../support/rate-limits.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('of several faults the first in this order is told', () => {
-  let service: TestService
+  const { service } = acmeScene('limits')
   let url: string
   /** Without agreement to the terms that came later. */
   let client: AcmeClient
@@ -30,7 +22,6 @@ describe('of several faults the first in this order is told', () => {
   let usedNonce: string
 
   before(async () => {
-    service = await sharedService('limits')
     // Each request comes from an address of its own, as far as the limit is concerned.
     await limit(service, { new_order: { requests: 1, window_seconds: HOUR } })
     const { directoryUrl } = service
@@ -48,7 +39,6 @@ describe('of several faults the first in this order is told', () => {
   })
   after(async () => {
     await maintenance('off')
-    closeConnections()
   })
 
   async function maintenance(position: 'on' | 'off'): Promise<void> {

@@ -1,27 +1,17 @@
 /** The connection pool pressure guard over HTTP: statements that do not come back, and what is answered meanwhile. */
 
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { after, afterEach, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import pg from 'pg'
-import { type AcmeClient, type Answer, closeConnections, registeredClient, send } from '../support/acme-client.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
+import { type Answer, closeConnections, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { until } from '../support/until.ts'
 
 /** One request in so many milliseconds passes an exhausted pool. */
 const PROBE_MS = 2_000
 
 describe('pool pressure guard', () => {
-  let service: TestService
-  let client: AcmeClient
-  let locker: pg.Client
-  before(async () => {
-    service = await sharedService('few connections')
-    client = await registeredClient(service.directoryUrl)
-    locker = new pg.Client(service.database.connection)
-    await locker.connect()
-  })
+  const { service, client, database: locker } = acmeScene('few connections')
   afterEach(() => locker.query('ROLLBACK'))
   after(async () => {
     await locker.end()

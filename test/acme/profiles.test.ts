@@ -2,18 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
-import {
-  type AcmeClient,
-  closeConnections,
-  locationOf,
-  type Responder,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
+import { locationOf } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
 const lifetimeDays = (der: Buffer) => {
@@ -22,18 +14,7 @@ const lifetimeDays = (der: Buffer) => {
 }
 
 describe('profiles', () => {
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
-  before(async () => {
-    service = await sharedService('profiles')
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
-  })
+  const { responder, client } = acmeScene('profiles')
 
   test('the directory describes them in its meta (§3)', () => {
     const { meta } = client.directory as unknown as { meta: { profiles: object } }

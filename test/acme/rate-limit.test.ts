@@ -1,26 +1,23 @@
 /** Rate limits over HTTP: what is counted for whom, what a refusal says, and what it does not use up. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import {
   type AccountKeyPair,
   type AcmeClient,
   type Answer,
-  closeConnections,
   createAcmeClient,
   csrFor,
   type JsonWebKey,
   locationOf,
   newAccountKey,
-  type Responder,
   registeredClient,
   send,
   signedJws,
-  startResponder,
 } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { HOUR, limit } from '../support/rate-limits.ts'
 import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const AGREED = { termsOfServiceAgreed: true }
@@ -46,10 +43,8 @@ for (const [backend, window_seconds] of [
   ['database', 2 * HOUR],
 ] as const) {
   describe(`rate limits, ${backend}`, () => {
-    let service: TestService
-    let responder: Responder
+    const { service, responder } = acmeScene('limits')
     before(async () => {
-      service = await sharedService('limits')
       await limit(
         service,
         {
@@ -64,11 +59,6 @@ for (const [backend, window_seconds] of [
         },
         backend,
       )
-      responder = await startResponder(service.http01Port)
-    })
-    after(async () => {
-      closeConnections()
-      await responder.close()
     })
 
     /** A client of its own address, whose nonces come with its replies. */
@@ -259,16 +249,14 @@ for (const [backend, window_seconds] of [
 }
 
 describe('rate limits by address', () => {
-  let service: TestService
+  const { service } = acmeScene('limits')
   before(async () => {
-    service = await sharedService('limits')
     await limit(service, {
       new_account: { requests: 2, window_seconds: HOUR },
       new_order: { requests: 2, window_seconds: HOUR },
       challenge: { requests: 2, window_seconds: HOUR },
     })
   })
-  after(closeConnections)
 
   test('new-account, new-order and challenge are counted, and a refusal does not use up the nonce', async () => {
     const client = await registeredClient(service.directoryUrl)

@@ -5,23 +5,15 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
-import {
-  type AcmeClient,
-  base64url,
-  closeConnections,
-  type Responder,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
+import { base64url, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { untilCompared } from '../support/compared.ts'
 import { readCrl } from '../support/crl.ts'
 import { rowsIn } from '../support/database.ts'
 import { chancery, operate } from '../support/operator.ts'
 import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 /** Serial numbers on the list. */
@@ -34,18 +26,7 @@ async function listed(service: TestService): Promise<string[]> {
 const serialOf = (der: Buffer): string => new X509Certificate(der).serialNumber.toLowerCase()
 
 describe('a database that lacks what its signer has recorded, reconciled by hand', () => {
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
-  before(async () => {
-    service = await sharedService('few connections')
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-    await responder?.close()
-  })
+  const { service, responder, client } = acmeScene('few connections')
 
   const fetchCrl = async () => readCrl((await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body)
   const health = async () => (await send({ method: 'GET', url: `${service.baseUrl}/healthz` })).json

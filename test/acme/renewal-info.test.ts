@@ -2,20 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  base64url,
-  closeConnections,
-  type Responder,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
+import { before, describe, test } from 'node:test'
+import { base64url, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { chancery } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 
 /** What counts as now, of windows of days; the machine may stand still between two looks at the clock. */
 const NOW_MS = 300_000
@@ -23,21 +14,12 @@ const NOW_MS = 300_000
 const BROWSER = { Origin: 'https://elsewhere.example' }
 
 describe('renewal information', () => {
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
+  const { service, responder, client } = acmeScene('acme')
   let renewalInfo: string
   let certificate: { der: Buffer; certId: string }
   before(async () => {
-    service = await sharedService('acme')
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
     renewalInfo = client.directory['renewalInfo'] as string
     certificate = await issue('renewal.test')
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
   })
 
   async function issue(name: string) {

@@ -1,34 +1,15 @@
 /** Replacement orders (RFC 9773 §5; docs/decisions/renewal-information.md), and equal orders (docs/decisions/equal-orders.md). */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  type Answer,
-  closeConnections,
-  locationOf,
-  type Responder,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
+import { describe, test } from 'node:test'
+import { type AcmeClient, type Answer, locationOf, registeredClient, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { certIdOf } from '../support/certificate-id.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
 
 describe('replaces', () => {
-  let service: TestService
-  let responder: Responder
-  before(async () => {
-    service = await sharedService('acme')
-    responder = await startResponder(service.http01Port)
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
-  })
+  const { service, responder } = acmeScene('acme')
 
   async function withCertificate(...names: string[]): Promise<{ client: AcmeClient; certId: string }> {
     const client = await registeredClient(service.directoryUrl)

@@ -2,13 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import pg from 'pg'
 import { parse } from 'yaml'
-import { closeConnections, send } from '../support/acme-client.ts'
+import { send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { configOf } from '../support/reload.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const PEM = 'application/x-pem-file'
@@ -22,14 +21,10 @@ const untilKnown = (url: string) =>
 
 describe('the roots', () => {
   let port: number
-  let service: TestService
+  const { service } = acmeScene('paths')
   before(async () => {
-    service = await sharedService('paths')
     port = (parse(configOf(service).text()) as { crl: { http_port: number } }).crl.http_port
     await untilKnown(`${service.baseUrl}/acme/roots.pem`)
-  })
-  after(async () => {
-    closeConnections()
   })
 
   const fetchRoots = (headers: Record<string, string> = {}, method = 'GET') =>

@@ -1,39 +1,19 @@
 /** Rules of an account that an administrator changes while a finalize waits to begin. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
-import {
-  type AcmeClient,
-  closeConnections,
-  csrFor,
-  type Responder,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
+import { before, describe, test } from 'node:test'
+import { type AcmeClient, csrFor, registeredClient } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { type AdminClient, administrator } from '../support/admin.ts'
 import { accountIdOf, change, made } from '../support/bound.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 import { freshP256Key } from '../unit/shared/pki/support.ts'
 
 describe('rules that change while a finalize waits to begin', () => {
-  let service: TestService
-  let responder: Responder
+  const { service, responder, database: db } = acmeScene('allowlists')
   let admin: AdminClient
-  let db: pg.Client
   before(async () => {
-    service = await sharedService('allowlists')
-    responder = await startResponder(service.http01Port)
     admin = await administrator(service, 'alice')
-    db = new pg.Client(service.database.connection)
-    await db.connect()
-  })
-  after(async () => {
-    await db.end()
-    await responder.close()
-    closeConnections()
   })
 
   const profile = (name: string, rules: object = {}) => ({ name, profile_data: { reuse_key: false, ...rules } })

@@ -1,19 +1,10 @@
 /** The operator's stop switch: orders stay ready, and clients learn when to come back. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  closeConnections,
-  csrFor,
-  locationOf,
-  type Responder,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
+import { describe, test } from 'node:test'
+import { csrFor, locationOf } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 import { startRunningClock, until } from '../support/until.ts'
 
 /** As docs/operations/deploy.md promises. */
@@ -29,18 +20,7 @@ async function isWithin(withinMs: number, isSo: () => Promise<boolean>): Promise
 }
 
 describe('the stop switch', () => {
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
-  before(async () => {
-    service = await sharedService('acme')
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
-  })
+  const { service, responder, client } = acmeScene('acme')
 
   const signing = (action: string) => operate(service, 'signing', action)
 

@@ -1,34 +1,18 @@
 /** What happens to a challenge while it is being validated (RFC 8555 §7.3.5, §7.3.6, §7.5.1, §8.2). */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
-import {
-  type AcmeClient,
-  closeConnections,
-  newAccountKey,
-  registeredClient,
-  signedJws,
-} from '../support/acme-client.ts'
+import { before, describe, test } from 'node:test'
+import { type AcmeClient, newAccountKey, registeredClient, signedJws } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { type HeldResponder, startHeldResponder } from '../support/held-responder.ts'
-import type { TestService } from '../support/service.ts'
-import { BACKOFF_SECONDS, sharedService } from '../support/shared-service.ts'
+import { BACKOFF_SECONDS } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('a challenge in processing', () => {
-  let service: TestService
+  const { service, database: db } = acmeScene('profiles')
   let responder: HeldResponder
-  let db: pg.Client
   before(async () => {
-    service = await sharedService('profiles')
     responder = await startHeldResponder(service.http01Port)
-    db = new pg.Client(service.database.connection)
-    await db.connect()
-  })
-  after(async () => {
-    closeConnections()
-    await db.end()
-    await responder.close()
   })
 
   async function triggered(client: AcmeClient, name: string, answers = true) {

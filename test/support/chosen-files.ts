@@ -88,7 +88,7 @@ export function importsSupport(files: readonly string[], module: string): boolea
   return false
 }
 
-const SHARED_SERVICE = /\bsharedService\('([^']+)'\)/
+const SHARED_SERVICE = /\b(?:sharedService|acmeScene)\('([^']+)'\)/
 /** At the top of a file: in a process with others it is for their tests, too. */
 const HOOK_FOR_ALL = /^(?:before|after)Each\(/m
 

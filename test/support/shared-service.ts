@@ -329,7 +329,7 @@ const SHARED = {
   },
 } as const satisfies Record<string, SharedOptions | (() => Promise<SharedOptions>)>
 
-type SharedServiceName = keyof typeof SHARED
+export type SharedServiceName = keyof typeof SHARED
 
 /** What threads of a running service rely on, and what an audit log does not allow. */
 const KEPT = [

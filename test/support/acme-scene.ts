@@ -1,0 +1,73 @@
+/** The service of a suite, and what its tests need beside it: made before the first test, closed after the last. */
+
+import assert from 'node:assert/strict'
+import { after, before } from 'node:test'
+import pg from 'pg'
+import { type AcmeClient, closeConnections, type Responder, registeredClient, startResponder } from './acme-client.ts'
+import type { TestService } from './service.ts'
+import { type SharedServiceName, sharedService } from './shared-service.ts'
+
+export interface AcmeScene {
+  service: TestService
+  /** For http-01. */
+  responder: Responder
+  /** Registered. */
+  client: AcmeClient
+  database: pg.Client
+}
+
+/**
+ * What a suite takes of it is made, in this order, and nothing else.
+ * @param of the name of a shared service, or the start of one of its own, which ends with the suite
+ */
+export function acmeScene(of: SharedServiceName | (() => Promise<TestService>)): AcmeScene {
+  const service =
+    typeof of === 'string'
+      ? made(() => sharedService(of))
+      : made(of, async (own) => {
+          closeConnections()
+          await own.dispose()
+        })
+  after(closeConnections)
+  return {
+    service,
+    get responder() {
+      return made(
+        () => startResponder(service.http01Port),
+        (responder) => responder.close(),
+      )
+    },
+    get client() {
+      return made(() => registeredClient(service.directoryUrl))
+    },
+    get database() {
+      return made(
+        async () => {
+          const database = new pg.Client(service.database.connection)
+          await database.connect()
+          return database
+        },
+        (database) => database.end(),
+      )
+    },
+  }
+}
+
+/** @returns what stands for it: a suite may name it before it is there, and its tests use it */
+export function made<T extends object>(make: () => Promise<T>, end?: (it: T) => Promise<unknown>): T {
+  let it: T | undefined
+  before(async () => {
+    it = await make()
+  })
+  after(async () => {
+    if (it) await end?.(it)
+  })
+  const real = (): T => it ?? assert.fail('it is made before the first test')
+  return new Proxy({} as T, {
+    get: (_, name) => {
+      const value = Reflect.get(real(), name)
+      return typeof value === 'function' ? value.bind(real()) : value
+    },
+    set: (_, name, value) => Reflect.set(real(), name, value),
+  })
+}
