@@ -5,14 +5,14 @@ import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import {
   type AccountKeyPair,
-  type AcmeClient,
-  type Answer,
   base64url,
+  changeKey,
   createAcmeClient,
   locationOf,
   newAccountKey,
+  problemOf,
   registeredClient,
-  signedJws,
+  withKey,
 } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { bindingFor, chancery } from '../support/operator.ts'
@@ -21,27 +21,6 @@ import { TERMS_URL } from '../support/shared-service.ts'
 /** Enough requests at once to reach every front thread, whichever connection belongs to which. */
 function onManyConnections<T>(send: () => Promise<T>): Promise<T[]> {
   return Promise.all(Array.from({ length: 16 }, send))
-}
-
-async function changeKey(client: AcmeClient, key: AccountKeyPair): Promise<Answer> {
-  const url = client.directory['keyChange'] as string
-  const inner = signedJws(
-    key,
-    { alg: key.alg, url, jwk: key.jwk },
-    { payload: { account: client.kid, oldKey: client.key.jwk } },
-  )
-  return client.post(url, inner)
-}
-
-/** The same account, signing with another key. */
-async function withKey(client: AcmeClient, key: AccountKeyPair): Promise<AcmeClient> {
-  const other = await createAcmeClient(`${new URL(client.kid).origin}/directory`, key)
-  other.kid = client.kid
-  return other
-}
-
-function problemOf({ status, json }: Answer): string {
-  return `${status} ${String(json.type).replace('urn:ietf:params:acme:error:', '')}`
 }
 
 describe('accounts', () => {

@@ -10,13 +10,13 @@ import assert from 'node:assert/strict'
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
 import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
 import {
   type AccountKeyPair,
   type AcmeClient,
   type Answer,
   base64url,
   csrFor,
+  idOf,
   JOSE,
   locationOf,
   newAccountKey,
@@ -25,10 +25,12 @@ import {
   type RequestParts,
   type Responder,
   registeredClient,
+  revoke,
   send,
   signedJws,
 } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
+import { rowsIn } from '../support/database.ts'
 import type { TestService } from '../support/service.ts'
 import { aCertificate, aCsr, ED25519_KEY, P256_KEY, RSA_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
@@ -906,10 +908,7 @@ const SEEN_AFTER_MS = 2_100
 
 /** Sends an order of Alice's to `processing` as if its certificate were being signed for ever. */
 async function markProcessing(service: TestService, url: string): Promise<void> {
-  const client = new pg.Client(service.database.connection)
-  await client.connect()
-  await client.query("UPDATE orders SET status = 'processing' WHERE id = $1", [url.slice(-36)])
-  await client.end()
+  await rowsIn(service.database, "UPDATE orders SET status = 'processing' WHERE id = $1", [idOf(url)])
   await sleep(SEEN_AFTER_MS)
 }
 
@@ -1047,9 +1046,8 @@ describe('refused requests', () => {
 
   test('a certificate is revoked once; again is alreadyRevoked (§7.6)', async () => {
     const { alice, obtained } = world
-    const payload = { certificate: base64url(obtained.der) }
-    assert.equal((await alice.post(alice.directory['revokeCert'] as string, payload)).status, 200)
-    const again = await alice.post(alice.directory['revokeCert'] as string, payload)
+    assert.equal((await revoke(alice, obtained.der)).status, 200)
+    const again = await revoke(alice, obtained.der)
     assert.equal(`${again.status} ${again.json.type}`, '400 urn:ietf:params:acme:error:alreadyRevoked')
   })
 

@@ -11,10 +11,11 @@ import { readBlockedKeys } from '../../src/services/blocked-keys.ts'
 import {
   type AccountKeyPair,
   type Answer,
+  changeKey,
   createAcmeClient,
   csrFor,
   newAccountKey,
-  signedJws,
+  problemOf,
 } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { P256_KEY, P384_KEY } from '../support/keys.ts'
@@ -44,18 +45,10 @@ describe('a file of blocked keys', () => {
     rmSync(folder, { recursive: true })
   })
 
-  const problemOf = ({ status, json }: Answer) =>
-    `${status} ${String(json.type).replace('urn:ietf:params:acme:error:', '')}`
-
   async function finalized(name: string, key: typeof P256_KEY): Promise<Answer> {
     const order = await client.newOrder([name])
     await client.authorize(order, responder)
     return client.post(order.json.finalize, { csr: await csrFor([name], key) })
-  }
-  function changeKey(key: AccountKeyPair): Promise<Answer> {
-    const url = client.directory['keyChange'] as string
-    const payload = { account: client.kid, oldKey: client.key.jwk }
-    return client.post(url, signedJws(key, { alg: key.alg, url, jwk: key.jwk }, { payload }))
   }
   const hangUp = (message: string) => hangUpOf(service, message)
 
@@ -67,7 +60,7 @@ describe('a file of blocked keys', () => {
   test('keeps them from accounts, new ones and old ones (RFC 8555 §7.3, §7.3.5)', async () => {
     const blocked = await createAcmeClient(service.directoryUrl, blockedAccount)
     assert.equal(problemOf(await blocked.newAccount()), '400 badPublicKey')
-    assert.equal(problemOf(await changeKey(blockedAccount)), '400 badPublicKey')
+    assert.equal(problemOf(await changeKey(client, blockedAccount)), '400 badPublicKey')
   })
 
   test('is read again at SIGHUP: keys come and go, those of revocations stay', async () => {

@@ -13,6 +13,7 @@ import {
   closeConnections,
   type Responder,
   registeredClient,
+  revoke,
   send,
   startResponder,
 } from '../support/acme-client.ts'
@@ -88,12 +89,9 @@ function aServiceWith(caOf: (ca: OpenSslCa) => Record<string, unknown>) {
       const { text } = await client.post(order.json.certificate)
       return (text.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []).map((pem) => new X509Certificate(pem))
     },
-    revoke: async (leaf: X509Certificate, reason: number) => {
-      const answer = await client.post(client.directory['revokeCert'] as string, {
-        certificate: base64url(leaf.raw),
-        reason,
-      })
-      assert.equal(answer.status, 200, answer.text)
+    revoke: async (leaf: X509Certificate | undefined, reason: number) => {
+      assert.ok(leaf)
+      assert.equal((await revoke(client, leaf.raw, reason)).status, 200)
     },
   }
 }
@@ -380,7 +378,7 @@ describe('several modules, and the command of the example for a profile', () => 
     await place.service().untilLogged('a warning', (line) => /has no method revoke/.test(line.message))
     const { order } = await place.finalized('good', { profile: 'signed' })
     const [leaf] = await place.chainOf(order)
-    await place.revoke(leaf as X509Certificate, 1)
+    await place.revoke(leaf, 1)
     await until('nothing waits', async () => (await place.query('SELECT FROM backend_revocations')).length === 0)
     assert.equal(existsSync(awayFile()), false)
   })
@@ -419,7 +417,7 @@ describe('several modules, and the command of the example for a profile', () => 
   test('a revocation reaches the command', async () => {
     const { order } = await place.finalized('good', COMMAND)
     const [leaf] = await place.chainOf(order)
-    await place.revoke(leaf as X509Certificate, 4)
+    await place.revoke(leaf, 4)
     const serial = leaf?.serialNumber.toLowerCase().replace(/^0+/, '') as string
     const told = await until('the command was told', () => {
       const found = Object.entries(place.ca().revoked()).find(([name]) => name.replace(/^0+/, '') === serial)

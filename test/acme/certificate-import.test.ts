@@ -1,13 +1,12 @@
 /** `chancery import certificates`: what a restored database has forgotten can be revoked and renewed again (docs/operations/database.md). */
 
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
 import type { KindReport } from '../../src/import/model.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
-import { type AcmeClient, base64url, type Obtained, registeredClient, send } from '../support/acme-client.ts'
+import { type Obtained, registeredClient, revoke, send, serialOf } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { catchIssuance } from '../support/caught-issuance.ts'
 import { certIdOf } from '../support/certificate-id.ts'
@@ -28,7 +27,7 @@ describe('a certificate that the database has forgotten', () => {
   /** Issued, handed out, and gone with its order as in a database of the hour before. */
   async function forgotten(name: string): Promise<Obtained & { file: string; serial: string }> {
     const obtained = await client.obtain([name], responder)
-    const serial = new X509Certificate(obtained.der).serialNumber.toLowerCase()
+    const serial = serialOf(obtained.der)
     await untilCompared(service)
     await database.query(
       `WITH gone AS (DELETE FROM certificates WHERE der = $1 RETURNING order_id)
@@ -46,8 +45,6 @@ describe('a certificate that the database has forgotten', () => {
     return [fresh, known, skipped]
   }
 
-  const revoke = (by: AcmeClient, der: Buffer) =>
-    by.post(by.directory['revokeCert'] as string, { certificate: base64url(der) })
   const renewalInfo = (der: Buffer) =>
     send({ method: 'GET', url: `${client.directory['renewalInfo']}/${certIdOf(der)}` })
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { before, describe, test } from 'node:test'
-import { base64url, send } from '../support/acme-client.ts'
+import { revoke, send, serialOf } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { readCrl, verifyWithOpenssl } from '../support/crl.ts'
 import { operate } from '../support/operator.ts'
@@ -40,11 +40,6 @@ describe('the CRL', () => {
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
   }
-
-  const serialOf = (der: Buffer) => new X509Certificate(der).serialNumber.toLowerCase()
-
-  const revoke = (der: Buffer, reason?: number) =>
-    client.post(client.directory['revokeCert'] as string, { certificate: base64url(der), ...(reason && { reason }) })
 
   test('is served as DER with what caches need', async () => {
     const answer = await served()
@@ -87,7 +82,7 @@ describe('the CRL', () => {
     const before = readCrl((await served()).body)
     verifyWithOpenssl({ chain, rootFile: service.ca.root, crl: (await served()).body, revoked: false })
 
-    assert.equal((await revoke(der, SUPERSEDED)).status, 200)
+    assert.equal((await revoke(client, der, SUPERSEDED)).status, 200)
     const { crl, entry } = await untilListed(serialOf(der))
     assert.equal(entry.reason, SUPERSEDED)
     assert.ok(crl.number > before.number)
@@ -99,7 +94,7 @@ describe('the CRL', () => {
     const issued = await Promise.all(names.map((name) => client.obtain([name], responder)))
     const before = service.log.filter(({ message }) => message === 'CRL published').length
     const startedAt = performance.now()
-    for (const { der } of issued) assert.equal((await revoke(der)).status, 200)
+    for (const { der } of issued) assert.equal((await revoke(client, der)).status, 200)
     const serials = issued.map(({ der }) => serialOf(der))
     const found = await Promise.all(serials.map((serial) => untilListed(serial)))
     assert.ok(found.every(({ entry }) => entry.reason === undefined))

@@ -4,7 +4,14 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
-import { type AcmeClient, type Answer, base64url, createAcmeClient, registeredClient } from '../support/acme-client.ts'
+import {
+  type AcmeClient,
+  type Answer,
+  base64url,
+  createAcmeClient,
+  registeredClient,
+  revoke,
+} from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { bindingFor, chancery, createCredential, operate } from '../support/operator.ts'
 import { aCsr, freshP256Key, P256_KEY, P384_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
@@ -176,7 +183,7 @@ describe('CSR profiles', () => {
     const { der } = await strict.obtain(['revoked.test'], responder)
     const renewal = await readyOrder(strict, ['revoked.test'])
     assertViolations(await renewal.finalize(), [/more than 1 days/])
-    await strict.post(strict.directory['revokeCert'] as string, { certificate: base64url(der) })
+    await revoke(strict, der)
     assert.equal((await renewal.finalize()).status, 200)
   })
 

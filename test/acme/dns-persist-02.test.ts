@@ -8,11 +8,11 @@ import { acmeScene } from '../support/acme-scene.ts'
 import {
   authorize,
   challengeOf,
-  changeKey,
   finalize,
   ISSUER,
   secondsFromNow,
   unixTime,
+  withNewKey,
   type Zone,
   zoneOf,
 } from '../support/persistent-records.ts'
@@ -77,9 +77,9 @@ describe('dns-persist-01 of draft 02, with records for the names below', () => {
   test('a record of a key that was changed since is accepted, twice over (§4.2)', async () => {
     const first = await registeredClient(service.directoryUrl)
     zone.publish('first.example', hashed('first.example', first))
-    const second = await changeKey(first, newAccountKey())
+    const second = await withNewKey(first, newAccountKey())
     zone.publish('second.example', hashed('second.example', second))
-    const third = await changeKey(second, newAccountKey())
+    const third = await withNewKey(second, newAccountKey())
     const { order } = await authorize(third, ['first.example', 'second.example'])
     assert.equal(order.json.status, 'ready')
   })

@@ -7,13 +7,13 @@ import { acmeScene } from '../support/acme-scene.ts'
 import {
   authorize,
   challengeOf,
-  changeKey,
   errorOf,
   finalize,
   firstError,
   ISSUER,
   secondsFromNow,
   unixTime,
+  withNewKey,
   type Zone,
   zoneOf,
 } from '../support/persistent-records.ts'
@@ -193,7 +193,7 @@ describe('dns-persist-01', () => {
     const before = await registeredClient(service.directoryUrl)
     zone.publish(name, `${ISSUER}; accounturi=${before.kid}`, 60)
     assert.equal((await authorize(before, [name])).order.json.status, 'ready')
-    const after = await changeKey(before, newAccountKey())
+    const after = await withNewKey(before, newAccountKey())
     assert.equal((await authorize(after, [name])).order.json.status, 'ready')
 
     const order = await after.newOrder([name], { notAfter: new Date(Date.now() + 24 * HOUR * 1000).toISOString() })

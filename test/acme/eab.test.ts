@@ -6,22 +6,21 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
 import {
   type AcmeClient,
   type Answer,
   base64url,
+  changeKey,
   closeConnections,
   createAcmeClient,
   csrFor,
   JOSE,
   newAccountKey,
-  type Responder,
   send,
-  startResponder,
 } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { runChancery } from '../support/commands.ts'
+import { rowsIn } from '../support/database.ts'
 import {
   type BindingParts,
   bindingFor,
@@ -31,7 +30,7 @@ import {
   operate,
 } from '../support/operator.ts'
 import { configOf } from '../support/reload.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
 
 const secrets = mkdtempSync(path.join(tmpdir(), 'chancery-eab-'))
 const keyFile = path.join(secrets, 'eab.key')
@@ -51,34 +50,14 @@ function assertProblem(answer: Answer, type: string, status: number, detail: Reg
   assert.match(answer.json.detail, detail)
 }
 
-async function queryDatabase<Row>(service: TestService, text: string, values: unknown[] = []): Promise<Row[]> {
-  const client = new pg.Client(service.database.connection)
-  await client.connect()
-  try {
-    return (await client.query(text, values)).rows
-  } finally {
-    await client.end()
-  }
-}
-
 describe('external account binding, required', () => {
-  let service: TestService
-  let responder: Responder
+  const { service, responder } = acmeScene({
+    config: { acme: { eab_required: true, eab_key_file: keyFile }, security: { require_csr_profile: true } },
+  })
   before(async () => {
-    service = await startTestService({
-      config: {
-        acme: { eab_required: true, eab_key_file: keyFile },
-        security: { require_csr_profile: true },
-      },
-    })
-    responder = await startResponder(service.http01Port)
     const file = path.join(service.folder, 'profile.json')
     writeFileSync(file, JSON.stringify({ name: 'anything', profile_data: {} }))
     await operate(service, 'profiles', 'create', file)
-  })
-  after(async () => {
-    await responder.close()
-    await service.dispose()
   })
 
   async function boundAccount(credential: EabCredential): Promise<AcmeClient> {
@@ -251,8 +230,8 @@ describe('external account binding, required', () => {
     assert.equal(made.length, 1, answers.map(({ text }) => text).join('\n'))
     for (const answer of answers)
       if (answer.status !== 201) assertProblem(answer, 'unauthorized', 403, /used (?:by another account|or revoked)/)
-    const [row] = await queryDatabase<{ accounts: string }>(
-      service,
+    const [row] = await rowsIn<{ accounts: string }>(
+      service.database,
       'SELECT count(*) AS accounts FROM accounts a JOIN eab_credentials e ON a.eab_credential_id = e.id WHERE e.kid = $1',
       ['race'],
     )
@@ -267,7 +246,7 @@ describe('external account binding, required', () => {
     )
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 201])
     assert.equal(answers[0]?.headers.location, answers[1]?.headers.location)
-    const used = await queryDatabase(service, "SELECT kid FROM eab_credentials WHERE kid LIKE 'twin-%' AND used")
+    const used = await rowsIn(service.database, "SELECT kid FROM eab_credentials WHERE kid LIKE 'twin-%' AND used")
     assert.equal(used.length, 1)
   })
 
@@ -289,8 +268,8 @@ describe('external account binding, required', () => {
     }
     const found = await client.newAccount({ onlyReturnExisting: true })
     assert.equal(found.status, 200)
-    const rows = await queryDatabase<{ kid: string; used: boolean }>(
-      service,
+    const rows = await rowsIn<{ kid: string; used: boolean }>(
+      service.database,
       "SELECT kid, used FROM eab_credentials WHERE kid IN ('first', 'second') ORDER BY kid",
     )
     assert.deepEqual(rows, [
@@ -316,15 +295,7 @@ describe('external account binding, required', () => {
   test('the binding survives a change of the account key (§7.3.5)', async () => {
     const client = await boundAccount(await createCredential(service, 'rollover'))
     const before = (await client.post(client.kid)).json.externalAccountBinding
-    const newKey = newAccountKey()
-    const url = client.directory['keyChange'] as string
-    const inner = await client.jws(url, {
-      key: newKey,
-      withJwk: true,
-      header: { nonce: undefined },
-      payload: { account: client.kid, oldKey: client.key.jwk },
-    })
-    const answer = await client.post(url, inner)
+    const answer = await changeKey(client, newAccountKey())
     assert.equal(answer.status, 200, answer.text)
     assert.deepEqual(answer.json.externalAccountBinding, before)
   })
@@ -355,8 +326,8 @@ describe('external account binding, required', () => {
         {},
       ])
         assertProblem(await client.newAccount(payload), 'unauthorized', 401, /account of this key is revoked/)
-      const statuses = await queryDatabase<{ status: string }>(
-        service,
+      const statuses = await rowsIn<{ status: string }>(
+        service.database,
         'SELECT DISTINCT status FROM authorizations WHERE account_id = $1',
         [accountId],
       )
@@ -369,7 +340,7 @@ describe('external account binding, required', () => {
       for (let time = 0; time < 2; time++)
         assert.equal((await operate(service, 'eab', 'revoke', 'gone')).trim(), 'gone is revoked')
       const id = client.kid.split('/').at(-1)
-      const rows = await queryDatabase(service, 'SELECT status FROM accounts WHERE id = $1', [id])
+      const rows = await rowsIn(service.database, 'SELECT status FROM accounts WHERE id = $1', [id])
       assert.deepEqual(rows, [{ status: 'deactivated' }])
     })
   })
@@ -422,8 +393,8 @@ describe('external account binding, required', () => {
   test('HMAC keys are in neither the database nor the log', async () => {
     const { hmacKey, kid } = await createCredential(service, 'secret')
     await boundAccount({ kid, hmacKey })
-    const [row] = await queryDatabase<{ hmac_key: Buffer }>(
-      service,
+    const [row] = await rowsIn<{ hmac_key: Buffer }>(
+      service.database,
       "SELECT hmac_key FROM eab_credentials WHERE kid = 'secret'",
     )
     assert.ok(row && !row.hmac_key.includes(hmacKey))

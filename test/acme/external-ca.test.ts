@@ -8,7 +8,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { BASIC_CONSTRAINTS, dns, extension, hex } from '../corpus/der.ts'
 import { attributes, extensionRequest, microsoftRequest, san } from '../corpus/requests.ts'
-import { type AcmeClient, base64url, type Responder, send } from '../support/acme-client.ts'
+import { type AcmeClient, base64url, pemToDer, type Responder, revoke, send, serialOf } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
 import { aServiceBehindACa, CREDENTIAL, csrFor } from '../support/behind-external-ca.ts'
 import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
@@ -143,7 +143,7 @@ describe('a service behind an external CA', () => {
     assert.deepEqual(await certificatesOf(url), [])
     const alarm = await alarmOf(url)
     assert.match(JSON.stringify(alarm), /serial number is shorter/)
-    const serial = new X509Certificate(ca.issued.at(-1) as string).serialNumber.toLowerCase()
+    const serial = serialOf(ca.issued.at(-1) as string)
     await until('its revocation', () => ca.revoked.includes(serial))
   })
 
@@ -185,7 +185,7 @@ describe('a service behind an external CA', () => {
 
   test('what was issued wrongly is revoked at the CA', async () => {
     const wrong = ca.issued.filter((pem) => /DNS:extra.test/.test(new X509Certificate(pem).subjectAltName ?? ''))
-    const serial = new X509Certificate(wrong[0] as string).serialNumber.toLowerCase()
+    const serial = serialOf(wrong[0] as string)
     await until('its revocation', () => ca.revoked.includes(serial))
   })
 
@@ -212,7 +212,7 @@ describe('a service behind an external CA', () => {
       return client.settled(order.headers.location as string)
     }
     assert.equal((await obtain()).json.status, 'valid')
-    const serial = new X509Certificate(ca.issued.at(-1) as string).serialNumber.toLowerCase()
+    const serial = serialOf(ca.issued.at(-1) as string)
     ca.behave('the one before')
     assert.equal((await obtain()).json.status, 'invalid')
     assert.ok(!ca.revoked.includes(serial), 'it is not revoked')
@@ -230,16 +230,10 @@ describe('a service behind an external CA', () => {
     ca.failRevocations(2)
     const { order } = await finalized()
     const { text } = await client.post(order.json.certificate)
-    const leaf = new X509Certificate(text)
-    const revocation = await client.post(client.directory['revokeCert'] as string, {
-      certificate: base64url(leaf.raw),
-      reason: 4,
-    })
-    assert.equal(revocation.status, 200)
-    await until('its confirmation', () => ca.revoked.includes(leaf.serialNumber.toLowerCase()))
-    const asked = ca.requests.filter(
-      ({ path, body }) => path === '/revoke' && body.serial_number === leaf.serialNumber.toLowerCase(),
-    )
+    const [leaf] = pemToDer(text) as [Buffer]
+    assert.equal((await revoke(client, leaf, 4)).status, 200)
+    await until('its confirmation', () => ca.revoked.includes(serialOf(leaf)))
+    const asked = ca.requests.filter(({ path, body }) => path === '/revoke' && body.serial_number === serialOf(leaf))
     assert.equal(asked.length, 3)
     assert.equal(asked[0]?.body.reason, 4)
     await until('an empty list', isAllRevoked)
@@ -249,8 +243,8 @@ describe('a service behind an external CA', () => {
     ca.failRevocations(1_000)
     const { order, url } = await finalized()
     const { text } = await client.post(order.json.certificate)
-    const leaf = new X509Certificate(text)
-    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(leaf.raw) })
+    const [leaf] = pemToDer(text) as [Buffer]
+    await revoke(client, leaf)
     const admin = await administrator(service, 'revoker')
     const shown = await until('a failed attempt', async () => {
       const { json } = await admin.get('/backend-revocations')
@@ -258,7 +252,7 @@ describe('a service behind an external CA', () => {
     })
     const [row] = await certificatesOf(url)
     const { certificate_id, backend, serial_number, error } = shown[0]
-    const expected = [row?.['id'], 'external', leaf.serialNumber.toLowerCase()]
+    const expected = [row?.['id'], 'external', serialOf(leaf)]
     assert.deepEqual([certificate_id, backend, serial_number], expected)
     assert.match(error, /503/)
     assert.equal((await admin.send('DELETE', `/backend-revocations/${certificate_id}`)).status, 204)
@@ -272,8 +266,8 @@ describe('a service behind an external CA', () => {
       ca.behave('serial with a sign octet')
       const { order, url } = await finalized()
       const { text } = await client.post(order.json.certificate)
-      const { raw, serialNumber } = new X509Certificate(text)
-      const serial = serialNumber.toLowerCase()
+      const [leaf] = pemToDer(text) as [Buffer]
+      const serial = serialOf(leaf)
       const file = path.join(service.folder, `${serial}.pem`)
       writeFileSync(file, text)
       const orderId = url.split('/').at(-1)
@@ -290,10 +284,7 @@ describe('a service behind an external CA', () => {
       }
       assert.deepEqual(await imported(), [1, 0])
       assert.deepEqual(await imported(), [0, 1])
-      if (!isRevoked) {
-        const certificate = base64url(raw)
-        assert.equal((await client.post(client.directory['revokeCert'] as string, { certificate })).status, 200)
-      }
+      if (!isRevoked) assert.equal((await revoke(client, leaf)).status, 200)
       await until('its revocation by the CA', () => ca.revoked.includes(serial))
     })
 

@@ -4,7 +4,6 @@
  */
 
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,13 +16,15 @@ import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import {
   type AcmeClient,
   type Answer,
-  base64url,
   closeConnections,
   csrFor,
   locationOf,
+  pemToDer,
   type Responder,
   registeredClient,
+  revoke,
   send,
+  serialOf,
   startResponder,
 } from '../support/acme-client.ts'
 import { checkBooks } from '../support/books.ts'
@@ -182,18 +183,17 @@ describe('a signer in front of an external CA', () => {
     await checkBooks({ connection, folder: files.folder, held: [], boundMs: 120_000 })
   })
 
-  async function revoke(order: Answer): Promise<string> {
-    const leaf = new X509Certificate((await client.post(order.json.certificate)).text)
-    const certificate = base64url(leaf.raw)
-    assert.equal((await client.post(client.directory['revokeCert'] as string, { certificate })).status, 200)
-    return leaf.serialNumber.toLowerCase()
+  async function revoked(order: Answer): Promise<string> {
+    const [leaf] = pemToDer((await client.post(order.json.certificate)).text) as [Buffer]
+    assert.equal((await revoke(client, leaf)).status, 200)
+    return serialOf(leaf)
   }
 
   test('the first one issues while it is there, and revocations of its certificates stay here', async () => {
     const { order, backend } = await finalized()
     assert.deepEqual([order.json.status, backend], ['valid', null])
     assert.equal(ca.requests.length, 0)
-    const serial = await revoke(order)
+    const serial = await revoked(order)
     assert.ok(!ca.revoked.includes(serial))
   })
 
@@ -210,7 +210,7 @@ describe('a signer in front of an external CA', () => {
       ended.map(({ order, backend }) => [order.json.status, backend]),
       ended.map(() => ['valid', 'external']),
     )
-    const serial = await revoke((ended[0] as { order: Answer }).order)
+    const serial = await revoked((ended[0] as { order: Answer }).order)
     await until('its revocation at the CA', () => ca.revoked.includes(serial))
     const health = await send({ method: 'GET', url: `${service.baseUrl}/healthz` })
     assert.deepEqual(health.json.checks.ca_backend, {

@@ -7,11 +7,11 @@ import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { head, openRaw } from '../http/raw-client.ts'
 import {
   type Answer,
-  base64url,
   createAcmeClient,
   newAccountKey,
   type RawRequest,
   registeredClient,
+  revoke,
   send,
   startResponder,
 } from '../support/acme-client.ts'
@@ -283,7 +283,7 @@ describe('a service behind a proxy, with paths of its own', () => {
     assert.deepEqual(parseCertificate(der).tbs.crlDistributionPointUrls, [list], 'crl.http_port')
     assert.equal((await infoOf(certIdOf(der))).headers['retry-after'], '7200')
 
-    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(der) })
+    await revoke(client, der)
     const { json, headers } = await infoOf(certIdOf(der))
     const start = Date.parse(json.suggestedWindow.start)
     assert.ok(Math.abs(start - Date.now()) < NOW_MS)

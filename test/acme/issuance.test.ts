@@ -4,7 +4,6 @@ import assert from 'node:assert/strict'
 import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
 import {
   type AcmeClient,
   type Answer,
@@ -12,13 +11,16 @@ import {
   base64url,
   createAcmeClient,
   csrFor,
+  idOf,
   locationOf,
   pemToDer,
   type Responder,
   registeredClient,
+  revoke,
   startResponder,
 } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
+import { rowsIn } from '../support/database.ts'
 import { P256_KEY, P384_KEY, P521_KEY, RSA_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
@@ -133,10 +135,8 @@ describe('issuance and revocation', () => {
       assert.equal(locationOf(answers[0] as Answer), locationOf(order))
     }
     await client.settled(locationOf(order))
-    const { rows } = await query('SELECT count(*)::integer FROM certificates WHERE order_id = $1', [
-      locationOf(order).slice(-36),
-    ])
-    assert.deepEqual(rows, [{ count: 1 }])
+    const issued = 'SELECT FROM certificates WHERE order_id = $1'
+    assert.equal((await rowsIn(service.database, issued, [idOf(locationOf(order))])).length, 1)
   })
 
   test('of finalizes with six keys at once, the order is shown to the key of its certificate alone (§7.4)', async () => {
@@ -153,30 +153,14 @@ describe('issuance and revocation', () => {
     }
   })
 
-  async function query(text: string, values: unknown[]): Promise<pg.QueryResult> {
-    const database = new pg.Client(service.database.connection)
-    await database.connect()
-    try {
-      return await database.query(text, values)
-    } finally {
-      await database.end()
-    }
-  }
-
-  async function revoke(by: AcmeClient, der: Buffer, reason?: number): Promise<Answer> {
-    return by.post(by.directory['revokeCert'] as string, { certificate: base64url(der), reason })
-  }
-
   /** Someone who holds the key of a certificate and has no account. */
   async function holderOf(key: TestKey): Promise<AcmeClient> {
     return createAcmeClient(service.directoryUrl, accountKeyOf('ES256', key.privateKey, key.publicKey))
   }
 
   async function recordedReason(der: Buffer): Promise<unknown> {
-    const { rows } = await query('SELECT revocation_reason FROM certificates WHERE der = $1 AND revoked_at < now()', [
-      der,
-    ])
-    return rows[0]?.revocation_reason
+    const revoked = 'SELECT revocation_reason AS reason FROM certificates WHERE der = $1 AND revoked_at < now()'
+    return (await rowsIn(service.database, revoked, [der]))[0]?.['reason']
   }
 
   test('the account that ordered revokes: 200, no body, the reason kept (§7.6)', async () => {

@@ -22,7 +22,6 @@ import {
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import {
   type AcmeClient,
-  base64url,
   closeConnections,
   csrFor,
   JOSE,
@@ -31,7 +30,9 @@ import {
   pemToDer,
   type Responder,
   registeredClient,
+  revoke,
   send,
+  serialOf,
   startResponder,
 } from '../support/acme-client.ts'
 import { readCrl } from '../support/crl.ts'
@@ -70,8 +71,6 @@ let responder: Responder
 let client: AcmeClient
 
 const at = (name: string) => path.join(files.folder, name)
-const serialOf = ({ der }: Pick<Obtained, 'der'>) => new X509Certificate(der).serialNumber.toLowerCase()
-const revoke = (der: Buffer) => client.post(client.directory['revokeCert'] as string, { certificate: base64url(der) })
 const fetchCrl = async (name: string) => (await send({ method: 'GET', url: `${service.baseUrl}/crl${name}` })).body
 const listed = async (name: string) => readCrl(await fetchCrl(name)).entries.map(({ serial }) => serial)
 
@@ -123,9 +122,9 @@ describe('lists of several issuers (RFC 5280 §5)', () => {
   test('a certificate names the list of its issuer, and is revoked there alone', async () => {
     const { der } = await client.obtain(['other.test'], responder, { order: { profile: 'other' } })
     assert.deepEqual(parseCertificate(der).tbs.crlDistributionPointUrls, [`${service.baseUrl}/crl/ed`])
-    const revoked = await client.post(client.directory['revokeCert'] as string, { certificate: base64url(der) })
+    const revoked = await revoke(client, der)
     assert.equal(revoked.status, 200)
-    const serial = new X509Certificate(der).serialNumber.toLowerCase()
+    const serial = serialOf(der)
     await until('it is listed', async () =>
       readCrl(await fetchCrl('/ed')).entries.some((entry) => entry.serial === serial),
     )
@@ -283,7 +282,7 @@ describe('an issuer whose certificate was renewed', () => {
 
   const obtain = (name: string) => client.obtain([name], responder, { order: { profile: 'renewed' } })
   const untilListed = (certificate: Obtained) =>
-    until('its CRL entry', async () => (await listed('/renewed')).includes(serialOf(certificate)))
+    until('its CRL entry', async () => (await listed('/renewed')).includes(serialOf(certificate.der)))
 
   interface Row {
     issuer: string
@@ -296,7 +295,7 @@ describe('an issuer whose certificate was renewed', () => {
         `SELECT encode(issuer_fingerprint, 'hex') AS issuer, account_id IS NOT NULL AS has_account,
                 revoked_at IS NOT NULL AS is_revoked
            FROM certificates WHERE serial_number = decode($1, 'hex') ORDER BY id`,
-        [serialOf(certificate)],
+        [serialOf(certificate.der)],
       )
     ).rows
 
@@ -310,14 +309,14 @@ describe('an issuer whose certificate was renewed', () => {
               CASE WHEN $2 THEN date_trunc('second', now() - interval '1 hour') END, CASE WHEN $2 THEN 4 END
          FROM certificates c JOIN issuers i ON encode(i.fingerprint, 'hex') = $3
         WHERE c.serial_number = decode($1, 'hex')`,
-      [serialOf(certificate), as === 'unseen', (await rowsOf(former))[0]?.issuer],
+      [serialOf(certificate.der), as === 'unseen', (await rowsOf(former))[0]?.issuer],
     )
 
   test('has its certificates known by its CRL and by import, whichever of the two issued them', async () => {
     const revoked = await obtain('revoked.test')
     assert.notEqual((await rowsOf(former))[0]?.issuer, (await rowsOf(revoked))[0]?.issuer)
-    assert.equal((await revoke(revoked.der)).status, 200)
-    await operate(service, 'certificates', 'revoke', serialOf(former), '--reason', '4')
+    assert.equal((await revoke(client, revoked.der)).status, 200)
+    await operate(service, 'certificates', 'revoke', serialOf(former.der), '--reason', '4')
     await operate(service, 'crl', 'rebuild')
     const file = path.join(service.folder, 'last.crl')
     writeFileSync(file, await fetchCrl('/renewed'))
@@ -334,14 +333,14 @@ describe('an issuer whose certificate was renewed', () => {
     for (const certificate of [former, revoked]) assert.equal((await rowsOf(certificate)).length, 1)
 
     const later = await obtain('later.test')
-    assert.equal((await revoke(later.der)).status, 200)
+    assert.equal((await revoke(client, later.der)).status, 200)
     await untilListed(later)
   })
 
   test('has its certificate revoked by an operator who names the other certificate', async () => {
     const certificate = await obtain('named.test')
     const [other] = await rowsOf(former)
-    await operate(service, 'certificates', 'revoke', serialOf(certificate), '--issuer', other?.issuer ?? '')
+    await operate(service, 'certificates', 'revoke', serialOf(certificate.der), '--issuer', other?.issuer ?? '')
     const [row, ...more] = await rowsOf(certificate)
     assert.deepEqual([row?.is_revoked, row?.issuer === other?.issuer, more], [true, false, []])
     await untilListed(certificate)
@@ -350,20 +349,20 @@ describe('an issuer whose certificate was renewed', () => {
   test('has both rows of one certificate revoked by its account, and lists it once', async () => {
     const certificate = await obtain('imported.test')
     await plantCopy(certificate, 'imported')
-    assert.equal((await revoke(certificate.der)).status, 200)
+    assert.equal((await revoke(client, certificate.der)).status, 200)
     assert.deepEqual(
       (await rowsOf(certificate)).map(({ is_revoked }) => is_revoked),
       [true, true],
     )
-    assert.equal((await revoke(certificate.der)).status, 400)
+    assert.equal((await revoke(client, certificate.der)).status, 400)
     await untilListed(certificate)
-    assert.equal((await listed('/renewed')).filter((serial) => serial === serialOf(certificate)).length, 1)
+    assert.equal((await listed('/renewed')).filter((serial) => serial === serialOf(certificate.der)).length, 1)
   })
 
   test('has both rows of one certificate revoked by its operator, with the earlier date on the list', async () => {
     const certificate = await obtain('unseen.test')
     await plantCopy(certificate, 'unseen')
-    await operate(service, 'certificates', 'revoke', serialOf(certificate), '--reason', '1')
+    await operate(service, 'certificates', 'revoke', serialOf(certificate.der), '--reason', '1')
     assert.deepEqual(
       (await rowsOf(certificate)).map(({ is_revoked, has_account }) => [is_revoked, has_account]),
       [
@@ -371,9 +370,11 @@ describe('an issuer whose certificate was renewed', () => {
         [true, false],
       ],
     )
-    assert.equal((await chancery(service, 'certificates', 'revoke', serialOf(certificate))).code, 1)
+    assert.equal((await chancery(service, 'certificates', 'revoke', serialOf(certificate.der))).code, 1)
     await operate(service, 'crl', 'rebuild')
-    const entries = readCrl(await fetchCrl('/renewed')).entries.filter(({ serial }) => serial === serialOf(certificate))
+    const entries = readCrl(await fetchCrl('/renewed')).entries.filter(
+      ({ serial }) => serial === serialOf(certificate.der),
+    )
     assert.deepEqual(
       entries.map(({ reason }) => reason),
       [4],

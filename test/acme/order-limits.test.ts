@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import {
   type AcmeClient,
-  base64url,
   JOSE,
   locationOf,
   newAccountKey,
   registeredClient,
+  revoke,
   send,
 } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
@@ -83,8 +83,7 @@ describe('limits of new orders', () => {
   test('count the replacement of a certificate that its subscriber revoked, or asked to end at once', async () => {
     const client = await aClient()
     const revoked = await obtained(client, 'revoked.test')
-    const payload = { certificate: base64url(revoked) }
-    assert.equal((await client.post(client.directory['revokeCert'] as string, payload)).status, 200)
+    assert.equal((await revoke(client, revoked)).status, 200)
     const notAfter = `${new Date(Date.now() + 600_000).toISOString().slice(0, 19)}Z`
     const brief = await obtained(client, 'brief.test', { notAfter })
     await useUpAddress(client)

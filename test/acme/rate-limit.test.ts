@@ -3,17 +3,15 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import {
-  type AccountKeyPair,
   type AcmeClient,
   type Answer,
+  changeKey,
   createAcmeClient,
   csrFor,
-  type JsonWebKey,
   locationOf,
   newAccountKey,
   registeredClient,
   send,
-  signedJws,
 } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { HOUR, limit } from '../support/rate-limits.ts'
@@ -173,17 +171,12 @@ for (const [backend, window_seconds] of [
     test('starting validations is counted for the account, polling is not', async () => {
       const client = await aClient()
       const order = await client.newOrder(['one.test', 'two.test'])
-      const [first, second] = await Promise.all(
-        (order.json.authorizations as string[]).map(async () => undefined),
-      ).then(async () => {
-        const found: string[] = []
-        for (const url of order.json.authorizations as string[])
-          found.push((await client.post(url)).json.challenges[0].url)
-        return found
-      })
-      assert.equal((await client.post(first as string, {})).status, 200)
-      assertLimited(await client.post(second as string, {}), 'challenge_validation')
-      for (let i = 0; i < 3; i++) assert.equal((await client.post(second as string)).status, 200)
+      const [first, second] = order.json.authorizations
+      const challengeOf = async (url: string) => (await client.post(url)).json.challenges[0].url
+      assert.equal((await client.post(await challengeOf(first), {})).status, 200)
+      const waiting = await challengeOf(second)
+      assertLimited(await client.post(waiting, {}), 'challenge_validation')
+      for (let i = 0; i < 3; i++) assert.equal((await client.post(waiting)).status, 200)
     })
 
     test('finalize is counted for the account, whatever becomes of it', async () => {
@@ -196,24 +189,16 @@ for (const [backend, window_seconds] of [
 
     test('key changes are counted for the account; one that proves nothing is not (RFC 8555 §7.3.5)', async () => {
       const client = await aClient()
-      const url = client.directory['keyChange'] as string
-      let current = client.key
-      const change = async (next: AccountKeyPair, oldKey: JsonWebKey) => {
-        const inner = signedJws(
-          next,
-          { alg: next.alg, url, jwk: next.jwk },
-          { payload: { account: client.kid, oldKey } },
-        )
-        return client.post(url, inner, { key: current })
-      }
-      assert.equal((await change(newAccountKey(), newAccountKey().jwk)).status, 400)
+      const ofAnother = { ...client, key: newAccountKey() }
+      assert.equal((await changeKey(ofAnother, newAccountKey())).status, 400)
+      let key = client.key
       for (let i = 0; i < 2; i++) {
         const next = newAccountKey()
-        const answer = await change(next, current.jwk)
+        const answer = await changeKey(client, next, { key })
         assert.equal(answer.status, 200, answer.text)
-        current = next
+        key = next
       }
-      assertLimited(await change(newAccountKey(), current.jwk), 'key_change')
+      assertLimited(await changeKey(client, newAccountKey(), { key }), 'key_change')
     })
 
     test('changes of contacts are counted for the account, its other requests are not (RFC 8555 §7.3.2)', async () => {

@@ -4,10 +4,9 @@
  */
 
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
-import { base64url, send } from '../support/acme-client.ts'
+import { revoke, send, serialOf } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { untilCompared } from '../support/compared.ts'
 import { readCrl } from '../support/crl.ts'
@@ -23,8 +22,6 @@ async function listed(service: TestService): Promise<string[]> {
   )
 }
 
-const serialOf = (der: Buffer): string => new X509Certificate(der).serialNumber.toLowerCase()
-
 describe('a database that lacks what its signer has recorded, reconciled by hand', () => {
   const { service, responder, client } = acmeScene('few connections')
 
@@ -35,7 +32,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
   test('raises an alarm and builds no list; the command brings it back, and a second one finds nothing', async () => {
     const [kept, lost] = [await client.obtain(['kept.test'], responder), await client.obtain(['lost.test'], responder)]
     const serial = serialOf(lost.der)
-    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(lost.der), reason: 4 })
+    await revoke(client, lost.der, 4)
     await until('the list has it', () => isListed(serial))
     await untilCompared(service)
     const issuedAt = async () => {
@@ -61,7 +58,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
     )
     await until('health says so', async () => (await health()).checks.signer_records.status === 'error')
     const { number } = await fetchCrl()
-    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(kept.der), reason: 4 })
+    await revoke(client, kept.der, 4)
 
     const dry = await chancery(service, 'reconcile', '--dry-run')
     assert.equal(dry.code, 1)
@@ -89,7 +86,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
 
   test('a copy that has no more than the intent of a certificate has it back before a revocation comes back that blocks its key', async () => {
     const [revoked, begun] = [await client.obtain(['a.test'], responder), await client.obtain(['b.test'], responder)]
-    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(revoked.der), reason: 1 })
+    await revoke(client, revoked.der, 1)
     await until('the list has it, so the signer has, too', async () =>
       (await listed(service)).includes(serialOf(revoked.der)),
     )

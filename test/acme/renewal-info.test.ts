@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { before, describe, test } from 'node:test'
-import { base64url, send } from '../support/acme-client.ts'
+import { base64url, revoke, send } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { chancery } from '../support/operator.ts'
@@ -114,7 +114,7 @@ describe('renewal information', () => {
 
   test('of a revoked certificate the window opens now', async () => {
     const { der, certId } = await issue('revoked-renewal.test')
-    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(der) })
+    await revoke(client, der)
     const { start, end } = await windowOf(certId)
     assert.ok(Math.abs(start.getTime() - Date.now()) < NOW_MS)
     assert.equal(end.getTime(), Date.parse(new X509Certificate(der).validTo))

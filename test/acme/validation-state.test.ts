@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { type AcmeClient, newAccountKey, registeredClient, signedJws } from '../support/acme-client.ts'
+import { type AcmeClient, changeKey, newAccountKey, registeredClient } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { type HeldResponder, startHeldResponder } from '../support/held-responder.ts'
 import { BACKOFF_SECONDS } from '../support/shared-service.ts'
@@ -100,15 +100,7 @@ describe('a challenge in processing', () => {
     const { url, token } = await triggered(client, 'rollover.test', false)
     await held(1)
     const next = newAccountKey()
-    const keyChange = client.directory['keyChange'] as string
-    const inner = signedJws(
-      next,
-      { alg: next.alg, jwk: next.jwk, url: keyChange },
-      {
-        payload: { account: client.kid, oldKey: client.key.jwk },
-      },
-    )
-    assert.equal((await client.post(keyChange, inner)).status, 200)
+    assert.equal((await changeKey(client, next)).status, 200)
     // The attempt under way finds nothing; the retry does, long after the change.
     responder.hold(false)
     responder.answer(token, `${token}.${client.key.thumbprint}`)

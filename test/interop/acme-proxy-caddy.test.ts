@@ -14,6 +14,7 @@ import {
   closeConnections,
   type Responder,
   registeredClient,
+  revoke,
   startResponder,
 } from '../support/acme-client.ts'
 import { type CaddyCa, startCaddyCa } from '../support/caddy-ca.ts'
@@ -109,8 +110,7 @@ describe('a service behind Caddy', NEEDS, () => {
 
   test('a revocation reaches Caddy', async () => {
     const { der } = await client.obtain([ADDRESS], responder)
-    const payload = { certificate: der.toString('base64url'), reason: 4 }
-    assert.equal((await client.post(client.directory['revokeCert'] as string, payload)).status, 200)
+    assert.equal((await revoke(client, der, 4)).status, 200)
     const confirmed = await service.untilLogged('its confirmation', ({ event }) => event === 'backend_revoked')
     assert.equal(confirmed['backend'], 'acme_proxy')
     await until('nothing is left to revoke', async () => (await query('SELECT FROM backend_revocations')).length === 0)

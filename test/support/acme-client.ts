@@ -3,7 +3,7 @@
  * certificate on the way to its subject.
  */
 
-import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { createHash, generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto'
 import { Agent, createServer, type IncomingHttpHeaders, request } from 'node:http'
 import { isIP } from 'node:net'
 import { plainCsr } from './csr.ts'
@@ -291,6 +291,33 @@ export async function registeredClient(
 export function locationOf(answer: Answer): string {
   return String(answer.headers.location)
 }
+
+/** Of an object by its URL. */
+export const idOf = (url: string): string => url.slice(url.lastIndexOf('/') + 1)
+
+/** Of a certificate, as logs and the database have it. */
+export const serialOf = (certificate: Buffer | string): string =>
+  new X509Certificate(certificate).serialNumber.toLowerCase()
+
+export const revoke = (by: AcmeClient, der: Buffer, reason?: number): Promise<Answer> =>
+  by.post(by.directory['revokeCert'] as string, { certificate: base64url(der), reason })
+
+/** RFC 8555 §7.3.5. The client goes on signing with the key that it has; `withKey` is the account with the new one. */
+export function changeKey(client: AcmeClient, key: AccountKeyPair, parts: RequestParts = {}): Promise<Answer> {
+  const url = client.directory['keyChange'] as string
+  const payload = { account: client.kid, oldKey: (parts.key ?? client.key).jwk }
+  return client.post(url, signedJws(key, { alg: key.alg, url, jwk: key.jwk }, { payload }), parts)
+}
+
+/** The same account, signing with another key. */
+export async function withKey({ kid }: AcmeClient, key: AccountKeyPair): Promise<AcmeClient> {
+  const other = await createAcmeClient(`${new URL(kid).origin}/directory`, key)
+  other.kid = kid
+  return other
+}
+
+export const problemOf = ({ status, json }: Answer): string =>
+  `${status} ${String(json.type).replace('urn:ietf:params:acme:error:', '')}`
 
 /** A CSR in the form of the `csr` member. */
 export async function csrFor(names: readonly string[], key: TestKey = P256_KEY, subject = ''): Promise<string> {

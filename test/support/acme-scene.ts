@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before } from 'node:test'
 import pg from 'pg'
 import { type AcmeClient, closeConnections, type Responder, registeredClient, startResponder } from './acme-client.ts'
-import type { TestService } from './service.ts'
+import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
 import { type SharedServiceName, sharedService } from './shared-service.ts'
 
 export interface AcmeScene {
@@ -18,13 +18,14 @@ export interface AcmeScene {
 
 /**
  * What a suite takes of it is made, in this order, and nothing else.
- * @param of the name of a shared service, or the start of one of its own, which ends with the suite
+ * @param of a shared service, by its name, or one of its own, which ends with the suite
  */
-export function acmeScene(of: SharedServiceName | (() => Promise<TestService>)): AcmeScene {
+export function acmeScene(of: SharedServiceName | TestServiceOptions | (() => Promise<TestService>)): AcmeScene {
+  const start = typeof of === 'function' ? of : () => startTestService(of as TestServiceOptions)
   const service =
     typeof of === 'string'
       ? made(() => sharedService(of))
-      : made(of, async (own) => {
+      : made(start, async (own) => {
           closeConnections()
           await own.dispose()
         })

@@ -7,10 +7,10 @@ import {
   type AccountKeyPair,
   type AcmeClient,
   type Answer,
-  createAcmeClient,
+  changeKey,
   csrFor,
   pemToDer,
-  signedJws,
+  withKey,
 } from './acme-client.ts'
 import type { Names } from './scripted-names.ts'
 import { until } from './until.ts'
@@ -82,12 +82,8 @@ export const secondsFromNow = (authorization: Answer) => (Date.parse(authorizati
 export const errorOf = (authorization: Answer) => challengeOf(authorization).error
 export const unixTime = (seconds: number) => Math.floor(Date.now() / 1000) + seconds
 
-export async function changeKey(client: AcmeClient, key: AccountKeyPair): Promise<AcmeClient> {
-  const url = client.directory['keyChange'] as string
-  const payload = { account: client.kid, oldKey: client.key.jwk }
-  const changed = await client.post(url, signedJws(key, { alg: key.alg, url, jwk: key.jwk }, { payload }))
+export async function withNewKey(client: AcmeClient, key: AccountKeyPair): Promise<AcmeClient> {
+  const changed = await changeKey(client, key)
   assert.equal(changed.status, 200, changed.text)
-  const other = await createAcmeClient(`${new URL(client.kid).origin}/directory`, key)
-  other.kid = client.kid
-  return other
+  return withKey(client, key)
 }
