@@ -11,13 +11,14 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { parseAuditLine } from '../../signer/audit/line.ts'
-import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
-import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import { makeAuthority } from '../signer/authority.ts'
+import { startDaemon, useSigner } from '../signer/daemon.ts'
 import {
   type AcmeClient,
   type Answer,
   closeConnections,
   csrFor,
+  idOf,
   locationOf,
   pemToDer,
   type Responder,
@@ -29,8 +30,8 @@ import {
 } from '../support/acme-client.ts'
 import { checkBooks } from '../support/books.ts'
 import { readCrl } from '../support/crl.ts'
+import { rowsIn } from '../support/database.ts'
 import { type ExternalCa, startExternalCa } from '../support/external-ca.ts'
-import { withQuery } from '../support/revoked.ts'
 import { problem, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { FOR_SERVERS } from '../support/shared-service.ts'
@@ -78,31 +79,24 @@ async function finalized(more: object = {}): Promise<{ order: Answer; backend: s
   assert.equal(reply.status, 200, reply.text)
   const url = locationOf(order)
   const settled = await client.settled(url)
-  const rows = await withQuery(service.database.connection, (run) =>
-    run('SELECT backend FROM certificates WHERE order_id = $1', [url.split('/').at(-1)]),
-  )
+  const rows = await rowsIn(service.database, 'SELECT backend FROM certificates WHERE order_id = $1', [idOf(url)])
   return { order: settled, backend: rows[0]?.['backend'] as string | null | undefined }
 }
 
 describe('a signer in front of an external CA', () => {
-  let files: SignerFiles
-  let daemon: Daemon
+  const signer = useSigner({ default: makeAuthority() }, { policyYaml: '{ max_crl_validity_days: 2 }' })
 
   before(async () => {
     ca = await startExternalCa()
-    files = writeSignerFiles({ default: makeAuthority() }, '', '{ max_crl_validity_days: 2 }')
     // The name under which the books look for it.
-    symlinkSync(files.auditFile, path.join(files.folder, 'signer-audit.jsonl'))
-    daemon = await startDaemon(files.config)
+    symlinkSync(signer.files.auditFile, signer.at('signer-audit.jsonl'))
     await start({
       ca: {
         backend: 'failover',
         failover: { backends: ['internal', 'external'], probe_seconds: 1 },
         deferred_signing_timeout: 20,
-        profiles: {
-          other: { ...FOR_SERVERS, backend: 'external' },
-        },
-        signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 10 },
+        profiles: { other: { ...FOR_SERVERS, backend: 'external' } },
+        signer: { ...signer.section, timeout_seconds: 10 },
         external: external(),
       },
       crl: { enabled: true },
@@ -111,14 +105,10 @@ describe('a signer in front of an external CA', () => {
       logging: { level: 'DEBUG' },
     })
   })
-  after(async () => {
-    await stop()
-    await daemon?.stop()
-    rmSync(files.folder, { recursive: true, force: true })
-  })
+  after(stop)
 
   const signed = () =>
-    readFileSync(files.auditFile, 'utf8')
+    readFileSync(signer.files.auditFile, 'utf8')
       .trimEnd()
       .split('\n')
       .map(parseAuditLine)
@@ -126,13 +116,15 @@ describe('a signer in front of an external CA', () => {
 
   /** @returns the URL of an order whose certificate is signed, and nobody has it */
   async function lost(): Promise<{ url: string; serial: string }> {
-    await daemon.stop()
+    await signer.daemon.stop()
     const connections = () => service.log.filter(({ message }) => message === 'signer connected').length
     const connectionsBefore = connections()
-    daemon = await startDaemon(files.config, ['--import', DYING], { CHANCERY_TEST_DIE_AT: 'audit line written' })
+    signer.daemon = await startDaemon(signer.files.config, ['--import', DYING], {
+      CHANCERY_TEST_DIE_AT: 'audit line written',
+    })
     // Else the other CA would be asked first.
     await until('the front thread and the supervisor are connected', () => connections() >= connectionsBefore + 2)
-    const ended = once(daemon.process, 'exit')
+    const ended = once(signer.daemon.process, 'exit')
     const order = await ready()
     const url = locationOf(order)
     assert.equal((await client.post(order.json.finalize, { csr: await csrOf(order) })).json.status, 'processing')
@@ -146,14 +138,14 @@ describe('a signer in front of an external CA', () => {
   const statusOf = async (url: string) => (await client.post(url)).json.status
   const recorded = async (serial: string) =>
     (
-      await withQuery(service.database.connection, (run) =>
-        run('SELECT * FROM certificates WHERE serial_number = $1', [Buffer.from(serial, 'hex')]),
-      )
+      await rowsIn(service.database, 'SELECT * FROM certificates WHERE serial_number = $1', [
+        Buffer.from(serial, 'hex'),
+      ])
     )[0]
 
   test('a signer that dies after it has signed and comes back completes the order, and no other CA is asked', async () => {
     const { url, serial } = await lost()
-    daemon = await startDaemon(files.config)
+    await signer.launch()
     await until('the order is valid', async () => (await statusOf(url)) === 'valid')
     const row = await recorded(serial)
     assert.deepEqual([row?.['backend'], row?.['revoked_at']], [null, null])
@@ -174,13 +166,13 @@ describe('a signer in front of an external CA', () => {
     assert.deepEqual([row?.['order_id'], row?.['revocation_reason']], [null, 5])
     assert.deepEqual(ca.requests, [], 'the order has stayed with the signer')
 
-    daemon = await startDaemon(files.config)
+    await signer.launch()
     await until('its serial number is on the CRL', async () => {
       const { body } = await send({ method: 'GET', url: `${service.baseUrl}/crl/default` })
       return readCrl(body).entries.some((entry) => entry.serial === serial)
     })
     const { connection } = service.database
-    await checkBooks({ connection, folder: files.folder, held: [], boundMs: 120_000 })
+    await checkBooks({ connection, folder: signer.files.folder, held: [], boundMs: 120_000 })
   })
 
   async function revoked(order: Answer): Promise<string> {
@@ -204,7 +196,7 @@ describe('a signer in front of an external CA', () => {
   })
 
   test('the next one issues while the first is away, and revokes what it has issued', async () => {
-    await daemon.stop('SIGKILL')
+    await signer.daemon.stop('SIGKILL')
     const ended = await Promise.all(Array.from({ length: 4 }, () => finalized()))
     assert.deepEqual(
       ended.map(({ order, backend }) => [order.json.status, backend]),
@@ -220,7 +212,7 @@ describe('a signer in front of an external CA', () => {
   })
 
   test('the first one issues again when it is back', async () => {
-    daemon = await startDaemon(files.config)
+    await signer.launch()
     await until('a certificate of the signer', async () => (await finalized()).backend === null)
   })
 })
@@ -274,7 +266,7 @@ describe('another ACME service and an external CA in front of the signer', () =>
     assert.equal((await client.settled(locationOf(first))).json.status, 'valid')
     assert.deepEqual(published(), [])
     assert.equal(upstream.count('/finalize'), 0)
-    const backends = await withQuery(service.database.connection, (run) => run('SELECT backend FROM certificates'))
+    const backends = await rowsIn(service.database, 'SELECT backend FROM certificates')
     assert.deepEqual(backends, [{ backend: 'external' }, { backend: 'external' }])
   })
 

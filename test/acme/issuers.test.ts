@@ -6,39 +6,29 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
+import { type Authority, constraintsOn, makeAuthority } from '../signer/authority.ts'
+import { TestSigner } from '../signer/daemon.ts'
 import {
-  type Authority,
-  constraintsOn,
-  makeAuthority,
-  type SignerFiles,
-  writeSignerFiles,
-} from '../signer/authority.ts'
-import { type Daemon, startDaemon } from '../signer/daemon.ts'
-import {
-  type AcmeClient,
-  closeConnections,
   csrFor,
   JOSE,
   locationOf,
   type Obtained,
   pemToDer,
-  type Responder,
   registeredClient,
   revoke,
   send,
   serialOf,
-  startResponder,
 } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { readCrl } from '../support/crl.ts'
 import { rowsIn } from '../support/database.ts'
 import { chancery, operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 import { FOR_SERVERS } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -64,52 +54,39 @@ const PROFILES = {
   renewed: 'renewed',
 }
 
-let files: SignerFiles
-let daemon: Daemon
-let service: TestService
-let responder: Responder
-let client: AcmeClient
+const signer = new TestSigner(authorities, { policyYaml: '{ max_crl_validity_days: 2 }' })
+const at = (name: string) => signer.at(name)
+before(async () => {
+  signer.write()
+  writeFileSync(at('root.pem'), root.certificatePem)
+  editSigner('crossed', 'chain: root.pem')
+  await signer.launch()
+})
+after(() => signer.end())
+const { service, responder, client } = acmeScene(() => {
+  const profiles = Object.entries(PROFILES).map(([name, issuer]) => [name, { ...FOR_SERVERS, issuer }])
+  const ca = { signer: signer.section, profiles: Object.fromEntries(profiles) }
+  return startTestService({ fronts: 1, config: { crl: { enabled: true }, ca } })
+})
 
-const at = (name: string) => path.join(files.folder, name)
 const fetchCrl = async (name: string) => (await send({ method: 'GET', url: `${service.baseUrl}/crl${name}` })).body
 const listed = async (name: string) => readCrl(await fetchCrl(name)).entries.map(({ serial }) => serial)
 
 /** The signer reads its issuers again; each thread of the service learns of that by itself. */
 async function hangUp(): Promise<void> {
-  const read = () => daemon.output().match(/issuers read again/g)?.length ?? 0
+  const read = () => signer.daemon.output().match(/issuers read again/g)?.length ?? 0
   const before = read()
-  daemon.process.kill('SIGHUP')
+  signer.daemon.process.kill('SIGHUP')
   await until('the issuers are read again', () => read() > before)
 }
 
 function editSigner(of: string, line: string): void {
-  const text = readFileSync(files.config, 'utf8')
+  const text = readFileSync(signer.files.config, 'utf8')
   writeFileSync(
-    files.config,
+    signer.files.config,
     text.replace(`certificate: ${of}.pem\n`, (found) => `${found}    ${line}\n`),
   )
 }
-
-before(async () => {
-  files = writeSignerFiles(authorities, '', '{ max_crl_validity_days: 2 }')
-  writeFileSync(at('root.pem'), root.certificatePem)
-  editSigner('crossed', 'chain: root.pem')
-  daemon = await startDaemon(files.config)
-  const signer = { socket: files.socket, secret_file: at('secret') }
-  const profiles = Object.fromEntries(
-    Object.entries(PROFILES).map(([name, issuer]) => [name, { ...FOR_SERVERS, issuer }]),
-  )
-  service = await startTestService({ fronts: 1, config: { crl: { enabled: true }, ca: { signer, profiles } } })
-  responder = await startResponder(service.http01Port)
-  client = await registeredClient(service.directoryUrl)
-})
-after(async () => {
-  closeConnections()
-  await responder?.close()
-  await service?.dispose()
-  await daemon?.stop()
-  rmSync(files.folder, { recursive: true })
-})
 
 describe('lists of several issuers (RFC 5280 §5)', () => {
   test('each has a list of its own; the bare path serves that of the default profile', async () => {
@@ -183,7 +160,7 @@ describe('an issuer with name constraints (RFC 5280 §4.2.1.10)', () => {
     assert.equal(refusal.json.type, 'urn:ietf:params:acme:error:rejectedIdentifier', refusal.text)
     assert.match(refusal.json.detail, /z\.lab\.test is outside/)
     assert.equal((await client.post(locationOf(order))).json.status, 'ready')
-    assert.equal(readFileSync(files.auditFile, 'utf8').includes('z.lab.test'), false)
+    assert.equal(readFileSync(signer.files.auditFile, 'utf8').includes('z.lab.test'), false)
   })
 })
 
@@ -261,11 +238,8 @@ describe('the chains of a certificate (RFC 8555 §7.4.2)', () => {
 
 /** Same name and key: it has one serial number once, and its list goes on whichever of its certificates is named. */
 describe('an issuer whose certificate was renewed', () => {
-  let database: pg.Client
   let former: Obtained
   before(async () => {
-    database = new pg.Client(service.database.connection)
-    await database.connect()
     former = await obtain('former.test')
     const renewed = makeAuthority('P-256', { name: 'Renewed', keys: authorities.renewed })
     writeFileSync(at('renewed.pem'), renewed.certificatePem)
@@ -275,9 +249,6 @@ describe('an issuer whose certificate was renewed', () => {
       const [next] = await rowsOf(await obtain('next.test'))
       return next?.issuer !== row?.issuer
     })
-  })
-  after(async () => {
-    await database?.end()
   })
 
   const obtain = (name: string) => client.obtain([name], responder, { order: { profile: 'renewed' } })
@@ -290,18 +261,18 @@ describe('an issuer whose certificate was renewed', () => {
     is_revoked: boolean
   }
   const rowsOf = async (certificate: Obtained): Promise<Row[]> =>
-    (
-      await database.query<Row>(
-        `SELECT encode(issuer_fingerprint, 'hex') AS issuer, account_id IS NOT NULL AS has_account,
-                revoked_at IS NOT NULL AS is_revoked
-           FROM certificates WHERE serial_number = decode($1, 'hex') ORDER BY id`,
-        [serialOf(certificate.der)],
-      )
-    ).rows
+    rowsIn<Row>(
+      service.database,
+      `SELECT encode(issuer_fingerprint, 'hex') AS issuer, account_id IS NOT NULL AS has_account,
+              revoked_at IS NOT NULL AS is_revoked
+         FROM certificates WHERE serial_number = decode($1, 'hex') ORDER BY id`,
+      [serialOf(certificate.der)],
+    )
 
   /** A second row under the issuer's other certificate, as older builds recorded it; its der is empty when unseen. */
   const plantCopy = async (certificate: Obtained, as: 'imported' | 'unseen') =>
-    database.query(
+    rowsIn(
+      service.database,
       `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der, spki_sha256,
                                  revoked_at, revocation_reason)
        SELECT ('ffffffff-0000-7000-8000-' || right(c.id::text, 12))::uuid, c.serial_number, i.fingerprint, c.names, c.not_before,

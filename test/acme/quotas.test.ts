@@ -1,24 +1,15 @@
 /** Daily quotas of accounts over HTTP (`quotas.*`), and what an issuer that ends soon leaves uncounted. */
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
-import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
-import { type Daemon, startDaemon } from '../signer/daemon.ts'
-import {
-  type Answer,
-  closeConnections,
-  csrFor,
-  locationOf,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
+import { makeAuthority } from '../signer/authority.ts'
+import { useSigner } from '../signer/daemon.ts'
+import { type Answer, csrFor, locationOf, registeredClient, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { age } from '../support/aged-certificate.ts'
 import { certIdOf } from '../support/certificate-id.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 import { FOR_SERVERS } from '../support/shared-service.ts'
 
 const DAY_MS = 86_400_000
@@ -32,30 +23,16 @@ async function untilDayIsYoung(): Promise<void> {
 }
 
 describe('quotas', () => {
-  let files: SignerFiles
-  let daemon: Daemon
-  let service: TestService
-  before(async () => {
-    await untilDayIsYoung()
-    files = writeSignerFiles({ default: makeAuthority(), old: makeAuthority('P-256', { daysAhead: 1 }) })
-    daemon = await startDaemon(files.config)
-    const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret') }
-    const profiles = {
-      old: { ...FOR_SERVERS, issuer: 'old' },
-    }
-    service = await startTestService({
+  before(untilDayIsYoung)
+  const signer = useSigner({ default: makeAuthority(), old: makeAuthority('P-256', { daysAhead: 1 }) })
+  const { service, responder } = acmeScene(() =>
+    startTestService({
       config: {
-        ca: { signer, profiles },
+        ca: { signer: signer.section, profiles: { old: { ...FOR_SERVERS, issuer: 'old' } } },
         quotas: { enabled: true, max_orders_per_account_per_day: 4, max_certificates_per_account_per_day: 1 },
       },
-    })
-  })
-  after(async () => {
-    closeConnections()
-    await service.dispose()
-    await daemon.stop()
-    rmSync(files.folder, { recursive: true })
-  })
+    }),
+  )
 
   function assertExceeded(answer: Answer, kind: string): void {
     assert.equal(answer.status, 429, answer.text)
@@ -74,9 +51,7 @@ describe('quotas', () => {
     assert.equal((await other.newOrder(['other.test'])).status, 201)
   })
 
-  test('a pre-authorization counts as an order, unless a valid one is given back', async (context) => {
-    const responder = await startResponder(service.http01Port)
-    context.after(() => responder.close())
+  test('a pre-authorization counts as an order, unless a valid one is given back', async () => {
     const client = await registeredClient(service.directoryUrl)
     const preAuthorize = (value: string) =>
       client.post(client.directory['newAuthz'] as string, { identifier: { type: 'dns', value } })
@@ -95,9 +70,7 @@ describe('quotas', () => {
     assertExceeded(await client.newOrder(['good5.test']), 'orders')
   })
 
-  test('a replacement counts as a certificate, and not as an order (RFC 9773 §5)', async (context) => {
-    const responder = await startResponder(service.http01Port)
-    context.after(() => responder.close())
+  test('a replacement counts as a certificate, and not as an order (RFC 9773 §5)', async () => {
     const client = await registeredClient(service.directoryUrl)
     const { der } = await client.obtain(['replaced.test'], responder)
     for (let i = 0; i < 3; i++) assert.equal((await client.newOrder([`filling${i}.test`])).status, 201)
@@ -110,9 +83,7 @@ describe('quotas', () => {
     assertExceeded(await client.post(order.json.finalize, { csr: await csrFor(['replaced.test']) }), 'certificates')
   })
 
-  test('a certificate beyond the quota leaves its order ready, and a refused CSR is not counted', async (context) => {
-    const responder = await startResponder(service.http01Port)
-    context.after(() => responder.close())
+  test('a certificate beyond the quota leaves its order ready, and a refused CSR is not counted', async () => {
     const client = await registeredClient(service.directoryUrl)
     const first = await client.newOrder(['first.test'])
     await client.authorize(first, responder)
@@ -127,9 +98,7 @@ describe('quotas', () => {
     assert.equal((await client.post(String(second.headers.location))).json.status, 'ready')
   })
 
-  test('an issuer that ends in a day refuses a start behind its end; the order stays ready, nothing is counted, and there is no alarm', async (context) => {
-    const responder = await startResponder(service.http01Port)
-    context.after(() => responder.close())
+  test('an issuer that ends in a day refuses a start behind its end; the order stays ready, nothing is counted, and there is no alarm', async () => {
     const client = await registeredClient(service.directoryUrl)
     const notBefore = new Date(Date.now() + 1.5 * DAY_MS).toISOString()
     const order = await client.newOrder(['late.test'], { notBefore, profile: 'old' })

@@ -2,13 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import path from 'node:path'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import type { NameConstraints } from '../../src/shared/pki/name-constraints.ts'
-import { constraintsOn, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
-import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import { constraintsOn, makeAuthority } from '../signer/authority.ts'
+import { useSigner } from '../signer/daemon.ts'
 import { closeConnections, send } from '../support/acme-client.ts'
 import { freePort } from '../support/free-port.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -23,30 +22,21 @@ describe('a service that issues its own certificate, by the issuer of the defaul
   const below = (name: string, constraints?: NameConstraints) =>
     makeAuthority('P-256', { name, by: root, ...(constraints && { constraints }) })
   const authorities = { other: below('Other'), own: below('Own', constraintsOn({ dns: ['corp.test'] })) }
-  let files: SignerFiles
-  let daemon: Daemon
+  const signer = useSigner(authorities)
   let first: TestService
   let issued: string
   let port: number
   before(async () => {
-    files = writeSignerFiles(authorities)
-    daemon = await startDaemon(files.config)
     port = await freePort()
   })
-  after(async () => {
-    await first?.dispose()
-    await daemon.stop()
-    rmSync(files.folder, { recursive: true })
-  })
+  after(() => first?.dispose())
 
-  const at = (name: string) => path.join(files.folder, name)
+  const at = (name: string) => signer.at(name)
   const configWith = (api: object = {}) => ({
     api: { roots_path: '/roots.pem', ...api },
     ca: {
-      signer: { socket: files.socket, secret_file: at('secret') },
-      profiles: {
-        default: { ...FOR_SERVERS, issuer: 'own' },
-      },
+      signer: signer.section,
+      profiles: { default: { ...FOR_SERVERS, issuer: 'own' } },
     },
     crl: { enabled: true, http_port: port },
     server: {

@@ -2,17 +2,18 @@
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
-import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
-import { type Daemon, startDaemon } from '../signer/daemon.ts'
-import { closeConnections, csrFor, locationOf, registeredClient, send, startResponder } from '../support/acme-client.ts'
+import { makeAuthority } from '../signer/authority.ts'
+import { useSigner } from '../signer/daemon.ts'
+import { csrFor, locationOf, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { freePort } from '../support/free-port.ts'
 import { operate } from '../support/operator.ts'
 import { runCommand } from '../support/run-command.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
@@ -26,31 +27,26 @@ const PROMPT_MS = 1_000
 const SILENT_MS = 120_000
 
 describe('a service whose signer is away', () => {
-  let files: SignerFiles
-  let daemon: Daemon
-  let service: TestService
+  const signer = useSigner({ default: makeAuthority('P-256') }, { policyYaml: '{ max_crl_validity_days: 2 }' })
   const commands: ChildProcess[] = []
-  before(async () => {
-    files = writeSignerFiles({ default: makeAuthority('P-256') }, '', '{ max_crl_validity_days: 2 }')
-    daemon = await startDaemon(files.config)
-    const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 3 }
-    service = await startTestService({
+  const { service, responder, client } = acmeScene(() =>
+    startTestService({
       // Each thread has a breaker of its own.
       fronts: 1,
       config: {
-        ca: { signer, circuit_breaker_failure_threshold: 1, circuit_breaker_recovery_timeout: RECOVERY_SECONDS },
+        ca: {
+          signer: { ...signer.section, timeout_seconds: 3 },
+          circuit_breaker_failure_threshold: 1,
+          circuit_breaker_recovery_timeout: RECOVERY_SECONDS,
+        },
         order: { finalize_wait_ms: 500 },
         crl: { enabled: true },
         nonce: { store: 'database' },
       },
-    })
-  })
-  after(async () => {
-    closeConnections()
+    }),
+  )
+  after(() => {
     for (const command of commands) command.kill('SIGKILL')
-    await service.dispose()
-    await daemon.stop()
-    rmSync(files.folder, { recursive: true })
   })
 
   const get = (name: string) => send({ method: 'GET', url: `${service.baseUrl}/${name}` })
@@ -98,7 +94,7 @@ describe('a service whose signer is away', () => {
   })
 
   test('says so at once and for as long as it is away, without an order', async () => {
-    await daemon.stop()
+    await signer.daemon.stop()
     await until('the loss is noticed', async () => (await get('readyz')).json.reason === AWAY)
     const times: number[] = []
     for (let i = 0; i < 3; i++) {
@@ -128,7 +124,7 @@ describe('a service whose signer is away', () => {
       [],
       'no build was begun for nothing',
     )
-    daemon = await startDaemon(files.config)
+    await signer.launch()
     assert.equal(await ended, 0, said.complaint)
     assert.match(said.out, /^CRL default: number \d+, 0 entries/)
   })
@@ -140,7 +136,7 @@ describe('a service whose signer is away', () => {
   })
 
   test('answers in a bounded time about a signer that hangs', async () => {
-    daemon.process.kill('SIGSTOP')
+    signer.daemon.process.kill('SIGSTOP')
     try {
       await until('the silence is noticed', async () => (await get('readyz')).status === 503)
       const { ms, result } = await timed(get('readyz'))
@@ -150,7 +146,7 @@ describe('a service whose signer is away', () => {
       assert.ok(ms < SILENT_MS, `${ms} ms`)
       assert.deepEqual([await gauge('ca_up'), await gauge('ready')], [0, 0])
     } finally {
-      daemon.process.kill('SIGCONT')
+      signer.daemon.process.kill('SIGCONT')
     }
     await until('ready', async () => (await get('readyz')).status === 200)
     await untilGauges({ ca_up: 1, ready: 1 })
@@ -166,16 +162,13 @@ describe('a service whose signer is away', () => {
     assert.equal(await ended, 0, said.complaint)
   })
 
-  test('has a circuit breaker that is open after a failure: the next order stays ready, with Retry-After, and both get their certificates', async (context) => {
-    const responder = await startResponder(service.http01Port)
-    context.after(() => responder.close())
-    const client = await registeredClient(service.directoryUrl)
+  test('has a circuit breaker that is open after a failure: the next order stays ready, with Retry-After, and both get their certificates', async () => {
     const [first, second] = [await client.newOrder(['first.test']), await client.newOrder(['second.test'])]
     await client.authorize(first, responder)
     await client.authorize(second, responder)
 
     const csr = await csrFor(['second.test'])
-    daemon.process.kill('SIGSTOP')
+    signer.daemon.process.kill('SIGSTOP')
     try {
       const hanging = await client.post(first.json.finalize, { csr: await csrFor(['first.test']) })
       assert.equal(hanging.json.status, 'processing')
@@ -186,7 +179,7 @@ describe('a service whose signer is away', () => {
       assert.ok(retryAfter >= 1 && retryAfter <= RECOVERY_SECONDS, String(retryAfter))
       assert.equal((await client.post(locationOf(second))).json.status, 'ready')
     } finally {
-      daemon.process.kill('SIGCONT')
+      signer.daemon.process.kill('SIGCONT')
     }
     const isFinalized = async () => (await client.post(second.json.finalize, { csr })).status === 200
     await until('the second goes on', isFinalized)
@@ -212,7 +205,7 @@ describe('a service whose signer is away', () => {
 
     test('ca test-sign says that in one sentence, at once', async () => {
       const { ms, result } = await timed(chancery('ca', 'test-sign'))
-      const output = `chancery: no test signature from the signer at ${files.socket}: ${SENTENCE}\n`
+      const output = `chancery: no test signature from the signer at ${signer.files.socket}: ${SENTENCE}\n`
       assert.deepEqual(result, { code: 1, output })
       assert.ok(ms < SILENT_MS, `${ms} ms`)
     })
@@ -220,7 +213,7 @@ describe('a service whose signer is away', () => {
     test('serve does not start, and says it once', async () => {
       const { ms, result } = await timed(chancery('serve'))
       assert.equal(result.code, 1)
-      assert.ok(result.output.endsWith(`from the signer at ${files.socket}: ${SENTENCE}\n`), result.output)
+      assert.ok(result.output.endsWith(`from the signer at ${signer.files.socket}: ${SENTENCE}\n`), result.output)
       const warnings = result.output.split('\n').filter((line) => line.includes('"signer not reachable"'))
       assert.equal(warnings.length, 1, result.output)
       assert.ok(ms < SILENT_MS, `${ms} ms`)

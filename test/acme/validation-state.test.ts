@@ -1,19 +1,19 @@
 /** What happens to a challenge while it is being validated (RFC 8555 §7.3.5, §7.3.6, §7.5.1, §8.2). */
 
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { type AcmeClient, changeKey, newAccountKey, registeredClient } from '../support/acme-client.ts'
-import { acmeScene } from '../support/acme-scene.ts'
-import { type HeldResponder, startHeldResponder } from '../support/held-responder.ts'
+import { acmeScene, made } from '../support/acme-scene.ts'
+import { startHeldResponder } from '../support/held-responder.ts'
 import { BACKOFF_SECONDS } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('a challenge in processing', () => {
   const { service, database: db } = acmeScene('profiles')
-  let responder: HeldResponder
-  before(async () => {
-    responder = await startHeldResponder(service.http01Port)
-  })
+  const responder = made(
+    () => startHeldResponder(service.http01Port),
+    (held) => held.close(),
+  )
 
   async function triggered(client: AcmeClient, name: string, answers = true) {
     const order = await client.newOrder([name])

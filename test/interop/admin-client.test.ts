@@ -7,28 +7,23 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { type Document, OpenAPIClientAxios } from 'openapi-client-axios'
 import { fingerprintSha256 } from '../../src/shared/pki/certificate.ts'
-import { csrFor, type Obtained, registeredClient, startResponder } from '../support/acme-client.ts'
+import { csrFor, idOf, type Obtained } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { createAdministrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { type ReferenceClient, RefusedByService, referenceClient } from '../support/reference-client.ts'
-import type { TestService } from '../support/service.ts'
-import { sharedService } from '../support/shared-service.ts'
 
 const SOME_ID = '0192a1b2-0000-7000-8000-000000000000'
 
 describe('clients of the Admin API', () => {
-  let service: TestService
+  const { service, responder, client: acme } = acmeScene('small pages')
   let password: string
   let accountId: string
   let obtained: Obtained
   before(async () => {
-    service = await sharedService('small pages')
     password = await createAdministrator(service.database, 'rita')
-    const responder = await startResponder(service.http01Port)
-    const acme = await registeredClient(service.directoryUrl)
     obtained = await acme.obtain(['www.rita.test'], responder)
-    accountId = acme.kid.slice(acme.kid.lastIndexOf('/') + 1)
-    await responder.close()
+    accountId = idOf(acme.kid)
   })
 
   describe("the reference server's admin client, replayed", () => {

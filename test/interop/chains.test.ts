@@ -10,24 +10,12 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
-import {
-  type Authority,
-  type AuthorityKind,
-  makeAuthority,
-  type SignerFiles,
-  writeSignerFiles,
-} from '../signer/authority.ts'
-import { type Daemon, startDaemon } from '../signer/daemon.ts'
-import {
-  type AcmeClient,
-  closeConnections,
-  type Responder,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
+import { type Authority, type AuthorityKind, makeAuthority } from '../signer/authority.ts'
+import { TestSigner } from '../signer/daemon.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { ALL_KEYS } from '../support/keys.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
 
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'RSA', 'Ed25519']
@@ -82,24 +70,26 @@ describe('chains', () => {
   const authorities: Record<string, Authority> = Object.fromEntries(
     ISSUERS.map(({ id, kind }) => [id, makeAuthority(kind, { hash: HASHES[kind] })]),
   )
-  let folder: string
+  const folder = mkdtempSync(path.join(tmpdir(), 'chains-'))
   let token: TestToken | undefined
-  let files: SignerFiles
-  let daemon: Daemon
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
+  let signer: TestSigner
   const leaves = new Map<string, Leaf[]>()
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chains-'))
     const inToken = ISSUERS.filter(({ place }) => place === 'token')
     if (inToken.length > 0) token = makeToken()
     const keys = inToken.map(({ id }) => {
       token!.importKey(authorities[id]!.privateKey, id, Buffer.from(id).toString('hex'))
       return [id, { library: SOFTHSM_LIBRARY, token: 'ca', pin_file: token!.pinFile, label: id, sessions: 2 }]
     })
-    files = writeSignerFiles(authorities, '', '{}', Object.fromEntries(keys))
-    daemon = await startDaemon(files.config, [], token?.env)
+    signer = new TestSigner(authorities, { tokenKeys: Object.fromEntries(keys), ...(token && { env: token.env }) })
+    await signer.start()
+  })
+  after(async () => {
+    await signer?.end()
+    token?.remove()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const { responder, client } = acmeScene(() => {
     const profiles = ISSUERS.flatMap(({ id }) =>
       Object.entries(PURPOSES).map(([purpose, { keyUsages, extendedKeyUsages }]) => [
         `${id}-${purpose}`,
@@ -111,28 +101,18 @@ describe('chains', () => {
         },
       ]),
     )
-    service = await startTestService({
+    return startTestService({
       fronts: 1,
       config: {
         security: { allowed_csr_signature_algorithms: Object.keys(SIGNATURE_ALGORITHMS) },
         ca: {
-          signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret') },
+          signer: signer.section,
           profiles: Object.fromEntries(profiles),
           policy_oids: ['2.23.140.1.2.1'],
           aia_issuer_urls: ['http://ca.example.test/issuer.der'],
         },
       },
     })
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-    await responder?.close()
-    await service?.dispose()
-    await daemon?.stop()
-    token?.remove()
-    for (const made of [folder, files?.folder]) if (made) rmSync(made, { recursive: true, force: true })
   })
 
   const at = (id: string, name: string) => path.join(folder, id, name)

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
-import { type Authority, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
-import { type Daemon, startDaemon } from '../signer/daemon.ts'
+import { type Authority, makeAuthority } from '../signer/authority.ts'
+import { TestSigner } from '../signer/daemon.ts'
 import {
   type AcmeClient,
   closeConnections,
@@ -36,8 +36,7 @@ const JUDGES = [
 /** The second time the service is started again on what it left. */
 describe('CRLs', () => {
   let folder: string
-  let files: SignerFiles
-  let daemon: Daemon
+  let signer: TestSigner
   let first: TestService
   let service: TestService
   let responder: Responder
@@ -55,16 +54,16 @@ describe('CRLs', () => {
     const rsa = makeAuthority('RSA', { hash: 'sha384' })
     Object.assign(rootFiles, { ec: ca.root, rsa: path.join(folder, 'rsa.pem') })
     writeFileSync(rootFiles['rsa'] as string, rsa.certificatePem)
-    files = writeSignerFiles({ ec: ec as Authority, rsa }, '', '{ max_crl_validity_days: 2 }')
-    daemon = await startDaemon(files.config)
+    signer = new TestSigner({ ec: ec as Authority, rsa }, { policyYaml: '{ max_crl_validity_days: 2 }' })
+    await signer.start()
   })
   after(async () => {
     closeConnections()
     await responder?.close()
     await service?.dispose()
     if (service !== first) await first?.dispose()
-    await daemon?.stop()
-    for (const made of [folder, files?.folder]) if (made) rmSync(made, { recursive: true, force: true })
+    await signer?.end()
+    rmSync(folder, { recursive: true, force: true })
   })
 
   async function startWith(shards: number): Promise<void> {
@@ -76,7 +75,7 @@ describe('CRLs', () => {
       config: {
         crl: { enabled: true, shards },
         ca: {
-          signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret') },
+          signer: signer.section,
           profiles: Object.fromEntries(ISSUERS.map((issuer) => [issuer, { issuer, ...usages }])),
         },
       },

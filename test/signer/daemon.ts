@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
+import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -110,6 +111,15 @@ export class TestSigner {
 
   get place() {
     return { socketPath: this.files.socket, secret: this.files.secret }
+  }
+
+  /** Of a service's `ca.signer`. */
+  get section() {
+    return { socket: this.files.socket, secret_file: this.at('secret') }
+  }
+
+  at(name: string): string {
+    return path.join(this.files.folder, name)
   }
 
   get backend(): SignerBackend {

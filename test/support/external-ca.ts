@@ -12,6 +12,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TestCertificate } from './certificates.ts'
+import { words } from './words.ts'
 
 export type Behaviour =
   | 'issue'
@@ -99,30 +100,15 @@ export interface ExternalCaOptions {
 export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<ExternalCa> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-external-ca-'))
   const file = (name: string) => path.join(folder, name)
-  const openssl = (...words: string[]) =>
-    execFileSync('openssl', words, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+  const openssl = (...args: string[]) =>
+    execFileSync('openssl', args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
   for (const name of ['root', 'other', 'issuer', 'someone'])
     openssl('genpkey', '-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256', '-out', `${name}.key`)
   for (const name of ['root', 'other'])
     openssl('req', '-x509', '-key', `${name}.key`, '-out', `${name}.pem`, '-subj', `/CN=${name}`, '-days', '30')
   writeFileSync(file('ca.ext'), CA_EXTENSIONS)
   openssl('req', '-new', '-key', 'issuer.key', '-subj', '/CN=Issuing', '-out', 'issuer.csr')
-  openssl(
-    'x509',
-    '-req',
-    '-in',
-    'issuer.csr',
-    '-CA',
-    'root.pem',
-    '-CAkey',
-    'root.key',
-    '-days',
-    '20',
-    '-extfile',
-    'ca.ext',
-    '-out',
-    'issuer.pem',
-  )
+  openssl(...words`x509 -req -in issuer.csr -CA root.pem -CAkey root.key -days 20 -extfile ca.ext -out issuer.pem`)
 
   const requests: CaRequest[] = []
   const issued: string[] = []
@@ -152,26 +138,11 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
     writeFileSync(file(`${id}.ext`), ext)
     if (behaviour === 'wrong key') openssl('req', '-new', '-key', 'someone.key', '-subj', '/', '-out', `${id}.csr`)
     const [issuer, days] = [behaviour === 'other issuer' ? 'other' : 'issuer', behaviour === 'expired' ? '-1' : '10']
-    openssl(
-      'x509',
-      '-req',
-      '-in',
-      `${id}.csr`,
-      '-CA',
-      `${issuer}.pem`,
-      '-CAkey',
-      `${issuer}.key`,
-      '-days',
-      days,
-      '-subj',
-      isNamed ? '/O=Example' : '/',
-      '-set_serial',
-      `${behaviour === 'serial with a sign octet' ? '0xff' : '0x7f'}${randomBytes(behaviour === 'short serial' ? 3 : 15).toString('hex')}`,
-      '-extfile',
-      `${id}.ext`,
-      '-out',
-      `${id}.pem`,
-    )
+    const first = behaviour === 'serial with a sign octet' ? '0xff' : '0x7f'
+    const serial = first + randomBytes(behaviour === 'short serial' ? 3 : 15).toString('hex')
+    const by = ['-CA', `${issuer}.pem`, '-CAkey', `${issuer}.key`, '-set_serial', serial, '-days', days]
+    const subject = isNamed ? '/O=Example' : '/'
+    openssl('x509', '-req', '-in', `${id}.csr`, ...by, '-subj', subject, '-extfile', `${id}.ext`, '-out', `${id}.pem`)
     const pem = readFileSync(file(`${id}.pem`), 'utf8')
     issued.push(pem)
     return `${pem}${readFileSync(file(issuer === 'other' ? 'other.pem' : 'issuer.pem'), 'utf8')}`
@@ -188,55 +159,37 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
       return
     }
     const behaviour = (behaviours.length > 1 ? behaviours.shift() : behaviours[0]) as Behaviour
-    switch (behaviour) {
-      case 'truncated PEM':
-        json(response, 200, { certificate_chain: sign(body, behaviour).slice(0, 300) })
-        break
-      case '10 MB body':
-        json(response, 200, { certificate_chain: 'A'.repeat(10_000_000) })
-        break
-      case 'slow drip': {
+    const error = { error: 'SECRET-OF-THE-CA' }
+    const issue = (chain: string) => json(response, 200, { certificate_chain: chain })
+    const promise = (status: number) => {
+      const requestId = randomBytes(8).toString('hex')
+      promised.set(requestId, body)
+      json(response, status, { status: 'pending', request_id: requestId }, { 'Retry-After': '0' })
+    }
+    const wrong: Partial<Record<Behaviour, () => unknown>> = {
+      'truncated PEM': () => issue(sign(body, behaviour).slice(0, 300)),
+      '10 MB body': () => issue('A'.repeat(10_000_000)),
+      'slow drip'() {
         response.writeHead(200, { 'Content-Type': 'application/json' })
         const drip = setInterval(() => response.write(' '), 100)
         response.on('close', () => clearInterval(drip))
-        break
-      }
-      case 'redirect':
-        response.writeHead(307, { Location: 'http://169.254.169.254/latest/meta-data/' }).end()
-        break
-      case '200 with an error':
-        json(response, 200, { error: 'SECRET-OF-THE-CA' })
-        break
-      case 'the one before':
-        json(response, 200, { certificate_chain: `${issued.at(-1)}${readFileSync(file('issuer.pem'), 'utf8')}` })
-        break
-      case 'refuse':
-        json(response, 422, { error: 'SECRET-OF-THE-CA' })
-        break
-      case 'unavailable':
-        json(response, 503, { error: 'SECRET-OF-THE-CA' }, { 'Retry-After': '0' })
-        break
-      case 'unavailable for an hour':
-        json(response, 503, {}, { 'Retry-After': '3600' })
-        break
-      case 'broken':
-        json(response, 500, { error: 'SECRET-OF-THE-CA' })
-        break
-      case 'lost answer':
+      },
+      redirect: () => response.writeHead(307, { Location: 'http://169.254.169.254/latest/meta-data/' }).end(),
+      '200 with an error': () => json(response, 200, error),
+      'the one before': () => issue(`${issued.at(-1)}${readFileSync(file('issuer.pem'), 'utf8')}`),
+      refuse: () => json(response, 422, error),
+      unavailable: () => json(response, 503, error, { 'Retry-After': '0' }),
+      'unavailable for an hour': () => json(response, 503, {}, { 'Retry-After': '3600' }),
+      broken: () => json(response, 500, error),
+      'lost answer'() {
         sign(body, 'issue')
         response.destroy()
-        break
-      case 'pending':
-      case 'pending by 200': {
-        const requestId = randomBytes(8).toString('hex')
-        promised.set(requestId, body)
-        const status = behaviour === 'pending' ? 202 : 200
-        json(response, status, { status: 'pending', request_id: requestId }, { 'Retry-After': '0' })
-        break
-      }
-      default:
-        json(response, 200, { certificate_chain: sign(body, behaviour) })
+      },
+      pending: () => promise(202),
+      'pending by 200': () => promise(200),
     }
+    const answer = wrong[behaviour] ?? (() => issue(sign(body, behaviour)))
+    answer()
   }
 
   const listener: RequestListener = (incoming, response) => {

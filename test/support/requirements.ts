@@ -136,7 +136,7 @@ function isUsable(command: RequiredCommand): boolean {
   return hasCommand(command) && (modules === undefined || modules.some((file) => existsSync(file)))
 }
 
-export function hasCommand(command: string): boolean {
+function hasCommand(command: string): boolean {
   return (process.env['PATH'] ?? '').split(path.delimiter).some((folder) => isExecutable(path.join(folder, command)))
 }
 
