@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { makeAuthority } from '../signer/authority.ts'
@@ -20,19 +19,20 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { certIdOf } from '../support/certificate-id.ts'
+import { rowsIn } from '../support/database.ts'
 import { type DnsRecords, startDnsRecords } from '../support/dns-records.ts'
 import { startChallengeFolder } from '../support/http01-responder.ts'
-import { withQuery } from '../support/revoked.ts'
 import { scriptedNames } from '../support/scripted-names.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { FOR_SERVERS, sharedService } from '../support/shared-service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { txt } from '../workers/scripted-dns.ts'
 
 const SHORT = { ...FOR_SERVERS, validity_days: 1 }
 
 describe('a service behind another ACME service', () => {
-  let folder: string
+  const folder = temporaryFolder()
   let records: DnsRecords
   let upstream: TestService
   let closeWebServer: () => Promise<void>
@@ -46,11 +46,9 @@ describe('a service behind another ACME service', () => {
   }
 
   const challenges = () => path.join(folder, '.well-known', 'acme-challenge')
-  const query = (service: TestService, text: string, values: unknown[] = []) =>
-    withQuery(service.database.connection, (run) => run(text, values))
+  const query = (service: TestService, text: string, values: unknown[] = []) => rowsIn(service.database, text, values)
 
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-chained-'))
     mkdirSync(challenges(), { recursive: true })
     records = await startDnsRecords(folder)
     upstream = await sharedService('names')
@@ -91,7 +89,6 @@ describe('a service behind another ACME service', () => {
     }
     await closeWebServer?.()
     await records?.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   async function chained(proxy: Record<string, unknown>): Promise<Chained> {

@@ -32,7 +32,7 @@ import {
 import { acmeScene } from '../support/acme-scene.ts'
 import { rowsIn } from '../support/database.ts'
 import type { TestService } from '../support/service.ts'
-import { aCertificate, aCsr, ED25519_KEY, P256_KEY, RSA_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
+import { aCertificate, aCsr, P256_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
 interface World {
   service: TestService
@@ -475,22 +475,8 @@ const identifiers = (...values: (string | { type: string; value: string })[]) =>
 const IDENTIFIERS: Row[] = [
   ...used(400, 'malformed', {
     'no identifiers at all': identifiers(),
-    '101 identifiers': identifiers(...Array.from({ length: 101 }, (_, i) => `n${i}.test`)),
-    'an IP address as a DNS name': identifiers('127.0.0.1'),
     'a trailing dot': identifiers('a.test.'),
-    'an empty name': identifiers(''),
-    'an empty label': identifiers('a..test'),
-    'an underscore': identifiers('a_b.test'),
-    'a space': identifiers('a b.test'),
-    'a NUL': identifiers('a\0.test'),
-    'a port': identifiers('a.test:80'),
-    'a label that starts with a hyphen': identifiers('-a.test'),
-    'a label of 64 characters': identifiers(`${'a'.repeat(64)}.test`),
-    'a broken A-label': identifiers('xn--a.test'),
-    'a reserved label': identifiers('ab--c.test'),
-    'a wildcard in the middle': identifiers('a.*.test'),
     'a wildcard as part of a label': identifiers('w*.a.test'),
-    'two wildcards': identifiers('*.*.test'),
     'a bad name at new-authz (§7.4.1)': aliceTo(fixed('newAuthz'), { identifier: { type: 'dns', value: 'a..test' } }),
     'new-authz without an identifier (§7.4.1)': aliceTo(fixed('newAuthz'), {}),
     'new-authz with several identifiers (§7.4.1)': aliceTo(fixed('newAuthz'), {
@@ -545,18 +531,7 @@ const TIMESTAMPS: Row[] = [
   ...used(400, 'malformed', {
     'notBefore that is no date': order({ notBefore: 'tomorrow' }),
     'notBefore that is a number': order({ notBefore: 1_900_000_000 }),
-    'a date without a time': order({ notAfter: '2027-01-01' }),
-    'a time without an offset (RFC 3339 §5.6)': order({ notAfter: '2027-01-01T00:00:00' }),
-    '30 February': order({ notAfter: '2027-02-30T00:00:00Z' }),
-    'hour 24 (RFC 3339 §5.6)': order({ notAfter: '2027-01-01T24:00:00Z' }),
-    'month 13': order({ notAfter: '2027-13-01T00:00:00Z' }),
-    'an offset of 25 hours': order({ notAfter: '2027-01-01T00:00:00+25:00' }),
-    'a comma as the fraction': order({ notAfter: '2027-01-01T00:00:00,5Z' }),
     'notAfter in the past': order({ notAfter: inDays(-1) }),
-    'notAfter before notBefore': order({ notBefore: inDays(2), notAfter: inDays(1) }),
-    'notBefore in the past': order({ notBefore: inDays(-30) }),
-    'notBefore in three days': order({ notBefore: inDays(3) }),
-    'notBefore after the order expires': order({ notBefore: inDays(300) }),
     'a validity over the maximum': order({ notAfter: inDays(4000) }),
     'a profile that is a number': order({ profile: 1 }),
   }),
@@ -577,17 +552,10 @@ function contact(...contacts: string[]): Make {
 const CONTACTS: Row[] = [
   ...used(400, 'unsupportedContact', {
     'a telephone contact': contact('tel:+1-201-555-0123'),
-    'a contact without a scheme': contact('admin@a.test'),
   }),
   ...used(400, 'invalidContact', {
-    'a contact without an address': contact('mailto:'),
-    'a contact without a domain': contact('mailto:admin'),
-    'a contact whose domain has no dot': contact('mailto:admin@localhost'),
     'a contact with header fields (§7.3)': contact('mailto:admin@a.test?subject=x'),
-    'a contact with two addresses (§7.3)': contact('mailto:a@a.test,b@a.test'),
     'a contact with a line break': contact('mailto:a@a.test\r\nBcc: b@a.test'),
-    'a contact of 256 characters': contact(`mailto:${'a'.repeat(242)}@a.test`),
-    'eleven contacts': contact(...Array.from({ length: 11 }, (_, i) => `mailto:a${i}@a.test`)),
     'a bad contact in an update': aliceTo(accountUrl, { contact: ['mailto:nobody'] }),
   }),
   ...used(400, 'accountDoesNotExist', {
@@ -701,13 +669,6 @@ const email = new x509.SubjectAlternativeNameExtension([
   { type: 'dns', value: 'a.test' },
   { type: 'email', value: 'a@a.test' },
 ])
-const RSA_1024 = rsaTestKey(1024)
-
-function rsaTestKey(modulusLength: number): TestKey {
-  const pair = generateKeyPairSync('rsa', { modulusLength })
-  return { ...RSA_KEY, ...pair, spki: pair.publicKey.export({ type: 'spki', format: 'der' }) }
-}
-
 function accountKeyAsSubject({ key }: AcmeClient): TestKey {
   const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   return { ...P256_KEY, privateKey: key.privateKey, publicKey, spki: spkiOf(key) }
@@ -744,22 +705,12 @@ const FINALIZE: Row[] = [
       encodedCsr({ names: A_TEST }, P256_KEY, (der) => Buffer.concat([der, Buffer.of(0)])),
     ),
     'a certificate in place of a CSR': finalizeWith(() => base64url(aCertificate())),
-    'a CSR without names': finalizeWith(() => encodedCsr({ names: [] })),
     'a CSR with another name': finalizeWith(() => csrFor(['b.test'])),
     'a CSR with one name more': finalizeWith(() => csrFor(['a.test', 'b.test'])),
-    'a CSR with a wildcard of the name': finalizeWith(() => csrFor(['*.a.test'])),
-    'a CSR with an IP address more': finalizeWith(() => csrFor(['a.test', '127.0.0.1'])),
     'a CSR with an e-mail address more': finalizeWith(() => encodedCsr({ names: [], extensions: [email] })),
     'a CSR whose common name is another name': finalizeWith(() => encodedCsr({ names: A_TEST, subject: 'CN=b.test' })),
     'a CSR for the account key (§11.1)': finalizeWith(({ alice }) =>
       encodedCsr({ names: A_TEST }, accountKeyAsSubject(alice)),
-    ),
-    'a CSR for an RSA key of 1024 bits': finalizeWith(() => encodedCsr({ names: A_TEST }, RSA_1024)),
-    'a CSR for an Ed25519 key where the profile has none': finalizeWith(() =>
-      encodedCsr({ names: A_TEST }, ED25519_KEY),
-    ),
-    'a CSR that its key did not sign': finalizeWith(() =>
-      encodedCsr({ names: A_TEST }, RSA_KEY, (der) => bitTurned(der, der.length - 1)),
     ),
   }),
 ]

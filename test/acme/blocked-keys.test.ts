@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { createPublicKey, hash, type KeyObject } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
@@ -20,12 +19,13 @@ import {
 import { acmeScene } from '../support/acme-scene.ts'
 import { P256_KEY, P384_KEY } from '../support/keys.ts'
 import { configOf, hangUp as hangUpOf } from '../support/reload.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const hashOf = (key: KeyObject) => hash('sha256', key.export({ type: 'spki', format: 'der' }), 'hex')
 const accountHash = ({ privateKey }: AccountKeyPair) => hashOf(createPublicKey(privateKey))
 
 describe('a file of blocked keys', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'blocked-keys-'))
+  const folder = temporaryFolder()
   const file = path.join(folder, 'keys.txt')
   const blockedAccount = newAccountKey()
   const { service, responder, client } = acmeScene('acme')
@@ -42,7 +42,6 @@ describe('a file of blocked keys', () => {
   after(async () => {
     configOf(service).write(original)
     await hangUp('configuration read again')
-    rmSync(folder, { recursive: true })
   })
 
   async function finalized(name: string, key: typeof P256_KEY): Promise<Answer> {

@@ -4,24 +4,14 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
-import {
-  type AcmeClient,
-  type Answer,
-  base64url,
-  closeConnections,
-  type Responder,
-  registeredClient,
-  revoke,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
+import { type Answer, base64url, idOf, revoke, send } from '../support/acme-client.ts'
+import { restartedScene } from '../support/acme-scene.ts'
 import { runChancery } from '../support/commands.ts'
+import { rowsIn } from '../support/database.ts'
 import { COMMAND_CA, caModule, makeOpenSslCa, type OpenSslCa, SIGNING_CA } from '../support/openssl-ca.ts'
-import { withQuery } from '../support/revoked.ts'
 import { runCommand } from '../support/run-command.ts'
-import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
 
@@ -30,31 +20,17 @@ let orders = 0
 
 /** @param caOf the section `ca` */
 function aServiceWith(caOf: (ca: OpenSslCa) => Record<string, unknown>) {
-  let ca: OpenSslCa
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
-  let first: TestService
-  const config = () => ({ ca: { circuit_breaker_failure_threshold: 1000, ...caOf(ca) } })
-
-  before(async () => {
-    ca = makeOpenSslCa()
-    first = service = await startTestService({ fronts: 1, config: config() })
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
-    await service.dispose()
-    if (service !== first) await first.dispose()
-    ca.remove()
-  })
+  const ca = makeOpenSslCa()
+  const { service, responder, client, again } = restartedScene(() => ({
+    fronts: 1,
+    config: { ca: { circuit_breaker_failure_threshold: 1000, ...caOf(ca) } },
+  }))
+  after(() => ca.remove())
 
   /** kill -9, and a start on what it leaves behind. */
   async function crash(): Promise<void> {
     await service.kill()
-    service = await startTestService({ fronts: 1, continueFrom: first, config: config() })
+    await again()
   }
 
   async function ready(label: string, more: object = {}) {
@@ -72,19 +48,18 @@ function aServiceWith(caOf: (ca: OpenSslCa) => Record<string, unknown>) {
     return { order: await client.settled(url), name, url }
   }
 
-  const query = (text: string, values: unknown[] = []) =>
-    withQuery(service.database.connection, (run) => run(text, values))
+  const query = (text: string, values: unknown[] = []) => rowsIn(service.database, text, values)
 
   return {
-    ca: () => ca,
-    service: () => service,
-    client: () => client,
+    ca,
+    service,
+    client,
     ready,
     finalized,
     crash,
     query,
     backendOf: async (url: string) =>
-      (await query('SELECT backend FROM certificates WHERE order_id = $1', [url.split('/').at(-1)]))[0]?.['backend'],
+      (await query('SELECT backend FROM certificates WHERE order_id = $1', [idOf(url)]))[0]?.['backend'],
     chainOf: async (order: Answer) => {
       const { text } = await client.post(order.json.certificate)
       return (text.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []).map((pem) => new X509Certificate(pem))
@@ -111,20 +86,20 @@ describe('a service whose CA is a module that misbehaves', () => {
     deferred_signing_timeout: 240,
   }))
   const callsFor = (name: string) =>
-    readFileSync(path.join(place.ca().folder, 'calls.jsonl'), 'utf8')
+    readFileSync(path.join(place.ca.folder, 'calls.jsonl'), 'utf8')
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line))
       .filter((call) => call.name === name)
   const logged = (what: string, url: string, event: string) =>
-    place.service().untilLogged(what, (line) => line['event'] === event && line['orderId'] === url.split('/').at(-1))
+    place.service.untilLogged(what, (line) => line['event'] === event && line['orderId'] === idOf(url))
 
   test('what hangs, spins, throws, exits or leaks is issued at its second try, once, and harms no other order', async () => {
     const faulty = ['hangs', 'spins', 'throws', 'exits', 'leaks']
     const all = await Promise.all([...faulty, 'good', 'good', 'good'].map((label) => place.finalized(label)))
     for (const { order, name, url } of all) {
       assert.equal(order.json.status, 'valid', `${name}: ${order.text}`)
-      const rows = await place.query('SELECT FROM certificates WHERE order_id = $1', [url.split('/').at(-1)])
+      const rows = await place.query('SELECT FROM certificates WHERE order_id = $1', [idOf(url)])
       assert.equal(rows.length, 1)
       const isFaulty = !name.startsWith('good')
       if (isFaulty) {
@@ -184,7 +159,7 @@ describe('a service whose CA is a module that misbehaves', () => {
     })
 
   test('what was issued wrongly is revoked by the module', async () => {
-    await until('a revocation', () => Object.keys(place.ca().revoked()).length > 0)
+    await until('a revocation', () => Object.keys(place.ca.revoked()).length > 0)
   })
 
   test('a chain of another CA fails the order with an alarm, and its revocation is asked for', async () => {
@@ -196,7 +171,7 @@ describe('a service whose CA is a module that misbehaves', () => {
     assert.equal(await place.backendOf(url), undefined, 'nothing is recorded')
     const serial = (other.issued().at(-1) as string).replace(/^0+/, '')
     await until('its revocation', () =>
-      Object.keys(place.ca().revoked()).some((told) => told.replace(/^0+/, '') === serial),
+      Object.keys(place.ca.revoked()).some((told) => told.replace(/^0+/, '') === serial),
     )
   })
 
@@ -209,28 +184,25 @@ describe('a service whose CA is a module that misbehaves', () => {
 
   test('what it prints is a line of the log', async () => {
     await place.finalized('prints')
-    const line = await place
-      .service()
-      .untilLogged('the output', (entry) => /printed by the module/.test(String(entry['output'])))
+    const line = await place.service.untilLogged('the output', (entry) =>
+      /printed by the module/.test(String(entry['output'])),
+    )
     assert.equal(line['backend'], caModule('Faulty'))
   })
 
   test('kill -9 during a call: the next start asks again, as repeated, and one certificate comes of it', async () => {
-    const before = place.ca().issued().length
+    const before = place.ca.issued().length
     const { order, name, csr, url } = await place.ready('hangs')
-    void place
-      .client()
-      .post(order.json.finalize, { csr })
-      .catch(() => undefined)
-    const file = path.join(place.ca().folder, 'calls.jsonl')
+    void place.client.post(order.json.finalize, { csr }).catch(() => undefined)
+    const file = path.join(place.ca.folder, 'calls.jsonl')
     await until('the call', () => readFileSync(file, 'utf8').includes(`"${name}"`))
     await place.crash()
-    assert.equal((await place.client().settled(url)).json.status, 'valid')
+    assert.equal((await place.client.settled(url)).json.status, 'valid')
     assert.deepEqual(
       callsFor(name).map(({ isRepeated }) => isRepeated),
       [false, true],
     )
-    assert.equal(place.ca().issued().length, before + 1)
+    assert.equal(place.ca.issued().length, before + 1)
   })
 
   test('renewal information shows the window of the module', async () => {
@@ -268,7 +240,7 @@ describe('a careless module in front of another CA', () => {
     const ended = await Promise.all(['throws', 'hangs', 'exits'].map((label) => place.finalized(label)))
     for (const { order, name, url } of ended)
       assert.deepEqual([order.json.status, await place.backendOf(url)], ['valid', CARELESS], name)
-    assert.equal(place.ca().issued().length, ended.length)
+    assert.equal(place.ca.issued().length, ended.length)
   })
 
   test('what says that nothing was issued is followed by the next one at once', async () => {
@@ -277,23 +249,23 @@ describe('a careless module in front of another CA', () => {
   })
 
   test('one that always throws keeps its orders until they end; left alone, it keeps no further ones', async () => {
-    const issued = place.ca().issued().length
+    const issued = place.ca.issued().length
     // The circuit breaker counts orders, and those of the tests before count.
     const failing: string[] = []
     for (let isAsked = true; isAsked; ) {
       const { order, csr, url } = await place.ready('breaks')
-      const { status } = (await place.client().post(order.json.finalize, { csr })).json
+      const { status } = (await place.client.post(order.json.finalize, { csr })).json
       isAsked = status === 'processing'
       if (isAsked) failing.push(url)
     }
     assert.ok(failing.length > 0 && failing.length <= THRESHOLD, String(failing.length))
-    await place.service().untilLogged('it is left alone', (line) => line['event'] === 'backend_away')
+    await place.service.untilLogged('it is left alone', (line) => line['event'] === 'backend_away')
     const next = await place.finalized('breaks')
     assert.deepEqual([next.order.json.status, await place.backendOf(next.url)], ['valid', COMMAND_CA])
     let taken = 0
     for (const url of failing) {
       const ended = await until('the end of its order', async () => {
-        const { json } = await place.client().post(url)
+        const { json } = await place.client.post(url)
         return json.status !== 'processing' && json
       })
       assert.doesNotMatch(JSON.stringify(ended), /SECRET/)
@@ -303,7 +275,7 @@ describe('a careless module in front of another CA', () => {
       taken += 1
     }
     assert.ok(taken < failing.length, 'none of them had failed')
-    assert.equal(place.ca().issued().length, issued + 2 + taken, 'no other CA was asked for those that failed')
+    assert.equal(place.ca.issued().length, issued + 2 + taken, 'no other CA was asked for those that failed')
   })
 })
 
@@ -336,7 +308,7 @@ describe('several modules, and the command of the example for a profile', () => 
       [AWAY]: { environment: { CA_FOLDER: folder } },
     },
   }))
-  const awayFile = () => path.join(place.ca().folder, 'away')
+  const awayFile = () => path.join(place.ca.folder, 'away')
 
   test('the first one issues while it is there', async () => {
     const { order, url } = await place.finalized()
@@ -349,9 +321,9 @@ describe('several modules, and the command of the example for a profile', () => 
       const { order, url } = await place.finalized()
       assert.deepEqual([order.json.status, await place.backendOf(url)], ['valid', COMMAND_CA])
     }
-    await place.service().untilLogged('it is left alone', (line) => line['event'] === 'backend_away')
+    await place.service.untilLogged('it is left alone', (line) => line['event'] === 'backend_away')
     rmSync(awayFile())
-    await place.service().untilLogged('it is back', (line) => line['event'] === 'backend_back')
+    await place.service.untilLogged('it is back', (line) => line['event'] === 'backend_back')
     assert.equal(await place.backendOf((await place.finalized()).url), AWAY)
   })
 
@@ -375,7 +347,7 @@ describe('several modules, and the command of the example for a profile', () => 
   })
 
   test('one without a method revoke is known at the start, and its revocations end here', async () => {
-    await place.service().untilLogged('a warning', (line) => /has no method revoke/.test(line.message))
+    await place.service.untilLogged('a warning', (line) => /has no method revoke/.test(line.message))
     const { order } = await place.finalized('good', { profile: 'signed' })
     const [leaf] = await place.chainOf(order)
     await place.revoke(leaf, 1)
@@ -390,12 +362,7 @@ describe('several modules, and the command of the example for a profile', () => 
     assert.equal(leaf?.subjectAltName, `DNS:${name}`)
     assert.equal(leaf?.issuer, 'CN=CA of a module')
     assert.equal(issuer?.subject, 'CN=CA of a module')
-    assert.ok(
-      place
-        .ca()
-        .issued()
-        .includes(leaf?.serialNumber.toLowerCase().padStart(32, '0') as string),
-    )
+    assert.ok(place.ca.issued().includes(leaf?.serialNumber.toLowerCase().padStart(32, '0') as string))
     assert.equal(await place.backendOf(url), COMMAND_CA)
   })
 
@@ -403,15 +370,16 @@ describe('several modules, and the command of the example for a profile', () => 
     const notAfter = new Date(Date.now() + 86_400_000).toISOString()
     const { order, url } = await place.finalized('good', { ...COMMAND, notAfter })
     assert.equal(order.json.status, 'invalid')
-    const orderId = url.split('/').at(-1)
-    const line = await place
-      .service()
-      .untilLogged('the refusal', ({ event, ...facts }) => event === 'backend_refused' && facts['orderId'] === orderId)
+    const orderId = idOf(url)
+    const line = await place.service.untilLogged(
+      'the refusal',
+      ({ event, ...facts }) => event === 'backend_refused' && facts['orderId'] === orderId,
+    )
     assert.match(String(line['reason']), /whole days from now only/)
   })
 
   test('no signer runs, and none is needed', () => {
-    assert.throws(() => place.service().signerPid(), /the signer has not started/)
+    assert.throws(() => place.service.signerPid(), /the signer has not started/)
   })
 
   test('a revocation reaches the command', async () => {
@@ -420,7 +388,7 @@ describe('several modules, and the command of the example for a profile', () => 
     await place.revoke(leaf, 4)
     const serial = leaf?.serialNumber.toLowerCase().replace(/^0+/, '') as string
     const told = await until('the command was told', () => {
-      const found = Object.entries(place.ca().revoked()).find(([name]) => name.replace(/^0+/, '') === serial)
+      const found = Object.entries(place.ca.revoked()).find(([name]) => name.replace(/^0+/, '') === serial)
       return found?.[1] !== '' && found
     })
     assert.equal(told[1], '4')
@@ -428,19 +396,19 @@ describe('several modules, and the command of the example for a profile', () => 
   })
 
   test('several orders at a time are issued, each once', async () => {
-    const before = place.ca().issued().length
+    const before = place.ca.issued().length
     const ended = await Promise.all(Array.from({ length: 12 }, () => place.finalized('good', COMMAND)))
     assert.deepEqual(new Set(ended.map(({ order }) => order.json.status)), new Set(['valid']))
-    assert.equal(place.ca().issued().length - before, 12)
+    assert.equal(place.ca.issued().length - before, 12)
   })
 
   describe('whose configuration is wrong', () => {
     /** Another configuration beside that of the service. */
     const configWith = (ca: object) => {
-      const file = path.join(place.service().folder, `other-${++orders}.yaml`)
-      const config = parse(readFileSync(path.join(place.service().folder, 'config.yaml'), 'utf8'))
+      const file = path.join(place.service.folder, `other-${++orders}.yaml`)
+      const config = parse(readFileSync(path.join(place.service.folder, 'config.yaml'), 'utf8'))
       config.server.port = 1 + Number(config.server.port)
-      const alone = { backend: COMMAND_CA, failover: {}, profiles: {}, extension_settings: place.ca().settings }
+      const alone = { backend: COMMAND_CA, failover: {}, profiles: {}, extension_settings: place.ca.settings }
       writeFileSync(file, stringify({ ...config, ca: { ...config.ca, ...alone, ...ca } }))
       return file
     }
@@ -465,7 +433,7 @@ describe('several modules, and the command of the example for a profile', () => 
       const good = await run(configWith({}), '--validate-only')
       assert.equal(good.code, 0, good.output)
       assert.match(good.output, /^CA module \S+#CommandCa with issue, revoke, checkHealth$/m)
-      const { settings } = place.ca()
+      const { settings } = place.ca
       const extension_settings = { ...settings, trust_anchors: ['/nowhere/root.pem'] }
       const { code, output } = await run(configWith({ extension_settings }), '--validate-only')
       assert.equal(code, 1)
@@ -474,10 +442,10 @@ describe('several modules, and the command of the example for a profile', () => 
   })
 
   test('health shows the module without its folder, metrics by its name', async () => {
-    const health = await send({ method: 'GET', url: `${place.service().baseUrl}/healthz` })
+    const health = await send({ method: 'GET', url: `${place.service.baseUrl}/healthz` })
     const { backends } = health.json.checks.ca_backend
     assert.deepEqual(backends['ext:command-ca.js#CommandCa'], { status: 'ok' })
-    const { text } = await send({ method: 'GET', url: `${place.service().baseUrl}/metrics` })
+    const { text } = await send({ method: 'GET', url: `${place.service.baseUrl}/metrics` })
     assert.match(
       text,
       /service_backend_requests_total\{backend="ext:[^"]+#CommandCa",operation="issue",result="issued"\} [1-9]/,

@@ -154,14 +154,6 @@ describe('CSR profiles', () => {
     ])
   })
 
-  test('reuse_key true and an absent one allow it', async () => {
-    for (const data of [{ reuse_key: true }, { renewal_window_days: 0 }]) {
-      const client = await profiledClient(data)
-      const order = await readyOrder(client, ['reused.test'])
-      assert.equal((await order.finalize()).status, 200)
-    }
-  })
-
   test('renewal_window_days refuses a name whose certificate is valid for longer, whosever it is', async () => {
     const other = await registeredClient(service.directoryUrl)
     await other.obtain(['early.test', 'beside.test'], responder)

@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { BASIC_CONSTRAINTS, dns, extension, hex } from '../corpus/der.ts'
 import { attributes, extensionRequest, microsoftRequest, san } from '../corpus/requests.ts'
 import { type AcmeClient, base64url, pemToDer, type Responder, revoke, send, serialOf } from '../support/acme-client.ts'
@@ -15,11 +14,11 @@ import { loopbackCertificate, writeCertificate } from '../support/certificates.t
 import type { Behaviour, CaRequest, ExternalCa } from '../support/external-ca.ts'
 import { operate } from '../support/operator.ts'
 import type { TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { aCsr, P256_KEY, x509 } from '../unit/shared/pki/support.ts'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'chancery-external-tls-'))
-after(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 const tls = await loopbackCertificate()
 const ca_cert_path = writeCertificate(folder, 'ca-tls', tls).cert
 

@@ -5,8 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -35,6 +34,7 @@ import { type ExternalCa, startExternalCa } from '../support/external-ca.ts'
 import { problem, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { FOR_SERVERS } from '../support/shared-service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const DYING = fileURLToPath(new URL('../faults/die-at.js', import.meta.url))
@@ -218,7 +218,7 @@ describe('a signer in front of an external CA', () => {
 })
 
 describe('another ACME service and an external CA in front of the signer', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-failover-'))
+  const folder = temporaryFolder()
   const published = () => readdirSync(path.join(folder, '.well-known', 'acme-challenge'))
   const FIRST = 'first.test'
   let upstream: ScriptedUpstream
@@ -250,7 +250,6 @@ describe('another ACME service and an external CA in front of the signer', () =>
   after(async () => {
     await stop()
     await upstream?.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   test('orders of an upstream that goes away while it validates go on with the next backend, and no response stays published', async () => {

@@ -9,16 +9,9 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
-import {
-  type AcmeClient,
-  closeConnections,
-  createAcmeClient,
-  JOSE,
-  registeredClient,
-  send,
-} from '../support/acme-client.ts'
+import { closeConnections, createAcmeClient, JOSE, send } from '../support/acme-client.ts'
+import { restartedScene } from '../support/acme-scene.ts'
 import { RECORDED, SHORT_LIVED, testRecordAtTheEnd, testRecordedNonces } from '../support/recorded-nonces.ts'
-import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const CONFIG = { ...RECORDED, database: { auto_setup: true }, nonce: { ...RECORDED.nonce, store: 'database' } }
@@ -27,21 +20,14 @@ describe('nonces in the database', () => {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'chancery-nonce-'))
   const startPostgres = () => startEmbeddedPostgres({ dataDir, settings: { fsync: 'off' }, log: () => undefined })
   let postgres: EmbeddedPostgres
-  let first: TestService
-  let service: TestService
-  let client: AcmeClient
   before(async () => {
     postgres = await startPostgres()
-    first = service = await startTestService({
-      config: { ...CONFIG, nonce: { ...CONFIG.nonce, ...SHORT_LIVED } },
-      database: { connection: postgres.connection, drop: async () => undefined },
-    })
-    client = await registeredClient(service.directoryUrl)
   })
+  const { service, client, again } = restartedScene(() => ({
+    config: { ...CONFIG, nonce: { ...CONFIG.nonce, ...SHORT_LIVED } },
+    database: { connection: postgres.connection, drop: async () => undefined },
+  }))
   after(async () => {
-    closeConnections()
-    await service?.dispose()
-    if (service !== first) await first?.dispose()
     await postgres?.stop()
     rmSync(dataDir, { recursive: true, force: true })
     rmSync(postgres.folder, { recursive: true, force: true })
@@ -55,8 +41,8 @@ describe('nonces in the database', () => {
     const post = (body: string) => send({ url: client.kid, headers: JOSE, body })
     assert.equal((await post(used)).status, 200)
     closeConnections()
-    await first.kill()
-    service = await startTestService({ fronts: 1, config: CONFIG, continueFrom: first })
+    await service.kill()
+    await again({ fronts: 1, config: CONFIG })
     assert.equal((await post(used)).json.type, 'urn:ietf:params:acme:error:badNonce')
     assert.equal((await post(unused)).status, 200)
     assert.equal((await post(unused)).json.type, 'urn:ietf:params:acme:error:badNonce')

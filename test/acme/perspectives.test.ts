@@ -22,6 +22,7 @@ import {
 import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
 import { type LogLine, startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { caaScript } from '../workers/scripted-caa.ts'
 import { type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
@@ -61,7 +62,7 @@ async function startProcess(file: string): Promise<Running> {
 }
 
 describe('two perspectives beside a service', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-perspectives-'))
+  const folder = temporaryFolder()
   const elsewhere: Record<string, string[]> = { 'bound.test': ['0 issue "secret-other.example"'] }
   let service: TestService
   let client: AcmeClient
@@ -139,7 +140,6 @@ describe('two perspectives beside a service', () => {
     await service?.dispose()
     for (const one of Object.values(running)) if (one.process.exitCode === null) await one.stop()
     await Promise.all([free?.close(), other?.close()])
-    rmSync(folder, { recursive: true, force: true })
   })
 
   async function evidenceOf(name: string): Promise<{ step: string; [fact: string]: unknown }[]> {

@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,6 +20,7 @@ import { type TestProxyOptions, testProxy } from '../support/acme-proxy.ts'
 import { loopbackCertificate } from '../support/certificates.ts'
 import { aRequest, issueThrough } from '../support/csr-backend.ts'
 import { problem, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { aConfig } from '../unit/config/support.ts'
 
 const NAME = 'a.test'
@@ -469,15 +469,13 @@ describe('an upstream over TLS behind a forward proxy', () => {
 })
 
 describe('the account of the reference', () => {
-  let folder: string
+  const folder = temporaryFolder()
   let upstream: ScriptedUpstream
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-reference-'))
     upstream = await startScriptedUpstream(NAME)
   })
   after(async () => {
     await upstream.close()
-    rmSync(folder, { recursive: true, force: true })
   })
   const email = 'pki@upstream.test'
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { CaError } from '../../src/ca/backend.ts'
@@ -17,6 +16,7 @@ import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { constraintsOn, makeAuthority } from '../signer/authority.ts'
 import { aRequest, issueThrough } from '../support/csr-backend.ts'
 import { caModule, makeOpenSslCa, type OpenSslCa } from '../support/openssl-ca.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
 
@@ -27,15 +27,13 @@ const LONG_SECONDS = 60
 
 describe('a CA module', () => {
   let ca: OpenSslCa
-  let folder: string
+  const folder = temporaryFolder()
   const open: CsrBackend[] = []
   before(() => {
     ca = makeOpenSslCa()
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-ca-modules-'))
   })
   after(async () => {
     await Promise.all(open.map((backend) => backend.close()))
-    rmSync(folder, { recursive: true, force: true })
     ca.remove()
   })
 

@@ -1,10 +1,9 @@
 /** What publishes the responses to an upstream's challenges: scripts, files, modules. */
 
 import assert from 'node:assert/strict'
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import type { ChallengeResponse } from '../../src/ca/acme-proxy/challenge-handler.ts'
 import {
@@ -15,6 +14,7 @@ import {
 } from '../../src/ca/acme-proxy/challenge-handler.ts'
 import { callbackDns } from '../../src/ca/acme-proxy/challenge-scripts.ts'
 import { WAIT_MS } from '../support/patience.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const RESPONSE: ChallengeResponse = {
@@ -27,11 +27,7 @@ const RESPONSE: ChallengeResponse = {
 const never = new AbortController().signal
 
 describe('challenge handlers', () => {
-  let folder: string
-  before(() => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-handlers-'))
-  })
-  after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
 
   const inside = (name: string) => path.join(folder, name)
   const script = (name: string, text: string) => {

@@ -6,17 +6,10 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  base64url,
-  closeConnections,
-  type Responder,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
+import { base64url } from '../support/acme-client.ts'
+import { restartedScene } from '../support/acme-scene.ts'
+import { rowsIn } from '../support/database.ts'
 import { type Behaviour, type ExternalCa, startExternalCa } from '../support/external-ca.ts'
-import { withQuery } from '../support/revoked.ts'
-import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
 
@@ -69,10 +62,6 @@ const FAULTS: readonly [idempotent: boolean, faults: readonly Fault[]][] = [
 
 describe('kill -9 of the service between two steps of an external CA', () => {
   let ca: ExternalCa
-  let first: TestService
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
 
   const configured = (idempotent: boolean) => ({
     ca: {
@@ -86,22 +75,13 @@ describe('kill -9 of the service between two steps of an external CA', () => {
   before(async () => {
     ca = await startExternalCa()
     ca.rememberKeys()
-    first = service = await startTestService({ fronts: 1, config: configured(true) })
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
-    // Nobody delivers to it, so its events can be read.
-    await query(`INSERT INTO event_consumers (name, kinds) VALUES ('reader', '{order.recovered}')`)
   })
-  after(async () => {
-    closeConnections()
-    await responder?.close()
-    await service?.dispose()
-    if (service !== first) await first?.dispose()
-    await ca?.close()
-  })
+  const { service, responder, client, again } = restartedScene(() => ({ fronts: 1, config: configured(true) }))
+  // Nobody delivers to it, so its events can be read.
+  before(() => query(`INSERT INTO event_consumers (name, kinds) VALUES ('reader', '{order.recovered}')`))
+  after(() => ca?.close())
 
-  const query = (text: string, values: unknown[] = []) =>
-    withQuery(service.database.connection, (run) => run(text, values))
+  const query = (text: string, values: unknown[] = []) => rowsIn(service.database, text, values)
 
   const hostOf = ({ name }: Fault) => `${name.replaceAll(/\W+/g, '-').toLowerCase()}.test`
 
@@ -134,7 +114,7 @@ describe('kill -9 of the service between two steps of an external CA', () => {
         await service.kill()
         ca.behave('issue')
         ca.release()
-        service = await startTestService({ fronts: 1, continueFrom: first, config: configured(idempotent) })
+        await again({ config: configured(idempotent) })
       })
 
       for (const fault of faults)

@@ -16,12 +16,14 @@ import {
 import { parseAuditLine } from '../../signer/audit/line.ts'
 import { fingerprintSha256 } from '../../src/shared/pki/certificate.ts'
 import { decodePem } from '../../src/shared/pki/pem.ts'
-import { closeConnections, send } from '../support/acme-client.ts'
+import { send } from '../support/acme-client.ts'
+import { restartedScene } from '../support/acme-scene.ts'
 import { type ReadCrl, readCrl } from '../support/crl.ts'
+import { rowsIn } from '../support/database.ts'
 import { type Http01Responder, startHttp01Responder } from '../support/http01-responder.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { insertRevoked, withQuery } from '../support/revoked.ts'
-import { type LogLine, startTestService, type TestService } from '../support/service.ts'
+import type { LogLine } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const ENTRIES = 40_000
@@ -29,8 +31,6 @@ const ENTRIES = 40_000
 const PIECES_BEFORE_KILL = 3
 
 describe('kill -9 halfway', () => {
-  let first: TestService
-  let service: TestService
   let responder: Http01Responder
   let client: PersistentClient
   /** Before the kill, as any other; and over the kill. */
@@ -41,8 +41,8 @@ describe('kill -9 halfway', () => {
   let broken: string
   // An issuance that was interrupted is taken up when its intent is a little older than this.
   const config = { crl: { enabled: true }, ca: { signer: { timeout_seconds: 5 } } }
+  const { service, first, again } = restartedScene(() => ({ fronts: 1, config }))
   before(async () => {
-    first = service = await startTestService({ fronts: 1, config })
     responder = await startHttp01Responder(service.http01Port)
     client = createPersistentClient({ directoryUrl: service.directoryUrl, timeoutMs: 4 * WAIT_MS })
     await client.register()
@@ -57,18 +57,12 @@ describe('kill -9 halfway', () => {
     })
     const [unchanged] = await query('SELECT number FROM crls')
     assert.equal(BigInt(unchanged?.['number'] as string), served)
-    service = await startTestService({ fronts: 1, config, continueFrom: first })
+    await again()
     recovered = await obtaining
   })
-  after(async () => {
-    closeConnections()
-    await responder?.close()
-    await service?.dispose()
-    await first?.dispose()
-  })
+  after(() => responder?.close())
 
-  const query = (text: string, values: unknown[] = []) =>
-    withQuery(service.database.connection, (run) => run(text, values))
+  const query = (text: string, values: unknown[] = []) => rowsIn(service.database, text, values)
 
   const signatures = () =>
     readFileSync(path.join(service.folder, 'signer-audit.jsonl'), 'utf8')

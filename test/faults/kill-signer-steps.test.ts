@@ -18,9 +18,9 @@ import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
 import { startDaemon } from '../signer/daemon.ts'
 import { checkBooks } from '../support/books.ts'
+import { rowsIn } from '../support/database.ts'
 import { type Http01Responder, startHttp01Responder } from '../support/http01-responder.ts'
 import { WAIT_MS } from '../support/patience.ts'
-import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const PRELOADED = fileURLToPath(new URL('./die-at.js', import.meta.url))
@@ -61,10 +61,7 @@ describe('kill -9 of the signer between two steps of a signature', () => {
     rmSync(files.folder, { recursive: true })
   })
 
-  const certificates = async () => {
-    const rows = await withQuery(service.database.connection, (run) => run('SELECT id FROM certificates'))
-    return rows.length
-  }
+  const certificates = async () => (await rowsIn(service.database, 'SELECT FROM certificates')).length
 
   for (const step of STEPS) {
     test(`${step}: recorded or not delivered, and the order ends valid`, async () => {

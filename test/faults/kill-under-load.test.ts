@@ -15,10 +15,11 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HeldCertificate } from '../../bench/client/persistent-client.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
+import { restartedScene } from '../support/acme-scene.ts'
 import { type Books, checkBooks } from '../support/books.ts'
 import { assertNoComplaints, type Crowd, createMoments, startCrowd } from '../support/crowd.ts'
 import { WAIT_MS } from '../support/patience.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 /** Of each. */
@@ -29,19 +30,15 @@ const CLIENTS_MS = 4 * WAIT_MS
 describe('kill -9', () => {
   const dataDir = path.join(tmpdir(), `chancery-faults-${process.pid}`)
   let postgres: EmbeddedPostgres
-  let first: TestService
-  let service: TestService
   const held: HeldCertificate[] = []
   before(async () => {
     postgres = await startPostgres()
-    service = first = await startTestService({
-      database: { connection: postgres.connection, drop: async () => undefined },
-      config,
-    })
   })
+  const { service, again } = restartedScene(() => ({
+    database: { connection: postgres.connection, drop: async () => undefined },
+    config,
+  }))
   after(async () => {
-    await service?.dispose()
-    await first?.dispose()
     await postgres?.stop()
     rmSync(postgres.folder, { recursive: true, force: true })
   })
@@ -49,9 +46,6 @@ describe('kill -9', () => {
     database: { auto_setup: true },
     ca: { signer: { timeout_seconds: 2 } },
     challenges: { background_worker: { stale_seconds: 5 } },
-  }
-  const again = async () => {
-    service = await startTestService({ continueFrom: first, config })
   }
 
   // Its data outlives the kill of a process; only a loss of power would need fsync.

@@ -4,8 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
@@ -13,10 +12,11 @@ import {
   type HeldCertificate,
   type PersistentClient,
 } from '../../bench/client/persistent-client.ts'
+import { rowsIn } from '../support/database.ts'
 import { type Http01Responder, startChallengeFolder, startHttp01Responder } from '../support/http01-responder.ts'
 import { WAIT_MS } from '../support/patience.ts'
-import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const PRELOADED = new URL('./hold-upstream-steps.js', import.meta.url).href
 
@@ -33,7 +33,7 @@ const STEPS = [
 const nameOf = (step: string) => `${step.replace(' ', '-')}.test`
 
 describe('kill -9 between two steps of an upstream order', () => {
-  let folder: string
+  const folder = temporaryFolder()
   let upstream: TestService
   let first: TestService
   let service: TestService
@@ -44,7 +44,6 @@ describe('kill -9 between two steps of an upstream order', () => {
   const challenges = () => path.join(folder, '.well-known', 'acme-challenge')
 
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-kill-upstream-'))
     mkdirSync(challenges(), { recursive: true })
     upstream = await startTestService({ fronts: 1 })
     closeWebServer = await startChallengeFolder(upstream.http01Port, challenges())
@@ -72,7 +71,6 @@ describe('kill -9 between two steps of an upstream order', () => {
     await first?.dispose()
     await closeWebServer?.()
     await upstream?.dispose()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const chainedConfig = () => ({
@@ -90,8 +88,7 @@ describe('kill -9 between two steps of an upstream order', () => {
     },
   })
 
-  const query = (of: TestService, text: string, values: unknown[] = []) =>
-    withQuery(of.database.connection, (run) => run(text, values))
+  const query = (of: TestService, text: string, values: unknown[] = []) => rowsIn(of.database, text, values)
   const countOf = async (of: TestService, text: string, values: unknown[]) =>
     Number((await query(of, `SELECT count(*)::integer AS n FROM ${text}`, values))[0]?.['n'])
 

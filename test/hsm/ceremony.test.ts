@@ -3,10 +3,9 @@
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { parseCsr, verifyCsrSignature } from '../../src/shared/pki/csr.ts'
 import { decodePem, encodePem } from '../../src/shared/pki/pem.ts'
@@ -15,13 +14,13 @@ import { cn, nameOf, organization } from '../corpus/requests.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { SOFTHSM_LIBRARY } from '../support/softhsm.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { words } from '../support/words.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphene-pk11'))
 
 const run = promisify(execFile)
-const folder = mkdtempSync(path.join(tmpdir(), 'ceremony-'))
-after(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 const at = (...names: string[]) => path.join(folder, ...names)
 const env = { ...process.env, SOFTHSM2_CONF: at('softhsm', 'softhsm2.conf'), TEST_PASSPHRASE: 'correct horse' }
 

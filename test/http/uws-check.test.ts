@@ -2,19 +2,15 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { LIBRARY_HASHES, requireUws } from '../../src/http/start-checks.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 describe('uWebSockets.js', () => {
-  let folder: string
-  before(() => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-uws-'))
-  })
-  after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
 
   const binary = (name: string) => `uws_${process.platform}_${process.arch}_${name}.node`
 

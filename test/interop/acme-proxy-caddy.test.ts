@@ -5,8 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
@@ -18,17 +17,18 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { type CaddyCa, startCaddyCa } from '../support/caddy-ca.ts'
+import { rowsIn } from '../support/database.ts'
 import { startChallengeFolder } from '../support/http01-responder.ts'
 import { requireAll, requireCommand, requirePort } from '../support/requirements.ts'
-import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const ADDRESS = '127.80.0.1'
 const NEEDS = requireAll(requireCommand('caddy'), await requirePort(80, ADDRESS))
 
 describe('a service behind Caddy', NEEDS, () => {
-  let folder: string
+  const folder = temporaryFolder()
   let caddy: CaddyCa
   let service: TestService
   let responder: Responder
@@ -36,11 +36,9 @@ describe('a service behind Caddy', NEEDS, () => {
   let closeWebServer: () => Promise<void>
 
   const challenges = () => path.join(folder, '.well-known', 'acme-challenge')
-  const query = (text: string, values: unknown[] = []) =>
-    withQuery(service.database.connection, (run) => run(text, values))
+  const query = (text: string, values: unknown[] = []) => rowsIn(service.database, text, values)
 
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-behind-caddy-'))
     mkdirSync(challenges(), { recursive: true })
     caddy = await startCaddyCa()
     closeWebServer = await startChallengeFolder(80, challenges(), ADDRESS)
@@ -74,7 +72,6 @@ describe('a service behind Caddy', NEEDS, () => {
     await service?.dispose()
     await closeWebServer?.()
     await caddy?.stop()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   test('its chain leads to Caddy’s root, and nothing is left behind', async () => {

@@ -5,25 +5,18 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  closeConnections,
-  type Obtained,
-  pemToDer,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
+import { type Obtained, pemToDer, startResponder } from '../support/acme-client.ts'
+import { restartedScene } from '../support/acme-scene.ts'
 import { rowsIn } from '../support/database.ts'
 import { startChallengeFolder } from '../support/http01-responder.ts'
 import { type IssuedChecks, issuedChecks } from '../support/issued.ts'
 import { type Pebble, startPebble } from '../support/pebble.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { a, type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
 
 const ALTERNATES = 2
@@ -33,13 +26,10 @@ const INTERMEDIATES = 2
 const NEEDS = requireAll(requireCommand('pebble'), requireCommand('openssl'))
 
 describe('a service behind another ACME service', NEEDS, () => {
-  let folder: string
+  const folder = temporaryFolder()
   let dns: ScriptedDns
   let pebble: Pebble
   let roots: X509Certificate[]
-  let first: TestService
-  let service: TestService
-  let client: AcmeClient
   let checks: IssuedChecks
   let obtained: Obtained
   let closeWebServer: () => Promise<void>
@@ -63,7 +53,6 @@ describe('a service behind another ACME service', NEEDS, () => {
   })
 
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-alternates-'))
     const challenges = path.join(folder, '.well-known', 'acme-challenge')
     mkdirSync(challenges, { recursive: true })
     dns = await startDns(({ name, type }) => ({ answers: type === 'A' ? [a(name, '127.0.0.1')] : [] }))
@@ -72,22 +61,19 @@ describe('a service behind another ACME service', NEEDS, () => {
     const pems = await Promise.all(Array.from({ length: 1 + ALTERNATES }, (_, index) => pebble.root(index)))
     for (const [index, pem] of pems.entries()) writeFileSync(path.join(folder, `root-${index}.pem`), pem)
     roots = pems.map((pem) => new X509Certificate(pem))
-    first = service = await startTestService({ fronts: 1, config: configured() })
+  })
+  const { service, client, again } = restartedScene(() => ({ fronts: 1, config: configured() }))
+  before(async () => {
     checks = issuedChecks(path.join(folder, 'root-0.pem'), (sql, values) => rowsIn(service.database, sql, [...values]))
-    client = await registeredClient(service.directoryUrl)
     const responder = await startResponder(service.http01Port)
     obtained = await client.obtain(['alternates.test'], responder)
     // Clients answer there themselves.
     await responder.close()
   })
   after(async () => {
-    closeConnections()
-    await service?.dispose()
-    if (service !== first) await first?.dispose()
     await closeWebServer?.()
     await pebble?.stop()
     await dns?.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   async function checkChains(): Promise<void> {
@@ -140,7 +126,7 @@ describe('a service behind another ACME service', NEEDS, () => {
 
   test('the alternate chains are offered after a restart', async () => {
     await service.stop()
-    service = await startTestService({ fronts: 1, continueFrom: first, config: configured() })
+    await again()
     await checkChains()
   })
 })

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileHttp } from '../../src/ca/acme-proxy/challenge-handler.ts'
@@ -15,12 +14,13 @@ import { startChallengeFolder } from '../support/http01-responder.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { type Pebble, startPebble } from '../support/pebble.ts'
 import { requireCommand } from '../support/requirements.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { a, type ScriptedDns, startDns, txt } from '../workers/scripted-dns.ts'
 
 const BINDING = { kid: 'kid-1', hmacKey: Buffer.alloc(32, 7) }
 
 describe('acme_proxy with Pebble', requireCommand('pebble'), () => {
-  let folder: string
+  const folder = temporaryFolder()
   let records: string
   let dns: ScriptedDns
   let pebble: Pebble
@@ -40,7 +40,6 @@ describe('acme_proxy with Pebble', requireCommand('pebble'), () => {
   ]
 
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-proxy-'))
     records = inside('records')
     mkdirSync(records)
     mkdirSync(inside('webroot', '.well-known', 'acme-challenge'), { recursive: true })
@@ -62,7 +61,6 @@ describe('acme_proxy with Pebble', requireCommand('pebble'), () => {
     await closeWebServer?.()
     await pebble?.stop()
     await dns?.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   function proxy(options: Omit<TestProxyOptions, 'directoryUrl'>) {

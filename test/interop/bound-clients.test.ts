@@ -5,8 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes, type X509Certificate } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import acme from 'acme-client'
@@ -23,6 +22,7 @@ import { createCredential, operate } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun, runCommand } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 /**
@@ -33,12 +33,11 @@ const REFUSAL = /externalAccount(Required|Binding)|external (account|credentials
 const UACME_HOOK = '/usr/share/uacme/uacme.sh'
 
 describe('unmodified clients', requireCommand('openssl'), () => {
-  let folder: string
+  const folder = temporaryFolder()
   let records: DnsRecords
   let service: TestService
   let checks: IssuedChecks
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-bound-'))
     records = await startDnsRecords(folder)
     const keyFile = path.join(folder, 'eab.key')
     writeFileSync(keyFile, randomBytes(32))
@@ -55,7 +54,6 @@ describe('unmodified clients', requireCommand('openssl'), () => {
   after(async () => {
     await service?.dispose()
     await records?.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const inside = (...names: string[]) => path.join(folder, ...names)

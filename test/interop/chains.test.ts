@@ -5,8 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
@@ -17,6 +16,7 @@ import { ALL_KEYS } from '../support/keys.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { startTestService } from '../support/service.ts'
 import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'RSA', 'Ed25519']
 const HASHES = { 'P-256': 'sha256', 'P-384': 'sha384', 'P-521': 'sha512', RSA: 'sha384', Ed25519: 'sha256' } as const
@@ -70,7 +70,7 @@ describe('chains', () => {
   const authorities: Record<string, Authority> = Object.fromEntries(
     ISSUERS.map(({ id, kind }) => [id, makeAuthority(kind, { hash: HASHES[kind] })]),
   )
-  const folder = mkdtempSync(path.join(tmpdir(), 'chains-'))
+  const folder = temporaryFolder()
   let token: TestToken | undefined
   let signer: TestSigner
   const leaves = new Map<string, Leaf[]>()
@@ -87,7 +87,6 @@ describe('chains', () => {
   after(async () => {
     await signer?.end()
     token?.remove()
-    rmSync(folder, { recursive: true, force: true })
   })
   const { responder, client } = acmeScene(() => {
     const profiles = ISSUERS.flatMap(({ id }) =>

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
@@ -24,6 +23,7 @@ import { readCrl, verifyWithGnutls, verifyWithOpenssl, verifyWithPython } from '
 import { SUPERSEDED } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const ISSUERS = ['ec', 'rsa'] as const
@@ -35,7 +35,7 @@ const JUDGES = [
 
 /** The second time the service is started again on what it left. */
 describe('CRLs', () => {
-  let folder: string
+  const folder = temporaryFolder()
   let signer: TestSigner
   let first: TestService
   let service: TestService
@@ -43,7 +43,6 @@ describe('CRLs', () => {
   let client: AcmeClient
   const rootFiles: Record<string, string> = {}
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-crl-ca-'))
     // The development CA is a P-256 intermediate below a root; the RSA issuer is a root itself.
     const ca = await testCa(path.join(folder, 'ca'))
     const ec = {
@@ -63,7 +62,6 @@ describe('CRLs', () => {
     await service?.dispose()
     if (service !== first) await first?.dispose()
     await signer?.end()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   async function startWith(shards: number): Promise<void> {

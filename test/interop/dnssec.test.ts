@@ -2,9 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Dns01Job } from '../../workers/job.ts'
 import { validateDns01 } from '../../workers/validate/dns-01.ts'
@@ -13,6 +10,7 @@ import { freePort } from '../support/free-port.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { type SignedZone, type SignedZones, startSignedZones } from '../support/signed-zones.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { looksOf, settingsOf, txtJob } from '../workers/scripted-txt.ts'
 import { assertValid } from '../workers/verdicts.ts'
 
@@ -23,14 +21,13 @@ const skip = needs.find((need) => need.skip !== false)?.skip ?? false
 
 describe('DNSSEC', { skip }, () => {
   const KINDS = ['signed', 'unsigned', 'broken'] as const
-  let folder: string
+  const folder = temporaryFolder()
   let service: TestService
   let zones: SignedZones
   let client: AcmeClient
   const challenges: Record<string, { url: string; keyAuthorization: string }> = {}
 
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-dnssec-'))
     const resolver = await freePort()
     service = await startTestService({
       fronts: 1,
@@ -56,7 +53,6 @@ describe('DNSSEC', { skip }, () => {
     closeConnections()
     await zones?.stop()
     await service?.dispose()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   async function challengeFor(name: string): Promise<{ url: string; keyAuthorization: string }> {

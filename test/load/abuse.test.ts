@@ -8,18 +8,10 @@
 import assert from 'node:assert/strict'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  type Answer,
-  closeConnections,
-  createAcmeClient,
-  JOSE,
-  type RawRequest,
-  registeredClient,
-} from '../support/acme-client.ts'
+import { after, describe, test } from 'node:test'
+import { type Answer, createAcmeClient, JOSE, type RawRequest, registeredClient } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { WAIT_MS } from '../support/patience.ts'
-import { startTestService, type TestService } from '../support/service.ts'
 
 const CONNECTIONS = 50
 const ATTACK_MS = 1_000
@@ -31,18 +23,9 @@ interface Reply {
 }
 
 describe('an abusive address', () => {
-  let service: TestService
-  let client: AcmeClient
-  before(async () => {
-    // No delay is too long here: refusals are to be those of the address and not of a machine that is busy with others.
-    const overload = { enabled: true, target_delay_ms: 30_000 }
-    service = await startTestService({ config: { server: { workers: 1, overload } } })
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-    await service.dispose()
-  })
+  // No delay is too long here: refusals are to be those of the address and not of a machine that is busy with others.
+  const overload = { enabled: true, target_delay_ms: 30_000 }
+  const { service, client } = acmeScene({ config: { server: { workers: 1, overload } } })
 
   const agentFrom = (localAddress: string, maxSockets: number) =>
     new Agent({ keepAlive: true, maxSockets, localAddress } as ConstructorParameters<typeof Agent>[0])

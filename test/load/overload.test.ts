@@ -8,11 +8,11 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AcmeClient, closeConnections, JOSE, registeredClient, send } from '../support/acme-client.ts'
+import { JOSE, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { WAIT_MS } from '../support/patience.ts'
-import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const CONNECTIONS = 200
@@ -37,17 +37,8 @@ interface Reply {
 }
 
 describe('overload', () => {
-  let service: TestService
-  let client: AcmeClient
-  before(async () => {
-    service = await startTestService({
-      config: { server: { workers: 1, overload: { enabled: true, target_delay_ms: TARGET_MS } } },
-    })
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-    await service.dispose()
+  const { service, client } = acmeScene({
+    config: { server: { workers: 1, overload: { enabled: true, target_delay_ms: TARGET_MS } } },
   })
 
   async function order(agent: Agent, nonce: string, name: string): Promise<Reply> {

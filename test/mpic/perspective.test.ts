@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import pino from 'pino'
 import { stringify } from 'yaml'
@@ -11,6 +8,7 @@ import type { Config } from '../../src/config/schema.ts'
 import { PERSPECTIVE_SECTIONS, type RunningPerspective, startPerspective } from '../../src/mpic/perspective-service.ts'
 import { accountLabel } from '../../src/shared/protocol/account-labels.ts'
 import { loopbackCertificate, type TestCertificate, writeCertificate } from '../support/certificates.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { acmeCertificate, acmeIdentifier, DIGEST, ip, subjectAltName } from '../workers/acme-certificate.ts'
 import { caa } from '../workers/scripted-caa.ts'
 import { serve, txt } from '../workers/scripted-dns.ts'
@@ -21,15 +19,13 @@ import { keptWeb } from '../workers/verdicts.ts'
 const BEARER = 'a-token-of-this-test'
 const DIGEST_TEXT = DIGEST.toString('base64url')
 
-let folder: string
+const folder = temporaryFolder()
 let certificate: TestCertificate
 let files: { cert: string; key: string }
 before(async () => {
-  folder = mkdtempSync(path.join(tmpdir(), 'chancery-perspective-'))
   certificate = await loopbackCertificate()
   files = writeCertificate(folder, 'server', certificate)
 })
-after(() => rmSync(folder, { recursive: true, force: true }))
 
 function configOf(sections: Record<string, unknown>): Config {
   const perspective = { code: 'here', bind: '127.0.0.1', cert_path: files.cert, key_path: files.key, tokens: [BEARER] }

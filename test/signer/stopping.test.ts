@@ -2,9 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { encodeError, encodeFrame, type Frame, FrameReader, KIND } from '../../signer/protocol/frames.ts'
@@ -12,6 +10,7 @@ import { checkProof, encodeHello, encodeWelcome, NONCE_BYTES } from '../../signe
 import { METHODS } from '../../signer/protocol/methods.ts'
 import { SignerAnswerLost, SignerUnavailable } from '../../signer/protocol/signer-errors.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const timeoutMs = 60_000
 /** As every release of the signer says it. */
@@ -21,13 +20,12 @@ const UPLOAD = '0'.repeat(32)
 
 describe('a signer that stops', () => {
   const secret = randomBytes(32)
-  let folder: string
+  const folder = temporaryFolder()
   let server: Server
   let client: SignerClient
   let stopsFor: number
   let connections: number
   beforeEach(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'stopping-'))
     const socketPath = path.join(folder, 'signer.sock')
     connections = 0
     server = createServer((socket) => serve(socket, ++connections <= stopsFor))
@@ -37,7 +35,6 @@ describe('a signer that stops', () => {
   afterEach(async () => {
     await client.close()
     server.close()
-    rmSync(folder, { recursive: true })
   })
 
   /** Through the handshake; then one answer a request, or for a stopping signer the one refusal and the end. */

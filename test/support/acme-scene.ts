@@ -30,6 +30,31 @@ export function acmeScene(of: SharedServiceName | TestServiceOptions | (() => Pr
           await own.dispose()
         })
   after(closeConnections)
+  return besides(service)
+}
+
+/** A service of a suite that is killed or stopped, and starts again on what it left behind. */
+export function restartedScene(optionsOf: () => TestServiceOptions) {
+  let first: TestService | undefined
+  let now: TestService | undefined
+  before(async () => {
+    now = first = await startTestService(optionsOf())
+  })
+  after(async () => {
+    closeConnections()
+    await now?.dispose()
+    if (now !== first) await first?.dispose()
+  })
+  return Object.assign(besides(standFor(() => now)), {
+    /** Its first process. */
+    first: standFor(() => first),
+    async again(more: TestServiceOptions = {}): Promise<void> {
+      now = await startTestService({ ...optionsOf(), ...more, continueFrom: first as TestService })
+    },
+  })
+}
+
+function besides(service: TestService): AcmeScene {
   return {
     service,
     get responder() {
@@ -63,7 +88,11 @@ export function made<T extends object>(make: () => Promise<T>, end?: (it: T) => 
   after(async () => {
     if (it) await end?.(it)
   })
-  const real = (): T => it ?? assert.fail('it is made before the first test')
+  return standFor(() => it)
+}
+
+function standFor<T extends object>(look: () => T | undefined): T {
+  const real = (): T => look() ?? assert.fail('it is made before the first test')
   return new Proxy({} as T, {
     get: (_, name) => {
       const value = Reflect.get(real(), name)

@@ -12,8 +12,8 @@ import {
   registeredClient,
   startResponder,
 } from './acme-client.ts'
+import { rowsIn } from './database.ts'
 import { type ExternalCa, type ExternalCaOptions, startExternalCa } from './external-ca.ts'
-import { withQuery } from './revoked.ts'
 import { startTestService, type TestService } from './service.ts'
 
 /** Of one key, so that a certificate of an earlier order may pass for that of a later one. */
@@ -71,8 +71,7 @@ export function aServiceBehindACa(
     await ca?.close()
   })
 
-  const query = (text: string, values: unknown[] = []) =>
-    withQuery(service.database.connection, (run) => run(text, values))
+  const query = (text: string, values: unknown[] = []) => rowsIn(service.database, text, values)
 
   async function ready(wanted: object = {}): Promise<{ order: Answer; name: string }> {
     const name = `order-${++orders}.test`

@@ -1,8 +1,7 @@
 /** Validator modules: what refuses the start, and that nothing a module does makes a challenge valid by accident. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
@@ -11,6 +10,7 @@ import type { ValidatorModule } from '../../workers/extension/extension-contract
 import { BrokenValidator, probeValidators } from '../../workers/extension/extension-probe.ts'
 import type { ExtensionJob, ValidationVerdict } from '../../workers/job.ts'
 import { WAIT_MS } from '../support/patience.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const FIXTURES = path.join(ROOT, 'test/fixtures/extensions')
@@ -215,14 +215,13 @@ describe('modules at work', () => {
 })
 
 describe('the example of docs/validators.md', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-inventory-'))
+  const folder = temporaryFolder()
   const file = path.join(folder, 'inventory.json')
   const { accountUrl } = job('a').challenge
   const example = {
     ...aModule(path.join(ROOT, 'docs/examples/inventory-validator.js'), 'Inventory'),
     type: 'inventory-01',
   }
-  after(() => rmSync(folder, { recursive: true }))
 
   test('refuses settings that name no inventory', async () => {
     await assert.rejects(probeValidators({ modules: [example], settings: {} }, 60_000), /settings\.file must name/)
