@@ -117,6 +117,14 @@ function signature(change: (signature: Buffer) => Buffer): Make {
   return aliceTo(orderUrl, undefined, { signature: change })
 }
 
+const signatureOfRita = (change: (signature: Buffer) => Buffer): Make =>
+  as(
+    ({ rita }) => rita,
+    ({ rita }) => rita.kid,
+    undefined,
+    { signature: change },
+  )
+
 type Check = NonNullable<Row['check']>
 
 /** Rows by name of one problem that is found before the nonce is used up, or after. */
@@ -348,18 +356,8 @@ const SIGNATURES: Row[] = [
     'a signature of zeros': signature(() => Buffer.alloc(64)),
     'the signature of another key': aliceTo(orderUrl, undefined, ({ bob }) => ({ key: bob.key })),
     'a signature over another payload': members({ payload: base64url('{}') }),
-    'an RSA signature cut short': as(
-      ({ rita }) => rita,
-      ({ rita }) => rita.kid,
-      undefined,
-      { signature: (bytes) => bytes.subarray(0, 255) },
-    ),
-    'an RSA signature of zeros': as(
-      ({ rita }) => rita,
-      ({ rita }) => rita.kid,
-      undefined,
-      { signature: () => Buffer.alloc(256) },
-    ),
+    'an RSA signature cut short': signatureOfRita((bytes) => bytes.subarray(0, 255)),
+    'an RSA signature of zeros': signatureOfRita(() => Buffer.alloc(256)),
   }),
 ]
 

@@ -28,6 +28,7 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { checkBooks } from '../support/books.ts'
+import { behindAcmeService } from '../support/chained-service.ts'
 import { readCrl } from '../support/crl.ts'
 import { rowsIn } from '../support/database.ts'
 import { type ExternalCa, startExternalCa } from '../support/external-ca.ts'
@@ -230,20 +231,12 @@ describe('another ACME service and an external CA in front of the signer', () =>
     await start({
       order: { finalize_wait_ms: 500 },
       ca: {
+        ...behindAcmeService(upstream.directoryUrl, folder, { order_ready_timeout: 280 }),
         backend: 'failover',
         failover: { backends: ['acme_proxy', 'external', 'internal'], probe_seconds: 1 },
         circuit_breaker_failure_threshold: 1,
         circuit_breaker_recovery_timeout: 3_600,
         external: external(),
-        acme_proxy: {
-          directory_url: upstream.directoryUrl,
-          email: 'pki@chained.test',
-          storage_path: path.join(folder, 'storage'),
-          challenge_type: 'http-01',
-          challenge_handler: 'file_http',
-          challenge_handler_config: { webroot: folder },
-          order_ready_timeout: 280,
-        },
       },
     })
   })

@@ -12,6 +12,7 @@ import {
   type HeldCertificate,
   type PersistentClient,
 } from '../../bench/client/persistent-client.ts'
+import { behindAcmeService } from '../support/chained-service.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Http01Responder, startChallengeFolder, startHttp01Responder } from '../support/http01-responder.ts'
 import { WAIT_MS } from '../support/patience.ts'
@@ -74,18 +75,7 @@ describe('kill -9 between two steps of an upstream order', () => {
   })
 
   const chainedConfig = () => ({
-    ca: {
-      backend: 'acme_proxy',
-      acme_proxy: {
-        directory_url: upstream.directoryUrl,
-        email: 'pki@killed.test',
-        storage_path: path.join(folder, 'storage'),
-        challenge_type: 'http-01',
-        challenge_handler: 'file_http',
-        challenge_handler_config: { webroot: folder },
-        trust_anchors: [upstream.ca.root],
-      },
-    },
+    ca: behindAcmeService(upstream.directoryUrl, folder, { trust_anchors: [upstream.ca.root] }),
   })
 
   const query = (of: TestService, text: string, values: unknown[] = []) => rowsIn(of.database, text, values)

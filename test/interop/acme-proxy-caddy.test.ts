@@ -17,6 +17,7 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { type CaddyCa, startCaddyCa } from '../support/caddy-ca.ts'
+import { behindAcmeService } from '../support/chained-service.ts'
 import { rowsIn } from '../support/database.ts'
 import { startChallengeFolder } from '../support/http01-responder.ts'
 import { requireAll, requireCommand, requirePort } from '../support/requirements.ts'
@@ -46,21 +47,12 @@ describe('a service behind Caddy', NEEDS, () => {
       fronts: 1,
       config: {
         security: { identifier_policy: { allow_ip: true } },
-        ca: {
-          backend: 'acme_proxy',
-          acme_proxy: {
-            directory_url: caddy.directoryUrl,
-            email: 'pki@chained.test',
-            ca_cert_path: caddy.rootFile,
-            storage_path: path.join(folder, 'storage'),
-            challenge_type: 'http-01',
-            challenge_handler: 'file_http',
-            challenge_handler_config: { webroot: folder },
-            trust_anchors: [caddy.rootFile],
-            // Smallstep's CA adds both to every certificate; the extension names the provisioner.
-            accepted: { key_purposes: ['client_auth'], extensions: ['1.3.6.1.4.1.37476.9000.64.1'] },
-          },
-        },
+        ca: behindAcmeService(caddy.directoryUrl, folder, {
+          ca_cert_path: caddy.rootFile,
+          trust_anchors: [caddy.rootFile],
+          // Smallstep's CA adds both to every certificate; the extension names the provisioner.
+          accepted: { key_purposes: ['client_auth'], extensions: ['1.3.6.1.4.1.37476.9000.64.1'] },
+        }),
       },
     })
     responder = await startResponder(service.http01Port, ADDRESS)

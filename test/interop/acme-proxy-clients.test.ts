@@ -10,6 +10,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Obtained, pemToDer, startResponder } from '../support/acme-client.ts'
 import { restartedScene } from '../support/acme-scene.ts'
+import { behindAcmeService } from '../support/chained-service.ts'
 import { rowsIn } from '../support/database.ts'
 import { startChallengeFolder } from '../support/http01-responder.ts'
 import { type IssuedChecks, issuedChecks } from '../support/issued.ts'
@@ -35,21 +36,12 @@ describe('a service behind another ACME service', NEEDS, () => {
   let closeWebServer: () => Promise<void>
 
   const configured = () => ({
-    ca: {
-      backend: 'acme_proxy',
-      acme_proxy: {
-        directory_url: pebble.directoryUrl,
-        email: 'pki@chained.test',
-        ca_cert_path: pebble.caFile,
-        storage_path: path.join(folder, 'storage'),
-        challenge_type: 'http-01',
-        challenge_handler: 'file_http',
-        challenge_handler_config: { webroot: folder },
-        // Pebble adds it to every certificate.
-        accepted: { key_purposes: ['client_auth'] },
-        trust_anchors: roots.map((_, index) => path.join(folder, `root-${index}.pem`)),
-      },
-    },
+    ca: behindAcmeService(pebble.directoryUrl, folder, {
+      ca_cert_path: pebble.caFile,
+      // Pebble adds it to every certificate.
+      accepted: { key_purposes: ['client_auth'] },
+      trust_anchors: roots.map((_, index) => path.join(folder, `root-${index}.pem`)),
+    }),
   })
 
   before(async () => {

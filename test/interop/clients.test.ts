@@ -22,6 +22,7 @@ import { type Http01Responder, startChallengeFolder, startHttp01Responder } from
 import { type IssuedChecks, issuedChecks, SUPERSEDED } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
+import { words } from '../support/words.ts'
 
 describe('unmodified clients', requireCommand('openssl'), () => {
   let service: EmbeddedService
@@ -50,18 +51,11 @@ describe('unmodified clients', requireCommand('openssl'), () => {
       })
     }
 
+    const standalone = () => words`--standalone --http-01-port ${String(service.http01Port)}`
+
     test('obtains a certificate for two names', async () => {
       await certbot(
-        'certonly',
-        '--standalone',
-        '--http-01-port',
-        String(service.http01Port),
-        '--cert-name',
-        'interop',
-        '--agree-tos',
-        '-m',
-        'admin@certbot.test',
-        '--no-eff-email',
+        ...words`certonly ${standalone()} --cert-name interop --agree-tos -m admin@certbot.test --no-eff-email`,
         ...names.flatMap((name) => ['-d', name]),
       )
       first = checks.checkFile(path.join(live, 'fullchain.pem'), names)
@@ -80,27 +74,11 @@ describe('unmodified clients', requireCommand('openssl'), () => {
     })
 
     test('revokes with the key of a certificate, from no account at all (§7.6)', async () => {
-      await certbot(
-        'certonly',
-        '--standalone',
-        '--http-01-port',
-        String(service.http01Port),
-        '--cert-name',
-        'by-key',
-        '--agree-tos',
-        '-d',
-        'certbot-key.test',
-      )
+      await certbot(...words`certonly ${standalone()} --cert-name by-key --agree-tos -d certbot-key.test`)
       const own = path.join(folder, 'live', 'by-key')
       const leaf = checks.checkFile(path.join(own, 'fullchain.pem'), ['certbot-key.test'])
-      await certbot(
-        'revoke',
-        '--cert-path',
-        path.join(own, 'cert.pem'),
-        '--key-path',
-        path.join(own, 'privkey.pem'),
-        '--no-delete-after-revoke',
-      )
+      const [cert, key] = [path.join(own, 'cert.pem'), path.join(own, 'privkey.pem')]
+      await certbot(...words`revoke --cert-path ${cert} --key-path ${key} --no-delete-after-revoke`)
       await checks.assertRevoked(leaf, 0)
     })
 
@@ -305,41 +283,18 @@ describe('unmodified clients', requireCommand('openssl'), () => {
         folder = path.join(service.dataDir, 'interop-acme-tiny')
         mkdirSync(folder)
         await mustRun('openssl', ['genrsa', '-out', file('account.key'), '2048'])
-        await mustRun('openssl', [
-          'req',
-          '-new',
-          '-newkey',
-          'rsa:2048',
-          '-nodes',
-          '-keyout',
-          file('site.key'),
-          '-out',
-          file('site.csr'),
-          '-subj',
-          '/',
-          '-addext',
-          `subjectAltName=${names.map((name) => `DNS:${name}`).join(',')}`,
-        ])
+        const san = `subjectAltName=${names.map((name) => `DNS:${name}`).join(',')}`
+        const files = ['-keyout', file('site.key'), '-out', file('site.csr')]
+        await mustRun('openssl', words`req -new -newkey rsa:2048 -nodes ${files} -subj / -addext ${san}`)
       })
       const file = (name: string) => path.join(folder, name)
 
       /** @returns the leaf, and what the client said. */
       async function obtain(contact: string): Promise<{ leaf: X509Certificate; output: string }> {
-        const words = [
-          '--account-key',
-          file('account.key'),
-          '--csr',
-          file('site.csr'),
-          '--acme-dir',
-          challenges,
-          // Its own check would ask the system's resolver for names that only the service knows.
-          '--directory-url',
-          service.directoryUrl,
-          '--disable-check',
-          '--contact',
-          contact,
-        ]
-        const output = await mustRun('acme-tiny', words, { env: { SSL_CERT_FILE: service.rootFile } })
+        const own = words`--account-key ${file('account.key')} --csr ${file('site.csr')} --acme-dir ${challenges}`
+        // Its own check would ask the system's resolver for names that only the service knows.
+        const place = words`--directory-url ${service.directoryUrl} --disable-check --contact ${contact}`
+        const output = await mustRun('acme-tiny', [...own, ...place], { env: { SSL_CERT_FILE: service.rootFile } })
         writeFileSync(file('chain.pem'), output)
         return { leaf: checks.checkFile(file('chain.pem'), names, first), output }
       }

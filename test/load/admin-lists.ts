@@ -6,11 +6,11 @@
  * CHANCERY_TEST_POSTGRES is kept, and filled only when it is empty. With a WORD it asks only for paths that have it.
  */
 
-import { loadavg } from 'node:os'
 import pg from 'pg'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
 import { filledDatabase } from '../support/filled-database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { loadAverage, median, quantile } from './figures.ts'
 
 const GOAL_MS = 50
 const failed = new Map<string, string>()
@@ -195,11 +195,7 @@ async function measure(tested: TestService, admin: AdminClient): Promise<void> {
     GOAL_MS,
     await timesOf(() => firstPiece(baseUrl, '/audit-log/export', admin.token)),
   )
-  console.log(
-    `load average ${loadavg()
-      .map((one) => one.toFixed(1))
-      .join(', ')}`,
-  )
+  console.log(loadAverage())
 }
 
 /** @returns its lines */
@@ -229,10 +225,8 @@ async function timesOf(ask: () => Promise<number>): Promise<{ rows: number; time
 }
 
 function report(path: string, goalMs: number, { rows, times }: { rows: number; times: number[] }): void {
-  const sorted = times.toSorted((a, b) => a - b)
-  const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] as number
-  const [first, median, p95] = [times[0] as number, at(0.5), at(0.95)]
-  const isTooLong = median > goalMs
+  const [first, half, p95] = [times[0] as number, median(times), quantile(times, 0.95)]
+  const isTooLong = half > goalMs
   if (isTooLong) process.exitCode = 1
   const plain = path.replace(/^\w+: /, '')
   const error = failed.get(plain)
@@ -242,7 +236,7 @@ function report(path: string, goalMs: number, { rows, times }: { rows: number; t
   const cells = [
     String(rows).padStart(6),
     first.toFixed(1).padStart(10),
-    median.toFixed(1).padStart(8),
+    half.toFixed(1).padStart(8),
     p95.toFixed(1).padStart(9),
   ]
   console.log(`${shown.padEnd(58)}${cells.join('')}${String(goalMs).padStart(7)}${isTooLong ? '  too long' : ''}`)

@@ -8,7 +8,7 @@
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
-import { loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { adminConfig, administrator, createAdministrator } from '../support/admin.ts'
@@ -17,6 +17,8 @@ import { type BenchRun, resultsIn, startBench } from '../support/bench.ts'
 import { testDatabase } from '../support/database.ts'
 import { fillWithCertificates } from '../support/many-certificates.ts'
 import { startTestService } from '../support/service.ts'
+import { words } from '../support/words.ts'
+import { loadAverage, median } from './figures.ts'
 
 const ROUNDS = 3
 const SECONDS = 8
@@ -113,15 +115,7 @@ function report(): void {
   }
   reportAdministrators()
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(0)
-  console.log(
-    `\n${seconds} s; load average ${loadavg()
-      .map((one) => one.toFixed(1))
-      .join(', ')}`,
-  )
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
+  console.log(`\n${seconds} s; ${loadAverage()}`)
 }
 
 /** What the administrators got: of all rounds together, since it is there to show that they did work. */
@@ -143,27 +137,9 @@ function reportAdministrators(): void {
 
 async function load(scenario: string): Promise<Measured> {
   const file = path.join(folder, `${Date.now()}.json`)
-  running = startBench(
-    folder,
-    '--directory',
-    service.directoryUrl,
-    '--scenario',
-    scenario,
-    '--clients',
-    '8',
-    '--duration',
-    String(SECONDS),
-    '--server-pid',
-    '0',
-    '--http01-port',
-    String(service.http01Port),
-    '--dns-port',
-    '0',
-    '--tlsalpn01-port',
-    '0',
-    '--json',
-    file,
-  )
+  const place = words`--directory ${service.directoryUrl} --http01-port ${String(service.http01Port)} --server-pid 0`
+  const work = words`--scenario ${scenario} --clients 8 --duration ${String(SECONDS)} --dns-port 0 --tlsalpn01-port 0`
+  running = startBench(folder, ...place, ...work, '--json', file)
   const { code, output } = await running.done
   if (code !== 0) throw new Error(output)
   const [result] = resultsIn(file)

@@ -5,12 +5,11 @@
  * that pauses, and shows time, bytes and how much the service grew. It ends with 1 when that is above its goal.
  */
 
-import { readFileSync } from 'node:fs'
-import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { adminConfig, administrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { startTestService } from '../support/service.ts'
+import { loadAverage, residentMib } from './figures.ts'
 
 const ENTRIES = Number(process.argv[2] ?? 1_000_000)
 const GOAL_MIB = 64
@@ -37,9 +36,10 @@ try {
     ['fast reader', 0, Number.POSITIVE_INFINITY],
     ['slow reader', PAUSE_MS, SLOW_MS],
   ] as const) {
-    const before = residentMib()
+    const resident = () => residentMib(service.process.pid)
+    const before = resident()
     const seen: number[] = []
-    const looking = setInterval(() => seen.push(residentMib()), LOOK_MS)
+    const looking = setInterval(() => seen.push(resident()), LOOK_MS)
     const { bytes, lines, seconds } = await read(admin.token, pauseMs, mostMs).finally(() => clearInterval(looking))
     const fifth = Math.ceil(seen.length / 5)
     const most = [0, 1, 2, 3, 4].map((index) => Math.max(...seen.slice(index * fifth, (index + 1) * fifth)))
@@ -50,15 +50,9 @@ try {
     )
     if (grown > GOAL_MIB) process.exitCode = 1
   }
-  console.log(`load average ${loadavg()[0]?.toFixed(1)}`)
+  console.log(loadAverage())
 } finally {
   await service.dispose()
-}
-
-/** Of the process with all its threads. */
-function residentMib(): number {
-  const status = readFileSync(`/proc/${service.process.pid}/status`, 'utf8')
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024
 }
 
 async function read(token: string, pauseMs: number, mostMs: number) {

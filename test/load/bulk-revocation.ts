@@ -3,11 +3,11 @@
  * `node compiled/test/load/bulk-revocation.js [certificates]`
  */
 
-import { loadavg } from 'node:os'
 import { closeConnections, registeredClient } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { startTestService } from '../support/service.ts'
+import { loadAverage, quantile } from './figures.ts'
 
 const COUNT = Number(process.argv[2] ?? 100_000)
 const QUIET_ORDERS = 200
@@ -59,16 +59,13 @@ try {
   console.log(`refused before and meanwhile: ${refusedBefore}, ${refused - refusedBefore}`)
   const seconds = (performance.now() - began) / 1000
   console.log(`${job.revoked} revoked in ${seconds.toFixed(1)} s; the reply was ${(await done).status}`)
-  console.log(
-    `${Math.round((job.revoked / seconds) * 60)} a minute; the goal is 100000; load average ${loadavg()[0]?.toFixed(1)}`,
-  )
+  console.log(`${Math.round((job.revoked / seconds) * 60)} a minute; the goal is 100000; ${loadAverage()}`)
   await ordering
   for (const [name, times] of [
     ['quiet', quiet],
     ['meanwhile', busy],
   ] as const) {
-    const sorted = [...times].sort((a, b) => a - b)
-    const at = (share: number) => sorted[Math.floor(sorted.length * share)]?.toFixed(1)
+    const at = (share: number) => quantile(times, share).toFixed(1)
     console.log(`new-order ${name}: ${times.length}, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`)
   }
 } finally {

@@ -12,11 +12,11 @@ import {
   type MeasuredConsole,
   type MeasuredTab,
   mainThreadMs,
-  quantile,
   report,
   signInOn,
   startMeasuredConsole,
 } from './console.ts'
+import { quantile } from './figures.ts'
 
 const ROWS_A_PAGE = 100
 const MOST_ROWS = 2_000

@@ -7,7 +7,8 @@
  */
 
 import { filledDatabase } from '../support/filled-database.ts'
-import { type MeasuredConsole, type MeasuredTab, quantile, report, signInOn, startMeasuredConsole } from './console.ts'
+import { type MeasuredConsole, type MeasuredTab, report, signInOn, startMeasuredConsole } from './console.ts'
+import { median as medianOf } from './figures.ts'
 
 const ROUNDS = 7
 const SLOWED = 4
@@ -47,7 +48,7 @@ try {
   await load(measured)
   const rounds: Round[] = []
   for (let round = 0; round < ROUNDS; round++) rounds.push(await load(measured))
-  const median = (of: (round: Round) => number) => quantile(rounds.map(of), 0.5)
+  const median = (of: (round: Round) => number) => medianOf(rounds.map(of))
   report([
     { what: 'first load, compressed', value: median(({ bytes }) => bytes / 1000), unit: 'KB', most: MOST_KILOBYTES },
     { what: 'address to sign-in form', value: median(({ form }) => form), unit: 'ms', most: MOST_MS },

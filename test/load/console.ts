@@ -1,12 +1,12 @@
 /** What the scripts `console-*.ts` share: a browser at the console of a service, and a table of figures with their goals. */
 
-import { loadavg } from 'node:os'
 import type { CDPSession, Page } from 'playwright-core'
 import { adminConfig, createAdministrator } from '../support/admin.ts'
 import { launchChromium } from '../support/chromium.ts'
 import type { TestDatabase } from '../support/database.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { loadAverage } from './figures.ts'
 
 const VIEWPORT = { width: 1280, height: 800 }
 
@@ -91,12 +91,5 @@ export function report(figures: readonly Figure[]): void {
     const digits = Number.isInteger(value) ? 0 : value < 10 ? 2 : 1
     console.log(`${what.padEnd(58)}${value.toFixed(digits).padStart(10)} ${unit.padEnd(8)}${goal}`)
   }
-  const load = loadavg().map((one) => one.toFixed(1))
-  console.log(`\nload average ${load.join(', ')}`)
-}
-
-/** @param share such as 0.95 */
-export function quantile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+  console.log(`\n${loadAverage()}`)
 }

@@ -16,6 +16,8 @@ import { type AcmeClient, closeConnections, registeredClient } from '../support/
 import { insertRevoked } from '../support/revoked.ts'
 import { runCommand } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { words } from '../support/words.ts'
+import { cpuMs, quantile, residentMib } from './figures.ts'
 
 const ENTRIES = Number(process.argv[2] ?? 1_000_000)
 const REQUESTS_PER_SECOND = 50
@@ -23,7 +25,6 @@ const CALM_MS = 20_000
 const DOWNLOADS = 8
 /** Of each, so that they take a few seconds: bytes a second. */
 const DOWNLOAD_RATE = '8M'
-const TICKS_PER_SECOND = 100
 const BUILD_TIMEOUT_MS = 600_000
 
 const service = await startTestService({ config: { crl: { enabled: true } } })
@@ -58,7 +59,7 @@ async function measure({ database, directoryUrl, process: child, signerPid }: Te
   await sleep(3_000)
   for (const [name, pid] of Object.entries(pids)) {
     console.log(
-      `${name}: resident ${before[name]} MB before, peak ${memoryOf(pid).peak} MB, now ${memoryOf(pid).now} MB`,
+      `${name}: resident ${before[name]} MB before, peak ${residentMib(pid, 'VmHWM')} MB, now ${residentMib(pid)} MB`,
     )
   }
 
@@ -109,26 +110,16 @@ async function readAccount(client: AcmeClient, waits: number[]): Promise<void> {
 
 /** By a program of its own, so that what it takes from this one's thread is nobody's latency. @returns bytes */
 async function download(): Promise<number> {
-  const args = [
-    '-sS',
-    '--limit-rate',
-    DOWNLOAD_RATE,
-    '-o',
-    '/dev/null',
-    '-w',
-    '%{size_download}',
-    `${service.baseUrl}/crl`,
-  ]
-  const { code, output } = await runCommand('curl', args)
+  const args = words`-sS --limit-rate ${DOWNLOAD_RATE} -o /dev/null -w %{size_download}`
+  const { code, output } = await runCommand('curl', [...args, `${service.baseUrl}/crl`])
   assert.equal(code, 0, output)
   return Number(output)
 }
 
 function report(when: string, waits: number[]): void {
-  const sorted = waits.toSorted((a, b) => a - b)
-  const at = (share: number) => (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0).toFixed(1)
+  const at = (share: number) => quantile(waits, share).toFixed(1)
   console.log(
-    `signed reads ${when}: ${sorted.length}, median ${at(0.5)} ms, p95 ${at(0.95)}, p99 ${at(0.99)}, longest ${at(1)}`,
+    `signed reads ${when}: ${waits.length}, median ${at(0.5)} ms, p95 ${at(0.95)}, p99 ${at(0.99)}, longest ${at(1)}`,
   )
 }
 
@@ -136,20 +127,9 @@ function seconds(since: number): string {
   return ((performance.now() - since) / 1000).toFixed(1)
 }
 
-function memoryOf(pid: number): { now: number; peak: number } {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  const megabytes = (name: string) => Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024)
-  return { now: megabytes('VmRSS'), peak: megabytes('VmHWM') }
-}
-
-/** utime + stime of all threads (proc(5), fields 14 and 15), in seconds. */
+/** In seconds. */
 function cpuOf(pids: Record<string, number>): Record<string, number> {
-  return Object.fromEntries(
-    Object.entries(pids).map(([name, pid]) => {
-      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-      return [name, (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND]
-    }),
-  )
+  return Object.fromEntries(Object.entries(pids).map(([name, pid]) => [name, cpuMs(pid) / 1000]))
 }
 
 /** The kernel counts the peak from here on. @returns megabytes now */
@@ -157,7 +137,7 @@ function resetPeaks(pids: Record<string, number>): Record<string, number> {
   return Object.fromEntries(
     Object.entries(pids).map(([name, pid]) => {
       writeFileSync(`/proc/${pid}/clear_refs`, '5')
-      return [name, memoryOf(pid).now]
+      return [name, residentMib(pid)]
     }),
   )
 }

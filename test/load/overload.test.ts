@@ -6,7 +6,6 @@
  */
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,6 +13,7 @@ import { JOSE, send } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { until } from '../support/until.ts'
+import { median, residentMib } from './figures.ts'
 
 const CONNECTIONS = 200
 const FLOOD_MS = 2_500
@@ -89,11 +89,6 @@ describe('overload', () => {
     return replies
   }
 
-  const residentMib = () => {
-    const pages = readFileSync(`/proc/${service.process.pid}/statm`, 'utf8').split(' ')[1]
-    return (Number(pages) * 4096) / 1024 ** 2
-  }
-
   async function metric(name: string): Promise<number> {
     const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
     const line = text.split('\n').find((one) => one.startsWith(name))
@@ -103,7 +98,7 @@ describe('overload', () => {
   test('new orders get 503 early, orders under way go on, and it is over with the flood', async (t) => {
     const begun = await client.newOrder(['begun.test'])
     const authorization = begun.json.authorizations[0] as string
-    const memoryBefore = residentMib()
+    const memoryBefore = residentMib(service.process.pid)
 
     const ongoing = { done: 0, refused: 0 }
     let isOver = false
@@ -138,15 +133,14 @@ describe('overload', () => {
     const shed = () => metric('service_requests_shed_total{reason="delay"}')
     await until('all refusals are counted', async () => (await shed()) >= refused.length)
 
-    const growth = residentMib() - memoryBefore
-    const times = refused.map(({ ms }) => ms).sort((a, b) => a - b)
+    const growth = residentMib(service.process.pid) - memoryBefore
     t.diagnostic(
       JSON.stringify({
         made: made.length,
         refused: refused.length,
         ongoing,
         recoveredMs: Math.round(recoveredMs),
-        refusalP50Ms: times[times.length >> 1],
+        refusalP50Ms: median(refused.map(({ ms }) => ms)),
         growthMib: Math.round(growth),
       }),
     )

@@ -11,7 +11,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -29,12 +29,11 @@ import { leafTbs, makeAuthority, makeKeyPair, type SignerFiles, spkiOf, writeSig
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
 import { now, rawTbsList } from '../signer/raw-tbs-list.ts'
 import { settingsFor } from '../store/support.ts'
+import { cpuMs, residentMib } from './figures.ts'
 
 const timeoutMs = 60_000
 const IN_FLIGHT = 32
 const A_SEGMENT = 6_500
-/** Of /proc/PID/stat. */
-const TICKS_A_SECOND = 100
 const requester = () => `order ${randomUUID()} account ${randomUUID()} certificate ${randomUUID()}`
 
 const authority = makeAuthority()
@@ -64,12 +63,6 @@ async function start(files: SignerFiles, program: string): Promise<Running> {
       await ended
     },
   }
-}
-
-/** User and system time of the process, all its threads. */
-function cpuMs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]!.split(' ')
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_A_SECOND
 }
 
 async function signMany(client: SignerClient, requests: readonly Buffer[]): Promise<void> {
@@ -147,7 +140,7 @@ async function measurePaging(count: number): Promise<void> {
   const daemon = await start(files, SIGNER_PROGRAM)
   try {
     const readyAt = performance.now()
-    const [cpuBefore, rssBefore] = [cpuMs(daemon.pid), rssMiB(daemon.pid)]
+    const [cpuBefore, rssBefore] = [cpuMs(daemon.pid), residentMib(daemon.pid)]
     let [after, bytes, pages] = [0, 0, 0]
     for (let more = true; more; pages++) {
       const page = await daemon.client.call('signedSerials', { after }, { timeoutMs })
@@ -158,7 +151,7 @@ async function measurePaging(count: number): Promise<void> {
     console.log(`ready after ${Math.round(readyAt - startedAt)} ms`)
     console.log(`${after} serial numbers in ${pages} pages, ${bytes} bytes: ${Math.round(ms)} ms`)
     console.log(
-      `CPU of the signer ${cpuMs(daemon.pid) - cpuBefore} ms; memory ${rssBefore} to ${rssMiB(daemon.pid)} MiB`,
+      `CPU of the signer ${cpuMs(daemon.pid) - cpuBefore} ms; memory ${rssBefore} to ${residentMib(daemon.pid)} MiB`,
     )
   } finally {
     await daemon.stop()
@@ -202,7 +195,7 @@ async function measureList(program: string, count: number): Promise<void> {
     const size = readdirSync(files.folder)
       .filter((name) => name.includes('.revocations'))
       .reduce((sum, name) => sum + statSync(path.join(files.folder, name)).size, 0)
-    console.log(`  ${size} bytes of revocations; memory ${rssMiB(daemon.pid)} MiB`)
+    console.log(`  ${size} bytes of revocations; memory ${residentMib(daemon.pid)} MiB`)
   } finally {
     await daemon.stop()
     rmSync(files.folder, { recursive: true })
@@ -251,9 +244,6 @@ async function measureComparison(count: number, url: string): Promise<void> {
     rmSync(files.folder, { recursive: true })
   }
 }
-
-const rssMiB = (pid: number): number =>
-  Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))![1]) / 1024)
 
 const [what, count, other] = process.argv.slice(2)
 const programs = [...(other === undefined ? [] : [path.join(other, 'dist/signer/start.cjs')]), SIGNER_PROGRAM]

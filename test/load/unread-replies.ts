@@ -7,12 +7,12 @@
  * that no read has two. It ends with 1 when a wait was longer than a second.
  */
 
-import { readFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
 import { startTestService, type TestService } from '../support/service.ts'
+import { residentMib } from './figures.ts'
 
 interface Attack {
   title: string
@@ -62,12 +62,12 @@ async function main(): Promise<void> {
       `${'case'.padEnd(44)}${'worst ms'.padStart(10)}${'answers'.padStart(9)}${'MiB before'.padStart(12)}${'most'.padStart(6)}${'after'.padStart(7)}`,
     )
     for (const one of ATTACKS) {
-      const before = memoryOf(service)
+      const before = residentMib(service.process.pid)
       const { worst, answers, most } = await observe(service, () => run(one, service.port))
       await sleep(REST_MS)
       if (worst > MOST_MS) process.exitCode = 1
       console.log(
-        `${one.title.padEnd(44)}${worst.toFixed(0).padStart(10)}${String(answers).padStart(9)}${String(before).padStart(12)}${String(most).padStart(6)}${String(memoryOf(service)).padStart(7)}`,
+        `${one.title.padEnd(44)}${worst.toFixed(0).padStart(10)}${String(answers).padStart(9)}${String(before).padStart(12)}${String(most).padStart(6)}${String(residentMib(service.process.pid)).padStart(7)}`,
       )
     }
     const nameless = service.log.filter(({ address }) => address === '').length
@@ -75,12 +75,6 @@ async function main(): Promise<void> {
   } finally {
     await service.dispose()
   }
-}
-
-/** In MiB. */
-function memoryOf({ process: { pid } }: TestService): number {
-  const [, kib] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
-  return Math.round(Number(kib) / 1024)
 }
 
 async function observe(service: TestService, during: () => Promise<void>) {
@@ -93,7 +87,7 @@ async function observe(service: TestService, during: () => Promise<void>) {
       await answerOf(service, agent)
       seen.worst = Math.max(seen.worst, performance.now() - startedAt)
       seen.answers++
-      seen.most = Math.max(seen.most, memoryOf(service))
+      seen.most = Math.max(seen.most, residentMib(service.process.pid))
       await sleep(5)
     }
   }

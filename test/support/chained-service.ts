@@ -23,6 +23,20 @@ export interface ChainedOptions {
   fronts?: 1
 }
 
+/** `ca` of a service that answers http-01 of another ACME service by files below this folder. */
+export const behindAcmeService = (directory_url: string, folder: string, more: object) => ({
+  backend: 'acme_proxy',
+  acme_proxy: {
+    directory_url,
+    email: 'pki@chained.test',
+    storage_path: path.join(folder, 'storage'),
+    challenge_type: 'http-01',
+    challenge_handler: 'file_http',
+    challenge_handler_config: { webroot: folder },
+    ...more,
+  },
+})
+
 export async function startChainedServices({ anchorPem, ...threads }: ChainedOptions = {}): Promise<ChainedServices> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-chained-'))
   const challenges = path.join(folder, '.well-known', 'acme-challenge')
@@ -34,18 +48,9 @@ export async function startChainedServices({ anchorPem, ...threads }: ChainedOpt
   const service = await startTestService({
     ...threads,
     config: {
-      ca: {
-        backend: 'acme_proxy',
-        acme_proxy: {
-          directory_url: upstream.directoryUrl,
-          email: 'pki@chained.test',
-          storage_path: path.join(folder, 'storage'),
-          challenge_type: 'http-01',
-          challenge_handler: 'file_http',
-          challenge_handler_config: { webroot: folder },
-          trust_anchors: [anchorPem === undefined ? upstream.ca.root : anchor],
-        },
-      },
+      ca: behindAcmeService(upstream.directoryUrl, folder, {
+        trust_anchors: [anchorPem === undefined ? upstream.ca.root : anchor],
+      }),
     },
   })
   return {
