@@ -1,18 +1,15 @@
-/** The CRL at a port without TLS (RFC 5280 §8), and a list that nobody renews. */
+/** The CRL at a port without TLS (RFC 5280 §8), and a list that nobody renews. The embedded mode's is in `interop/embedded-mode.test.ts`. */
 
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import path from 'node:path'
 import { before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
-import { parseCertificate } from '../../src/shared/pki/certificate.ts'
-import { closeConnections, send } from '../support/acme-client.ts'
+import { send } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { readCrl } from '../support/crl.ts'
-import { startEmbedded } from '../support/embedded.ts'
 import { freePort } from '../support/free-port.ts'
 import { configOf } from '../support/reload.ts'
 import { runCommand } from '../support/run-command.ts'
@@ -20,9 +17,6 @@ import { until } from '../support/until.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 const CRL_LOCK = 712948
-
-const crlUrlsOf = (der: Buffer) => parseCertificate(der).tbs.crlDistributionPointUrls
-const derOf = (pemFile: string) => new X509Certificate(readFileSync(pemFile)).raw
 
 describe('crl.http_port', () => {
   let port: number
@@ -122,17 +116,4 @@ describe('crl.http_port', () => {
     await db.query('SELECT pg_advisory_unlock($1)', [CRL_LOCK])
     await until('health is well again', async () => (await health('healthz')).status === 200)
   })
-})
-
-test('the embedded mode serves its CRL over plain HTTP', async () => {
-  const port = await freePort()
-  const service = await startEmbedded(undefined, ['--crl', '--crl-port', String(port)])
-  try {
-    const answer = await send({ method: 'GET', url: `http://localhost:${port}/crl` })
-    assert.equal(answer.headers['content-type'], 'application/pkix-crl')
-    assert.deepEqual(crlUrlsOf(derOf(path.join(service.dataDir, 'server', 'cert.pem'))), [])
-  } finally {
-    closeConnections()
-    await service.dispose()
-  }
 })

@@ -100,15 +100,8 @@ describe('renewal information', () => {
   }
 
   test('a text that is no certID is 400 malformed (§4.1)', async () => {
-    for (const text of [
-      `${certificate.certId}=`,
-      `${certificate.certId}.AQ`,
-      'x',
-      '%2e',
-      '',
-      'a/b',
-      '00ff'.repeat(200),
-    ])
+    const { certId } = certificate
+    for (const text of [`${certId}=`, `${certId}.AQ`, 'x', '%2e', '', 'a/b', '00ff'.repeat(200)])
       assert.equal((await get(text)).status, 400, text)
   })
 
@@ -145,15 +138,8 @@ describe('renewal information', () => {
     const issuer = new X509Certificate(
       (await client.obtain(['issuer.test'], responder)).chain.split(/(?=-----BEGIN)/)[1] as string,
     )
-    const advised = await chancery(
-      service,
-      'renewals',
-      'advise',
-      '--issuer',
-      issuer.fingerprint256,
-      '--window-end',
-      end.toISOString(),
-    )
+    const selected = ['--issuer', issuer.fingerprint256, '--window-end', end.toISOString()]
+    const advised = await chancery(service, 'renewals', 'advise', ...selected)
     assert.equal(advised.code, 0, advised.stderr)
     const window = await windowOf(certificate.certId)
     assert.ok(Math.abs(window.start.getTime() - Date.now()) < NOW_MS)

@@ -5,8 +5,11 @@ import { createPrivateKey } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { pemToDer } from '../support/acme-client.ts'
 import { adminRequest } from '../support/admin.ts'
 import { checkChain } from '../support/chain.ts'
+import { childrenOf } from '../support/descendants.ts'
 import { type DnsRecords, startDnsRecords } from '../support/dns-records.ts'
 import { type EmbeddedService, startEmbedded } from '../support/embedded.ts'
 import { embeddedQuery } from '../support/embedded-database.ts'
@@ -14,6 +17,7 @@ import { freePort } from '../support/free-port.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { until } from '../support/until.ts'
+import { words } from '../support/words.ts'
 
 const NAMES = ['demo.test']
 
@@ -21,10 +25,12 @@ describe('embedded mode', requireCommand('openssl'), () => {
   let service: EmbeddedService
   let consoleUrl: string
   let records: DnsRecords | undefined
+  let crlPort: string
   before(async () => {
     const port = String(await freePort())
+    crlPort = String(await freePort())
     consoleUrl = `http://127.0.0.1:${port}/api/console/`
-    service = await startEmbedded(undefined, ['--console', '--console-port', port])
+    service = await startEmbedded(undefined, words`--console --console-port ${port} --crl --crl-port ${crlPort}`)
   })
   after(async () => {
     await service?.dispose()
@@ -57,6 +63,13 @@ describe('embedded mode', requireCommand('openssl'), () => {
       body: { username: 'admin', password },
     })
     assert.equal(reply.status, 200)
+  })
+
+  test('serves its CRL over plain HTTP, and its own certificate names none', async () => {
+    const { headers } = await fetch(`http://localhost:${crlPort}/crl`)
+    assert.equal(headers.get('content-type'), 'application/pkix-crl')
+    const [own] = pemToDer(readFileSync(path.join(service.dataDir, 'server', 'cert.pem'), 'utf8'))
+    assert.deepEqual(parseCertificate(own as Buffer).tbs.crlDistributionPointUrls, [])
   })
 
   test('the printed curl line shows the directory, over TLS that the printed root vouches for', async () => {
@@ -138,22 +151,7 @@ describe('embedded mode', requireCommand('openssl'), () => {
 })
 
 /** Process ids of all children and their children. */
-function descendants(pid: number): number[] {
-  const children = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((candidate) => parentOf(candidate) === pid)
-  return children.flatMap((child) => [child, ...descendants(child)])
-}
-
-/** Undefined when the process is gone. */
-function parentOf(pid: number): number | undefined {
-  try {
-    return Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
-  } catch {
-    return undefined
-  }
-}
+const descendants = (pid: number): number[] => childrenOf(pid).flatMap((child) => [child, ...descendants(child)])
 
 /** A zombie has ended; whether somebody has collected it yet is not our affair. */
 function isRunning(pid: number): boolean {

@@ -7,7 +7,6 @@
  */
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { createPersistentClient } from '../../bench/client/persistent-client.ts'
 import { type AcmeClient, closeConnections, JOSE, locationOf, registeredClient, send } from '../support/acme-client.ts'
@@ -17,6 +16,7 @@ import { startHttp01Responder } from '../support/http01-responder.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { residentMib } from './figures.ts'
 
 const IS_NIGHTLY = process.env['CHANCERY_NIGHTLY'] === '1'
 const ISSUED = { accounts: 8, orders: IS_NIGHTLY ? 25 : 13 }
@@ -121,11 +121,6 @@ describe('validation storm', () => {
     return () => performance.now() > end
   }
 
-  function rssMib(): number {
-    const status = readFileSync(`/proc/${service.process.pid}/status`, 'utf8')
-    return Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1024)
-  }
-
   async function validated(): Promise<number> {
     const text = await (await fetch(`${service.baseUrl}/metrics`)).text()
     return Number(/^service_challenges_validated_total\{result="success"\} (\d+)/m.exec(text)?.[1] ?? 0)
@@ -162,16 +157,16 @@ describe('validation storm', () => {
     responder = await startHeldResponder(service.http01Port)
     const before = await validated()
     await measureBoth(within(1_000)) // warm
-    const rss: Record<string, number> = { idle: rssMib() }
+    const rss: Record<string, number> = { idle: residentMib(service.process.pid) }
     const idle = await measureBoth(within(MEASURE_MS))
 
     const triggeredAt = performance.now()
     await Promise.all(Array.from({ length: ACCOUNTS }, (_, account) => triggerAll(account)))
     await until(`${TOTAL} requests are held`, () => responder.held() === TOTAL, STORM_MS)
-    rss['held'] = rssMib()
+    rss['held'] = residentMib(service.process.pid)
     console.log(`${TOTAL} triggered and held after ${Math.round(performance.now() - triggeredAt)} ms`)
     const held = await measureBoth(within(MEASURE_MS))
-    rss['heldAfterReads'] = rssMib()
+    rss['heldAfterReads'] = residentMib(service.process.pid)
 
     const releasedAt = performance.now()
     responder.hold(false)
@@ -180,7 +175,7 @@ describe('validation storm', () => {
     await until('all are valid', async () => (await validated()) - before >= TOTAL, STORM_MS)
     done = true
     const drained = await draining
-    rss['after'] = rssMib()
+    rss['after'] = residentMib(service.process.pid)
     console.log(`all valid ${Math.round(performance.now() - releasedAt)} ms after the release`)
 
     console.table({ 'RSS MiB': rss })

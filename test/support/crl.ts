@@ -9,6 +9,7 @@ import { readSingle, TAG } from '../../src/shared/pki/der.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
 import { type CrlHeader, TbsCertListReader } from '../../src/shared/pki/tbs-cert-list-reader.ts'
 import { serialNumberHex } from '../../src/shared/pki/tbs-certificate.ts'
+import { words } from './words.ts'
 
 export interface ReadCrl {
   number: bigint
@@ -64,24 +65,9 @@ export interface Judged {
 /** The verdict of openssl on the leaf, with the CRL checked for it. */
 export function verifyWithOpenssl({ chain, rootFile, crl, revoked }: Judged): void {
   withCrlFiles(chain, crl, (folder) => {
-    const { status, stdout, stderr } = spawnSync(
-      'openssl',
-      [
-        'verify',
-        '-x509_strict',
-        '-crl_check',
-        '-no-CApath',
-        '-no-CAstore',
-        '-CAfile',
-        rootFile,
-        '-untrusted',
-        'issuer.pem',
-        '-CRLfile',
-        'crl.pem',
-        'leaf.pem',
-      ],
-      { cwd: folder, encoding: 'utf8' },
-    )
+    const trust = words`-no-CApath -no-CAstore -CAfile ${rootFile} -untrusted issuer.pem`
+    const args = words`verify -x509_strict -crl_check ${trust} -CRLfile crl.pem leaf.pem`
+    const { status, stdout, stderr } = spawnSync('openssl', args, { cwd: folder, encoding: 'utf8' })
     if (revoked) assert.match(stderr, /error 23 at 0 depth lookup: certificate revoked/)
     assert.equal(status === 0, !revoked, stdout + stderr)
   })
@@ -95,13 +81,7 @@ export function verifyWithGnutls({ chain, rootFile, crl, revoked }: Judged): voi
     assert.match(own.stdout + own.stderr, /Verification output: Verified\./)
     writeFileSync(path.join(folder, 'chain.pem'), chain)
     const judgement = certtool(
-      '--verify',
-      '--load-ca-certificate',
-      rootFile,
-      '--load-crl',
-      'crl.pem',
-      '--infile',
-      'chain.pem',
+      ...words`--verify --load-ca-certificate ${rootFile} --load-crl crl.pem --infile chain.pem`,
     )
     const said = judgement.stdout + judgement.stderr
     if (revoked) assert.match(said, /revoked/i)

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 /** Of a process (Linux), those in process groups of their own included. */
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   try {
     const tasks = readdirSync(`/proc/${pid}/task`)
     const pids = tasks.map((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' '))

@@ -10,6 +10,7 @@ import { createInterface } from 'node:readline'
 import { freePort } from './free-port.ts'
 import { WAIT_MS } from './patience.ts'
 import { noteStart } from './used-parts.ts'
+import { words } from './words.ts'
 
 export interface EmbeddedService {
   directoryUrl: string
@@ -45,26 +46,9 @@ export async function startEmbedded(former?: EmbeddedService, flags: readonly st
   const port = former ? Number(new URL(former.directoryUrl).port) : await freePort()
   const http01Port = former?.http01Port ?? (await freePort())
   const tlsAlpn01Port = former?.tlsAlpn01Port ?? (await freePort())
-  const child = spawn(
-    process.execPath,
-    [
-      '--enable-source-maps',
-      CLI,
-      '--dev',
-      '--data-dir',
-      dataDir,
-      '--port',
-      String(port),
-      '--http01-port',
-      String(http01Port),
-      '--tlsalpn01-port',
-      String(tlsAlpn01Port),
-      '--log-level',
-      'INFO',
-      ...flags,
-    ],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  )
+  const ports = words`--port ${String(port)} --http01-port ${String(http01Port)} --tlsalpn01-port ${String(tlsAlpn01Port)}`
+  const args = words`--enable-source-maps ${CLI} --dev --data-dir ${dataDir} ${ports} --log-level INFO ${flags}`
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
   const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
   const lines: string[] = []
   const startedAt = performance.now()
