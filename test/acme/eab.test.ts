@@ -238,6 +238,18 @@ describe('external account binding, required', () => {
     assert.equal(row?.accounts, '1')
   })
 
+  test('one key that registers twice at once uses one credential and has one account', async () => {
+    const [one, two] = [await createCredential(service, 'twin-1'), await createCredential(service, 'twin-2')]
+    const client = await freshClient(service)
+    const answers = await Promise.all(
+      [one, two].map((credential) => client.newAccount({ externalAccountBinding: bindingFor(client, credential) })),
+    )
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 201])
+    assert.equal(answers[0]?.headers.location, answers[1]?.headers.location)
+    const used = await rowsIn(service.database, "SELECT kid FROM eab_credentials WHERE kid LIKE 'twin-%' AND used")
+    assert.equal(used.length, 1)
+  })
+
   test('an account that exists is found whatever its binding, and never bound anew (§7.3.1)', async () => {
     const [first, second] = [await createCredential(service, 'first'), await createCredential(service, 'second')]
     const client = await boundAccount(first)

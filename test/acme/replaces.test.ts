@@ -79,15 +79,6 @@ describe('replaces', () => {
       requireProblem(await client.newOrder(['form.test'], { replaces }), 400, 'malformed')
   })
 
-  test('of many requests at once for different orders one is accepted', async () => {
-    const { client, certId } = await withCertificate('race.test')
-    const answers = await Promise.all(
-      Array.from({ length: 8 }, (_, i) => client.newOrder(['race.test', `race-${i}.test`], { replaces: certId })),
-    )
-    const statuses = answers.map(({ status }) => status).sort()
-    assert.deepEqual(statuses, [201, ...Array.from({ length: 7 }, () => 409)])
-  })
-
   test('the same new-order sent many times at once is one order, 201 each time', async () => {
     const client = await registeredClient(service.directoryUrl)
     const names = ['equal.test', 'also-equal.test']
