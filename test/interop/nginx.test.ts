@@ -9,25 +9,17 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  closeConnections,
-  createAcmeClient,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
+import { type AcmeClient, closeConnections, createAcmeClient, registeredClient, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { freePort } from '../support/free-port.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const PREFIX = '/pki/acme'
 
 interface Nginx {
-  port: number
-  tlsPort: number
   stop(): Promise<void>
 }
 
@@ -61,7 +53,6 @@ async function startNginx(ports: { port: number; tlsPort: number }, location: st
   const child = spawn('nginx', ['-p', folder, '-e', `${folder}/error.log`, '-c', file], { stdio: 'ignore' })
   await untilAnswering(child, ports.port)
   return {
-    ...ports,
     async stop() {
       const ended = new Promise((resolve) => child.once('exit', resolve))
       child.kill('SIGTERM')
@@ -97,84 +88,84 @@ const LIMITS = {
   new_nonce: { requests: 30, window_seconds: 3600 },
 }
 
-const FORMS = [
-  {
-    title: 'the prefix is passed on',
-    basePath: PREFIX,
-    external: '',
-    pass: (port: number) => `http://127.0.0.1:${port}`,
-  },
-  {
-    title: 'the prefix is cut off',
-    basePath: '',
-    external: PREFIX,
-    pass: (port: number) => `http://127.0.0.1:${port}/`,
-  },
-]
+const freePorts = async () => ({ port: await freePort(), tlsPort: await freePort() })
 
-for (const { title, basePath, external, pass } of FORMS) {
-  describe(`behind nginx, ${title}`, { ...requireCommand('nginx') }, () => {
-    let service: TestService
+describe('behind nginx', { ...requireCommand('nginx') }, () => {
+  let ports: { port: number; tlsPort: number }
+  const { service, responder } = acmeScene(async () => {
+    ports = await freePorts()
+    return startTestService({
+      fronts: 1,
+      config: {
+        server: { external_url: `http://127.0.0.1:${ports.port}/pki` },
+        api: { base_path: '/acme' },
+        proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
+        security: { rate_limits: LIMITS, hsts_max_age_seconds: 86_400 },
+      },
+    })
+  })
+  const directoryUrl = () => `http://127.0.0.1:${ports.port}${PREFIX}/directory`
+
+  /** During the tests of a group. */
+  function inFront(passedTo: string): void {
     let nginx: Nginx
-    let directoryUrl: string
     before(async () => {
-      const ports = { port: await freePort(), tlsPort: await freePort() }
-      service = await startTestService({
-        fronts: 1,
-        config: {
-          server: { external_url: `http://127.0.0.1:${ports.port}${external}` },
-          api: { base_path: basePath },
-          proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
-          security: { rate_limits: LIMITS, hsts_max_age_seconds: 86_400 },
-        },
-      })
-      nginx = await startNginx(ports, `location ${PREFIX}${external ? '/' : ''} { proxy_pass ${pass(service.port)}; }`)
-      directoryUrl = `http://127.0.0.1:${ports.port}${PREFIX}/directory`
+      nginx = await startNginx(ports, `location /pki/ { proxy_pass http://127.0.0.1:${service.port}${passedTo}; }`)
     })
     after(async () => {
       closeConnections()
       await nginx.stop()
-      await service.dispose()
     })
+  }
 
-    /** As a client on another machine: nginx adds its peer, which is this machine, behind. */
-    const nonce = (forwardedFor?: string) =>
-      send({
-        method: 'HEAD',
-        url: `http://127.0.0.1:${nginx.port}${PREFIX}/new-nonce`,
-        headers: forwardedFor === undefined ? {} : { 'X-Forwarded-For': forwardedFor },
+  const FORMS: [title: string, passedTo: string, inside: string][] = [
+    ['the path of external_url is passed on', '', PREFIX],
+    ['the path of external_url is cut off', '/', '/acme'],
+  ]
+  for (const [title, passedTo, inside] of FORMS)
+    describe(title, () => {
+      inFront(passedTo)
+
+      test('a certificate is obtained, every URL below the public one', async () => {
+        const client: AcmeClient = await registeredClient(directoryUrl())
+        const used: string[] = []
+        const fresh = client.nonce
+        let next: string | undefined
+        // Nonces from replies: new-nonce is what the tests below count.
+        client.nonce = async () => next ?? fresh()
+        const post = client.post
+        client.post = async (url, payload, parts) => {
+          used.push(url)
+          const answer = await post(url, payload, parts)
+          next = String(answer.headers['replay-nonce'])
+          return answer
+        }
+        const { chain } = await client.obtain(['proxied.test'], responder)
+        assert.match(chain, /BEGIN CERTIFICATE/)
+        for (const url of used) assert.ok(url.startsWith(`http://127.0.0.1:${ports.port}${PREFIX}/`), url)
       })
 
-    test('a certificate is obtained, every URL below the public one', async (context) => {
-      const responder = await startResponder(service.http01Port)
-      context.after(() => responder.close())
-      const client: AcmeClient = await registeredClient(directoryUrl)
-      const used: string[] = []
-      const fresh = client.nonce
-      let next: string | undefined
-      // Nonces from replies: new-nonce is what the tests below count.
-      client.nonce = async () => next ?? fresh()
-      const post = client.post
-      client.post = async (url, payload, parts) => {
-        used.push(url)
-        const answer = await post(url, payload, parts)
-        next = String(answer.headers['replay-nonce'])
-        return answer
-      }
-      const { chain } = await client.obtain(['proxied.test'], responder)
-      assert.match(chain, /BEGIN CERTIFICATE/)
-      for (const url of used) assert.ok(url.startsWith(`http://127.0.0.1:${nginx.port}${PREFIX}/`), url)
+      test('the url of a request is compared with the public URL, not with what nginx asks for (RFC 8555 §6.4)', async () => {
+        const client = await createAcmeClient(directoryUrl())
+        const url = client.directory['newAccount'] as string
+        const inner = `${service.baseUrl}${inside}/new-account`
+        const refused = await client.post(url, {}, { withJwk: true, header: { url: inner } })
+        assert.equal(refused.status, 403)
+        assert.equal(refused.json.type, 'urn:ietf:params:acme:error:unauthorized')
+        assert.equal((await client.post(url, {}, { withJwk: true })).status, 201)
+      })
     })
 
-    test('the url of a request is compared with the public URL, not with what nginx asks for (RFC 8555 §6.4)', async () => {
-      const client = await createAcmeClient(directoryUrl)
-      const url = client.directory['newAccount'] as string
-      const inner = `${service.baseUrl}${basePath}/new-account`
-      const refused = await client.post(url, {}, { withJwk: true, header: { url: inner } })
-      assert.equal(refused.status, 403)
-      assert.equal(refused.json.type, 'urn:ietf:params:acme:error:unauthorized')
-      assert.equal((await client.post(url, {}, { withJwk: true })).status, 201)
-    })
+  describe('either way', () => {
+    inFront('')
+
+    /** As a client on another machine: nginx adds its peer, which is this machine, behind. */
+    const nonce = (forwardedFor: string) =>
+      send({
+        method: 'HEAD',
+        url: `http://127.0.0.1:${ports.port}${PREFIX}/new-nonce`,
+        headers: { 'X-Forwarded-For': forwardedFor },
+      })
 
     test('limits are counted for the client that nginx names, whatever is claimed before it', async () => {
       for (let i = 0; i < 30; i++) await nonce(`203.0.113.${i}`)
@@ -194,15 +185,15 @@ for (const { title, basePath, external, pass } of FORMS) {
 
     // It asks from an address of its own, which is no trusted proxy.
     test('the headers of an nginx that is not trusted count for nothing: every client is nginx itself', async (context) => {
-      const ports = { port: await freePort(), tlsPort: await freePort() }
+      const others = await freePorts()
       const location = `location / { proxy_bind 127.0.0.2; proxy_pass http://127.0.0.1:${service.port}; }`
-      const stranger = await startNginx(ports, location)
+      const stranger = await startNginx(others, location)
       context.after(() => stranger.stop())
       const statuses: number[] = []
       for (let i = 0; i < 31; i++) {
         const answer = await send({
           method: 'HEAD',
-          url: `http://127.0.0.1:${stranger.port}${basePath}/new-nonce`,
+          url: `http://127.0.0.1:${others.port}${PREFIX}/new-nonce`,
           headers: { 'X-Forwarded-For': `203.0.113.${i}`, 'X-Forwarded-Proto': 'https' },
         })
         statuses.push(answer.status)
@@ -212,9 +203,9 @@ for (const { title, basePath, external, pass } of FORMS) {
     })
 
     test('HSTS goes by the scheme that nginx was asked with', async () => {
-      const plain = await fetch(`http://127.0.0.1:${nginx.port}${PREFIX}/directory`)
+      const plain = await fetch(`http://127.0.0.1:${ports.port}${PREFIX}/directory`)
       assert.equal(plain.headers.get('strict-transport-security'), null)
-      const tls = spawnSync('openssl', ['s_client', '-quiet', '-connect', `127.0.0.1:${nginx.tlsPort}`], {
+      const tls = spawnSync('openssl', ['s_client', '-quiet', '-connect', `127.0.0.1:${ports.tlsPort}`], {
         input: `GET ${PREFIX}/directory HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
         encoding: 'utf8',
         timeout: WAIT_MS,
@@ -223,4 +214,4 @@ for (const { title, basePath, external, pass } of FORMS) {
       assert.match(tls.stdout, /^strict-transport-security: max-age=86400/im)
     })
   })
-}
+})
