@@ -8,20 +8,12 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
 import { stringify } from 'yaml'
-import {
-  type AcmeClient,
-  closeConnections,
-  csrFor,
-  type Responder,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
+import { csrFor, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
-import { type LogLine, startTestService, type TestService } from '../support/service.ts'
+import { type LogLine, startTestService } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { caaScript } from '../workers/scripted-caa.ts'
@@ -64,24 +56,22 @@ async function startProcess(file: string): Promise<Running> {
 describe('two perspectives beside a service', () => {
   const folder = temporaryFolder()
   const elsewhere: Record<string, string[]> = { 'bound.test': ['0 issue "secret-other.example"'] }
-  let service: TestService
-  let client: AcmeClient
-  let responder: Responder
+  const names = Object.keys(TOKENS) as (keyof typeof TOKENS)[]
+  const at = (resolver: string, extra: object[] = []) => ({
+    resolvers: [resolver],
+    zones: [{ zone: 'test', addresses: ['127.0.0.1'], resolvers: [resolver] }, ...extra],
+  })
   let free: ScriptedDns
   let other: ScriptedDns
-  let database: pg.Client
+  let files: ReturnType<typeof writeCertificate>
+  let ports: Record<keyof typeof TOKENS, number>
   const running: Partial<Record<keyof typeof TOKENS, Running>> = {}
-  before(async () => {
+  const { service, client, responder, database } = acmeScene(async () => {
     free = await startDns(caaScript({}))
     other = await startDns(caaScript(elsewhere))
-    const files = writeCertificate(folder, 'server', await loopbackCertificate())
-    const ports = { near: await freePort(), far: await freePort() }
-    const names = Object.keys(TOKENS) as (keyof typeof TOKENS)[]
-    const at = (resolver: string, extra: object[] = []) => ({
-      resolvers: [resolver],
-      zones: [{ zone: 'test', addresses: ['127.0.0.1'], resolvers: [resolver] }, ...extra],
-    })
-    service = await startTestService({
+    files = writeCertificate(folder, 'server', await loopbackCertificate())
+    ports = { near: await freePort(), far: await freePort() }
+    return startTestService({
       fronts: 1,
       config: {
         // Nothing is remembered then: rows are changed here behind the service's back.
@@ -100,6 +90,8 @@ describe('two perspectives beside a service', () => {
         dns: at(free.resolver),
       },
     })
+  })
+  before(async () => {
     const config = (name: keyof typeof TOKENS, moved: string[]) => ({
       perspective: {
         code: name,
@@ -126,18 +118,10 @@ describe('two perspectives beside a service', () => {
       )
       running[name] = await startProcess(file)
     }
-    client = await registeredClient(service.directoryUrl)
-    responder = await startResponder(service.http01Port)
-    database = new pg.Client({ ...service.database.connection, ssl: false })
-    await database.connect()
     await obtainedWith('warm.test', { 'near dcv': 'corroborated', 'far dcv': 'corroborated' })
     responder.seen.clear()
   })
   after(async () => {
-    closeConnections()
-    await database?.end()
-    await responder?.close()
-    await service?.dispose()
     for (const one of Object.values(running)) if (one.process.exitCode === null) await one.stop()
     await Promise.all([free?.close(), other?.close()])
   })

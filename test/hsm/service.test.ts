@@ -4,12 +4,13 @@
  */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { acmeScene } from '../support/acme-scene.ts'
 import { checkBooks } from '../support/books.ts'
 import { assertNoComplaints, startCrowd } from '../support/crowd.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 import { type FaultyLibrary, PIN } from '../support/softhsm.ts'
 import { until } from '../support/until.ts'
 import { type ServiceToken, serviceToken } from './support.ts'
@@ -22,20 +23,13 @@ const CRASHES = 3
 describe('a service whose key is in a token', NEEDS, () => {
   let token: ServiceToken
   let faults: FaultyLibrary
-  let service: TestService
-  before(async () => {
+  const { service } = acmeScene(async () => {
     token = await serviceToken()
     ;({ faults } = token)
     const hsm = { ...token.hsm, serial_source: 'database' }
-    service = await startTestService({
-      fronts: 1,
-      config: { ca: { backend: 'hsm', signer: { timeout_seconds: 2 }, hsm } },
-    })
+    return startTestService({ fronts: 1, config: { ca: { backend: 'hsm', signer: { timeout_seconds: 2 }, hsm } } })
   })
-  after(async () => {
-    await service?.dispose()
-    token.remove()
-  })
+  after(() => token.remove())
 
   const get = async (place: string) => {
     const response = await fetch(`${service.baseUrl}${place}`)

@@ -7,21 +7,15 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  closeConnections,
-  type Responder,
-  registeredClient,
-  revoke,
-  startResponder,
-} from '../support/acme-client.ts'
+import { after, describe, test } from 'node:test'
+import { registeredClient, revoke, startResponder } from '../support/acme-client.ts'
+import { acmeScene, made } from '../support/acme-scene.ts'
 import { type CaddyCa, startCaddyCa } from '../support/caddy-ca.ts'
 import { behindAcmeService } from '../support/chained-service.ts'
 import { rowsIn } from '../support/database.ts'
 import { startChallengeFolder } from '../support/http01-responder.ts'
 import { requireAll, requireCommand, requirePort } from '../support/requirements.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
@@ -31,19 +25,16 @@ const NEEDS = requireAll(requireCommand('caddy'), await requirePort(80, ADDRESS)
 describe('a service behind Caddy', NEEDS, () => {
   const folder = temporaryFolder()
   let caddy: CaddyCa
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
   let closeWebServer: () => Promise<void>
 
   const challenges = () => path.join(folder, '.well-known', 'acme-challenge')
   const query = (text: string, values: unknown[] = []) => rowsIn(service.database, text, values)
 
-  before(async () => {
+  const { service, client } = acmeScene(async () => {
     mkdirSync(challenges(), { recursive: true })
     caddy = await startCaddyCa()
     closeWebServer = await startChallengeFolder(80, challenges(), ADDRESS)
-    service = await startTestService({
+    return startTestService({
       fronts: 1,
       config: {
         security: { identifier_policy: { allow_ip: true } },
@@ -55,13 +46,12 @@ describe('a service behind Caddy', NEEDS, () => {
         }),
       },
     })
-    responder = await startResponder(service.http01Port, ADDRESS)
-    client = await registeredClient(service.directoryUrl)
   })
+  const responder = made(
+    () => startResponder(service.http01Port, ADDRESS),
+    (it) => it.close(),
+  )
   after(async () => {
-    closeConnections()
-    await responder?.close()
-    await service?.dispose()
     await closeWebServer?.()
     await caddy?.stop()
   })

@@ -8,21 +8,13 @@ import { after, before, describe, test } from 'node:test'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { type Authority, makeAuthority } from '../signer/authority.ts'
 import { TestSigner } from '../signer/daemon.ts'
-import {
-  type AcmeClient,
-  closeConnections,
-  type Responder,
-  registeredClient,
-  revoke,
-  send,
-  serialOf,
-  startResponder,
-} from '../support/acme-client.ts'
+import { revoke, send, serialOf } from '../support/acme-client.ts'
+import { restartedScene } from '../support/acme-scene.ts'
 import { testCa } from '../support/ca.ts'
 import { readCrl, verifyWithGnutls, verifyWithOpenssl, verifyWithPython } from '../support/crl.ts'
 import { SUPERSEDED } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestServiceOptions } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
@@ -37,10 +29,6 @@ const JUDGES = [
 describe('CRLs', () => {
   const folder = temporaryFolder()
   let signer: TestSigner
-  let first: TestService
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
   const rootFiles: Record<string, string> = {}
   before(async () => {
     // The development CA is a P-256 intermediate below a root; the RSA issuer is a root itself.
@@ -56,33 +44,13 @@ describe('CRLs', () => {
     signer = new TestSigner({ ec: ec as Authority, rsa }, { policyYaml: '{ max_crl_validity_days: 2 }' })
     await signer.start()
   })
-  after(async () => {
-    closeConnections()
-    await responder?.close()
-    await service?.dispose()
-    if (service !== first) await first?.dispose()
-    await signer?.end()
-  })
-
-  async function startWith(shards: number): Promise<void> {
-    await service?.stop()
+  const inParts = (shards: number): TestServiceOptions => {
     const usages = { key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
-    service = await startTestService({
-      fronts: 1,
-      ...(first && { continueFrom: first }),
-      config: {
-        crl: { enabled: true, shards },
-        ca: {
-          signer: signer.section,
-          profiles: Object.fromEntries(ISSUERS.map((issuer) => [issuer, { issuer, ...usages }])),
-        },
-      },
-    })
-    if (first) return
-    first = service
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
+    const profiles = Object.fromEntries(ISSUERS.map((issuer) => [issuer, { issuer, ...usages }]))
+    return { fronts: 1, config: { crl: { enabled: true, shards }, ca: { signer: signer.section, profiles } } }
   }
+  const { service, responder, client, again } = restartedScene(() => inParts(1))
+  after(() => signer?.end())
 
   /** From where the certificate says. */
   async function fetchCrl(der: Buffer, shards: number): Promise<Buffer> {
@@ -96,7 +64,11 @@ describe('CRLs', () => {
 
   for (const shards of [1, 4])
     describe(shards === 1 ? 'as a whole' : `in ${shards} parts`, () => {
-      before(() => startWith(shards))
+      before(async () => {
+        if (shards === 1) return
+        await service.stop()
+        await again(inParts(shards))
+      })
 
       for (const issuer of ISSUERS)
         describe(`of the issuer ${issuer}`, () => {

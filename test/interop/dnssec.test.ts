@@ -5,10 +5,11 @@ import { createHash } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import type { Dns01Job } from '../../workers/job.ts'
 import { validateDns01 } from '../../workers/validate/dns-01.ts'
-import { type AcmeClient, type Answer, closeConnections, registeredClient } from '../support/acme-client.ts'
+import type { Answer } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { freePort } from '../support/free-port.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 import { type SignedZone, type SignedZones, startSignedZones } from '../support/signed-zones.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { looksOf, settingsOf, txtJob } from '../workers/scripted-txt.ts'
@@ -22,14 +23,13 @@ const skip = needs.find((need) => need.skip !== false)?.skip ?? false
 describe('DNSSEC', { skip }, () => {
   const KINDS = ['signed', 'unsigned', 'broken'] as const
   const folder = temporaryFolder()
-  let service: TestService
   let zones: SignedZones
-  let client: AcmeClient
+  let resolver: number
   const challenges: Record<string, { url: string; keyAuthorization: string }> = {}
 
-  before(async () => {
-    const resolver = await freePort()
-    service = await startTestService({
+  const { service, client } = acmeScene(async () => {
+    resolver = await freePort()
+    return startTestService({
       fronts: 1,
       config: {
         challenges: {
@@ -43,17 +43,14 @@ describe('DNSSEC', { skip }, () => {
         },
       },
     })
-    client = await registeredClient(service.directoryUrl)
+  })
+  before(async () => {
     // The records are known once the orders are there, and the zones are signed with the records in them.
     for (const kind of KINDS) challenges[kind] = await challengeFor(`${kind}.lab`)
     for (const kind of ['wildcard', 'missing', 'wrong']) challenges[kind] = await challengeFor(`${kind}.signed.lab`)
     zones = await startSignedZones(folder, KINDS.map(zoneOf), { resolver })
   })
-  after(async () => {
-    closeConnections()
-    await zones?.stop()
-    await service?.dispose()
-  })
+  after(() => zones?.stop())
 
   async function challengeFor(name: string): Promise<{ url: string; keyAuthorization: string }> {
     const order = await client.newOrder([`*.${name}`])

@@ -9,12 +9,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { createPersistentClient } from '../../bench/client/persistent-client.ts'
-import { type AcmeClient, closeConnections, JOSE, locationOf, registeredClient, send } from '../support/acme-client.ts'
+import { JOSE, locationOf, registeredClient, send } from '../support/acme-client.ts'
+import { acmeScene } from '../support/acme-scene.ts'
 import { checkBooks } from '../support/books.ts'
 import { type HeldResponder, startHeldResponder } from '../support/held-responder.ts'
 import { startHttp01Responder } from '../support/http01-responder.ts'
 import { WAIT_MS } from '../support/patience.ts'
-import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { residentMib } from './figures.ts'
 
@@ -45,22 +45,15 @@ interface Figures {
 }
 
 describe('validation storm', () => {
-  let service: TestService
+  const { service, client: reader } = acmeScene({
+    config: { challenges: { http01: { timeout_seconds: Math.ceil(STORM_MS / 1000) } } },
+  })
   let responder: HeldResponder
-  let reader: AcmeClient
   let orderUrl: string
   before(async () => {
-    service = await startTestService({
-      config: { challenges: { http01: { timeout_seconds: Math.ceil(STORM_MS / 1000) } } },
-    })
-    reader = await registeredClient(service.directoryUrl)
     orderUrl = locationOf(await reader.newOrder(['reader.test']))
   })
-  after(async () => {
-    closeConnections()
-    await service.dispose()
-    await responder?.close()
-  })
+  after(() => responder?.close())
 
   async function triggerAll(account: number): Promise<void> {
     const client = await registeredClient(service.directoryUrl)
