@@ -22,16 +22,22 @@ export interface AcmeScene {
  */
 export function acmeScene(of: SharedServiceName | TestServiceOptions | (() => Promise<TestService>)): AcmeScene {
   const start = typeof of === 'function' ? of : () => startTestService(of as TestServiceOptions)
-  const service =
-    typeof of === 'string'
-      ? made(() => sharedService(of))
-      : made(start, async (own) => {
-          closeConnections()
-          await own.dispose()
-        })
-  after(closeConnections)
-  return besides(service)
+  const atEnd = lastFirst()
+  const service = typeof of === 'string' ? made(() => sharedService(of)) : made(start, (own) => own.dispose(), atEnd)
+  return besides(service, atEnd)
 }
+
+/** What a suite ends with in the opposite order of its making: a database goes last, and whoever is connected to it before. */
+function lastFirst(): AtEnd {
+  const ends: Parameters<AtEnd>[0][] = []
+  after(async () => {
+    closeConnections()
+    for (const end of ends.toReversed()) await end()
+  })
+  return (end) => void ends.push(end)
+}
+
+type AtEnd = (end: () => Promise<void>) => void
 
 /** A service of a suite that is killed or stopped, and starts again on what it left behind. */
 export function restartedScene(optionsOf: () => TestServiceOptions) {
@@ -40,12 +46,13 @@ export function restartedScene(optionsOf: () => TestServiceOptions) {
   before(async () => {
     now = first = await startTestService(optionsOf())
   })
-  after(async () => {
-    closeConnections()
+  const atEnd = lastFirst()
+  atEnd(async () => {
     await now?.dispose()
     if (now !== first) await first?.dispose()
   })
-  return Object.assign(besides(standFor(() => now)), {
+  const service = standFor(() => now)
+  return Object.assign(besides(service, atEnd), {
     /** Its first process. */
     first: standFor(() => first),
     async again(more: TestServiceOptions = {}): Promise<void> {
@@ -54,13 +61,14 @@ export function restartedScene(optionsOf: () => TestServiceOptions) {
   })
 }
 
-function besides(service: TestService): AcmeScene {
+function besides(service: TestService, atEnd: AtEnd): AcmeScene {
   return {
     service,
     get responder() {
       return made(
         () => startResponder(service.http01Port),
         (responder) => responder.close(),
+        atEnd,
       )
     },
     get client() {
@@ -74,18 +82,23 @@ function besides(service: TestService): AcmeScene {
           return database
         },
         (database) => database.end(),
+        atEnd,
       )
     },
   }
 }
 
 /** @returns what stands for it: a suite may name it before it is there, and its tests use it */
-export function made<T extends object>(make: () => Promise<T>, end?: (it: T) => Promise<unknown>): T {
+export function made<T extends object>(
+  make: () => Promise<T>,
+  end?: (it: T) => Promise<unknown>,
+  atEnd: AtEnd = after,
+): T {
   let it: T | undefined
   before(async () => {
     it = await make()
   })
-  after(async () => {
+  atEnd(async () => {
     if (it) await end?.(it)
   })
   return standFor(() => it)
