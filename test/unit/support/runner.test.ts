@@ -7,7 +7,7 @@ import { inParts } from '../../support/chosen-files.ts'
 import { ledgerReport } from '../../support/ledger.ts'
 import type { TestEnd } from '../../support/outcome-reporter.ts'
 import { secondsLeft } from '../../support/progress.ts'
-import { longestFirst } from '../../support/ring-run.ts'
+import { longestFirst } from '../../support/rings-run.ts'
 import { isNamed, readOptions } from '../../support/run-options.ts'
 import { resultOf } from '../../support/test-process.ts'
 
