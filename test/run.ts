@@ -158,7 +158,9 @@ function printEnd({ results, faults, left }: Run, cpu: number, leftOut: number):
     console.log(`${files.length} files, ${cpu.toFixed(0)} s of CPU; the slowest took`)
     for (const { file, seconds } of slowest) console.log(`${seconds.toFixed(1).padStart(7)} s  ${file}`)
   }
-  if (left.length > 0) console.log(`not run after this failure: ${left.join(', ')}; CHANCERY_ALL_RINGS=1 runs them all`)
+  if (left.length > 0 && interrupted) console.log(`interrupted before all had run: ${left.join(', ')}`)
+  else if (left.length > 0)
+    console.log(`not run after this failure: ${left.join(', ')}; CHANCERY_ALL_RINGS=1 runs them all`)
   if (leftOut > 0) console.log(`left out: the ${leftOut} files of the ring release, which npm test -- --release runs`)
   for (const { file, name, error } of faults)
     console.log(`fault: ${file} failed beside others and passed alone; mend it\n  ✖ ${name}\n${indented(error)}`)
