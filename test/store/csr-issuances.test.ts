@@ -267,16 +267,6 @@ describe('issuances from a CSR', () => {
     assert.equal(await alone.issue(failed), 'failed')
   })
 
-  test('what may have been issued stays with its backend', async () => {
-    const certificateId = await begun()
-    const both = issuances({
-      a: lost,
-      b: () => REFUSED,
-    })
-    assert.equal(await both.issue(certificateId), 'pending')
-    assert.deepEqual(asked, ['a -'])
-  })
-
   test('a later error does not take back that a certificate may exist', async () => {
     const refusing = (): never => {
       throw new CaError('not now', { retryable: false })

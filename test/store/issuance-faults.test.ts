@@ -28,10 +28,11 @@ import type { Requester } from '../../src/store/account-store.ts'
 import type { Lapse } from '../../src/store/issuance-store.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { each } from '../support/each.ts'
+import { gate } from '../support/gate.ts'
 import { publicJwk } from '../support/jwk.ts'
 import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
-import { x509 } from '../unit/shared/pki/support.ts'
+import { P256_KEY, x509 } from '../unit/shared/pki/support.ts'
 import { aName, anAccount, aReadyOrder, expire, useStores } from './support.ts'
 
 const CURVE = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
@@ -673,19 +674,9 @@ describe('issuance under faults', () => {
     })
 
     test('slower than the reply waits: the order is processing, then valid by itself', async () => {
-      let goOn = () => {}
-      const replied = new Promise<void>((resolve) => {
-        goOn = resolve
-      })
-      const issuance = anIssuance(
-        {
-          ca: aCa(async (issuer, tbs) => {
-            await replied
-            return signTbs(issuer, tbs)
-          }),
-        },
-        10,
-      )
+      const { opened: replied, open: goOn } = gate()
+      const ca = aCa((issuer, tbs) => replied.then(() => signTbs(issuer, tbs)))
+      const issuance = anIssuance({ ca }, 10)
       assert.equal((await finalize(issuance, order)).status, 'processing')
       assert.equal(issuance.inFlight(), 1)
       goOn()
@@ -791,20 +782,17 @@ describe('issuance under faults', () => {
   describe('fail', () => {
     const refusing = () => aCa(() => Promise.reject(new CaError('refused', { retryable: false })))
 
-    test('a fail that is not done leaves the order processing, and recovery fails it', async () => {
-      const issuance = losing('fail', 'before', { ca: refusing() })
-      assert.equal((await finalize(issuance, order)).status, 'processing')
-      assert.equal(await intents(order), 1)
-      assert.deepEqual(await recover(issuance), ['failed'])
-      await requireInvalid(order)
-    })
-
-    test('done and reported as failed: the order is invalid already, and recovery finds nothing', async () => {
-      const issuance = losing('fail', 'after', { ca: refusing() })
-      await finalize(issuance, order)
-      assert.deepEqual(await recover(issuance), [])
-      await requireInvalid(order)
-    })
+    for (const [what, fault, left, outcomes] of [
+      ['is not done leaves the order processing, and recovery fails it', 'before', 1, ['failed']],
+      ['is done and reported as failed: the order is invalid already, and recovery finds nothing', 'after', 0, []],
+    ] as const)
+      test(`a fail that ${what}`, async () => {
+        const issuance = losing('fail', fault, { ca: refusing() })
+        assert.equal((await finalize(issuance, order)).status, 'processing')
+        assert.equal(await intents(order), left)
+        assert.deepEqual(await recover(issuance), outcomes)
+        await requireInvalid(order)
+      })
 
     test('of one order by recovery does not keep the others from theirs', async () => {
       const away = anIssuance({
@@ -834,13 +822,6 @@ describe('issuance under faults', () => {
     await requireIssuedOnce(order)
   })
 
-  test('a blocked key is badCSR and leaves the order ready', async () => {
-    await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
-    await assert.rejects(finalize(anIssuance(), order), { type: 'badCSR' })
-    assert.equal((await fresh(order)).status, 'ready')
-    assert.equal(signed.length, 0)
-  })
-
   test('an order whose authorization was deactivated since it was read is not issued', async () => {
     const read = await fresh(order)
     await store.authorizations.deactivate(requester, order.authorizationIds[0] as string)
@@ -850,10 +831,9 @@ describe('issuance under faults', () => {
     assert.equal(signed.length, 0)
   })
 
+  const spki = parseSpki(P256_KEY.spki)
+
   test('a certificate of the service itself is recorded before it is given out', async () => {
-    const spki = parseSpki(
-      generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ type: 'spki', format: 'der' }),
-    )
     const identifiers = [{ type: 'dns' as const, value: 'localhost' }]
     const { der } = await anIssuance().issueToSelf(identifiers, spki, new Date())
     const serial = parseCertificate(der).tbs.serialNumber
@@ -863,9 +843,6 @@ describe('issuance under faults', () => {
   })
 
   test('a name of the service itself that the signer’s policy refuses is an error with its reason, and no alarm', async () => {
-    const spki = parseSpki(
-      generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ type: 'spki', format: 'der' }),
-    )
     const refusal = new CaError('acme.other.example is outside the permitted names', { retryable: false })
     const issuance = failing(refusal)
     await assert.rejects(

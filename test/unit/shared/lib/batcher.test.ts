@@ -72,16 +72,6 @@ test('a batch weighs no more than its bound, and one command that weighs more go
   assert.deepEqual(batches, [[6, 4], [1], [12], [5, 1, 1, 1], [1]])
 })
 
-test('one poisonous command fails alone', async () => {
-  const batched = batchedBy<number, string>(async (commands) => {
-    if (commands.includes(13)) throw new Error('13')
-    return commands.map(String)
-  }, OPTIONS)
-  const results = await Promise.allSettled([11, 12, 13, 14].map(batched))
-  const found = results.map(({ status }) => status)
-  assert.deepEqual(found, ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
-})
-
 test('an error that a second try cannot mend fails the batch at once', async () => {
   const { batches, batched } = echoing({ retryable: () => false }, undefined, () => {
     throw new Error('connection lost')

@@ -18,13 +18,6 @@ let count = 0
 const anItem = (owner: string, target = `${owner}.example`): Item => ({ owner, target, number: ++count })
 
 describe('fair queue', () => {
-  test('one owner and one target: first come, first served', () => {
-    const queue = aQueue()
-    const items = [1, 2, 3].map(() => anItem('a'))
-    for (const item of items) queue.push(item)
-    assert.deepEqual([queue.take(), queue.take(), queue.take(), queue.take()], [...items, undefined])
-  })
-
   test('who has ten thousand waiting delays another owner’s first by one turn', () => {
     const queue = aQueue()
     for (let i = 0; i < 10_000; i++) queue.push(anItem('greedy', `host${i}`))

@@ -20,7 +20,6 @@ import {
 import { DerError, DerReader } from '../../../../src/shared/pki/der.ts'
 import { encodePem } from '../../../../src/shared/pki/pem.ts'
 import { parseTbsCertificate } from '../../../../src/shared/pki/tbs-certificate.ts'
-import { renderCertId } from '../../../support/certificate-id.ts'
 import { propertyRuns } from '../../../support/property-runs.ts'
 import { unlessRefused } from '../../../support/refusals.ts'
 import {
@@ -61,14 +60,6 @@ describe('certificates', () => {
   test('the fingerprint is the one of node:crypto', () => {
     const der = aCertificate()
     assert.equal(fingerprintSha256(der), new X509Certificate(der).fingerprint256.replaceAll(':', '').toLowerCase())
-  })
-
-  // RFC 9773 §4.1: the example's key identifier and serial number 0087654321, its sign octet included
-  test('the renewal identifier is that of RFC 9773', () => {
-    const authorityKeyIdentifier = hex('69885b6b8746404 1e1b37b847ba0ae2cde01c8d4'.replace(' ', ''))
-    const { tbs } = parseCertificate(aCertificate({ authorityKeyIdentifier, serialNumber: hex('87654321') }))
-    const { authorityKeyIdentifier: keyIdentifier = hex(''), serialNumber } = tbs
-    assert.equal(renderCertId({ keyIdentifier, serialNumber }), 'aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE')
   })
 
   test('refuses an outer algorithm that differs from the signed one (RFC 5280 §4.1.1.2)', () => {

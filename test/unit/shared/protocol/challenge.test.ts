@@ -28,14 +28,6 @@ const anExtension = (type: string, more: Partial<ExtensionMethod> = {}): Extensi
   ...more,
 })
 
-test('the id of a challenge leads back to its authorization and type', () => {
-  const ids = ALL.map((type) => challengeId({ id: AUTHORIZATION, offered: ALL }, type))
-  assert.equal(new Set(ids).size, ALL.length)
-  for (const [i, id] of ids.entries())
-    assert.deepEqual(parseChallengeId(id), { authorizationId: AUTHORIZATION, key: ALL[i] })
-  assert.equal(parseChallengeId(AUTHORIZATION), undefined)
-})
-
 test('an extension has the id of its place among the types that its authorization offers', () => {
   const offered = ['http-01', 'inventory-01', 'dns-01', 'paper-01'] as ChallengeType[]
   const ids = offered.map((type) => challengeId({ id: AUTHORIZATION, offered }, type))
