@@ -5,6 +5,7 @@ import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import type { CaIssuer } from '../../src/ca/backend.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
 import { contextConstructedTag } from '../../src/shared/pki/der.ts'
@@ -142,6 +143,13 @@ export function constraintsOn(permitted: Listed, excluded: Listed = {}): NameCon
 const LEAF_SPKI = spkiOf(makeKeyPair('P-256').publicKey)
 
 /** A TBSCertificate that every default policy accepts, but for what `changes` says. */
+/** The issuer as a backend names it; its chain ends with itself unless another one is given. */
+export function caIssuerOf(authority: Authority, more: Partial<CaIssuer> = {}): CaIssuer {
+  const { certificate, nameDer, keyIdentifier, algorithm: signatureAlgorithm, notBefore, notAfter } = authority
+  const dated = { certificate, nameDer, keyIdentifier, signatureAlgorithm, notBefore, notAfter }
+  return { id: 'default', chain: [certificate], alternateChains: [], constraints: [], ...dated, ...more }
+}
+
 export function leafInput(authority: Authority, changes: Partial<TbsCertificateInput> = {}): TbsCertificateInput {
   const notBefore = new Date(Math.floor(Date.now() / 1000) * 1000 - 3_600_000)
   return {

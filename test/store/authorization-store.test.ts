@@ -296,17 +296,21 @@ describe('authorizations', () => {
       { outcome: null, attempt: RETRY, status: 'pending' },
     ] as const
 
-    for (const { outcome, attempt, status } of CASES) {
-      test(`one that ends ${outcome ?? 'with another to follow'} leaves the authorization ${status}`, async () => {
-        const { id } = await anAuthorization()
-        await trigger(id)
-        assert.equal(await record(id, { attempt, outcome }), true)
-        const found = await find(id)
-        assert.equal(found.status, status)
-        assert.deepEqual(found.attempts, { 'http-01': attempt })
-        assert.deepEqual(await claim(id), { validating_by: outcome ? null : 1, since: outcome === null })
-      })
-    }
+    const unclaimed = (over: object = {}) => ({ unclaimed: { thumbprint: account.thumbprint }, ...over })
+
+    for (const { outcome, attempt, status } of CASES)
+      for (const isClaimed of [true, false]) {
+        const end = `that ends ${outcome ?? 'with another to follow'}`
+        test(`one ${end} leaves the authorization ${status}, ${isClaimed ? 'with' : 'also without'} a claim`, async () => {
+          const { id } = await anAuthorization()
+          if (isClaimed) await trigger(id)
+          const over = { attempt, outcome }
+          assert.equal(await record(id, isClaimed ? over : unclaimed(over)), true)
+          const found = await find(id)
+          assert.deepEqual([found.status, found.attempts], [status, { 'http-01': attempt }])
+          assert.deepEqual(await claim(id), { validating_by: outcome ? null : 1, since: outcome === null })
+        })
+      }
 
     test('of a challenge that was never triggered is not recorded', async () => {
       const { id } = await anAuthorization()
@@ -335,18 +339,6 @@ describe('authorizations', () => {
     })
 
     describe('made before there was a claim', () => {
-      const unclaimed = (over: object = {}) => ({ unclaimed: { thumbprint: account.thumbprint }, ...over })
-
-      for (const { outcome, attempt, status } of CASES) {
-        test(`one that ends ${outcome ?? 'with another to follow'} is recorded as if there were one`, async () => {
-          const { id } = await anAuthorization()
-          assert.equal(await record(id, unclaimed({ attempt, outcome })), true)
-          const found = await find(id)
-          assert.deepEqual([found.status, found.attempts], [status, { 'http-01': attempt }])
-          assert.deepEqual(await claim(id), { validating_by: outcome ? null : 1, since: outcome === null })
-        })
-      }
-
       test('is recorded when the claim came meanwhile, and the trigger that comes after it sees how it ended', async () => {
         const [claimed, decided] = [(await anAuthorization()).id, (await anAuthorization()).id]
         await trigger(claimed)

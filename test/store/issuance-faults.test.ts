@@ -8,7 +8,7 @@ import assert from 'node:assert/strict'
 import { createHash, generateKeyPairSync, type KeyObject, sign, type webcrypto } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type CaBackend, CaError, type CaIssuer } from '../../src/ca/backend.ts'
+import { type CaBackend, CaError } from '../../src/ca/backend.ts'
 import type { Order } from '../../src/domain/records.ts'
 import type { KnownAccount } from '../../src/services/account-cache.ts'
 import { createAccountRules } from '../../src/services/account-rules.ts'
@@ -26,7 +26,8 @@ import { parseAccountKey } from '../../src/shared/protocol/jwk.ts'
 import { createAllowlistStore, createCsrProfileStore } from '../../src/store/account-rules-store.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import type { Lapse } from '../../src/store/issuance-store.ts'
-import { makeAuthority } from '../signer/authority.ts'
+import { caIssuerOf, makeAuthority } from '../signer/authority.ts'
+import { aCaBackend } from '../support/ca-backend.ts'
 import { each } from '../support/each.ts'
 import { gate } from '../support/gate.ts'
 import { publicJwk } from '../support/jwk.ts'
@@ -40,18 +41,7 @@ const INSTANCE = 4711
 const authority = makeAuthority()
 const config = aConfig()
 
-const ISSUER: CaIssuer = {
-  id: 'default',
-  certificate: authority.certificate,
-  chain: [authority.certificate],
-  alternateChains: [],
-  nameDer: authority.nameDer,
-  keyIdentifier: authority.keyIdentifier,
-  signatureAlgorithm: authority.algorithm,
-  notBefore: authority.notBefore,
-  notAfter: authority.notAfter,
-  constraints: [],
-}
+const ISSUER = caIssuerOf(authority)
 
 type Write = (...words: never[]) => Promise<unknown>
 
@@ -132,17 +122,7 @@ describe('issuance under faults', () => {
   }
 
   /** A CA that signs, or does what the test says instead. */
-  const aCa = (signCertificate: Sign = signTbs): CaBackend => ({
-    kind: 'scripted',
-    outage: () => undefined,
-    issuers: () => [ISSUER],
-    signCertificate,
-    signCrl: () => Promise.reject(new Error('no CRLs here')),
-    testSign: async () => [],
-    unreachable: () => undefined,
-    health: async () => ({ signing: true, tokens: [] }),
-    close: async () => undefined,
-  })
+  const aCa = (signCertificate: Sign = signTbs) => aCaBackend({ issuers: () => [ISSUER], signCertificate })
 
   type Sign = CaBackend['signCertificate']
   type Subject = Pick<Issuance, 'recover' | 'issueToSelf' | 'inFlight'> & Pick<Finalization, 'finalize'>

@@ -1,6 +1,6 @@
 /** Errors of a kind, where others are faults. */
 
-type Kind = abstract new (...parts: never[]) => Error
+type Kind<E extends Error = Error> = abstract new (...parts: never[]) => E
 
 /** For `assert.throws`: an error of this kind with such a message. */
 export const errorOf = (kind: Kind, message: RegExp) => (error: unknown) =>
@@ -14,4 +14,15 @@ export function unlessRefused<T>(kind: Kind, read: () => T): T | undefined {
     if (error instanceof kind) return undefined
     throw error
   }
+}
+
+/** @returns the error of this kind that refuses it; any other one is thrown on */
+export function refusalBy<E extends Error>(kind: Kind<E>, work: () => unknown): E {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof kind) return error
+    throw error
+  }
+  throw new Error('it was accepted')
 }

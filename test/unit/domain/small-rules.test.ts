@@ -67,17 +67,14 @@ describe('the name of an account', () => {
 
 const [earlier, later] = [new Date(1_000), new Date(2_000)]
 
-test('without an order and without a failure nobody came', () =>
-  assert.equal(renewalAttempt(undefined, undefined), 'none'))
-
-test('an order counts until something fails', () => {
-  assert.equal(renewalAttempt(earlier, undefined), 'ordered')
-  assert.equal(renewalAttempt(earlier, later), 'failed')
-})
-
-test('a refused order is a failure alone', () => assert.equal(renewalAttempt(undefined, earlier), 'failed'))
-
-test('an order after the failure is another attempt', () => assert.equal(renewalAttempt(later, earlier), 'ordered'))
+for (const [what, orderedAt, failedAt, attempt] of [
+  ['without an order and without a failure nobody came', undefined, undefined, 'none'],
+  ['an order counts until something fails', earlier, undefined, 'ordered'],
+  ['a failure after the order is its end', earlier, later, 'failed'],
+  ['a refused order is a failure alone', undefined, earlier, 'failed'],
+  ['an order after the failure is another attempt', later, earlier, 'ordered'],
+] as const)
+  test(what, () => assert.equal(renewalAttempt(orderedAt, failedAt), attempt))
 
 const example = (names: number, serial = 0) => ({
   serial,

@@ -6,44 +6,27 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import type { CaIssuer } from '../../../src/ca/backend.ts'
 import type { Issuance } from '../../../src/services/issuance.ts'
 import { admittedNames, ensureServerCertificate } from '../../../src/services/server-certificate.ts'
 import { SIGNATURE_ALGORITHMS } from '../../../src/shared/pki/algorithms.ts'
 import { assembleCertificate } from '../../../src/shared/pki/certificate.ts'
-import { type Authority, constraintsOn, DAY_MS, leafTbs, makeAuthority } from '../../signer/authority.ts'
+import { type Authority, caIssuerOf, constraintsOn, DAY_MS, leafTbs, makeAuthority } from '../../signer/authority.ts'
 
 const NOW = new Date()
 const inDays = (days: number) => new Date(NOW.getTime() + days * DAY_MS)
-
-function issuerOf(authority: Authority): CaIssuer {
-  const { certificate, nameDer, keyIdentifier, algorithm, notBefore, notAfter } = authority
-  return {
-    id: 'default',
-    certificate,
-    chain: [certificate],
-    alternateChains: [],
-    nameDer,
-    keyIdentifier,
-    signatureAlgorithm: algorithm,
-    notBefore,
-    notAfter,
-    constraints: [],
-  }
-}
 
 /** Issues for 90 days and counts. */
 function anIssuance(authority: Authority) {
   const asked: string[][] = []
   const issuance: Pick<Issuance, 'issueToSelf' | 'issuerForSelf'> = {
-    issuerForSelf: () => issuerOf(authority),
+    issuerForSelf: () => caIssuerOf(authority),
     async issueToSelf(names, spki) {
       asked.push(names.map(({ type, value }) => `${type}:${value}`))
       const values = (type: string) => names.filter((name) => name.type === type).map(({ value }) => value)
       const tbs = leafTbs(authority, { spki: spki.der, dnsNames: values('dns'), ipAddresses: values('ip') })
       const { hash } = SIGNATURE_ALGORITHMS[authority.algorithm]
       const der = assembleCertificate(tbs, authority.algorithm, sign(hash, tbs, authority.privateKey as KeyObject))
-      return { der, issuer: issuerOf(authority) }
+      return { der, issuer: caIssuerOf(authority) }
     },
   }
   return { issuance, asked }
@@ -123,7 +106,7 @@ describe('server certificate', () => {
 
   // RFC 5280 §4.2.1.10: no verifier accepts a certificate with a name outside.
   test('names outside the name constraints of the issuer are left out; with no name left nothing is issued', async () => {
-    const issuer = { ...issuerOf(authority), constraints: [constraintsOn({ dns: ['corp.test'], ip: [] })] }
+    const issuer = caIssuerOf(authority, { constraints: [constraintsOn({ dns: ['corp.test'], ip: [] })] })
     ca.issuance.issuerForSelf = () => issuer
     assert.deepEqual(admittedNames(['acme.corp.test', 'localhost'], issuer), {
       admitted: ['acme.corp.test'],
