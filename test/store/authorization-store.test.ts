@@ -1,21 +1,23 @@
 /** SQL of authorizations and their challenges: trigger, attempts, release, adoption, deactivation. */
 
 import assert from 'node:assert/strict'
-import { afterEach, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { Account, Authorization, ChallengeAttempt } from '../../src/domain/records.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import { NOBODY } from '../../src/store/challenge-store.ts'
-import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import type { InstancePresence } from '../../src/store/instance-presence.ts'
 import { each } from '../support/each.ts'
 import { until } from '../support/until.ts'
 import {
   aCandidate,
   aName,
   anAccount,
+  answers,
   expire,
   inHours,
   newAuthorizationId,
   preAuthorizing,
+  useInstances,
   useStores,
   winners,
 } from './support.ts'
@@ -138,10 +140,7 @@ describe('authorizations', () => {
         store.authorizations.find({ requester, authorizationId: 'no uuid' }),
         store.authorizations.find({ requester, authorizationId: one.id }),
       ])
-      assert.deepEqual(
-        results.map((result) => (result.status === 'fulfilled' ? result.value : 'failed')),
-        [undefined, STALE_ACCOUNT, 'failed', one],
-      )
+      assert.deepEqual(answers(results), [undefined, STALE_ACCOUNT, 'failed', one])
     })
 
     for (const status of ['pending', 'valid'] as const) {
@@ -550,19 +549,17 @@ describe('authorizations', () => {
   })
 
   describe('adoption', () => {
-    const announced: InstancePresence[] = []
+    const announce = useInstances(store)
     /** Live instances, with nothing left behind that they could take. */
     async function instances(count: number): Promise<InstancePresence[]> {
-      const made = await Promise.all(
-        Array.from({ length: count }, () => announceInstance(store.settings, () => undefined)),
-      )
-      announced.push(...made)
       await store.sql('UPDATE authorizations SET validating_by = NULL, validating_since = NULL')
-      return made
+      return Promise.all(Array.from({ length: count }, () => announce()))
     }
-    afterEach(async () => {
-      await Promise.all(announced.splice(0).map((presence) => presence.close()))
-    })
+    const silentFor = (seconds: number, id: string) =>
+      store.sql(
+        'UPDATE authorizations SET validating_since = validating_since - make_interval(secs => $1) WHERE id = $2',
+        [seconds, id],
+      )
 
     test('takes the challenges of a dead instance, whole, and leaves those of a live one', async () => {
       const [me, dead, alive] = await instances(3)
@@ -617,7 +614,7 @@ describe('authorizations', () => {
       const [me, silent] = (await instances(2)) as [InstancePresence, InstancePresence]
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: silent.instanceId })
-      await store.sql("UPDATE authorizations SET validating_since = now() - interval '1 minute' WHERE id = $1", [id])
+      await silentFor(60, id)
       assert.deepEqual(await adopt(me), [])
       assert.deepEqual(await adopt(me, { staleSeconds: 120 }), [])
       const adopted = await adopt(me, { staleSeconds: 59 })
@@ -633,10 +630,7 @@ describe('authorizations', () => {
       await trigger(id, { instanceId: patient.instanceId })
       const over = { attempt: RETRY, outcome: null, retryInMs: 120_000, instanceId: patient.instanceId }
       await record(id, over)
-      await store.sql(
-        "UPDATE authorizations SET validating_since = validating_since - interval '1 minute' WHERE id = $1",
-        [id],
-      )
+      await silentFor(60, id)
       assert.deepEqual(await adopt(me, { staleSeconds: 30 }), [])
     })
 
@@ -654,7 +648,7 @@ describe('authorizations', () => {
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: 601 })
       assert.deepEqual(await store.authorizations.overdue(601), [])
-      await store.sql("UPDATE authorizations SET validating_since = now() - interval '1 minute' WHERE id = $1", [id])
+      await silentFor(60, id)
       assert.deepEqual(await store.authorizations.overdue(601), [{ authorizationId: id, types: ['http-01'] }])
       assert.deepEqual(await store.authorizations.readopt(602, [id]), [])
       assert.equal((await store.authorizations.readopt(601, [id])).length, 1)

@@ -2,15 +2,26 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { afterEach, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { Order } from '../../src/domain/records.ts'
 import { BatcherFull } from '../../src/shared/lib/batcher.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { MAX_OF_KEY } from '../../src/store/database.ts'
-import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import type { InstancePresence } from '../../src/store/instance-presence.ts'
 import { each } from '../support/each.ts'
 import { until } from '../support/until.ts'
-import { anAccount, anIntent, anIssued, aReadyOrder, expire, newId, useStores, winners } from './support.ts'
+import {
+  anAccount,
+  anIntent,
+  anIssued,
+  answers,
+  aReadyOrder,
+  expire,
+  newId,
+  useInstances,
+  useStores,
+  winners,
+} from './support.ts'
 
 const REFUSAL = { type: 'urn:ietf:params:acme:error:serverInternal', detail: 'the CA refused', status: 500 }
 
@@ -187,10 +198,7 @@ describe('issuance', () => {
         store.issuance.begin(intentFor(bad, { certificateId: taken.certificateId })),
         store.issuance.begin(intentFor(good)),
       ])
-      assert.deepEqual(
-        results.map((result) => (result.status === 'fulfilled' ? result.value : 'failed')),
-        ['failed', true],
-      )
+      assert.deepEqual(answers(results), ['failed', true])
       assert.equal((await read(bad.id)).status, 'ready')
     })
 
@@ -255,10 +263,7 @@ describe('issuance', () => {
         store.issuance.complete(anIssued(second.intent, ['with a \u0000'])),
         store.issuance.complete(anIssued(third.intent)),
       ])
-      assert.deepEqual(
-        results.map((result) => (result.status === 'fulfilled' ? result.value : 'failed')),
-        [true, false, 'failed', true],
-      )
+      assert.deepEqual(answers(results), [true, false, 'failed', true])
       assert.equal(await find(never.certificateId), undefined)
       assert.equal((await read(second.order.id)).status, 'processing')
       assert.equal(await intents(second.order.id), 1)
@@ -295,18 +300,11 @@ describe('issuance', () => {
   })
 
   describe('adoption', () => {
-    const announced: InstancePresence[] = []
+    const announce = useInstances(store)
     async function instances(count: number): Promise<InstancePresence[]> {
       await store.sql('DELETE FROM issuance_intents')
-      const made = await Promise.all(
-        Array.from({ length: count }, () => announceInstance(store.settings, () => undefined)),
-      )
-      announced.push(...made)
-      return made
+      return Promise.all(Array.from({ length: count }, () => announce()))
     }
-    afterEach(async () => {
-      await Promise.all(announced.splice(0).map((presence) => presence.close()))
-    })
     const adopt = ({ instanceId }: InstancePresence, over: object = {}, most = 10) =>
       store.issuance.adopt(instanceId, { ownOlderThanSeconds: 600, ...over }, most)
     const aged = (certificateId: string, minutes: number) =>

@@ -16,6 +16,7 @@ import {
   aNewOrder,
   anAccount,
   anIntent,
+  answers,
   aReadyOrder,
   newId,
   preAuthorizing,
@@ -28,9 +29,6 @@ const TOO_LARGE = 2 ** 40
 const STATEMENT_TIMEOUT_MS = 2_000
 const DEADLOCK = '40P01'
 const CANCELLED = '57014'
-
-const answers = (results: readonly PromiseSettledResult<unknown>[]) =>
-  results.map((result) => (result.status === 'fulfilled' ? result.value : 'rejected'))
 
 describe('commands of one key beside others', () => {
   const store = useStores(() => impatient.close())
@@ -70,7 +68,7 @@ describe('commands of one key beside others', () => {
       store.authorizations.recordAttempt(recording(b)),
       store.authorizations.recordAttempt(recording(a, { instanceId: TOO_LARGE })),
     ])
-    assert.deepEqual(answers(results), [true, true, 'rejected'])
+    assert.deepEqual(answers(results), [true, true, 'failed'])
     assert.deepEqual([await statusOf(a), await statusOf(b)], ['valid', 'valid'])
   })
 
@@ -85,7 +83,7 @@ describe('commands of one key beside others', () => {
       // Its key is taken: class 23.
       store.issuance.begin(intentFor(a, { certificateId: earlier.certificateId })),
     ])
-    assert.deepEqual(answers(results), [false, true, 'rejected'])
+    assert.deepEqual(answers(results), [false, true, 'failed'])
   })
 
   test('equal new-orders at once are one, whatever else they ask for', async () => {
@@ -125,7 +123,7 @@ describe('commands of one key beside others', () => {
 
   test('what was committed is told so when the statement after it runs out of time', async () => {
     const { results, recorded } = await recordBesideLocked(impatient, async () => undefined)
-    assert.deepEqual(answers(results), [false, true, 'rejected'])
+    assert.deepEqual(answers(results), [false, true, 'failed'])
     assert.deepEqual(recorded, ['pending', 'valid'])
   })
 
@@ -135,7 +133,7 @@ describe('commands of one key beside others', () => {
                     WHERE datname = current_database() AND wait_event_type = 'Lock'`
       while ((await store.sql(end)).length === 0) await sleep(5)
     })
-    assert.deepEqual(answers(results), [false, true, 'rejected'])
+    assert.deepEqual(answers(results), [false, true, 'failed'])
     assert.deepEqual(recorded, ['pending', 'valid'])
   })
 
@@ -160,7 +158,7 @@ describe('commands of one key beside others', () => {
       const told = answers(results).map((result) =>
         result && typeof result === 'object' && 'moved' in result ? result.moved : result,
       )
-      assert.deepEqual(told, code === DEADLOCK ? [false, true, undefined] : ['rejected', true, 'rejected'])
+      assert.deepEqual(told, code === DEADLOCK ? [false, true, undefined] : ['failed', true, 'failed'])
     })
 
   test('whatever repeats and whatever fails, each finalize is told what the database says of it', async () => {
@@ -195,8 +193,8 @@ describe('commands of one key beside others', () => {
         const committed = new Set(rows.map((row) => row.certificate_id))
         for (const [i, { kind }] of plan.entries()) {
           assert.equal(results[i] === true, committed.has((intents[i] as IssuanceIntent).certificateId), `${i}`)
-          if (kind === 'is refused' || kind === 'fits') assert.ok(results[i] !== 'rejected' || codes.length > 0, `${i}`)
-          if (kind === 'is unfit') assert.equal(results[i], 'rejected')
+          if (kind === 'is refused' || kind === 'fits') assert.ok(results[i] !== 'failed' || codes.length > 0, `${i}`)
+          if (kind === 'is unfit') assert.equal(results[i], 'failed')
         }
         for (const [order, { id }] of orders.entries()) {
           const won = rows.filter((row) => row.order_id === id).length
