@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createCircuitBreaker } from '../../../src/ca/circuit-breaker.ts'
+import { forAll } from '../../support/property-runs.ts'
 
 function aBreaker(failures = 3, recoveryMs = 1000) {
   let now = 0
@@ -101,23 +102,21 @@ describe('the circuit breaker', () => {
 
   test('whatever happened, a call is let through after the time it names', () => {
     const events = fc.array(fc.oneof(fc.constantFrom('call', 'ok', 'bad'), fc.nat(3000)), { maxLength: 60 })
-    fc.assert(
-      fc.property(events, (happened) => {
-        const { breaker, pass } = aBreaker(2)
-        let underWay = 0
-        for (const event of happened) {
-          if (event === 'call') underWay += breaker.admit() ? 1 : 0
-          else if (typeof event === 'number') pass(event)
-          else if (underWay > 0) {
-            underWay--
-            if (event === 'ok') breaker.succeeded()
-            else breaker.failed()
-          }
+    forAll(events, (happened) => {
+      const { breaker, pass } = aBreaker(2)
+      let underWay = 0
+      for (const event of happened) {
+        if (event === 'call') underWay += breaker.admit() ? 1 : 0
+        else if (typeof event === 'number') pass(event)
+        else if (underWay > 0) {
+          underWay--
+          if (event === 'ok') breaker.succeeded()
+          else breaker.failed()
         }
-        for (; underWay > 0; underWay--) breaker.failed()
-        pass(breaker.retryAfterMs())
-        assert.equal(breaker.admit(), true)
-      }),
-    )
+      }
+      for (; underWay > 0; underWay--) breaker.failed()
+      pass(breaker.retryAfterMs())
+      assert.equal(breaker.admit(), true)
+    })
   })
 })

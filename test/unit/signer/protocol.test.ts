@@ -30,7 +30,7 @@ import {
   SignerUnavailable,
 } from '../../../signer/protocol/signer-errors.ts'
 import { parseTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
-import { propertyRuns } from '../../support/property-runs.ts'
+import { forAll, forAnyInput } from '../../support/property-runs.ts'
 import { unlessRefused } from '../../support/refusals.ts'
 
 function readAll(bytes: Buffer, maxFrameBytes = 1 << 20): Frame[] {
@@ -54,28 +54,23 @@ describe('frames', () => {
   )
 
   test('arrive as they were sent, wherever the stream is cut', () =>
-    fc.assert(
-      fc.property(fc.array(frameArbitrary, { maxLength: 5 }), fc.array(fc.nat(2000)), (sent, cuts) => {
-        const stream = Buffer.concat(sent.map((frame) => encodeFrame(frame)))
-        const edges = [0, ...cuts.filter((cut) => cut < stream.length).sort((a, b) => a - b), stream.length]
-        const reader = new FrameReader(1 << 20)
-        const received: Frame[] = []
-        for (let n = 1; n < edges.length; n++)
-          reader.push(stream.subarray(edges[n - 1], edges[n]), (f) => received.push(f))
-        assert.deepEqual(
-          received.map((frame) => ({ ...frame, meta: JSON.parse(frame.meta.toString()) as object })),
-          sent,
-        )
-      }),
-    ))
+    forAll(fc.array(frameArbitrary, { maxLength: 5 }), fc.array(fc.nat(2000)), (sent, cuts) => {
+      const stream = Buffer.concat(sent.map((frame) => encodeFrame(frame)))
+      const edges = [0, ...cuts.filter((cut) => cut < stream.length).sort((a, b) => a - b), stream.length]
+      const reader = new FrameReader(1 << 20)
+      const received: Frame[] = []
+      for (let n = 1; n < edges.length; n++)
+        reader.push(stream.subarray(edges[n - 1], edges[n]), (f) => received.push(f))
+      assert.deepEqual(
+        received.map((frame) => ({ ...frame, meta: JSON.parse(frame.meta.toString()) as object })),
+        sent,
+      )
+    }))
 
   test('random bytes give frames or a SignerProtocolError, nothing else', () =>
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-        unlessRefused(SignerProtocolError, () => readAll(Buffer.from(bytes)))
-      }),
-      propertyRuns(),
-    ))
+    forAnyInput(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      unlessRefused(SignerProtocolError, () => readAll(Buffer.from(bytes)))
+    }))
 
   test('a length beyond the limit is refused before any of it is stored', () => {
     const header = Buffer.alloc(4)

@@ -10,7 +10,7 @@ import {
   matchQuestion,
   parseResponse,
 } from '../../../workers/dns/dns-message.ts'
-import { propertyRuns } from '../../support/property-runs.ts'
+import { forAll, forAnyInput, propertyRuns } from '../../support/property-runs.ts'
 
 const EDNS = { edns: true, dnssec: false, recursion: true }
 
@@ -57,20 +57,18 @@ describe('DNS queries', () => {
       .filter(isQueryableName)
     const type = fc.constantFrom('A', 'AAAA', 'TXT', 'CAA', 'NS', 'MX', 'DS')
     const options = fc.record({ edns: fc.boolean(), dnssec: fc.boolean(), recursion: fc.boolean() })
-    fc.assert(
-      fc.property(name, type, options, (asked, kind, { edns, dnssec, recursion }) => {
-        const { bytes, question } = buildQuery(asked, kind as DnsType, { edns, dnssec, recursion, lowerCase: true })
-        const expected = dnsPacket.encode({
-          type: 'query',
-          id: bytes.readUInt16BE(0),
-          flags: (recursion ? dnsPacket.RECURSION_DESIRED : 0) | (dnssec ? dnsPacket.AUTHENTIC_DATA : 0),
-          questions: [{ type: kind as DnsType, name: asked, class: 'IN' }],
-          additionals: edns ? [optRecord(dnssec)] : [],
-        })
-        assert.deepEqual(bytes, expected)
-        assert.deepEqual(question, expected.subarray(12, 12 + asked.length + 6))
-      }),
-    )
+    forAll(name, type, options, (asked, kind, { edns, dnssec, recursion }) => {
+      const { bytes, question } = buildQuery(asked, kind as DnsType, { edns, dnssec, recursion, lowerCase: true })
+      const expected = dnsPacket.encode({
+        type: 'query',
+        id: bytes.readUInt16BE(0),
+        flags: (recursion ? dnsPacket.RECURSION_DESIRED : 0) | (dnssec ? dnsPacket.AUTHENTIC_DATA : 0),
+        questions: [{ type: kind as DnsType, name: asked, class: 'IN' }],
+        additionals: edns ? [optRecord(dnssec)] : [],
+      })
+      assert.deepEqual(bytes, expected)
+      assert.deepEqual(question, expected.subarray(12, 12 + asked.length + 6))
+    })
   })
 })
 
@@ -177,14 +175,11 @@ describe('reading responses', () => {
 
   test('no bytes make the reader throw or return something out of its type', () => {
     const types = ['A', 'AAAA', 'TXT', 'CAA', 'NS'] as const
-    fc.assert(
-      fc.property(fc.constantFrom(...types), fc.uint8Array({ maxLength: 300 }), (type, bytes) => {
-        const asked = buildQuery('example.org', type, EDNS)
-        matchQuestion(Buffer.from(bytes), asked)
-        parseResponse(Buffer.from(bytes), asked)
-      }),
-      propertyRuns(),
-    )
+    forAnyInput(fc.constantFrom(...types), fc.uint8Array({ maxLength: 300 }), (type, bytes) => {
+      const asked = buildQuery('example.org', type, EDNS)
+      matchQuestion(Buffer.from(bytes), asked)
+      parseResponse(Buffer.from(bytes), asked)
+    })
   })
   test('no damage to a good response makes the reader throw, and addresses stay addresses', () => {
     const asked = buildQuery('example.org', 'A', EDNS)
@@ -203,18 +198,15 @@ describe('reading responses', () => {
       minLength: 1,
       maxLength: 8,
     })
-    fc.assert(
-      fc.property(damage, fc.nat({ max: good.length }), (changes, cut) => {
-        const message = Buffer.from(good)
-        for (const [at, byte] of changes) message[at] = byte
-        const response = parseResponse(message.subarray(0, cut < 20 ? undefined : cut), asked)
-        for (const answer of response?.answers ?? []) {
-          if ('record' in answer) assert.match(String(answer.record.data), /^\d+\.\d+\.\d+\.\d+$/)
-          else assert.ok(isQueryableName(answer.cname))
-        }
-      }),
-      propertyRuns(),
-    )
+    forAnyInput(damage, fc.nat({ max: good.length }), (changes, cut) => {
+      const message = Buffer.from(good)
+      for (const [at, byte] of changes) message[at] = byte
+      const response = parseResponse(message.subarray(0, cut < 20 ? undefined : cut), asked)
+      for (const answer of response?.answers ?? []) {
+        if ('record' in answer) assert.match(String(answer.record.data), /^\d+\.\d+\.\d+\.\d+$/)
+        else assert.ok(isQueryableName(answer.cname))
+      }
+    })
   })
 
   test('answers of any content are read as the codec library wrote them', () => {

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { DerError, DerReader, TAG } from '../../../../src/shared/pki/der.ts'
 import { type DerWriter, encodeDer, encodeOid } from '../../../../src/shared/pki/der-writer.ts'
-import { propertyRuns } from '../../../support/property-runs.ts'
+import { forAll, forAnyInput } from '../../../support/property-runs.ts'
 import { refusalBy, unlessRefused } from '../../../support/refusals.ts'
 import { aCertificate, hex, mutated, randomOctets } from './support.ts'
 
@@ -114,23 +114,16 @@ describe('DER reader', () => {
     assert.equal(new DerReader(bytes).octetString().buffer, bytes.buffer)
   })
 
-  test('is total over random bytes', () =>
-    fc.assert(
-      fc.property(randomOctets(80), (bytes) => typeof isDer(bytes) === 'boolean'),
-      propertyRuns(),
-    ))
+  test('is total over random bytes', () => forAnyInput(randomOctets(80), (bytes) => typeof isDer(bytes) === 'boolean'))
 
   test('what it accepts is written again as the same bytes', () =>
-    fc.assert(
-      fc.property(fc.oneof(mutated([aCertificate()]), randomOctets(12)), (bytes) => {
-        if (!isDer(bytes)) return
-        assert.deepEqual(
-          encodeDer((writer) => rewrite(new DerReader(bytes), writer)),
-          bytes,
-        )
-      }),
-      propertyRuns(),
-    ))
+    forAnyInput(fc.oneof(mutated([aCertificate()]), randomOctets(12)), (bytes) => {
+      if (!isDer(bytes)) return
+      assert.deepEqual(
+        encodeDer((writer) => rewrite(new DerReader(bytes), writer)),
+        bytes,
+      )
+    }))
 })
 
 describe('DER values keep one spelling', () => {
@@ -141,25 +134,21 @@ describe('DER values keep one spelling', () => {
   }
 
   test('an OID that is read is encoded as it stood', () =>
-    fc.assert(
-      fc.property(content, (octets) =>
-        onlyIfRead(() => assert.deepEqual(encodeOid(new DerReader(wrap(TAG.oid, octets)).oid()), octets)),
-      ),
+    forAll(content, (octets) =>
+      onlyIfRead(() => assert.deepEqual(encodeOid(new DerReader(wrap(TAG.oid, octets)).oid()), octets)),
     ))
 
   test('an unsigned INTEGER that is read is encoded as it stood', () =>
-    fc.assert(
-      fc.property(content, (octets) => {
-        const der = wrap(TAG.integer, octets)
-        onlyIfRead(() => {
-          const magnitude = new DerReader(der).unsignedInteger()
-          assert.deepEqual(
-            encodeDer((writer) => writer.unsignedInteger(magnitude)),
-            der,
-          )
-        })
-      }),
-    ))
+    forAll(content, (octets) => {
+      const der = wrap(TAG.integer, octets)
+      onlyIfRead(() => {
+        const magnitude = new DerReader(der).unsignedInteger()
+        assert.deepEqual(
+          encodeDer((writer) => writer.unsignedInteger(magnitude)),
+          der,
+        )
+      })
+    }))
 })
 
 describe('DER writer', () => {

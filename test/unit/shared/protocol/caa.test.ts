@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type CaaProperty, type CaaRequest, evaluateCaa } from '../../../../src/shared/protocol/caa.ts'
 import { anyCharacter } from '../../../support/any-character.ts'
+import { forAll } from '../../../support/property-runs.ts'
 
 const ACCOUNT = 'https://acme.example/acct/1'
 const BASE: CaaRequest = {
@@ -183,7 +184,7 @@ describe('any record set', () => {
   const namesUs = ({ value }: CaaProperty) => /^[ \t]*ca1\.example\.net[ \t]*(;|$)/i.test(value)
 
   const always = (holds: (records: CaaProperty[], over: Pick<CaaRequest, 'wildcard' | 'method'>) => void) =>
-    fc.assert(fc.property(fc.array(record, { maxLength: 6 }), request, holds))
+    forAll(fc.array(record, { maxLength: 6 }), request, holds)
 
   test('with an issue property permits only where a governing property names this server', () =>
     always((records, over) => {

@@ -13,7 +13,7 @@ import {
 } from '../../../../src/shared/protocol/jwk.ts'
 import { Problem } from '../../../../src/shared/protocol/problem.ts'
 import { publicJwk } from '../../../support/jwk.ts'
-import { propertyRuns } from '../../../support/property-runs.ts'
+import { forAnyInput } from '../../../support/property-runs.ts'
 import { JWS_VECTORS, RFC7638_JWK } from './jws-vectors.ts'
 
 const POLICY: AccountKeyPolicy = { minRsaBits: 2048, maxRsaBits: 8192, curves: ['P-256', 'P-384', 'P-521'] }
@@ -132,15 +132,12 @@ test('any object is a key or a badPublicKey', () => {
     { requiredKeys: [] },
   )
   const permissive = { ...POLICY, minRsaBits: 0 }
-  fc.assert(
-    fc.property(jwk, (object) => {
-      try {
-        const key = parseAccountKey(object, permissive)
-        assert.equal(parseAccountKey(JSON.parse(key.jwk), permissive).thumbprint, key.thumbprint)
-      } catch (error) {
-        assert.ok(refusal('badPublicKey')(error), String(error))
-      }
-    }),
-    propertyRuns(),
-  )
+  forAnyInput(jwk, (object) => {
+    try {
+      const key = parseAccountKey(object, permissive)
+      assert.equal(parseAccountKey(JSON.parse(key.jwk), permissive).thumbprint, key.thumbprint)
+    } catch (error) {
+      assert.ok(refusal('badPublicKey')(error), String(error))
+    }
+  })
 })
