@@ -5,7 +5,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { createHash, generateKeyPairSync, type KeyObject, sign, type webcrypto } from 'node:crypto'
+import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CaBackend, CaError } from '../../src/ca/backend.ts'
@@ -28,15 +28,15 @@ import type { Requester } from '../../src/store/account-store.ts'
 import type { Lapse } from '../../src/store/issuance-store.ts'
 import { caIssuerOf, makeAuthority } from '../signer/authority.ts'
 import { aCaBackend } from '../support/ca-backend.ts'
+import { plainCsr } from '../support/csr.ts'
 import { each } from '../support/each.ts'
 import { gate } from '../support/gate.ts'
 import { publicJwk } from '../support/jwk.ts'
 import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
-import { P256_KEY, x509 } from '../unit/shared/pki/support.ts'
+import { P256_KEY } from '../unit/shared/pki/support.ts'
 import { aName, anAccount, aReadyOrder, expire, useStores } from './support.ts'
 
-const CURVE = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const INSTANCE = 4711
 const authority = makeAuthority()
 const config = aConfig()
@@ -89,7 +89,7 @@ describe('issuance under faults', () => {
     requester = made.requester
     known = { account: made.account, key, requester, provenFrom: undefined }
     names = [aName(), aName()]
-    ;({ csr, spkiSha256 } = await aCsr(names))
+    ;({ csr, spkiSha256 } = aCsr(names))
     signed = []
     alarms = []
     told = []
@@ -98,20 +98,12 @@ describe('issuance under faults', () => {
     order = await ready()
   })
 
-  async function aCsr(dnsNames: string[]): Promise<{ csr: Buffer; spkiSha256: Buffer }> {
-    const keys = (await x509.cryptoProvider
-      .get()
-      .subtle.generateKey(CURVE, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair
-    const request = await x509.Pkcs10CertificateRequestGenerator.create({
-      name: '',
-      keys,
-      signingAlgorithm: CURVE,
-      extensions: [
-        new x509.SubjectAlternativeNameExtension(dnsNames.map((value) => ({ type: 'dns' as const, value }))),
-      ],
-    })
-    const spki = Buffer.from(request.publicKey.rawData)
-    return { csr: Buffer.from(request.rawData), spkiSha256: createHash('sha256').update(spki).digest() }
+  /** With a key of its own. */
+  function aCsr(dnsNames: string[]): { csr: Buffer; spkiSha256: Buffer } {
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const spki = publicKey.export({ type: 'spki', format: 'der' })
+    const csr = plainCsr({ spki, privateKey, signatureAlgorithm: 'SHA256withECDSA' }, dnsNames)
+    return { csr, spkiSha256: createHash('sha256').update(spki).digest() }
   }
 
   async function signTbs(_issuer: string, tbs: Buffer): Promise<Buffer> {
@@ -336,7 +328,7 @@ describe('issuance under faults', () => {
 
   test('of finalizes with several keys at once, those with another key than the certificate has are not ready (§7.4)', async () => {
     const issuances = [anIssuance(), anIssuance({ store: store.other.issuance })]
-    const csrs = await Promise.all(Array.from({ length: 6 }, () => aCsr(names)))
+    const csrs = Array.from({ length: 6 }, () => aCsr(names))
     const results = await Promise.allSettled(
       csrs.map((one, i) => (issuances[i % 2] as Subject).finalize(known, requestFor(order, { csr: one.csr }))),
     )

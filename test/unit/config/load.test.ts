@@ -1,13 +1,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: ${VAR} is the syntax of the file
 
 import assert from 'node:assert/strict'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { formatErrors, loadConfig, parseConfigText } from '../../../src/config/load.ts'
 import { forAnyInput, propertyRuns } from '../../support/property-runs.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 import { words } from '../../support/words.ts'
 import { acceptedConfig, errorLines, MINIMAL, merged, parseTree, parseYaml } from './support.ts'
 
@@ -120,12 +120,7 @@ ca:
 })
 
 describe('formats', () => {
-  let folder = ''
-  before(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), 'config-test-'))
-  })
-  after(() => rm(folder, { recursive: true }))
-
+  const folder = temporaryFolder()
   const write = async (name: string, text: string) => {
     const file = path.join(folder, name)
     await writeFile(file, text)

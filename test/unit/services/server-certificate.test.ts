@@ -72,26 +72,16 @@ describe('server certificate', () => {
     'that is not for one of the names': async () => ({ names: [...names, 'other.test'] }),
     'of another issuer': async () => {
       ca = anIssuance(makeAuthority())
-      return {}
     },
-    'whose key is missing': async () => {
-      rmSync(files.keyPath)
-      return {}
-    },
+    'whose key is missing': async () => void rmSync(files.keyPath),
     'whose key is that of another': async () => {
       const key = readFileSync(files.keyPath)
       await ensure({ names: ['other.test'] })
       writeFileSync(files.keyPath, key)
       return { names: ['other.test'] }
     },
-    'that is no certificate': async () => {
-      writeFileSync(files.certPath, 'half a fi')
-      return {}
-    },
-    'whose key is no key': async () => {
-      writeFileSync(files.keyPath, '')
-      return {}
-    },
+    'that is no certificate': async () => void writeFileSync(files.certPath, 'half a fi'),
+    'whose key is no key': async () => void writeFileSync(files.keyPath, ''),
   }
   for (const [which, spoil] of Object.entries(SPOILED))
     test(`one ${which} is replaced`, async () => {

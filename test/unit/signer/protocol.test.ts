@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
@@ -32,6 +31,7 @@ import {
 import { parseTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
 import { forAll, forAnyInput } from '../../support/property-runs.ts'
 import { unlessRefused } from '../../support/refusals.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 function readAll(bytes: Buffer, maxFrameBytes = 1 << 20): Frame[] {
   const frames: Frame[] = []
@@ -124,6 +124,7 @@ describe('errors', () => {
 })
 
 describe('the handshake', () => {
+  const folder = temporaryFolder()
   const secret = Buffer.alloc(32, 1)
   const otherSecret = Buffer.alloc(32, 2)
   const serverNonce = Buffer.alloc(32, 3)
@@ -155,22 +156,17 @@ describe('the handshake', () => {
   })
 
   test('accepts only secrets that are long enough and not open to everybody', () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'secret-'))
     const file = path.join(folder, 'secret')
-    try {
-      writeFileSync(file, Buffer.alloc(31), { mode: 0o600 })
-      assert.throws(() => readSharedSecret(file), /31 bytes/)
-      writeFileSync(file, Buffer.alloc(32))
-      for (const mode of [0o600, 0o640, 0o400]) {
-        chmodSync(file, mode)
-        assert.equal(readSharedSecret(file).length, 32)
-      }
-      for (const mode of [0o604, 0o644, 0o660, 0o666]) {
-        chmodSync(file, mode)
-        assert.throws(() => readSharedSecret(file), /too open/)
-      }
-    } finally {
-      rmSync(folder, { recursive: true })
+    writeFileSync(file, Buffer.alloc(31), { mode: 0o600 })
+    assert.throws(() => readSharedSecret(file), /31 bytes/)
+    writeFileSync(file, Buffer.alloc(32))
+    for (const mode of [0o600, 0o640, 0o400]) {
+      chmodSync(file, mode)
+      assert.equal(readSharedSecret(file).length, 32)
+    }
+    for (const mode of [0o604, 0o644, 0o660, 0o666]) {
+      chmodSync(file, mode)
+      assert.throws(() => readSharedSecret(file), /too open/)
     }
   })
 })

@@ -13,6 +13,7 @@ import {
   sharedWork,
   TooManyWaiting,
 } from '../../../../src/shared/lib/caching.ts'
+import { each } from '../../../support/each.ts'
 import { forAll } from '../../../support/property-runs.ts'
 import { until } from '../../../support/until.ts'
 
@@ -90,8 +91,7 @@ describe('work once per key', () => {
       return tries
     }, new Map())
     const both = await Promise.allSettled([flaky('a'), flaky('a')])
-    const found = both.map(({ status }) => status)
-    assert.deepEqual(found, ['rejected', 'rejected'])
+    assert.deepEqual(each(both, 'status'), ['rejected', 'rejected'])
     assert.equal(await flaky('a'), 2)
     assert.equal(tries, 2)
   })
