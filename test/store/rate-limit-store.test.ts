@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { charged, fitting, paceOf } from '../../src/domain/rate-limit.ts'
 import { createRateLimitStore } from '../../src/store/rate-limit-store.ts'
+import { forAllAsync } from '../support/property-runs.ts'
 import { answers, refusing, useStores } from './support.ts'
 
 describe('rate limits in the database', () => {
@@ -84,21 +85,19 @@ describe('rate limits in the database', () => {
   })
 
   test('the SQL of what passes agrees with the arithmetic of the domain', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 1, max: 1000 }),
-        fc.integer({ min: 1, max: 100_000 }),
-        fc.integer({ min: -10_000_000_000, max: 10_000_000_000 }),
-        async (requests, windowSeconds, ahead) => {
-          const limit = paceOf({ requests, windowSeconds })
-          const now = 1.7e15
-          const [row] = await fixture.sql('SELECT rate_limit_fitting($1, $2, $3, $4)::integer AS n', [
-            ...[now + ahead, limit.interval, limit.tolerance, now],
-          ])
-          assert.equal(row?.n, fitting(now + ahead, limit, now))
-        },
-      ),
-      { numRuns: 100 },
+    await forAllAsync(
+      100,
+      fc.integer({ min: 1, max: 1000 }),
+      fc.integer({ min: 1, max: 100_000 }),
+      fc.integer({ min: -10_000_000_000, max: 10_000_000_000 }),
+      async (requests, windowSeconds, ahead) => {
+        const limit = paceOf({ requests, windowSeconds })
+        const now = 1.7e15
+        const [row] = await fixture.sql('SELECT rate_limit_fitting($1, $2, $3, $4)::integer AS n', [
+          ...[now + ahead, limit.interval, limit.tolerance, now],
+        ])
+        assert.equal(row?.n, fitting(now + ahead, limit, now))
+      },
     )
     assert.ok(charged(0, pace(1), 5) > 5)
   })

@@ -10,6 +10,7 @@ import type { Requester } from '../../src/store/account-store.ts'
 import { createAuthorizationStore } from '../../src/store/authorization-store.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createIssuanceStore, type IssuanceIntent } from '../../src/store/issuance-store.ts'
+import { forAllAsync } from '../support/property-runs.ts'
 import {
   aCandidate,
   aName,
@@ -172,38 +173,35 @@ describe('commands of one key beside others', () => {
       if (kind === 'is unfit') return { instanceId: TOO_LARGE }
       return kind === 'has a taken key' ? { certificateId: taken.certificateId } : {}
     }
-    await fc.assert(
-      fc.asyncProperty(fc.array(command, { minLength: 2, maxLength: 12 }), refusals, async (plan, codes) => {
-        const orders = await Promise.all([0, 1, 2, 3].map(() => aReadyOrder(store, requester)))
-        const injected = [...codes]
-        const issuance = createIssuanceStore(refusing(store.db, () => injected.shift()))
-        const intents = plan.map(({ order, kind }) => intentFor(orders[order] as Order, more(kind)))
-        const results = answers(
-          await Promise.allSettled(
-            plan.map(async ({ wait }, i) => {
-              if (wait > 0) await new Promise(setImmediate)
-              return issuance.begin(intents[i] as IssuanceIntent)
-            }),
-          ),
-        )
-        const rows = await store.sql<{ certificate_id: string; order_id: string }>(
-          'SELECT certificate_id, order_id FROM issuance_intents WHERE order_id = ANY ($1)',
-          [orders.map(({ id }) => id)],
-        )
-        const committed = new Set(rows.map((row) => row.certificate_id))
-        for (const [i, { kind }] of plan.entries()) {
-          assert.equal(results[i] === true, committed.has((intents[i] as IssuanceIntent).certificateId), `${i}`)
-          if (kind === 'is refused' || kind === 'fits') assert.ok(results[i] !== 'failed' || codes.length > 0, `${i}`)
-          if (kind === 'is unfit') assert.equal(results[i], 'failed')
-        }
-        for (const [order, { id }] of orders.entries()) {
-          const won = rows.filter((row) => row.order_id === id).length
-          const mayWin = plan.some((one) => one.order === order && one.kind === 'fits')
-          const isCertain = mayWin && codes.every((code) => code === undefined)
-          assert.ok(won <= 1 && (won === 1 || !isCertain) && (won === 0 || mayWin), `order ${order}`)
-        }
-      }),
-      { numRuns: 40 },
-    )
+    await forAllAsync(40, fc.array(command, { minLength: 2, maxLength: 12 }), refusals, async (plan, codes) => {
+      const orders = await Promise.all([0, 1, 2, 3].map(() => aReadyOrder(store, requester)))
+      const injected = [...codes]
+      const issuance = createIssuanceStore(refusing(store.db, () => injected.shift()))
+      const intents = plan.map(({ order, kind }) => intentFor(orders[order] as Order, more(kind)))
+      const results = answers(
+        await Promise.allSettled(
+          plan.map(async ({ wait }, i) => {
+            if (wait > 0) await new Promise(setImmediate)
+            return issuance.begin(intents[i] as IssuanceIntent)
+          }),
+        ),
+      )
+      const rows = await store.sql<{ certificate_id: string; order_id: string }>(
+        'SELECT certificate_id, order_id FROM issuance_intents WHERE order_id = ANY ($1)',
+        [orders.map(({ id }) => id)],
+      )
+      const committed = new Set(rows.map((row) => row.certificate_id))
+      for (const [i, { kind }] of plan.entries()) {
+        assert.equal(results[i] === true, committed.has((intents[i] as IssuanceIntent).certificateId), `${i}`)
+        if (kind === 'is refused' || kind === 'fits') assert.ok(results[i] !== 'failed' || codes.length > 0, `${i}`)
+        if (kind === 'is unfit') assert.equal(results[i], 'failed')
+      }
+      for (const [order, { id }] of orders.entries()) {
+        const won = rows.filter((row) => row.order_id === id).length
+        const mayWin = plan.some((one) => one.order === order && one.kind === 'fits')
+        const isCertain = mayWin && codes.every((code) => code === undefined)
+        assert.ok(won <= 1 && (won === 1 || !isCertain) && (won === 0 || mayWin), `order ${order}`)
+      }
+    })
   })
 })

@@ -14,19 +14,31 @@ export const propertyRuns = (everyTime = EVERY_TIME): { numRuns: number } => ({
   numRuns: NIGHTLY ? NIGHTLY_RUNS : everyTime,
 })
 
+type Drawn = [unknown, ...unknown[]]
+type Arbitraries<Ts extends Drawn> = { [K in keyof Ts]: fc.Arbitrary<Ts[K]> }
 /** Arbitraries, and what holds of all that they draw. */
-type Property<Ts extends [unknown, ...unknown[]]> = [
-  ...arbitraries: { [K in keyof Ts]: fc.Arbitrary<Ts[K]> },
-  // biome-ignore lint/suspicious/noConfusingVoidType: as fast-check has it
-  holds: (...drawn: Ts) => boolean | void,
-]
+// biome-ignore lint/suspicious/noConfusingVoidType: as fast-check has it
+type Property<Ts extends Drawn> = [...arbitraries: Arbitraries<Ts>, holds: (...drawn: Ts) => boolean | void]
 
 /** A property that is tried a hundred times. */
-export function forAll<Ts extends [unknown, ...unknown[]]>(...property: Property<Ts>): void {
+export function forAll<Ts extends Drawn>(...property: Property<Ts>): void {
   fc.assert(fc.property(...property))
 }
 
 /** A property of what strangers may send, which is tried as often as `propertyRuns` says. */
-export function forAnyInput<Ts extends [unknown, ...unknown[]]>(...property: Property<Ts>): void {
+export function forAnyInput<Ts extends Drawn>(...property: Property<Ts>): void {
   fc.assert(fc.property(...property), propertyRuns())
+}
+
+/** One that is tried as often as it says. */
+export function forAllIn<Ts extends Drawn>(runs: { numRuns: number }, ...property: Property<Ts>): void {
+  fc.assert(fc.property(...property), runs)
+}
+
+/** One that takes a while. */
+export async function forAllAsync<Ts extends Drawn>(
+  numRuns: number,
+  ...property: [...arbitraries: Arbitraries<Ts>, holds: (...drawn: Ts) => Promise<void>]
+): Promise<void> {
+  await fc.assert(fc.asyncProperty(...property), { numRuns })
 }

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { charged, fitting, paceOf, refunded, waitOf } from '../../../src/domain/rate-limit.ts'
 import { countedAddress } from '../../../src/shared/lib/ip-address.ts'
-import { forAll } from '../../support/property-runs.ts'
+import { forAll, forAllIn } from '../../support/property-runs.ts'
 
 const aLimit = fc.record({
   requests: fc.integer({ min: 1, max: 500 }),
@@ -32,13 +32,10 @@ function passing(limit: { requests: number; windowSeconds: number }, gaps: reado
 
 describe('rate limit arithmetic', () => {
   test('as many requests as the limit names pass at once, and not one more', () =>
-    fc.assert(
-      fc.property(aLimit, (limit) => {
-        const zeros = new Array<number>(limit.requests + 5).fill(0)
-        assert.equal(passing(limit, zeros).length, limit.requests)
-      }),
-      { numRuns: 50 },
-    ))
+    forAllIn({ numRuns: 50 }, aLimit, (limit) => {
+      const zeros = new Array<number>(limit.requests + 5).fill(0)
+      assert.equal(passing(limit, zeros).length, limit.requests)
+    }))
 
   test('the long-run rate never exceeds requests per window', () =>
     forAll(aLimit, (limit) => assert.ok(paceOf(limit).interval * limit.requests >= limit.windowSeconds * 1e6)))

@@ -12,7 +12,7 @@ import {
   type Flush,
 } from '../../../../src/shared/lib/batcher.ts'
 import { gate } from '../../../support/gate.ts'
-import { propertyRuns } from '../../../support/property-runs.ts'
+import { forAllAsync, propertyRuns } from '../../../support/property-runs.ts'
 
 const OPTIONS: BatcherOptions = {
   maxBatch: 4,
@@ -119,8 +119,10 @@ test('what is over the bound of waiting commands is refused, and the rest is not
 })
 
 test('whatever fails and however it is grouped, every caller gets its own answer', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(fc.record({ bad: fc.boolean(), wait: fc.nat(2) }), { maxLength: 30 }), async (plan) => {
+  await forAllAsync(
+    50,
+    fc.array(fc.record({ bad: fc.boolean(), wait: fc.nat(2) }), { maxLength: 30 }),
+    async (plan) => {
       const batched = batchedBy<number, number>(async (commands) => {
         await turn()
         if (commands.some((i) => plan[i]?.bad)) throw new Error('bad')
@@ -135,8 +137,7 @@ test('whatever fails and however it is grouped, every caller gets its own answer
         assert.equal(result.status, plan[i]?.bad ? 'rejected' : 'fulfilled')
         if (result.status === 'fulfilled') assert.equal(result.value, i * 2)
       }
-    }),
-    { numRuns: 50 },
+    },
   )
 })
 
