@@ -73,20 +73,6 @@ describe('commands of one key beside others', () => {
     assert.deepEqual([await statusOf(a), await statusOf(b)], ['valid', 'valid'])
   })
 
-  test('a finalize that has won is told so when a second finalize of another order is refused by the database', async () => {
-    const [a, b, before] = await Promise.all([1, 2, 3].map(() => aReadyOrder(store, requester)))
-    assert.ok(a && b && before)
-    const earlier = intentFor(before)
-    await store.issuance.begin(earlier)
-    const results = await Promise.allSettled([
-      store.issuance.begin(intentFor(a, { spkiSha256: blocked })),
-      store.issuance.begin(intentFor(b)),
-      // Its key is taken: class 23.
-      store.issuance.begin(intentFor(a, { certificateId: earlier.certificateId })),
-    ])
-    assert.deepEqual(answers(results), [false, true, 'failed'])
-  })
-
   test('equal new-orders at once are one, whatever else they ask for', async () => {
     const names = [aName()]
     const [first, other] = [aNewOrder(requester, {}, names), aNewOrder(requester)]

@@ -186,20 +186,6 @@ describe('validation dispatcher', () => {
     assert.deepEqual(results, ['superseded'])
   })
 
-  test('no more run at once than allowed', async () => {
-    let running = 0
-    let most = 0
-    const { dispatcher, idle } = aDispatcher(async () => {
-      most = Math.max(most, ++running)
-      await sleep(5)
-      running--
-      return GOOD
-    })
-    for (let i = 0; i < 40; i++) dispatcher.dispatch(aRequest())
-    await idle()
-    assert.equal(most, 4)
-  })
-
   test('what may run starts at once, and what waits when one of those ends', async () => {
     const { dispatcher, startedAt, idle } = aDispatcher(goodAfter(20))
     for (let i = 0; i < 6; i++) dispatcher.dispatch(aRequest())
