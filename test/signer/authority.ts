@@ -118,9 +118,7 @@ export function makeAuthority(
       )
     }),
   )
-  const signer = by ?? { algorithm, privateKey }
-  const { hash } = SIGNATURE_ALGORITHMS[signer.algorithm]
-  const certificate = assembleCertificate(tbs, signer.algorithm, sign(hash, tbs, signer.privateKey))
+  const certificate = signedBy(by ?? { algorithm, privateKey }, tbs)
   const certificatePem = encodePem('CERTIFICATE', certificate)
   return { privateKey, certificate, certificatePem, nameDer, keyIdentifier, algorithm, notBefore, notAfter }
 }
@@ -171,6 +169,10 @@ export function leafInput(authority: Authority, changes: Partial<TbsCertificateI
 
 export const leafTbs = (authority: Authority, changes: Partial<TbsCertificateInput> = {}): Buffer =>
   buildTbsCertificate(leafInput(authority, changes))
+
+/** The certificate whose TBSCertificate this is. */
+export const signedBy = ({ algorithm, privateKey }: Pick<Authority, 'algorithm' | 'privateKey'>, tbs: Buffer): Buffer =>
+  assembleCertificate(tbs, algorithm, sign(SIGNATURE_ALGORITHMS[algorithm].hash, tbs, privateKey))
 
 export interface SignerFiles {
   folder: string

@@ -5,7 +5,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CaBackend, CaError } from '../../src/ca/backend.ts'
@@ -19,14 +19,13 @@ import { randomSerialNumbers } from '../../src/services/serial-number.ts'
 import { accountRulesPolicy } from '../../src/settings/account-settings.ts'
 import { issuancePolicy } from '../../src/settings/issuance-settings.ts'
 import { CommandDropped } from '../../src/shared/lib/batcher.ts'
-import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
-import { assembleCertificate, parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { parseSpki } from '../../src/shared/pki/spki.ts'
 import { parseAccountKey } from '../../src/shared/protocol/jwk.ts'
 import { createAllowlistStore, createCsrProfileStore } from '../../src/store/account-rules-store.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import type { Lapse } from '../../src/store/issuance-store.ts'
-import { caIssuerOf, makeAuthority } from '../signer/authority.ts'
+import { caIssuerOf, makeAuthority, signedBy } from '../signer/authority.ts'
 import { aCaBackend } from '../support/ca-backend.ts'
 import { plainCsr } from '../support/csr.ts'
 import { each } from '../support/each.ts'
@@ -107,8 +106,7 @@ describe('issuance under faults', () => {
   }
 
   async function signTbs(_issuer: string, tbs: Buffer): Promise<Buffer> {
-    const { hash } = SIGNATURE_ALGORITHMS[authority.algorithm]
-    const der = assembleCertificate(tbs, authority.algorithm, sign(hash, tbs, authority.privateKey as KeyObject))
+    const der = signedBy(authority, tbs)
     signed.push(der)
     return der
   }

@@ -1,16 +1,22 @@
 /** The service's own server certificate: when it is issued, kept and renewed. */
 
 import assert from 'node:assert/strict'
-import { createPublicKey, type KeyObject, sign, X509Certificate } from 'node:crypto'
+import { createPublicKey, X509Certificate } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Issuance } from '../../../src/services/issuance.ts'
 import { admittedNames, ensureServerCertificate } from '../../../src/services/server-certificate.ts'
-import { SIGNATURE_ALGORITHMS } from '../../../src/shared/pki/algorithms.ts'
-import { assembleCertificate } from '../../../src/shared/pki/certificate.ts'
-import { type Authority, caIssuerOf, constraintsOn, DAY_MS, leafTbs, makeAuthority } from '../../signer/authority.ts'
+import {
+  type Authority,
+  caIssuerOf,
+  constraintsOn,
+  DAY_MS,
+  leafTbs,
+  makeAuthority,
+  signedBy,
+} from '../../signer/authority.ts'
 
 const NOW = new Date()
 const inDays = (days: number) => new Date(NOW.getTime() + days * DAY_MS)
@@ -24,9 +30,7 @@ function anIssuance(authority: Authority) {
       asked.push(names.map(({ type, value }) => `${type}:${value}`))
       const values = (type: string) => names.filter((name) => name.type === type).map(({ value }) => value)
       const tbs = leafTbs(authority, { spki: spki.der, dnsNames: values('dns'), ipAddresses: values('ip') })
-      const { hash } = SIGNATURE_ALGORITHMS[authority.algorithm]
-      const der = assembleCertificate(tbs, authority.algorithm, sign(hash, tbs, authority.privateKey as KeyObject))
-      return { der, issuer: caIssuerOf(authority) }
+      return { der: signedBy(authority, tbs), issuer: caIssuerOf(authority) }
     },
   }
   return { issuance, asked }
