@@ -1,10 +1,18 @@
 /** Errors of a kind, where others are faults. */
 
+import { Problem } from '../../src/shared/protocol/problem.ts'
+
 type Kind<E extends Error = Error> = abstract new (...parts: never[]) => E
 
 /** For `assert.throws`: an error of this kind with such a message. */
 export const errorOf = (kind: Kind, message: RegExp) => (error: unknown) =>
   error instanceof kind && message.test(error.message)
+
+/** For `assert.throws`: a problem of this type, with such a detail. */
+export const problemOf =
+  (type: string, detail = /(?:)/) =>
+  (error: unknown) =>
+    error instanceof Problem && error.type === type && detail.test(error.message)
 
 /** @returns what was read, or undefined where an error of this kind refuses it; any other one is thrown on */
 export function unlessRefused<T>(kind: Kind, read: () => T): T | undefined {

@@ -26,6 +26,17 @@ function aBreaker(failures = 3, recoveryMs = 1000) {
   return { breaker, seen, fail, pass }
 }
 
+/** Open, with its time over and a call let through. */
+function trying() {
+  const open = aBreaker()
+  open.fail(3)
+  open.pass(999)
+  assert.equal(open.breaker.admit(), false)
+  open.pass(1)
+  assert.equal(open.breaker.admit(), true)
+  return open
+}
+
 describe('the circuit breaker', () => {
   test('lets calls through while it is closed', () => {
     const { breaker, fail } = aBreaker()
@@ -47,20 +58,11 @@ describe('the circuit breaker', () => {
   })
 
   test('lets one call try when its time has passed, and the others wait for what it learns', () => {
-    const { breaker, fail, pass } = aBreaker()
-    fail(3)
-    pass(999)
-    assert.equal(breaker.admit(), false)
-    pass(1)
-    assert.equal(breaker.admit(), true)
-    assert.equal(breaker.admit(), false)
+    assert.equal(trying().breaker.admit(), false)
   })
 
   test('a try that has not reached the other side leaves the next call to try', () => {
-    const { breaker, fail, pass, seen } = aBreaker()
-    fail(3)
-    pass(1000)
-    assert.equal(breaker.admit(), true)
+    const { breaker, seen } = trying()
     breaker.unknown()
     assert.equal(breaker.retryAfterMs(), 0)
     assert.equal(breaker.admit(), true)
@@ -68,10 +70,7 @@ describe('the circuit breaker', () => {
   })
 
   test('closes when the try succeeds', () => {
-    const { breaker, fail, pass, seen } = aBreaker()
-    fail(3)
-    pass(1000)
-    breaker.admit()
+    const { breaker, fail, seen } = trying()
     breaker.succeeded()
     assert.deepEqual(seen, ['opened', 'closed'])
     fail(2)
@@ -79,10 +78,7 @@ describe('the circuit breaker', () => {
   })
 
   test('stays open for another while when the try fails, and says nothing new', () => {
-    const { breaker, fail, pass, seen } = aBreaker()
-    fail(3)
-    pass(1000)
-    breaker.admit()
+    const { breaker, seen } = trying()
     breaker.failed()
     assert.equal(breaker.retryAfterMs(), 1000)
     assert.deepEqual(seen, ['opened'])

@@ -15,6 +15,7 @@ import { coveringNames, readSearch } from '../../../src/domain/search-text.ts'
 import { retryDelayMs, type ValidationPolicy } from '../../../src/domain/validation-attempt.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
 import { forAll } from '../../support/property-runs.ts'
+import { problemOf } from '../../support/refusals.ts'
 import { words } from '../../support/words.ts'
 
 test('reasons 0, 1, 3, 4, 5 and 9 are accepted, none is 0, all others are badRevocationReason', () => {
@@ -42,10 +43,7 @@ test('an order without a profile gets the default, an unknown one is invalidProf
   assert.equal(chooseProfile(profiles, undefined).name, 'default')
   assert.equal(chooseProfile(profiles, 'short').name, 'short')
   for (const name of ['', 'Short', 'toString'])
-    assert.throws(
-      () => chooseProfile(profiles, name),
-      (error) => error instanceof Problem && error.type === 'invalidProfile',
-    )
+    assert.throws(() => chooseProfile(profiles, name), problemOf('invalidProfile'))
 })
 
 const all: AccountNaming = {
