@@ -188,6 +188,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/shared/config-file/notice.ts',
     'src/events/notifications/transport.ts',
     'signer/config.ts',
+    'signer/keys/pkcs11/native.ts',
     'signer/subtrees.ts',
     'signer/protocol',
     'workers/dns',

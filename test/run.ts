@@ -1,7 +1,7 @@
 /**
  * Runs the tests: `npm test`, or `npm test -- word …` for the files whose path contains one of the words.
  *
- * The rings (see `support/chosen-files.ts`) run one after the other, and a failure in one ends the run. PostgreSQL and the CA
+ * The rings (see `support/chosen-files.ts`) begin one after the other, and a failure in one ends the run. PostgreSQL and the CA
  * of the run start before the first ring with a file that uses them, and missing programs are installed if that is allowed.
  * The last line is `N passed, N failed` (`, N skipped` when there are any); the exit code is 0 only when something ran and
  * nothing failed. In a run of all tests a few failed files of a ring get a second run by themselves: what passes then is named
@@ -25,18 +25,15 @@ import {
 } from './support/chosen-files.ts'
 import { type Ledger, ledgerOf, ledgerReport, ledgerText, readLedger } from './support/ledger.ts'
 import { measuredPatience } from './support/measured-patience.ts'
-import { sourceName } from './support/outcome-reporter.ts'
 import { installMissing } from './support/requirements.ts'
-import { joined, runRing, secondsBefore } from './support/ring-run.ts'
+import { type Run, runRings, secondsBefore } from './support/rings-run.ts'
 import { isNamed, type RunOptions, readOptions } from './support/run-options.ts'
-import { endTestProcesses, type Failure, type ProcessResult } from './support/test-process.ts'
+import { endTestProcesses, type Failure } from './support/test-process.ts'
 import { cpuOf } from './support/used-parts.ts'
 
 const KEPT_LEDGER = path.resolve(import.meta.dirname, '../../test/times.tsv')
 /** Of the limit of one wait: a process that hangs fails after this time, rather than the whole run never ending. */
 const WAITS_OF_A_PROCESS = 20
-/** More than this is no race. */
-const MOST_RETRIED_FILES = 3
 const SLOWEST = 5
 
 const USAGE = `Usage: npm test -- [word …] [--all | --release] [--changed [COMMIT] [--far]] [--times] [--keep]
@@ -85,31 +82,29 @@ function sharedParts() {
     },
   }
 
+  async function startParts(files: readonly string[]): Promise<void> {
+    for (const [module, start] of Object.entries(parts)) {
+      if (!importsSupport(files, module)) continue
+      delete parts[module]
+      await start()
+    }
+  }
+  const ready = new Map<Ring, Promise<void>>()
+  let last = Promise.resolve()
+
   return {
     environment,
-    async startFor(files: readonly string[]) {
-      for (const [module, start] of Object.entries(parts)) {
-        if (!importsSupport(files, module)) continue
-        delete parts[module]
-        await start()
-      }
+    startFor(ring: Ring): Promise<void> {
+      const known = ready.get(ring)
+      if (known !== undefined) return known
+      last = last.then(() => startParts(ring.files))
+      ready.set(ring, last)
+      return last
     },
     async stop() {
       for (const stop of stops.reverse()) await stop()
     },
   }
-}
-
-interface RingResult extends ProcessResult {
-  name: string
-  /** Of files that passed when they ran alone. */
-  faults: Failure[]
-}
-
-interface Run {
-  rings: RingResult[]
-  /** Rings that did not run after a failure. */
-  left: string[]
 }
 
 const ALL_RINGS = process.env['CHANCERY_ALL_RINGS'] === '1'
@@ -121,64 +116,23 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     endTestProcesses()
   })
 
-async function runRings(rings: readonly Ring[], before: Ledger, mayRetry: boolean): Promise<Run> {
+async function runAll(rings: readonly Ring[], before: Ledger, { words }: RunOptions): Promise<Run> {
   const shared = sharedParts()
-  const done: RingResult[] = []
-  const mostMs = WAITS_OF_A_PROCESS * WAIT_MS
-  const fixed = { environment: shared.environment, mostMs, before, isInterrupted: () => interrupted }
-  const secondsOf = (files: readonly string[]) =>
-    files.reduce((sum, file) => sum + (secondsBefore(before, file) ?? 0), 0) / concurrency()
-
-  async function run(ring: Ring, later: readonly Ring[]): Promise<RingResult> {
-    const laterSeconds = later.reduce((sum, { files }) => sum + secondsOf(files), 0)
-    const isShown = options.words.length > 0 && rings.length === 1
-    const first = await runRing({ ...fixed, isShown, ...ring, atOnce: concurrency(), laterSeconds })
-    const failed = [...new Set(first.failures.map(({ file }) => file))]
-    const again = ring.files.filter((file) => failed.includes(sourceName(file)))
-    if (!mayRetry || interrupted || again.length === 0 || again.length > MOST_RETRIED_FILES)
-      return { ...first, name: ring.name, faults: [] }
-    console.log(`failed beside the others, so run once more alone: ${failed.join(', ')}`)
-    const seconds: ProcessResult[] = []
-    for (const file of again)
-      seconds.push(
-        await runRing({
-          ...fixed,
-          isShown: false,
-          name: `${ring.name}, again`,
-          files: [file],
-          atOnce: 1,
-          laterSeconds,
-        }),
-      )
-    const second = joined(seconds)
-    const stillFailing = (file: string) => second.failures.some((failure) => failure.file === file)
-    const isFault = ({ file }: { file: string }) => failed.includes(file) && !stillFailing(file)
-    return {
-      name: ring.name,
-      files: first.files.map((one) => (isFault(one) ? passedAgain(one, second) : one)),
-      failures: first.failures.filter((one) => !isFault(one)),
-      skipReasons: first.skipReasons,
-      parts: [...first.parts, ...second.parts],
-      faults: first.failures.filter(isFault),
-    }
-  }
-
   try {
-    for (const [number, ring] of rings.entries()) {
-      if (interrupted || (done.at(-1)?.failures.length && !ALL_RINGS)) break
-      await shared.startFor(ring.files)
-      done.push(await run(ring, rings.slice(number + 1)))
-    }
+    return await runRings(rings, {
+      environment: shared.environment,
+      startFor: shared.startFor,
+      atOnce: concurrency(),
+      mostMs: WAITS_OF_A_PROCESS * WAIT_MS,
+      before,
+      endsWithFailure: !ALL_RINGS,
+      mayRetry: words.length === 0,
+      isShown: words.length > 0,
+      isInterrupted: () => interrupted,
+    })
   } finally {
     await shared.stop()
   }
-  return { rings: done, left: rings.slice(done.length).map(({ name }) => name) }
-}
-
-/** Its tests count once; its time is that of both runs. */
-function passedAgain(first: ProcessResult['files'][number], second: ProcessResult): ProcessResult['files'][number] {
-  const again = second.files.find(({ file }) => file === first.file) ?? first
-  return { ...again, seconds: first.seconds + again.seconds, cpu: first.cpu + again.cpu }
 }
 
 const commandFor = (file: string) => `npm test -- ${file.replace(/^test\/|\.test\.ts$/g, '')}`
@@ -193,8 +147,10 @@ function printFailures(failures: readonly Failure[]): void {
   if (failures.length > 0) console.log('')
 }
 
-function printEnd({ rings, left }: Run, cpu: number, leftOut: number): void {
-  const { files, failures, skipReasons } = joined(rings)
+function printEnd({ results, faults, left }: Run, cpu: number, leftOut: number): void {
+  const files = results.flatMap((result) => result.files)
+  const failures = results.flatMap((result) => result.failures)
+  const skipReasons = new Set(results.flatMap((result) => result.skipReasons))
   printFailures(failures)
   for (const reason of skipReasons) console.log(`skipped: ${reason}`)
   if (files.length > 1) {
@@ -202,9 +158,10 @@ function printEnd({ rings, left }: Run, cpu: number, leftOut: number): void {
     console.log(`${files.length} files, ${cpu.toFixed(0)} s of CPU; the slowest took`)
     for (const { file, seconds } of slowest) console.log(`${seconds.toFixed(1).padStart(7)} s  ${file}`)
   }
-  if (left.length > 0) console.log(`not run after this failure: ${left.join(', ')}; CHANCERY_ALL_RINGS=1 runs them all`)
+  if (left.length > 0 && interrupted) console.log(`interrupted before all had run: ${left.join(', ')}`)
+  else if (left.length > 0)
+    console.log(`not run after this failure: ${left.join(', ')}; CHANCERY_ALL_RINGS=1 runs them all`)
   if (leftOut > 0) console.log(`left out: the ${leftOut} files of the ring release, which npm test -- --release runs`)
-  const faults = rings.flatMap((ring) => ring.faults)
   for (const { file, name, error } of faults)
     console.log(`fault: ${file} failed beside others and passed alone; mend it\n  ✖ ${name}\n${indented(error)}`)
   const sum = (key: 'passed' | 'failed' | 'skipped') => files.reduce((total, file) => total + file[key], 0)
@@ -278,9 +235,9 @@ console.log(
 )
 installMissing(commandsNeededBy(rings.flatMap(({ files }) => files)), console.log)
 
-const run = await runRings(rings, before, options.words.length === 0)
+const run = await runAll(rings, before, options)
 const cpu = cpuOf()
-const ledger = ledgerOf(run.rings, { cpu, seconds: process.uptime() })
+const ledger = ledgerOf(run.results, { cpu, seconds: process.uptime() })
 if (options.times) for (const line of ledgerReport(ledger, before)) console.log(line)
 if (options.keep) writeFileSync(KEPT_LEDGER, ledgerText(ledger))
 printEnd(run, cpu, leftOut)

@@ -1,7 +1,8 @@
 /** A line of the audit chain: its content, and its link to the line before. */
 
 import { hash } from 'node:crypto'
-import { createReadStream, existsSync, readdirSync } from 'node:fs'
+import { createReadStream, existsSync, type ReadStream, readdirSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 
@@ -52,14 +53,32 @@ interface LocatedLine {
  * All lines in the folder, oldest first. It skips segments that end before sequence number `from`.
  */
 export async function* auditLines(file: string, from = 0): AsyncGenerator<LocatedLine> {
-  const closed = closedSegments(file).filter(({ last }) => last >= from)
-  for (const name of [...closed.map((segment) => segment.file), ...(existsSync(file) ? [file] : [])]) {
-    const input = createReadStream(name, 'utf8')
-    let number = 0
+  // Opened before the segments are listed: what is closed meanwhile is one of them, or is this file.
+  const current = await open(file).catch(ifMissing)
+  try {
+    const inode = (await current?.stat())?.ino
+    const segments = closedSegments(file).filter(({ last }) => last >= from)
+    const isClosed = segments.some((one) => statSync(one.file, { throwIfNoEntry: false })?.ino === inode)
+    for (const segment of segments) yield* linesOf(segment.file, createReadStream(segment.file))
+    if (current !== undefined && !isClosed) yield* linesOf(file, current.createReadStream({ autoClose: false }))
+  } finally {
+    await current?.close()
+  }
+}
+
+function ifMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}
+
+async function* linesOf(file: string, input: ReadStream): AsyncGenerator<LocatedLine> {
+  let number = 0
+  try {
     for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
       number += 1
-      yield { text, file: name, number }
+      yield { text, file, number }
     }
+  } finally {
+    input.destroy()
   }
 }
 

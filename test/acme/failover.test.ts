@@ -183,9 +183,12 @@ describe('a signer in front of an external CA', () => {
   }
 
   test('the first one issues while it is there, and revocations of its certificates stay here', async () => {
+    // The breaker of the test before may still be open.
+    await until('a certificate of the signer', async () => (await finalized()).backend === null)
+    const asked = ca.requests.length
     const { order, backend } = await finalized()
     assert.deepEqual([order.json.status, backend], ['valid', null])
-    assert.equal(ca.requests.length, 0)
+    assert.equal(ca.requests.length, asked)
     const serial = await revoked(order)
     assert.ok(!ca.revoked.includes(serial))
   })

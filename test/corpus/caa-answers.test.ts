@@ -39,17 +39,11 @@ describe('CAA records', () => {
 
   for (const [name, from, boulder, data, refusal] of CAA_ANSWERS) {
     const reader = boulder ? 'Boulder issues' : 'Boulder does not issue'
-    if (refusal === undefined)
-      test(`${name} (${from}): permitted (${reader})`, async () => {
-        records = data
-        const finding = await check()
-        assert.equal(finding?.result, 'permitted', JSON.stringify(finding))
-      })
-    else
-      test(`${name} (${from}): ${refusal} (${reader})`, async () => {
-        records = data
-        const finding = await check()
-        assert.ok(finding && 'detail' in finding && finding.detail.includes(refusal), JSON.stringify(finding))
-      })
+    test(`${name} (${from}): ${refusal ?? 'permitted'} (${reader})`, async () => {
+      records = data
+      const finding = await check()
+      if (refusal === undefined) assert.equal(finding?.result, 'permitted', JSON.stringify(finding))
+      else assert.ok(finding && 'detail' in finding && finding.detail.includes(refusal), JSON.stringify(finding))
+    })
   }
 })

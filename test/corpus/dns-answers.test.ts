@@ -17,17 +17,12 @@ describe('an answer to dns-01', () => {
 
   for (const [name, from, go, bytes, refusal] of DNS_ANSWERS) {
     const reader = go ? 'Go finds the digest' : 'Go does not find the digest'
-    if (refusal === undefined)
-      test(`${name} (${from}) proves control (${reader})`, async () => {
-        message = bytes
-        const verdict = await validateDns01(txtJob([server.resolver]))
-        assert.ok(verdict.ok, JSON.stringify(verdict))
-      })
-    else
-      test(`${name} (${from}) is refused: ${refusal} (${reader})`, async () => {
-        message = bytes
-        const verdict = await validateDns01(txtJob([server.resolver]))
-        assert.ok(!verdict.ok && verdict.detail.includes(refusal), JSON.stringify(verdict))
-      })
+    const outcome = refusal === undefined ? 'proves control' : `is refused: ${refusal}`
+    test(`${name} (${from}) ${outcome} (${reader})`, async () => {
+      message = bytes
+      const verdict = await validateDns01(txtJob([server.resolver]))
+      if (refusal === undefined) assert.ok(verdict.ok, JSON.stringify(verdict))
+      else assert.ok(!verdict.ok && verdict.detail.includes(refusal), JSON.stringify(verdict))
+    })
   }
 })

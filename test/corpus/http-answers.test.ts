@@ -23,17 +23,12 @@ describe('an answer to http-01', () => {
 
   for (const [name, from, go, bytes, refusal] of HTTP_ANSWERS) {
     const reader = go ? 'Go takes it' : 'Go does not take it'
-    if (refusal === undefined)
-      test(`${name} (${from}) proves control (${reader})`, async () => {
-        answer = bytes
-        const verdict = await validateHttp01(aJob(web.port))
-        assert.ok(verdict.ok, JSON.stringify(verdict))
-      })
-    else
-      test(`${name} (${from}) is refused: ${refusal} (${reader})`, async () => {
-        answer = bytes
-        const verdict = await validateHttp01(aJob(web.port))
-        assert.ok(!verdict.ok && verdict.detail.includes(refusal), JSON.stringify(verdict))
-      })
+    const outcome = refusal === undefined ? 'proves control' : `is refused: ${refusal}`
+    test(`${name} (${from}) ${outcome} (${reader})`, async () => {
+      answer = bytes
+      const verdict = await validateHttp01(aJob(web.port))
+      if (refusal === undefined) assert.ok(verdict.ok, JSON.stringify(verdict))
+      else assert.ok(!verdict.ok && verdict.detail.includes(refusal), JSON.stringify(verdict))
+    })
   }
 })

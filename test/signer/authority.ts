@@ -5,6 +5,7 @@ import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import type { CaIssuer } from '../../src/ca/backend.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
 import { contextConstructedTag } from '../../src/shared/pki/der.ts'
@@ -117,9 +118,7 @@ export function makeAuthority(
       )
     }),
   )
-  const signer = by ?? { algorithm, privateKey }
-  const { hash } = SIGNATURE_ALGORITHMS[signer.algorithm]
-  const certificate = assembleCertificate(tbs, signer.algorithm, sign(hash, tbs, signer.privateKey))
+  const certificate = signedBy(by ?? { algorithm, privateKey }, tbs)
   const certificatePem = encodePem('CERTIFICATE', certificate)
   return { privateKey, certificate, certificatePem, nameDer, keyIdentifier, algorithm, notBefore, notAfter }
 }
@@ -142,6 +141,13 @@ export function constraintsOn(permitted: Listed, excluded: Listed = {}): NameCon
 const LEAF_SPKI = spkiOf(makeKeyPair('P-256').publicKey)
 
 /** A TBSCertificate that every default policy accepts, but for what `changes` says. */
+/** The issuer as a backend names it; its chain ends with itself unless another one is given. */
+export function caIssuerOf(authority: Authority, more: Partial<CaIssuer> = {}): CaIssuer {
+  const { certificate, nameDer, keyIdentifier, algorithm: signatureAlgorithm, notBefore, notAfter } = authority
+  const dated = { certificate, nameDer, keyIdentifier, signatureAlgorithm, notBefore, notAfter }
+  return { id: 'default', chain: [certificate], alternateChains: [], constraints: [], ...dated, ...more }
+}
+
 export function leafInput(authority: Authority, changes: Partial<TbsCertificateInput> = {}): TbsCertificateInput {
   const notBefore = new Date(Math.floor(Date.now() / 1000) * 1000 - 3_600_000)
   return {
@@ -163,6 +169,10 @@ export function leafInput(authority: Authority, changes: Partial<TbsCertificateI
 
 export const leafTbs = (authority: Authority, changes: Partial<TbsCertificateInput> = {}): Buffer =>
   buildTbsCertificate(leafInput(authority, changes))
+
+/** The certificate whose TBSCertificate this is. */
+export const signedBy = ({ algorithm, privateKey }: Pick<Authority, 'algorithm' | 'privateKey'>, tbs: Buffer): Buffer =>
+  assembleCertificate(tbs, algorithm, sign(SIGNATURE_ALGORITHMS[algorithm].hash, tbs, privateKey))
 
 export interface SignerFiles {
   folder: string

@@ -1,21 +1,23 @@
 /** SQL of authorizations and their challenges: trigger, attempts, release, adoption, deactivation. */
 
 import assert from 'node:assert/strict'
-import { afterEach, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { Account, Authorization, ChallengeAttempt } from '../../src/domain/records.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import { NOBODY } from '../../src/store/challenge-store.ts'
-import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import type { InstancePresence } from '../../src/store/instance-presence.ts'
 import { each } from '../support/each.ts'
 import { until } from '../support/until.ts'
 import {
   aCandidate,
   aName,
   anAccount,
+  answers,
   expire,
   inHours,
   newAuthorizationId,
   preAuthorizing,
+  useInstances,
   useStores,
   winners,
 } from './support.ts'
@@ -138,10 +140,7 @@ describe('authorizations', () => {
         store.authorizations.find({ requester, authorizationId: 'no uuid' }),
         store.authorizations.find({ requester, authorizationId: one.id }),
       ])
-      assert.deepEqual(
-        results.map((result) => (result.status === 'fulfilled' ? result.value : 'failed')),
-        [undefined, STALE_ACCOUNT, 'failed', one],
-      )
+      assert.deepEqual(answers(results), [undefined, STALE_ACCOUNT, 'failed', one])
     })
 
     for (const status of ['pending', 'valid'] as const) {
@@ -170,6 +169,8 @@ describe('authorizations', () => {
       const second = await trigger(id, { instanceId: 78 })
       assert.deepEqual([second.moved, second.mine], [false, false])
       assert.deepEqual(second.authorization, first.authorization)
+      const repeat = await trigger(id, { instanceId: 77 })
+      assert.deepEqual([repeat.moved, repeat.mine], [false, true])
       assert.deepEqual(await claim(id), { validating_by: 77, since: true })
     })
 
@@ -195,13 +196,6 @@ describe('authorizations', () => {
       assert.equal((await claim(id))?.['validating_by'], 77)
       assert.equal(await record(id, { type: 'dns-01', instanceId: 78 }), false)
       assert.equal(await record(id, { type: 'dns-01', instanceId: 77 }), true)
-    })
-
-    test('of a repeat says whose it is', async () => {
-      const { id } = await anAuthorization()
-      await trigger(id, { instanceId: 77 })
-      const repeat = await trigger(id, { instanceId: 77 })
-      assert.deepEqual([repeat.moved, repeat.mine], [false, true])
     })
 
     test('by two instances: one wins, and both see it processing', async () => {
@@ -301,17 +295,21 @@ describe('authorizations', () => {
       { outcome: null, attempt: RETRY, status: 'pending' },
     ] as const
 
-    for (const { outcome, attempt, status } of CASES) {
-      test(`one that ends ${outcome ?? 'with another to follow'} leaves the authorization ${status}`, async () => {
-        const { id } = await anAuthorization()
-        await trigger(id)
-        assert.equal(await record(id, { attempt, outcome }), true)
-        const found = await find(id)
-        assert.equal(found.status, status)
-        assert.deepEqual(found.attempts, { 'http-01': attempt })
-        assert.deepEqual(await claim(id), { validating_by: outcome ? null : 1, since: outcome === null })
-      })
-    }
+    const unclaimed = (over: object = {}) => ({ unclaimed: { thumbprint: account.thumbprint }, ...over })
+
+    for (const { outcome, attempt, status } of CASES)
+      for (const isClaimed of [true, false]) {
+        const end = `that ends ${outcome ?? 'with another to follow'}`
+        test(`one ${end} leaves the authorization ${status}, ${isClaimed ? 'with' : 'also without'} a claim`, async () => {
+          const { id } = await anAuthorization()
+          if (isClaimed) await trigger(id)
+          const over = { attempt, outcome }
+          assert.equal(await record(id, isClaimed ? over : unclaimed(over)), true)
+          const found = await find(id)
+          assert.deepEqual([found.status, found.attempts], [status, { 'http-01': attempt }])
+          assert.deepEqual(await claim(id), { validating_by: outcome ? null : 1, since: outcome === null })
+        })
+      }
 
     test('of a challenge that was never triggered is not recorded', async () => {
       const { id } = await anAuthorization()
@@ -340,18 +338,6 @@ describe('authorizations', () => {
     })
 
     describe('made before there was a claim', () => {
-      const unclaimed = (over: object = {}) => ({ unclaimed: { thumbprint: account.thumbprint }, ...over })
-
-      for (const { outcome, attempt, status } of CASES) {
-        test(`one that ends ${outcome ?? 'with another to follow'} is recorded as if there were one`, async () => {
-          const { id } = await anAuthorization()
-          assert.equal(await record(id, unclaimed({ attempt, outcome })), true)
-          const found = await find(id)
-          assert.deepEqual([found.status, found.attempts], [status, { 'http-01': attempt }])
-          assert.deepEqual(await claim(id), { validating_by: outcome ? null : 1, since: outcome === null })
-        })
-      }
-
       test('is recorded when the claim came meanwhile, and the trigger that comes after it sees how it ended', async () => {
         const [claimed, decided] = [(await anAuthorization()).id, (await anAuthorization()).id]
         await trigger(claimed)
@@ -563,19 +549,17 @@ describe('authorizations', () => {
   })
 
   describe('adoption', () => {
-    const announced: InstancePresence[] = []
+    const announce = useInstances(store)
     /** Live instances, with nothing left behind that they could take. */
     async function instances(count: number): Promise<InstancePresence[]> {
-      const made = await Promise.all(
-        Array.from({ length: count }, () => announceInstance(store.settings, () => undefined)),
-      )
-      announced.push(...made)
       await store.sql('UPDATE authorizations SET validating_by = NULL, validating_since = NULL')
-      return made
+      return Promise.all(Array.from({ length: count }, () => announce()))
     }
-    afterEach(async () => {
-      await Promise.all(announced.splice(0).map((presence) => presence.close()))
-    })
+    const silentFor = (seconds: number, id: string) =>
+      store.sql(
+        'UPDATE authorizations SET validating_since = validating_since - make_interval(secs => $1) WHERE id = $2',
+        [seconds, id],
+      )
 
     test('takes the challenges of a dead instance, whole, and leaves those of a live one', async () => {
       const [me, dead, alive] = await instances(3)
@@ -630,7 +614,7 @@ describe('authorizations', () => {
       const [me, silent] = (await instances(2)) as [InstancePresence, InstancePresence]
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: silent.instanceId })
-      await store.sql("UPDATE authorizations SET validating_since = now() - interval '1 minute' WHERE id = $1", [id])
+      await silentFor(60, id)
       assert.deepEqual(await adopt(me), [])
       assert.deepEqual(await adopt(me, { staleSeconds: 120 }), [])
       const adopted = await adopt(me, { staleSeconds: 59 })
@@ -646,10 +630,7 @@ describe('authorizations', () => {
       await trigger(id, { instanceId: patient.instanceId })
       const over = { attempt: RETRY, outcome: null, retryInMs: 120_000, instanceId: patient.instanceId }
       await record(id, over)
-      await store.sql(
-        "UPDATE authorizations SET validating_since = validating_since - interval '1 minute' WHERE id = $1",
-        [id],
-      )
+      await silentFor(60, id)
       assert.deepEqual(await adopt(me, { staleSeconds: 30 }), [])
     })
 
@@ -667,7 +648,7 @@ describe('authorizations', () => {
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: 601 })
       assert.deepEqual(await store.authorizations.overdue(601), [])
-      await store.sql("UPDATE authorizations SET validating_since = now() - interval '1 minute' WHERE id = $1", [id])
+      await silentFor(60, id)
       assert.deepEqual(await store.authorizations.overdue(601), [{ authorizationId: id, types: ['http-01'] }])
       assert.deepEqual(await store.authorizations.readopt(602, [id]), [])
       assert.equal((await store.authorizations.readopt(601, [id])).length, 1)

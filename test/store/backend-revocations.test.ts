@@ -8,7 +8,8 @@ import {
   createBackendRevocationStore,
   listBackendRevocations,
 } from '../../src/store/backend-revocation-store.ts'
-import { newId, useStores } from './support.ts'
+import { gate } from '../support/gate.ts'
+import { cutOff, newId, useStores } from './support.ts'
 
 describe('revocations at backends', () => {
   const fixture = useStores()
@@ -33,10 +34,7 @@ describe('revocations at backends', () => {
   test('a CA that hangs, with many of them, keeps no other from its own', async () => {
     await waiting('hangs', 40)
     await waiting('well')
-    let answer = () => {}
-    const hanging = new Promise<void>((resolve) => {
-      answer = resolve
-    })
+    const { opened: hanging, open: answer } = gate()
     const backends = new Map([
       ['hangs', { revoke: () => hanging }],
       ['well', { revoke: async () => undefined }],
@@ -51,12 +49,7 @@ describe('revocations at backends', () => {
   test('the end of the service cuts a CA off that hangs, which is no failure of it', async () => {
     await waiting('hangs')
     const stopping = new AbortController()
-    const cutOff = (signal: AbortSignal) =>
-      new Promise<undefined>((_, reject) => {
-        signal.addEventListener('abort', () => reject(signal.reason))
-        stopping.abort(new Error('the service is stopping'))
-      })
-    const revoke = (_: unknown, signal: AbortSignal) => cutOff(signal)
+    const revoke = (_: unknown, signal: AbortSignal) => cutOff(signal, stopping)
     const failed = () => assert.fail('no failure')
     const parts = { backends: new Map([['hangs', { revoke }]]), store, events: { ...events, failed } }
     const round = revokeAtBackend('hangs', { ...parts, signal: stopping.signal })

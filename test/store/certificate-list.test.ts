@@ -8,6 +8,7 @@ import type { Requester } from '../../src/store/account-store.ts'
 import { createCertificateImport } from '../../src/store/certificate-import.ts'
 import { listCertificates } from '../../src/store/certificate-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
+import { each } from '../support/each.ts'
 import { aCertificate, aName, anAccount, anIntent, anIssued, newId, useStores } from './support.ts'
 
 describe('certificates of an account', () => {
@@ -65,10 +66,7 @@ describe('certificates of an account', () => {
       )
       for (const place of [id, row?.place]) {
         const { rows } = await listCertificates(checked, { accountId }, place, 50)
-        assert.deepEqual(
-          rows.map((one) => one.id),
-          ids.slice(i + 1),
-        )
+        assert.deepEqual(each(rows, 'id'), ids.slice(i + 1))
       }
     }
   })

@@ -17,25 +17,15 @@ import { readSingle } from '../../src/shared/pki/der.ts'
 import { createCertificateStore } from '../../src/store/certificate-store.ts'
 import { createCrlStore } from '../../src/store/crl-store.ts'
 import encodeEntries from '../../workers/crl.ts'
-import { makeAuthority } from '../signer/authority.ts'
+import { caIssuerOf, makeAuthority } from '../signer/authority.ts'
+import { aCaBackend } from '../support/ca-backend.ts'
 import { type ReadCrl, readCrl } from '../support/crl.ts'
 import { each } from '../support/each.ts'
 import { useStores } from './support.ts'
 
 const HOUR_MS = 3_600_000
 const authority = makeAuthority('P-256')
-const issuer = {
-  id: 'default',
-  certificate: authority.certificate,
-  chain: [authority.certificate],
-  alternateChains: [],
-  nameDer: authority.nameDer,
-  keyIdentifier: authority.keyIdentifier,
-  signatureAlgorithm: authority.algorithm,
-  notBefore: authority.notBefore,
-  notAfter: authority.notAfter,
-  constraints: [],
-}
+const issuer = caIssuerOf(authority)
 const issuerKey = issuerKeyOf(issuer.nameDer, issuer.keyIdentifier)
 const fingerprint = fingerprintSha256(authority.certificate)
 const COMPLETE = { issuerKey, shards: 1, shard: 0 }
@@ -112,17 +102,10 @@ describe('building CRLs', () => {
         stopping = true
       },
     })
-    const ca: CaBackend = {
-      kind: 'scripted',
-      outage: () => undefined,
+    const ca = aCaBackend({
       issuers: () => [{ ...issuer, signatureAlgorithm: options.issuerAlgorithm ?? issuer.signatureAlgorithm }],
-      signCertificate: () => Promise.reject(new Error('no certificates here')),
       signCrl: options.signCrl ?? signWithAuthority,
-      testSign: async () => [],
-      unreachable: () => undefined,
-      health: async () => ({ signing: true, tokens: [] }),
-      close: async () => undefined,
-    }
+    })
     const builder = new CrlBuilder(
       {
         store: createCrlStore(store.db),

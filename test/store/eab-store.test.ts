@@ -9,7 +9,7 @@ import type { CredentialRow } from '../../src/admin/eab/credential-store.ts'
 import { giveToAccount, giveToCredential } from '../../src/admin/profiles/profile-assignments.ts'
 import { createAllowlistStore } from '../../src/store/account-rules-store.ts'
 import type { NewAccount } from '../../src/store/account-store.ts'
-import { type Database, openDatabase } from '../../src/store/database.ts'
+import type { Database } from '../../src/store/database.ts'
 import { createEabStore, type EabStore } from '../../src/store/eab-store.ts'
 import { each } from '../support/each.ts'
 import { until } from '../support/until.ts'
@@ -35,20 +35,15 @@ function listsOf({ db }: StoreFixture) {
 }
 
 describe('binding credentials', () => {
-  const store = useStores(async () => {
-    await grants.end()
-    await otherDb.close()
-  })
-  let otherDb: Database
+  const store = useStores(() => grants.end())
   let eab: EabStore
   /** Of a second instance. */
   let otherEab: EabStore
   let allowlists: ReturnType<typeof listsOf>
   let grants: Grants
   before(async () => {
-    otherDb = openDatabase(store.settings, () => undefined)
     eab = createEabStore(store.db)
-    otherEab = createEabStore(otherDb)
+    otherEab = createEabStore(store.otherDb)
     allowlists = listsOf(store)
     grants = await openGrants(store.settings)
   })

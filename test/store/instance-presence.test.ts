@@ -1,26 +1,17 @@
 /** Presence and leader locks: who is alive is known from connections alone, and one instance leads. */
 
 import assert from 'node:assert/strict'
-import { afterEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
 import { each } from '../support/each.ts'
 import { openSilentNetwork } from '../support/silent-network.ts'
 import { until } from '../support/until.ts'
-import { openStores, useStores } from './support.ts'
+import { openStores, useInstances, useStores } from './support.ts'
 
 describe('instances', () => {
   const store = useStores()
-  const announced: InstancePresence[] = []
-  afterEach(async () => {
-    await Promise.all(announced.splice(0).map((presence) => presence.close()))
-  })
-
-  async function announce(onLost: (error: Error) => void = () => undefined): Promise<InstancePresence> {
-    const presence = await announceInstance(store.settings, onLost)
-    announced.push(presence)
-    return presence
-  }
+  const announce = useInstances(store)
 
   const kill = ({ instanceId }: InstancePresence) =>
     store.sql('SELECT pg_terminate_backend(pid) FROM pg_locks WHERE classid = 712100 AND objid = $1', [instanceId])
@@ -69,9 +60,8 @@ describe('instances', () => {
     context.after(() => network.close())
     const losses: Error[] = []
     const witness = await announce()
-    const settings = { ...store.settings, ...network.address, statementTimeoutMs: 2_000 }
-    const victim = await announceInstance(settings, (error) => losses.push(error))
-    announced.push(victim)
+    const slow = { statementTimeoutMs: 2_000, ...network.address }
+    const victim = await announce((error) => losses.push(error), slow)
     const since = victim.presentSince()
     await assert.rejects(
       victim.lead('cleanup', async () => network.silence()),

@@ -5,10 +5,10 @@
  */
 
 import assert from 'node:assert/strict'
-import { createHash, generateKeyPairSync, type KeyObject, sign, type webcrypto } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type CaBackend, CaError, type CaIssuer } from '../../src/ca/backend.ts'
+import { type CaBackend, CaError } from '../../src/ca/backend.ts'
 import type { Order } from '../../src/domain/records.ts'
 import type { KnownAccount } from '../../src/services/account-cache.ts'
 import { createAccountRules } from '../../src/services/account-rules.ts'
@@ -19,38 +19,28 @@ import { randomSerialNumbers } from '../../src/services/serial-number.ts'
 import { accountRulesPolicy } from '../../src/settings/account-settings.ts'
 import { issuancePolicy } from '../../src/settings/issuance-settings.ts'
 import { CommandDropped } from '../../src/shared/lib/batcher.ts'
-import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
-import { assembleCertificate, parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { parseSpki } from '../../src/shared/pki/spki.ts'
 import { parseAccountKey } from '../../src/shared/protocol/jwk.ts'
 import { createAllowlistStore, createCsrProfileStore } from '../../src/store/account-rules-store.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import type { Lapse } from '../../src/store/issuance-store.ts'
-import { makeAuthority } from '../signer/authority.ts'
+import { caIssuerOf, makeAuthority, signedBy } from '../signer/authority.ts'
+import { aCaBackend } from '../support/ca-backend.ts'
+import { plainCsr } from '../support/csr.ts'
 import { each } from '../support/each.ts'
+import { gate } from '../support/gate.ts'
 import { publicJwk } from '../support/jwk.ts'
 import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
-import { x509 } from '../unit/shared/pki/support.ts'
+import { P256_KEY } from '../unit/shared/pki/support.ts'
 import { aName, anAccount, aReadyOrder, expire, useStores } from './support.ts'
 
-const CURVE = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const INSTANCE = 4711
 const authority = makeAuthority()
 const config = aConfig()
 
-const ISSUER: CaIssuer = {
-  id: 'default',
-  certificate: authority.certificate,
-  chain: [authority.certificate],
-  alternateChains: [],
-  nameDer: authority.nameDer,
-  keyIdentifier: authority.keyIdentifier,
-  signatureAlgorithm: authority.algorithm,
-  notBefore: authority.notBefore,
-  notAfter: authority.notAfter,
-  constraints: [],
-}
+const ISSUER = caIssuerOf(authority)
 
 type Write = (...words: never[]) => Promise<unknown>
 
@@ -98,7 +88,7 @@ describe('issuance under faults', () => {
     requester = made.requester
     known = { account: made.account, key, requester, provenFrom: undefined }
     names = [aName(), aName()]
-    ;({ csr, spkiSha256 } = await aCsr(names))
+    ;({ csr, spkiSha256 } = aCsr(names))
     signed = []
     alarms = []
     told = []
@@ -107,41 +97,22 @@ describe('issuance under faults', () => {
     order = await ready()
   })
 
-  async function aCsr(dnsNames: string[]): Promise<{ csr: Buffer; spkiSha256: Buffer }> {
-    const keys = (await x509.cryptoProvider
-      .get()
-      .subtle.generateKey(CURVE, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair
-    const request = await x509.Pkcs10CertificateRequestGenerator.create({
-      name: '',
-      keys,
-      signingAlgorithm: CURVE,
-      extensions: [
-        new x509.SubjectAlternativeNameExtension(dnsNames.map((value) => ({ type: 'dns' as const, value }))),
-      ],
-    })
-    const spki = Buffer.from(request.publicKey.rawData)
-    return { csr: Buffer.from(request.rawData), spkiSha256: createHash('sha256').update(spki).digest() }
+  /** With a key of its own. */
+  function aCsr(dnsNames: string[]): { csr: Buffer; spkiSha256: Buffer } {
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const spki = publicKey.export({ type: 'spki', format: 'der' })
+    const csr = plainCsr({ spki, privateKey, signatureAlgorithm: 'SHA256withECDSA' }, dnsNames)
+    return { csr, spkiSha256: createHash('sha256').update(spki).digest() }
   }
 
   async function signTbs(_issuer: string, tbs: Buffer): Promise<Buffer> {
-    const { hash } = SIGNATURE_ALGORITHMS[authority.algorithm]
-    const der = assembleCertificate(tbs, authority.algorithm, sign(hash, tbs, authority.privateKey as KeyObject))
+    const der = signedBy(authority, tbs)
     signed.push(der)
     return der
   }
 
   /** A CA that signs, or does what the test says instead. */
-  const aCa = (signCertificate: Sign = signTbs): CaBackend => ({
-    kind: 'scripted',
-    outage: () => undefined,
-    issuers: () => [ISSUER],
-    signCertificate,
-    signCrl: () => Promise.reject(new Error('no CRLs here')),
-    testSign: async () => [],
-    unreachable: () => undefined,
-    health: async () => ({ signing: true, tokens: [] }),
-    close: async () => undefined,
-  })
+  const aCa = (signCertificate: Sign = signTbs) => aCaBackend({ issuers: () => [ISSUER], signCertificate })
 
   type Sign = CaBackend['signCertificate']
   type Subject = Pick<Issuance, 'recover' | 'issueToSelf' | 'inFlight'> & Pick<Finalization, 'finalize'>
@@ -355,7 +326,7 @@ describe('issuance under faults', () => {
 
   test('of finalizes with several keys at once, those with another key than the certificate has are not ready (§7.4)', async () => {
     const issuances = [anIssuance(), anIssuance({ store: store.other.issuance })]
-    const csrs = await Promise.all(Array.from({ length: 6 }, () => aCsr(names)))
+    const csrs = Array.from({ length: 6 }, () => aCsr(names))
     const results = await Promise.allSettled(
       csrs.map((one, i) => (issuances[i % 2] as Subject).finalize(known, requestFor(order, { csr: one.csr }))),
     )
@@ -673,19 +644,9 @@ describe('issuance under faults', () => {
     })
 
     test('slower than the reply waits: the order is processing, then valid by itself', async () => {
-      let goOn = () => {}
-      const replied = new Promise<void>((resolve) => {
-        goOn = resolve
-      })
-      const issuance = anIssuance(
-        {
-          ca: aCa(async (issuer, tbs) => {
-            await replied
-            return signTbs(issuer, tbs)
-          }),
-        },
-        10,
-      )
+      const { opened: replied, open: goOn } = gate()
+      const ca = aCa((issuer, tbs) => replied.then(() => signTbs(issuer, tbs)))
+      const issuance = anIssuance({ ca }, 10)
       assert.equal((await finalize(issuance, order)).status, 'processing')
       assert.equal(issuance.inFlight(), 1)
       goOn()
@@ -791,20 +752,17 @@ describe('issuance under faults', () => {
   describe('fail', () => {
     const refusing = () => aCa(() => Promise.reject(new CaError('refused', { retryable: false })))
 
-    test('a fail that is not done leaves the order processing, and recovery fails it', async () => {
-      const issuance = losing('fail', 'before', { ca: refusing() })
-      assert.equal((await finalize(issuance, order)).status, 'processing')
-      assert.equal(await intents(order), 1)
-      assert.deepEqual(await recover(issuance), ['failed'])
-      await requireInvalid(order)
-    })
-
-    test('done and reported as failed: the order is invalid already, and recovery finds nothing', async () => {
-      const issuance = losing('fail', 'after', { ca: refusing() })
-      await finalize(issuance, order)
-      assert.deepEqual(await recover(issuance), [])
-      await requireInvalid(order)
-    })
+    for (const [what, fault, left, outcomes] of [
+      ['is not done leaves the order processing, and recovery fails it', 'before', 1, ['failed']],
+      ['is done and reported as failed: the order is invalid already, and recovery finds nothing', 'after', 0, []],
+    ] as const)
+      test(`a fail that ${what}`, async () => {
+        const issuance = losing('fail', fault, { ca: refusing() })
+        assert.equal((await finalize(issuance, order)).status, 'processing')
+        assert.equal(await intents(order), left)
+        assert.deepEqual(await recover(issuance), outcomes)
+        await requireInvalid(order)
+      })
 
     test('of one order by recovery does not keep the others from theirs', async () => {
       const away = anIssuance({
@@ -834,13 +792,6 @@ describe('issuance under faults', () => {
     await requireIssuedOnce(order)
   })
 
-  test('a blocked key is badCSR and leaves the order ready', async () => {
-    await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
-    await assert.rejects(finalize(anIssuance(), order), { type: 'badCSR' })
-    assert.equal((await fresh(order)).status, 'ready')
-    assert.equal(signed.length, 0)
-  })
-
   test('an order whose authorization was deactivated since it was read is not issued', async () => {
     const read = await fresh(order)
     await store.authorizations.deactivate(requester, order.authorizationIds[0] as string)
@@ -850,10 +801,9 @@ describe('issuance under faults', () => {
     assert.equal(signed.length, 0)
   })
 
+  const spki = parseSpki(P256_KEY.spki)
+
   test('a certificate of the service itself is recorded before it is given out', async () => {
-    const spki = parseSpki(
-      generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ type: 'spki', format: 'der' }),
-    )
     const identifiers = [{ type: 'dns' as const, value: 'localhost' }]
     const { der } = await anIssuance().issueToSelf(identifiers, spki, new Date())
     const serial = parseCertificate(der).tbs.serialNumber
@@ -863,9 +813,6 @@ describe('issuance under faults', () => {
   })
 
   test('a name of the service itself that the signer’s policy refuses is an error with its reason, and no alarm', async () => {
-    const spki = parseSpki(
-      generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ type: 'spki', format: 'der' }),
-    )
     const refusal = new CaError('acme.other.example is outside the permitted names', { retryable: false })
     const issuance = failing(refusal)
     await assert.rejects(

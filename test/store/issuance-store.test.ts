@@ -2,15 +2,26 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { afterEach, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { Order } from '../../src/domain/records.ts'
 import { BatcherFull } from '../../src/shared/lib/batcher.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { MAX_OF_KEY } from '../../src/store/database.ts'
-import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import type { InstancePresence } from '../../src/store/instance-presence.ts'
 import { each } from '../support/each.ts'
 import { until } from '../support/until.ts'
-import { anAccount, anIntent, anIssued, anOrder, aReadyOrder, expire, newId, useStores, winners } from './support.ts'
+import {
+  anAccount,
+  anIntent,
+  anIssued,
+  answers,
+  aReadyOrder,
+  expire,
+  newId,
+  useInstances,
+  useStores,
+  winners,
+} from './support.ts'
 
 const REFUSAL = { type: 'urn:ietf:params:acme:error:serverInternal', detail: 'the CA refused', status: 500 }
 
@@ -59,23 +70,11 @@ describe('issuance', () => {
       assert.equal(await intents(order.id), 1)
     })
 
-    test('of one order twice in one batch begins once', async () => {
+    test('of one order many times in one batch begins once, and each of the others learns it', async () => {
       const order = await ready()
-      const outcomes = await Promise.all([1, 2, 3].map(() => store.issuance.begin(intentFor(order))))
+      const outcomes = await Promise.all(Array.from({ length: 20 }, () => store.issuance.begin(intentFor(order))))
       assert.equal(winners(outcomes), 1)
       assert.equal(await intents(order.id), 1)
-    })
-
-    test('repeated thousands of times for one order is refused beyond a few, and keeps no other order out', async () => {
-      const [mine, theirs] = [await ready(), await ready()]
-      const spkiSha256 = randomBytes(32)
-      await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
-      const repeats = Array.from({ length: 3000 }, () => store.issuance.begin(intentFor(mine, { spkiSha256 })))
-      const other = store.issuance.begin(intentFor(theirs))
-      const results = await Promise.allSettled(repeats)
-      assert.equal(await other, true)
-      const refused = results.filter((one) => one.status === 'rejected' && one.reason instanceof BatcherFull)
-      assert.equal(results.length - refused.length, MAX_OF_KEY)
     })
 
     /** As of an account whose CSR profile asks for the history. */
@@ -84,17 +83,23 @@ describe('issuance', () => {
       const history = { spkiSha256, names: [], notDueBefore, keyIsNew: true, isDue: false }
       return anIntent(undefined, { order: { id: order.id, requester, history }, spkiSha256 })
     }
+    const plain = (order: { id: string }, spkiSha256 = randomBytes(32)) => intentFor(order, { spkiSha256 })
 
-    test('by the history, repeated thousands of times for one order, keeps no other order out', async () => {
-      const [mine, theirs] = [await ready(), await ready()]
-      const { intent } = await begun()
-      const repeats = Array.from({ length: 3000 }, () => store.issuance.begin(judged(mine, intent.spkiSha256)))
-      const other = store.issuance.begin(judged(theirs))
-      const results = await Promise.allSettled(repeats)
-      assert.equal(await other, true)
-      const refused = results.filter((one) => one.status === 'rejected' && one.reason instanceof BatcherFull)
-      assert.equal(results.length - refused.length, MAX_OF_KEY)
-    })
+    for (const [by, intentOf] of [
+      ['', plain],
+      ['by the history, ', judged],
+    ] as const)
+      test(`${by}repeated thousands of times for one order is refused beyond a few, and keeps no other order out`, async () => {
+        const [mine, theirs] = [await ready(), await ready()]
+        const { spkiSha256 } = (await begun()).intent
+        await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
+        const repeats = Array.from({ length: 3000 }, () => store.issuance.begin(intentOf(mine, spkiSha256)))
+        const other = store.issuance.begin(intentOf(theirs))
+        const results = await Promise.allSettled(repeats)
+        assert.equal(await other, true)
+        const refused = results.filter((one) => one.status === 'rejected' && one.reason instanceof BatcherFull)
+        assert.equal(results.length - refused.length, MAX_OF_KEY)
+      })
 
     test('by the history waits on one connection, however many orders there are', async () => {
       const orders = await Promise.all(Array.from({ length: 20 }, ready))
@@ -113,12 +118,6 @@ describe('issuance', () => {
         assert.equal(await waiting(), 1)
       })
       assert.equal(winners(await Promise.all(begins)), orders.length)
-    })
-
-    test('by twenty requests at once: one wins, and each of the others learns it', async () => {
-      const order = await ready()
-      const outcomes = await Promise.all(Array.from({ length: 20 }, () => store.issuance.begin(intentFor(order))))
-      assert.equal(winners(outcomes), 1)
     })
 
     test('by two instances: one wins', async () => {
@@ -199,10 +198,7 @@ describe('issuance', () => {
         store.issuance.begin(intentFor(bad, { certificateId: taken.certificateId })),
         store.issuance.begin(intentFor(good)),
       ])
-      assert.deepEqual(
-        results.map((result) => (result.status === 'fulfilled' ? result.value : 'failed')),
-        ['failed', true],
-      )
+      assert.deepEqual(answers(results), ['failed', true])
       assert.equal((await read(bad.id)).status, 'ready')
     })
 
@@ -241,12 +237,6 @@ describe('issuance', () => {
       assert.deepEqual(row?.['names'], ['a.example', '192.0.2.1', '*.b.example'])
     })
 
-    test('without an intent records nothing', async () => {
-      const intent = anIntent({ id: newId(), requester })
-      assert.equal(await store.issuance.complete(anIssued(intent)), false)
-      assert.equal(await find(intent.certificateId), undefined)
-    })
-
     test('twice in one batch records once', async () => {
       const { intent } = await begun()
       const outcomes = await Promise.all([1, 2].map(() => store.issuance.complete(anIssued(intent))))
@@ -266,16 +256,15 @@ describe('issuance', () => {
 
     test('in one batch each gets its own outcome, and one that the database refuses fails alone', async () => {
       const [first, second, third] = [await begun(), await begun(), await begun()]
+      const never = anIntent({ id: newId(), requester })
       const results = await Promise.allSettled([
         store.issuance.complete(anIssued(first.intent)),
-        store.issuance.complete(anIssued(anIntent(undefined))),
+        store.issuance.complete(anIssued(never)),
         store.issuance.complete(anIssued(second.intent, ['with a \u0000'])),
         store.issuance.complete(anIssued(third.intent)),
       ])
-      assert.deepEqual(
-        results.map((result) => (result.status === 'fulfilled' ? result.value : 'failed')),
-        [true, false, 'failed', true],
-      )
+      assert.deepEqual(answers(results), [true, false, 'failed', true])
+      assert.equal(await find(never.certificateId), undefined)
       assert.equal((await read(second.order.id)).status, 'processing')
       assert.equal(await intents(second.order.id), 1)
     })
@@ -311,18 +300,18 @@ describe('issuance', () => {
   })
 
   describe('adoption', () => {
-    const announced: InstancePresence[] = []
+    const announce = useInstances(store)
     async function instances(count: number): Promise<InstancePresence[]> {
       await store.sql('DELETE FROM issuance_intents')
-      const made = await Promise.all(
-        Array.from({ length: count }, () => announceInstance(store.settings, () => undefined)),
-      )
-      announced.push(...made)
-      return made
+      return Promise.all(Array.from({ length: count }, () => announce()))
     }
-    afterEach(async () => {
-      await Promise.all(announced.splice(0).map((presence) => presence.close()))
-    })
+    const adopt = ({ instanceId }: InstancePresence, over: object = {}, most = 10) =>
+      store.issuance.adopt(instanceId, { ownOlderThanSeconds: 600, ...over }, most)
+    const aged = (certificateId: string, minutes: number) =>
+      store.sql(
+        'UPDATE issuance_intents SET created_at = now() - make_interval(mins => $2) WHERE certificate_id = $1',
+        [certificateId, minutes],
+      )
 
     test('takes what a dead instance left and leaves what a live one does', async () => {
       const [me, alive] = (await instances(2)) as [InstancePresence, InstancePresence]
@@ -331,70 +320,33 @@ describe('issuance', () => {
       const { intent: own } = await begun({ instanceId: me.instanceId })
       const self = anIntent(undefined, { instanceId: 702 })
       await store.issuance.begin(self)
-      const adopted = await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10)
+      const common = { issuerId: 'default', lapse: undefined, isUnsigned: false }
       const expected = [
         {
+          ...common,
           certificateId: intent.certificateId,
           accountId: order.accountId,
           orderId: order.id,
-          issuerId: 'default',
           tbs: intent.tbs,
-          lapse: undefined,
-          isUnsigned: false,
         },
-        {
-          certificateId: self.certificateId,
-          accountId: undefined,
-          orderId: undefined,
-          issuerId: 'default',
-          tbs: self.tbs,
-          lapse: undefined,
-          isUnsigned: false,
-        },
+        { ...common, certificateId: self.certificateId, accountId: undefined, orderId: undefined, tbs: self.tbs },
       ]
-      assert.deepEqual(
-        adopted.toSorted((a, b) => (a.certificateId < b.certificateId ? -1 : 1)),
-        expected.toSorted((a, b) => (a.certificateId < b.certificateId ? -1 : 1)),
-      )
-      assert.deepEqual(await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10), [])
-      await store.sql(
-        "UPDATE issuance_intents SET created_at = now() - interval '1 minute' WHERE certificate_id = $1",
-        [own.certificateId],
-      )
-      assert.deepEqual(
-        (await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 59 }, 10)).map(
-          ({ certificateId }) => certificateId,
-        ),
-        [own.certificateId],
-      )
+      const byId = (one: { certificateId: string }, other: typeof one) =>
+        one.certificateId < other.certificateId ? -1 : 1
+      assert.deepEqual((await adopt(me)).toSorted(byId), expected.toSorted(byId))
+      assert.deepEqual(await adopt(me), [])
+      await aged(own.certificateId, 1)
+      assert.deepEqual(each(await adopt(me, { ownOlderThanSeconds: 59 }), 'certificateId'), [own.certificateId])
     })
 
     test('takes what a live instance does when that is too old, where told to', async () => {
       const [me, alive] = (await instances(2)) as [InstancePresence, InstancePresence]
       const { intent } = await begun({ instanceId: alive.instanceId })
-      await store.sql(
-        "UPDATE issuance_intents SET created_at = now() - interval '10 minutes' WHERE certificate_id = $1",
-        [intent.certificateId],
-      )
-      assert.deepEqual(await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10), [])
-      assert.deepEqual(
-        await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600, othersOlderThanSeconds: 601 }, 10),
-        [],
-      )
-      const adopted = await store.issuance.adopt(
-        me.instanceId,
-        { ownOlderThanSeconds: 600, othersOlderThanSeconds: 599 },
-        10,
-      )
+      await aged(intent.certificateId, 10)
+      assert.deepEqual(await adopt(me), [])
+      assert.deepEqual(await adopt(me, { othersOlderThanSeconds: 601 }), [])
+      const adopted = await adopt(me, { othersOlderThanSeconds: 599 })
       assert.deepEqual(each(adopted, 'certificateId'), [intent.certificateId])
-    })
-
-    test('says when the order has expired', async () => {
-      const [me] = (await instances(1)) as [InstancePresence]
-      const { order } = await begun({ instanceId: 703 })
-      await expire(store, 'orders', order.id)
-      const adopted = await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10)
-      assert.deepEqual(each(adopted, 'lapse'), ['expired'])
     })
 
     test('says when the key of a certificate for the service itself is blocked', async () => {
@@ -402,27 +354,19 @@ describe('issuance', () => {
       const self = anIntent(undefined, { instanceId: 703 })
       await store.issuance.begin(self)
       await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [self.spkiSha256])
-      const adopted = await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10)
-      assert.deepEqual(each(adopted, 'lapse'), ['key blocked'])
+      assert.deepEqual(each(await adopt(me), 'lapse'), ['key blocked'])
     })
 
     test('by two instances: each intent is taken by one, at most as many as asked for', async () => {
       const [a, b] = (await instances(2)) as [InstancePresence, InstancePresence]
       const left = await Promise.all(Array.from({ length: 10 }, () => begun({ instanceId: 704 })))
       const taken = await Promise.all([
-        store.issuance.adopt(a.instanceId, { ownOlderThanSeconds: 600 }, 6),
+        adopt(a, {}, 6),
         store.other.issuance.adopt(b.instanceId, { ownOlderThanSeconds: 600 }, 6),
       ])
       assert.ok(taken.every((part) => part.length <= 6))
-      const rest = await store.issuance.adopt(a.instanceId, { ownOlderThanSeconds: 600 }, 10)
-      const ids = [...taken.flat(), ...rest].map(({ certificateId }) => certificateId)
+      const ids = each([...taken.flat(), ...(await adopt(a))], 'certificateId')
       assert.deepEqual(ids.sort(), left.map(({ intent }) => intent.certificateId).sort())
     })
-  })
-
-  test('an order that is not ready has no way to processing', async () => {
-    const order = await anOrder(store, requester)
-    assert.equal(await store.issuance.begin(intentFor(order)), false)
-    assert.equal((await read(order.id)).status, 'pending')
   })
 })

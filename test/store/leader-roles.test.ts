@@ -6,16 +6,15 @@ import pg from 'pg'
 import { type BackgroundParts, backgroundTasks } from '../../src/main/background.ts'
 import { type BackgroundWorkers, startBackgroundTasks } from '../../src/main/background-tasks.ts'
 import { createStores } from '../../src/main/stores.ts'
-import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import type { InstancePresence } from '../../src/store/instance-presence.ts'
 import { leafTbs, makeAuthority } from '../signer/authority.ts'
 import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
-import { anIntent, useStores } from './support.ts'
+import { anIntent, useInstances, useStores } from './support.ts'
 
 describe('background tasks of two instances', () => {
   const store = useStores(() => locker.end())
   let locker: pg.Client
-  const presences: InstancePresence[] = []
   const started: BackgroundWorkers[] = []
   before(async () => {
     locker = new pg.Client({ ...store.settings, host: store.settings.hosts[0] })
@@ -24,14 +23,8 @@ describe('background tasks of two instances', () => {
   afterEach(async () => {
     await locker.query('ROLLBACK')
     await Promise.all(started.splice(0).map((workers) => workers.stop()))
-    await Promise.all(presences.splice(0).map((presence) => presence.close()))
   })
-
-  async function announce(): Promise<InstancePresence> {
-    const presence = await announceInstance(store.settings, () => undefined)
-    presences.push(presence)
-    return presence
-  }
+  const announce = useInstances(store)
 
   /** One task as the service makes it. @returns what becomes of it, word by word */
   function start(task: string, { instanceId, lead, presentSince }: InstancePresence): string[] {

@@ -98,11 +98,7 @@ describe('migrations', () => {
       isUsable: true,
     })
     await requireUsableSchema(settings)
-  })
-
-  test('a second run does nothing', async () => {
-    await migrate(settings)
-    assert.deepEqual(await migrate(settings), [])
+    assert.deepEqual(await migrate(settings), [], 'a second run does nothing')
   })
 
   test('five starters at once: each migration is applied by one of them', async () => {
@@ -116,15 +112,6 @@ describe('migrations', () => {
     addMigration('9001_more.sql', 'CREATE TABLE more (id integer)')
     addMigration('notes.txt', 'no migration')
     assert.deepEqual(await migrate(settings, { folder }), [{ version: 9001, name: '9001_more.sql' }])
-  })
-
-  test('a schema of a newer release is refused, and the sentence says so', async () => {
-    await migrate(settings)
-    await sql("INSERT INTO schema_migrations (version, name) VALUES (9999, '9999_later.sql')")
-    const refusal = { name: 'SchemaMismatch', message: /9999.*newer release/ }
-    await assert.rejects(migrate(settings), refusal)
-    await assert.rejects(requireUsableSchema(settings), refusal)
-    assert.deepEqual((await readSchemaState(settings)).unknown, [9999])
   })
 
   test('a database from before the first release is refused untouched, and the sentence says what to do', async () => {

@@ -2,35 +2,27 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { epochLifeSeconds, openSharedNonces, type SharedNonces } from '../../src/services/stored-nonces.ts'
-import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createNonceStore, type NonceStore } from '../../src/store/nonce-store.ts'
-import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { each } from '../support/each.ts'
 import { isAuthentic, redeem } from '../support/nonces.ts'
-import { settingsFor } from './support.ts'
+import { useStores } from './support.ts'
 
 const EXPIRY_SECONDS = 600
 const LIFE_SECONDS = epochLifeSeconds(EXPIRY_SECONDS)
 const makeKey = () => randomBytes(32)
 
 describe('shared nonces', () => {
-  let database: TestDatabase
-  let databases: Database[]
+  const store = useStores()
+  const sql = (text: string) => store.sql<Record<string, unknown>>(text)
   let one: NonceStore
   let two: NonceStore
-  before(async () => {
-    database = await testDatabase()
-    databases = [1, 2].map(() => openDatabase(settingsFor(database.connection), () => undefined))
-    ;[one, two] = databases.map(createNonceStore) as [NonceStore, NonceStore]
-  })
-  after(async () => {
-    await Promise.all(databases.map((db) => db.close()))
-    await database.drop()
+  before(() => {
+    one = createNonceStore(store.db)
+    two = createNonceStore(store.otherDb)
   })
 
-  const sql = (text: string) => (databases[0] as Database).query<Record<string, unknown>>({ name: '', text }, [])
   const newestId = async () => (await one.epochs()).at(-1)?.id as number
 
   /** What a standby that lagged behind, or a restore to an earlier time, leaves: not the last row, and empty unlogged tables. */
@@ -167,7 +159,7 @@ describe('shared nonces', () => {
     await sql(`ALTER TABLE ${table} RENAME TO former`)
     await sql(`CREATE UNLOGGED TABLE ${table} (LIKE former INCLUDING ALL)`)
     await sql(`INSERT INTO ${table} SELECT * FROM former`)
-    assert.equal(await createNonceStore(databases[1] as Database).redeem({ epochId: id, tick: 1, counter: 1 }), false)
+    assert.equal(await createNonceStore(store.otherDb).redeem({ epochId: id, tick: 1, counter: 1 }), false)
     assert.equal(await two.epochs().then((epochs) => epochs.some((epoch) => epoch.id === id)), false)
     await sql('DROP TABLE former')
     await one.renew(makeKey, LIFE_SECONDS)

@@ -20,6 +20,8 @@ import { until } from '../support/until.ts'
 import { settingsFor } from './support.ts'
 
 const MIGRATIONS = path.resolve(import.meta.dirname, '../../../migrations')
+const NEWEST = (await listMigrations()).at(-1)?.version ?? 0
+const RELEASE = String(NEWEST).padStart(4, '0')
 
 describe('migrations while others use the database', () => {
   let database: TestDatabase
@@ -178,7 +180,6 @@ describe('migrations while others use the database', () => {
   })
 
   test('a release serves on a newer schema until a migration excludes it; then it is refused with a sentence', async () => {
-    const newest = (await listMigrations()).at(-1)?.version ?? 0
     addMigration('9001_table.sql', 'CREATE TABLE later (id integer)')
     await migrateNow()
     const { isUsable, unknown, oldestRelease } = await requireUsableSchema(settings)
@@ -189,7 +190,7 @@ describe('migrations while others use the database', () => {
     await migrateNow()
     const refusal = {
       name: 'SchemaMismatch',
-      message: `the database has migration 9001, 9002, which this release (${String(newest).padStart(4, '0')}) does not know, and serves releases from 9001 on; run the newer release`,
+      message: `the database has migration 9001, 9002, which this release (${RELEASE}) does not know, and serves releases from 9001 on; run the newer release`,
     }
     await assert.rejects(requireUsableSchema(settings), refusal)
     await assert.rejects(migrate(settings), refusal)
@@ -203,21 +204,21 @@ describe('migrations while others use the database', () => {
     addMigration('9001_table.sql', 'CREATE TABLE later (id integer)')
     await migrateNow()
     await rowsIn(database, "INSERT INTO schema_migrations (version, name) VALUES (9002, '9002_unsaid.sql')")
-    await assert.rejects(
-      requireUsableSchema(settings),
-      /9001, 9002, which this release \(\d{4}\) does not know; run the newer release/,
-    )
+    const refusal = {
+      name: 'SchemaMismatch',
+      message: /9001, 9002, which this release \(\d{4}\) does not know; run the newer release/,
+    }
+    for (const use of [migrate, requireUsableSchema]) await assert.rejects(use(settings), refusal)
+    assert.deepEqual((await readSchemaState(settings)).unknown, [9001, 9002])
   })
 
   test('a migration that excludes a release is not applied while an instance of that release runs', async () => {
-    const newest = (await listMigrations()).at(-1)?.version ?? 0
     addMigration('9001_table.sql', 'CREATE TABLE later (id integer)')
     addMigration('9002_contract.sql', '-- contract: 9001\nALTER TABLE accounts DROP COLUMN terms_version')
     const presence = await announceInstance(settings, () => undefined)
     try {
-      const release = String(newest).padStart(4, '0')
       await assert.rejects(migrateNow(), {
-        message: `migration 9002_contract.sql is for releases from 9001 on, and instance ${presence.instanceId} (release ${release}) still runs; replace it, then run "db migrate" again`,
+        message: `migration 9002_contract.sql is for releases from 9001 on, and instance ${presence.instanceId} (release ${RELEASE}) still runs; replace it, then run "db migrate" again`,
       })
     } finally {
       await presence.close()
@@ -261,10 +262,9 @@ describe('migrations while others use the database', () => {
   })
 
   test('the rollback point names the releases that can serve, what they do not do, and what a restore would lose', async () => {
-    const newest = (await listMigrations()).at(-1)?.version ?? 0
     addMigration('9001_table.sql', '-- Notes.\n-- going back: notes are not written.\nCREATE TABLE later (id integer)')
     await migrateNow()
-    addMigration('9002_contract.sql', `-- contract: ${newest}\nALTER TABLE accounts DROP COLUMN terms_version`)
+    addMigration('9002_contract.sql', `-- contract: ${NEWEST}\nALTER TABLE accounts DROP COLUMN terms_version`)
     const before = await readRollbackPoint(settings, folder)
     assert.deepEqual(
       { ...before, without: before.without.filter(({ name }) => name.startsWith('9')) },
@@ -273,15 +273,14 @@ describe('migrations while others use the database', () => {
         oldestRelease: 8,
         without: [{ name: '9001_table.sql', goingBack: 'notes are not written.' }],
         excluded: undefined,
-        next: { name: '9002_contract.sql', contract: newest },
+        next: { name: '9002_contract.sql', contract: NEWEST },
       },
     )
     await migrateNow()
-    const release = String(newest).padStart(4, '0')
     const lines = renderRollbackPoint(await readRollbackPoint(settings, folder))
     assert.deepEqual(lines.slice(0, 5), [
       'the database has schema 9002',
-      `releases from ${release} on that have this command can serve on it: install one and restart, the database stays as it is`,
+      `releases from ${RELEASE} on that have this command can serve on it: install one and restart, the database stays as it is`,
       '  without 9001_table.sql: notes are not written.',
       '  without 9002_contract.sql: nothing is missed',
       'no pending migration changes that',

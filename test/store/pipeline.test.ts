@@ -11,6 +11,7 @@ import {
   type Statement,
 } from '../../src/store/database.ts'
 import { anyCharacter } from '../support/any-character.ts'
+import { forAllAsync } from '../support/property-runs.ts'
 import { until as untilFact } from '../support/until.ts'
 import { useStores } from './support.ts'
 
@@ -214,26 +215,23 @@ describe('pipeline', () => {
       several(fc.date({ min: new Date('1970-01-01'), max: new Date('9999-01-01'), noInvalidDate: true })),
       text,
     )
-    await fc.assert(
-      fc.asyncProperty(values, async (given) => {
-        const [row = {}] = await db.pipeline.run<Record<string, unknown>>(ECHO, given)
-        const [uuids, texts, , jsonbs, integers, , doubles, booleans, dates, scalar] = given
-        assert.deepEqual(row['uuids'], uuids)
-        assert.deepEqual(row['texts'], texts)
-        assert.deepEqual(row['integers'], integers)
-        assert.deepEqual(row['float8s'], doubles)
-        assert.deepEqual(row['booleans'], booleans)
-        assert.deepEqual(row['timestamptzs'], dates)
-        assert.deepEqual(row['scalar'], scalar)
-        assert.deepEqual(row['first'], dates[0] ?? null)
-        assert.deepEqual(row['json'], JSON.parse(jsonbs[0] ?? 'null'))
-        assert.deepEqual(row['raw'], given[2][0] ?? null)
-        assert.deepEqual(
-          row['bigints'],
-          given[5].map((value) => (value === null ? null : String(value))),
-        )
-      }),
-      { numRuns: 60 },
-    )
+    await forAllAsync(60, values, async (given) => {
+      const [row = {}] = await db.pipeline.run<Record<string, unknown>>(ECHO, given)
+      const [uuids, texts, , jsonbs, integers, , doubles, booleans, dates, scalar] = given
+      assert.deepEqual(row['uuids'], uuids)
+      assert.deepEqual(row['texts'], texts)
+      assert.deepEqual(row['integers'], integers)
+      assert.deepEqual(row['float8s'], doubles)
+      assert.deepEqual(row['booleans'], booleans)
+      assert.deepEqual(row['timestamptzs'], dates)
+      assert.deepEqual(row['scalar'], scalar)
+      assert.deepEqual(row['first'], dates[0] ?? null)
+      assert.deepEqual(row['json'], JSON.parse(jsonbs[0] ?? 'null'))
+      assert.deepEqual(row['raw'], given[2][0] ?? null)
+      assert.deepEqual(
+        row['bigints'],
+        given[5].map((value) => (value === null ? null : String(value))),
+      )
+    })
   })
 })

@@ -81,13 +81,15 @@ describe('plans', () => {
     return plans
   }
 
-  /** Runs a command and looks at the statement of this name that it sent. */
-  async function requireIndexes(name: string, command: () => Promise<unknown>, indexes: string): Promise<void> {
+  /** The statement of this name that a command sends. */
+  async function sentBy(name: string, command: () => Promise<unknown>) {
     sent.length = 0
     await command()
-    const found = sent.find(({ statement }) => statement.name === name)
-    assert.ok(found, `${name} was sent`)
-    for (const plan of await plansOf(found)) {
+    return sent.find(({ statement }) => statement.name === name) ?? assert.fail(`${name} was not sent`)
+  }
+
+  async function requireIndexes(name: string, command: () => Promise<unknown>, indexes: string): Promise<void> {
+    for (const plan of await plansOf(await sentBy(name, command))) {
       for (const index of indexes.split(' ')) assert.match(plan, new RegExp(`\\b${index}\\b`), plan)
       for (const table of LARGE) assert.doesNotMatch(plan, new RegExp(`Seq Scan on ${table}\\b`), plan)
     }
@@ -210,10 +212,7 @@ describe('plans', () => {
     for (const [name, [command]] of Object.entries(CASES)) {
       test(`${name} looks nothing up but by key`, async (t) => {
         if (!generic) return t.skip('PostgreSQL before 16 shows no plan without values')
-        sent.length = 0
-        await command()
-        const found = sent.find(({ statement }) => statement.name === name)
-        assert.ok(found, `${name} was sent`)
+        const found = await sentBy(name, command)
         const rows = await store.db.query<{ 'QUERY PLAN': string }>(
           { name: `explain-${name}`, text: `EXPLAIN (GENERIC_PLAN) ${found.statement.text}` },
           found.values.map(() => null),
@@ -234,15 +233,10 @@ describe('plans', () => {
       test(`${name}: ${indexes || 'no scan'}`, () => requireIndexes(name, command, indexes))
 
     test('an authorization is reused without sorting the valid ones of its name', async () => {
-      const find = async (name: string, command: () => Promise<unknown>) => {
-        sent.length = 0
-        await command()
-        return sent.find(({ statement }) => statement.name === name) as (typeof sent)[number]
-      }
       const candidate = aCandidate()
       for (const statement of [
-        await find('order-create', () => spied.orders.create(aNewOrder(requester))),
-        await find('authorization-create', () => spied.authorizations.create(preAuthorizing(requester, candidate))),
+        await sentBy('order-create', () => spied.orders.create(aNewOrder(requester))),
+        await sentBy('authorization-create', () => spied.authorizations.create(preAuthorizing(requester, candidate))),
       ])
         for (const plan of await plansOf(statement)) {
           const [scan = '', condition = ''] = plan.slice(plan.indexOf('Index Scan Backward using')).split('\n')

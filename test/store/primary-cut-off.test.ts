@@ -1,9 +1,6 @@
 /** A primary that falls silent while another server is promoted: every kind of session moves, long before its time-out. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { DatabasePool } from 'slonik'
 import { z } from 'zod/v4'
@@ -14,6 +11,7 @@ import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
 import { type DatabasePair, startDatabasePair } from '../support/database-pair.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { openSilentNetwork, type SilentNetwork } from '../support/silent-network.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { settingsFor } from './support.ts'
 
@@ -21,7 +19,7 @@ import { settingsFor } from './support.ts'
 const TIMEOUT_MS = WAIT_MS / 4
 
 describe('a primary that is cut off', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-cut-off-'))
+  const folder = temporaryFolder()
   let pair: DatabasePair
   let network: SilentNetwork
   let db: Database
@@ -48,7 +46,6 @@ describe('a primary that is cut off', () => {
     await db?.close()
     await network?.close()
     await pair?.stop()
-    rmSync(folder, { recursive: true })
   })
 
   const ASK = { name: 'started', text: 'SELECT pg_postmaster_start_time()::text AS started' }

@@ -1,31 +1,17 @@
 /** Rate-limit counters that instances share: exact, all keys of a request or none, removed when they limit nothing. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { charged, fitting, paceOf } from '../../src/domain/rate-limit.ts'
-import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createRateLimitStore } from '../../src/store/rate-limit-store.ts'
-import { type TestDatabase, testDatabase } from '../support/database.ts'
-import { refusing, settingsFor } from './support.ts'
+import { forAllAsync } from '../support/property-runs.ts'
+import { answers, refusing, useStores } from './support.ts'
 
 describe('rate limits in the database', () => {
-  let database: TestDatabase
-  let instances: Database[]
-  before(async () => {
-    database = await testDatabase()
-    instances = [1, 2].map(() => openDatabase(settingsFor(database.connection), () => undefined))
-  })
-  after(async () => {
-    for (const db of instances) await db.close()
-    await database.drop()
-  })
-
-  const stores = () =>
-    instances.map(createRateLimitStore) as [
-      ReturnType<typeof createRateLimitStore>,
-      ReturnType<typeof createRateLimitStore>,
-    ]
+  const fixture = useStores()
+  /** Of two instances. */
+  const stores = () => [createRateLimitStore(fixture.db), createRateLimitStore(fixture.otherDb)] as const
   /** An interval so long that nothing is earned back during a test. */
   const pace = (requests: number) => paceOf({ requests, windowSeconds: requests * 3600 })
 
@@ -73,8 +59,9 @@ describe('rate limits in the database', () => {
 
   // Injected: rows of counters are locked in one order, so a refund that is alone does not deadlock.
   test('a refund that fails concerns the request that was refused; the others are charged once and told so', async () => {
-    const [db] = instances as [Database]
-    const store = createRateLimitStore(refusing(db, (name) => (name === 'rate-limit-refund' ? '40P01' : undefined)))
+    const store = createRateLimitStore(
+      refusing(fixture.db, (name) => (name === 'rate-limit-refund' ? '40P01' : undefined)),
+    )
     const empty = { key: 'used up', pace: pace(1) }
     const other = { key: 'beside it', pace: pace(4) }
     await store.charge([empty])
@@ -83,10 +70,7 @@ describe('rate limits in the database', () => {
       store.charge([other]),
       store.charge([other]),
     ])
-    assert.deepEqual(
-      results.map((result) => (result.status === 'fulfilled' ? result.value : 'rejected')),
-      ['rejected', undefined, undefined],
-    )
+    assert.deepEqual(answers(results), ['failed', undefined, undefined])
     assert.equal(await store.charge([other]), undefined)
     assert.equal((await store.charge([other]))?.key, 'beside it')
   })
@@ -101,45 +85,32 @@ describe('rate limits in the database', () => {
   })
 
   test('the SQL of what passes agrees with the arithmetic of the domain', async () => {
-    const [db] = instances as [Database]
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 1, max: 1000 }),
-        fc.integer({ min: 1, max: 100_000 }),
-        fc.integer({ min: -10_000_000_000, max: 10_000_000_000 }),
-        async (requests, windowSeconds, ahead) => {
-          const limit = paceOf({ requests, windowSeconds })
-          const now = 1.7e15
-          const [row] = await db.query<{ n: number }>(
-            { name: 'fitting', text: 'SELECT rate_limit_fitting($1, $2, $3, $4)::integer AS n' },
-            [now + ahead, limit.interval, limit.tolerance, now],
-          )
-          assert.equal(row?.n, fitting(now + ahead, limit, now))
-        },
-      ),
-      { numRuns: 100 },
+    await forAllAsync(
+      100,
+      fc.integer({ min: 1, max: 1000 }),
+      fc.integer({ min: 1, max: 100_000 }),
+      fc.integer({ min: -10_000_000_000, max: 10_000_000_000 }),
+      async (requests, windowSeconds, ahead) => {
+        const limit = paceOf({ requests, windowSeconds })
+        const now = 1.7e15
+        const [row] = await fixture.sql('SELECT rate_limit_fitting($1, $2, $3, $4)::integer AS n', [
+          ...[now + ahead, limit.interval, limit.tolerance, now],
+        ])
+        assert.equal(row?.n, fitting(now + ahead, limit, now))
+      },
     )
     assert.ok(charged(0, pace(1), 5) > 5)
   })
 
   test('the sweep removes what limits nothing any more and nothing else', async () => {
     const [store] = stores()
-    const [db] = instances as [Database]
     await store.charge([{ key: 'young', pace: pace(5) }])
-    await db.query(
-      {
-        name: 'age',
-        text: `INSERT INTO rate_limits (key, tat, step, tolerance, granted)
-               SELECT 'old ' || n, (extract(epoch FROM now()) * 1000000)::bigint - 4 * 3600000000, 1, 1, 1
-                 FROM generate_series(1, 1500) AS n`,
-      },
-      [],
+    await fixture.sql(
+      `INSERT INTO rate_limits (key, tat, step, tolerance, granted)
+       SELECT 'old ' || n, (extract(epoch FROM now()) * 1000000)::bigint - 4 * 3600000000, 1, 1, 1
+         FROM generate_series(1, 1500) AS n`,
     )
     assert.equal(await store.sweep(7200), 1500)
-    const rows = await db.query<{ key: string }>(
-      { name: 'left', text: "SELECT key FROM rate_limits WHERE key = 'young'" },
-      [],
-    )
-    assert.equal(rows.length, 1)
+    assert.equal((await fixture.sql("SELECT FROM rate_limits WHERE key = 'young'")).length, 1)
   })
 })

@@ -1,7 +1,7 @@
 /** What the tests of the store share: stores of two instances on one database, builders of rows, and forced races. */
 
 import { randomBytes } from 'node:crypto'
-import { after, before } from 'node:test'
+import { after, afterEach, before } from 'node:test'
 import pg from 'pg'
 import type { Approval } from '../../src/domain/allowlist.ts'
 import type { Account, Order } from '../../src/domain/records.ts'
@@ -16,6 +16,7 @@ import {
 import { type AuthorizationStore, createAuthorizationStore } from '../../src/store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../../src/store/certificate-store.ts'
 import { type Database, type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
+import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
 import { createIssuanceStore, type IssuanceIntent, type IssuanceStore } from '../../src/store/issuance-store.ts'
 import {
   type AuthorizationCandidate,
@@ -39,6 +40,8 @@ export interface StoreFixture extends Stores {
   /** The same stores of a second instance, with connections and batches of its own. */
   other: Stores
   db: Database
+  /** That of the second instance. */
+  otherDb: Database
   settings: DatabaseSettings
   /** Any statement, beside the stores. */
   sql<Row extends pg.QueryResultRow = pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>
@@ -95,6 +98,7 @@ export async function openStores(): Promise<StoreFixture> {
     ...storesOn(db),
     other: storesOn(otherDb),
     db,
+    otherDb,
     settings,
     async sql(text, values = []) {
       return (await beside.query(text, values)).rows
@@ -132,6 +136,21 @@ export function useStores(closing?: () => Promise<unknown>): StoreFixture {
   })
   return stores
 }
+
+/** Live instances on the database of a suite, which go with the test that has announced them. */
+export function useInstances(store: Pick<StoreFixture, 'settings'>) {
+  const announced: InstancePresence[] = []
+  afterEach(() => Promise.all(announced.splice(0).map((presence) => presence.close())))
+  return async (onLost: (error: Error) => void = () => undefined, over: Partial<DatabaseSettings> = {}) => {
+    const presence = await announceInstance({ ...store.settings, ...over }, onLost)
+    announced.push(presence)
+    return presence
+  }
+}
+
+/** What each of a batch was told, or `failed`. */
+export const answers = (results: readonly PromiseSettledResult<unknown>[]) =>
+  results.map((result) => (result.status === 'fulfilled' ? result.value : 'failed'))
 
 function failure(code: string): Error {
   const error = new pg.DatabaseError(`injected ${code}`, 0, 'error')
@@ -321,6 +340,13 @@ export async function aCertificate(
     throw new Error('the certificate was not recorded')
   return { order, intent, issued }
 }
+
+/** A call of a backend that the end of the service meets, and which then fails for that reason. */
+export const cutOff = (signal: AbortSignal, stopping: AbortController) =>
+  new Promise<undefined>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason))
+    stopping.abort(new Error('the service is stopping'))
+  })
 
 /** As many as there are `true` among the outcomes of a race. */
 export const winners = (outcomes: readonly unknown[]) => outcomes.filter((outcome) => outcome === true).length

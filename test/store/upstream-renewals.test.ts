@@ -5,7 +5,8 @@ import { before, beforeEach, describe, test } from 'node:test'
 import type { UpstreamRenewal } from '../../src/ca/csr-backend.ts'
 import { askUpstreamRenewals, type UpstreamRenewalsOptions } from '../../src/services/renewal.ts'
 import { createUpstreamRenewalStore, type UpstreamRenewalStore } from '../../src/store/renewal-store.ts'
-import { newId, useStores } from './support.ts'
+import { gate } from '../support/gate.ts'
+import { cutOff, newId, useStores } from './support.ts'
 
 const HOUR_MS = 3_600_000
 const SUGGESTED: UpstreamRenewal = {
@@ -59,15 +60,12 @@ describe('renewal information of CAs', () => {
   test('a CA that hangs, with many of them, keeps no other from its own', async () => {
     await waiting('hangs', 40)
     await waiting('well')
-    let answer: (none: undefined) => void = () => {}
-    const hanging = new Promise<undefined>((resolve) => {
-      answer = resolve
-    })
-    const known = { hangs: { renewalInfo: () => hanging }, well }
+    const { opened: hanging, open: answer } = gate()
+    const known = { hangs: { renewalInfo: () => hanging.then(() => undefined) }, well }
     const first = round('hangs', known)
     assert.equal(await round('well', known), 1)
     assert.deepEqual(await answered(), [{ backend: 'well' }])
-    answer(undefined)
+    answer()
     assert.equal(await first, 16)
   })
 
@@ -81,12 +79,7 @@ describe('renewal information of CAs', () => {
   test('the end of the service is no failure: the next one asks again', async () => {
     await waiting('slow')
     const stopping = new AbortController()
-    const cutOff = (signal: AbortSignal) =>
-      new Promise<undefined>((_, reject) => {
-        signal.addEventListener('abort', () => reject(signal.reason))
-        stopping.abort(new Error('the service is stopping'))
-      })
-    const renewalInfo = (_der: Buffer, signal: AbortSignal) => cutOff(signal)
+    const renewalInfo = (_der: Buffer, signal: AbortSignal) => cutOff(signal, stopping)
     const asked = round('slow', { slow: { renewalInfo } }, stopping.signal)
     assert.equal(await asked, 1)
     assert.deepEqual(failed, [])

@@ -10,7 +10,10 @@ import { buildCsr } from '../../src/shared/pki/csr-writer.ts'
 import type { TestKey } from './keys.ts'
 
 /** DER of a request with an empty subject and these names and addresses. */
-export function plainCsr({ spki, privateKey, signatureAlgorithm }: TestKey, names: readonly string[]): Buffer {
+export function plainCsr(
+  { spki, privateKey, signatureAlgorithm }: Pick<TestKey, 'spki' | 'privateKey' | 'signatureAlgorithm'>,
+  names: readonly string[],
+): Buffer {
   const { hash } = SIGNATURE_ALGORITHMS[signatureAlgorithm]
   return buildCsr({
     spki,

@@ -23,7 +23,7 @@ const HEAD = ['what', 'name', 'count', 'CPU s', 'seconds'].join('\t')
 const LEAST_KEPT_SECONDS = 1
 
 export function ledgerOf(
-  rings: readonly { name: string; files: readonly FileResult[]; parts: readonly UsedPart[] }[],
+  processes: readonly { ring: { name: string }; files: readonly FileResult[]; parts: readonly UsedPart[] }[],
   whole: { cpu: number; seconds: number },
 ): Ledger {
   const ledger: Ledger = new Map()
@@ -31,12 +31,12 @@ export function ledgerOf(
     const known = ledger.get(key) ?? { count: 0, cpu: 0, seconds: 0 }
     ledger.set(key, { count: known.count + count, cpu: known.cpu + cpu, seconds: known.seconds + seconds })
   }
-  add('run\tall', { count: rings.reduce((sum, { files }) => sum + files.length, 0), ...whole })
-  for (const { name, files } of rings)
-    for (const { cpu, seconds } of files) add(`ring\t${name}`, { count: 1, cpu, seconds })
-  for (const { kind, cpu, seconds } of rings.flatMap(({ parts }) => parts))
+  add('run\tall', { count: processes.reduce((sum, { files }) => sum + files.length, 0), ...whole })
+  for (const { ring, files } of processes)
+    for (const { cpu, seconds } of files) add(`ring\t${ring.name}`, { count: 1, cpu, seconds })
+  for (const { kind, cpu, seconds } of processes.flatMap(({ parts }) => parts))
     add(`part\t${kind}`, { count: 1, cpu, seconds })
-  for (const { file, passed, failed, skipped, cpu, seconds } of rings.flatMap(({ files }) => files))
+  for (const { file, passed, failed, skipped, cpu, seconds } of processes.flatMap(({ files }) => files))
     add(`file\t${file}`, { count: passed + failed + skipped, cpu, seconds })
   return ledger
 }

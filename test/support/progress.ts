@@ -26,26 +26,21 @@ export interface Planned {
 }
 
 export class Progress {
-  readonly #ring: string
   readonly #atOnce: number
   readonly #out: WriteStream
   readonly #left = new Map<string, number>()
   readonly #runningSince = new Map<string, number>()
   readonly #count: number
-  readonly #later: number
   #failed = 0
   #expectedDone = 0
   #spent = 0
   #writtenAt = performance.now()
   readonly #timer: NodeJS.Timeout
 
-  /** @param laterSeconds of the rings after this one */
-  constructor(ring: string, planned: readonly Planned[], atOnce: number, laterSeconds: number, out = process.stdout) {
-    this.#ring = ring
+  constructor(planned: readonly Planned[], atOnce: number, out = process.stdout) {
     this.#atOnce = atOnce
     this.#out = out
     this.#count = planned.length
-    this.#later = laterSeconds
     for (const { name, seconds } of planned) this.#left.set(name, seconds ?? UNKNOWN_SECONDS)
     this.#timer = setInterval(() => this.#write(), REWRITE_EVERY_MS).unref()
   }
@@ -81,10 +76,10 @@ export class Progress {
       const since = this.#runningSince.get(name)
       return Math.max(0, seconds * pace - (since === undefined ? 0 : (now - since) / 1000))
     })
-    const left = secondsLeft(expected, this.#atOnce) + this.#later * pace
+    const left = secondsLeft(expected, this.#atOnce)
     const [oldest] = this.#runningSince
     return [
-      `${this.#ring}: ${this.#count - this.#left.size} of ${this.#count}`,
+      `${this.#count - this.#left.size} of ${this.#count}`,
       ...(this.#failed > 0 ? [`${this.#failed} failed`] : []),
       `ends at about ${clockTime(left)} (${duration(left)})`,
       ...(oldest ? [`${oldest[0]} runs for ${duration((now - oldest[1]) / 1000)}`] : []),

@@ -14,17 +14,31 @@ export async function importGraphene(): Promise<Graphene> {
   try {
     return (await import('graphene-pk11')).default
   } catch (cause) {
-    const [reason, command] = whyMissing(cause as NodeJS.ErrnoException)
-    const sentence = `keys in a token need the package graphene-pk11: ${reason}`
-    throw new TokenError(`${sentence}; with a C++ compiler, make and python3 run: ${command}`, 'request', { cause })
+    const { says, mend } = whyMissing(cause as NodeJS.ErrnoException)
+    throw new TokenError(`${says}; ${mend}`, 'request', { cause })
   }
 }
 
+/** What is missing for keys in tokens, and what mends it. */
+export interface MissingModule {
+  says: string
+  mend: string
+}
+
+/** @returns undefined where nothing is missing */
+export function missingModule(): Promise<MissingModule | undefined> {
+  return import('graphene-pk11').then(() => undefined, whyMissing)
+}
+
 /** `npm start` installs the package without its native half, and npm leaves it out where the compiler failed. */
-function whyMissing({ code, message }: NodeJS.ErrnoException): [reason: string, command: string] {
-  if (code === 'ERR_MODULE_NOT_FOUND') return ['it is not installed', 'npm ci']
-  if (code === 'MODULE_NOT_FOUND') return ['its native half is not compiled', 'npm rebuild pkcs11js']
-  return [String(message).split('\n')[0] ?? '', 'npm rebuild pkcs11js']
+function whyMissing({ code, message }: NodeJS.ErrnoException): MissingModule {
+  const because = (reason: string, command: string) => ({
+    says: `keys in a token need the package graphene-pk11: ${reason}`,
+    mend: `with a C++ compiler, make and python3 run: ${command}`,
+  })
+  if (code === 'ERR_MODULE_NOT_FOUND') return because('it is not installed', 'npm ci')
+  if (code === 'MODULE_NOT_FOUND') return because('its native half is not compiled', 'npm rebuild pkcs11js')
+  return because(String(message).split('\n')[0] ?? '', 'npm rebuild pkcs11js')
 }
 
 /** Calls the binding, and turns its errors into TokenError. @throws TokenError */

@@ -1,6 +1,9 @@
 /** Both configurations, and whether the running service has read what is in the file. */
 
+import { existsSync } from 'node:fs'
+import { missingModule } from '../../../signer/keys/pkcs11/native.ts'
 import { formatErrors } from '../../config/load.ts'
+import { programFile } from '../../shared/lib/program-files.ts'
 import type { Check } from '../check.ts'
 import { stateOf } from '../facts/files.ts'
 import { failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
@@ -62,6 +65,17 @@ export const CONFIGURATION: readonly Check[] = [
       } catch (error) {
         return failure((error as Error).message, 'correct the file; chancery-signer --validate-only -c FILE checks it')
       }
+    },
+  },
+  {
+    id: 'configuration.token-module',
+    title: 'What a key in a token needs is compiled',
+    async look(sources) {
+      // Only the installation of the signer knows; a package brings it compiled.
+      if (sources.signerConfigFile === undefined || !existsSync(programFile('signer/start.cjs'))) return undefined
+      if (!sources.signerConfig().issuers.some(({ key }) => key.pkcs11 !== undefined)) return undefined
+      const missing = await missingModule()
+      return missing ? failure(missing.says, missing.mend) : ok('it is')
     },
   },
   {

@@ -8,7 +8,7 @@ import { FixedHeaders } from '../../../src/http/http-message.ts'
 import { keysOf } from '../../../src/shared/lib/encoding.ts'
 import { PROBLEMS, Problem, type ProblemOptions } from '../../../src/shared/protocol/problem.ts'
 import { anyCharacter } from '../../support/any-character.ts'
-import { propertyRuns } from '../../support/property-runs.ts'
+import { forAnyInput } from '../../support/property-runs.ts'
 import { randomOctets } from '../shared/pki/support.ts'
 
 const URN = 'urn:ietf:params:acme:error:'
@@ -45,26 +45,23 @@ const options: fc.Arbitrary<ProblemOptions> = fc.record(
   { requiredKeys: [], noNullPrototype: true },
 )
 test('any problem is one JSON document of UTF-8 with type, detail and status, and says nothing of its cause', () =>
-  fc.assert(
-    fc.property(type, text, options, (kind, detail, more) => {
-      const { status, headers, body } = renderReply(problemReply(new Problem(kind, detail, more)), CONTEXT)
-      const sent = Buffer.from(body).toString('utf8')
-      assert.equal(sent, body, 'UTF-8 carries all of it')
-      const document = JSON.parse(sent) as Record<string, unknown>
-      assert.equal(status, more.status ?? PROBLEMS[kind].status)
-      const expected = {
-        type: URN + kind,
-        detail,
-        status,
-        ...(more.subproblems && { subproblems: more.subproblems.map((sub) => ({ ...sub, type: URN + sub.type })) }),
-        ...(more.algorithms && { algorithms: more.algorithms }),
-        ...(more.instance !== undefined && { instance: more.instance }),
-      }
-      assert.deepEqual(document, JSON.parse(JSON.stringify(expected)))
-      assert.equal(JSON.stringify(document), sent, 'what is read and written again is the same text')
-      const types = headers.filter(([name]) => name === 'Content-Type')
-      assert.deepEqual(types, [['Content-Type', 'application/problem+json']])
-      for (const [name, value] of headers) assert.match(`${name}: ${value}`, /^[\x20-\x7e]+$/, 'no text of a client')
-    }),
-    propertyRuns(),
-  ))
+  forAnyInput(type, text, options, (kind, detail, more) => {
+    const { status, headers, body } = renderReply(problemReply(new Problem(kind, detail, more)), CONTEXT)
+    const sent = Buffer.from(body).toString('utf8')
+    assert.equal(sent, body, 'UTF-8 carries all of it')
+    const document = JSON.parse(sent) as Record<string, unknown>
+    assert.equal(status, more.status ?? PROBLEMS[kind].status)
+    const expected = {
+      type: URN + kind,
+      detail,
+      status,
+      ...(more.subproblems && { subproblems: more.subproblems.map((sub) => ({ ...sub, type: URN + sub.type })) }),
+      ...(more.algorithms && { algorithms: more.algorithms }),
+      ...(more.instance !== undefined && { instance: more.instance }),
+    }
+    assert.deepEqual(document, JSON.parse(JSON.stringify(expected)))
+    assert.equal(JSON.stringify(document), sent, 'what is read and written again is the same text')
+    const types = headers.filter(([name]) => name === 'Content-Type')
+    assert.deepEqual(types, [['Content-Type', 'application/problem+json']])
+    for (const [name, value] of headers) assert.match(`${name}: ${value}`, /^[\x20-\x7e]+$/, 'no text of a client')
+  }))

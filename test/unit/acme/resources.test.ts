@@ -6,6 +6,7 @@ import { renderAuthorization, renderChallenge } from '../../../src/acme/authoriz
 import { renderOrder } from '../../../src/acme/orders.ts'
 import type { Authorization, Order } from '../../../src/domain/records.ts'
 import { Urls } from '../../../src/shared/protocol/urls.ts'
+import { each } from '../../support/each.ts'
 
 const urls = new Urls({
   externalUrl: 'https://ca.example',
@@ -55,8 +56,7 @@ test('wildcard is true or absent, never false (§7.1.4)', () => {
 test('a pending authorization shows all it offers, each with a URL of its own (§7.1.4)', () => {
   const { challenges } = shown({})
   assert.equal(new Set(challenges.map(({ url }) => url)).size, 3)
-  const tokens = challenges.map(({ token }) => token)
-  assert.deepEqual(tokens, ['token', 'token', undefined])
+  assert.deepEqual(each(challenges, 'token'), ['token', 'token', undefined])
 })
 
 const failed = { status: 'invalid', tries: 3, error: { type: 'urn:x', detail: 'd', status: 400 } } as const

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createCircuitBreaker } from '../../../src/ca/circuit-breaker.ts'
+import { forAll } from '../../support/property-runs.ts'
 
 function aBreaker(failures = 3, recoveryMs = 1000) {
   let now = 0
@@ -23,6 +24,17 @@ function aBreaker(failures = 3, recoveryMs = 1000) {
     now += ms
   }
   return { breaker, seen, fail, pass }
+}
+
+/** Open, with its time over and a call let through. */
+function trying() {
+  const open = aBreaker()
+  open.fail(3)
+  open.pass(999)
+  assert.equal(open.breaker.admit(), false)
+  open.pass(1)
+  assert.equal(open.breaker.admit(), true)
+  return open
 }
 
 describe('the circuit breaker', () => {
@@ -46,20 +58,11 @@ describe('the circuit breaker', () => {
   })
 
   test('lets one call try when its time has passed, and the others wait for what it learns', () => {
-    const { breaker, fail, pass } = aBreaker()
-    fail(3)
-    pass(999)
-    assert.equal(breaker.admit(), false)
-    pass(1)
-    assert.equal(breaker.admit(), true)
-    assert.equal(breaker.admit(), false)
+    assert.equal(trying().breaker.admit(), false)
   })
 
   test('a try that has not reached the other side leaves the next call to try', () => {
-    const { breaker, fail, pass, seen } = aBreaker()
-    fail(3)
-    pass(1000)
-    assert.equal(breaker.admit(), true)
+    const { breaker, seen } = trying()
     breaker.unknown()
     assert.equal(breaker.retryAfterMs(), 0)
     assert.equal(breaker.admit(), true)
@@ -67,10 +70,7 @@ describe('the circuit breaker', () => {
   })
 
   test('closes when the try succeeds', () => {
-    const { breaker, fail, pass, seen } = aBreaker()
-    fail(3)
-    pass(1000)
-    breaker.admit()
+    const { breaker, fail, seen } = trying()
     breaker.succeeded()
     assert.deepEqual(seen, ['opened', 'closed'])
     fail(2)
@@ -78,10 +78,7 @@ describe('the circuit breaker', () => {
   })
 
   test('stays open for another while when the try fails, and says nothing new', () => {
-    const { breaker, fail, pass, seen } = aBreaker()
-    fail(3)
-    pass(1000)
-    breaker.admit()
+    const { breaker, seen } = trying()
     breaker.failed()
     assert.equal(breaker.retryAfterMs(), 1000)
     assert.deepEqual(seen, ['opened'])
@@ -101,23 +98,21 @@ describe('the circuit breaker', () => {
 
   test('whatever happened, a call is let through after the time it names', () => {
     const events = fc.array(fc.oneof(fc.constantFrom('call', 'ok', 'bad'), fc.nat(3000)), { maxLength: 60 })
-    fc.assert(
-      fc.property(events, (happened) => {
-        const { breaker, pass } = aBreaker(2)
-        let underWay = 0
-        for (const event of happened) {
-          if (event === 'call') underWay += breaker.admit() ? 1 : 0
-          else if (typeof event === 'number') pass(event)
-          else if (underWay > 0) {
-            underWay--
-            if (event === 'ok') breaker.succeeded()
-            else breaker.failed()
-          }
+    forAll(events, (happened) => {
+      const { breaker, pass } = aBreaker(2)
+      let underWay = 0
+      for (const event of happened) {
+        if (event === 'call') underWay += breaker.admit() ? 1 : 0
+        else if (typeof event === 'number') pass(event)
+        else if (underWay > 0) {
+          underWay--
+          if (event === 'ok') breaker.succeeded()
+          else breaker.failed()
         }
-        for (; underWay > 0; underWay--) breaker.failed()
-        pass(breaker.retryAfterMs())
-        assert.equal(breaker.admit(), true)
-      }),
-    )
+      }
+      for (; underWay > 0; underWay--) breaker.failed()
+      pass(breaker.retryAfterMs())
+      assert.equal(breaker.admit(), true)
+    })
   })
 })

@@ -2,11 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { TLSSocket } from 'node:tls'
@@ -15,13 +14,14 @@ import type { BackendState, StepOptions } from '../../../src/ca/csr-backend.ts'
 import { createExternalBackend } from '../../../src/ca/external-backend.ts'
 import { externalSettings } from '../../../src/settings/backend-settings.ts'
 import { ISSUANCE_REQUEST } from '../../support/issuance-request.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 import { words } from '../../support/words.ts'
 import { aConfig } from '../config/support.ts'
 
 const STEP = { signal: new AbortController().signal, isRepeated: false, isAbandoned: false }
 
 describe('the backend external', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-external-'))
+  const folder = temporaryFolder()
   const file = (name: string) => path.join(folder, name)
   const servers: Server[] = []
   before(() => {
@@ -36,7 +36,6 @@ describe('the backend external', () => {
   })
   after(() => {
     for (const server of servers) server.close()
-    rmSync(folder, { recursive: true })
   })
 
   async function listening(server: Server): Promise<number> {

@@ -2,18 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type CaBackend, CaError, type StreamedTbs } from '../../../src/ca/backend.ts'
+import { CaError, type StreamedTbs } from '../../../src/ca/backend.ts'
 import { createCircuitBreaker } from '../../../src/ca/circuit-breaker.ts'
 import { guardBackend } from '../../../src/ca/guarded-backend.ts'
+import { aCaBackend } from '../../support/ca-backend.ts'
 
 /** Reads the pieces, and calls whatever goes wrong a failure of its own, as a backend over a connection does. */
-const reading: CaBackend = {
-  kind: 'reading',
-  issuers: () => [],
-  outage: () => undefined,
-  signCertificate: async () => {
-    throw new CaError('the connection is gone', { retryable: true })
-  },
+const reading = aCaBackend({
+  signCertificate: () => Promise.reject(new CaError('the connection is gone', { retryable: true })),
   async signCrl(_issuer, { pieces }) {
     try {
       for await (const piece of pieces) assert.ok(piece)
@@ -22,11 +18,7 @@ const reading: CaBackend = {
     }
     return Buffer.from('signature')
   },
-  testSign: async () => [],
-  unreachable: () => undefined,
-  health: async () => ({ signing: true, tokens: [] }),
-  close: async () => {},
-}
+})
 
 const OPTIONS = { timeoutMs: 1000, requester: 'test' }
 const list = (pieces: AsyncIterable<Buffer>): StreamedTbs => ({

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { loadConfig } from '../../../src/config/load.ts'
+import { each } from '../../support/each.ts'
 import { parseTree } from './support.ts'
 
 /** Seen from the compiled file. */
@@ -56,8 +57,7 @@ describe('example configurations', () => {
     test(absent.length === 0 ? `${name} is accepted` : `${name} is refused for ${absent.join(', ')} only`, async () => {
       const loaded = await loadConfig(`${FIXTURES}${name}.yaml`, ENV)
       const errors = loaded.ok ? [] : loaded.errors
-      const paths = errors.map(({ path }) => path)
-      assert.deepEqual(paths, absent)
+      assert.deepEqual(each(errors, 'path'), absent)
       for (const error of errors)
         assert.match(
           error.message,

@@ -9,6 +9,7 @@ import { readDocument } from '../../../src/shared/config-file/document.ts'
 import { valueAt } from '../../../src/shared/config-file/messages.ts'
 import { formatPath } from '../../../src/shared/config-file/notice.ts'
 import { type SchemaNode, withoutNull } from '../../../src/shared/config-file/schema-node.ts'
+import { forAllIn } from '../../support/property-runs.ts'
 import { words } from '../../support/words.ts'
 import { aConfig, acceptedConfig, MINIMAL, merged, parseTree, type Tree } from './support.ts'
 
@@ -58,21 +59,18 @@ function withUrls(tree: Tree): Tree {
 
 describe('schema', () => {
   test('finished values are accepted again and stay what they are, from YAML and JSON text too', () =>
-    fc.assert(
-      fc.property(validTree, (tree) => {
-        const config = ConfigSchema.parse({
-          ...tree,
-          server: { ...(tree['server'] as Tree), external_url: 'https://a.example' },
-        })
-        assert.deepEqual(ConfigSchema.parse(config), config)
-        for (const format of ['yaml', 'json'] as const) {
-          const { value, problems } = readDocument(JSON.stringify(config, null, 1), format)
-          assert.deepEqual(problems, [])
-          assert.deepEqual(ConfigSchema.parse(value), config)
-        }
-      }),
-      { numRuns: 15 },
-    ))
+    forAllIn({ numRuns: 15 }, validTree, (tree) => {
+      const config = ConfigSchema.parse({
+        ...tree,
+        server: { ...(tree['server'] as Tree), external_url: 'https://a.example' },
+      })
+      assert.deepEqual(ConfigSchema.parse(config), config)
+      for (const format of ['yaml', 'json'] as const) {
+        const { value, problems } = readDocument(JSON.stringify(config, null, 1), format)
+        assert.deepEqual(problems, [])
+        assert.deepEqual(ConfigSchema.parse(value), config)
+      }
+    }))
 
   test('the defaults are those of the reference, and ours where a decision says so', () => {
     const config = aConfig({})

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { WARNINGS } from '../../../src/config/warnings.ts'
+import { each } from '../../support/each.ts'
 import { aConfig, isSetBy, nested, parseTree, type Tree } from './support.ts'
 
 /** Nothing to warn about: the patches below change one thing each. */
@@ -206,8 +207,7 @@ describe('warnings', () => {
   test('what depends on an absent feature is not warned about', () => {
     const parsed = parseTree({})
     assert.ok(parsed.ok)
-    const paths = parsed.warnings.map(({ path }) => path)
-    assert.deepEqual(paths, ['acme.caa_identities'])
+    assert.deepEqual(each(parsed.warnings, 'path'), ['acme.caa_identities'])
   })
 })
 

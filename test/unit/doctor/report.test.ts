@@ -8,6 +8,7 @@ import { countsOf, exitCodeOf, jsonOf, textOf } from '../../../src/doctor/report
 import { runChecks } from '../../../src/doctor/run.ts'
 import { Sources } from '../../../src/doctor/sources.ts'
 import { AREA_NAMES, CannotTell, failure, ok, warning } from '../../../src/doctor/verdict.ts'
+import { each } from '../../support/each.ts'
 
 const sources = new Sources({
   configFile: '/nowhere/config.yaml',
@@ -99,8 +100,7 @@ describe('checks', () => {
       quiet,
       50,
     )
-    const results = findings.map(({ result }) => result)
-    assert.deepEqual(results, ['unknown', 'unknown', 'ok'])
+    assert.deepEqual(each(findings, 'result'), ['unknown', 'unknown', 'ok'])
   })
 
   test('call nothing right that they have not seen: without a configuration only its file is judged', async () => {

@@ -7,6 +7,7 @@ import { type ApprovalFacts, approvalOf, isAllowed, parseAllowedIdentifier } fro
 import { chooseProfile } from '../../../src/domain/order-request.ts'
 import { certificateProfiles } from '../../../src/settings/order-settings.ts'
 import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
+import { forAll } from '../../support/property-runs.ts'
 import { words } from '../../support/words.ts'
 import { aConfig } from '../config/support.ts'
 
@@ -83,34 +84,30 @@ describe('allowed identifiers', () => {
       fc.ipV6(),
       fc.tuple(fc.ipV4(), fc.nat(40)).map((pair) => pair.join('/')),
     )
-    fc.assert(
-      fc.property(text, (entry) => {
-        const parsed = parseAllowedIdentifier(entry)
-        if (!parsed.ok) return
-        assert.deepEqual(parseAllowedIdentifier(parsed.identifier.value), parsed)
-        const { type, value } = parsed.identifier
-        assert.equal(isAllowed({ type, value: value.replace(/\/\d+$/, '') }, [parsed.identifier]), true)
-      }),
-    )
+    forAll(text, (entry) => {
+      const parsed = parseAllowedIdentifier(entry)
+      if (!parsed.ok) return
+      assert.deepEqual(parseAllowedIdentifier(parsed.identifier.value), parsed)
+      const { type, value } = parsed.identifier
+      assert.equal(isAllowed({ type, value: value.replace(/\/\d+$/, '') }, [parsed.identifier]), true)
+    })
   })
 
   test('networks agree with arithmetic on the addresses', () => {
     const number = fc.integer({ min: 0, max: 0xffff_ffff })
     const dotted = (value: number) => [24, 16, 8, 0].map((shift) => (value >>> shift) & 255).join('.')
-    fc.assert(
-      fc.property(number, number, fc.integer({ min: 0, max: 32 }), (base, address, prefix) => {
-        const mask = prefix === 0 ? 0 : (0xffff_ffff << (32 - prefix)) >>> 0
-        const network = (base & mask) >>> 0
-        const near = ((network | (address & ~mask)) >>> 0) % 0x1_0000_0000
-        const parsed = parseAllowedIdentifier(`${dotted(network)}/${prefix}`)
-        assert.ok(parsed.ok)
-        for (const candidate of [address, near])
-          assert.equal(
-            isAllowed({ type: 'ip', value: dotted(candidate) }, [parsed.identifier]),
-            (candidate & mask) >>> 0 === network,
-          )
-      }),
-    )
+    forAll(number, number, fc.integer({ min: 0, max: 32 }), (base, address, prefix) => {
+      const mask = prefix === 0 ? 0 : (0xffff_ffff << (32 - prefix)) >>> 0
+      const network = (base & mask) >>> 0
+      const near = ((network | (address & ~mask)) >>> 0) % 0x1_0000_0000
+      const parsed = parseAllowedIdentifier(`${dotted(network)}/${prefix}`)
+      assert.ok(parsed.ok)
+      for (const candidate of [address, near])
+        assert.equal(
+          isAllowed({ type: 'ip', value: dotted(candidate) }, [parsed.identifier]),
+          (candidate & mask) >>> 0 === network,
+        )
+    })
   })
 })
 

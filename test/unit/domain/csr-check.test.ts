@@ -7,7 +7,6 @@ import { csrProfileViolations, parseCsrProfile } from '../../../src/domain/csr-p
 import { parseCsr } from '../../../src/shared/pki/csr.ts'
 import { DEFAULT_SUBJECT_KEY_POLICY } from '../../../src/shared/pki/weak-key.ts'
 import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
-import { Problem } from '../../../src/shared/protocol/problem.ts'
 import {
   BASIC_CONSTRAINTS,
   dns,
@@ -21,6 +20,7 @@ import {
   text,
 } from '../../corpus/der.ts'
 import { attributes, keyUsage, microsoftRequest, requestAttribute, san, USUAL } from '../../corpus/requests.ts'
+import { problemOf } from '../../support/refusals.ts'
 import { ALL_KEYS, aCsr, ED25519_KEY, P256_KEY, P384_KEY, RSA_KEY, type TestKey, x509 } from '../shared/pki/support.ts'
 
 const POLICY: CsrPolicy = {
@@ -38,10 +38,6 @@ const csrOf = async (options: Options = {}, key: TestKey = P256_KEY) => parseCsr
 const names = (...values: string[]): Options => ({
   names: values.map((value) => ({ type: value.includes(':') ? ('ip' as const) : ('dns' as const), value })),
 })
-
-/** For `assert.throws`. */
-const badCsr = (detail: RegExp) => (error: unknown) =>
-  error instanceof Problem && error.type === 'badCSR' && detail.test(error.message)
 
 for (const key of ALL_KEYS.filter(({ label }) => label !== 'P-384'))
   test(`a ${key.label} key that its profile has is accepted`, async () =>
@@ -81,7 +77,7 @@ const refused: [why: string, detail: RegExp, options: Options, asked?: Asked][] 
 for (const [why, detail, options, { order = [A], key, policy } = {}] of refused)
   test(`a CSR with ${why} is badCSR`, async () => {
     const csr = await csrOf(options, key)
-    assert.throws(() => checkCsr(csr, order, ACCOUNT_SPKI, { ...POLICY, ...policy }), badCsr(detail))
+    assert.throws(() => checkCsr(csr, order, ACCOUNT_SPKI, { ...POLICY, ...policy }), problemOf('badCSR', detail))
   })
 
 test('a CSR that its own key did not sign is badCSR', async () => {
@@ -114,7 +110,7 @@ test('a CSR that asks for what only CA certificates have is not for another CA',
   ]
   for (const [extension, detail] of rows) {
     const csr = await asking(extension)
-    assert.throws(() => requireLeafRequest(csr, profile), badCsr(detail))
+    assert.throws(() => requireLeafRequest(csr, profile), problemOf('badCSR', detail))
   }
   const leafs = [
     new x509.BasicConstraintsExtension(false),
@@ -162,7 +158,7 @@ describe('a CSR with further extension requests', () => {
       test(`${where} that asks for ${what} is not for another CA`, () => {
         const csr = parseCsr(place(asked))
         checkCsr(csr, [A], ACCOUNT_SPKI, POLICY)
-        assert.throws(() => requireLeafRequest(csr, profile), badCsr(detail))
+        assert.throws(() => requireLeafRequest(csr, profile), problemOf('badCSR', detail))
       })
 
     test(`${where} that repeats the name and asks for usages of a leaf is for any CA`, () => {

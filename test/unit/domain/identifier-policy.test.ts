@@ -11,6 +11,7 @@ import {
 } from '../../../src/domain/identifier-policy.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
 import { constraintsOn } from '../../signer/authority.ts'
+import { refusalBy } from '../../support/refusals.ts'
 
 const POLICY: IdentifierPolicy = {
   allowedDomains: [],
@@ -24,15 +25,8 @@ const POLICY: IdentifierPolicy = {
 }
 const dns = (value: string) => ({ type: 'dns', value })
 
-function refusalOf(values: { type: string; value: string }[], policy: Partial<IdentifierPolicy> = {}): Problem {
-  try {
-    checkIdentifiers(values, { ...POLICY, ...policy })
-  } catch (error) {
-    if (error instanceof Problem) return error
-    throw error
-  }
-  throw new Error('accepted')
-}
+const refusalOf = (values: { type: string; value: string }[], policy: Partial<IdentifierPolicy> = {}) =>
+  refusalBy(Problem, () => checkIdentifiers(values, { ...POLICY, ...policy }))
 
 test('identifiers come back in order and in normal form', () =>
   assert.deepEqual(
@@ -151,15 +145,7 @@ test('names that the name constraints of every issuer exclude are refused, each 
   assert.equal(check(['a.corp.test'], [corp]).length, 1)
   assert.equal(check(['x.lab.test'], [corp, []]).length, 1)
   assert.equal(check(['x.lab.test'], []).length, 1)
-  const problemOf = (values: string[]) => {
-    try {
-      check(values, [corp])
-    } catch (error) {
-      if (error instanceof Problem) return error
-      throw error
-    }
-    return assert.fail('it was accepted')
-  }
+  const problemOf = (values: string[]) => refusalBy(Problem, () => check(values, [corp]))
   const one = problemOf(['a.corp.test', 'x.lab.test'])
   assert.equal(one.type, 'rejectedIdentifier')
   assert.match(one.message, /^x\.lab\.test is outside the permitted subtrees \(name constraints of the CA\)$/)

@@ -9,6 +9,7 @@ import {
   type QuorumPolicy,
   type Vote,
 } from '../../../src/mpic/corroboration.ts'
+import { forAll } from '../../support/property-runs.ts'
 
 const BR: QuorumPolicy = { maxNonCorroborations: undefined, minRegions: 2 }
 const PLAIN: QuorumPolicy = { maxNonCorroborations: undefined, minRegions: 1 }
@@ -77,22 +78,18 @@ describe('a quorum', () => {
     minRegions: fc.integer({ min: 1, max: 4 }),
   })
   test('that is decided is not changed by the votes that are pending', () =>
-    fc.assert(
-      fc.property(fc.array(vote, { minLength: 1, maxLength: 8 }), policy, fc.boolean(), (cast, rule, yes) => {
-        const before = judgeQuorum(cast, rule)
-        const after = judgeQuorum(
-          cast.map((one) => (one.vote === 'pending' ? { ...one, vote: yes ? 'yes' : 'no' } : one)),
-          rule,
-        )
-        assert.notEqual(after, 'open')
-        if (before !== 'open') assert.equal(after, before)
-      }),
-    ))
+    forAll(fc.array(vote, { minLength: 1, maxLength: 8 }), policy, fc.boolean(), (cast, rule, yes) => {
+      const before = judgeQuorum(cast, rule)
+      const after = judgeQuorum(
+        cast.map((one) => (one.vote === 'pending' ? { ...one, vote: yes ? 'yes' : 'no' } : one)),
+        rule,
+      )
+      assert.notEqual(after, 'open')
+      if (before !== 'open') assert.equal(after, before)
+    }))
   test('is never met by votes of which none is yes', () =>
-    fc.assert(
-      fc.property(fc.array(vote, { minLength: 1, maxLength: 8 }), policy, (cast, rule) => {
-        const none = cast.map((one): Vote => (one.vote === 'yes' ? { ...one, vote: 'no' } : one))
-        assert.notEqual(judgeQuorum(none, rule), 'met')
-      }),
-    ))
+    forAll(fc.array(vote, { minLength: 1, maxLength: 8 }), policy, (cast, rule) => {
+      const none = cast.map((one): Vote => (one.vote === 'yes' ? { ...one, vote: 'no' } : one))
+      assert.notEqual(judgeQuorum(none, rule), 'met')
+    }))
 })

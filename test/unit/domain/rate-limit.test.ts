@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { charged, fitting, paceOf, refunded, waitOf } from '../../../src/domain/rate-limit.ts'
 import { countedAddress } from '../../../src/shared/lib/ip-address.ts'
+import { forAll, forAllIn } from '../../support/property-runs.ts'
 
 const aLimit = fc.record({
   requests: fc.integer({ min: 1, max: 500 }),
@@ -31,64 +32,53 @@ function passing(limit: { requests: number; windowSeconds: number }, gaps: reado
 
 describe('rate limit arithmetic', () => {
   test('as many requests as the limit names pass at once, and not one more', () =>
-    fc.assert(
-      fc.property(aLimit, (limit) => {
-        const zeros = new Array<number>(limit.requests + 5).fill(0)
-        assert.equal(passing(limit, zeros).length, limit.requests)
-      }),
-      { numRuns: 50 },
-    ))
+    forAllIn({ numRuns: 50 }, aLimit, (limit) => {
+      const zeros = new Array<number>(limit.requests + 5).fill(0)
+      assert.equal(passing(limit, zeros).length, limit.requests)
+    }))
 
   test('the long-run rate never exceeds requests per window', () =>
-    fc.assert(
-      fc.property(aLimit, (limit) => assert.ok(paceOf(limit).interval * limit.requests >= limit.windowSeconds * 1e6)),
-    ))
+    forAll(aLimit, (limit) => assert.ok(paceOf(limit).interval * limit.requests >= limit.windowSeconds * 1e6)))
 
   test('it agrees with a bucket of whole requests that is refilled one at a time', () => {
-    fc.assert(
-      fc.property(aLimit, pauses, (limit, gaps) => {
-        const { interval } = paceOf(limit)
-        // The model keeps microseconds of credit: full at requests × interval, one request costs one interval.
-        const full = limit.requests * interval
-        let credit = full
-        let now = 1.7e15
-        const expected: number[] = []
-        for (const gap of gaps) {
-          const pause = Math.round(gap * interval)
-          now += pause
-          credit = Math.min(full, credit + pause)
-          if (credit < interval) continue
-          credit -= interval
-          expected.push(now)
-        }
-        assert.deepEqual(passing(limit, gaps), expected)
-      }),
-    )
+    forAll(aLimit, pauses, (limit, gaps) => {
+      const { interval } = paceOf(limit)
+      // The model keeps microseconds of credit: full at requests × interval, one request costs one interval.
+      const full = limit.requests * interval
+      let credit = full
+      let now = 1.7e15
+      const expected: number[] = []
+      for (const gap of gaps) {
+        const pause = Math.round(gap * interval)
+        now += pause
+        credit = Math.min(full, credit + pause)
+        if (credit < interval) continue
+        credit -= interval
+        expected.push(now)
+      }
+      assert.deepEqual(passing(limit, gaps), expected)
+    })
   })
 
   test('a refused request passes after the wait it was told, and not a microsecond earlier', () =>
-    fc.assert(
-      fc.property(aLimit, fc.integer({ min: 0, max: 1e9 }), (limit, elapsed) => {
-        const pace = paceOf(limit)
-        const start = 1.7e15
-        const tat = charged(0, pace, start, limit.requests)
-        const now = start + Math.min(elapsed, pace.interval - 1)
-        const wait = waitOf(tat, pace, now)
-        assert.equal(fitting(tat, pace, now + wait - 1), 0)
-        assert.equal(fitting(tat, pace, now + wait), 1)
-      }),
-    ))
+    forAll(aLimit, fc.integer({ min: 0, max: 1e9 }), (limit, elapsed) => {
+      const pace = paceOf(limit)
+      const start = 1.7e15
+      const tat = charged(0, pace, start, limit.requests)
+      const now = start + Math.min(elapsed, pace.interval - 1)
+      const wait = waitOf(tat, pace, now)
+      assert.equal(fitting(tat, pace, now + wait - 1), 0)
+      assert.equal(fitting(tat, pace, now + wait), 1)
+    }))
 
   test('charging and refunding leaves everything as it was', () =>
-    fc.assert(
-      fc.property(aLimit, fc.integer({ min: 1, max: 500 }), (limit, used) => {
-        const pace = paceOf(limit)
-        const now = 1.7e15
-        const before = charged(0, pace, now, Math.min(used, limit.requests))
-        assert.equal(refunded(charged(before, pace, now), pace), before)
-        assert.equal(refunded(charged(before, pace, now, 7), pace, 7), before)
-      }),
-    ))
+    forAll(aLimit, fc.integer({ min: 1, max: 500 }), (limit, used) => {
+      const pace = paceOf(limit)
+      const now = 1.7e15
+      const before = charged(0, pace, now, Math.min(used, limit.requests))
+      assert.equal(refunded(charged(before, pace, now), pace), before)
+      assert.equal(refunded(charged(before, pace, now, 7), pace, 7), before)
+    }))
 })
 
 describe('what an address is counted as', () => {

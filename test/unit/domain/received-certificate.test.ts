@@ -1,7 +1,6 @@
 /** What a certificate from another CA must be before anybody sees it. */
 
 import assert from 'node:assert/strict'
-import { sign } from 'node:crypto'
 import { describe, test } from 'node:test'
 import {
   type Accepted,
@@ -9,8 +8,6 @@ import {
   checkReceived,
   type Expected,
 } from '../../../src/domain/received-certificate.ts'
-import { SIGNATURE_ALGORITHMS } from '../../../src/shared/pki/algorithms.ts'
-import { assembleCertificate } from '../../../src/shared/pki/certificate.ts'
 import type { DerWriter } from '../../../src/shared/pki/der-writer.ts'
 import { writeCertificatePolicies, writeExtendedKeyUsage, writeKeyUsage } from '../../../src/shared/pki/extensions.ts'
 import { CA_EXTENSION, EXTENSION, SCT_LIST } from '../../../src/shared/pki/oids.ts'
@@ -26,6 +23,7 @@ import {
   leafInput,
   makeAuthority,
   makeKeyPair,
+  signedBy,
   spkiOf,
 } from '../../signer/authority.ts'
 import { type RawTbsChanges, rawExtension, rawName, rawTbs, type WritePart } from '../../signer/raw-tbs.ts'
@@ -41,9 +39,6 @@ const belowNarrow = makeAuthority('P-256', { name: 'Below', by: narrow })
 const narrowRoot = makeAuthority('P-256', { pathLength: 0 })
 const belowNarrowRoot = makeAuthority('P-256', { name: 'Below', by: narrowRoot })
 const now = new Date()
-
-const signedBy = (by: Authority, tbs: Buffer) =>
-  assembleCertificate(tbs, by.algorithm, sign(SIGNATURE_ALGORITHMS[by.algorithm].hash, tbs, by.privateKey))
 
 const more = (name: string, write: WritePart | undefined): RawTbsChanges => ({ extensions: { [name]: write } })
 

@@ -14,6 +14,8 @@ import { checkRevocationReason } from '../../../src/domain/revocation.ts'
 import { coveringNames, readSearch } from '../../../src/domain/search-text.ts'
 import { retryDelayMs, type ValidationPolicy } from '../../../src/domain/validation-attempt.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
+import { forAll } from '../../support/property-runs.ts'
+import { problemOf } from '../../support/refusals.ts'
 import { words } from '../../support/words.ts'
 
 test('reasons 0, 1, 3, 4, 5 and 9 are accepted, none is 0, all others are badRevocationReason', () => {
@@ -41,10 +43,7 @@ test('an order without a profile gets the default, an unknown one is invalidProf
   assert.equal(chooseProfile(profiles, undefined).name, 'default')
   assert.equal(chooseProfile(profiles, 'short').name, 'short')
   for (const name of ['', 'Short', 'toString'])
-    assert.throws(
-      () => chooseProfile(profiles, name),
-      (error) => error instanceof Problem && error.type === 'invalidProfile',
-    )
+    assert.throws(() => chooseProfile(profiles, name), problemOf('invalidProfile'))
 })
 
 const all: AccountNaming = {
@@ -67,17 +66,14 @@ describe('the name of an account', () => {
 
 const [earlier, later] = [new Date(1_000), new Date(2_000)]
 
-test('without an order and without a failure nobody came', () =>
-  assert.equal(renewalAttempt(undefined, undefined), 'none'))
-
-test('an order counts until something fails', () => {
-  assert.equal(renewalAttempt(earlier, undefined), 'ordered')
-  assert.equal(renewalAttempt(earlier, later), 'failed')
-})
-
-test('a refused order is a failure alone', () => assert.equal(renewalAttempt(undefined, earlier), 'failed'))
-
-test('an order after the failure is another attempt', () => assert.equal(renewalAttempt(later, earlier), 'ordered'))
+for (const [what, orderedAt, failedAt, attempt] of [
+  ['without an order and without a failure nobody came', undefined, undefined, 'none'],
+  ['an order counts until something fails', earlier, undefined, 'ordered'],
+  ['a failure after the order is its end', earlier, later, 'failed'],
+  ['a refused order is a failure alone', undefined, earlier, 'failed'],
+  ['an order after the failure is another attempt', later, earlier, 'ordered'],
+] as const)
+  test(what, () => assert.equal(renewalAttempt(orderedAt, failedAt), attempt))
 
 const example = (names: number, serial = 0) => ({
   serial,
@@ -157,17 +153,10 @@ test('what every guesser tries is refused', () => {
 test('the last two octets of the serial number decide, whatever stands before them', () => {
   assert.equal(shardOf(Buffer.from('ff0000000103', 'hex'), 256), 3)
   assert.equal(shardOf(Buffer.of(5), 4), 1, 'of a former server that counted')
-  fc.assert(
-    fc.property(
-      fc.uint8Array({ maxLength: 18 }),
-      fc.nat(0xffff),
-      fc.integer({ min: 1, max: 1024 }),
-      (front, tail, shards) => {
-        const serial = Buffer.concat([front, Buffer.of(tail >> 8, tail & 0xff)])
-        assert.equal(shardOf(serial, shards), tail % shards)
-      },
-    ),
-  )
+  forAll(fc.uint8Array({ maxLength: 18 }), fc.nat(0xffff), fc.integer({ min: 1, max: 1024 }), (front, tail, shards) => {
+    const serial = Buffer.concat([front, Buffer.of(tail >> 8, tail & 0xff)])
+    assert.equal(shardOf(serial, shards), tail % shards)
+  })
 })
 
 test('a part is counted and read by the last octets that its serial numbers can have', () => {
@@ -178,13 +167,11 @@ test('a part is counted and read by the last octets that its serial numbers can 
   ])
   assert.deepEqual(octetsOf({ shards: 1024, shard: 259 }), [[3, 3]])
   assert.equal(octetsOf({ shards: 12, shard: 7 }).length, 64)
-  fc.assert(
-    fc.property(fc.nat(0xffff), fc.integer({ min: 1, max: 1024 }), (tail, shards) => {
-      const serial = Buffer.of(tail >> 8, tail & 0xff)
-      const own = octetsOf({ shards, shard: shardOf(serial, shards) })
-      assert.ok(own.some(([first, last]) => serial[1]! >= first && serial[1]! <= last))
-    }),
-  )
+  forAll(fc.nat(0xffff), fc.integer({ min: 1, max: 1024 }), (tail, shards) => {
+    const serial = Buffer.of(tail >> 8, tail & 0xff)
+    const own = octetsOf({ shards, shard: shardOf(serial, shards) })
+    assert.ok(own.some(([first, last]) => serial[1]! >= first && serial[1]! <= last))
+  })
 })
 
 test('a complete list goes by its issuer, a part by count and number too', () => {

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { boundRecord, MAX_RECORD_LENGTH, type ValidationRecord } from '../../../src/domain/validation-attempt.ts'
 import { anyCharacter } from '../../support/any-character.ts'
+import { forAll } from '../../support/property-runs.ts'
 
 const aRecord = (over: Partial<ValidationRecord> = {}): ValidationRecord => ({
   type: 'http-01',
@@ -47,16 +48,14 @@ describe('validation record', () => {
   })
 
   test('any one is at most as long as the bound, and what it holds can be kept', () =>
-    fc.assert(
-      fc.property(
-        fc.array(fc.object({ maxDepth: 4 }), { maxLength: 60 }),
-        fc.string({ unit: anyCharacter, maxLength: 3000 }),
-        (facts, detail) => {
-          const steps = facts.map((fact) => ({ ...fact, step: 'any' }))
-          const json = JSON.stringify(boundRecord(aRecord({ steps, detail, requestId: detail })))
-          assert.ok(json.length <= MAX_RECORD_LENGTH, `${json.length}`)
-          assert.doesNotMatch(json, /\\u0000|\\ud[89a-f]/)
-        },
-      ),
+    forAll(
+      fc.array(fc.object({ maxDepth: 4 }), { maxLength: 60 }),
+      fc.string({ unit: anyCharacter, maxLength: 3000 }),
+      (facts, detail) => {
+        const steps = facts.map((fact) => ({ ...fact, step: 'any' }))
+        const json = JSON.stringify(boundRecord(aRecord({ steps, detail, requestId: detail })))
+        assert.ok(json.length <= MAX_RECORD_LENGTH, `${json.length}`)
+        assert.doesNotMatch(json, /\\u0000|\\ud[89a-f]/)
+      },
     ))
 })

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { BodyMemory, type GatheredBody } from '../../../src/http/body-memory.ts'
+import { forAll } from '../../support/property-runs.ts'
 
 const KIB = 1024
 const PROXY = '192.0.2.9'
@@ -50,24 +51,22 @@ describe('memory for bodies', () => {
       piece: fc.uint8Array({ maxLength: 3000 }),
       ends: fc.boolean(),
     })
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const memory = aMemory(16 * KIB)
-        const bodies = new Map<number, { gathered: GatheredBody; expected: Uint8Array[] }>()
-        for (const { body, address, piece, ends } of steps) {
-          const { gathered, expected } = bodies.get(body) ?? { gathered: memory.begin(address, 1 << 20), expected: [] }
-          bodies.set(body, { gathered, expected })
-          const isTaken = gathered.add(piece)
-          assert.ok(memory.bytes <= 16 * KIB)
-          if (isTaken) expected.push(piece)
-          if (isTaken && !ends) continue
-          if (isTaken) assert.ok(gathered.bytes.equals(Buffer.concat(expected)))
-          gathered.release()
-          bodies.delete(body)
-        }
-        for (const { gathered } of bodies.values()) gathered.release()
-        assert.deepEqual([memory.bytes, memory.holders], [0, 0])
-      }),
-    )
+    forAll(fc.array(step, { maxLength: 60 }), (steps) => {
+      const memory = aMemory(16 * KIB)
+      const bodies = new Map<number, { gathered: GatheredBody; expected: Uint8Array[] }>()
+      for (const { body, address, piece, ends } of steps) {
+        const { gathered, expected } = bodies.get(body) ?? { gathered: memory.begin(address, 1 << 20), expected: [] }
+        bodies.set(body, { gathered, expected })
+        const isTaken = gathered.add(piece)
+        assert.ok(memory.bytes <= 16 * KIB)
+        if (isTaken) expected.push(piece)
+        if (isTaken && !ends) continue
+        if (isTaken) assert.ok(gathered.bytes.equals(Buffer.concat(expected)))
+        gathered.release()
+        bodies.delete(body)
+      }
+      for (const { gathered } of bodies.values()) gathered.release()
+      assert.deepEqual([memory.bytes, memory.holders], [0, 0])
+    })
   })
 })

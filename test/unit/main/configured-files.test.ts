@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import {
   type FileFindings,
   inspectBackendFiles,
@@ -15,12 +14,13 @@ import {
 import { formatNotice } from '../../../src/shared/config-file/notice.ts'
 import { makeAuthority } from '../../signer/authority.ts'
 import { loopbackCertificate, writeCertificate } from '../../support/certificates.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 import { aConfig, type Tree } from '../config/support.ts'
 
 const NONE: FileFindings = { errors: [], warnings: [] }
 
 describe('files of a configuration', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'configured-files-'))
+  const folder = temporaryFolder()
   const at = (name: string) => path.join(folder, name)
   const root = makeAuthority()
   let own: { cert: string; key: string }
@@ -38,8 +38,6 @@ describe('files of a configuration', () => {
     const cipher = { format: 'pem', type: 'pkcs8', cipher: 'aes-256-cbc', passphrase: 'x' } as const
     writeFileSync(at('encrypted.key'), privateKey.export(cipher), { mode: 0o600 })
   })
-  after(() => rmSync(folder, { recursive: true }))
-
   const internal = () => ({ ca: { internal: { root_cert_path: own.cert, root_key_path: own.key } } })
   const service = (tree: Tree) => inspectServiceFiles(aConfig({ ...internal(), ...tree }))
   const tls = (cert_path: string, key_path: string, self_issued_names: string[] = []) =>

@@ -6,6 +6,7 @@ import { Histogram, Registry } from 'prom-client'
 import { createMetrics, renderMetrics, takeSnapshot } from '../../../src/ops/metrics.ts'
 import { reportProcess, reportThread } from '../../../src/ops/process-metrics.ts'
 import { createThreadMetrics, type ThreadMetrics } from '../../../src/ops/thread-metrics.ts'
+import { each } from '../../support/each.ts'
 
 const DURATION = 'service_http_request_duration_seconds'
 
@@ -119,8 +120,7 @@ test('two scrapes at once count a thread that was replaced once', async () => {
   await sum([await aThread(1, 3)])
   const next = await aThread(2, 1)
   const both = await Promise.all([shown(sum([next])), shown(sum([next]))])
-  const found = both.map(({ alarms }) => alarms)
-  assert.deepEqual(found, [4, 4])
+  assert.deepEqual(each(both, 'alarms'), [4, 4])
 })
 
 test('what a thread hands in at its end counts, whether it or its successor was asked before', async () => {
@@ -146,8 +146,7 @@ test('the time in which a loop was busy is that of the thread, however often it 
   for (let i = 0; i < 5; i++) reportThread(metrics, 'front')
   const { values } = await metrics.threadBusy.get()
   const now = performance.eventLoopUtilization().active / 1_000
-  const found = values.map(({ labels }) => labels)
-  assert.deepEqual(found, [{ thread: 'front' }])
+  assert.deepEqual(each(values, 'labels'), [{ thread: 'front' }])
   assert.ok((values[0]?.value ?? 0) > 0 && (values[0]?.value ?? 0) <= now)
 })
 

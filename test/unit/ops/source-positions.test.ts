@@ -1,21 +1,18 @@
 /** What a bundle throws names its sources in the log. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 import { sourcePositions } from '../../../src/ops/source-positions.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'source-positions-'))
+const folder = temporaryFolder()
 // The runner has Node map positions itself; a service does not.
 before(() => process.setSourceMapsEnabled(false))
-after(() => {
-  process.setSourceMapsEnabled(true)
-  rmSync(folder, { recursive: true })
-})
+after(() => process.setSourceMapsEnabled(true))
 
 /** The stack of an error from a bundle of two sources. */
 async function thrownStack(name: string): Promise<string> {

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { AbuseBudget, DecayingSketch, sketchKey } from '../../../src/overload/abuse-budget.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
+import { forAll } from '../../support/property-runs.ts'
 
 function budget(isEnabled = true) {
   let now = 1
@@ -127,21 +128,19 @@ describe('a decaying sketch', () => {
 
   test('never says less than was added', () => {
     const additions = fc.array(fc.tuple(fc.ipV4(), fc.integer({ min: 1, max: 100 })), { maxLength: 300 })
-    fc.assert(
-      fc.property(additions, (added) => {
-        const sketch = new DecayingSketch(1000)
-        const sums = new Map<string, number>()
-        for (const [address, amount] of added) {
-          sketch.add(sketchKey(address), amount, 7)
-          sums.set(address, (sums.get(address) ?? 0) + amount)
-        }
-        for (const [address, sum] of sums) assert.ok(sketch.amount(sketchKey(address), 7) >= sum)
-        near(
-          sketch.total(7),
-          [...sums.values()].reduce((a, b) => a + b, 0),
-        )
-      }),
-    )
+    forAll(additions, (added) => {
+      const sketch = new DecayingSketch(1000)
+      const sums = new Map<string, number>()
+      for (const [address, amount] of added) {
+        sketch.add(sketchKey(address), amount, 7)
+        sums.set(address, (sums.get(address) ?? 0) + amount)
+      }
+      for (const [address, sum] of sums) assert.ok(sketch.amount(sketchKey(address), 7) >= sum)
+      near(
+        sketch.total(7),
+        [...sums.values()].reduce((a, b) => a + b, 0),
+      )
+    })
   })
 
   test('takes one in thousands of strangers for somebody it knows', () => {

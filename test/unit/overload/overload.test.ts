@@ -18,6 +18,7 @@ import {
   WORK_CLASS,
 } from '../../../src/overload/overload.ts'
 import { keysOf } from '../../../src/shared/lib/encoding.ts'
+import { forAll } from '../../support/property-runs.ts'
 
 const after = (state: OverloadState, ...pressures: number[]) =>
   pressures.reduce((now, pressure) => nextState(now, pressure), state)
@@ -56,10 +57,8 @@ describe('who is turned away', () => {
   })
 
   test('an address that takes too much is refused no later than one that does not, at any pressure', () => {
-    fc.assert(
-      fc.property(fc.double({ min: 0, max: 20, noNaN: true }), fc.constantFrom(...keysOf(WORK_CLASS)), (at, resource) =>
-        assert.ok(!isTurnedAway(at, resource, false) || isTurnedAway(at, resource, true)),
-      ),
+    forAll(fc.double({ min: 0, max: 20, noNaN: true }), fc.constantFrom(...keysOf(WORK_CLASS)), (at, resource) =>
+      assert.ok(!isTurnedAway(at, resource, false) || isTurnedAway(at, resource, true)),
     )
     // It is through with everything when the others lose nothing but what is new.
     assert.equal(isTurnedAway(1.01, 'finalize', true), true)
@@ -67,12 +66,10 @@ describe('who is turned away', () => {
 
   test('more pressure never lets more in', () => {
     const pressure = fc.double({ min: 0, max: 20, noNaN: true })
-    fc.assert(
-      fc.property(pressure, pressure, fc.constantFrom(...keysOf(WORK_CLASS)), fc.boolean(), (a, b, resource, heavy) => {
-        const [low, high] = [Math.min(a, b), Math.max(a, b)]
-        assert.ok(!isTurnedAway(low, resource, heavy) || isTurnedAway(high, resource, heavy))
-      }),
-    )
+    forAll(pressure, pressure, fc.constantFrom(...keysOf(WORK_CLASS)), fc.boolean(), (a, b, resource, heavy) => {
+      const [low, high] = [Math.min(a, b), Math.max(a, b)]
+      assert.ok(!isTurnedAway(low, resource, heavy) || isTurnedAway(high, resource, heavy))
+    })
   })
 })
 
@@ -107,13 +104,11 @@ describe('the expected delay', () => {
 describe('Retry-After', () => {
   test('is 1 to 4 seconds at first, and never more than half a minute', () => {
     const draw = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
-    fc.assert(
-      fc.property(draw, fc.double({ min: 0, max: 1e8, noNaN: true }), (at, episode) => {
-        const first = retryAfterSeconds(0, at)
-        assert.ok(Number.isInteger(first) && first >= 1 && first <= 4)
-        assert.ok(retryAfterSeconds(episode, at) >= first && retryAfterSeconds(episode, at) <= 30)
-      }),
-    )
+    forAll(draw, fc.double({ min: 0, max: 1e8, noNaN: true }), (at, episode) => {
+      const first = retryAfterSeconds(0, at)
+      assert.ok(Number.isInteger(first) && first >= 1 && first <= 4)
+      assert.ok(retryAfterSeconds(episode, at) >= first && retryAfterSeconds(episode, at) <= 30)
+    })
   })
 })
 

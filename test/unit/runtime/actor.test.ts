@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { type ActorFailure, type ActorOptions, type Call, spawn } from '../../../src/runtime/actor.ts'
 import { ActorError } from '../../../src/runtime/errors.ts'
 import { WAIT_MS } from '../../support/patience.ts'
+import { forAllAsync } from '../../support/property-runs.ts'
 
 /** Longer than a stalled machine holds a test up. */
 const DEADLINE_MS = WAIT_MS
@@ -221,24 +222,21 @@ describe('draining an actor', () => {
 describe('a mailbox', () => {
   test('never holds more than its limit, and every ask is settled exactly once', async () => {
     const plan = fc.array(fc.record({ ms: fc.nat(2), deadline: fc.integer({ min: 1, max: 6 }) }), { maxLength: 30 })
-    await fc.assert(
-      fc.asyncProperty(plan, fc.integer({ min: 1, max: 4 }), async (asks, concurrency) => {
-        const { actor } = counter({ concurrency, mailboxLimit: 4 })
-        const outcomes = asks.map(({ ms, deadline }) => {
-          const outcome = actor.ask('slow', { ms, mark: 'x' }, deadline).then(
-            () => 'done',
-            (error) => (error instanceof ActorError ? error.code : 'other'),
-          )
-          assert.ok(actor.queued <= 4)
-          assert.ok(actor.running <= concurrency)
-          return outcome
-        })
-        const settled = await Promise.all(outcomes)
-        assert.ok(!settled.includes('other'))
-        await actor.drain(DEADLINE_MS)
-        assert.equal(actor.running + actor.queued, 0)
-      }),
-      { numRuns: 40 },
-    )
+    await forAllAsync(40, plan, fc.integer({ min: 1, max: 4 }), async (asks, concurrency) => {
+      const { actor } = counter({ concurrency, mailboxLimit: 4 })
+      const outcomes = asks.map(({ ms, deadline }) => {
+        const outcome = actor.ask('slow', { ms, mark: 'x' }, deadline).then(
+          () => 'done',
+          (error) => (error instanceof ActorError ? error.code : 'other'),
+        )
+        assert.ok(actor.queued <= 4)
+        assert.ok(actor.running <= concurrency)
+        return outcome
+      })
+      const settled = await Promise.all(outcomes)
+      assert.ok(!settled.includes('other'))
+      await actor.drain(DEADLINE_MS)
+      assert.equal(actor.running + actor.queued, 0)
+    })
   })
 })

@@ -7,6 +7,7 @@ import {
   type RestartHistory,
   type RestartPolicy,
 } from '../../../src/runtime/supervision.ts'
+import { forAll } from '../../support/property-runs.ts'
 
 const POLICY: RestartPolicy = { initialDelayMs: 100, maxDelayMs: 1000, maxRestarts: 5, windowMs: 60_000 }
 
@@ -42,18 +43,16 @@ describe('the restart policy', () => {
     assert.deepEqual(decisions([0], { ...POLICY, maxRestarts: 0 }), ['escalate']))
 
   test('never remembers more than it needs, and never waits longer than its maximum', () =>
-    fc.assert(
-      fc.property(fc.array(fc.nat(5000), { maxLength: 100 }), fc.nat(10), (gaps, maxRestarts) => {
-        const policy = { ...POLICY, maxRestarts }
-        let history: RestartHistory = NO_FAILURES
-        let now = 0
-        for (const gap of gaps) {
-          now += gap
-          const next = decideRestart(policy, history, now)
-          history = next.history
-          assert.ok(history.length <= maxRestarts + 1)
-          if (next.decision.action === 'restart') assert.ok(next.decision.delayMs <= policy.maxDelayMs)
-        }
-      }),
-    ))
+    forAll(fc.array(fc.nat(5000), { maxLength: 100 }), fc.nat(10), (gaps, maxRestarts) => {
+      const policy = { ...POLICY, maxRestarts }
+      let history: RestartHistory = NO_FAILURES
+      let now = 0
+      for (const gap of gaps) {
+        now += gap
+        const next = decideRestart(policy, history, now)
+        history = next.history
+        assert.ok(history.length <= maxRestarts + 1)
+        if (next.decision.action === 'restart') assert.ok(next.decision.delayMs <= policy.maxDelayMs)
+      }
+    }))
 })

@@ -12,6 +12,7 @@ import { createValidationWaits } from '../../../src/services/validation-waits.ts
 import { type BuiltInType, CHALLENGE_TYPES, type ChallengeType } from '../../../src/shared/protocol/challenge.ts'
 import type { AuthorizationStore } from '../../../src/store/authorization-store.ts'
 import type { Trigger } from '../../../src/store/challenge-store.ts'
+import { each } from '../../support/each.ts'
 
 const AUTHORIZATION = '019a0000-0000-7000-8000-0000000000a0'
 const REQUESTER = { accountId: 'an account', keyVersion: 3 }
@@ -131,8 +132,7 @@ describe('a challenge that is triggered', () => {
   test('by somebody else meanwhile is handed over as a repeat (RFC 8555 §8.2)', async () => {
     moved = false
     assert.equal(await triggered(), 'processing')
-    const repeats = handedOver.map(({ isRepeat }) => isRepeat)
-    assert.deepEqual(repeats, [undefined, true])
+    assert.deepEqual(each(handedOver, 'isRepeat'), [undefined, true])
   })
 
   test('twice at the same time is tried once more, and both are answered with how it ended', async () => {
@@ -148,8 +148,7 @@ describe('a challenge that is triggered', () => {
     }
     const [, second] = await Promise.all([triggered(), triggered('tls-alpn-01')])
     assert.equal(second, 'processing')
-    const types = claims.map(({ type }) => type)
-    assert.deepEqual(types, ['tls-alpn-01'])
+    assert.deepEqual(each(claims, 'type'), ['tls-alpn-01'])
   })
 
   for (const [what, known] of [

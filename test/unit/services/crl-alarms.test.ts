@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type CrlAlarm, CrlAlarms } from '../../../src/services/crl-alarms.ts'
 import { MalformedCrl } from '../../../src/services/crl-builder.ts'
+import { each } from '../../support/each.ts'
 
 const away = new Error('the signer does not answer')
 const nextUpdate = new Date('2026-11-23T12:00:00Z')
@@ -41,10 +42,7 @@ describe('alarms of a CRL', () => {
   test('each list has its own', () => {
     const { raised, alarms } = watching()
     for (const crl of ['default', 'default/2-0']) for (let n = 0; n < 4; n++) alarms.failed(crl, away)
-    assert.deepEqual(
-      raised.map(({ crl }) => crl),
-      ['default', 'default/2-0'],
-    )
+    assert.deepEqual(each(raised, 'crl'), ['default', 'default/2-0'])
   })
 
   test('an overdue list is told once, and again when it is overdue again', () => {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createCrlCache } from '../../../src/services/crl-cache.ts'
 import type { PublishedCrl } from '../../../src/store/crl-store.ts'
+import { each } from '../../support/each.ts'
 
 const HOUR_MS = 3_600_000
 const ISSUER_KEY = Buffer.alloc(32, 1)
@@ -50,8 +51,7 @@ test('a list of a lower number does not take the place of one that is served; a 
   assert.deepEqual(await numbers(), ['default 10'])
   database.lists = [aList(9n)]
   assert.deepEqual(await numbers(), ['default 10'])
-  const published = cache.published().map(({ number }) => number)
-  assert.deepEqual(published, [10n])
+  assert.deepEqual(each(cache.published(), 'number'), [10n])
   database.lists = [aList(11n)]
   assert.deepEqual(await numbers(), ['default 11'])
 })

@@ -1,16 +1,13 @@
 /** A database that is away for a moment costs no certificate that another CA has issued, and no line of it. */
 
 import assert from 'node:assert/strict'
-import { sign } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import type { Certificate } from '../../../src/domain/records.ts'
 import { createReceivedCertificates } from '../../../src/services/received-certificates.ts'
-import { SIGNATURE_ALGORITHMS } from '../../../src/shared/pki/algorithms.ts'
-import { assembleCertificate } from '../../../src/shared/pki/certificate.ts'
 import { parseCsr } from '../../../src/shared/pki/csr.ts'
 import { buildTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
 import type { ClaimedIssuance, ReceivedCertificate } from '../../../src/store/csr-issuance-store.ts'
-import { DAY_MS, leafInput, makeAuthority } from '../../signer/authority.ts'
+import { DAY_MS, leafInput, makeAuthority, signedBy } from '../../signer/authority.ts'
 import { until } from '../../support/until.ts'
 import { aCsr, P256_KEY } from '../shared/pki/support.ts'
 
@@ -20,8 +17,7 @@ const csr = await aCsr(P256_KEY, { names: [{ type: 'dns', value: NAME }] })
 
 function chain(name: string, changes: { notAfter?: Date } = {}): Buffer[] {
   const tbs = buildTbsCertificate(leafInput(root, { spki: parseCsr(csr).spki.der, dnsNames: [name], ...changes }))
-  const { hash } = SIGNATURE_ALGORITHMS[root.algorithm]
-  return [assembleCertificate(tbs, root.algorithm, sign(hash, tbs, root.privateKey)), root.certificate]
+  return [signedBy(root, tbs), root.certificate]
 }
 
 const ROW: ClaimedIssuance = {

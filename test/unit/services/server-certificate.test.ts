@@ -1,49 +1,36 @@
 /** The service's own server certificate: when it is issued, kept and renewed. */
 
 import assert from 'node:assert/strict'
-import { createPublicKey, type KeyObject, sign, X509Certificate } from 'node:crypto'
+import { createPublicKey, X509Certificate } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import type { CaIssuer } from '../../../src/ca/backend.ts'
 import type { Issuance } from '../../../src/services/issuance.ts'
 import { admittedNames, ensureServerCertificate } from '../../../src/services/server-certificate.ts'
-import { SIGNATURE_ALGORITHMS } from '../../../src/shared/pki/algorithms.ts'
-import { assembleCertificate } from '../../../src/shared/pki/certificate.ts'
-import { type Authority, constraintsOn, DAY_MS, leafTbs, makeAuthority } from '../../signer/authority.ts'
+import {
+  type Authority,
+  caIssuerOf,
+  constraintsOn,
+  DAY_MS,
+  leafTbs,
+  makeAuthority,
+  signedBy,
+} from '../../signer/authority.ts'
 
 const NOW = new Date()
 const inDays = (days: number) => new Date(NOW.getTime() + days * DAY_MS)
-
-function issuerOf(authority: Authority): CaIssuer {
-  const { certificate, nameDer, keyIdentifier, algorithm, notBefore, notAfter } = authority
-  return {
-    id: 'default',
-    certificate,
-    chain: [certificate],
-    alternateChains: [],
-    nameDer,
-    keyIdentifier,
-    signatureAlgorithm: algorithm,
-    notBefore,
-    notAfter,
-    constraints: [],
-  }
-}
 
 /** Issues for 90 days and counts. */
 function anIssuance(authority: Authority) {
   const asked: string[][] = []
   const issuance: Pick<Issuance, 'issueToSelf' | 'issuerForSelf'> = {
-    issuerForSelf: () => issuerOf(authority),
+    issuerForSelf: () => caIssuerOf(authority),
     async issueToSelf(names, spki) {
       asked.push(names.map(({ type, value }) => `${type}:${value}`))
       const values = (type: string) => names.filter((name) => name.type === type).map(({ value }) => value)
       const tbs = leafTbs(authority, { spki: spki.der, dnsNames: values('dns'), ipAddresses: values('ip') })
-      const { hash } = SIGNATURE_ALGORITHMS[authority.algorithm]
-      const der = assembleCertificate(tbs, authority.algorithm, sign(hash, tbs, authority.privateKey as KeyObject))
-      return { der, issuer: issuerOf(authority) }
+      return { der: signedBy(authority, tbs), issuer: caIssuerOf(authority) }
     },
   }
   return { issuance, asked }
@@ -89,26 +76,16 @@ describe('server certificate', () => {
     'that is not for one of the names': async () => ({ names: [...names, 'other.test'] }),
     'of another issuer': async () => {
       ca = anIssuance(makeAuthority())
-      return {}
     },
-    'whose key is missing': async () => {
-      rmSync(files.keyPath)
-      return {}
-    },
+    'whose key is missing': async () => void rmSync(files.keyPath),
     'whose key is that of another': async () => {
       const key = readFileSync(files.keyPath)
       await ensure({ names: ['other.test'] })
       writeFileSync(files.keyPath, key)
       return { names: ['other.test'] }
     },
-    'that is no certificate': async () => {
-      writeFileSync(files.certPath, 'half a fi')
-      return {}
-    },
-    'whose key is no key': async () => {
-      writeFileSync(files.keyPath, '')
-      return {}
-    },
+    'that is no certificate': async () => void writeFileSync(files.certPath, 'half a fi'),
+    'whose key is no key': async () => void writeFileSync(files.keyPath, ''),
   }
   for (const [which, spoil] of Object.entries(SPOILED))
     test(`one ${which} is replaced`, async () => {
@@ -123,7 +100,7 @@ describe('server certificate', () => {
 
   // RFC 5280 §4.2.1.10: no verifier accepts a certificate with a name outside.
   test('names outside the name constraints of the issuer are left out; with no name left nothing is issued', async () => {
-    const issuer = { ...issuerOf(authority), constraints: [constraintsOn({ dns: ['corp.test'], ip: [] })] }
+    const issuer = caIssuerOf(authority, { constraints: [constraintsOn({ dns: ['corp.test'], ip: [] })] })
     ca.issuance.issuerForSelf = () => issuer
     assert.deepEqual(admittedNames(['acme.corp.test', 'localhost'], issuer), {
       admitted: ['acme.corp.test'],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { CaIssuer } from '../../../src/ca/backend.ts'
 import { createTrustBundle, readRootsPem } from '../../../src/services/trust-bundle.ts'
-import { type Authority, makeAuthority } from '../../signer/authority.ts'
+import { type Authority, caIssuerOf, makeAuthority } from '../../signer/authority.ts'
 
 const root = makeAuthority('P-256', { name: 'Root' })
 const intermediate = makeAuthority('P-256', { name: 'Intermediate', by: root })
@@ -13,19 +13,7 @@ const selfIssued = makeAuthority('P-256', { name: 'Root', by: root })
 
 function issuerOf(id: string, chain: readonly Authority[], ...alternates: (readonly Authority[])[]): CaIssuer {
   const ders = (authorities: readonly Authority[]) => authorities.map(({ certificate }) => certificate)
-  const { nameDer, keyIdentifier, algorithm, notBefore, notAfter } = chain[0]!
-  return {
-    id,
-    certificate: chain[0]!.certificate,
-    chain: ders(chain),
-    alternateChains: alternates.map(ders),
-    nameDer,
-    keyIdentifier,
-    signatureAlgorithm: algorithm,
-    notBefore,
-    notAfter,
-    constraints: [],
-  }
+  return caIssuerOf(chain[0]!, { id, chain: ders(chain), alternateChains: alternates.map(ders) })
 }
 
 const bundleOf = (issuers: readonly CaIssuer[], ...further: Authority[]) =>

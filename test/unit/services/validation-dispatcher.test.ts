@@ -2,12 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ValidationRecord } from '../../../src/domain/validation-attempt.ts'
 import type { AttemptEnded, ValidationRequest } from '../../../src/services/challenge-triggers.ts'
 import { type DispatcherOptions, ValidationDispatcher } from '../../../src/services/validation-dispatcher.ts'
 import type { ChallengeType } from '../../../src/shared/protocol/challenge.ts'
 import type { AttemptResult } from '../../../src/store/challenge-store.ts'
 import type { ValidationJob, ValidationVerdict } from '../../../workers/job.ts'
+import { each } from '../../support/each.ts'
 import { gate } from '../../support/gate.ts'
 import { until } from '../../support/until.ts'
 
@@ -21,6 +23,7 @@ const bad = (retryable: boolean): ValidationVerdict => ({
 })
 
 const LIMITS = { total: 4, perAccount: 4, perTarget: 4, maxWaiting: 400 }
+const DECIDED_ELSEWHERE = { recordAttempt: async () => false, renew: async () => true }
 
 let counter = 0
 function aRequest(over: Partial<ValidationRequest> = {}): ValidationRequest {
@@ -87,7 +90,8 @@ function aDispatcher(
   return { dispatcher, recorded, results, interruptions, ended, startedAt, idle, run }
 }
 
-const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+/** A validator that finds all well, after a while. */
+const goodAfter = (ms: number) => () => sleep(ms, GOOD)
 const outcomes = (recorded: readonly AttemptResult[]) => recorded.map(({ outcome }) => outcome)
 
 describe('validation dispatcher', () => {
@@ -104,10 +108,7 @@ describe('validation dispatcher', () => {
   })
 
   test('a proof that is good for a time bounds the authorization, counted from before the attempt', async () => {
-    const { recorded, run } = aDispatcher(async () => {
-      await sleep(30)
-      return { ...GOOD, validForSeconds: 60 }
-    })
+    const { recorded, run } = aDispatcher(() => sleep(30, { ...GOOD, validForSeconds: 60 }))
     const before = performance.now()
     await run()
     const seconds = (performance.now() - before) / 1000
@@ -115,13 +116,17 @@ describe('validation dispatcher', () => {
     assert.ok(validForSeconds > 59.99 - seconds && validForSeconds < 59.98, `${validForSeconds} after ${seconds}`)
   })
 
-  test('a verdict that is final is recorded as invalid at once', async () => {
-    const { recorded, results, run } = aDispatcher(async () => bad(false))
-    await run()
-    assert.deepEqual(outcomes(recorded), ['invalid'])
-    assert.equal(recorded[0]?.attempt.error?.type, 'urn:ietf:params:acme:error:connection')
-    assert.deepEqual(results, ['failure'])
-  })
+  for (const [what, retryable, tries] of [
+    ['that is final', false, 0],
+    ['that may change, after the tries that a former instance had,', true, 2],
+  ] as const)
+    test(`a verdict ${what} is recorded as invalid at once`, async () => {
+      const { recorded, results, run } = aDispatcher(async () => bad(retryable))
+      await run({ tries })
+      assert.deepEqual(outcomes(recorded), ['invalid'])
+      assert.equal(recorded[0]?.attempt.error?.type, 'urn:ietf:params:acme:error:connection')
+      assert.deepEqual(results, ['failure'])
+    })
 
   test('a verdict that may change is retried with growing delays, processing meanwhile, then invalid', async () => {
     const { recorded, results, startedAt, run } = aDispatcher(async () => bad(true))
@@ -135,20 +140,8 @@ describe('validation dispatcher', () => {
     assert.ok(third - second >= 59, `${third - second}`)
   })
 
-  test('tries of a former instance count', async () => {
-    const { recorded, run } = aDispatcher(async () => bad(true))
-    await run({ tries: 2 })
-    assert.deepEqual(outcomes(recorded), ['invalid'])
-  })
-
   test('a challenge that waits or runs is not validated twice; when nothing was decided it can be again', async () => {
-    const { dispatcher, startedAt, idle } = aDispatcher(
-      async () => {
-        await sleep(20)
-        return GOOD
-      },
-      { store: { recordAttempt: async () => false, renew: async () => true } },
-    )
+    const { dispatcher, startedAt, idle } = aDispatcher(goodAfter(20), { store: DECIDED_ELSEWHERE })
     const request = aRequest()
     for (let i = 0; i < 5; i++) assert.equal(dispatcher.dispatch({ ...request, requestId: `${i}` }), true)
     dispatcher.dispatch({ ...request, type: 'dns-01' })
@@ -186,34 +179,15 @@ describe('validation dispatcher', () => {
   })
 
   test('an authorization that was decided elsewhere is not tried again', async () => {
-    const { results, startedAt, run } = aDispatcher(async () => bad(true), {
-      store: { recordAttempt: async () => false, renew: async () => true },
-    })
+    const { results, startedAt, run } = aDispatcher(async () => bad(true), { store: DECIDED_ELSEWHERE })
     await run()
     await sleep(100)
     assert.equal(startedAt.length, 1)
     assert.deepEqual(results, ['superseded'])
   })
 
-  test('no more run at once than allowed', async () => {
-    let running = 0
-    let most = 0
-    const { dispatcher, idle } = aDispatcher(async () => {
-      most = Math.max(most, ++running)
-      await sleep(5)
-      running--
-      return GOOD
-    })
-    for (let i = 0; i < 40; i++) dispatcher.dispatch(aRequest())
-    await idle()
-    assert.equal(most, 4)
-  })
-
   test('what may run starts at once, and what waits when one of those ends', async () => {
-    const { dispatcher, startedAt, idle } = aDispatcher(async () => {
-      await sleep(20)
-      return GOOD
-    })
+    const { dispatcher, startedAt, idle } = aDispatcher(goodAfter(20))
     for (let i = 0; i < 6; i++) dispatcher.dispatch(aRequest())
     assert.equal(startedAt.length, 4)
     assert.equal(dispatcher.load().waiting.target, 2)
@@ -249,13 +223,8 @@ describe('validation dispatcher', () => {
   test('thousands that end at once make room for thousands that wait', async () => {
     const { opened, open } = gate()
     const total = 4_000
-    const { dispatcher, results, idle } = aDispatcher(
-      async () => {
-        await opened
-        return GOOD
-      },
-      { limits: { total, perAccount: total, perTarget: 2 * total, maxWaiting: 8 * total } },
-    )
+    const limits = { total, perAccount: total, perTarget: 2 * total, maxWaiting: 8 * total }
+    const { dispatcher, results, idle } = aDispatcher(() => opened.then(() => GOOD), { limits })
     for (let i = 0; i < 2 * total; i++) dispatcher.dispatch(aRequest())
     await until('it is so', () => dispatcher.load().running === total)
     open()
@@ -314,19 +283,11 @@ describe('validation dispatcher', () => {
 
   test('attempts that took long enough together are the last (docs/decisions/bounded-attempts.md)', async () => {
     const policy = { maxRetries: { 'http-01': 9 }, maxSpentMs: { 'http-01': 50 }, backoffBaseMs: 1, backoffMaxMs: 1 }
-    const slow = aDispatcher(
-      async () => {
-        await sleep(60)
-        return bad(true)
-      },
-      { policy },
-    )
-    slow.dispatcher.dispatch(aRequest())
-    await slow.idle()
+    const slow = aDispatcher(() => sleep(60, bad(true)), { policy })
+    await slow.run()
     assert.deepEqual([slow.startedAt.length, slow.results], [1, ['failure']])
     const other = aDispatcher(async () => bad(true), { policy: { ...policy, maxSpentMs: { 'dns-01': 0 } } })
-    other.dispatcher.dispatch(aRequest())
-    await other.idle()
+    await other.run()
     assert.equal(other.startedAt.length, 10)
   })
 
@@ -383,10 +344,7 @@ describe('validation dispatcher', () => {
     })
 
     test('is told once, and so is another one that did so meanwhile', async () => {
-      const { dispatcher, ended, idle } = aDispatcher(async () => {
-        await sleep(20)
-        return GOOD
-      })
+      const { dispatcher, ended, idle } = aDispatcher(goodAfter(20))
       const request = aRequest()
       for (const front of [0, 1, 0, 1]) dispatcher.dispatch(request, front)
       await idle()
@@ -418,8 +376,7 @@ describe('validation dispatcher', () => {
   test('the first attempt alone is recorded without a claim', async () => {
     const { recorded, run } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
     await run({ isUnclaimed: true, thumbprint: 'of the trigger' }, 0)
-    const unclaimed = recorded.map(({ unclaimed }) => unclaimed)
-    assert.deepEqual(unclaimed, [{ thumbprint: 'of the trigger' }, undefined])
+    assert.deepEqual(each(recorded, 'unclaimed'), [{ thumbprint: 'of the trigger' }, undefined])
   })
 
   test('what was on its way while another thread had it tried and decided is not tried, and its thread told', async () => {
@@ -437,13 +394,8 @@ describe('validation dispatcher', () => {
 
   test('a full queue refuses what is new, not what it has', async () => {
     const { opened, open } = gate()
-    const { dispatcher, recorded, idle } = aDispatcher(
-      async () => {
-        await opened
-        return GOOD
-      },
-      { limits: { ...LIMITS, maxWaiting: 3 * 4 } },
-    )
+    const limits = { ...LIMITS, maxWaiting: 3 * 4 }
+    const { dispatcher, recorded, idle } = aDispatcher(() => opened.then(() => GOOD), { limits })
     const known = aRequest()
     const found = [known, aRequest(), aRequest(), aRequest(), known].map((request) => dispatcher.dispatch(request))
     assert.deepEqual(found, [true, true, true, false, true])
@@ -456,13 +408,7 @@ describe('validation dispatcher', () => {
 
   describe('drain', () => {
     test('lets running attempts end, starts no others and takes nothing new', async () => {
-      const { dispatcher, recorded, startedAt } = aDispatcher(
-        async () => {
-          await sleep(60)
-          return GOOD
-        },
-        { limits: { ...LIMITS, total: 2 } },
-      )
+      const { dispatcher, recorded, startedAt } = aDispatcher(goodAfter(60), { limits: { ...LIMITS, total: 2 } })
       for (let i = 0; i < 6; i++) dispatcher.dispatch(aRequest())
       await until('it is so', () => startedAt.length === 2)
       const draining = dispatcher.drain(5_000)

@@ -6,6 +6,7 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { ValidationQueue, type ValidationQueueOptions } from '../../../src/services/validation-queue.ts'
 import { gate } from '../../support/gate.ts'
+import { forAllAsync } from '../../support/property-runs.ts'
 import { until } from '../../support/until.ts'
 
 interface Item {
@@ -114,33 +115,30 @@ describe('validation queue', () => {
       perOwner: fc.integer({ min: 1, max: 3 }),
       perTarget: fc.integer({ min: 1, max: 3 }),
     })
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 60 }), bounds, async (steps, limits) => {
-        const out = new Map<string, number>()
-        const times = new Map<string, number>()
-        const count = (name: string, by: number) => out.set(name, (out.get(name) ?? 0) + by)
-        const { queue, started, running, most } = aQueue(async ({ key, owner, target }) => {
-          count(owner, 1)
-          count(target, 1)
-          assert.ok((out.get(owner) ?? 0) <= limits.perOwner && (out.get(target) ?? 0) <= limits.perTarget)
-          const ms = times.get(key) ?? 0
-          await (ms < 0 ? undefined : ms === 0 ? turn() : sleep(ms))
-          count(owner, -1)
-          count(target, -1)
-        }, limits)
-        const pushed: Item[] = []
-        for (const { who, pauseMs, runMs } of steps) {
-          const item = anItem(who)
-          times.set(item.key, runMs)
-          pushed.push(item)
-          queue.push(item)
-          if (pauseMs >= 0) await (pauseMs === 0 ? turn() : sleep(pauseMs))
-        }
-        await until('all have run', () => started.length >= pushed.length && running() === 0)
-        assert.deepEqual(keysOf(started), keysOf(pushed))
-        assert.ok(most() <= limits.concurrency)
-      }),
-      { numRuns: 40 },
-    )
+    await forAllAsync(40, fc.array(step, { maxLength: 60 }), bounds, async (steps, limits) => {
+      const out = new Map<string, number>()
+      const times = new Map<string, number>()
+      const count = (name: string, by: number) => out.set(name, (out.get(name) ?? 0) + by)
+      const { queue, started, running, most } = aQueue(async ({ key, owner, target }) => {
+        count(owner, 1)
+        count(target, 1)
+        assert.ok((out.get(owner) ?? 0) <= limits.perOwner && (out.get(target) ?? 0) <= limits.perTarget)
+        const ms = times.get(key) ?? 0
+        await (ms < 0 ? undefined : ms === 0 ? turn() : sleep(ms))
+        count(owner, -1)
+        count(target, -1)
+      }, limits)
+      const pushed: Item[] = []
+      for (const { who, pauseMs, runMs } of steps) {
+        const item = anItem(who)
+        times.set(item.key, runMs)
+        pushed.push(item)
+        queue.push(item)
+        if (pauseMs >= 0) await (pauseMs === 0 ? turn() : sleep(pauseMs))
+      }
+      await until('all have run', () => started.length >= pushed.length && running() === 0)
+      assert.deepEqual(keysOf(started), keysOf(pushed))
+      assert.ok(most() <= limits.concurrency)
+    })
   })
 })

@@ -1,21 +1,17 @@
 /** Which setting of the backend each key of `ca.acme_proxy` becomes, and what seals the key of the upstream account. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { parseConfigText } from '../../../src/config/load.ts'
 import { acmeProxySettings, upstreamAccountBox } from '../../../src/settings/acme-proxy-settings.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 import { aConfig } from '../config/support.ts'
 
-describe('the seal of the upstream account', () => {
-  let folder: string
-  before(() => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-seal-'))
-  })
-  after(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
+describe('the seal of the upstream account', () => {
   function box(storagePath: string) {
     const text = JSON.stringify({
       server: { external_url: 'https://ca.example.com' },
@@ -51,35 +47,30 @@ describe('the seal of the upstream account', () => {
 })
 
 test('each key of ca.acme_proxy becomes a setting of the backend', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-proxy-settings-'))
   const roots = path.join(folder, 'roots.pem')
   writeFileSync(roots, 'roots')
-  try {
-    const acme_proxy = {
-      directory_url: 'https://up.test/directory',
-      email: 'pki@up.test',
-      challenge_type: 'http-01',
-      eab_kid: 'kid',
-      eab_hmac_key: 'AAEC',
-      proxy_url: 'http://proxy.test:3128',
-      verify_ssl: false,
-      ca_cert_path: roots,
-      timeout_seconds: 11,
-      order_ready_timeout: 12,
-      max_retries: 13,
-      max_concurrent_orders: 14,
-    }
-    assert.deepEqual(acmeProxySettings(aConfig({ ca: { backend: 'acme_proxy', acme_proxy } }).ca), {
-      account: { directoryUrl: 'https://up.test/directory', email: 'pki@up.test' },
-      binding: { kid: 'kid', hmacKey: Buffer.of(0, 1, 2) },
-      http: { verify: false, extraRoots: 'roots', proxyUrl: 'http://proxy.test:3128' },
-      challengeType: 'http-01',
-      orderTimeoutMs: 11_000,
-      readyTimeoutMs: 12_000,
-      maxRetries: 13,
-      maxOrders: 14,
-    })
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
+  const acme_proxy = {
+    directory_url: 'https://up.test/directory',
+    email: 'pki@up.test',
+    challenge_type: 'http-01',
+    eab_kid: 'kid',
+    eab_hmac_key: 'AAEC',
+    proxy_url: 'http://proxy.test:3128',
+    verify_ssl: false,
+    ca_cert_path: roots,
+    timeout_seconds: 11,
+    order_ready_timeout: 12,
+    max_retries: 13,
+    max_concurrent_orders: 14,
   }
+  assert.deepEqual(acmeProxySettings(aConfig({ ca: { backend: 'acme_proxy', acme_proxy } }).ca), {
+    account: { directoryUrl: 'https://up.test/directory', email: 'pki@up.test' },
+    binding: { kid: 'kid', hmacKey: Buffer.of(0, 1, 2) },
+    http: { verify: false, extraRoots: 'roots', proxyUrl: 'http://proxy.test:3128' },
+    challengeType: 'http-01',
+    orderTimeoutMs: 11_000,
+    readyTimeoutMs: 12_000,
+    maxRetries: 13,
+    maxOrders: 14,
+  })
 })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { ConfigError, parseConfig } from '../../../signer/config.ts'
+import { refusalBy } from '../../support/refusals.ts'
 
 const GOOD = `socket: /run/chancery-signer/signer.sock
 secret_file: /etc/chancery/signer.secret
@@ -12,15 +13,8 @@ issuers:
     key: { file: /etc/chancery/issuer.key }
 `
 
-function problemsOf(text: string): readonly string[] {
-  try {
-    parseConfig(text, 'signer.yaml')
-  } catch (error) {
-    assert.ok(error instanceof ConfigError)
-    return error.message.split('\n')
-  }
-  return []
-}
+const problemsOf = (text: string): readonly string[] =>
+  refusalBy(ConfigError, () => parseConfig(text, 'signer.yaml')).message.split('\n')
 
 describe('the configuration of the signer', () => {
   test('needs four keys; everything else has a default', () => {
@@ -37,6 +31,7 @@ describe('the configuration of the signer', () => {
     assert.deepEqual(kinds, ['file', 'file', 'token'])
   })
 
+  const token = (more: string) => `{ pkcs11: { library: l, token: t, label: k, ${more} } }`
   const KEYS: [string, string, RegExp | undefined][] = [
     ['a file', '{ file: k }', undefined],
     ['a file with a prompt', '{ file: k, passphrase_prompt: true }', undefined],
@@ -52,13 +47,9 @@ describe('the configuration of the signer', () => {
       '{ pkcs11: { library: l, token: t, id: "1" } }',
       /hexadecimal bytes in quotes such as "01af"/,
     ],
-    ['33 sessions', '{ pkcs11: { library: l, token: t, label: k, sessions: 33 } }', /pkcs11\.sessions/],
-    [
-      'a PIN in it',
-      '{ pkcs11: { library: l, token: t, label: k, pin: "1234" } }',
-      /key\.pkcs11\.pin \(line 4\): unknown key/,
-    ],
-    ['two PINs', '{ pkcs11: { library: l, token: t, label: k, pin_env: A, pin_file: b } }', /only one of pin_file/],
+    ['33 sessions', token('sessions: 33'), /pkcs11\.sessions/],
+    ['a PIN in it', token('pin: "1234"'), /key\.pkcs11\.pin \(line 4\): unknown key/],
+    ['two PINs', token('pin_env: A, pin_file: b'), /only one of pin_file/],
     [
       'a passphrase for a token',
       '{ passphrase_env: A, pkcs11: { library: l, token: t, label: k } }',

@@ -193,28 +193,18 @@ describe('CRLs that the signer refuses', () => {
       ),
     )
 
-  test('a list that is longer or shorter than announced', () => {
-    const tbs = rawTbsList(authority)
-    assert.throws(() => examine(tbs, { announced: tbs.length + 1 }), /not the \d+ announced/)
-    assert.throws(() => examine(tbs, { announced: tbs.length - 1 }), /not the \d+ announced/)
-  })
-
-  test('a list that is cut off', () => {
-    const tbs = rawTbsList(authority)
-    assert.throws(() => examine(tbs.subarray(0, -1), { announced: tbs.length }), /cut off/)
-  })
-
-  test('bytes behind the list', () => {
-    const tbs = rawTbsList(authority)
-    assert.throws(() => examine(Buffer.concat([tbs, Buffer.of(0)]), { announced: tbs.length }), /at its end/)
-  })
-
-  test('a length that is not minimal, and one that is indefinite', () => {
-    const content = rawTbsList(authority).subarray(4)
-    const header = (...length: number[]) => Buffer.concat([Buffer.from([0x30, ...length]), content])
-    assert.throws(() => examine(header(0x83, 0, content.length >> 8, content.length & 0xff)), /not minimal/)
-    assert.throws(() => examine(header(0x80)), /indefinite/)
-  })
+  const whole = rawTbsList(authority)
+  const reheaded = (...length: number[]) => Buffer.concat([Buffer.from([0x30, ...length]), whole.subarray(4)])
+  const BADLY_FRAMED: [what: string, tbs: Buffer, announced: number | undefined, sentence: RegExp][] = [
+    ['a list that is longer than announced', whole, whole.length - 1, /not the \d+ announced/],
+    ['a list that is shorter than announced', whole, whole.length + 1, /not the \d+ announced/],
+    ['a list that is cut off', whole.subarray(0, -1), whole.length, /cut off/],
+    ['bytes behind the list', Buffer.concat([whole, Buffer.of(0)]), whole.length, /at its end/],
+    ['a length that is not minimal', reheaded(0x83, 0, ...whole.subarray(2, 4)), undefined, /not minimal/],
+    ['an indefinite length', reheaded(0x80), undefined, /indefinite/],
+  ]
+  for (const [what, tbs, announced = tbs.length, sentence] of BADLY_FRAMED)
+    test(what, () => assert.throws(() => examine(tbs, { announced }), sentence))
 
   test('any list, when the key usage of the issuer does not have cRLSign (RFC 5280 §4.2.1.3)', () =>
     assert.throws(() => examine(rawTbsList(authority), { maySignCrls: false }), /key usage/))

@@ -26,7 +26,7 @@ import {
 } from '../../signer/authority.ts'
 import { type RawTbsChanges, rawExtension, rawName, rawTbs, type WritePart } from '../../signer/raw-tbs.ts'
 import { rawTbsList } from '../../signer/raw-tbs-list.ts'
-import { propertyRuns } from '../../support/property-runs.ts'
+import { forAll, forAnyInput } from '../../support/property-runs.ts'
 import { words } from '../../support/words.ts'
 
 const authority = makeAuthority('P-256')
@@ -449,8 +449,6 @@ describe('the policy of an issuer', () => {
   for (const [what, tbs] of NOT_DER)
     test(`refuses ${what}`, () => assert.match(refusalOf(tbs) ?? 'accepted', /^not a TBSCertificate: /))
 
-  test('has a table of at least 40 structures that it refuses', () => assert.ok(REFUSED.length + NOT_DER.length >= 40))
-
   const ACCEPTED: readonly (readonly [what: string, tbs: Buffer, policyYaml?: string])[] = [
     [
       'a validity of exactly the maximum, both ends counted (RFC 5280 §4.1.2.5)',
@@ -480,19 +478,14 @@ describe('the policy of an issuer', () => {
   test('gives a verdict on random bytes and on every mutated TBSCertificate, and never throws', () => {
     const good = leafTbs(authority)
     const policy = policyOf()
-    fc.assert(
-      fc.property(
-        fc.uint8Array({ maxLength: 400 }),
-        (bytes) => 'refusal' in checkTbsCertificate(Buffer.from(bytes), policy, new Date(now)),
-      ),
+    forAll(
+      fc.uint8Array({ maxLength: 400 }),
+      (bytes) => 'refusal' in checkTbsCertificate(Buffer.from(bytes), policy, new Date(now)),
     )
-    fc.assert(
-      fc.property(fc.nat(good.length - 1), fc.integer({ min: 0, max: 255 }), (at, octet) => {
-        const mutated = Buffer.from(good)
-        mutated[at] = octet
-        checkTbsCertificate(mutated, policy, new Date(now))
-      }),
-      propertyRuns(),
-    )
+    forAnyInput(fc.nat(good.length - 1), fc.integer({ min: 0, max: 255 }), (at, octet) => {
+      const mutated = Buffer.from(good)
+      mutated[at] = octet
+      checkTbsCertificate(mutated, policy, new Date(now))
+    })
   })
 })

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
@@ -30,8 +29,9 @@ import {
   SignerUnavailable,
 } from '../../../signer/protocol/signer-errors.ts'
 import { parseTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
-import { propertyRuns } from '../../support/property-runs.ts'
+import { forAll, forAnyInput } from '../../support/property-runs.ts'
 import { unlessRefused } from '../../support/refusals.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 function readAll(bytes: Buffer, maxFrameBytes = 1 << 20): Frame[] {
   const frames: Frame[] = []
@@ -54,28 +54,23 @@ describe('frames', () => {
   )
 
   test('arrive as they were sent, wherever the stream is cut', () =>
-    fc.assert(
-      fc.property(fc.array(frameArbitrary, { maxLength: 5 }), fc.array(fc.nat(2000)), (sent, cuts) => {
-        const stream = Buffer.concat(sent.map((frame) => encodeFrame(frame)))
-        const edges = [0, ...cuts.filter((cut) => cut < stream.length).sort((a, b) => a - b), stream.length]
-        const reader = new FrameReader(1 << 20)
-        const received: Frame[] = []
-        for (let n = 1; n < edges.length; n++)
-          reader.push(stream.subarray(edges[n - 1], edges[n]), (f) => received.push(f))
-        assert.deepEqual(
-          received.map((frame) => ({ ...frame, meta: JSON.parse(frame.meta.toString()) as object })),
-          sent,
-        )
-      }),
-    ))
+    forAll(fc.array(frameArbitrary, { maxLength: 5 }), fc.array(fc.nat(2000)), (sent, cuts) => {
+      const stream = Buffer.concat(sent.map((frame) => encodeFrame(frame)))
+      const edges = [0, ...cuts.filter((cut) => cut < stream.length).sort((a, b) => a - b), stream.length]
+      const reader = new FrameReader(1 << 20)
+      const received: Frame[] = []
+      for (let n = 1; n < edges.length; n++)
+        reader.push(stream.subarray(edges[n - 1], edges[n]), (f) => received.push(f))
+      assert.deepEqual(
+        received.map((frame) => ({ ...frame, meta: JSON.parse(frame.meta.toString()) as object })),
+        sent,
+      )
+    }))
 
   test('random bytes give frames or a SignerProtocolError, nothing else', () =>
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-        unlessRefused(SignerProtocolError, () => readAll(Buffer.from(bytes)))
-      }),
-      propertyRuns(),
-    ))
+    forAnyInput(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      unlessRefused(SignerProtocolError, () => readAll(Buffer.from(bytes)))
+    }))
 
   test('a length beyond the limit is refused before any of it is stored', () => {
     const header = Buffer.alloc(4)
@@ -129,6 +124,7 @@ describe('errors', () => {
 })
 
 describe('the handshake', () => {
+  const folder = temporaryFolder()
   const secret = Buffer.alloc(32, 1)
   const otherSecret = Buffer.alloc(32, 2)
   const serverNonce = Buffer.alloc(32, 3)
@@ -160,22 +156,17 @@ describe('the handshake', () => {
   })
 
   test('accepts only secrets that are long enough and not open to everybody', () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'secret-'))
     const file = path.join(folder, 'secret')
-    try {
-      writeFileSync(file, Buffer.alloc(31), { mode: 0o600 })
-      assert.throws(() => readSharedSecret(file), /31 bytes/)
-      writeFileSync(file, Buffer.alloc(32))
-      for (const mode of [0o600, 0o640, 0o400]) {
-        chmodSync(file, mode)
-        assert.equal(readSharedSecret(file).length, 32)
-      }
-      for (const mode of [0o604, 0o644, 0o660, 0o666]) {
-        chmodSync(file, mode)
-        assert.throws(() => readSharedSecret(file), /too open/)
-      }
-    } finally {
-      rmSync(folder, { recursive: true })
+    writeFileSync(file, Buffer.alloc(31), { mode: 0o600 })
+    assert.throws(() => readSharedSecret(file), /31 bytes/)
+    writeFileSync(file, Buffer.alloc(32))
+    for (const mode of [0o600, 0o640, 0o400]) {
+      chmodSync(file, mode)
+      assert.equal(readSharedSecret(file).length, 32)
+    }
+    for (const mode of [0o604, 0o644, 0o660, 0o666]) {
+      chmodSync(file, mode)
+      assert.throws(() => readSharedSecret(file), /too open/)
     }
   })
 })

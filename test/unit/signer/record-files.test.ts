@@ -43,8 +43,9 @@ describe('the record files', () => {
   let file: string
   let records: RecordFiles
   let chain: AuditChain<SignerRecord>
-  const events: RecordEvents = {}
+  let events: RecordEvents
   beforeEach(async () => {
+    events = {}
     folder = mkdtempSync(path.join(tmpdir(), 'records-'))
     file = path.join(folder, 'audit.jsonl')
     await open()
@@ -120,6 +121,7 @@ describe('the record files', () => {
     return [found.records.found, found.records.missing]
   }
 
+  const unzipped = (name: string) => gunzipSync(readFileSync(path.join(folder, name))).toString()
   const rawOf = (stream: string) => filesOf(stream).filter((name) => /\d{12}-\d{12}$/.test(name))
   async function compressed(): Promise<void> {
     while (rawOf('certificates').length + rawOf('revocations').length > 0) await sleep(10)
@@ -190,23 +192,14 @@ describe('the record files', () => {
     for (const stream of ['certificates', 'revocations']) {
       const closed = filesOf(stream).find((name) => name.endsWith('.gz'))!
       const place = path.join(folder, closed.replace(/\.gz$/, ''))
-      const lines = gunzipSync(readFileSync(`${place}.gz`))
-        .toString()
-        .split('\n')
-      writeFileSync(place, lines.slice(0, -3).join('\n'))
+      writeFileSync(place, unzipped(closed).split('\n').slice(0, -3).join('\n'))
       for (const suffix of ['.gz', '.index']) rmSync(`${place}${suffix}`, { force: true })
     }
     await open()
     const { certificates, revocations } = records
-    for (
-      let { last, more } = await serialsAfter(certificates, 0);
-      ;
-      { last, more } = await serialsAfter(certificates, last)
-    )
-      if (!more) {
-        assert.equal(last, certificates.last)
-        break
-      }
+    let reached = { last: 0, more: true }
+    while (reached.more) reached = await serialsAfter(certificates, reached.last)
+    assert.equal(reached.last, certificates.last)
     const page = await revocationsAfter(revocations, { seq: 0, part: 0 })
     assert.deepEqual([page.last.seq, page.more], [revocations.last, false])
   })
@@ -232,10 +225,7 @@ describe('the record files', () => {
     assert.ok(zipped.length > 3, zipped.join())
     for (const name of zipped) {
       const [, first, last] = /\.(\d{12})-(\d{12})\.gz$/.exec(name)!
-      const lines = gunzipSync(readFileSync(path.join(folder, name)))
-        .toString()
-        .trimEnd()
-        .split('\n')
+      const lines = unzipped(name).trimEnd().split('\n')
       assert.deepEqual(
         [first, last].map(Number),
         [lines[0], lines.at(-1)].map((line) => JSON.parse(line!).seq),
@@ -258,10 +248,10 @@ describe('the record files', () => {
     const [first, second, third] = filesOf('certificates').filter((name) => name.endsWith('.gz'))
     const place = (name: string) => path.join(folder, name.replace(/\.gz$/, ''))
     // Between closing and the index; between index and removal; and an index that is damaged.
-    writeFileSync(place(first!), gunzipSync(readFileSync(path.join(folder, first!))))
+    writeFileSync(place(first!), unzipped(first!))
     rmSync(path.join(folder, first!))
     rmSync(`${place(first!)}.index`)
-    writeFileSync(place(second!), gunzipSync(readFileSync(path.join(folder, second!))))
+    writeFileSync(place(second!), unzipped(second!))
     truncateSync(`${place(third!)}.index`, 20)
     await open()
     assert.deepEqual(await serials(), serialsOf(0, 200))
@@ -269,12 +259,9 @@ describe('the record files', () => {
     assert.deepEqual(await serials(), serialsOf(0, 200))
   })
 
-  test('go from the oldest when they reach their bound', async (context) => {
+  test('go from the oldest when they reach their bound', async () => {
     const dropped: [string, number][] = []
     events.dropped = (stream, last) => dropped.push([stream, last])
-    context.after(() => {
-      delete events.dropped
-    })
     await reopen({ maxBytes: 40_000 })
     let count = 600
     await signMany(0, count)
@@ -333,9 +320,6 @@ describe('the record files', () => {
   test('are compressed later when there is no room for it, and nothing stops', async (context) => {
     const failures: Error[] = []
     events.failed = (error) => failures.push(error)
-    context.after(() => {
-      delete events.failed
-    })
     const real = fs.promises.open
     context.mock.method(fs.promises, 'open', ((name: string, ...more: [string]) => {
       if (String(name).endsWith('.gz.new')) throw noRoom()

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type ListPage, readPage, readToEnd, unbounded, type Walk } from '../../../src/store/list-page.ts'
+import { forAllAsync } from '../../support/property-runs.ts'
 
 interface Listed {
   id: string
@@ -79,30 +80,28 @@ describe('a page of a list', () => {
   })
 
   test('after page gives every row that fits once and in order, wherever looking ended', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 0, max: 60_000 }),
-        fc.uniqueArray(fc.nat(60_000), { maxLength: 40 }),
-        fc.integer({ min: 1, max: 12 }),
-        async (length, fitting, limit) => {
-          const list = aList(length, (number) => fitting.includes(number))
-          const { walk } = aWalk(list)
-          const found: string[] = []
-          let after: string | undefined
-          for (let pages = 0; pages < 100; pages++) {
-            let nowMs = 0
-            const page = await readPage(walk, after, limit, () => (nowMs += 9))
-            found.push(...idsOf(page))
-            after = page.next
-            if (after === undefined) break
-          }
-          assert.deepEqual(
-            found,
-            list.filter(({ fits }) => fits).map(({ id }) => id),
-          )
-        },
-      ),
-      { numRuns: 10 },
+    await forAllAsync(
+      10,
+      fc.integer({ min: 0, max: 60_000 }),
+      fc.uniqueArray(fc.nat(60_000), { maxLength: 40 }),
+      fc.integer({ min: 1, max: 12 }),
+      async (length, fitting, limit) => {
+        const list = aList(length, (number) => fitting.includes(number))
+        const { walk } = aWalk(list)
+        const found: string[] = []
+        let after: string | undefined
+        for (let pages = 0; pages < 100; pages++) {
+          let nowMs = 0
+          const page = await readPage(walk, after, limit, () => (nowMs += 9))
+          found.push(...idsOf(page))
+          after = page.next
+          if (after === undefined) break
+        }
+        assert.deepEqual(
+          found,
+          list.filter(({ fits }) => fits).map(({ id }) => id),
+        )
+      },
     )
   })
 })

@@ -10,7 +10,7 @@ import {
   matchQuestion,
   parseResponse,
 } from '../../../workers/dns/dns-message.ts'
-import { propertyRuns } from '../../support/property-runs.ts'
+import { forAll, forAllIn, forAnyInput, propertyRuns } from '../../support/property-runs.ts'
 
 const EDNS = { edns: true, dnssec: false, recursion: true }
 
@@ -57,20 +57,18 @@ describe('DNS queries', () => {
       .filter(isQueryableName)
     const type = fc.constantFrom('A', 'AAAA', 'TXT', 'CAA', 'NS', 'MX', 'DS')
     const options = fc.record({ edns: fc.boolean(), dnssec: fc.boolean(), recursion: fc.boolean() })
-    fc.assert(
-      fc.property(name, type, options, (asked, kind, { edns, dnssec, recursion }) => {
-        const { bytes, question } = buildQuery(asked, kind as DnsType, { edns, dnssec, recursion, lowerCase: true })
-        const expected = dnsPacket.encode({
-          type: 'query',
-          id: bytes.readUInt16BE(0),
-          flags: (recursion ? dnsPacket.RECURSION_DESIRED : 0) | (dnssec ? dnsPacket.AUTHENTIC_DATA : 0),
-          questions: [{ type: kind as DnsType, name: asked, class: 'IN' }],
-          additionals: edns ? [optRecord(dnssec)] : [],
-        })
-        assert.deepEqual(bytes, expected)
-        assert.deepEqual(question, expected.subarray(12, 12 + asked.length + 6))
-      }),
-    )
+    forAll(name, type, options, (asked, kind, { edns, dnssec, recursion }) => {
+      const { bytes, question } = buildQuery(asked, kind as DnsType, { edns, dnssec, recursion, lowerCase: true })
+      const expected = dnsPacket.encode({
+        type: 'query',
+        id: bytes.readUInt16BE(0),
+        flags: (recursion ? dnsPacket.RECURSION_DESIRED : 0) | (dnssec ? dnsPacket.AUTHENTIC_DATA : 0),
+        questions: [{ type: kind as DnsType, name: asked, class: 'IN' }],
+        additionals: edns ? [optRecord(dnssec)] : [],
+      })
+      assert.deepEqual(bytes, expected)
+      assert.deepEqual(question, expected.subarray(12, 12 + asked.length + 6))
+    })
   })
 })
 
@@ -110,17 +108,16 @@ describe('matching a message to a query', () => {
 
 describe('reading responses', () => {
   const query = buildQuery('example.org', 'TXT', EDNS)
+  const read = (asking: typeof query, ...answers: dnsPacket.Answer[]) =>
+    parseResponse(reply(asking.bytes, { answers }), asking)?.answers
 
   test('mail servers come with their preference; the root has no name (RFC 7505 §3)', () => {
     const asking = buildQuery('example.org', 'MX', EDNS)
-    const answers = (
-      [
-        [10, 'MX.Example.org'],
-        [0, '.'],
-      ] as const
-    ).map(([preference, exchange]) => answer('MX', { preference, exchange }))
-    const message = reply(asking.bytes, { answers })
-    const shown = parseResponse(message, asking)?.answers.map((found) => 'record' in found && found.record.data)
+    const [first, root] = [
+      answer('MX', { preference: 10, exchange: 'MX.Example.org' }),
+      answer('MX', { exchange: '.' }),
+    ]
+    const shown = read(asking, first, root)?.map((found) => 'record' in found && found.record.data)
     assert.deepEqual(shown, [
       { preference: 10, exchange: 'mx.example.org' },
       { preference: 0, exchange: '' },
@@ -128,63 +125,41 @@ describe('reading responses', () => {
   })
   test('a mail server without a name, or with octets behind it, is malformed', () => {
     const asking = buildQuery('example.org', 'MX', EDNS)
-    for (const data of [[0, 10], [0, 10, 1], [0, 10, 0, 0], [0, 10, 1, 0x20, 0], []]) {
-      const answers = [answer('UNKNOWN_15', Buffer.from(data))]
-      assert.equal(parseResponse(reply(asking.bytes, { answers }), asking), undefined, String(data))
-    }
+    for (const data of [[0, 10], [0, 10, 1], [0, 10, 0, 0], [0, 10, 1, 0x20, 0], []])
+      assert.equal(read(asking, answer('UNKNOWN_15', Buffer.from(data))), undefined, String(data))
   })
 
   test('TXT strings keep their bytes and their borders', () => {
-    const message = reply(query.bytes, {
-      answers: [answer('TXT', ['one', Buffer.from([0, 255])])],
-    })
-    assert.deepEqual(parseResponse(message, query)?.answers, [
+    assert.deepEqual(read(query, answer('TXT', ['one', Buffer.from([0, 255])])), [
       { owner: 'example.org', record: { ttlSeconds: 5, data: [Buffer.from('one'), Buffer.from([0, 255])] } },
     ])
   })
   test('CAA flags, tag and value are read', () => {
     const caa = buildQuery('example.org', 'CAA', EDNS)
-    const message = reply(caa.bytes, {
-      answers: [answer('CAA', { flags: 128, tag: 'issue', value: 'ca.example' })],
-    })
-    assert.deepEqual(parseResponse(message, caa)?.answers, [
+    assert.deepEqual(read(caa, answer('CAA', { flags: 128, tag: 'issue', value: 'ca.example' })), [
       { owner: 'example.org', record: { ttlSeconds: 5, data: { critical: true, tag: 'issue', value: 'ca.example' } } },
     ])
   })
-  test('records of other types are left out', () => {
-    const message = reply(query.bytes, { answers: [answer('A', '192.0.2.1')] })
-    assert.deepEqual(parseResponse(message, query)?.answers, [])
-  })
+  test('records of other types are left out', () => assert.deepEqual(read(query, answer('A', '192.0.2.1')), []))
   test('an extended response code is put together from both halves (RFC 6891 §6.1.3)', () => {
-    const message = reply(query.bytes, {
-      additionals: [optRecord(false, 1)],
-    })
+    const message = reply(query.bytes, { additionals: [optRecord(false, 1)] })
     assert.equal(parseResponse(message, query)?.rcode, 'RCODE16')
   })
   test('a record that reaches past the end of the message is malformed', () => {
-    const whole = reply(query.bytes, {
-      answers: [answer('TXT', ['a long enough text'])],
-    })
+    const whole = reply(query.bytes, { answers: [answer('TXT', ['a long enough text'])] })
     for (let length = whole.length - 1; length > 12; length--)
       assert.equal(parseResponse(whole.subarray(0, length), query), undefined, `${length} of ${whole.length} bytes`)
   })
-  test('an alias to something that is no name is malformed', () => {
-    const message = reply(query.bytes, {
-      answers: [answer('CNAME', 'with blank.example')],
-    })
-    assert.equal(parseResponse(message, query), undefined)
-  })
+  test('an alias to something that is no name is malformed', () =>
+    assert.equal(read(query, answer('CNAME', 'with blank.example')), undefined))
 
   test('no bytes make the reader throw or return something out of its type', () => {
     const types = ['A', 'AAAA', 'TXT', 'CAA', 'NS'] as const
-    fc.assert(
-      fc.property(fc.constantFrom(...types), fc.uint8Array({ maxLength: 300 }), (type, bytes) => {
-        const asked = buildQuery('example.org', type, EDNS)
-        matchQuestion(Buffer.from(bytes), asked)
-        parseResponse(Buffer.from(bytes), asked)
-      }),
-      propertyRuns(),
-    )
+    forAnyInput(fc.constantFrom(...types), fc.uint8Array({ maxLength: 300 }), (type, bytes) => {
+      const asked = buildQuery('example.org', type, EDNS)
+      matchQuestion(Buffer.from(bytes), asked)
+      parseResponse(Buffer.from(bytes), asked)
+    })
   })
   test('no damage to a good response makes the reader throw, and addresses stay addresses', () => {
     const asked = buildQuery('example.org', 'A', EDNS)
@@ -203,18 +178,15 @@ describe('reading responses', () => {
       minLength: 1,
       maxLength: 8,
     })
-    fc.assert(
-      fc.property(damage, fc.nat({ max: good.length }), (changes, cut) => {
-        const message = Buffer.from(good)
-        for (const [at, byte] of changes) message[at] = byte
-        const response = parseResponse(message.subarray(0, cut < 20 ? undefined : cut), asked)
-        for (const answer of response?.answers ?? []) {
-          if ('record' in answer) assert.match(String(answer.record.data), /^\d+\.\d+\.\d+\.\d+$/)
-          else assert.ok(isQueryableName(answer.cname))
-        }
-      }),
-      propertyRuns(),
-    )
+    forAnyInput(damage, fc.nat({ max: good.length }), (changes, cut) => {
+      const message = Buffer.from(good)
+      for (const [at, byte] of changes) message[at] = byte
+      const response = parseResponse(message.subarray(0, cut < 20 ? undefined : cut), asked)
+      for (const answer of response?.answers ?? []) {
+        if ('record' in answer) assert.match(String(answer.record.data), /^\d+\.\d+\.\d+\.\d+$/)
+        else assert.ok(isQueryableName(answer.cname))
+      }
+    })
   })
 
   test('answers of any content are read as the codec library wrote them', () => {
@@ -236,28 +208,26 @@ describe('reading responses', () => {
       }),
     }
     for (const type of ['A', 'AAAA', 'NS', 'TXT', 'CAA'] as const)
-      fc.assert(
-        fc.property(
-          fc.array(fc.tuple(name, ttl, content[type] as fc.Arbitrary<unknown>), { maxLength: 8 }),
-          (records) => {
-            const asked = buildQuery('example.org', type, EDNS)
-            const answers = records.map(
-              ([owner, seconds, data]) => ({ type, name: owner, ttl: seconds, data }) as dnsPacket.Answer,
-            )
-            const message = reply(asked.bytes, { answers })
-            const decoded = dnsPacket.decode(message).answers ?? []
-            const read: readonly { owner: string; record?: DnsRecord }[] = parseResponse(message, asked)?.answers ?? []
-            assert.equal(read.length, decoded.length)
-            for (const [i, answer] of decoded.entries()) {
-              const ours = read[i]
-              assert.ok(ours?.record)
-              assert.equal(ours.owner, answer.name)
-              assert.equal(ours.record.ttlSeconds, 'ttl' in answer && answer.ttl)
-              assert.deepEqual(comparable(ours.record.data), comparable('data' in answer && answer.data))
-            }
-          },
-        ),
+      forAllIn(
         propertyRuns(80),
+        fc.array(fc.tuple(name, ttl, content[type] as fc.Arbitrary<unknown>), { maxLength: 8 }),
+        (records) => {
+          const asked = buildQuery('example.org', type, EDNS)
+          const answers = records.map(
+            ([owner, seconds, data]) => ({ type, name: owner, ttl: seconds, data }) as dnsPacket.Answer,
+          )
+          const message = reply(asked.bytes, { answers })
+          const decoded = dnsPacket.decode(message).answers ?? []
+          const read: readonly { owner: string; record?: DnsRecord }[] = parseResponse(message, asked)?.answers ?? []
+          assert.equal(read.length, decoded.length)
+          for (const [i, answer] of decoded.entries()) {
+            const ours = read[i]
+            assert.ok(ours?.record)
+            assert.equal(ours.owner, answer.name)
+            assert.equal(ours.record.ttlSeconds, 'ttl' in answer && answer.ttl)
+            assert.deepEqual(comparable(ours.record.data), comparable('data' in answer && answer.data))
+          }
+        },
       )
   })
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createSourceFinder, parseNameServer, parseResolvConf } from '../../../workers/dns/servers.ts'
+import { each } from '../../support/each.ts'
 import { words } from '../../support/words.ts'
 
 describe('resolver entries', () => {
@@ -24,8 +25,7 @@ describe('resolv.conf', () => {
   test('nameserver lines are read, the rest is not', () => {
     const text =
       '# nameserver 192.0.2.9\nsearch example.org\nnameserver 192.0.2.1\n  nameserver\t2001:db8::1 # x\nnameserver name\n'
-    const found = parseResolvConf(text).map(({ address }) => address)
-    assert.deepEqual(found, ['192.0.2.1', '2001:db8::1'])
+    assert.deepEqual(each(parseResolvConf(text), 'address'), ['192.0.2.1', '2001:db8::1'])
   })
   test('without a nameserver it is this host', () =>
     assert.deepEqual(parseResolvConf('options edns0\n'), [{ address: '127.0.0.1', port: 53 }]))

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { startDeadline } from '../../../workers/deadline.ts'
 import type { EvidenceStep } from '../../../workers/job.ts'
 import { reach } from '../../../workers/reach.ts'
+import { each } from '../../support/each.ts'
 
 test('of a host with thousands of addresses 32 of each family are looked at', async () => {
   const ipv4 = Array.from({ length: 4000 }, (_, n) => `192.0.${n >> 8}.${n & 255}`)
@@ -28,6 +29,5 @@ test('of a host with thousands of addresses 32 of each family are looked at', as
   assert.ok('kind' in outcome)
   assert.match(outcome.reason, /no address that this server may connect to/)
   assert.equal(compared, 64)
-  const steps = evidence.map(({ step }) => step)
-  assert.deepEqual(steps, ['resolved', 'blocked'])
+  assert.deepEqual(each(evidence, 'step'), ['resolved', 'blocked'])
 })

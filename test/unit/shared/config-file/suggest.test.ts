@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { nearest } from '../../../../src/shared/config-file/suggest.ts'
+import { forAll } from '../../../support/property-runs.ts'
 
 describe('suggestions', () => {
   const slips: [string, string][] = [
@@ -21,9 +22,7 @@ describe('suggestions', () => {
   test('two edits of a short word suggest nothing', () => assert.equal(nearest('pots', ['bind', 'port_']), undefined))
 
   test('a known name suggests itself', () =>
-    fc.assert(
-      fc.property(fc.array(fc.stringMatching(/^[a-z_]{1,12}$/), { minLength: 1 }), (names) => {
-        for (const name of names) assert.equal(nearest(name, names), name)
-      }),
-    ))
+    forAll(fc.array(fc.stringMatching(/^[a-z_]{1,12}$/), { minLength: 1 }), (names) => {
+      for (const name of names) assert.equal(nearest(name, names), name)
+    }))
 })

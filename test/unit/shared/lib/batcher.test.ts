@@ -12,7 +12,7 @@ import {
   type Flush,
 } from '../../../../src/shared/lib/batcher.ts'
 import { gate } from '../../../support/gate.ts'
-import { propertyRuns } from '../../../support/property-runs.ts'
+import { forAllAsync, propertyRuns } from '../../../support/property-runs.ts'
 
 const OPTIONS: BatcherOptions = {
   maxBatch: 4,
@@ -72,16 +72,6 @@ test('a batch weighs no more than its bound, and one command that weighs more go
   assert.deepEqual(batches, [[6, 4], [1], [12], [5, 1, 1, 1], [1]])
 })
 
-test('one poisonous command fails alone', async () => {
-  const batched = batchedBy<number, string>(async (commands) => {
-    if (commands.includes(13)) throw new Error('13')
-    return commands.map(String)
-  }, OPTIONS)
-  const results = await Promise.allSettled([11, 12, 13, 14].map(batched))
-  const found = results.map(({ status }) => status)
-  assert.deepEqual(found, ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
-})
-
 test('an error that a second try cannot mend fails the batch at once', async () => {
   const { batches, batched } = echoing({ retryable: () => false }, undefined, () => {
     throw new Error('connection lost')
@@ -129,8 +119,10 @@ test('what is over the bound of waiting commands is refused, and the rest is not
 })
 
 test('whatever fails and however it is grouped, every caller gets its own answer', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(fc.record({ bad: fc.boolean(), wait: fc.nat(2) }), { maxLength: 30 }), async (plan) => {
+  await forAllAsync(
+    50,
+    fc.array(fc.record({ bad: fc.boolean(), wait: fc.nat(2) }), { maxLength: 30 }),
+    async (plan) => {
       const batched = batchedBy<number, number>(async (commands) => {
         await turn()
         if (commands.some((i) => plan[i]?.bad)) throw new Error('bad')
@@ -145,8 +137,7 @@ test('whatever fails and however it is grouped, every caller gets its own answer
         assert.equal(result.status, plan[i]?.bad ? 'rejected' : 'fulfilled')
         if (result.status === 'fulfilled') assert.equal(result.value, i * 2)
       }
-    }),
-    { numRuns: 50 },
+    },
   )
 })
 

@@ -11,7 +11,7 @@ import {
   isBase64url,
   parseJsonObject,
 } from '../../../../src/shared/lib/encoding.ts'
-import { propertyRuns } from '../../../support/property-runs.ts'
+import { forAll, forAnyInput } from '../../../support/property-runs.ts'
 import { words } from '../../../support/words.ts'
 
 test('the vectors of RFC 4648 §10 decode without their padding', () => {
@@ -32,21 +32,16 @@ for (const text of ['Zm 8', 'Zm8\n', ' Zm8', '\0\0\0\0', ...words`Zg== Zg= Zm8= 
   })
 
 test('any bytes survive the way there and back', () =>
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) =>
-      assert.deepEqual(decodeBase64url(encodeBase64url(bytes)), Buffer.from(bytes)),
-    ),
+  forAll(fc.uint8Array({ maxLength: 200 }), (bytes) =>
+    assert.deepEqual(decodeBase64url(encodeBase64url(bytes)), Buffer.from(bytes)),
   ))
 
 test('whatever is accepted is the one spelling of its bytes', () => {
   const characters = fc.constantFrom(...'ABQgwxyz019-_=+/ ')
-  fc.assert(
-    fc.property(fc.string({ unit: characters, maxLength: 12 }), (text) => {
-      const bytes = decodeBase64url(text)
-      if (bytes) assert.equal(encodeBase64url(bytes), text)
-    }),
-    propertyRuns(),
-  )
+  forAnyInput(fc.string({ unit: characters, maxLength: 12 }), (text) => {
+    const bytes = decodeBase64url(text)
+    if (bytes) assert.equal(encodeBase64url(bytes), text)
+  })
 })
 
 const parse = (text: string | Buffer) => parseJsonObject(Buffer.from(text as string))
@@ -90,30 +85,23 @@ test('__proto__ is a member like any other', () => {
 })
 
 test('it returns an object or a reason for any bytes', () =>
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) =>
-      assert.match(typeof parseJsonObject(Buffer.from(bytes)), /^(object|string)$/),
-    ),
-    propertyRuns(),
+  forAnyInput(fc.uint8Array({ maxLength: 60 }), (bytes) =>
+    assert.match(typeof parseJsonObject(Buffer.from(bytes)), /^(object|string)$/),
   ))
 
 test('what JSON.stringify writes of an object comes back', () =>
-  fc.assert(
-    fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 5 })), (object) => {
-      const text = JSON.stringify(object)
-      assert.deepEqual(parse(text), JSON.parse(text))
-    }),
-  ))
+  forAll(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 5 })), (object) => {
+    const text = JSON.stringify(object)
+    assert.deepEqual(parse(text), JSON.parse(text))
+  }))
 
 test('one member more with the name of another is always found', () => {
   const names = fc.uniqueArray(fc.string(), { minLength: 1, maxLength: 6 })
-  fc.assert(
-    fc.property(names, fc.jsonValue({ maxDepth: 3 }), fc.nat(), (members, value, pick) => {
-      const twice = [...members, members[pick % members.length] as string]
-      const text = `{${twice.map((name) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`
-      assert.equal(parse(text), 'has a duplicate member')
-    }),
-  )
+  forAll(names, fc.jsonValue({ maxDepth: 3 }), fc.nat(), (members, value, pick) => {
+    const twice = [...members, members[pick % members.length] as string]
+    const text = `{${twice.map((name) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`
+    assert.equal(parse(text), 'has a duplicate member')
+  })
 })
 
 const data = Buffer.from('to be signed')
@@ -154,26 +142,22 @@ for (const [namedCurve, hash, octets] of CURVES)
 
     test('is in DER, whatever zeros r and s begin with', () => {
       const half = fc.uint8Array({ minLength: octets, maxLength: octets })
-      fc.assert(
-        fc.property(half, half, fc.nat(octets), fc.nat(octets), (r, s, zerosR, zerosS) => {
-          r.fill(0, 0, zerosR)
-          s.fill(0, 0, zerosS)
-          const [first, rest] = integer(contentOf(encodeEcdsaSignature(Buffer.concat([r, s]))))
-          const [second, end] = integer(rest)
-          assert.equal(first, BigInt(`0x${Buffer.from(r).toString('hex')}`))
-          assert.equal(second, BigInt(`0x${Buffer.from(s).toString('hex')}`))
-          assert.equal(end.length, 0)
-        }),
-      )
+      forAll(half, half, fc.nat(octets), fc.nat(octets), (r, s, zerosR, zerosS) => {
+        r.fill(0, 0, zerosR)
+        s.fill(0, 0, zerosS)
+        const [first, rest] = integer(contentOf(encodeEcdsaSignature(Buffer.concat([r, s]))))
+        const [second, end] = integer(rest)
+        assert.equal(first, BigInt(`0x${Buffer.from(r).toString('hex')}`))
+        assert.equal(second, BigInt(`0x${Buffer.from(s).toString('hex')}`))
+        assert.equal(end.length, 0)
+      })
     })
 
     test('gets the same verdict as with r and s side by side, whatever is changed in it', () => {
       const change = fc.record({ at: fc.nat(2 * octets - 1), octet: fc.nat(255), to: fc.nat(2 * octets) })
-      fc.assert(
-        fc.property(change, ({ at, octet, to }) => {
-          const changed = Buffer.from(raw).fill(octet, at, Math.max(at, to))
-          assert.equal(verify(hash, data, publicKey, encodeEcdsaSignature(changed)), verify(hash, data, p1363, changed))
-        }),
-      )
+      forAll(change, ({ at, octet, to }) => {
+        const changed = Buffer.from(raw).fill(octet, at, Math.max(at, to))
+        assert.equal(verify(hash, data, publicKey, encodeEcdsaSignature(changed)), verify(hash, data, p1363, changed))
+      })
     })
   })

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { FairQueue } from '../../../../src/shared/lib/fair-queue.ts'
+import { forAll } from '../../../support/property-runs.ts'
 
 interface Item {
   owner: string
@@ -18,13 +19,6 @@ let count = 0
 const anItem = (owner: string, target = `${owner}.example`): Item => ({ owner, target, number: ++count })
 
 describe('fair queue', () => {
-  test('one owner and one target: first come, first served', () => {
-    const queue = aQueue()
-    const items = [1, 2, 3].map(() => anItem('a'))
-    for (const item of items) queue.push(item)
-    assert.deepEqual([queue.take(), queue.take(), queue.take(), queue.take()], [...items, undefined])
-  })
-
   test('who has ten thousand waiting delays another owner’s first by one turn', () => {
     const queue = aQueue()
     for (let i = 0; i < 10_000; i++) queue.push(anItem('greedy', `host${i}`))
@@ -74,49 +68,47 @@ describe('fair queue', () => {
       fc.constant('take' as const),
       fc.record({ giveBack: fc.nat() }),
     )
-    fc.assert(
-      fc.property(
-        fc.array(action, { maxLength: 120 }),
-        fc.integer({ min: 1, max: 3 }),
-        fc.integer({ min: 1, max: 3 }),
-        (actions, perOwner, perTarget) => {
-          const queue = aQueue(perOwner, perTarget)
-          const waiting = new Set<Item>()
-          const out: Item[] = []
-          const outOf = (owner: string) => out.filter((item) => item.owner === owner).length
-          const outAt = (target: string) => out.filter((item) => item.target === target).length
-          for (const step of actions) {
-            if (step === 'take') {
-              const item = queue.take()
-              if (item) {
-                assert.ok(waiting.delete(item))
-                out.push(item)
-              } else
-                for (const { owner, target } of waiting)
-                  assert.ok(outOf(owner) >= perOwner || outAt(target) >= perTarget, 'one could have been taken')
-            } else if ('push' in step) {
-              const item = anItem(`o${step.push[0]}`, `t${step.push[1]}`)
-              waiting.add(item)
-              queue.push(item)
-            } else if (out.length > 0) queue.giveBack(out.splice(step.giveBack % out.length, 1)[0] as Item)
-            for (const { owner, target } of out) assert.ok(outOf(owner) <= perOwner && outAt(target) <= perTarget)
-            assert.deepEqual([queue.waiting, queue.out], [waiting.size, out.length])
-            const { turn, owner, target } = queue.waitingFor()
-            assert.equal(turn + owner + target, waiting.size)
-          }
-          // Everything comes out in the end, and first in its lane means longest there.
-          while (waiting.size > 0) {
+    forAll(
+      fc.array(action, { maxLength: 120 }),
+      fc.integer({ min: 1, max: 3 }),
+      fc.integer({ min: 1, max: 3 }),
+      (actions, perOwner, perTarget) => {
+        const queue = aQueue(perOwner, perTarget)
+        const waiting = new Set<Item>()
+        const out: Item[] = []
+        const outOf = (owner: string) => out.filter((item) => item.owner === owner).length
+        const outAt = (target: string) => out.filter((item) => item.target === target).length
+        for (const step of actions) {
+          if (step === 'take') {
             const item = queue.take()
             if (item) {
-              const before = [...waiting].filter((other) => other.owner === item.owner && other.target === item.target)
-              assert.equal(before[0], item)
-              waiting.delete(item)
+              assert.ok(waiting.delete(item))
               out.push(item)
-            } else queue.giveBack(out.pop() as Item)
-          }
-          assert.deepEqual([...queue.heads()], [])
-        },
-      ),
+            } else
+              for (const { owner, target } of waiting)
+                assert.ok(outOf(owner) >= perOwner || outAt(target) >= perTarget, 'one could have been taken')
+          } else if ('push' in step) {
+            const item = anItem(`o${step.push[0]}`, `t${step.push[1]}`)
+            waiting.add(item)
+            queue.push(item)
+          } else if (out.length > 0) queue.giveBack(out.splice(step.giveBack % out.length, 1)[0] as Item)
+          for (const { owner, target } of out) assert.ok(outOf(owner) <= perOwner && outAt(target) <= perTarget)
+          assert.deepEqual([queue.waiting, queue.out], [waiting.size, out.length])
+          const { turn, owner, target } = queue.waitingFor()
+          assert.equal(turn + owner + target, waiting.size)
+        }
+        // Everything comes out in the end, and first in its lane means longest there.
+        while (waiting.size > 0) {
+          const item = queue.take()
+          if (item) {
+            const before = [...waiting].filter((other) => other.owner === item.owner && other.target === item.target)
+            assert.equal(before[0], item)
+            waiting.delete(item)
+            out.push(item)
+          } else queue.giveBack(out.pop() as Item)
+        }
+        assert.deepEqual([...queue.heads()], [])
+      },
     )
   })
 })

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Slots } from '../../../../src/shared/lib/slots.ts'
-import { gate } from '../../../support/gate.ts'
 
 describe('the queue of a key', () => {
   test('never runs more tasks at once than it has slots, and keeps their order', async () => {
@@ -57,31 +56,5 @@ describe('the queue of a key', () => {
       })
     await Promise.all([queue.idle(), queue.idle()])
     assert.equal(ended, 5)
-  })
-})
-
-describe('the slots of a handler', () => {
-  test('lets in as many as it has places, then in turn', async () => {
-    const slots = new Slots(1)
-    const order: string[] = []
-    const { opened: finished, open: finishFirst } = gate()
-    const first = slots.run(Number.POSITIVE_INFINITY, async () => {
-      await finished
-      order.push('first')
-    })
-    const second = slots.run(Number.POSITIVE_INFINITY, async () => order.push('second'))
-    finishFirst()
-    await Promise.all([first, second])
-    assert.deepEqual(order, ['first', 'second'])
-  })
-
-  test('gives up a wait that is too long, and loses no place by it', async () => {
-    const slots = new Slots(1)
-    const { opened: finished, open: finish } = gate()
-    const held = slots.run(Number.POSITIVE_INFINITY, () => finished)
-    assert.equal(await slots.run(performance.now() + 10, async () => 'in'), undefined)
-    finish()
-    await held
-    assert.equal(await slots.run(performance.now() + 60_000, async () => 'in'), 'in')
   })
 })

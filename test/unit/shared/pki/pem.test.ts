@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { decodePem, encodePem, PemError } from '../../../../src/shared/pki/pem.ts'
+import { forAll } from '../../../support/property-runs.ts'
 import { errorOf, unlessRefused } from '../../../support/refusals.ts'
 import { P256_KEY, randomOctets } from './support.ts'
 
@@ -10,15 +11,13 @@ const BLOCK = encodePem('CERTIFICATE', Buffer.alloc(100, 1))
 describe('PEM (RFC 7468)', () => {
   test('blocks survive, in order', () => {
     const octets = randomOctets(300).filter((bytes) => bytes.length > 0)
-    fc.assert(
-      fc.property(fc.array(octets, { maxLength: 4 }), fc.constantFrom('', '\n', '\r\n\n'), (list, between) => {
-        const text = list.map((der) => encodePem('CERTIFICATE', der)).join(between)
-        assert.deepEqual(
-          decodePem(text),
-          list.map((der) => ({ label: 'CERTIFICATE', der })),
-        )
-      }),
-    )
+    forAll(fc.array(octets, { maxLength: 4 }), fc.constantFrom('', '\n', '\r\n\n'), (list, between) => {
+      const text = list.map((der) => encodePem('CERTIFICATE', der)).join(between)
+      assert.deepEqual(
+        decodePem(text),
+        list.map((der) => ({ label: 'CERTIFICATE', der })),
+      )
+    })
   })
 
   test('is written as OpenSSL writes it', () =>

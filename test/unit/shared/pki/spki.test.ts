@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
 import { KEY_ALGORITHM } from '../../../../src/shared/pki/algorithms.ts'
 import { DerError } from '../../../../src/shared/pki/der.ts'
 import { encodeOid } from '../../../../src/shared/pki/der-writer.ts'
 import { parseSpki } from '../../../../src/shared/pki/spki.ts'
 import { bits, der, NULL, sequence } from '../../../corpus/der.ts'
 import { P256 } from '../../../corpus/requests.ts'
-import { propertyRuns } from '../../../support/property-runs.ts'
+import { forAnyInput } from '../../../support/property-runs.ts'
 import { errorOf, unlessRefused } from '../../../support/refusals.ts'
 import { ALL_KEYS, hex, mutated, P256_KEY, RSA_KEY } from './support.ts'
 
@@ -19,9 +18,7 @@ const NONE = Buffer.alloc(0)
 const p256 = (key: Buffer) => spkiOf(KEY_ALGORITHM.ecPublicKey, P256, key)
 const rsaOf = (key: Buffer) => spkiOf(KEY_ALGORITHM.rsaEncryption, NULL, key)
 const spkiIn = ({ publicKey }: { publicKey: KeyObject }) => publicKey.export({ type: 'spki', format: 'der' })
-const pointAs = (first: string, from: number, to?: number) => Buffer.concat([hex(first), point.subarray(from, to)])
 const point = parseSpki(P256_KEY.spki).keyBits
-const rsaKey = parseSpki(RSA_KEY.spki).keyBits
 
 describe('SubjectPublicKeyInfo', () => {
   test('an RSA key gives its size, exponent and modulus', () => {
@@ -57,27 +54,16 @@ describe('SubjectPublicKeyInfo', () => {
       assert.equal(spki.kind === 'unsupported' && spki.oid, oid)
     })
 
-  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256', paramEncoding: 'explicit' })
   const refused: [string, Buffer, RegExp][] = [
-    ['a compressed point (RFC 5480 §2.2)', p256(pointAs('02', 1, 33)), /uncompressed point/],
-    ['a hybrid point', p256(pointAs('06', 1)), /uncompressed point/],
     ['a point of the wrong length', p256(point.subarray(0, 64)), /uncompressed point/],
     ['the point at infinity', p256(hex('00')), /uncompressed point/],
     ['an empty point', p256(NONE), /uncompressed point/],
-    ['explicit curve parameters', ec.publicKey.export({ type: 'spki', format: 'der' }), /must name its curve/],
-    ['an EC key without a curve', spkiOf(KEY_ALGORITHM.ecPublicKey, NONE, point), /must name its curve/],
-    ['an RSA key without NULL', spkiOf(KEY_ALGORITHM.rsaEncryption, NONE, rsaKey), /must have NULL parameters/],
     [
       'an RSA key with more than two numbers',
       rsaOf(hex('3009020103020103020103')),
       /RSAPublicKey has unexpected content/,
     ],
     ['a negative RSA modulus', rsaOf(hex('3006 0201ff 020103')), /negative/],
-    [
-      'an Ed25519 key with parameters (RFC 8410 §3)',
-      spkiOf(KEY_ALGORITHM.ed25519, NULL, Buffer.alloc(32)),
-      /AlgorithmIdentifier has unexpected content/,
-    ],
     ['an Ed25519 key of 31 octets', spkiOf(KEY_ALGORITHM.ed25519, NONE, Buffer.alloc(31)), /32 octets/],
     [
       'a key with bits to spare',
@@ -90,10 +76,7 @@ describe('SubjectPublicKeyInfo', () => {
     test(`refuses ${what}`, () => assert.throws(() => parseSpki(der), errorOf(DerError, message)))
 
   test('fails only with DerError on bytes near a valid key', () =>
-    fc.assert(
-      fc.property(mutated(ALL_KEYS.map(({ spki }) => spki)), (bytes) => {
-        unlessRefused(DerError, () => assert.deepEqual(parseSpki(bytes).der, bytes))
-      }),
-      propertyRuns(),
-    ))
+    forAnyInput(mutated(ALL_KEYS.map(({ spki }) => spki)), (bytes) => {
+      unlessRefused(DerError, () => assert.deepEqual(parseSpki(bytes).der, bytes))
+    }))
 })

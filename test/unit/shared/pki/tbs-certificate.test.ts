@@ -18,7 +18,7 @@ import {
   type TbsCertificateInput,
 } from '../../../../src/shared/pki/tbs-certificate.ts'
 import { CN, der, extension, sequence, TRUE, text } from '../../../corpus/der.ts'
-import { propertyRuns } from '../../../support/property-runs.ts'
+import { forAllIn, forAnyInput, propertyRuns } from '../../../support/property-runs.ts'
 import { errorOf, unlessRefused } from '../../../support/refusals.ts'
 import {
   ALL_KEYS,
@@ -145,26 +145,23 @@ describe('building a leaf TBSCertificate (RFC 5280 §4.1)', () => {
       spki: fc.constantFrom(...ALL_KEYS.map(({ spki }) => spki)),
       notAfter: fc.constantFrom(NOT_AFTER, new Date('2049-12-31T23:59:59Z'), new Date('2050-01-01T00:00:00Z')),
     })
-    fc.assert(
-      fc.property(input, (overrides) => {
-        const der = buildTbsCertificate(aTbsInput(overrides))
-        const tbs = parseTbsCertificate(der)
-        const again = buildTbsCertificate(
-          aTbsInput({
-            ...tbs,
-            spki: tbs.spki.der,
-            signatureAlgorithm: tbs.signatureAlgorithm.algorithm!,
-            issuerNameDer: tbs.issuerDer,
-            commonName: commonNamesOf(tbs.subject)[0],
-            keyUsages: tbs.keyUsages,
-            extendedKeyUsages: tbs.extendedKeyUsages as ExtendedKeyUsage[],
-            authorityKeyIdentifier: tbs.authorityKeyIdentifier!,
-          }),
-        )
-        assert.deepEqual(again, der)
-      }),
-      propertyRuns(100),
-    )
+    forAllIn(propertyRuns(100), input, (overrides) => {
+      const der = buildTbsCertificate(aTbsInput(overrides))
+      const tbs = parseTbsCertificate(der)
+      const again = buildTbsCertificate(
+        aTbsInput({
+          ...tbs,
+          spki: tbs.spki.der,
+          signatureAlgorithm: tbs.signatureAlgorithm.algorithm!,
+          issuerNameDer: tbs.issuerDer,
+          commonName: commonNamesOf(tbs.subject)[0],
+          keyUsages: tbs.keyUsages,
+          extendedKeyUsages: tbs.extendedKeyUsages as ExtendedKeyUsage[],
+          authorityKeyIdentifier: tbs.authorityKeyIdentifier!,
+        }),
+      )
+      assert.deepEqual(again, der)
+    })
   })
 
   test('a list of usages for all key types is narrowed to what the key can do', () => {
@@ -280,12 +277,9 @@ describe('reading a TBSCertificate', () => {
   test('fails only with DerError on random bytes and bytes near a valid certificate', () => {
     const tbs = [buildTbsCertificate(aTbsInput(FULL)), buildTbsCertificate(aTbsInput({ spki: RSA_KEY.spki }))]
     let read = 0
-    fc.assert(
-      fc.property(fc.oneof(randomOctets(100), mutated(tbs)), (bytes) => {
-        if (unlessRefused(DerError, () => parseTbsCertificate(bytes))) read++
-      }),
-      propertyRuns(),
-    )
+    forAnyInput(fc.oneof(randomOctets(100), mutated(tbs)), (bytes) => {
+      if (unlessRefused(DerError, () => parseTbsCertificate(bytes))) read++
+    })
     assert.ok(read > 10, `only ${read} mutated certificates were read`)
   })
 

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { DerError, DerReader, TAG } from '../../../../src/shared/pki/der.ts'
 import { encodeDer } from '../../../../src/shared/pki/der-writer.ts'
 import { readTime, timeFormOf, writeTime } from '../../../../src/shared/pki/time.ts'
+import { forAll } from '../../../support/property-runs.ts'
 
 const encoded = (tag: number, text: string) => encodeDer((writer) => writer.ascii(tag, text))
 const read = (tag: number, text: string) => readTime(new DerReader(encoded(tag, text)))
@@ -32,9 +33,6 @@ describe('validity times (RFC 5280 §4.1.2.5)', () => {
     const der = encodeDer((writer) => writeTime(writer, new Date('2026-01-01T00:00:59.999Z')))
     assert.equal(readTime(new DerReader(der)).at.toISOString(), '2026-01-01T00:00:59.000Z')
   })
-
-  test('the wrong form for the year is read and reported as it stood', () =>
-    assert.equal(read(TAG.generalizedTime, '20260101000000Z').form, 'GeneralizedTime'))
 
   test('years below 100 are read as they stand: Go writes the year 1 where nobody gave a date', () => {
     assert.equal(read(TAG.generalizedTime, '00010101000000Z').at.toISOString(), '0001-01-01T00:00:00.000Z')
@@ -69,11 +67,9 @@ describe('validity times (RFC 5280 §4.1.2.5)', () => {
 
   test('every whole second between 1950 and 9999 survives', () => {
     const seconds = fc.integer({ min: Date.UTC(1950, 0) / 1000, max: Date.UTC(9999, 11, 31, 23, 59, 59) / 1000 })
-    fc.assert(
-      fc.property(seconds, (second) => {
-        const time = readTime(new DerReader(encodeDer((writer) => writeTime(writer, new Date(second * 1000)))))
-        assert.deepEqual(time, { at: new Date(second * 1000), form: timeFormOf(time.at) })
-      }),
-    )
+    forAll(seconds, (second) => {
+      const time = readTime(new DerReader(encodeDer((writer) => writeTime(writer, new Date(second * 1000)))))
+      assert.deepEqual(time, { at: new Date(second * 1000), form: timeFormOf(time.at) })
+    })
   })
 })

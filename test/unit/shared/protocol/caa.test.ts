@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type CaaProperty, type CaaRequest, evaluateCaa } from '../../../../src/shared/protocol/caa.ts'
 import { anyCharacter } from '../../../support/any-character.ts'
+import { forAll } from '../../../support/property-runs.ts'
 
 const ACCOUNT = 'https://acme.example/acct/1'
 const BASE: CaaRequest = {
@@ -182,35 +183,30 @@ describe('any record set', () => {
   const request = fc.record({ wildcard: fc.boolean(), method: fc.constantFrom('dns-01', undefined) })
   const namesUs = ({ value }: CaaProperty) => /^[ \t]*ca1\.example\.net[ \t]*(;|$)/i.test(value)
 
+  const always = (holds: (records: CaaProperty[], over: Pick<CaaRequest, 'wildcard' | 'method'>) => void) =>
+    forAll(fc.array(record, { maxLength: 6 }), request, holds)
+
   test('with an issue property permits only where a governing property names this server', () =>
-    fc.assert(
-      fc.property(fc.array(record, { maxLength: 6 }), request, (records, over) => {
-        const set = [...records, { critical: false, tag: 'issue', value: ';' }]
-        const decision = evaluateCaa(set, { ...BASE, ...over, identities: ['ca1.example.net'] })
-        const governs = (tag: string) => (over.wildcard ? /^issue(wild)?$/i : /^issue$/i).test(tag)
-        if (decision.permitted) assert.ok(set.some((one) => governs(one.tag) && namesUs(one)))
-      }),
-    ))
+    always((records, over) => {
+      const set = [...records, { critical: false, tag: 'issue', value: ';' }]
+      const decision = evaluateCaa(set, { ...BASE, ...over, identities: ['ca1.example.net'] })
+      const governs = (tag: string) => (over.wildcard ? /^issue(wild)?$/i : /^issue$/i).test(tag)
+      if (decision.permitted) assert.ok(set.some((one) => governs(one.tag) && namesUs(one)))
+    }))
   test('is judged without regard to its order', () =>
-    fc.assert(
-      fc.property(fc.array(record, { maxLength: 6 }), request, (records, over) => {
-        const forward = evaluateCaa(records, { ...BASE, ...over })
-        assert.deepEqual(evaluateCaa(records.toReversed(), { ...BASE, ...over }), forward)
-      }),
-    ))
+    always((records, over) => {
+      const forward = evaluateCaa(records, { ...BASE, ...over })
+      assert.deepEqual(evaluateCaa(records.toReversed(), { ...BASE, ...over }), forward)
+    }))
   test('loses nothing but permission when a record is critical and unknown', () =>
-    fc.assert(
-      fc.property(fc.array(record, { maxLength: 6 }), request, (records, over) => {
-        const set = [...records, { critical: true, tag: 'future', value: 'x' }]
-        assert.equal(evaluateCaa(set, { ...BASE, ...over }).permitted, false)
-      }),
-    ))
+    always((records, over) => {
+      const set = [...records, { critical: true, tag: 'future', value: 'x' }]
+      assert.equal(evaluateCaa(set, { ...BASE, ...over }).permitted, false)
+    }))
   test('gives reasons without a byte of its own', () =>
-    fc.assert(
-      fc.property(fc.array(record, { maxLength: 6 }), request, (records, over) => {
-        const marked = records.map((one) => ({ ...one, value: `${one.value}ZQX`, tag: `${one.tag}ZQX` }))
-        const decision = evaluateCaa([...marked, { critical: false, tag: 'issue', value: ';' }], { ...BASE, ...over })
-        if (!decision.permitted) assert.doesNotMatch(decision.reason, /ZQX/)
-      }),
-    ))
+    always((records, over) => {
+      const marked = records.map((one) => ({ ...one, value: `${one.value}ZQX`, tag: `${one.tag}ZQX` }))
+      const decision = evaluateCaa([...marked, { critical: false, tag: 'issue', value: ';' }], { ...BASE, ...over })
+      if (!decision.permitted) assert.doesNotMatch(decision.reason, /ZQX/)
+    }))
 })

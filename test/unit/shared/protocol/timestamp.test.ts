@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { parseTimestamp, renderTimestamp } from '../../../../src/shared/protocol/timestamp.ts'
+import { forAll } from '../../../support/property-runs.ts'
 import { words } from '../../../support/words.ts'
 
 const accepted: [text: string, rendered: string][] = [
@@ -40,10 +41,8 @@ test('what is rendered is parsed back', () => {
     max: new Date('9999-12-31T23:59:59Z'),
     noInvalidDate: true,
   })
-  fc.assert(
-    fc.property(dates, (at) => {
-      const text = renderTimestamp(at)
-      assert.equal(renderTimestamp(parseTimestamp(text) as Date), text)
-    }),
-  )
+  forAll(dates, (at) => {
+    const text = renderTimestamp(at)
+    assert.equal(renderTimestamp(parseTimestamp(text) as Date), text)
+  })
 })

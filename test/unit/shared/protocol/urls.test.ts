@@ -10,6 +10,7 @@ import {
   type UrlSettings,
   Urls,
 } from '../../../../src/shared/protocol/urls.ts'
+import { forAll } from '../../../support/property-runs.ts'
 import { words } from '../../../support/words.ts'
 
 const segment = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,8}$/)
@@ -33,49 +34,43 @@ const PATHS = Object.fromEntries(FIXED.map((name) => [name, `/${kebab(name)}`]))
 const ID = '0190c4b2-0000-7000-8000-00000000abc0'
 
 test('every advertised URL is recognised as the resource it names, with that very URL', () =>
-  fc.assert(
-    fc.property(settings, fc.uuid(), (configured, id) => {
-      const urls = new Urls(configured)
-      for (const resource of FIXED) {
-        const url = urls.fixed(resource)
-        assert.deepEqual(urls.match(new URL(url).pathname), { resource, id: '', url })
-      }
-      for (const resource of Object.keys(NUMBERED_RESOURCES) as NumberedResource[]) {
-        const url = urls.numbered(resource, id)
-        assert.deepEqual(urls.match(new URL(url).pathname), { resource, id, url })
-      }
-    }),
-  ))
+  forAll(settings, fc.uuid(), (configured, id) => {
+    const urls = new Urls(configured)
+    for (const resource of FIXED) {
+      const url = urls.fixed(resource)
+      assert.deepEqual(urls.match(new URL(url).pathname), { resource, id: '', url })
+    }
+    for (const resource of Object.keys(NUMBERED_RESOURCES) as NumberedResource[]) {
+      const url = urls.numbered(resource, id)
+      assert.deepEqual(urls.match(new URL(url).pathname), { resource, id, url })
+    }
+  }))
 
 test('a proxy may take the path of external_url away', () =>
-  fc.assert(
-    fc.property(settings, (configured) => {
-      const urls = new Urls(configured)
-      const externalPath = new URL(configured.externalUrl).pathname.replace(/\/$/, '')
-      const url = urls.fixed('newOrder')
-      assert.equal(urls.match(new URL(url).pathname.slice(externalPath.length))?.url, url)
-    }),
-  ))
+  forAll(settings, (configured) => {
+    const urls = new Urls(configured)
+    const externalPath = new URL(configured.externalUrl).pathname.replace(/\/$/, '')
+    const url = urls.fixed('newOrder')
+    assert.equal(urls.match(new URL(url).pathname.slice(externalPath.length))?.url, url)
+  }))
 
 test('only the exact URL of an account is a kid', () =>
-  fc.assert(
-    fc.property(settings, fc.uuid(), (configured, id) => {
-      const urls = new Urls(configured)
-      const kid = urls.numbered('account', id)
-      assert.equal(urls.accountIdOf(kid), id)
-      for (const other of [
-        `${kid}/`,
-        `${kid}?a`,
-        kid.replace('http', 'ftp'),
-        kid.toUpperCase(),
-        new URL(kid).pathname,
-        id,
-        urls.numbered('accountOrders', id),
-        urls.numbered('order', id),
-      ])
-        assert.equal(urls.accountIdOf(other), undefined, other)
-    }),
-  ))
+  forAll(settings, fc.uuid(), (configured, id) => {
+    const urls = new Urls(configured)
+    const kid = urls.numbered('account', id)
+    assert.equal(urls.accountIdOf(kid), id)
+    for (const other of [
+      `${kid}/`,
+      `${kid}?a`,
+      kid.replace('http', 'ftp'),
+      kid.toUpperCase(),
+      new URL(kid).pathname,
+      id,
+      urls.numbered('accountOrders', id),
+      urls.numbered('order', id),
+    ])
+      assert.equal(urls.accountIdOf(other), undefined, other)
+  }))
 
 test('no other path is a resource', () => {
   const urls = new Urls({
@@ -108,39 +103,33 @@ test('any text is a resource or none, without failing', () => {
     basePath: '',
     paths: PATHS,
   })
-  fc.assert(
-    fc.property(fc.string({ maxLength: 60 }), (text) => {
-      urls.match(text)
-      urls.accountIdOf(text)
-    }),
-  )
+  forAll(fc.string({ maxLength: 60 }), (text) => {
+    urls.match(text)
+    urls.accountIdOf(text)
+  })
 })
 
 test('the roots are found at their path alone, below the base path', () =>
-  fc.assert(
-    fc.property(settings, (configured) => {
-      const urls = new Urls({ ...configured, paths: { ...configured.paths, roots: '/trust/roots.pem' } })
-      const url = `${configured.externalUrl}${configured.basePath}/trust/roots.pem`
-      assert.deepEqual(urls.match(new URL(url).pathname), { resource: 'roots', id: '', url })
-      assert.equal(urls.match(`${new URL(url).pathname}/x`), undefined)
-      assert.equal(new Urls(configured).match(new URL(url).pathname), undefined)
-    }),
-  ))
+  forAll(settings, (configured) => {
+    const urls = new Urls({ ...configured, paths: { ...configured.paths, roots: '/trust/roots.pem' } })
+    const url = `${configured.externalUrl}${configured.basePath}/trust/roots.pem`
+    assert.deepEqual(urls.match(new URL(url).pathname), { resource: 'roots', id: '', url })
+    assert.equal(urls.match(`${new URL(url).pathname}/x`), undefined)
+    assert.equal(new Urls(configured).match(new URL(url).pathname), undefined)
+  }))
 
 test('a CRL is found at its path, by the name of its issuer or without one', () =>
-  fc.assert(
-    fc.property(settings, (configured) => {
-      const urls = new Urls({ ...configured, paths: { ...configured.paths, crl: '/lists/crl' } })
-      const root = configured.externalUrl + configured.basePath
-      assert.equal(urls.crl('default'), `${root}/lists/crl/default`)
-      for (const rest of ['', '/default', '/default/16-3']) {
-        const url = `${root}/lists/crl${rest}`
-        assert.deepEqual(urls.match(new URL(url).pathname), { resource: 'crl', id: rest.slice(1), url })
-      }
-      assert.equal(urls.match(new URL(`${root}/lists/crlx`).pathname), undefined)
-      assert.equal(new Urls(configured).crl('default'), undefined)
-    }),
-  ))
+  forAll(settings, (configured) => {
+    const urls = new Urls({ ...configured, paths: { ...configured.paths, crl: '/lists/crl' } })
+    const root = configured.externalUrl + configured.basePath
+    assert.equal(urls.crl('default'), `${root}/lists/crl/default`)
+    for (const rest of ['', '/default', '/default/16-3']) {
+      const url = `${root}/lists/crl${rest}`
+      assert.deepEqual(urls.match(new URL(url).pathname), { resource: 'crl', id: rest.slice(1), url })
+    }
+    assert.equal(urls.match(new URL(`${root}/lists/crlx`).pathname), undefined)
+    assert.equal(new Urls(configured).crl('default'), undefined)
+  }))
 
 test('a former server has its directory and its accounts at whole paths of the host', () => {
   const urls = new Urls({
