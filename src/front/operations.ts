@@ -121,7 +121,7 @@ export function crlReplyTo(
   }
   const wait = { status: 503, retryAfterSeconds: NO_CRL_RETRY_SECONDS }
   if (options.crl?.isWithheld(name))
-    return acme.problem(new Problem('serverInternal', 'a newer CRL is being built', wait), exchange)
+    return acme.problem(new Problem('serverInternal', 'this CRL is being built', wait), exchange)
   if (options.crl?.isInParts(name)) return acme.problem(new Problem('malformed', IN_PARTS, { status: 404 }), exchange)
   if (name !== '') return acme.notFound(exchange)
   return acme.problem(new Problem('serverInternal', 'the first CRL is still being built', wait), exchange)

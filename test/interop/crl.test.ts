@@ -12,6 +12,7 @@ import { revoke, send, serialOf } from '../support/acme-client.ts'
 import { restartedScene } from '../support/acme-scene.ts'
 import { testCa } from '../support/ca.ts'
 import { readCrl, verifyWithGnutls, verifyWithOpenssl, verifyWithPython } from '../support/crl.ts'
+import { rowsIn } from '../support/database.ts'
 import { SUPERSEDED } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
 import type { TestServiceOptions } from '../support/service.ts'
@@ -67,8 +68,25 @@ describe('CRLs', () => {
       before(async () => {
         if (shards === 1) return
         await service.stop()
+        await rowsIn(
+          service.database,
+          `CREATE FUNCTION obstruct() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the disk is full'; END $$;
+           CREATE TRIGGER obstruct BEFORE INSERT ON crls FOR EACH ROW WHEN (NEW.shards > 1) EXECUTE FUNCTION obstruct()`,
+        )
         await again(inParts(shards))
       })
+
+      if (shards > 1)
+        test('a part that certificates name already, and that is not built, is 503 with Retry-After', async () => {
+          const part = { method: 'GET', url: `${service.baseUrl}/crl/ec/${shards}-0` }
+          const crl = async () => (await send({ method: 'GET', url: `${service.baseUrl}/healthz` })).json.checks.crl
+          const { status, headers } = await send(part)
+          assert.deepEqual([status, headers['retry-after'] !== undefined], [503, true])
+          assert.deepEqual(await crl(), { status: 'error', stale: true })
+          await rowsIn(service.database, 'DROP FUNCTION obstruct CASCADE')
+          await until('it is built', async () => (await send(part)).status === 200)
+          await until('all are built', async () => !(await crl()).stale)
+        })
 
       for (const issuer of ISSUERS)
         describe(`of the issuer ${issuer}`, () => {

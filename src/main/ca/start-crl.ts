@@ -62,6 +62,8 @@ export class Crls {
   readonly #cache: CrlCache
   readonly #pool: ReturnType<typeof createCrlPool>
   readonly #schedule: Schedule | undefined
+  /** The lists of each issuer that certificates name from now on. */
+  readonly #named: readonly CrlPart[]
   readonly #alarms = new CrlAlarms((alarm) => this.#raise(alarm))
   #scheduledAt: Date | undefined
   #loop: Loop | undefined
@@ -72,6 +74,8 @@ export class Crls {
     this.#parts = parts
     this.#policy = policy
     this.#cache = cache
+    const { shards } = policy
+    this.#named = Array.from({ length: shards }, (_, shard) => ({ shards, shard }))
     this.#pool = createCrlPool((error) => log.error({ err: error }, 'CRL thread failed'))
     if (config.crl.schedule !== null)
       this.#schedule = startSchedule(config.crl.schedule, (at) => {
@@ -96,7 +100,9 @@ export class Crls {
   shared(): SharedCrls {
     const id = defaultIssuerId(this.#parts.config, this.#parts.ca)
     const lists = this.#cache.served().map((crl) => ({ ...crl, isDefault: crl.name === id }))
-    return { lists, withheld: this.#cache.withheld() }
+    const served = new Set(lists.map(({ name }) => name))
+    const unbuilt = this.#parts.ca.issuers().flatMap(({ id }) => this.#named.map((part) => crlName(id, part)))
+    return { lists, withheld: [...this.#cache.withheld(), ...unbuilt.filter((name) => !served.has(name))] }
   }
 
   /** Reads the lists now, and shares them. @throws database errors */
@@ -180,7 +186,9 @@ export class Crls {
   }
 
   #isMissing(): boolean {
-    return this.#ofIssuers().some((lists) => lists.length === 0)
+    const isIn = (lists: readonly PublishedCrl[]) => (part: CrlPart) =>
+      lists.some(({ shards, shard }) => shards === part.shards && shard === part.shard)
+    return this.#ofIssuers().some((lists) => !this.#named.every(isIn(lists)))
   }
 
   #overdue(): PublishedCrl[] {
