@@ -1,15 +1,14 @@
 /** When accounts were last seen, and with which client: noted by ACME requests, written later, shown to administrators. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { AccountActivity } from '../../src/services/account-activity.ts'
 import type { SeenAccount } from '../../src/store/account-activity-store.ts'
-import { type AcmeClient, closeConnections, createAcmeClient, newAccountKey, send } from '../support/acme-client.ts'
-import { type AdminClient, administrator } from '../support/admin.ts'
+import { type AcmeClient, createAcmeClient, newAccountKey, send } from '../support/acme-client.ts'
+import { administered } from '../support/administered.ts'
 import { accountIdOf, NOBODY } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -72,16 +71,11 @@ describe('what a front remembers', () => {
 })
 
 describe('the activity of accounts', () => {
-  let service: TestService
-  let admin: AdminClient
+  const { service, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
   let named: AcmeClient
   before(async () => {
-    service = await sharedService('admin')
-    admin = await administrator(service, 'alice')
     named = await clientNamed('certbot/5.1.0 (Linux)')
-  })
-  after(async () => {
-    closeConnections()
   })
 
   const clientNamed = async (userAgent: string | undefined) => {

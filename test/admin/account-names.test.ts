@@ -2,24 +2,23 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { type AcmeClient, closeConnections, registeredClient } from '../support/acme-client.ts'
-import { type AdminClient, administrator } from '../support/admin.ts'
+import { type AcmeClient, registeredClient } from '../support/acme-client.ts'
+import { type AdminClient, administrator, assertNamed } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, newestEntries } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 type Row = Record<string, unknown>
 
 describe('names and tags of accounts', () => {
-  let service: TestService
+  const { service } = administered(() => sharedService('admin'))
   let at: Issuing
   let admin: AdminClient
   let client: AcmeClient
   let id: string
   before(async () => {
-    service = await sharedService('admin')
     at = await startIssuing(service)
     admin = at.admin
     client = at.client
@@ -27,7 +26,6 @@ describe('names and tags of accounts', () => {
   })
   after(async () => {
     await at.end()
-    closeConnections()
   })
 
   const update = (account: string, body: object, by = admin) => by.send('PATCH', `/accounts/${account}`, body)
@@ -64,20 +62,19 @@ describe('names and tags of accounts', () => {
   })
 
   test('a label in two lines, a long one and wrong tags are refused by name', async () => {
-    for (const [body, field] of [
-      [{ label: 'two\nlines' }, 'label'],
-      [{ label: '\u202egnilliB' }, 'label'],
-      [{ label: 'x'.repeat(256) }, 'label'],
-      [{ label: ' ' }, 'label'],
-      [{ tags: ['Upper'] }, 'tags.0'],
-      [{ tags: ['with space'] }, 'tags.0'],
-      [{ tags: ['x'.repeat(41)] }, 'tags.0'],
-      [{ tags: Array.from({ length: 11 }, (_, n) => `t${n}`) }, 'tags'],
-    ] as const) {
-      const reply = await update(id, body)
-      assert.equal(reply.status, 400, reply.text)
-      assert.equal(reply.json.fields[0].field, field)
-    }
+    await assertNamed(
+      (body) => update(id, body as object),
+      [
+        [{ label: 'two\nlines' }, 'label'],
+        [{ label: '\u202egnilliB' }, 'label'],
+        [{ label: 'x'.repeat(256) }, 'label'],
+        [{ label: ' ' }, 'label'],
+        [{ tags: ['Upper'] }, 'tags.0'],
+        [{ tags: ['with space'] }, 'tags.0'],
+        [{ tags: ['x'.repeat(41)] }, 'tags.0'],
+        [{ tags: Array.from({ length: 11 }, (_, n) => `t${n}`) }, 'tags'],
+      ],
+    )
     assert.equal((await update(id, {})).status, 400)
   })
 

@@ -12,19 +12,19 @@ import {
   signIn,
 } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
+import { administered } from '../support/administered.ts'
 import { made } from '../support/bound.ts'
-import { rowsIn, type TestDatabase } from '../support/database.ts'
+import { rowsIn, type TestDatabase, untilWaiting } from '../support/database.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { chancery } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
 import { mailsOf, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const APPROVALS = { bulk_revocation_above: 2, resume_signing: true, user_changes: true, new_names: true }
 
 describe('acts that need approval', () => {
-  let service: TestService
+  const { service } = administered(() => sharedService('mails'))
   let mails: ReceivedMail[]
   let instance: AdminInstance
   let here: { baseUrl: string; database: TestDatabase }
@@ -32,7 +32,6 @@ describe('acts that need approval', () => {
   let bob: AdminClient
   let carol: AdminClient
   before(async () => {
-    service = await sharedService('mails')
     mails = (await mailsOf()).mails
     instance = await adminInstance(service, { admin_api: { approvals: APPROVALS } })
     here = { baseUrl: instance.baseUrl, database: service.database }
@@ -203,12 +202,7 @@ describe('acts that need approval', () => {
       await query('BEGIN')
       await query('SELECT FROM admin_approvals WHERE id = $1 FOR UPDATE', [request.id])
       const both = Promise.all([decide(bob, 'approve', request), decide(carol, 'approve', request)])
-      await until('both wait for the request', async () => {
-        const [row] = await sql<{ waiting: number }>(
-          "SELECT count(*)::integer AS waiting FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-        )
-        return (row?.waiting ?? 0) >= 2
-      })
+      await untilWaiting(service.database, 2)
       await query('COMMIT')
       return both
     })
@@ -466,12 +460,8 @@ describe('acts that need approval', () => {
 })
 
 describe('without admin_api.approvals', () => {
-  let service: TestService
-  let admin: AdminClient
-  before(async () => {
-    service = await sharedService('mails')
-    admin = await administrator(service, 'alice')
-  })
+  const { service, as } = administered(() => sharedService('mails'))
+  const admin = as('alice')
 
   test('one person is enough', async () => {
     await made(admin, '/users', { username: 'new', email: 'new@example.com' })

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { csrFor, type Obtained } from '../support/acme-client.ts'
+import { allRows } from '../support/admin.ts'
 import { accountIdOf } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
@@ -146,12 +147,7 @@ describe('certificates at risk', () => {
   })
 
   test('come in pages', async () => {
-    const found: Row[] = []
-    for (let path: string | undefined = '?limit=1&cursor='; path !== undefined; ) {
-      const reply = await at.auditor.get(`/at-risk${path}`)
-      found.push(...reply.json)
-      path = /\/at-risk(\?[^>]+)>; rel="next"/.exec(reply.headers.get('link') ?? '')?.[1]
-    }
+    const found = await allRows(at.auditor, '/at-risk?limit=1&cursor=')
     assert.deepEqual(namesOf(found), ['quiet.test', 'failing.test', 'ordering.test'])
   })
 

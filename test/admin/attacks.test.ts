@@ -9,18 +9,10 @@ import type { Config } from '../../src/config/schema.ts'
 import { requireAuditKey } from '../../src/settings/admin-settings.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
-import {
-  type AdminClient,
-  administrator,
-  adminRequest,
-  clientWith,
-  createAdministrator,
-  signIn,
-  TOKEN_SECRET,
-} from '../support/admin.ts'
+import { administrator, adminRequest, clientWith, createAdministrator, TOKEN_SECRET } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
+import { administered } from '../support/administered.ts'
 import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 const WRONG = 'not the password'
@@ -35,14 +27,12 @@ function sign(header: object, payload: object, secret: string, hash = 'sha256'):
 const payloadOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString())
 
 describe('attacks on the Admin API', () => {
-  let service: TestService
+  const { service, as } = administered(() => sharedService('identities'))
+  const admin = as('alice')
   let other: AdminInstance
-  let admin: AdminClient
   before(async () => {
-    service = await sharedService('identities')
     // Without a proxy that it trusts: every request to it comes from this machine.
     other = await adminInstance(service, { proxy: { enabled: false } })
-    admin = await administrator(service, 'alice')
   })
   after(async () => {
     await other?.close()
@@ -107,7 +97,7 @@ describe('attacks on the Admin API', () => {
       const user = await administrator(service, 'lola')
       const there = clientWith(other.baseUrl, user.token)
       assert.equal((await there.get('/me')).status, 200)
-      await user.send('POST', '/auth/logout')
+      assert.deepEqual((await user.send('POST', '/auth/logout')).json, { status: 'logged_out' })
       assert.equal((await there.get('/me')).status, 401)
     })
 
@@ -378,7 +368,7 @@ describe('attacks on the Admin API', () => {
           assert.equal(replies.filter(({ status }) => status < 300).length, 1)
         }
         await sql('DELETE FROM admin_users')
-        admin = await signIn(service.baseUrl, 'alice', await createAdministrator(service.database, 'alice'))
+        Object.assign(admin, await administrator(service, 'alice'))
       })
   })
 })

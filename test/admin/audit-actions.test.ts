@@ -19,6 +19,7 @@ import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { words } from '../support/words.ts'
 
 const KEY = 'ab'.repeat(32)
 const CONSOLE = 'https://console.corp.example'
@@ -237,15 +238,7 @@ describe('the audit log', () => {
     const done = AUDIT_ACTIONS.filter((action) => action !== 'import.audit_entry')
     assert.deepEqual([...actions].sort(), done.sort())
     const byCommand = new Set(seen.filter(({ operator }) => operator).map(({ action }) => action))
-    for (const action of [
-      'user.create',
-      'user.import',
-      'eab.reseal',
-      'terms.accept',
-      'certificate.import',
-      'incident.begin',
-      'key.block',
-    ])
+    for (const action of words`user.create user.import eab.reseal terms.accept certificate.import incident.begin key.block`)
       assert.ok(byCommand.has(action), action)
     assert.ok(!byCommand.has('settings.reload'))
   })

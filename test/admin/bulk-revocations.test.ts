@@ -3,10 +3,19 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { type AdminClient, type AdminReplyText, adminConfig, administrator, clientWith } from '../support/admin.ts'
+import {
+  type AdminClient,
+  type AdminReplyText,
+  adminConfig,
+  administrator,
+  allRows,
+  assertNamed,
+  clientWith,
+} from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { lastLineOf } from '../support/compared.ts'
-import { rowsIn } from '../support/database.ts'
+import { rowsIn, untilWaiting } from '../support/database.ts'
+import { metricOf } from '../support/metrics.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -284,36 +293,29 @@ describe('bulk revocation', () => {
   })
 
   test('what is wrong is 400 and names the member', async () => {
-    for (const [body, field] of [
-      [{}, 'filter'],
-      [{ filter: {} }, 'filter'],
-      [{ filter: null }, 'filter'],
-      [{ filter: { acount_id: ACCOUNT } }, 'filter.acount_id'],
-      [{ filter: { account_id: 'x' } }, 'filter.account_id'],
-      [{ filter: { serial_numbers: ['xyz'] } }, 'filter.serial_numbers.0'],
-      [{ filter: { serial_numbers: '01' } }, 'filter.serial_numbers'],
-      [{ filter: { issued_before: 'yesterday' } }, 'filter.issued_before'],
-      [{ filter: { domain: 'a.test' }, reason: 6 }, 'reason'],
-      [{ filter: { domain: 'a.test' }, reason: '1' }, 'reason'],
-      [{ filter: { domain: 'a.test' }, dry_run: 'yes' }, 'dry_run'],
-      [{ filter: { domain: 'a.test' }, dryrun: true }, 'dryrun'],
-    ] as const) {
-      const reply = await admin.send('POST', '/certificates/bulk-revoke', body)
-      assert.equal(reply.status, 400, JSON.stringify(body))
-      assert.ok(
-        reply.json.fields.some((wrong: { field: string }) => wrong.field === field),
-        reply.text,
-      )
-    }
+    await assertNamed(
+      (body) => admin.send('POST', '/certificates/bulk-revoke', body),
+      [
+        [{}, 'filter'],
+        [{ filter: {} }, 'filter'],
+        [{ filter: null }, 'filter'],
+        [{ filter: { acount_id: ACCOUNT } }, 'filter.acount_id'],
+        [{ filter: { account_id: 'x' } }, 'filter.account_id'],
+        [{ filter: { serial_numbers: ['xyz'] } }, 'filter.serial_numbers.0'],
+        [{ filter: { serial_numbers: '01' } }, 'filter.serial_numbers'],
+        [{ filter: { issued_before: 'yesterday' } }, 'filter.issued_before'],
+        [{ filter: { domain: 'a.test' }, reason: 6 }, 'reason'],
+        [{ filter: { domain: 'a.test' }, reason: '1' }, 'reason'],
+        [{ filter: { domain: 'a.test' }, dry_run: 'yes' }, 'dry_run'],
+        [{ filter: { domain: 'a.test' }, dryrun: true }, 'dryrun'],
+      ],
+    )
     assert.equal((await revoke({ serial_numbers: [] })).json.total_matched, 0)
     assert.equal((await admin.get(`/bulk-revocations/${ACCOUNT}`)).status, 404)
     assert.equal((await auditor.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'a' } })).status, 403)
   })
 
-  async function metric(name = 'certificates_revoked_total'): Promise<number> {
-    const text = await (await fetch(`${service.baseUrl}/metrics`)).text()
-    return Number(new RegExp(`^service_${name}(?:\\{[^}]*\\})? (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
-  }
+  const metric = (name = 'certificates_revoked_total') => metricOf(service, name)
 
   test('a job of many pages has one CRL, at its end', async () => {
     await certificates(service, 4_000, { names: ['crl.test'] })
@@ -403,18 +405,9 @@ describe('bulk revocation', () => {
       const asked = revoke({ domain: 'stop.test' })
       const first = async () => (await admin.get('/bulk-revocations?limit=1')).json[0]
       const { id } = await until('a page is revoked', async () => (await first())?.revoked === 500 && first())
-      const areWaiting = (count: number) =>
-        until(`${count} wait`, async () => {
-          // In the transaction, the view would stay as it was read first.
-          const waiting = await rowsIn(
-            service.database,
-            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-          )
-          return waiting.length >= count
-        })
-      await areWaiting(1)
+      await untilWaiting(service.database)
       const cancelled = admin.send('POST', `/bulk-revocations/${id}/cancel`)
-      await areWaiting(2)
+      await untilWaiting(service.database, 2)
       await query('COMMIT')
       return { asked, cancelled: await cancelled }
     })
@@ -498,11 +491,8 @@ describe('bulk revocation', () => {
     await until('it is done', async () => (await progress()).revoked === 3_000)
     const outcomes = new Map<string, number>()
     const { id } = await progress()
-    for (let path: string | undefined = `/bulk-revocations/${id}/certificates?limit=1000`; path !== undefined; ) {
-      const page = await admin.get(path)
-      for (const { outcome } of page.json) outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
-      path = /<[^>]*\/api(\/[^>]+)>; rel="next"/.exec(page.headers.get('link') ?? '')?.[1]
-    }
+    for (const { outcome } of await allRows(admin, `/bulk-revocations/${id}/certificates?limit=1000`))
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
     assert.deepEqual([...outcomes], [['revoked', 3_000]])
     await until('it is logged', async () => {
       const entries = await rowsIn(
@@ -532,14 +522,7 @@ describe('bulk revocation', () => {
       await query('BEGIN')
       await query('LOCK TABLE bulk_revocations IN EXCLUSIVE MODE')
       const asked = revoke(filter, { confirm_count: 3 })
-      await until('it waits', async () => {
-        // In clones of a template tables have the same number, so the database is asked for, too.
-        const waiting = await query(
-          `SELECT FROM pg_locks WHERE NOT granted AND relation = 'bulk_revocations'::regclass
-              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-        )
-        return waiting.length > 0
-      })
+      await untilWaiting(service.database)
       await certificates(service, 1, { names: ['grows.test'], issuedAt: new Date(Date.now() - 60_000).toISOString() })
       await query('COMMIT')
       return asked

@@ -15,20 +15,19 @@ import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { type AdminClient, clientWith, signIn, TOKEN_SECRET } from '../support/admin.ts'
 import { adminInstance } from '../support/admin-instance.ts'
+import { administered } from '../support/administered.ts'
 import { rowsIn, testDatabase } from '../support/database.ts'
 import { operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 const EXPIRY_SECONDS = 1_234
 const KEY = randomBytes(40)
 
 describe('admin_api', () => {
-  let service: TestService
+  const { service } = administered(() => sharedService('small pages'))
   let admin: AdminClient
   let password: string
   before(async () => {
-    service = await sharedService('small pages')
     password = /^password {2}(\S+)$/m.exec(await operate(service, 'admin', 'create-user'))?.[1] ?? ''
     admin = await signIn(service.baseUrl, 'admin', password)
   })

@@ -1,20 +1,15 @@
 /** Deliveries that failed for good, over HTTP and from the command line. */
 
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
-import { type AdminClient, administrator } from '../support/admin.ts'
+import { describe, test } from 'node:test'
+import { administered } from '../support/administered.ts'
 import { rowsIn } from '../support/database.ts'
 import { chancery, operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 describe('dead letters', () => {
-  let service: TestService
-  let admin: AdminClient
-  before(async () => {
-    service = await sharedService('admin')
-    admin = await administrator(service, 'alice')
-  })
+  const { service, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
 
   const bury = async (consumer: string): Promise<string> => {
     const [row] = await rowsIn<{ id: string }>(

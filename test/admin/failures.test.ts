@@ -1,10 +1,10 @@
 /** Failures of all accounts: one by one with filters, by cause, and as many as the overview counts. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { csrFor } from '../support/acme-client.ts'
+import { issuingOn } from '../support/administered.ts'
 import { accountIdOf } from '../support/bound.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -16,18 +16,14 @@ interface Failure {
 }
 
 describe('failures of all accounts', () => {
-  let at: Issuing
+  const at = issuingOn(() => sharedService('admin'))
   before(async () => {
-    at = await startIssuing(await sharedService('admin'))
     await at.client.obtain(['www.test'], at.responder)
     await refusedCsr()
     await refusedCsr()
     await at.client.newOrder(['forbidden.test'])
     await failedChallenge('fails.test')
     await until('all are kept', async () => (await listed()).length === 4)
-  })
-  after(async () => {
-    await at?.end()
   })
 
   async function refusedCsr(): Promise<void> {

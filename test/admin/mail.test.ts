@@ -3,25 +3,23 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { type AdminClient, administrator, createAdministrator, signIn } from '../support/admin.ts'
+import { createAdministrator, signIn } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { Authenticator } from '../support/authenticator.ts'
 import { rowsIn } from '../support/database.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
-import type { TestService } from '../support/service.ts'
 import { CONSOLE_ORIGIN, mailsOf, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('mail', () => {
-  let service: TestService
-  let admin: AdminClient
+  const { service, as } = administered(() => sharedService('mails'))
+  const admin = as('alice')
   let mails: ReceivedMail[]
   let refuse: (sentence: string | undefined) => void
   before(async () => {
-    service = await sharedService('mails')
     const server = await mailsOf()
     mails = server.mails
     refuse = server.refuse
-    admin = await administrator(service, 'alice')
   })
 
   const failed = (recipient: string, error: string) =>

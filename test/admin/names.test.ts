@@ -1,12 +1,12 @@
 /** What has happened to a name, over HTTP against a whole service: certificates, refusals of every kind, and advice. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { csrFor, locationOf } from '../support/acme-client.ts'
 import { administrator } from '../support/admin.ts'
+import { issuingOn } from '../support/administered.ts'
 import { accountIdOf } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
@@ -23,13 +23,7 @@ interface Entry {
 }
 
 describe('the time line of a name', () => {
-  let at: Issuing
-  before(async () => {
-    at = await startIssuing(await sharedService('admin'))
-  })
-  after(async () => {
-    await at?.end()
-  })
+  const at = issuingOn(() => sharedService('admin'))
 
   const historyOf = async (name: string, query = '') => {
     const reply = await at.auditor.get(`/names/${encodeURIComponent(name)}${query}`)

@@ -4,22 +4,20 @@ import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import type { JWTPayload } from 'jose'
-import { type AdminClient, administrator, adminRequest, clientWith } from '../support/admin.ts'
+import { adminRequest, clientWith } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { rowsIn } from '../support/database.ts'
 import { type HostileProvider, startHostileProvider } from '../support/hostile-provider.ts'
 import { CLIENT } from '../support/oidc-provider.ts'
-import type { TestService } from '../support/service.ts'
 import { configOf, sharedService } from '../support/shared-service.ts'
 
 describe('a provider of OpenID Connect', () => {
-  let service: TestService
+  const { service, as } = administered(() => sharedService('identities'))
+  const admin = as('alice')
   let provider: HostileProvider
-  let admin: AdminClient
   before(async () => {
-    service = await sharedService('identities')
     const oidc = configOf(service)['admin_api']?.['oidc'] as { issuer: string }
     provider = await startHostileProvider(oidc.issuer)
-    admin = await administrator(service, 'alice')
   })
   after(async () => {
     await provider?.close()

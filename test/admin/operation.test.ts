@@ -6,26 +6,23 @@ import { userInfo } from 'node:os'
 import path from 'node:path'
 import { before, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { type AdminClient, administrator, clientWith } from '../support/admin.ts'
+import { clientWith } from '../support/admin.ts'
 import { adminInstance } from '../support/admin-instance.ts'
+import { administered } from '../support/administered.ts'
 import { rowsIn, testDatabase } from '../support/database.ts'
 import { chancery, operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('what administrators switch', () => {
-  let service: TestService
-  let admin: AdminClient
-  let auditor: AdminClient
+  const { service, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
+  const auditor = as('audrey', 'auditor')
   /** The last entry of the files before. */
   let begun: unknown
   before(async () => {
-    service = await sharedService('admin')
     const [head] = await rowsIn(service.database, 'SELECT sequence FROM admin_audit_head')
     begun = head?.['sequence'] ?? 0
-    admin = await administrator(service, 'alice')
-    auditor = await administrator(service, 'audrey', 'auditor')
   })
 
   const run = (...words: string[]) => operate(service, ...words)

@@ -1,26 +1,24 @@
 /** Orders and authorizations in the Admin API, over HTTP against a whole service. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { locationOf, type Obtained } from '../support/acme-client.ts'
+import { issuingOn } from '../support/administered.ts'
 import { rowsIn } from '../support/database.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 type Row = Record<string, unknown>
 
 describe('orders of the Admin API', () => {
-  let at: Issuing
+  const at = issuingOn(() => sharedService('admin'))
   let issued: Obtained
   let pending: string
   const idOf = (url: string) => url.split('/').at(-1) as string
   before(async () => {
-    at = await startIssuing(await sharedService('admin'))
     issued = await at.client.obtain(['www.test'], at.responder)
     pending = idOf(locationOf(await at.client.newOrder(['later.test'])))
   })
-  after(() => at.end())
 
   const list = async (query: string) => {
     const reply = await at.auditor.get(`/orders?${query}`)

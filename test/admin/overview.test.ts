@@ -5,34 +5,25 @@ import { X509Certificate } from 'node:crypto'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  closeConnections,
-  type Responder,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
-import { type AdminClient, administrator, clientWith, TOKEN_SECRET } from '../support/admin.ts'
+import { type AcmeClient, type Responder, registeredClient, startResponder } from '../support/acme-client.ts'
+import { type AdminClient, clientWith, TOKEN_SECRET } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
+import { administered } from '../support/administered.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, NOBODY } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('what the console asks for', () => {
-  let service: TestService
+  const { service, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
+  const auditor = as('audrey', 'auditor')
   let responder: Responder
-  let admin: AdminClient
-  let auditor: AdminClient
   let client: AcmeClient
   let credential: MadeCredential
   before(async () => {
-    service = await sharedService('admin')
     responder = await startResponder(service.http01Port)
-    admin = await administrator(service, 'alice')
-    auditor = await administrator(service, 'audrey', 'auditor')
     credential = await made<MadeCredential>(admin, '/eab', { kid: 'team' })
     client = await boundClient(service, credential)
     await client.obtain(['www.shop.test', 'shop.test'], responder)
@@ -40,7 +31,6 @@ describe('what the console asks for', () => {
     await admin.send('POST', '/crl/rebuild')
   })
   after(async () => {
-    closeConnections()
     await responder.close()
   })
 

@@ -7,20 +7,17 @@ import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { NO_PASSWORD } from '../../src/admin/users/passwords.ts'
 import { type AdminClient, administrator, adminRequest, clientWith, createAdministrator } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
+import { administered } from '../support/administered.ts'
 import { Authenticator, type Saying } from '../support/authenticator.ts'
 import { rowsIn, type TestDatabase } from '../support/database.ts'
 import { operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { CONSOLE_ORIGIN, sharedService } from '../support/shared-service.ts'
 
 const foreignKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 
 describe('passkeys', () => {
-  let service: TestService
+  const { service } = administered(() => sharedService('identities'))
   let passwords = 0
-  before(async () => {
-    service = await sharedService('identities')
-  })
 
   const post = (path: string, body: object = {}, token?: string) =>
     adminRequest(service.baseUrl, 'POST', path, { body, ...(token && { token }) })

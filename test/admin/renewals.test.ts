@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { createHash, randomUUID, X509Certificate } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { csrFor, type Obtained, send } from '../support/acme-client.ts'
+import { allRows } from '../support/admin.ts'
+import { issuingOn } from '../support/administered.ts'
 import { accountIdOf } from '../support/bound.ts'
 import { certIdOf } from '../support/certificate-id.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { P384_KEY } from '../support/keys.ts'
 import { sharedService } from '../support/shared-service.ts'
 
@@ -14,15 +15,13 @@ const counts = (...certificates: number[]) =>
   certificates.map((count, index) => ({ days: [1, 7, 14, 30][index], certificates: count }))
 
 describe('renewals and blocked keys of the Admin API', () => {
-  let at: Issuing
+  const at = issuingOn(() => sharedService('admin'))
   let issued: Obtained
   let serial: string
   before(async () => {
-    at = await startIssuing(await sharedService('admin'))
     issued = await at.client.obtain(['www.test'], at.responder)
     serial = new X509Certificate(issued.der).serialNumber
   })
-  after(() => at.end())
 
   const window = async () => {
     const url = `${at.client.directory['renewalInfo']}/${certIdOf(issued.der)}`
@@ -137,16 +136,9 @@ describe('renewals and blocked keys of the Admin API', () => {
       INSERT INTO blocked_keys (spki_sha256, blocked_at)
       SELECT decode(lpad(to_hex(n), 64, '0'), 'hex'), now() - interval '1 day' FROM generate_series(1, 5) n`)
     await at.admin.send('POST', '/blocked-keys', { spki_sha256: 'ff'.repeat(32) })
-    const found: string[] = []
-    let path: string | undefined = '/blocked-keys?limit=2&cursor='
-    while (path !== undefined) {
-      const reply = await at.auditor.get(path)
-      assert.equal(reply.status, 200, reply.text)
-      found.push(...reply.json.map((row: { spki_sha256: string }) => row.spki_sha256.slice(-2)))
-      const link = /<([^>]+)>/.exec(reply.headers.get('link') ?? '')?.[1]
-      path = link?.slice(link.indexOf('/blocked-keys'))
-    }
-    assert.deepEqual(found, ['ff', '05', '04', '03', '02', '01'])
+    const found: { spki_sha256: string }[] = await allRows(at.auditor, '/blocked-keys?limit=2&cursor=')
+    const ends = found.map((row) => row.spki_sha256.slice(-2))
+    assert.deepEqual(ends, ['ff', '05', '04', '03', '02', '01'])
     assert.equal((await at.admin.send('DELETE', `/blocked-keys/${'1'.padStart(64, '0')}`)).status, 409)
     assert.equal((await at.admin.send('DELETE', '/blocked-keys/x')).status, 404)
   })

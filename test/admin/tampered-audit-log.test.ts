@@ -9,9 +9,9 @@ import type { Actor } from '../../src/domain/administrator.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { type AdminClient, administrator } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { rowsIn } from '../support/database.ts'
 import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -25,13 +25,10 @@ interface Entry {
 }
 
 describe('an audit log', () => {
-  let service: TestService
-  let admin: AdminClient
-  let auditor: AdminClient
+  const { service, as } = administered(() => sharedService('mails'))
+  const admin = as('alice')
+  const auditor = as('audrey', 'auditor')
   before(async () => {
-    service = await sharedService('mails')
-    admin = await administrator(service, 'alice')
-    auditor = await administrator(service, 'audrey', 'auditor')
     await admin.send('POST', '/users', { username: 'wanted-once', email: 'u@example.com', role: 'auditor' })
   })
 

@@ -1,19 +1,15 @@
 /** API tokens, over HTTP against a whole service. */
 
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
-import { type AdminClient, administrator, clientWith, createAdministrator, signIn } from '../support/admin.ts'
+import { describe, test } from 'node:test'
+import { administrator, clientWith, createAdministrator, fieldsOf, signIn } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 describe('API tokens', () => {
-  let service: TestService
-  let admin: AdminClient
-  before(async () => {
-    service = await sharedService('admin')
-    admin = await administrator(service, 'alice')
-  })
+  const { service, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
 
   const make = async (body: object, maker = admin) => {
     const reply = await maker.send('POST', '/tokens', body)
@@ -124,7 +120,7 @@ describe('API tokens', () => {
       assert.equal((await admin.send('DELETE', `/tokens/${id}`)).status, 404)
     const reply = await admin.send('POST', '/tokens', { role: 'root', token: 'mine' })
     assert.equal(reply.status, 400)
-    assert.deepEqual(reply.json.fields.map(({ field }: { field: string }) => field).sort(), ['name', 'role', 'token'])
+    assert.deepEqual(fieldsOf(reply), ['name', 'role', 'token'])
   })
 
   test('the metrics ask for the same tokens', async () => {

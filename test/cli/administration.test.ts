@@ -4,10 +4,11 @@ import assert from 'node:assert/strict'
 import { scryptSync } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { MOST_OF_ADDRESS, MOST_OF_USERNAME } from '../../src/domain/rate-limit.ts'
 import { boxOf } from '../../src/settings/eab-secret.ts'
 import { type AdminClient, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { rowsIn } from '../support/database.ts'
 import { chancery, createCredential, operate } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
@@ -34,11 +35,8 @@ async function addUpstreamAccount({ database }: TestService): Promise<void> {
 }
 
 describe('administration from the command line', () => {
-  let service: TestService
+  const { service } = administered(() => sharedService('admin'))
   let admin: AdminClient
-  before(async () => {
-    service = await sharedService('admin')
-  })
 
   const run = (...words: string[]) => chancery(service, ...words)
   const file = (name: string, text: string) => {
@@ -222,14 +220,8 @@ describe('administration from the command line', () => {
     assert.deepEqual(JSON.parse(first.stdout), { resealed: 3, kept: 0 })
     assert.deepEqual(JSON.parse((await reseal('old-secret', TOKEN_SECRET)).stdout), { resealed: 0, kept: 3 })
     // Back again: under the former secret the former key opens.
-    const back = await chancery(
-      service,
-      'eab',
-      'reseal',
-      '--json',
-      '--old-secret-file',
-      file('new-secret', 'another secret of 32 bytes or more, too'),
-    )
+    const secret = file('new-secret', 'another secret of 32 bytes or more, too')
+    const back = await chancery(service, 'eab', 'reseal', '--json', '--old-secret-file', secret)
     assert.deepEqual(JSON.parse(back.stdout), { resealed: 3, kept: 0 })
     assert.equal(credential.hmacKey.length, 32)
   })

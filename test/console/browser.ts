@@ -191,6 +191,12 @@ export async function confirm(page: Page, name: string, fields: Readonly<Record<
   await press(dialog, name)
 }
 
+/** The text of the file that a button gives. */
+export async function saved(page: Page, name: string): Promise<string> {
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name }).click()])
+  return readFileSync((await download.path()) ?? '', 'utf8')
+}
+
 /** On the form of a page or a dialog. */
 export async function signInOn(where: Page | Locator, username: string, password: string): Promise<void> {
   await where.getByLabel('Username').fill(username)

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
@@ -15,7 +14,7 @@ import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, confirm, hasFocus, press, reach, visit } from './browser.ts'
+import { assertAccessible, becomes, confirm, hasFocus, press, reach, saved, visit } from './browser.ts'
 import { HOSTILE } from './populated.ts'
 import { addMany, addRows, type Issued, issue } from './seed.ts'
 import { consoleOf } from './suite.ts'
@@ -177,11 +176,7 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
       await page.getByText(text, { exact: false }).first().waitFor()
     await page.getByRole('heading', { name: 'Validation of www.shop.test' }).waitFor()
     await becomes(() => page.getByRole('heading', { name: 'Signed timestamps' }).count(), 0)
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Save PEM' }).click(),
-    ])
-    assert.match(readFileSync((await download.path()) ?? '', 'utf8'), /^-----BEGIN CERTIFICATE-----/)
+    assert.match(await saved(page, 'Save PEM'), /^-----BEGIN CERTIFICATE-----/)
     await becomes(() => page.getByRole('button', { name: /Revoke|renew/ }).count(), 0)
   })
 
@@ -318,12 +313,8 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await page.getByRole('heading', { name: 'Bulk revocation', level: 1 }).waitFor()
     await page.getByText('1 of 1').waitFor()
     await page.locator('tbody tr').getByText('revoked').waitFor()
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Save all results as CSV' }).click(),
-    ])
     assert.match(
-      readFileSync((await download.path()) ?? '', 'utf8'),
+      await saved(page, 'Save all results as CSV'),
       /^serial_number,names,outcome\r\n[0-9a-f]+,host-7.example.test,revoked\r\n$/,
     )
   })

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { adminConfig } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 import { assertAccessible, becomes, confirm, press, visit } from './browser.ts'
 import { type Populated, populate } from './populated.ts'
@@ -25,8 +25,7 @@ type Counted = [place: string, count: number]
 const FAILURE = { error: 'unavailable', message: 'the database is away', status: 503, request_id: 'ticket-4712' }
 
 describe('what the console knows', requireCommand('chromium-headless-shell'), () => {
-  // Of its own: the overview has totals of the whole service.
-  const at = consoleOf({ config: { ...adminConfig(), challenges: { http01: { max_retries: 0 } } } })
+  const at = consoleOf(() => sharedService('console'))
   let data: Populated
   before(async () => {
     data = await populate(at.service)

@@ -20,13 +20,8 @@ describe('chancery doctor, on a service that starts its signer itself', () => {
   after(() => service?.dispose())
 
   test('finds what a test does that an installation must not, and nothing else', async () => {
-    const { output } = await runCommand(process.execPath, [
-      CLI,
-      '-c',
-      path.join(service.folder, 'config.yaml'),
-      'doctor',
-      '--json',
-    ])
+    const config = path.join(service.folder, 'config.yaml')
+    const { output } = await runCommand(process.execPath, [CLI, '-c', config, 'doctor', '--json'])
     const { findings } = JSON.parse(output) as { findings: Finding[] }
     const isBad = ({ result }: Finding) => result === 'failure' || result === 'warning'
     const asRoot = process.getuid?.() === 0 ? ['service.user'] : []

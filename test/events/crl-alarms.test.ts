@@ -2,16 +2,15 @@
 
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import { administered } from '../support/administered.ts'
 import { rowsIn } from '../support/database.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('alarms of CRLs', () => {
-  let service: TestService
+  const { service } = administered(() => sharedService('alarms'))
   const run = (text: string) => rowsIn<Record<string, unknown>>(service.database, text)
   before(async () => {
-    service = await sharedService('alarms')
     await run(`INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm,crl.publication}')`)
   })
 

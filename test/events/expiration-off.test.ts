@@ -6,8 +6,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
+import { administered } from '../support/administered.ts'
 import { rowsIn } from '../support/database.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -20,9 +20,8 @@ interface Health {
 }
 
 describe('a service with notifications.expiration_warning_days: []', () => {
-  let service: TestService
+  const { service } = administered(() => sharedService('alarms'))
   before(async () => {
-    service = await sharedService('alarms')
     await rowsIn(
       service.database,
       `WITH account AS (

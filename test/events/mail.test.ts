@@ -42,16 +42,18 @@ function settings(port: number, over: Partial<MailSettings> = {}): MailSettings 
 
 const refusal = (code: number, text: string) => Object.assign(new Error(text), { responseCode: code })
 
+/** They end with each test. */
+const open: { close(): unknown }[] = []
+afterEach(async () => {
+  for (const one of open.splice(0)) await one.close()
+})
+async function server(options: SMTPServerOptions = {}): Promise<MailServer> {
+  const made = await startMailServer(options)
+  open.push(made)
+  return made
+}
+
 describe('one mail', () => {
-  const open: { close(): unknown }[] = []
-  afterEach(async () => {
-    for (const one of open.splice(0)) await one.close()
-  })
-  async function server(options: SMTPServerOptions = {}): Promise<MailServer> {
-    const made = await startMailServer(options)
-    open.push(made)
-    return made
-  }
   function transport(port: number, over: Partial<MailSettings> = {}): MailTransport {
     const made = new MailTransport(settings(port, over))
     open.unshift(made)
@@ -217,14 +219,12 @@ describe('the mailer', () => {
   let database: TestDatabase
   let db: DatabasePool
   const running: Mailer[] = []
-  const servers: MailServer[] = []
   before(async () => {
     database = await testDatabase()
     db = await openCheckedDatabase(settingsFor(database.connection, 6))
   })
   afterEach(async () => {
     for (const mailer of running.splice(0)) await mailer.stop(1_000)
-    for (const server of servers.splice(0)) await server.close()
     await db.query(rowsOf(None)`DELETE FROM notifications`)
   })
   after(async () => {
@@ -232,11 +232,6 @@ describe('the mailer', () => {
     await database.drop()
   })
 
-  async function server(options: SMTPServerOptions = {}): Promise<MailServer> {
-    const made = await startMailServer(options)
-    servers.push(made)
-    return made
-  }
   const fast: NotificationSettings = {
     enabled: true,
     disabledTypes: [],
@@ -405,7 +400,7 @@ describe('the mailer', () => {
     await sending.stop(100)
     running.splice(0)
     await first.close()
-    servers.splice(0)
+    open.splice(0)
     const second = await server()
     mailer(second.port, { maxRetries: 50 })
     for (const id of ids) await untilStatus(id, 'sent')

@@ -5,8 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -16,6 +15,7 @@ import { loopbackCertificate } from '../support/certificates.ts'
 import { rowsIn } from '../support/database.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { operate } from '../support/operator.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { TestLog } from './transparency-log.ts'
@@ -39,7 +39,7 @@ describe('a service with consumers', () => {
   let mail: MailServer
   /** Mails that have been received and wait for the answer; undefined answers at once. */
   let heldMails: (() => void)[] | undefined
-  let webhook: Server
+  let webhook: Receiver
   /** Ids of alarms, as often as they came to the webhook. */
   const alarms: string[] = []
   /** Of them, those without an answer yet. */
@@ -94,16 +94,12 @@ describe('a service with consumers', () => {
         })
       },
     })
-    webhook = createServer(async (request, response) => {
-      let body = ''
-      for await (const chunk of request) body += chunk
+    webhook = await startReceiver((body, response) => {
       const { event, event_id } = JSON.parse(body) as { event: string; event_id: string }
       if (event === 'alarm') alarms.push(event_id)
       if (event === 'alarm' && heldAlarms) heldAlarms.push(response)
       else response.writeHead(204).end()
     })
-    await new Promise<void>((resolve) => webhook.listen(0, '127.0.0.1', resolve))
-    const webhook_url = `http://127.0.0.1:${(webhook.address() as AddressInfo).port}/`
     const public_key_path = path.join(folder, 'log.pem')
     writeFileSync(public_key_path, log.keys.publicKey.export({ type: 'spki', format: 'pem' }))
     config = {
@@ -122,7 +118,7 @@ describe('a service with consumers', () => {
         expiration_check_interval_seconds: 777,
         disabled_types: ['registration_succeeded'],
       },
-      audit_export: { webhook_url, webhook_allow_private: true },
+      audit_export: { webhook_url: webhook.url, webhook_allow_private: true },
       ct_logging: { enabled: true, logs: [{ url: await log.listen(), public_key_path, timeout_seconds: 60 }] },
       hooks: { registered: [{ class: `ext:${MODULE}#Held`, config: { file: calls() } }] },
     }
@@ -135,7 +131,6 @@ describe('a service with consumers', () => {
   after(async () => {
     closeConnections()
     log.close()
-    webhook.closeAllConnections()
     webhook.close()
     await service?.dispose()
     await first?.dispose()

@@ -27,6 +27,7 @@ import { rowsIn } from '../support/database.ts'
 import { type FormerCertificate, issueFormerly } from '../support/former-ca.ts'
 import { bindingFor, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { words } from '../support/words.ts'
 
 const KEYS = {
   alice: newAccountKey('ES256'),
@@ -140,14 +141,10 @@ describe('an ACMEEH that is taken over', () => {
   const numbers = (kind: KindReport | undefined) =>
     kind && [kind.read, kind.new, kind.changed, kind.known, kind.skipped]
 
-  const TABLES = [
-    'accounts',
-    'account_paths',
-    'eab_credentials',
-    'certificates',
-    'csr_profiles',
-    'allowed_identifiers',
-  ].concat(['admin_users', 'admin_audit_log', 'account_allowed_identifiers', 'account_csr_profiles'])
+  const TABLES = words`
+    accounts account_paths eab_credentials certificates csr_profiles allowed_identifiers admin_users admin_audit_log
+    account_allowed_identifiers account_csr_profiles
+  `
   async function rowCounts(): Promise<Record<string, number>> {
     const counts = TABLES.map((table) => `(SELECT count(*)::integer FROM ${table}) AS ${table}`)
     const [row] = await rowsIn<Record<string, number>>(service.database, `SELECT ${counts.join(', ')}`)

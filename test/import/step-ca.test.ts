@@ -23,6 +23,7 @@ import { withQuery } from '../support/revoked.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { download, makeStepCa, type StepCa } from '../support/step-ca.ts'
+import { words } from '../support/words.ts'
 
 const ADDRESS = '127.80.0.3'
 const NAMES = ['web.step.test', 'old.step.test', 'bound.step.test', 'late.step.test'] as const
@@ -207,17 +208,8 @@ describe('coming from step-ca', NEEDS, () => {
       [former.serialNumber.toLowerCase()],
     )
     assert.equal(row?.['revocation_reason'], SUPERSEDED)
-    await lego(
-      'bound',
-      'strict',
-      ...bindingOf(used),
-      '--domains',
-      BOUND,
-      'renew',
-      '--days',
-      '4000',
-      '--no-random-sleep',
-    )
+    const renewing = words`--domains ${BOUND} renew --days 4000 --no-random-sleep`
+    await lego('bound', 'strict', ...bindingOf(used), ...renewing)
     assert.notEqual(leafOf('bound', BOUND).serialNumber, former.serialNumber)
   })
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { requirePrivateHost } from '../support/private-host.ts'
-import { ANSWERS_FILE, answersFile, openSetupHost, type SetupHost } from '../support/setup-run.ts'
+import { ANSWERS_FILE, answersFile, type SetupHost, withSetupHost } from '../support/setup-run.ts'
 
 /** A CA with an issuer, as another program has left them; the key of the issuer is encrypted. */
 const OTHER_CA = `
@@ -27,15 +27,6 @@ openssl ec -aes256 -in issuer.key -passin pass:other-passphrase -passout pass:ot
 `
 const PASSPHRASE = 'issuer: import\nimport_passphrase: other-passphrase\n'
 
-async function withHost(work: (host: SetupHost) => Promise<void>): Promise<void> {
-  const host = await openSetupHost()
-  try {
-    await work(host)
-  } finally {
-    await host.close()
-  }
-}
-
 async function setUp(host: SetupHost, answers: string, ...options: string[]): Promise<string> {
   host.write(ANSWERS_FILE, answersFile(answers))
   const { code, output } = await host.setUp('--unattended', '--answers', ANSWERS_FILE, ...options)
@@ -45,7 +36,7 @@ async function setUp(host: SetupHost, answers: string, ...options: string[]): Pr
 
 describe('issuers', requirePrivateHost(), () => {
   test('a key in a SoftHSM token, with a root made here', () =>
-    withHost(async (host) => {
+    withSetupHost(async (host) => {
       const output = await setUp(host, 'key: token\nkey_type: P-384\n')
       assert.match(output, /was\s+issued/)
       assert.match(host.read('/etc/chancery/signer.yaml'), /pin_file: \/var\/lib\/chancery-signer\/softhsm\/pin/)
@@ -54,7 +45,7 @@ describe('issuers', requirePrivateHost(), () => {
     }))
 
   test('a request that another CA signs later: the first run ends with it, the next goes on', () =>
-    withHost(async (host) => {
+    withSetupHost(async (host) => {
       const first = await setUp(host, 'issuer: request\n')
       assert.match(first, /The request is \/etc\/chancery\/request\.csr/)
       await host.must('sh', '-c', OTHER_CA)
@@ -80,7 +71,7 @@ describe('issuers', requirePrivateHost(), () => {
     }))
 
   test('an issuer of another program is taken over, its key stays encrypted', () =>
-    withHost(async (host) => {
+    withSetupHost(async (host) => {
       await host.must('sh', '-c', OTHER_CA)
       const forms = {
         'PKCS #12': 'import_from: pkcs12\nimport_path: /root/ca/ca.p12\n',
@@ -101,7 +92,7 @@ describe('issuers', requirePrivateHost(), () => {
     }))
 
   test('a wrong passphrase of a PKCS #12 file is said before anything is done', () =>
-    withHost(async (host) => {
+    withSetupHost(async (host) => {
       await host.must('sh', '-c', OTHER_CA)
       host.write(
         ANSWERS_FILE,

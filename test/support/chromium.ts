@@ -3,17 +3,13 @@
 import { type Browser, chromium } from 'playwright-core'
 import { WAIT_MS } from './patience.ts'
 import { noted } from './used-parts.ts'
+import { words } from './words.ts'
 
 const PROGRAM = '/usr/bin/chromium-headless-shell'
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--no-first-run',
-  '--disable-dev-shm-usage',
-]
+const FLAGS = words`
+  --no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run
+  --disable-dev-shm-usage
+`
 
 export const launchChromium = (): Promise<Browser> =>
   noted('browser', () => chromium.launch({ executablePath: PROGRAM, args: FLAGS, timeout: WAIT_MS }))

@@ -9,6 +9,7 @@ import { readSingle, TAG } from '../../src/shared/pki/der.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
 import { type CrlHeader, TbsCertListReader } from '../../src/shared/pki/tbs-cert-list-reader.ts'
 import { serialNumberHex } from '../../src/shared/pki/tbs-certificate.ts'
+import { words } from './words.ts'
 
 export interface ReadCrl {
   number: bigint
@@ -66,20 +67,8 @@ export function verifyWithOpenssl({ chain, rootFile, crl, revoked }: Judged): vo
   withCrlFiles(chain, crl, (folder) => {
     const { status, stdout, stderr } = spawnSync(
       'openssl',
-      [
-        'verify',
-        '-x509_strict',
-        '-crl_check',
-        '-no-CApath',
-        '-no-CAstore',
-        '-CAfile',
-        rootFile,
-        '-untrusted',
-        'issuer.pem',
-        '-CRLfile',
-        'crl.pem',
-        'leaf.pem',
-      ],
+      words`verify -x509_strict -crl_check -no-CApath -no-CAstore -CAfile ${rootFile} -untrusted issuer.pem
+            -CRLfile crl.pem leaf.pem`,
       { cwd: folder, encoding: 'utf8' },
     )
     if (revoked) assert.match(stderr, /error 23 at 0 depth lookup: certificate revoked/)

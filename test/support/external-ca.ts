@@ -12,6 +12,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TestCertificate } from './certificates.ts'
+import { words } from './words.ts'
 
 export type Behaviour =
   | 'issue'
@@ -99,30 +100,15 @@ export interface ExternalCaOptions {
 export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<ExternalCa> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-external-ca-'))
   const file = (name: string) => path.join(folder, name)
-  const openssl = (...words: string[]) =>
-    execFileSync('openssl', words, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+  const openssl = (...args: string[]) =>
+    execFileSync('openssl', args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
   for (const name of ['root', 'other', 'issuer', 'someone'])
     openssl('genpkey', '-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256', '-out', `${name}.key`)
   for (const name of ['root', 'other'])
     openssl('req', '-x509', '-key', `${name}.key`, '-out', `${name}.pem`, '-subj', `/CN=${name}`, '-days', '30')
   writeFileSync(file('ca.ext'), CA_EXTENSIONS)
   openssl('req', '-new', '-key', 'issuer.key', '-subj', '/CN=Issuing', '-out', 'issuer.csr')
-  openssl(
-    'x509',
-    '-req',
-    '-in',
-    'issuer.csr',
-    '-CA',
-    'root.pem',
-    '-CAkey',
-    'root.key',
-    '-days',
-    '20',
-    '-extfile',
-    'ca.ext',
-    '-out',
-    'issuer.pem',
-  )
+  openssl(...words`x509 -req -in issuer.csr -CA root.pem -CAkey root.key -days 20 -extfile ca.ext -out issuer.pem`)
 
   const requests: CaRequest[] = []
   const issued: string[] = []
@@ -152,25 +138,11 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
     writeFileSync(file(`${id}.ext`), ext)
     if (behaviour === 'wrong key') openssl('req', '-new', '-key', 'someone.key', '-subj', '/', '-out', `${id}.csr`)
     const [issuer, days] = [behaviour === 'other issuer' ? 'other' : 'issuer', behaviour === 'expired' ? '-1' : '10']
+    const first = behaviour === 'serial with a sign octet' ? '0xff' : '0x7f'
+    const serial = first + randomBytes(behaviour === 'short serial' ? 3 : 15).toString('hex')
     openssl(
-      'x509',
-      '-req',
-      '-in',
-      `${id}.csr`,
-      '-CA',
-      `${issuer}.pem`,
-      '-CAkey',
-      `${issuer}.key`,
-      '-days',
-      days,
-      '-subj',
-      isNamed ? '/O=Example' : '/',
-      '-set_serial',
-      `${behaviour === 'serial with a sign octet' ? '0xff' : '0x7f'}${randomBytes(behaviour === 'short serial' ? 3 : 15).toString('hex')}`,
-      '-extfile',
-      `${id}.ext`,
-      '-out',
-      `${id}.pem`,
+      ...words`x509 -req -in ${`${id}.csr`} -CA ${`${issuer}.pem`} -CAkey ${`${issuer}.key`} -days ${days}
+               -subj ${isNamed ? '/O=Example' : '/'} -set_serial ${serial} -extfile ${`${id}.ext`} -out ${`${id}.pem`}`,
     )
     const pem = readFileSync(file(`${id}.pem`), 'utf8')
     issued.push(pem)

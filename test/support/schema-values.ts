@@ -4,6 +4,7 @@ import fc, { type Arbitrary } from 'fast-check'
 import { anyCharacter } from './any-character.ts'
 import { plainCsr } from './csr.ts'
 import { P256_KEY } from './keys.ts'
+import { words } from './words.ts'
 
 /** As much of JSON Schema as zod writes for the Admin API. */
 export interface Schema {
@@ -73,18 +74,7 @@ const TROUBLE = [
   'constructor',
 ]
 
-const WORDS = [
-  'www.example.com',
-  '*.example.com',
-  '192.0.2.7',
-  'admin',
-  'auditor',
-  'dns',
-  'ip',
-  'valid',
-  'team-a',
-  'a@b.example',
-]
+const WORDS = words`www.example.com *.example.com 192.0.2.7 admin auditor dns ip valid team-a a@b.example`
 
 /** PKCS #10 for www.example.com with a P-256 key. */
 const CSR = plainCsr(P256_KEY, ['www.example.com']).toString('base64')

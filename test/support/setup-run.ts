@@ -31,5 +31,18 @@ export async function openSetupHost({ systemd = true, postgres = true } = {}): P
   }
 }
 
+/** On a copy that ends with the work. */
+export async function withSetupHost(
+  work: (host: SetupHost) => Promise<void>,
+  options?: Parameters<typeof openSetupHost>[0],
+): Promise<void> {
+  const host = await openSetupHost(options)
+  try {
+    await work(host)
+  } finally {
+    await host.close()
+  }
+}
+
 /** The fewest answers, and those of a test. */
 export const answersFile = (more = ''): string => `url: https://${NAME}\nadmin_email: ops@corp.example\n${more}`
