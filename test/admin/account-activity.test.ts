@@ -7,7 +7,6 @@ import type { SeenAccount } from '../../src/store/account-activity-store.ts'
 import { type AcmeClient, createAcmeClient, newAccountKey, send } from '../support/acme-client.ts'
 import { administered } from '../support/administered.ts'
 import { accountIdOf, NOBODY } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
 import { withQuery } from '../support/revoked.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -71,7 +70,7 @@ describe('what a front remembers', () => {
 })
 
 describe('the activity of accounts', () => {
-  const { service, as } = administered(() => sharedService('admin'))
+  const { service, sql, as } = administered(() => sharedService('admin'))
   const admin = as('alice')
   let named: AcmeClient
   before(async () => {
@@ -103,14 +102,14 @@ describe('the activity of accounts', () => {
     const list = (await admin.get('/accounts')).json as { id: string; client: string | null; last_seen_at: string }[]
     const row = list.find(({ id }) => id === accountIdOf(named))
     assert.deepEqual([row?.client, row?.last_seen_at], [account.client, account.last_seen_at])
-    await rowsIn(service.database, 'DELETE FROM account_activity WHERE account_id = $1', [accountIdOf(unnamed)])
+    await sql('DELETE FROM account_activity WHERE account_id = $1', [accountIdOf(unnamed)])
     assert.equal((await shown(unnamed)).last_seen_at, null, 'one that has not come since this is recorded')
   })
 
   test('an older sight does not replace a newer one, and an account that is gone is left out', async () => {
     const { createAccountActivityStore } = await import('../../src/store/account-activity-store.ts')
     const store = createAccountActivityStore({
-      query: async ({ text }, values) => rowsIn(service.database, text, values as unknown[]) as never,
+      query: async ({ text }, values) => sql(text, values as unknown[]) as never,
     })
     const accountId = accountIdOf(named)
     const [hour, later] = [new Date('2020-01-01T00:00:00Z'), new Date(Date.now() + 3_600_000)]

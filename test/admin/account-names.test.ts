@@ -6,14 +6,13 @@ import { type AcmeClient, registeredClient } from '../support/acme-client.ts'
 import { type AdminClient, administrator, assertNamed } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, newestEntries } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 type Row = Record<string, unknown>
 
 describe('names and tags of accounts', () => {
-  const { service } = administered(() => sharedService('admin'))
+  const { service, sql } = administered(() => sharedService('admin'))
   let at: Issuing
   let admin: AdminClient
   let client: AcmeClient
@@ -35,7 +34,7 @@ describe('names and tags of accounts', () => {
 
   test('an account has the end of its id for a name, then its contact, then its label', async () => {
     assert.equal((await read(id))['name'], id.slice(-12))
-    await rowsIn(service.database, 'UPDATE accounts SET contacts = $2 WHERE id = $1', [id, ['mailto:ops@example.com']])
+    await sql('UPDATE accounts SET contacts = $2 WHERE id = $1', [id, ['mailto:ops@example.com']])
     assert.equal((await read(id))['name'], 'ops@example.com')
     const reply = await update(id, { label: '  Payments ' })
     assert.deepEqual([reply.status, reply.json.label, reply.json.name], [200, 'Payments', 'Payments'], reply.text)

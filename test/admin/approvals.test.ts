@@ -14,7 +14,7 @@ import {
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { administered } from '../support/administered.ts'
 import { made } from '../support/bound.ts'
-import { rowsIn, type TestDatabase, untilWaiting } from '../support/database.ts'
+import { type TestDatabase, untilWaiting } from '../support/database.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { chancery } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
@@ -24,7 +24,7 @@ import { until } from '../support/until.ts'
 const APPROVALS = { bulk_revocation_above: 2, resume_signing: true, user_changes: true, new_names: true }
 
 describe('acts that need approval', () => {
-  const { service } = administered(() => sharedService('mails'))
+  const { service, sql } = administered(() => sharedService('mails'))
   let mails: ReceivedMail[]
   let instance: AdminInstance
   let here: { baseUrl: string; database: TestDatabase }
@@ -44,7 +44,6 @@ describe('acts that need approval', () => {
   })
   beforeEach(() => sql('DELETE FROM admin_approvals'))
 
-  const sql = <R extends object>(text: string, values: unknown[] = []) => rowsIn<R>(service.database, text, values)
   /** With a reason, as somebody sends it who knows that another person has to decide. */
   const ask = (client: AdminClient, method: string, path: string, body?: object, reason = 'a ticket says so') =>
     adminRequest(here.baseUrl, method, path, {
@@ -460,7 +459,7 @@ describe('acts that need approval', () => {
 })
 
 describe('without admin_api.approvals', () => {
-  const { service, as } = administered(() => sharedService('mails'))
+  const { service, sql, as } = administered(() => sharedService('mails'))
   const admin = as('alice')
 
   test('one person is enough', async () => {
@@ -474,7 +473,7 @@ describe('without admin_api.approvals', () => {
     const olga = await signIn(service.baseUrl, 'olga', password)
     const resume = () => olga.send('POST', '/signing', { stopped: false })
     assert.equal((await resume()).status, 200)
-    await rowsIn(service.database, "UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
+    await sql("UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
     const refused = await resume()
     assert.deepEqual([refused.status, refused.json.error], [403, 'sign_in_again'])
     assert.equal((await olga.send('POST', '/signing', { stopped: true })).status, 200)

@@ -12,7 +12,6 @@ import { settingsFor } from '../store/support.ts'
 import { administrator, adminRequest, clientWith, createAdministrator, TOKEN_SECRET } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { administered } from '../support/administered.ts'
-import { withQuery } from '../support/revoked.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 const WRONG = 'not the password'
@@ -27,7 +26,7 @@ function sign(header: object, payload: object, secret: string, hash = 'sha256'):
 const payloadOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString())
 
 describe('attacks on the Admin API', () => {
-  const { service, as } = administered(() => sharedService('identities'))
+  const { service, sql, as } = administered(() => sharedService('identities'))
   const admin = as('alice')
   let other: AdminInstance
   before(async () => {
@@ -39,8 +38,6 @@ describe('attacks on the Admin API', () => {
   })
   beforeEach(() => forgetFailures())
 
-  const sql = (text: string, values: unknown[] = []) =>
-    withQuery(service.database.connection, (query) => query(text, values))
   const forgetFailures = async () => {
     await sql('DELETE FROM admin_login_limits')
     await sql('DELETE FROM admin_failed_logins')

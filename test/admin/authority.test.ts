@@ -26,7 +26,7 @@ import { until } from '../support/until.ts'
 const CHANGING = ENDPOINTS.filter(({ audit, roles }) => audit && roles !== 'none')
 
 describe('the authority of a request under way', () => {
-  const { service } = administered(() => sharedService('admin'))
+  const { service, sql } = administered(() => sharedService('admin'))
   let profile: string
   let alice: AdminClient
   let password: string
@@ -37,8 +37,6 @@ describe('the authority of a request under way', () => {
     profile = (await made(alice, '/csr-profiles', { name: 'servers', profile_data: {} })).id
   })
 
-  const sql = (text: string, values: unknown[] = []) =>
-    withQuery(service.database.connection, (query) => query(text, values))
   const entries = async () => Number((await sql('SELECT count(*) FROM admin_audit_log'))[0]?.['count'])
 
   /** A session as a login leaves it, without the time of one. */

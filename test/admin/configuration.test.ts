@@ -16,7 +16,7 @@ import { settingsFor } from '../store/support.ts'
 import { type AdminClient, clientWith, signIn, TOKEN_SECRET } from '../support/admin.ts'
 import { adminInstance } from '../support/admin-instance.ts'
 import { administered } from '../support/administered.ts'
-import { rowsIn, testDatabase } from '../support/database.ts'
+import { testDatabase } from '../support/database.ts'
 import { operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
 
@@ -24,7 +24,7 @@ const EXPIRY_SECONDS = 1_234
 const KEY = randomBytes(40)
 
 describe('admin_api', () => {
-  const { service } = administered(() => sharedService('small pages'))
+  const { service, sql } = administered(() => sharedService('small pages'))
   let admin: AdminClient
   let password: string
   before(async () => {
@@ -44,8 +44,7 @@ describe('admin_api', () => {
   test('token_expiry_seconds ends the token and its session', async () => {
     const { iat, exp, jti } = JSON.parse(Buffer.from(admin.token.split('.')[1] as string, 'base64url').toString())
     assert.ok(Math.abs(exp - iat - EXPIRY_SECONDS) <= 2, `${exp - iat}`)
-    const [session] = await rowsIn<{ seconds: number }>(
-      service.database,
+    const [session] = await sql<{ seconds: number }>(
       'SELECT extract(epoch FROM expires_at - created_at)::integer AS seconds FROM admin_sessions WHERE id = $1',
       [jti],
     )

@@ -3,17 +3,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { administered } from '../support/administered.ts'
-import { rowsIn } from '../support/database.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 describe('dead letters', () => {
-  const { service, as } = administered(() => sharedService('admin'))
+  const { service, sql, as } = administered(() => sharedService('admin'))
   const admin = as('alice')
 
   const bury = async (consumer: string): Promise<string> => {
-    const [row] = await rowsIn<{ id: string }>(
-      service.database,
+    const [row] = await sql<{ id: string }>(
       `INSERT INTO event_dead_letters (consumer, event_id, kind, subject, occurred_at, data, attempts, error)
        VALUES ($1, gen_random_uuid(), 'alarm', 'x', now(), '{"reason": "why"}', 3, 'no') RETURNING id`,
       [consumer],
@@ -22,14 +20,13 @@ describe('dead letters', () => {
   }
 
   test('a dead letter is listed with its payload, and sent again once', async () => {
-    await rowsIn(service.database, `INSERT INTO event_consumers (name, kinds) VALUES ('away', '{alarm}')`, [])
+    await sql(`INSERT INTO event_consumers (name, kinds) VALUES ('away', '{alarm}')`, [])
     const id = await bury('away')
     const [letter] = (await admin.get('/events/dead')).json
     assert.deepEqual([letter.id, letter.consumer, letter.data, letter.attempts], [id, 'away', { reason: 'why' }, 3])
     assert.equal((await admin.send('POST', `/events/dead/${id}/retry`)).status, 204)
     assert.deepEqual((await admin.get('/events/dead')).json, [])
-    const waiting = await rowsIn<{ event_id: string }>(
-      service.database,
+    const waiting = await sql<{ event_id: string }>(
       `SELECT event_id FROM event_deliveries WHERE consumer = 'away' AND data->>'reason' = 'why'`,
       [],
     )

@@ -6,7 +6,6 @@ import { type AcmeClient, createAcmeClient } from '../support/acme-client.ts'
 import { assertNamed } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
 import { metricOf } from '../support/metrics.ts'
 import { bindingFor } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
@@ -18,7 +17,7 @@ const agreed = (client: AcmeClient, { kid, hmac_key }: MadeCredential) => ({
 })
 
 describe('binding credentials', () => {
-  const { service, as } = administered(() => sharedService('admin'))
+  const { service, sql, as } = administered(() => sharedService('admin'))
   const admin = as('alice')
   const auditor = as('audrey', 'auditor')
 
@@ -51,9 +50,7 @@ describe('binding credentials', () => {
 
   test('the list shows by choice those that live on, the expired or the revoked', async () => {
     const [open, expired, revoked] = [await create(), await create({ expires_at: '2100-01-01' }), await create()]
-    await rowsIn(service.database, "UPDATE eab_credentials SET expires_at = now() - interval '1 day' WHERE id = $1", [
-      expired.id,
-    ])
+    await sql("UPDATE eab_credentials SET expires_at = now() - interval '1 day' WHERE id = $1", [expired.id])
     await admin.send('POST', `/eab/${revoked.id}/revoke`)
     const made = [open.id, expired.id, revoked.id]
     const listed = async (status: string) =>
@@ -177,11 +174,7 @@ describe('binding credentials', () => {
     const expires_at = new Date(Date.now() + 3_600_000).toISOString()
     const credential = await create({ expires_at })
     assert.equal((await read(credential.id)).expires_at, expires_at)
-    await rowsIn(
-      service.database,
-      "UPDATE eab_credentials SET expires_at = now() - interval '1 second' WHERE id = $1",
-      [credential.id],
-    )
+    await sql("UPDATE eab_credentials SET expires_at = now() - interval '1 second' WHERE id = $1", [credential.id])
     assert.match(await refusal(credential), /has expired/)
   })
 

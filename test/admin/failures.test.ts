@@ -5,6 +5,7 @@ import { before, describe, test } from 'node:test'
 import { csrFor } from '../support/acme-client.ts'
 import { issuingOn } from '../support/administered.ts'
 import { accountIdOf } from '../support/bound.ts'
+import { failHttp01 } from '../support/failing.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -22,20 +23,13 @@ describe('failures of all accounts', () => {
     await refusedCsr()
     await refusedCsr()
     await at.client.newOrder(['forbidden.test'])
-    await failedChallenge('fails.test')
+    await failHttp01(at.client, at.responder, 'fails.test')
     await until('all are kept', async () => (await listed()).length === 4)
   })
 
   async function refusedCsr(): Promise<void> {
     const order = await at.client.newOrder(['www.test'])
     await at.client.post(order.json.finalize, { csr: await csrFor(['other.test'], P256_KEY) })
-  }
-  async function failedChallenge(name: string): Promise<void> {
-    const order = await at.client.newOrder([name])
-    const { json } = await at.client.post(order.json.authorizations[0])
-    const challenge = json.challenges.find(({ type }: { type: string }) => type === 'http-01')
-    at.responder.answer(challenge.token, 'wrong')
-    await at.client.post(challenge.url, {})
   }
   const listed = async (query = ''): Promise<Failure[]> => (await at.auditor.get(`/failures${query}`)).json
   const since = () => encodeURIComponent(new Date(Date.now() - 86_400_000).toISOString())

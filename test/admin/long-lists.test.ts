@@ -9,12 +9,11 @@ import { type AdminClient, administrator, allPages } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { administered } from '../support/administered.ts'
 import { accountIdOf, change, made } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { words } from '../support/words.ts'
 
 describe('long lists', () => {
-  const { service } = administered(() => sharedService('small pages'))
+  const { service, sql } = administered(() => sharedService('small pages'))
   let instance: AdminInstance
   let admin: AdminClient
   let account: string
@@ -79,8 +78,7 @@ describe('long lists', () => {
 
   test('an identifier of many accounts names some of them, and says that there are more', async () => {
     const [{ id }] = (await admin.get('/allowed-identifiers?limit=1')).json
-    await rowsIn(
-      service.database,
+    await sql(
       `WITH made AS (
          INSERT INTO accounts (id, thumbprint, jwk)
          SELECT gen_random_uuid(), 'thumbprint ' || n, '{}' FROM generate_series(1, 150) AS n RETURNING id

@@ -6,13 +6,12 @@ import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { createAdministrator, signIn } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
 import { Authenticator } from '../support/authenticator.ts'
-import { rowsIn } from '../support/database.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { CONSOLE_ORIGIN, mailsOf, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('mail', () => {
-  const { service, as } = administered(() => sharedService('mails'))
+  const { service, sql, as } = administered(() => sharedService('mails'))
   const admin = as('alice')
   let mails: ReceivedMail[]
   let refuse: (sentence: string | undefined) => void
@@ -23,8 +22,7 @@ describe('mail', () => {
   })
 
   const failed = (recipient: string, error: string) =>
-    rowsIn(
-      service.database,
+    sql(
       `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, error_detail, message_id)
        VALUES ($1, 'expiration_warning', $2, 's', 't', 'h', 'failed', $3, '<m@corp.example>')`,
       [uuidv7(Date.now()), recipient, error],
@@ -103,7 +101,7 @@ describe('mail', () => {
   })
 
   test('failed mails are grouped by their error without the addresses, and one group or a choice is sent again', async () => {
-    await rowsIn(service.database, 'DELETE FROM notifications', [])
+    await sql('DELETE FROM notifications', [])
     for (const name of ['ann', 'ben', 'eve'])
       await failed(`${name}@corp.example`, `550 <${name}@corp.example>: unknown`)
     await failed('ann@corp.example', '451 come back later')

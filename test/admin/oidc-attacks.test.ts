@@ -6,13 +6,12 @@ import { after, before, describe, test } from 'node:test'
 import type { JWTPayload } from 'jose'
 import { adminRequest, clientWith } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
-import { rowsIn } from '../support/database.ts'
 import { type HostileProvider, startHostileProvider } from '../support/hostile-provider.ts'
 import { CLIENT } from '../support/oidc-provider.ts'
 import { configOf, sharedService } from '../support/shared-service.ts'
 
 describe('a provider of OpenID Connect', () => {
-  const { service, as } = administered(() => sharedService('identities'))
+  const { service, sql, as } = administered(() => sharedService('identities'))
   const admin = as('alice')
   let provider: HostileProvider
   before(async () => {
@@ -145,7 +144,7 @@ describe('a provider of OpenID Connect', () => {
   })
 
   test('another claim that is refused ends nothing', async () => {
-    await rowsIn(service.database, 'DELETE FROM admin_failed_logins')
+    await sql('DELETE FROM admin_failed_logins')
     const person = { sub: 'nina', preferred_username: 'nina', groups: ['ca-readers'] }
     const nina = clientWith(service.baseUrl, (await signIn({ claims: person })).json.token)
     const wrong: JWTPayload[] = [
@@ -171,10 +170,8 @@ describe('a provider of OpenID Connect', () => {
   test('people without a group do not fill the audit log, and hide nobody who loses access', async () => {
     const person = { sub: 'otis', preferred_username: 'otis', groups: ['ca-readers'] }
     await signIn({ claims: person })
-    const entries = async () =>
-      (await rowsIn(service.database, "SELECT FROM admin_audit_log WHERE action = 'auth.login_failed'")).length
-    await rowsIn(
-      service.database,
+    const entries = async () => (await sql("SELECT FROM admin_audit_log WHERE action = 'auth.login_failed'")).length
+    await sql(
       `INSERT INTO admin_failed_logins (minute, failures)
        SELECT date_trunc('minute', now()) + make_interval(mins => n), 10 FROM generate_series(0, 10) n
        ON CONFLICT (minute) DO UPDATE SET failures = 10`,
@@ -184,7 +181,7 @@ describe('a provider of OpenID Connect', () => {
     assert.equal(await entries(), before)
     for (let i = 0; i < 2; i++) assert.equal((await signIn({ claims: { ...person, groups: [] } })).status, 401)
     assert.equal(await entries(), before + 1)
-    await rowsIn(service.database, 'DELETE FROM admin_failed_logins')
+    await sql('DELETE FROM admin_failed_logins')
   })
 
   describe('the UserInfo endpoint', () => {
@@ -322,9 +319,7 @@ describe('a provider of OpenID Connect', () => {
       await provider.close()
       assert.equal((await finish(query, secret)).status, 401)
       assert.equal((await admin.get('/me')).status, 200)
-      const log =
-        JSON.stringify(await rowsIn(service.database, 'SELECT details FROM admin_audit_log', [])) +
-        JSON.stringify(service.log)
+      const log = JSON.stringify(await sql('SELECT details FROM admin_audit_log', [])) + JSON.stringify(service.log)
       for (const word of ['code-', CLIENT.secret, 'code_verifier']) assert.ok(!log.includes(word), word)
     })
   })

@@ -11,7 +11,6 @@ import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
 import { administrator, adminRequest, createAdministrator } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
 import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
-import { rowsIn } from '../support/database.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { words } from '../support/words.ts'
 
@@ -64,7 +63,7 @@ test('for every endpoint that changes something there is a request that an endin
 })
 
 describe('over HTTP', () => {
-  const { service } = administered(() => sharedService('admin'))
+  const { service, sql } = administered(() => sharedService('admin'))
 
   describe('the typed client', () => {
     test('signs in, reads and gets errors as errors', async () => {
@@ -104,8 +103,7 @@ describe('over HTTP', () => {
       const boss = await administrator(service, 'boss')
       const [gone, late] = [await administrator(service, 'gone'), await administrator(service, 'late')]
       await gone.send('POST', '/auth/logout')
-      await rowsIn(
-        service.database,
+      await sql(
         `UPDATE admin_sessions SET expires_at = now() - interval '1 s'
         WHERE user_id = (SELECT id FROM admin_users WHERE username = 'late')`,
       )

@@ -9,27 +9,26 @@ import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { clientWith } from '../support/admin.ts'
 import { adminInstance } from '../support/admin-instance.ts'
 import { administered } from '../support/administered.ts'
-import { rowsIn, testDatabase } from '../support/database.ts'
+import { testDatabase } from '../support/database.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('what administrators switch', () => {
-  const { service, as } = administered(() => sharedService('admin'))
+  const { service, sql, as } = administered(() => sharedService('admin'))
   const admin = as('alice')
   const auditor = as('audrey', 'auditor')
   /** The last entry of the files before. */
   let begun: unknown
   before(async () => {
-    const [head] = await rowsIn(service.database, 'SELECT sequence FROM admin_audit_head')
+    const [head] = await sql('SELECT sequence FROM admin_audit_head')
     begun = head?.['sequence'] ?? 0
   })
 
   const run = (...words: string[]) => operate(service, ...words)
   const health = async () => (await fetch(`${service.baseUrl}/healthz`)).json() as Promise<Record<string, unknown>>
   const audited = (action: string) =>
-    rowsIn<{ user_id: string | null; details: Record<string, unknown> }>(
-      service.database,
+    sql<{ user_id: string | null; details: Record<string, unknown> }>(
       'SELECT user_id, details FROM admin_audit_log WHERE action = $1 AND sequence > $2 ORDER BY sequence',
       [action, begun],
     )
@@ -104,8 +103,7 @@ describe('what administrators switch', () => {
       ['failed', 0],
       ['pending', 0],
     ] as const)
-      await rowsIn(
-        service.database,
+      await sql(
         `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, message_id, status, retry_count)
          VALUES ($1, 'account_deactivated', 'ops@example.com', 'A subject', '', '', '', $2, 4)`,
         [uuidv7(Date.now() - daysAgo * 86_400_000), status],
@@ -125,8 +123,7 @@ describe('what administrators switch', () => {
   })
 
   test('the commands list, queue and purge notifications, and show the words of a mail', async () => {
-    const [{ id } = { id: '' }] = await rowsIn<{ id: string }>(
-      service.database,
+    const [{ id } = { id: '' }] = await sql<{ id: string }>(
       "UPDATE notifications SET status = 'failed', error_detail = '550 unknown user' RETURNING id",
     )
     assert.notEqual(id, '')

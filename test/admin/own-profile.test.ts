@@ -4,11 +4,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { adminRequest, createAdministrator } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
-import { rowsIn } from '../support/database.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 describe('a user', () => {
-  const { service, as } = administered(() => sharedService('admin'))
+  const { service, sql, as } = administered(() => sharedService('admin'))
   const admin = as('pia')
 
   const login = async (username: string, password: string) => {
@@ -59,8 +58,7 @@ describe('a user', () => {
     assert.equal((await there('GET', '/me')).status, 401)
     assert.equal((await here('GET', '/me')).status, 200)
     assert.ok(await login('theo', 'vacant orchid tram 61'))
-    const entries = await rowsIn<{ details: object }>(
-      service.database,
+    const entries = await sql<{ details: object }>(
       "SELECT details FROM admin_audit_log WHERE action = 'user.change_password'",
     )
     assert.deepEqual(entries, [{ details: { ended_sessions: 1 } }])
@@ -72,11 +70,7 @@ describe('a user', () => {
     assert.equal((await ulla('PATCH', '/me', { email: 'ulla@corp.example' })).json.email, 'ulla@corp.example')
     const { id } = (await ulla('GET', '/me')).json
     // The mails that warn of a stolen session would go to the thief.
-    await rowsIn(
-      service.database,
-      "UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds' WHERE user_id = $1",
-      [id],
-    )
+    await sql("UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds' WHERE user_id = $1", [id])
     const refused = await ulla('PATCH', '/me', { email: 'thief@corp.example' })
     assert.deepEqual([refused.status, refused.json.error], [403, 'sign_in_again'])
     const change = (body: object) => admin.send('PATCH', `/users/${id}`, body)

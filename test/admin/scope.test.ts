@@ -8,12 +8,9 @@ import { type AcmeClient, type Responder, startResponder } from '../support/acme
 import { type AdminClient, type AdminReplyText, administrator, clientWith } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
 import { accountIdOf, boundClient, change, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
 import { SCOPE_CASES, type ScopeCase, type TeamObjects } from '../support/scope-cases.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { words } from '../support/words.ts'
-
-type Row = Record<string, unknown>
 
 const SCOPED = ENDPOINTS.filter(({ roles }) => roles !== 'none' && roles.includes('registrar'))
 
@@ -35,7 +32,7 @@ test('for every endpoint that a registrar may call there is a case of its scope'
 })
 
 describe('the scope of a registrar', () => {
-  const { service, as } = administered(() => sharedService('admin'))
+  const { service, sql, as } = administered(() => sharedService('admin'))
   const admin = as('alice')
   const registrar = as('registrar', 'registrar', ['team-a'])
   let responder: Responder
@@ -49,8 +46,6 @@ describe('the scope of a registrar', () => {
   after(async () => {
     await responder.close()
   })
-
-  const sql = (text: string, values: unknown[] = []) => rowsIn<Row>(service.database, text, values)
 
   /** Credentials, and an account with an order, a certificate and a failure. */
   async function team(tag: string): Promise<TeamObjects> {

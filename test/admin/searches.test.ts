@@ -10,7 +10,6 @@ import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.t
 import { settingsFor } from '../store/support.ts'
 import { nextPage } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
-import { rowsIn } from '../support/database.ts'
 import { chancery } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
 
@@ -32,11 +31,11 @@ const FILL = `
   ANALYZE certificates, orders, accounts`
 
 describe('searches in long lists', () => {
-  const { service, as } = administered(() => sharedService('admin'))
+  const { service, sql, as } = administered(() => sharedService('admin'))
   const admin = as('alice')
   let db: DatabasePool
   before(async () => {
-    await rowsIn(service.database, FILL)
+    await sql(FILL)
     db = await openCheckedDatabase(settingsFor(service.database.connection, 1))
   })
   after(async () => {
@@ -87,7 +86,7 @@ describe('searches in long lists', () => {
       const working = work()
       // On a connection of its own: a transaction sees the activity as it was at its first look.
       const waiting = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%accounts a WHERE%' AND query NOT LIKE '%abandoned%'`
-      for (let turn = 0; turn < 600 && (await rowsIn(service.database, waiting)).length === 0; turn++) await sleep(100)
+      for (let turn = 0; turn < 600 && (await sql(waiting)).length === 0; turn++) await sleep(100)
       await sleep(2_500)
       await client.query('COMMIT')
       return await working

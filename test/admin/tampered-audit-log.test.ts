@@ -10,7 +10,6 @@ import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { type AdminClient, administrator } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
-import { rowsIn } from '../support/database.ts'
 import { withQuery } from '../support/revoked.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -25,7 +24,7 @@ interface Entry {
 }
 
 describe('an audit log', () => {
-  const { service, as } = administered(() => sharedService('mails'))
+  const { service, sql, as } = administered(() => sharedService('mails'))
   const admin = as('alice')
   const auditor = as('audrey', 'auditor')
   before(async () => {
@@ -51,7 +50,7 @@ describe('an audit log', () => {
       (await (await fetch(`${service.baseUrl}/healthz`)).json()) as { status: string; checks: { audit_log: object } }
     const gauge = async () =>
       /^service_audit_log_broken (\d)$/m.exec(await (await fetch(`${service.baseUrl}/metrics`)).text())?.[1]
-    await rowsIn(service.database, `INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm}')`, [])
+    await sql(`INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm}')`, [])
     await admin.send('POST', '/maintenance', { enabled: false, reason: 'an entry that is to disappear' })
     await admin.send('POST', '/tokens', { name: 'another one' })
     await withQuery(service.database.connection, async (query) => {
@@ -77,10 +76,7 @@ describe('an audit log', () => {
     await until('the gauge shows it', async () => (await gauge()) === '1')
     const told = await until(
       'consumers are told',
-      async () =>
-        (
-          await rowsIn<{ data: object }>(service.database, "SELECT data FROM event_deliveries WHERE kind = 'alarm'", [])
-        )[0],
+      async () => (await sql<{ data: object }>("SELECT data FROM event_deliveries WHERE kind = 'alarm'", []))[0],
     )
     assert.deepEqual(told.data, { message: 'the end of the audit log was cut or changed', reason: line.reason })
   })
@@ -120,11 +116,10 @@ describe('an audit log', () => {
     const db = await openCheckedDatabase(settingsFor(service.database.connection, 2))
     for (const [name, ending] of [
       ['erin', (client: AdminClient) => client.send('POST', '/auth/logout')],
-      ['frank', () => rowsIn(service.database, "UPDATE admin_users SET role = 'auditor' WHERE username = 'frank'")],
+      ['frank', () => sql("UPDATE admin_users SET role = 'auditor' WHERE username = 'frank'")],
     ] as const) {
       const client = await administrator(service, name)
-      const [session] = await rowsIn<{ id: string; user_id: string }>(
-        service.database,
+      const [session] = await sql<{ id: string; user_id: string }>(
         `SELECT s.id, s.user_id FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id WHERE username = '${name}'`,
       )
       const author = { userId: session?.user_id ?? '', sessionId: session?.id ?? '', username: name, role: 'admin' }

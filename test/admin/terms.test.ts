@@ -5,17 +5,16 @@ import { before, describe, test } from 'node:test'
 import { registeredClient } from '../support/acme-client.ts'
 import { administered } from '../support/administered.ts'
 import { accountIdOf, NOBODY } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
 import { sharedService, TERMS_URL } from '../support/shared-service.ts'
 
 describe('terms of service', () => {
-  const { service, as } = administered(() => sharedService('admin'))
+  const { service, sql, as } = administered(() => sharedService('admin'))
   const admin = as('alice')
   let account: string
   before(async () => {
     account = accountIdOf(await registeredClient(service.directoryUrl))
     await registeredClient(service.directoryUrl)
-    await rowsIn(service.database, "UPDATE accounts SET terms_version = '1'")
+    await sql("UPDATE accounts SET terms_version = '1'")
   })
 
   const agreed = async () => (await admin.get('/terms')).json.agreed

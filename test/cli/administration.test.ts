@@ -9,7 +9,6 @@ import { MOST_OF_ADDRESS, MOST_OF_USERNAME } from '../../src/domain/rate-limit.t
 import { boxOf } from '../../src/settings/eab-secret.ts'
 import { type AdminClient, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
-import { rowsIn } from '../support/database.ts'
 import { chancery, createCredential, operate } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
 import type { TestService } from '../support/service.ts'
@@ -35,7 +34,7 @@ async function addUpstreamAccount({ database }: TestService): Promise<void> {
 }
 
 describe('administration from the command line', () => {
-  const { service } = administered(() => sharedService('admin'))
+  const { service, sql } = administered(() => sharedService('admin'))
   let admin: AdminClient
 
   const run = (...words: string[]) => chancery(service, ...words)
@@ -108,8 +107,7 @@ describe('administration from the command line', () => {
       adminRequest(service.baseUrl, 'POST', '/auth/login', { body: { username: 'locked', password: word } })
     await login('wrong')
     // The next failure is the last one that both are allowed.
-    await rowsIn(
-      service.database,
+    await sql(
       "UPDATE admin_login_limits SET failures = CASE WHEN subject LIKE 'address %' THEN $1::integer ELSE $2 END",
       [MOST_OF_ADDRESS - 1, MOST_OF_USERNAME - 1],
     )
@@ -119,8 +117,7 @@ describe('administration from the command line', () => {
     assert.match(await operate(service, 'users', 'unlock', 'locked'), /no failed logins/)
     // Its address is locked for itself.
     assert.equal((await login(password)).status, 429)
-    const [limit] = await rowsIn(
-      service.database,
+    const [limit] = await sql(
       "SELECT replace(subject, 'address ', '') AS address FROM admin_login_limits WHERE subject LIKE 'address %'",
     )
     const address = String(limit?.['address'])
@@ -165,8 +162,7 @@ describe('administration from the command line', () => {
     const verdict = JSON.parse(await operate(service, 'audit', 'verify', '--json'))
     assert.deepEqual([verdict.whole, verdict.faults], [true, []])
     assert.match(await operate(service, 'audit', 'verify', '--head', verdict.head), /the audit log is whole/)
-    const [first] = await rowsIn<{ mac: string }>(
-      service.database,
+    const [first] = await sql<{ mac: string }>(
       "SELECT encode(mac, 'hex') AS mac FROM admin_audit_log WHERE sequence = 1",
     )
     const noted = ['--head', `1:${first?.mac}`, '--head', verdict.head]
@@ -186,11 +182,11 @@ describe('administration from the command line', () => {
     assert.equal(changed.code, 1)
     assert.match(changed.stderr, /^entry 2 was changed/m)
     // As another instance would hold it.
-    await rowsIn(service.database, 'INSERT INTO audit_verifications (id) VALUES (gen_random_uuid())')
+    await sql('INSERT INTO audit_verifications (id) VALUES (gen_random_uuid())')
     const second = await run('audit', 'verify')
     assert.equal(second.code, 1)
     assert.match(second.stderr, /checked already/)
-    await rowsIn(service.database, "UPDATE audit_verifications SET progressed_at = now() - interval '1 minute'")
+    await sql("UPDATE audit_verifications SET progressed_at = now() - interval '1 minute'")
     assert.match((await run('audit', 'verify')).stderr, /^entry 2 was changed/m)
   })
 

@@ -14,7 +14,6 @@ import type { Program } from '../../src/shared/command-line.ts'
 import { createAdministrator, signIn } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
 import { type CommandResult, runChancery } from '../support/commands.ts'
-import { rowsIn } from '../support/database.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
@@ -48,7 +47,7 @@ test('every option says more than what kind of value it takes', async () => {
 })
 
 describe('from another machine', () => {
-  const { service } = administered(() => sharedService('small pages'))
+  const { service, sql } = administered(() => sharedService('small pages'))
   let folder: string
   let tokens: string
   let password: string
@@ -239,7 +238,7 @@ describe('from another machine', () => {
     assert.equal((await admin.send('POST', '/eab', { kid: 'steering', label })).status, 400)
     assert.equal((await admin.send('POST', '/eab', { kid: 'steering', label: 'plain' })).status, 201)
     // As another server has written it.
-    await rowsIn(service.database, "UPDATE eab_credentials SET label = $1 WHERE kid = 'steering'", [label])
+    await sql("UPDATE eab_credentials SET label = $1 WHERE kid = 'steering'", [label])
     // With an input it is a process of its own, from its very start.
     const own = { input: '\n' }
     const outputs = [

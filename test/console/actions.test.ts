@@ -10,7 +10,6 @@ import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { registeredClient } from '../support/acme-client.ts'
 import { type AdminClient, administrator, adminRequest, createAdministrator, TOKEN_SECRET } from '../support/admin.ts'
 import { accountIdOf, boundClient } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -47,8 +46,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
   })
 
   test('a certificate at risk is muted with a reason, and unmuted', async () => {
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       `INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
        SELECT gen_random_uuid(), id, '\\x7b01', '\\x07', '{idle.test}', now() - interval '80 days', now() + interval '5 days', '\\x7b'
          FROM accounts LIMIT 1`,
@@ -103,8 +101,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
   })
 
   const notify = (subject: string, status: string, days: number) =>
-    rowsIn(
-      at.service.database,
+    at.sql(
       `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, message_id, created_at)
        VALUES ($1, 'challenge_failed', 'a@b.test', $2, 'b', 'b', $3, 'm', now() - make_interval(days => $4))`,
       [uuidv7(Date.now() - days * 86_400_000), subject, status, days],
@@ -136,13 +133,12 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
 
   test('an event that could not be delivered is delivered again, while somebody wants it', async () => {
     const bury = (consumer: string) =>
-      rowsIn(
-        at.service.database,
+      at.sql(
         `INSERT INTO event_dead_letters (consumer, event_id, kind, subject, occurred_at, data, attempts, error)
          VALUES ($1, gen_random_uuid(), 'alarm', 'x', now(), '{"reason": "fire"}', 3, 'no')`,
         [consumer],
       )
-    await rowsIn(at.service.database, `INSERT INTO event_consumers (name, kinds) VALUES ('away', '{alarm}')`, [])
+    await at.sql(`INSERT INTO event_consumers (name, kinds) VALUES ('away', '{alarm}')`, [])
     await Promise.all([bury('away'), bury('gone')])
     const { page } = await at.browser.as('admin', '/events')
     await row(page, 'away').getByRole('button', { name: 'View' }).click()
@@ -154,7 +150,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
     await row(page, 'gone').getByRole('button', { name: 'Redeliver', exact: true }).click()
     await page.getByText('its consumer is not configured', { exact: false }).waitFor()
     assert.equal((await admin.get('/events/dead')).json.length, 1)
-    await rowsIn(at.service.database, "DELETE FROM event_consumers WHERE name = 'away'", [])
+    await at.sql("DELETE FROM event_consumers WHERE name = 'away'", [])
   })
 
   on('/tokens', 'an API token is shown once, works, and ends when it is revoked', async ({ page }) => {
@@ -251,8 +247,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
   on('/users', 'a user and an address that failed logins have locked are unlocked', async ({ page }) => {
     const password = await createAdministrator(at.service.database, 'trent', 'auditor')
     const lock = (subject: string) =>
-      rowsIn(
-        at.service.database,
+      at.sql(
         `INSERT INTO admin_login_limits (subject, failures, window_began_at, locked_until)
          VALUES ($1, 5, now(), now() + interval '1 hour')
          ON CONFLICT (subject) DO UPDATE SET locked_until = EXCLUDED.locked_until`,

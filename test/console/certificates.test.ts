@@ -8,7 +8,6 @@ import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { recordTimestamp } from '../../src/store/transparency-store.ts'
 import { settingsFor } from '../store/support.ts'
 import { accountIdOf } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
@@ -182,7 +181,7 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
 
   test('signed timestamps are on the page of a certificate that logs have', async () => {
     const db = await openCheckedDatabase(settingsFor(at.service.database.connection, 1))
-    const [row] = await rowsIn<{ id: string }>(at.service.database, CERTIFICATE_ID, [issued.serial])
+    const [row] = await at.sql<{ id: string }>(CERTIFICATE_ID, [issued.serial])
     const sct = { logId: Buffer.alloc(32, 1), extensions: Buffer.alloc(0), signature: Buffer.from([4, 3, 0, 1, 0]) }
     for (const [logUrl, verified] of [
       [`https://log.test/${HOSTILE}`, true],
@@ -332,8 +331,7 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
 
   test('a bulk revocation under way is cancelled, and its page says what became of it', async () => {
     const job = uuidv7(Date.now())
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       `INSERT INTO bulk_revocations (id, filter, reason, author, status, total_matched, revoked, progressed_at)
        VALUES ($1, '{"domain": "x.test"}', 4, '{"username": "ada", "role": "admin"}', 'revoking', 5000, 1500, now() + interval '1 hour')`,
       [job],

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { adminRequest } from '../support/admin.ts'
-import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -14,7 +13,7 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
   const at = consoleOf(() => sharedService('console'))
 
   const password = () => at.browser.passwords.get('admin') as string
-  const endSessions = () => rowsIn(at.service.database, 'DELETE FROM admin_sessions')
+  const endSessions = () => at.sql('DELETE FROM admin_sessions')
   /** As if the tab had been opened so much earlier. */
   const endIn = ({ page }: ConsoleTab, ms: number) =>
     page.evaluate(`{

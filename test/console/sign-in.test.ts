@@ -5,7 +5,6 @@ import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { type AdminClient, administrator, adminRequest } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
-import { rowsIn } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { CLIENT, startProvider, type TestProvider } from '../support/oidc-provider.ts'
 import { requireCommand } from '../support/requirements.ts'
@@ -101,7 +100,7 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
     await signOut()
     await press(page, 'Sign in with a passkey')
     await page.getByRole('heading', { name: 'Your profile', level: 1 }).waitFor()
-    await rowsIn(at.service.database, "UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
+    await at.sql("UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
     await press(page, 'Remove the passkey Laptop')
     await confirm(page, 'Remove')
     const question = page.getByRole('dialog', { name: 'Confirm it is you' })

@@ -2,6 +2,7 @@
 
 import { after, afterEach, before } from 'node:test'
 import { closeConnections } from '../support/acme-client.ts'
+import { type Sql, sqlOn } from '../support/database.ts'
 import type { TestService } from '../support/service.ts'
 import { ConsoleBrowser, closeChromium } from './browser.ts'
 
@@ -11,11 +12,12 @@ after(closeChromium)
 export interface ConsoleSuite {
   service: TestService
   browser: ConsoleBrowser
+  sql: Sql
 }
 
 /** For the suite that it is called in. @param start such as `() => sharedService('console')` */
 export function consoleOf(start: () => Promise<TestService>): ConsoleSuite {
-  const at = {} as ConsoleSuite
+  const at = { sql: sqlOn(() => at.service.database) } as ConsoleSuite
   before(async () => {
     at.service = await start()
     at.browser = await ConsoleBrowser.start(at.service)

@@ -7,7 +7,6 @@ import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type AcmeClient, createAcmeClient, type Obtained } from '../support/acme-client.ts'
 import { issuingOn } from '../support/administered.ts'
 import { accountIdOf, newestEntries } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
@@ -33,8 +32,7 @@ describe('owners of certificates at risk', () => {
       [at.client, 'silent.test'],
     ] as const)
       serials.push(serialOf(await client.obtain([name], at.responder)))
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       "UPDATE certificates SET not_before = now() - interval '80 days', not_after = now() + interval '10 days'",
     )
     await owner.obtain(['renewed.test'], at.responder)
@@ -72,8 +70,7 @@ describe('owners of certificates at risk', () => {
     const sent = toTeam().length
     const stay = (await notify({ serial_numbers: serials, dry_run: true })).json.mails
     assert.equal(stay, 2)
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, account_id, status, message_id)
        SELECT gen_uuid, notification_type, upper(recipient), subject, body_text, body_html, account_id, 'sent', 'm'
          FROM notifications, unnest($1::uuid[]) AS gen_uuid
@@ -84,7 +81,7 @@ describe('owners of certificates at risk', () => {
     const ours = json.owners.find(({ account_id }: { account_id: string }) => account_id === accountIdOf(owner))
     assert.deepEqual([ours.recipients, ours.passed_over], [['team-a@example.com'], ['desk@example.com']])
     assert.deepEqual([json.mails, json.without_contact, toTeam().length], [1, 1, sent])
-    await rowsIn(at.service.database, "DELETE FROM notifications WHERE message_id = 'm'")
+    await at.sql("DELETE FROM notifications WHERE message_id = 'm'")
   })
 
   test('an auditor may not, and the certificates are between 1 and 200', async () => {

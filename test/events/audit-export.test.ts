@@ -69,8 +69,7 @@ describe('audit export', () => {
           line,
           /^109 chancery admin\.action \[event@32473 id="[0-9a-f-]{36}" kind="admin\.action" subject="3"\] \{"event":"admin\.action",/,
         )
-        await running.stop()
-        await running.forget()
+        await running.end()
         syslog.close()
       })
 
@@ -96,8 +95,7 @@ describe('audit export', () => {
       await until('all are delivered', async () => (await fixture.waiting(running.consumer)) === 0, 90_000)
       const numbers = new Set(received())
       for (let n = 0; n < 20; n++) assert.ok(numbers.has(1000 + n) && numbers.has(2000 + n), `${n}`)
-      await running.stop()
-      await running.forget()
+      await running.end()
       syslog.close()
     })
   })
@@ -115,8 +113,7 @@ describe('audit export', () => {
     assert.equal(bodies.length, 7)
     assert.equal(new Set(bodies.map(({ event_id }) => event_id)).size, 5)
     assert.equal(bodies[0]?.event, 'admin.action')
-    await running.stop()
-    await running.forget()
+    await running.end()
   })
 
   test('a webhook on a private address gets nothing, unless it is permitted', async (t) => {
@@ -157,8 +154,7 @@ describe('audit export', () => {
     assert.ok(bodies.some(({ length }) => length > 1))
     const numbers = new Set(bodies.slice(1).flatMap((events) => events.map(({ data }) => data.n)))
     assert.equal(numbers.size, 50)
-    await running.stop()
-    await running.forget()
+    await running.end()
   })
 
   test('an error of the webhook does not name its URL', async () => {
@@ -196,8 +192,7 @@ describe('audit export', () => {
     await emit(41)
     await until('a new file is begun', async () => (await fixture.waiting(running.consumer)) === 0)
     assert.equal(JSON.parse(readFileSync(file, 'utf8')).data.n, 41)
-    await running.stop()
-    await running.forget()
+    await running.end()
   })
 
   test('a file that cannot be written is an error at the start', async () => {

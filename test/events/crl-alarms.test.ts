@@ -3,20 +3,18 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { administered } from '../support/administered.ts'
-import { rowsIn } from '../support/database.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('alarms of CRLs', () => {
-  const { service } = administered(() => sharedService('alarms'))
-  const run = (text: string) => rowsIn<Record<string, unknown>>(service.database, text)
+  const { service, sql } = administered(() => sharedService('alarms'))
+  const run = (text: string) => sql<Record<string, unknown>>(text)
   before(async () => {
     await run(`INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm,crl.publication}')`)
   })
 
   const told = async () =>
-    (await rowsIn<{ subject: string; data: { message: string; crl: string; reason: string } }>(
-      service.database,
+    (await sql<{ subject: string; data: { message: string; crl: string; reason: string } }>(
       `SELECT subject, data FROM event_deliveries WHERE consumer = 'siem' AND kind = 'alarm' ORDER BY sequence`,
     )) ?? []
   const toldOf = (message: string) =>

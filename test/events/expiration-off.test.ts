@@ -7,7 +7,6 @@ import path from 'node:path'
 import { before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
 import { administered } from '../support/administered.ts'
-import { rowsIn } from '../support/database.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -20,10 +19,9 @@ interface Health {
 }
 
 describe('a service with notifications.expiration_warning_days: []', () => {
-  const { service } = administered(() => sharedService('alarms'))
+  const { service, sql } = administered(() => sharedService('alarms'))
   before(async () => {
-    await rowsIn(
-      service.database,
+    await sql(
       `WITH account AS (
          INSERT INTO accounts (id, thumbprint, jwk, contacts)
          VALUES (gen_random_uuid(), 'one', '{}', '{mailto:ops@example.com}') RETURNING id)
@@ -34,9 +32,8 @@ describe('a service with notifications.expiration_warning_days: []', () => {
   })
 
   const health = async () => (await (await fetch(`${service.baseUrl}/healthz`)).json()) as Health
-  const rows = async (table: string) => (await rowsIn(service.database, `SELECT FROM ${table}`)).length
-  const warnings = () =>
-    rowsIn(service.database, "SELECT FROM notifications WHERE notification_type = 'expiration_warning'")
+  const rows = async (table: string) => (await sql(`SELECT FROM ${table}`)).length
+  const warnings = () => sql("SELECT FROM notifications WHERE notification_type = 'expiration_warning'")
   const status = () =>
     execFileSync(process.execPath, [CLI, '-c', path.join(service.folder, 'config.yaml'), 'workers', 'status'], {
       encoding: 'utf8',

@@ -49,12 +49,18 @@ const templatesIn = (folder: string | null) => new MailTemplates(folder, (file) 
 
 describe('the words of all mails', () => {
   const templates = templatesIn(null)
+  /** The HTML of each, around what is its own. */
+  const frame = readFileSync(path.join(EXPECTED, 'frame.html'), 'utf8')
+  const inFrame = (subject: string, body: string) =>
+    frame.replaceAll('SUBJECT', () => subject).replace('BODY\n', () => body)
 
   for (const type of NOTIFICATION_TYPES) {
     test(`${type} reads as expected`, () => {
       assert.ok(Object.keys(sampleOf(type)).length > 2, 'an event causes it (src/events/notifications/notices.ts)')
       const { subject, text, html } = templates.render(type, sampleOf(type))
-      const mail = `${subject}\n\n${text}\n${html}`
+      const body = /<\/h1>\n([\s\S]*)<footer>/.exec(html)?.[1] ?? ''
+      assert.equal(html, inFrame(subject, body))
+      const mail = `${subject}\n\n${text}\n${body}`
       const file = path.join(EXPECTED, `${type}.txt`)
       if (process.env.CHANCERY_WRITE_EXPECTED) {
         mkdirSync(EXPECTED, { recursive: true })

@@ -77,7 +77,11 @@ export async function eventFixture() {
       return {
         consumer: named,
         stop,
-        forget: () => run('DELETE FROM event_consumers WHERE name = $1', [name]),
+        /** It stops, and nothing is written for it any more. */
+        async end() {
+          await stop()
+          await run('DELETE FROM event_consumers WHERE name = $1', [name])
+        },
       }
     },
     async close() {

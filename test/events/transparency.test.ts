@@ -61,8 +61,7 @@ describe('certificate transparency', () => {
     const running = await submitting(key, timeoutMs)
     const id = await anIssuedCertificate()
     await until('the submission has ended', async () => (await fixture.waiting(running.consumer)) === 0, 60_000)
-    await running.stop()
-    await running.forget()
+    await running.end()
     return id
   }
 

@@ -19,7 +19,7 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { type FormerAcmeeh, formerAcmeeh, werkzeugHash } from '../support/acmeeh.ts'
-import { adminConfig } from '../support/admin.ts'
+import { adminConfig, signIn } from '../support/admin.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { runChancery } from '../support/commands.ts'
 import { readCrl } from '../support/crl.ts'
@@ -138,6 +138,13 @@ describe('an ACMEEH that is taken over', () => {
     return report
   }
 
+  /** Under its former URL. */
+  async function clientOf(name: keyof typeof KEYS, key = KEYS[name]): Promise<AcmeClient> {
+    const client = await createAcmeClient(service.directoryUrl, key)
+    client.kid = `${service.baseUrl}/acct/${ids[name]}`
+    return client
+  }
+
   const numbers = (kind: KindReport | undefined) =>
     kind && [kind.read, kind.new, kind.changed, kind.known, kind.skipped]
 
@@ -225,12 +232,7 @@ describe('an ACMEEH that is taken over', () => {
   })
 
   test('administrators sign in with their old password', async () => {
-    const signIn = await fetch(`${service.baseUrl}/api/auth/login`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ username: 'root.one', password: 'a password of old' }),
-    })
-    assert.equal(signIn.status, 200)
+    assert.ok((await signIn(service.baseUrl, 'root.one', 'a password of old')).token)
   })
 
   test('listeners hear of who registers now, and not of what is years old', async () => {
@@ -265,8 +267,7 @@ describe('an ACMEEH that is taken over', () => {
   describe('its certificates', () => {
     let alice: AcmeClient
     before(async () => {
-      alice = await createAcmeClient(service.directoryUrl, KEYS.alice)
-      alice.kid = `${service.baseUrl}/acct/${ids['alice']}`
+      alice = await clientOf('alice')
     })
 
     test('have renewal information, and are replaced by an order of their account', async () => {
@@ -306,8 +307,7 @@ describe('an ACMEEH that is taken over', () => {
   })
 
   test('a later run brings what has changed there, and leaves what has changed here', async () => {
-    const alice = await createAcmeClient(service.directoryUrl, KEYS.alice)
-    alice.kid = `${service.baseUrl}/acct/${ids['alice']}`
+    const alice = await clientOf('alice')
     const kept = await alice.post(alice.kid, { contact: ['mailto:here@example.com'] })
     assert.equal(kept.status, 200, kept.text)
     const [erin, newKey] = [newAccountKey(), newAccountKey()]
@@ -328,8 +328,7 @@ describe('an ACMEEH that is taken over', () => {
     assert.deepEqual(numbers(report.accounts), [5, 1, 2, 2, 0])
     assert.deepEqual(numbers(report.certificates), [8, 1, 0, 4, 3])
     assert.deepEqual((await alice.post(alice.kid)).json.contact, ['mailto:here@example.com'])
-    const carol = await createAcmeClient(service.directoryUrl, newKey)
-    carol.kid = `${service.baseUrl}/acct/${ids['carol']}`
+    const carol = await clientOf('carol', newKey)
     assert.equal((await carol.post(carol.kid)).status, 200)
     const granted = await rowsIn(
       service.database,

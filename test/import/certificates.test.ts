@@ -7,23 +7,23 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { ImportReport, KindReport } from '../../src/import/model.ts'
+import { administered } from '../support/administered.ts'
 import { makeOpensslFolder, type OpensslFolder } from '../support/openssl-folder.ts'
 import { chancery } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { withQuery } from '../support/revoked.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { aCertificate } from '../unit/shared/pki/support.ts'
 
 const AFFILIATION_CHANGED = 3
 
 describe('coming from openssl ca', requireCommand('openssl'), () => {
   let folder: string
-  let service: TestService
+  const { service } = administered(() => sharedService('admin'))
   let former: OpensslFolder
   let files: string[]
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-openssl-'))
-    service = await startTestService({ fronts: 1, config: { crl: { enabled: true } } })
     const { intermediate: certificate, intermediateKey: key } = service.ca
     former = makeOpensslFolder(path.join(folder, 'ca'), { certificate, key })
     files = []
@@ -31,7 +31,6 @@ describe('coming from openssl ca', requireCommand('openssl'), () => {
     await former.revoke(files[1] as string, 'affiliationChanged')
   })
   after(async () => {
-    await service?.dispose()
     rmSync(folder, { recursive: true, force: true })
   })
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { ADDRESS, CHECKOUT, requirePrivateHost } from '../support/private-host.ts'
-import { ANSWERS_FILE, answersFile, NAME, withSetupHost } from '../support/setup-run.ts'
+import { ANSWERS_FILE, answersFile, NAME, setUp, withSetupHost } from '../support/setup-run.ts'
 import { until } from '../support/until.ts'
 
 /** A PostgreSQL that takes passwords over TLS only, with a certificate of a CA that nobody else knows. */
@@ -57,14 +57,12 @@ describe('places', requirePrivateHost(), () => {
       await host.must('sh', '-c', REMOTE)
       await host.must('sh', '-c', ZONE)
       host.write('/root/database-password', 'it is "quoted" here\n')
-      host.write(
-        ANSWERS_FILE,
+      const output = await setUp(
+        host,
         `url: https://${NAME}:8443\ntls: own\nconsole: no\ncrl_url: none\naccounts: open\ndatabase: remote\n` +
           'database_hosts: [db.corp.example]\ndatabase_ca: /etc/ssl/db-ca.pem\n' +
           'database_password_file: /root/database-password\n',
       )
-      const { code, output } = await host.setUp('--unattended', '--answers', ANSWERS_FILE)
-      assert.equal(code, 0, output)
       assert.match(output, /was\s+issued and revoked/)
       assert.match(output, /The name was validated by http-01\./)
       assert.doesNotMatch(output, /quoted/)

@@ -4,6 +4,7 @@ import { after, before } from 'node:test'
 import type { Role } from '../../src/domain/administrator.ts'
 import { closeConnections } from './acme-client.ts'
 import { type AdminClient, administrator } from './admin.ts'
+import { sqlOn } from './database.ts'
 import { type Issuing, startIssuing } from './issuing.ts'
 import type { TestService } from './service.ts'
 
@@ -16,6 +17,7 @@ export function administered(start: Start) {
   after(closeConnections)
   return {
     service,
+    sql: sqlOn(() => service.database),
     as(username: string, role?: Role, scope?: readonly string[]): AdminClient {
       const client = {} as AdminClient
       before(async () => void Object.assign(client, await administrator(service, username, role, scope)))

@@ -3,6 +3,7 @@
 import pg from 'pg'
 import { type AcmeClient, closeConnections, type Responder, registeredClient, startResponder } from './acme-client.ts'
 import { type AdminClient, administrator } from './admin.ts'
+import { type Sql, sqlOn } from './database.ts'
 import type { TestService } from './service.ts'
 
 export interface Issuing {
@@ -10,6 +11,7 @@ export interface Issuing {
   /** For http-01. */
   responder: Responder
   database: pg.Client
+  sql: Sql
   admin: AdminClient
   auditor: AdminClient
   /** Registered. */
@@ -26,6 +28,7 @@ export async function startIssuing(service: TestService): Promise<Issuing> {
     service,
     responder,
     database,
+    sql: sqlOn(() => service.database),
     admin: await administrator(service, 'alice'),
     auditor: await administrator(service, 'audrey', 'auditor'),
     client: await registeredClient(service.directoryUrl),
