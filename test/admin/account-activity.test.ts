@@ -7,7 +7,6 @@ import type { SeenAccount } from '../../src/store/account-activity-store.ts'
 import { type AcmeClient, createAcmeClient, newAccountKey, send } from '../support/acme-client.ts'
 import { administered } from '../support/administered.ts'
 import { accountIdOf, NOBODY } from '../support/bound.ts'
-import { withQuery } from '../support/revoked.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -89,12 +88,10 @@ describe('the activity of accounts', () => {
   test('a registration tells the client and the time; without a User-Agent the client is not known', async () => {
     const unnamed = await clientNamed(undefined)
     const accounts = [named, unnamed].map(accountIdOf)
-    await withQuery(service.database.connection, (query) =>
-      until('a front has written', async () => {
-        const rows = await query('SELECT FROM account_activity WHERE account_id = ANY ($1)', [accounts])
-        return rows.length === accounts.length
-      }),
-    )
+    await until('a front has written', async () => {
+      const rows = await sql('SELECT FROM account_activity WHERE account_id = ANY ($1)', [accounts])
+      return rows.length === accounts.length
+    })
     const account = await shown(named)
     assert.equal(account.client, 'certbot/5.1.0 (Linux)')
     assert.ok(Math.abs(Date.parse(account.last_seen_at) - Date.parse(account.created_at)) < 60_000)

@@ -1,8 +1,7 @@
 /** Accounts in the Admin API, over HTTP against a whole service. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
+import { before, describe, test } from 'node:test'
 import { type AcmeClient, registeredClient, thumbprintOf } from '../support/acme-client.ts'
 import { allPages, fieldsOf, nextPage } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
@@ -11,19 +10,16 @@ import { sharedService } from '../support/shared-service.ts'
 type Row = Record<string, unknown>
 
 describe('accounts of the Admin API', () => {
-  const { service, as } = administered(() => sharedService('admin'))
+  const { service, sql, as } = administered(() => sharedService('admin'))
   const admin = as('alice')
   const auditor = as('audrey', 'auditor')
-  let database: pg.Client
   let client: AcmeClient
   let id: string
   before(async () => {
-    database = new pg.Client(service.database.connection)
-    await database.connect()
     client = await registeredClient(service.directoryUrl)
     id = client.kid.split('/').at(-1) ?? ''
     // Of 120, the first is the oldest.
-    await database.query(`
+    await sql(`
       INSERT INTO eab_credentials (id, kid, hmac_key) VALUES ('01900000-0000-7000-8000-00000000eab0', 'team-a', '');
       INSERT INTO accounts (id, thumbprint, jwk, contacts, created_at, eab_credential_id, status)
       SELECT ('01900000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'thumbprint ' || n, '{"kty":"EC"}',
@@ -32,9 +28,6 @@ describe('accounts of the Admin API', () => {
              CASE WHEN n % 10 = 0 THEN '01900000-0000-7000-8000-00000000eab0'::uuid END,
              CASE WHEN n = 3 THEN 'revoked' ELSE 'valid' END
         FROM generate_series(1, 120) n`)
-  })
-  after(async () => {
-    await database.end()
   })
 
   const list = async (query: string, by = admin) => {
@@ -50,9 +43,9 @@ describe('accounts of the Admin API', () => {
     assert.deepEqual([json.jwk.kty, json.status, json.eab_kid, json.contacts], ['EC', 'valid', null, []])
     assert.equal(json.updated_at, json.created_at)
     assert.equal('csr_profile_id' in json, false)
-    await database.query(`
+    await sql(`
       INSERT INTO csr_profiles (id, name, profile_data) VALUES ('01900000-0000-7000-8000-0000000000c5', 'servers', '{}')`)
-    await database.query(
+    await sql(
       `INSERT INTO account_csr_profiles (account_id, csr_profile_id) VALUES ($1, '01900000-0000-7000-8000-0000000000c5')`,
       [id],
     )
@@ -134,7 +127,7 @@ describe('accounts of the Admin API', () => {
     assert.equal((await admin.send('POST', `/accounts/${otherId}/deactivate`)).status, 200)
     const refused = await other.newOrder(['gone.test'])
     assert.equal(refused.status, 401)
-    const { rows } = await database.query("SELECT details FROM admin_audit_log WHERE action = 'account.deactivate'")
+    const rows = await sql("SELECT details FROM admin_audit_log WHERE action = 'account.deactivate'")
     assert.deepEqual(rows, [{ details: { account_id: otherId } }])
     const revoked = await admin.send('POST', '/accounts/01900000-0000-7000-8000-000000000003/deactivate')
     assert.equal(revoked.status, 409)

@@ -211,10 +211,7 @@ describe('attacks on the Admin API', () => {
       const password = 'Xk!3 #a$v%w^'
       await login(password, WRONG, '192.0.2.90')
       const all = await sql('SELECT details::text FROM admin_audit_log')
-      assert.equal(
-        all.some(({ details }) => String(details).includes('Xk!3')),
-        false,
-      )
+      assert.ok(all.every(({ details }) => !String(details).includes('Xk!3')))
       const [entry] = await entries('auth.login_failed')
       assert.equal(entry?.details['username'], null)
     })
@@ -336,10 +333,7 @@ describe('attacks on the Admin API', () => {
       for (const name of ['a\r\nb', 'a\u202eb', 'a\u0000'])
         assert.equal((await admin.send('POST', '/tokens', { name })).status, 400)
       await login('x\r\n{"event":"forged"}', WRONG, '192.0.2.80')
-      assert.equal(
-        service.log.some(({ event }) => event === 'forged'),
-        false,
-      )
+      assert.ok(service.log.every(({ event }) => event !== 'forged'))
     })
   })
 

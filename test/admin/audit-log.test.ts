@@ -3,18 +3,11 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { type AdminClient, administrator, allRows, fieldsOf } from '../support/admin.ts'
+import type { AuditEntry } from '../support/bound.ts'
+import { each } from '../support/each.ts'
 import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { words } from '../support/words.ts'
-
-interface Entry {
-  id: string
-  action: string
-  user_id: string | null
-  ip_address: string | null
-  details: Record<string, unknown>
-  created_at: string
-}
 
 describe('the audit log', () => {
   let service: TestService
@@ -31,7 +24,7 @@ describe('the audit log', () => {
       await admin.send('POST', '/users', { username: `user${i}`, email: 'u@example.com', role: 'auditor' })
   })
 
-  const entries = async (query = '') => (await auditor.get(`/audit-log${query}`)).json as Entry[]
+  const entries = async (query = '') => (await auditor.get(`/audit-log${query}`)).json as AuditEntry[]
 
   test('an entry says who did what, to whom, from where', async () => {
     const [entry] = await entries('?action=user.create&limit=1')
@@ -45,7 +38,7 @@ describe('the audit log', () => {
   })
 
   test('the newest come first, and Link carries the filters to the end', async () => {
-    const seen: Entry[] = await allRows(auditor, '/audit-log?action=user.create&limit=4')
+    const seen: AuditEntry[] = await allRows(auditor, '/audit-log?action=user.create&limit=4')
     assert.deepEqual(new Set(seen.map(({ action }) => action)), new Set(['user.create']))
     const usernames = seen.map(({ details }) => details.username).slice(0, 9)
     assert.equal(usernames.join(' '), 'user6 user5 user4 user3 user2 user1 user0 audrey alice')
@@ -70,10 +63,7 @@ describe('the audit log', () => {
     const of = (object: string) => `?${new URLSearchParams({ object })}`
     const [made] = await entries('?action=user.create&limit=1')
     const ofUser = await entries(of('user6'))
-    assert.deepEqual(
-      ofUser.map(({ id }) => id),
-      [made?.id],
-    )
+    assert.deepEqual(each(ofUser, 'id'), [made?.id])
     const target = (made as unknown as { target_user_id: string }).target_user_id
     assert.ok((await entries(of(target))).some(({ id }) => id === made?.id))
     assert.deepEqual(await entries(of('user')), [])

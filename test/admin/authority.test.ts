@@ -19,6 +19,7 @@ import { administered } from '../support/administered.ts'
 import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
 import { made } from '../support/bound.ts'
 import { waitersIn } from '../support/database.ts'
+import { each } from '../support/each.ts'
 import { withQuery } from '../support/revoked.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -153,10 +154,7 @@ describe('the authority of a request under way', () => {
     const replies = await Promise.all(
       Array.from({ length: 8 }, (_, n) => client.send('POST', '/tokens', { name: `token ${n}` })),
     )
-    assert.deepEqual(
-      replies.map(({ status }) => status),
-      Array(8).fill(201),
-    )
+    assert.deepEqual(each(replies, 'status'), Array(8).fill(201))
   })
 
   test('a bulk revocation goes on after the session that began it', async () => {

@@ -21,7 +21,7 @@ describe('certificates of the Admin API', () => {
     issued = await at.client.obtain(['www.shop.test', 'shop.test'], at.responder)
     leaf = new X509Certificate(issued.der)
     // Serial numbers 0x0101 to 0x011e: every third revoked, every fifth expired.
-    await at.database.query(`
+    await at.sql(`
       INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
                                 issued_at, revoked_at, revocation_reason)
       SELECT ('01900000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, '01900000-0000-7000-8000-00000000acc0',
@@ -166,7 +166,7 @@ describe('certificates of the Admin API', () => {
     }
     assert.deepEqual([await found('true'), await found('false')], [[], [first]])
     // Ends are whole seconds.
-    await at.database.query(
+    await at.sql(
       "UPDATE certificates SET not_after = not_after - interval '1 day' WHERE serial_number = decode($1, 'hex')",
       [first],
     )
@@ -198,8 +198,8 @@ describe('certificates of the Admin API', () => {
   })
 
   const changesOfCrl = async () => {
-    const { rows } = await at.database.query('SELECT coalesce(sum(changes), 0)::integer AS n FROM crl_changes')
-    return rows[0].n as number
+    const rows = await at.sql('SELECT coalesce(sum(changes), 0)::integer AS n FROM crl_changes')
+    return rows[0]?.['n'] as number
   }
   const revokedInMetrics = () => metricOf(at.service, 'certificates_revoked_total', at.admin.token)
 
@@ -216,7 +216,7 @@ describe('certificates of the Admin API', () => {
     assert.equal((await at.admin.send('POST', path, { reason: 1 })).status, 409)
     assert.equal((await at.admin.send('POST', '/certificates/beef/revoke')).status, 404)
 
-    const { rows } = await at.database.query(
+    const rows = await at.sql(
       `SELECT b.certificate_id, l.details ->> 'serial_number' AS serial FROM admin_audit_log l
          JOIN blocked_keys b ON encode(b.spki_sha256, 'hex') = l.details ->> 'blocked_key'
         WHERE action = 'certificate.revoke'`,

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { administered } from '../support/administered.ts'
+import { each } from '../support/each.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
 
@@ -45,11 +46,8 @@ describe('dead letters', () => {
 
   test('undelivered events are grouped by consumer and error, and one group or a choice is sent again', async () => {
     const ids = [await bury('away'), await bury('away'), await bury('away')]
-    const causes = (await admin.get('/events/dead/causes')).json
-    assert.deepEqual(
-      causes.map(({ consumer, error, events }: Record<string, unknown>) => [consumer, error, events]),
-      [['away', 'no', 3]],
-    )
+    const causes: Record<string, unknown>[] = (await admin.get('/events/dead/causes')).json
+    assert.deepEqual(each(causes, 'consumer', 'error', 'events'), [['away', 'no', 3]])
     const retry = async (body: object) => (await admin.send('POST', '/events/dead/retry', body)).json
     assert.deepEqual(await retry({ ids: [ids[1]] }), { retried: 1 })
     assert.deepEqual(await retry({ consumer: 'away', error: 'another' }), { retried: 0 })

@@ -9,6 +9,7 @@ import { type AdminClient, administrator, allPages } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { administered } from '../support/administered.ts'
 import { accountIdOf, change, made } from '../support/bound.ts'
+import { each } from '../support/each.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { words } from '../support/words.ts'
 
@@ -70,10 +71,7 @@ describe('long lists', () => {
       ({ id, reply, query }) =>
         reply.schema instanceof z.ZodArray && !bounded.has(id) && !('limit' in (shapeOf(query) ?? {})),
     )
-    assert.deepEqual(
-      whole.map(({ id }) => id),
-      [],
-    )
+    assert.deepEqual(each(whole, 'id'), [])
   })
 
   test('an identifier of many accounts names some of them, and says that there are more', async () => {

@@ -6,6 +6,7 @@ import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { createAdministrator, signIn } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
 import { Authenticator } from '../support/authenticator.ts'
+import { each } from '../support/each.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { CONSOLE_ORIGIN, mailsOf, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -105,14 +106,11 @@ describe('mail', () => {
     for (const name of ['ann', 'ben', 'eve'])
       await failed(`${name}@corp.example`, `550 <${name}@corp.example>: unknown`)
     await failed('ann@corp.example', '451 come back later')
-    const causes = (await admin.get('/notifications/causes')).json
-    assert.deepEqual(
-      causes.map(({ cause, notifications, recipients }: Record<string, unknown>) => [cause, notifications, recipients]),
-      [
-        ['550 …: unknown', 3, 3],
-        ['451 come back later', 1, 1],
-      ],
-    )
+    const causes: Record<string, unknown>[] = (await admin.get('/notifications/causes')).json
+    assert.deepEqual(each(causes, 'cause', 'notifications', 'recipients'), [
+      ['550 …: unknown', 3, 3],
+      ['451 come back later', 1, 1],
+    ])
     const group = { notification_type: 'expiration_warning', cause: '550 …: unknown' }
     const listed = (await admin.get(`/notifications?status=failed&${new URLSearchParams(group)}`)).json
     assert.equal(listed.length, 3)

@@ -11,6 +11,7 @@ import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
 import { administrator, adminRequest, createAdministrator } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
 import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
+import { each } from '../support/each.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { words } from '../support/words.ts'
 
@@ -46,10 +47,7 @@ describe('the OpenAPI document', () => {
       previewIncidentMail startOidc getPasskeyOptions getConfirmOptions getRegistrationOptions
     `)
     const silent = ENDPOINTS.filter(({ method, audit, id }) => method !== 'GET' && !audit && !reads.has(id))
-    assert.deepEqual(
-      silent.map(({ id }) => id),
-      [],
-    )
+    assert.deepEqual(each(silent, 'id'), [])
   })
 })
 

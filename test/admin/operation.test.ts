@@ -10,6 +10,8 @@ import { clientWith } from '../support/admin.ts'
 import { adminInstance } from '../support/admin-instance.ts'
 import { administered } from '../support/administered.ts'
 import { testDatabase } from '../support/database.ts'
+import { each } from '../support/each.ts'
+import { healthOf } from '../support/metrics.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -26,7 +28,6 @@ describe('what administrators switch', () => {
   })
 
   const run = (...words: string[]) => operate(service, ...words)
-  const health = async () => (await fetch(`${service.baseUrl}/healthz`)).json() as Promise<Record<string, unknown>>
   const audited = (action: string) =>
     sql<{ user_id: string | null; details: Record<string, unknown> }>(
       'SELECT user_id, details FROM admin_audit_log WHERE action = $1 AND sequence > $2 ORDER BY sequence',
@@ -40,12 +41,12 @@ describe('what administrators switch', () => {
     assert.equal(on.status, 200, on.text)
     assert.deepEqual([on.json.maintenance_mode, on.json.set_by, on.json.reason], [true, 'alice', 'moving house'])
     assert.deepEqual((await admin.get('/maintenance')).json, on.json)
-    await until('every thread knows', async () => (await health()).maintenance_mode === true)
+    await until('every thread knows', async () => (await healthOf(service)).maintenance_mode === true)
     await admin.send('POST', '/maintenance', { enabled: false })
-    assert.deepEqual(
-      (await audited('maintenance.set')).map(({ details }) => details),
-      [{ enabled: true, reason: 'moving house' }, { enabled: false }],
-    )
+    assert.deepEqual(each(await audited('maintenance.set'), 'details'), [
+      { enabled: true, reason: 'moving house' },
+      { enabled: false },
+    ])
   })
 
   test('a switch that is there already changes nothing and is not logged', async () => {
@@ -53,10 +54,10 @@ describe('what administrators switch', () => {
     const again = await admin.send('POST', '/signing', { stopped: true, reason: 'again' })
     assert.deepEqual(again.json, first.json)
     assert.equal((await audited('signing.stop')).length, 1)
-    await until('signing is stopped', async () => JSON.stringify(await health()).includes('"stopped"'))
+    await until('signing is stopped', async () => JSON.stringify(await healthOf(service)).includes('"stopped"'))
     assert.equal((await admin.send('POST', '/signing', { stopped: false })).json.signing_stopped, false)
     assert.equal((await audited('signing.resume')).length, 1)
-    await until('signing goes on', async () => !JSON.stringify(await health()).includes('"stopped"'))
+    await until('signing goes on', async () => !JSON.stringify(await healthOf(service)).includes('"stopped"'))
   })
 
   test('the switches take strict booleans, from admins', async () => {

@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { type AcmeClient, registeredClient, send } from '../support/acme-client.ts'
 import { administered } from '../support/administered.ts'
+import { healthOf } from '../support/metrics.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -69,8 +70,7 @@ describe('the Admin API', () => {
 
   test('answers in maintenance, and while signing is stopped', async () => {
     await administers('0102')
-    const health = async () => (await send({ method: 'GET', url: `${service.baseUrl}/healthz` })).json
-    await until('every thread knows', async () => (await health())?.maintenance_mode === true)
+    await until('every thread knows', async () => (await healthOf(service)).maintenance_mode === true)
     for (const [path, body] of [
       ['/signing', { stopped: false }],
       ['/maintenance', { enabled: false }],

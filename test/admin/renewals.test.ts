@@ -8,6 +8,7 @@ import { allRows } from '../support/admin.ts'
 import { issuingOn } from '../support/administered.ts'
 import { accountIdOf } from '../support/bound.ts'
 import { certIdOf } from '../support/certificate-id.ts'
+import { each } from '../support/each.ts'
 import { P384_KEY } from '../support/keys.ts'
 import { sharedService } from '../support/shared-service.ts'
 
@@ -39,13 +40,8 @@ describe('renewals and blocked keys of the Admin API', () => {
     assert.deepEqual([cleared.status, cleared.json.certificates], [200, 1], cleared.text)
     assert.deepEqual(await window(), usual)
     await at.admin.send('DELETE', '/renewals', { filter: { all: true } })
-    const { rows } = await at.database.query(
-      "SELECT action FROM admin_audit_log WHERE action LIKE 'renewal.%' ORDER BY sequence",
-    )
-    assert.deepEqual(
-      rows.map(({ action }) => action),
-      ['renewal.advise', 'renewal.clear'],
-    )
+    const rows = await at.sql("SELECT action FROM admin_audit_log WHERE action LIKE 'renewal.%' ORDER BY sequence")
+    assert.deepEqual(each(rows, 'action'), ['renewal.advise', 'renewal.clear'])
   })
 
   test('a filter says which certificates, or that all are meant', async () => {
@@ -79,7 +75,7 @@ describe('renewals and blocked keys of the Admin API', () => {
   test('certificates that end soon are counted by account, in the order of their number', async () => {
     const accountId = accountIdOf(at.client)
     const ending = (days: number, account: string | null, count: number) =>
-      at.database.query(
+      at.sql(
         `INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
          SELECT gen_random_uuid(), $1, decode(md5(random()::text), 'hex'), '\\x07', '{}', now(),
                 now() + make_interval(hours => $2), decode(md5(random()::text), 'hex')
@@ -106,11 +102,11 @@ describe('renewals and blocked keys of the Admin API', () => {
       expiring: counts(2, 2, 2, 5),
     })
     assert.deepEqual(
-      json.accounts.slice(1).map(({ expiring }: { expiring: unknown }) => expiring),
+      each(json.accounts.slice(1) as { expiring: unknown }[], 'expiring'),
       Array(9).fill(counts(0, 2, 2, 2)),
     )
     assert.deepEqual(json.others, counts(0, 6, 7, 7))
-    await at.database.query("DELETE FROM certificates WHERE issuer_fingerprint = '\\x07'")
+    await at.sql("DELETE FROM certificates WHERE issuer_fingerprint = '\\x07'")
   })
 
   test('a blocked key gets no certificate until it is unblocked', async () => {
@@ -132,7 +128,7 @@ describe('renewals and blocked keys of the Admin API', () => {
   })
 
   test('blocked keys are listed newest first, and those of a file are taken out there', async () => {
-    await at.database.query(`
+    await at.sql(`
       INSERT INTO blocked_keys (spki_sha256, blocked_at)
       SELECT decode(lpad(to_hex(n), 64, '0'), 'hex'), now() - interval '1 day' FROM generate_series(1, 5) n`)
     await at.admin.send('POST', '/blocked-keys', { spki_sha256: 'ff'.repeat(32) })

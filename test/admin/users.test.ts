@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { adminRequest, clientWith, fieldsOf, signIn } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
+import { each } from '../support/each.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -169,11 +170,8 @@ describe('users of the Admin API', () => {
     assert.deepEqual((await unlockAddress(address)).json, { address, unlocked: false })
     assert.match((await unlockAddress('here')).text, /'address' must be an IP address/)
     assert.equal((await adminRequest(service.baseUrl, 'POST', '/auth/login', { body })).status, 401)
-    const unlocked = (await admin.get('/audit-log?action=user.unlock')).json
-    assert.deepEqual(
-      unlocked.map(({ details }: { details: object }) => details),
-      [{ address }, { username: 'heidi' }],
-    )
+    const unlocked: { details: object }[] = (await admin.get('/audit-log?action=user.unlock')).json
+    assert.deepEqual(each(unlocked, 'details'), [{ address }, { username: 'heidi' }])
   })
 
   test('more passwords at once than may wait are told to come back', async () => {

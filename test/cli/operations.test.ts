@@ -11,6 +11,7 @@ import { registeredClient, startResponder } from '../support/acme-client.ts'
 import { administrator } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
 import { boundClient, type MadeCredential, made } from '../support/bound.ts'
+import { each } from '../support/each.ts'
 import { metricOf } from '../support/metrics.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
@@ -45,7 +46,10 @@ describe('the commands', () => {
   test('every list can be read page by page', () => {
     const lists = OPERATION_ROWS.filter(({ columns }) => columns !== undefined)
     assert.deepEqual(
-      lists.filter(({ query = {} }) => !('limit' in query)).map(({ usage }) => usage),
+      each(
+        lists.filter(({ query = {} }) => !('limit' in query)),
+        'usage',
+      ),
       [],
     )
   })

@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import { type AdminClient, administrator, createAdministrator } from '../support/admin.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
-import { assertAccessible, type ConsoleTab, confirm, NARROW, press, signInOn } from './browser.ts'
+import { assertAccessible, type ConsoleTab, carryOut, NARROW, press, signInOn } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 describe('approvals in the console', requireCommand('chromium-headless-shell'), () => {
@@ -107,8 +107,7 @@ describe('approvals in the console', requireCommand('chromium-headless-shell'), 
   test('an old sign-in is confirmed over the page, and the request goes on', async () => {
     const ada = await at.browser.as('admin', '/tokens')
     await at.sql("UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
-    await press(ada.page, 'Create a token')
-    await confirm(ada.page, 'Create a token', { Name: 'monitoring' })
+    await carryOut(ada.page, 'Create a token', 'Create a token', { Name: 'monitoring' })
     const asking = dialog(ada.page, 'Confirm it is you')
     await asking.getByLabel('Password').fill('wrong')
     await press(asking, 'Confirm')

@@ -13,7 +13,7 @@ import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, confirm, hasFocus, press, reach, saved, visit } from './browser.ts'
+import { assertAccessible, becomes, carryOut, hasFocus, press, reach, saved, visit } from './browser.ts'
 import { HOSTILE } from './populated.ts'
 import { addMany, addRows, type Issued, issue } from './seed.ts'
 import { consoleOf } from './suite.ts'
@@ -206,8 +206,7 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
 
   test('revoking shows its consequence and asks for the reason', async () => {
     const { page } = await at.browser.as('admin', `/certificates/${issued.serial}`)
-    await press(page, 'Ask to renew now')
-    await confirm(page, 'Ask to renew now')
+    await carryOut(page, 'Ask to renew now')
     await page.getByText('set by an administrator').waitFor()
     await press(page, 'Revoke …')
     const dialog = page.getByRole('dialog', { name: 'Revoke this certificate' })

@@ -5,7 +5,7 @@ import { before, describe, test } from 'node:test'
 import { type AdminClient, administrator } from '../support/admin.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
-import { assertAccessible, becomes, confirm, press, saved, visit } from './browser.ts'
+import { assertAccessible, becomes, carryOut, press, saved, visit } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 describe('the frame of the console', requireCommand('chromium-headless-shell'), () => {
@@ -74,8 +74,7 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
     await page.getByLabel('Uses').uncheck()
     await becomes(() => page.getByRole('columnheader', { name: 'Uses' }).count(), 0)
     await page.locator('form').getByLabel('Status').selectOption({ index: 1 })
-    await press(page, 'Save this view')
-    await confirm(page, 'Save this view', { Name: 'Open ones' })
+    await carryOut(page, 'Save this view', 'Save this view', { Name: 'Open ones' })
     await visit(page, '/eab')
     await page.reload()
     await page.getByRole('link', { name: 'Open ones' }).click()

@@ -9,7 +9,7 @@ import { freePort } from '../support/free-port.ts'
 import { CLIENT, startProvider, type TestProvider } from '../support/oidc-provider.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
-import { assertAccessible, confirm, press, signInOn } from './browser.ts'
+import { assertAccessible, carryOut, confirm, press, signInOn } from './browser.ts'
 import { type ConsoleSuite, consoleOf } from './suite.ts'
 
 async function withAuthenticator(page: Page): Promise<void> {
@@ -42,8 +42,7 @@ function consoleAtHostName(more: () => Promise<Record<string, unknown>>): Consol
 }
 
 async function addLaptop(page: Page): Promise<void> {
-  await press(page, 'Add a passkey')
-  await confirm(page, 'Add a passkey', { Name: 'Laptop' })
+  await carryOut(page, 'Add a passkey', 'Add a passkey', { Name: 'Laptop' })
   await page.getByRole('rowheader', { name: 'Laptop' }).waitFor()
 }
 
@@ -101,8 +100,7 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
     await press(page, 'Sign in with a passkey')
     await page.getByRole('heading', { name: 'Your profile', level: 1 }).waitFor()
     await at.sql("UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
-    await press(page, 'Remove the passkey Laptop')
-    await confirm(page, 'Remove')
+    await carryOut(page, 'Remove the passkey Laptop', 'Remove')
     const question = page.getByRole('dialog', { name: 'Confirm it is you' })
     await question.getByText('Your browser asks for your passkey.').waitFor()
     await press(question, 'Confirm')
@@ -192,8 +190,7 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
   test('a grave act asks for the proof at the provider, in a new tab, and then goes on', async () => {
     const page = await signedIn('kay', ['ca-admins'], '/tokens')
     await page.getByRole('heading', { name: 'API tokens' }).waitFor()
-    await press(page, 'Create a token')
-    await confirm(page, 'Create a token', { Name: 'kept' })
+    await carryOut(page, 'Create a token', 'Create a token', { Name: 'kept' })
     await proveInNewTab(page, 'Confirm it is you', 'kay')
     await page.getByRole('dialog', { name: 'The token kept' }).waitFor()
   })

@@ -8,7 +8,7 @@ import { adminConfig } from '../support/admin.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, confirm, press, visit } from './browser.ts'
+import { assertAccessible, becomes, carryOut, press, visit } from './browser.ts'
 import { type Populated, populate } from './populated.ts'
 import { addMany, addRows } from './seed.ts'
 import { consoleOf } from './suite.ts'
@@ -230,8 +230,7 @@ describe('what the console knows', requireCommand('chromium-headless-shell'), ()
   test('a secret that is shown once survives loading again and Back, until its user closes it', async () => {
     const { page } = await at.browser.as('admin', '/certificates')
     await visit(page, '/tokens')
-    await press(page, 'Create a token')
-    await confirm(page, 'Create a token', { Name: 'kept' })
+    await carryOut(page, 'Create a token', 'Create a token', { Name: 'kept' })
     const kept = page.getByRole('button', { name: 'I have copied it' })
     await kept.waitFor()
     const secret = (await page.getByRole('dialog').locator('pre').first().textContent()) ?? ''

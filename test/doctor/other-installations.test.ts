@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { each } from '../support/each.ts'
 import { runCommand } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import type { Finding } from './stand.ts'
@@ -25,9 +26,6 @@ describe('chancery doctor, on a service that starts its signer itself', () => {
     const { findings } = JSON.parse(output) as { findings: Finding[] }
     const isBad = ({ result }: Finding) => result === 'failure' || result === 'warning'
     const asRoot = process.getuid?.() === 0 ? ['service.user'] : []
-    assert.deepEqual(
-      findings.filter(isBad).map(({ id }) => id),
-      ['configuration.intended', ...asRoot, 'database.durable'],
-    )
+    assert.deepEqual(each(findings.filter(isBad), 'id'), ['configuration.intended', ...asRoot, 'database.durable'])
   })
 })

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { administered } from '../support/administered.ts'
+import { healthOf } from '../support/metrics.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -31,10 +32,8 @@ describe('alarms of CRLs', () => {
     assert.match(failing.data.reason, /full_disk/)
     assert.equal((await told()).length, 2)
     const { stale, status } = await until('health says so', async () => {
-      const health = (await (await fetch(`${service.baseUrl}/healthz`)).json()) as {
-        checks: { crl: { stale: boolean; status: string } }
-      }
-      return health.checks.crl.stale && health.checks.crl
+      const { crl } = (await healthOf(service)).checks
+      return crl.stale && crl
     })
     assert.deepEqual([status, stale], ['error', true])
   })

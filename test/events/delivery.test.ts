@@ -11,6 +11,7 @@ import { STATISTICS } from '../../src/events/statistics.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { registerConsumer, removeUnseenConsumers } from '../../src/store/event-store.ts'
 import { type DatabasePool, rowsOf } from '../../src/store/slonik.ts'
+import { each } from '../support/each.ts'
 import { gate } from '../support/gate.ts'
 import { until } from '../support/until.ts'
 import { type EventFixture, eventFixture, eventsFor, silent } from './support.ts'
@@ -80,10 +81,7 @@ describe('events', () => {
       })
       .catch(() => undefined)
     const rows = await eventsFor(db, 'accounts')
-    assert.deepEqual(
-      rows.map(({ kind }) => kind),
-      ['account.registration', 'account.key_change', 'account.deactivation'],
-    )
+    assert.deepEqual(each(rows, 'kind'), ['account.registration', 'account.key_change', 'account.deactivation'])
     assert.deepEqual(rows[1]?.data, { account_id: id, old_thumbprint: id, new_thumbprint: `${id} new` })
   })
 

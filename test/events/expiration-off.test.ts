@@ -7,16 +7,12 @@ import path from 'node:path'
 import { before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
 import { administered } from '../support/administered.ts'
+import { healthOf } from '../support/metrics.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 const TASK = 'expiration_warnings'
-
-interface Health {
-  status: string
-  checks: { workers: { expiration: boolean; tasks?: Record<string, { last_run: string }> } }
-}
 
 describe('a service with notifications.expiration_warning_days: []', () => {
   const { service, sql } = administered(() => sharedService('alarms'))
@@ -31,7 +27,7 @@ describe('a service with notifications.expiration_warning_days: []', () => {
     )
   })
 
-  const health = async () => (await (await fetch(`${service.baseUrl}/healthz`)).json()) as Health
+  const health = () => healthOf(service)
   const rows = async (table: string) => (await sql(`SELECT FROM ${table}`)).length
   const warnings = () => sql("SELECT FROM notifications WHERE notification_type = 'expiration_warning'")
   const status = () =>
@@ -50,7 +46,7 @@ describe('a service with notifications.expiration_warning_days: []', () => {
     )
   }
   /** Every task that runs has been reported once more. */
-  async function reported(): Promise<Health> {
+  async function reported() {
     const lastRun = async () => (await health()).checks.workers.tasks?.stale_processing_recovery?.last_run ?? ''
     const before = await lastRun()
     await until('runs are reported', async () => (await lastRun()) > before)

@@ -6,6 +6,7 @@ import { webhookConsumer } from '../../src/events/audit-consumers.ts'
 import type { ExternalConsumer } from '../../src/events/consumer.ts'
 import { hookConsumers } from '../../src/events/hooks/hook-consumers.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
+import { each } from '../support/each.ts'
 import { gate } from '../support/gate.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
@@ -162,10 +163,7 @@ describe('an array that is refused', () => {
       const rows = await fixture.run("SELECT data->>'n' AS n, attempts FROM event_deliveries")
       return Number(rows[0]?.attempts) > 0 && rows
     })
-    assert.deepEqual(
-      left.map(({ n }) => n),
-      ['3'],
-    )
+    assert.deepEqual(each(left, 'n'), ['3'])
     await running.stop()
     assert.deepEqual([await dead(), new Set(taken()).size], [[], 9])
   })

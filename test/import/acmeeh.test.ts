@@ -23,7 +23,7 @@ import { adminConfig, signIn } from '../support/admin.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { runChancery } from '../support/commands.ts'
 import { readCrl } from '../support/crl.ts'
-import { rowsIn } from '../support/database.ts'
+import { sqlOn } from '../support/database.ts'
 import { type FormerCertificate, issueFormerly } from '../support/former-ca.ts'
 import { bindingFor, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -44,6 +44,7 @@ describe('an ACMEEH that is taken over', () => {
   const ids: Record<string, string> = {}
   const issued: Record<string, FormerCertificate> = {}
 
+  const sql = sqlOn(() => service.database)
   before(async () => {
     former = await formerAcmeeh()
     service = await startTestService({
@@ -52,8 +53,7 @@ describe('an ACMEEH that is taken over', () => {
     responder = await startResponder(service.http01Port)
     // The issuer is known to the database with its first certificate.
     await operate(service, 'ca', 'test-sign')
-    await rowsIn(
-      service.database,
+    await sql(
       `INSERT INTO event_consumers (name, kinds)
        VALUES ('listener', '{account.registration,account.deactivation,certificate.issuance,certificate.revocation}')`,
     )
@@ -154,7 +154,7 @@ describe('an ACMEEH that is taken over', () => {
   `
   async function rowCounts(): Promise<Record<string, number>> {
     const counts = TABLES.map((table) => `(SELECT count(*)::integer FROM ${table}) AS ${table}`)
-    const [row] = await rowsIn<Record<string, number>>(service.database, `SELECT ${counts.join(', ')}`)
+    const [row] = await sql<Record<string, number>>(`SELECT ${counts.join(', ')}`)
     return row ?? {}
   }
 
@@ -201,8 +201,7 @@ describe('an ACMEEH that is taken over', () => {
   })
 
   test('accounts have their contacts, status, time, credential and what it grants', async () => {
-    const rows = await rowsIn(
-      service.database,
+    const rows = await sql(
       `SELECT p.path, a.status, a.contacts, a.created_at, e.kid, a.id::text AS id,
               ARRAY(SELECT n.identifier_value FROM account_allowed_identifiers g JOIN allowed_identifiers n ON n.id = g.identifier_id
                      WHERE g.account_id = a.id) AS names
@@ -236,8 +235,7 @@ describe('an ACMEEH that is taken over', () => {
   })
 
   test('listeners hear of who registers now, and not of what is years old', async () => {
-    const [heard] = await rowsIn<{ imported: number; registered: number }>(
-      service.database,
+    const [heard] = await sql<{ imported: number; registered: number }>(
       `SELECT count(*) FILTER (WHERE account_id IN (SELECT account_id FROM account_paths))::integer AS imported,
               count(*) FILTER (WHERE kind = 'account.registration')::integer AS registered
          FROM event_deliveries WHERE consumer = 'listener'`,
@@ -246,8 +244,7 @@ describe('an ACMEEH that is taken over', () => {
   })
 
   test('the former audit log is behind ours, whole', async () => {
-    const rows = await rowsIn<{ details: { action: string; from: string } }>(
-      service.database,
+    const rows = await sql<{ details: { action: string; from: string } }>(
       "SELECT details FROM admin_audit_log WHERE action = 'import.audit_entry' ORDER BY sequence",
     )
     assert.deepEqual(rows.map(({ details }) => details.action).sort(), ['create_eab', 'login', 'login'])
@@ -330,8 +327,7 @@ describe('an ACMEEH that is taken over', () => {
     assert.deepEqual((await alice.post(alice.kid)).json.contact, ['mailto:here@example.com'])
     const carol = await clientOf('carol', newKey)
     assert.equal((await carol.post(carol.kid)).status, 200)
-    const granted = await rowsIn(
-      service.database,
+    const granted = await sql(
       'SELECT FROM account_allowed_identifiers g JOIN account_paths p USING (account_id) WHERE p.path = $1',
       [`/acct/${ids['erin']}`],
     )

@@ -11,6 +11,7 @@ import { after, before, describe, test } from 'node:test'
 import type { ImportReport, KindReport } from '../../src/import/model.ts'
 import { administered } from '../support/administered.ts'
 import { addressOf, type TestDatabase, testDatabase } from '../support/database.ts'
+import { each } from '../support/each.ts'
 import { issueFormerly } from '../support/former-ca.ts'
 import { chancery } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
@@ -32,7 +33,7 @@ interface Row {
 
 describe('coming from EJBCA', () => {
   let folder: string
-  const { service } = administered(() => sharedService('admin'))
+  const { service, sql } = administered(() => sharedService('admin'))
   let former: TestDatabase
   let rows: Row[]
 
@@ -104,19 +105,14 @@ describe('coming from EJBCA', () => {
       },
       { name: 'certificate inactive.test', reason: 'its status is 10' },
     ])
-    const recorded = await withQuery(service.database.connection, (query) =>
-      query(
-        "SELECT names, revocation_reason AS reason, revoked_at AS at FROM certificates WHERE names <> '{}' ORDER BY names",
-      ),
+    const recorded = await sql(
+      "SELECT names, revocation_reason AS reason, revoked_at AS at FROM certificates WHERE names <> '{}' ORDER BY names",
     )
-    assert.deepEqual(
-      recorded.map(({ names, reason, at }) => [names, reason, at]),
-      [
-        [['active.test'], null, null],
-        [['held.test'], null, null],
-        [['revoked.test'], KEY_COMPROMISE, new Date(REVOKED_AT)],
-      ],
-    )
+    assert.deepEqual(each(recorded, 'names', 'reason', 'at'), [
+      [['active.test'], null, null],
+      [['held.test'], null, null],
+      [['revoked.test'], KEY_COMPROMISE, new Date(REVOKED_AT)],
+    ])
   })
 
   test('an export as CSV, with other columns and quoted lines, is the same', async () => {

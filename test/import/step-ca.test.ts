@@ -14,6 +14,7 @@ import { testCa } from '../support/ca.ts'
 import { readCrl } from '../support/crl.ts'
 import type { Daemon } from '../support/daemon.ts'
 import { addressOf, testDatabase } from '../support/database.ts'
+import { each } from '../support/each.ts'
 import { freePort } from '../support/free-port.ts'
 import { goProgram } from '../support/go-program.ts'
 import { chancery, operate } from '../support/operator.ts'
@@ -183,10 +184,7 @@ describe('coming from step-ca', NEEDS, () => {
   test('what was revoked at step-ca is on the list here', async () => {
     await operate(service, 'crl', 'rebuild')
     const { entries } = readCrl(await download(`${origin}/crl`, rootFile))
-    assert.deepEqual(
-      entries.map(({ serial, reason }) => [serial, reason]),
-      [[leafOf('web', OLD).serialNumber.toLowerCase(), SUPERSEDED]],
-    )
+    assert.deepEqual(each(entries, 'serial', 'reason'), [[leafOf('web', OLD).serialNumber.toLowerCase(), SUPERSEDED]])
   })
 
   test('a client of step-ca renews here with its account, its directory and its command line', async () => {
