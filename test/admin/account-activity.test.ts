@@ -1,15 +1,12 @@
 /** When accounts were last seen, and with which client: noted by ACME requests, written later, shown to administrators. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { AccountActivity } from '../../src/services/account-activity.ts'
 import type { SeenAccount } from '../../src/store/account-activity-store.ts'
-import { type AcmeClient, closeConnections, createAcmeClient, newAccountKey, send } from '../support/acme-client.ts'
-import { type AdminClient, administrator } from '../support/admin.ts'
+import { type AcmeClient, createAcmeClient, newAccountKey, send } from '../support/acme-client.ts'
+import { administered } from '../support/administered.ts'
 import { accountIdOf, NOBODY } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
-import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -72,16 +69,11 @@ describe('what a front remembers', () => {
 })
 
 describe('the activity of accounts', () => {
-  let service: TestService
-  let admin: AdminClient
+  const { service, sql, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
   let named: AcmeClient
   before(async () => {
-    service = await sharedService('admin')
-    admin = await administrator(service, 'alice')
     named = await clientNamed('certbot/5.1.0 (Linux)')
-  })
-  after(async () => {
-    closeConnections()
   })
 
   const clientNamed = async (userAgent: string | undefined) => {
@@ -96,12 +88,10 @@ describe('the activity of accounts', () => {
   test('a registration tells the client and the time; without a User-Agent the client is not known', async () => {
     const unnamed = await clientNamed(undefined)
     const accounts = [named, unnamed].map(accountIdOf)
-    await withQuery(service.database.connection, (query) =>
-      until('a front has written', async () => {
-        const rows = await query('SELECT FROM account_activity WHERE account_id = ANY ($1)', [accounts])
-        return rows.length === accounts.length
-      }),
-    )
+    await until('a front has written', async () => {
+      const rows = await sql('SELECT FROM account_activity WHERE account_id = ANY ($1)', [accounts])
+      return rows.length === accounts.length
+    })
     const account = await shown(named)
     assert.equal(account.client, 'certbot/5.1.0 (Linux)')
     assert.ok(Math.abs(Date.parse(account.last_seen_at) - Date.parse(account.created_at)) < 60_000)
@@ -109,14 +99,14 @@ describe('the activity of accounts', () => {
     const list = (await admin.get('/accounts')).json as { id: string; client: string | null; last_seen_at: string }[]
     const row = list.find(({ id }) => id === accountIdOf(named))
     assert.deepEqual([row?.client, row?.last_seen_at], [account.client, account.last_seen_at])
-    await rowsIn(service.database, 'DELETE FROM account_activity WHERE account_id = $1', [accountIdOf(unnamed)])
+    await sql('DELETE FROM account_activity WHERE account_id = $1', [accountIdOf(unnamed)])
     assert.equal((await shown(unnamed)).last_seen_at, null, 'one that has not come since this is recorded')
   })
 
   test('an older sight does not replace a newer one, and an account that is gone is left out', async () => {
     const { createAccountActivityStore } = await import('../../src/store/account-activity-store.ts')
     const store = createAccountActivityStore({
-      query: async ({ text }, values) => rowsIn(service.database, text, values as unknown[]) as never,
+      query: async ({ text }, values) => sql(text, values as unknown[]) as never,
     })
     const accountId = accountIdOf(named)
     const [hour, later] = [new Date('2020-01-01T00:00:00Z'), new Date(Date.now() + 3_600_000)]

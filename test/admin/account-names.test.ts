@@ -1,33 +1,22 @@
 /** Names and tags of accounts in the Admin API, and what a credential hands on to its accounts. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type AcmeClient, closeConnections, registeredClient } from '../support/acme-client.ts'
-import { type AdminClient, administrator } from '../support/admin.ts'
+import { before, describe, test } from 'node:test'
+import { registeredClient } from '../support/acme-client.ts'
+import { type AdminClient, administrator, assertNamed } from '../support/admin.ts'
+import { issuingOn } from '../support/administered.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, newestEntries } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 type Row = Record<string, unknown>
 
 describe('names and tags of accounts', () => {
-  let service: TestService
-  let at: Issuing
+  const at = issuingOn(() => sharedService('admin'))
   let admin: AdminClient
-  let client: AcmeClient
   let id: string
   before(async () => {
-    service = await sharedService('admin')
-    at = await startIssuing(service)
     admin = at.admin
-    client = at.client
-    id = accountIdOf(client)
-  })
-  after(async () => {
-    await at.end()
-    closeConnections()
+    id = accountIdOf(at.client)
   })
 
   const update = (account: string, body: object, by = admin) => by.send('PATCH', `/accounts/${account}`, body)
@@ -37,7 +26,7 @@ describe('names and tags of accounts', () => {
 
   test('an account has the end of its id for a name, then its contact, then its label', async () => {
     assert.equal((await read(id))['name'], id.slice(-12))
-    await rowsIn(service.database, 'UPDATE accounts SET contacts = $2 WHERE id = $1', [id, ['mailto:ops@example.com']])
+    await at.sql('UPDATE accounts SET contacts = $2 WHERE id = $1', [id, ['mailto:ops@example.com']])
     assert.equal((await read(id))['name'], 'ops@example.com')
     const reply = await update(id, { label: '  Payments ' })
     assert.deepEqual([reply.status, reply.json.label, reply.json.name], [200, 'Payments', 'Payments'], reply.text)
@@ -64,30 +53,32 @@ describe('names and tags of accounts', () => {
   })
 
   test('a label in two lines, a long one and wrong tags are refused by name', async () => {
-    for (const [body, field] of [
-      [{ label: 'two\nlines' }, 'label'],
-      [{ label: '\u202egnilliB' }, 'label'],
-      [{ label: 'x'.repeat(256) }, 'label'],
-      [{ label: ' ' }, 'label'],
-      [{ tags: ['Upper'] }, 'tags.0'],
-      [{ tags: ['with space'] }, 'tags.0'],
-      [{ tags: ['x'.repeat(41)] }, 'tags.0'],
-      [{ tags: Array.from({ length: 11 }, (_, n) => `t${n}`) }, 'tags'],
-    ] as const) {
-      const reply = await update(id, body)
-      assert.equal(reply.status, 400, reply.text)
-      assert.equal(reply.json.fields[0].field, field)
-    }
+    await assertNamed(
+      (body) => update(id, body as object),
+      [
+        [{ label: 'two\nlines' }, 'label'],
+        [{ label: '\u202egnilliB' }, 'label'],
+        [{ label: 'x'.repeat(256) }, 'label'],
+        [{ label: ' ' }, 'label'],
+        [{ tags: ['Upper'] }, 'tags.0'],
+        [{ tags: ['with space'] }, 'tags.0'],
+        [{ tags: ['x'.repeat(41)] }, 'tags.0'],
+        [{ tags: Array.from({ length: 11 }, (_, n) => `t${n}`) }, 'tags'],
+      ],
+    )
     assert.equal((await update(id, {})).status, 400)
   })
 
   test('an auditor and an operator write nothing', async () => {
     for (const role of ['auditor', 'operator'] as const)
-      assert.equal((await update(id, { label: 'x' }, await administrator(service, `${role}-names`, role))).status, 403)
+      assert.equal(
+        (await update(id, { label: 'x' }, await administrator(at.service, `${role}-names`, role))).status,
+        403,
+      )
   })
 
   test('every reply with the id of an account has its name', async () => {
-    const { orderUrl } = await client.obtain(['named.test'], at.responder)
+    const { orderUrl } = await at.client.obtain(['named.test'], at.responder)
     const order = (await admin.get(`/orders/${orderUrl.split('/').at(-1)}`)).json
     assert.equal(order.account_name, 'Billing')
     assert.equal(order.authorizations[0].account_name, 'Billing')
@@ -106,7 +97,7 @@ describe('names and tags of accounts', () => {
   })
 
   test('the list counts certificates that are neither expired nor revoked', async () => {
-    const other = await registeredClient(service.directoryUrl)
+    const other = await registeredClient(at.service.directoryUrl)
     const countOf = async () => (await listed('limit=1'))[0]?.['certificates']
     assert.deepEqual(await countOf(), { current: 0, more: false })
     await other.obtain(['counted.test'], at.responder)
@@ -131,7 +122,7 @@ describe('names and tags of accounts', () => {
       tags: ['warehouse', 'eu'],
     })
     assert.deepEqual(credential['tags'], ['eu', 'warehouse'])
-    const bound = await read(accountIdOf(await boundClient(service, credential)))
+    const bound = await read(accountIdOf(await boundClient(at.service, credential)))
     assert.deepEqual([bound['tags'], bound['name']], [['eu', 'warehouse'], 'tagged-kid'])
     assert.deepEqual(idsOf(await listed('tag=warehouse')), [bound['id']])
     assert.deepEqual(idsOf(await listed('name=AGGED-k')), [bound['id']])
@@ -142,7 +133,7 @@ describe('names and tags of accounts', () => {
   })
 
   test('a registrar names its accounts, and changes only tags that it looks after', async () => {
-    const registrar = await administrator(service, 'rita-names', 'registrar', ['warehouse', 'north'])
+    const registrar = await administrator(at.service, 'rita-names', 'registrar', ['warehouse', 'north'])
     const [account] = await listed('tag=warehouse')
     const own = String(account?.['id'])
     assert.equal((await update(own, { label: 'Warehouse' }, registrar)).json.name, 'Warehouse')

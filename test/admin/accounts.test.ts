@@ -1,32 +1,25 @@
 /** Accounts in the Admin API, over HTTP against a whole service. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
-import { type AcmeClient, closeConnections, registeredClient, thumbprintOf } from '../support/acme-client.ts'
-import { type AdminClient, administrator } from '../support/admin.ts'
-import type { TestService } from '../support/service.ts'
+import { before, describe, test } from 'node:test'
+import { type AcmeClient, registeredClient, thumbprintOf } from '../support/acme-client.ts'
+import { allPages, fieldsOf, nextPage } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 type Row = Record<string, unknown>
 
 describe('accounts of the Admin API', () => {
-  let service: TestService
-  let database: pg.Client
-  let admin: AdminClient
-  let auditor: AdminClient
+  const { service, sql, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
+  const auditor = as('audrey', 'auditor')
   let client: AcmeClient
   let id: string
   before(async () => {
-    service = await sharedService('admin')
-    database = new pg.Client(service.database.connection)
-    await database.connect()
-    admin = await administrator(service, 'alice')
-    auditor = await administrator(service, 'audrey', 'auditor')
     client = await registeredClient(service.directoryUrl)
     id = client.kid.split('/').at(-1) ?? ''
     // Of 120, the first is the oldest.
-    await database.query(`
+    await sql(`
       INSERT INTO eab_credentials (id, kid, hmac_key) VALUES ('01900000-0000-7000-8000-00000000eab0', 'team-a', '');
       INSERT INTO accounts (id, thumbprint, jwk, contacts, created_at, eab_credential_id, status)
       SELECT ('01900000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'thumbprint ' || n, '{"kty":"EC"}',
@@ -35,10 +28,6 @@ describe('accounts of the Admin API', () => {
              CASE WHEN n % 10 = 0 THEN '01900000-0000-7000-8000-00000000eab0'::uuid END,
              CASE WHEN n = 3 THEN 'revoked' ELSE 'valid' END
         FROM generate_series(1, 120) n`)
-  })
-  after(async () => {
-    closeConnections()
-    await database.end()
   })
 
   const list = async (query: string, by = admin) => {
@@ -54,9 +43,9 @@ describe('accounts of the Admin API', () => {
     assert.deepEqual([json.jwk.kty, json.status, json.eab_kid, json.contacts], ['EC', 'valid', null, []])
     assert.equal(json.updated_at, json.created_at)
     assert.equal('csr_profile_id' in json, false)
-    await database.query(`
+    await sql(`
       INSERT INTO csr_profiles (id, name, profile_data) VALUES ('01900000-0000-7000-8000-0000000000c5', 'servers', '{}')`)
-    await database.query(
+    await sql(
       `INSERT INTO account_csr_profiles (account_id, csr_profile_id) VALUES ($1, '01900000-0000-7000-8000-0000000000c5')`,
       [id],
     )
@@ -75,28 +64,21 @@ describe('accounts of the Admin API', () => {
   })
 
   test('pages by offset carry the filters on and end without a Link', async () => {
-    const found: number[] = []
-    let path: string | undefined = '/accounts?created_before=2024-06-11&limit=50'
-    while (path !== undefined) {
-      const reply = await admin.get(path)
-      assert.equal(reply.status, 200, reply.text)
-      found.push(...numbers(reply.json))
-      const link = /^<([^>]+)>; rel="next"$/.exec(reply.headers.get('link') ?? '')?.[1]
-      if (link) assert.match(link, /created_before=2024-06-11.*limit=50&offset=\d+/)
-      path = link?.slice(link.indexOf('/accounts'))
-    }
+    const pages = await allPages(admin, '/accounts?created_before=2024-06-11&limit=50')
+    for (const page of pages.slice(0, -1))
+      assert.match(nextPage(page) ?? '', /created_before=2024-06-11.*limit=50&offset=\d+/)
     assert.deepEqual(
-      found,
+      pages.flatMap(({ json }) => numbers(json)),
       Array.from({ length: 120 }, (_, n) => 120 - n),
     )
   })
 
   test('pages by cursor begin with an empty one', async () => {
     const first = await admin.get('/accounts?created_before=2024-06-11&limit=70&cursor=')
-    const link = /<([^>]+)>/.exec(first.headers.get('link') ?? '')?.[1] ?? ''
-    assert.match(link, /cursor=[0-9a-f-]{36}/)
-    assert.doesNotMatch(link, /offset/)
-    const second = await admin.get(link.slice(link.indexOf('/accounts')))
+    const next = nextPage(first) ?? ''
+    assert.match(next, /cursor=[0-9a-f-]{36}/)
+    assert.doesNotMatch(next, /offset/)
+    const second = await admin.get(next)
     assert.deepEqual(numbers([...first.json, ...second.json]).at(-1), 1)
     assert.equal(second.headers.get('link'), null)
   })
@@ -125,8 +107,7 @@ describe('accounts of the Admin API', () => {
   test('every wrong parameter is named, and a far offset says where to go on', async () => {
     const reply = await admin.get('/accounts?status=gone&eab_only=maybe&created_before=soon&offset=-1')
     assert.equal(reply.status, 400)
-    const fields = reply.json.fields.map(({ field }: { field: string }) => field).sort()
-    assert.deepEqual(fields, ['created_before', 'eab_only', 'offset', 'status'])
+    assert.deepEqual(fieldsOf(reply), ['created_before', 'eab_only', 'offset', 'status'])
     const far = await admin.get('/accounts?offset=100001')
     assert.equal(far.status, 400)
     assert.match(far.json.message, /cursor/)
@@ -146,7 +127,7 @@ describe('accounts of the Admin API', () => {
     assert.equal((await admin.send('POST', `/accounts/${otherId}/deactivate`)).status, 200)
     const refused = await other.newOrder(['gone.test'])
     assert.equal(refused.status, 401)
-    const { rows } = await database.query("SELECT details FROM admin_audit_log WHERE action = 'account.deactivate'")
+    const rows = await sql("SELECT details FROM admin_audit_log WHERE action = 'account.deactivate'")
     assert.deepEqual(rows, [{ details: { account_id: otherId } }])
     const revoked = await admin.send('POST', '/accounts/01900000-0000-7000-8000-000000000003/deactivate')
     assert.equal(revoked.status, 409)

@@ -12,19 +12,19 @@ import {
   signIn,
 } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
+import { administered } from '../support/administered.ts'
 import { made } from '../support/bound.ts'
-import { rowsIn, type TestDatabase } from '../support/database.ts'
+import { type TestDatabase, untilWaiting } from '../support/database.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { chancery } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
 import { mailsOf, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const APPROVALS = { bulk_revocation_above: 2, resume_signing: true, user_changes: true, new_names: true }
 
 describe('acts that need approval', () => {
-  let service: TestService
+  const { service, sql } = administered(() => sharedService('mails'))
   let mails: ReceivedMail[]
   let instance: AdminInstance
   let here: { baseUrl: string; database: TestDatabase }
@@ -32,7 +32,6 @@ describe('acts that need approval', () => {
   let bob: AdminClient
   let carol: AdminClient
   before(async () => {
-    service = await sharedService('mails')
     mails = (await mailsOf()).mails
     instance = await adminInstance(service, { admin_api: { approvals: APPROVALS } })
     here = { baseUrl: instance.baseUrl, database: service.database }
@@ -45,7 +44,6 @@ describe('acts that need approval', () => {
   })
   beforeEach(() => sql('DELETE FROM admin_approvals'))
 
-  const sql = <R extends object>(text: string, values: unknown[] = []) => rowsIn<R>(service.database, text, values)
   /** With a reason, as somebody sends it who knows that another person has to decide. */
   const ask = (client: AdminClient, method: string, path: string, body?: object, reason = 'a ticket says so') =>
     adminRequest(here.baseUrl, method, path, {
@@ -203,12 +201,7 @@ describe('acts that need approval', () => {
       await query('BEGIN')
       await query('SELECT FROM admin_approvals WHERE id = $1 FOR UPDATE', [request.id])
       const both = Promise.all([decide(bob, 'approve', request), decide(carol, 'approve', request)])
-      await until('both wait for the request', async () => {
-        const [row] = await sql<{ waiting: number }>(
-          "SELECT count(*)::integer AS waiting FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-        )
-        return (row?.waiting ?? 0) >= 2
-      })
+      await untilWaiting(service.database, 2)
       await query('COMMIT')
       return both
     })
@@ -458,20 +451,13 @@ describe('acts that need approval', () => {
     )
     await service.untilLogged('the emergency', ({ message }) => /an act without the approval/.test(String(message)))
     const { alarms } = (await clientWith(service.baseUrl, alice.token).get('/overview')).json
-    assert.equal(
-      alarms.some(({ code }: { code: string }) => code === 'emergency'),
-      true,
-    )
+    assert.ok(alarms.some(({ code }: { code: string }) => code === 'emergency'))
   })
 })
 
 describe('without admin_api.approvals', () => {
-  let service: TestService
-  let admin: AdminClient
-  before(async () => {
-    service = await sharedService('mails')
-    admin = await administrator(service, 'alice')
-  })
+  const { service, sql, as } = administered(() => sharedService('mails'))
+  const admin = as('alice')
 
   test('one person is enough', async () => {
     await made(admin, '/users', { username: 'new', email: 'new@example.com' })
@@ -484,7 +470,7 @@ describe('without admin_api.approvals', () => {
     const olga = await signIn(service.baseUrl, 'olga', password)
     const resume = () => olga.send('POST', '/signing', { stopped: false })
     assert.equal((await resume()).status, 200)
-    await rowsIn(service.database, "UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
+    await sql("UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
     const refused = await resume()
     assert.deepEqual([refused.status, refused.json.error], [403, 'sign_in_again'])
     assert.equal((await olga.send('POST', '/signing', { stopped: true })).status, 200)

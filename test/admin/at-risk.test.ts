@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { csrFor, type Obtained } from '../support/acme-client.ts'
+import { allRows } from '../support/admin.ts'
+import { issuingOn } from '../support/administered.ts'
 import { accountIdOf } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
+import { each } from '../support/each.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -24,12 +24,9 @@ interface Row {
 }
 
 describe('certificates at risk', () => {
-  let service: TestService
-  let at: Issuing
+  const at = issuingOn(() => sharedService('admin'))
   const serials = new Map<string, string>()
   before(async () => {
-    service = await sharedService('admin')
-    at = await startIssuing(service)
     for (const name of ['quiet.test', 'failing.test', 'ordering.test', 'renewed.test', 'young.test'])
       serials.set(name, serialOf(await at.client.obtain([name], at.responder)))
     // 80 of 90 days are over; the newer the name in the list, the later its end.
@@ -37,15 +34,11 @@ describe('certificates at risk', () => {
       await age(name, 10 + index)
     await at.client.obtain(['renewed.test'], at.responder)
   })
-  after(async () => {
-    await at?.end()
-  })
 
   const serialOf = ({ der }: Obtained) => new X509Certificate(der).serialNumber.toLowerCase()
   /** The certificate began 80 days ago, and so many days are left. */
   const age = (name: string, days: number) =>
-    rowsIn(
-      service.database,
+    at.sql(
       `UPDATE certificates SET not_before = now() - interval '80 days', not_after = now() + make_interval(days => $2)
         WHERE names = ARRAY[$1]`,
       [name, days],
@@ -71,17 +64,13 @@ describe('certificates at risk', () => {
       const now = await listed()
       return now.some(({ attempt }) => attempt === 'failed') && now
     })
-    assert.deepEqual(
-      rows.map(({ attempt }) => attempt),
-      ['none', 'failed', 'ordered'],
-    )
+    assert.deepEqual(each(rows, 'attempt'), ['none', 'failed', 'ordered'])
     assert.equal(rows[1]?.last_failure?.kind, 'order.csr_refused')
     assert.equal(rows[2]?.last_order?.id, String(ordered.headers.location).split('/').at(-1))
   })
 
   test('without an order for the name nobody came', async () => {
-    await rowsIn(
-      service.database,
+    await at.sql(
       `INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
        SELECT gen_random_uuid(), $1, '\\x7a', issuer_fingerprint, '{alone.test}', now() - interval '80 days',
               now() + interval '1 day', '\\x30' FROM certificates LIMIT 1`,
@@ -89,7 +78,7 @@ describe('certificates at risk', () => {
     )
     const [first] = await listed()
     assert.deepEqual([first?.san_values, first?.attempt, first?.last_order], [['alone.test'], 'none', null])
-    await rowsIn(service.database, "DELETE FROM certificates WHERE names = '{alone.test}'")
+    await at.sql("DELETE FROM certificates WHERE names = '{alone.test}'")
   })
 
   test('advice opens the window before its time', async () => {
@@ -113,8 +102,7 @@ describe('certificates at risk', () => {
     const unmuted = await at.admin.send('DELETE', '/at-risk/mutes', { serial_numbers })
     assert.deepEqual(unmuted.json, { certificates: 1 })
     assert.equal((await listed()).length, 3)
-    const entries = await rowsIn<{ action: string; reason: string | null }>(
-      service.database,
+    const entries = await at.sql<{ action: string; reason: string | null }>(
       "SELECT action, details->>'reason' AS reason FROM admin_audit_log WHERE action LIKE 'renewal.%mute' ORDER BY sequence",
     )
     assert.deepEqual(entries, [
@@ -127,7 +115,7 @@ describe('certificates at risk', () => {
     const serial_numbers = [serials.get('quiet.test')]
     await mute({ serial_numbers, reason: 'a holiday', until: new Date(Date.now() + 3_600_000).toISOString() })
     assert.equal((await listed('?muted=true')).length, 1)
-    await rowsIn(service.database, "UPDATE renewal_mutes SET muted_until = now() - interval '1 second'")
+    await at.sql("UPDATE renewal_mutes SET muted_until = now() - interval '1 second'")
     assert.equal((await listed('?muted=true')).length, 0)
     assert.equal(namesOf(await listed())[0], 'quiet.test')
   })
@@ -146,17 +134,12 @@ describe('certificates at risk', () => {
   })
 
   test('come in pages', async () => {
-    const found: Row[] = []
-    for (let path: string | undefined = '?limit=1&cursor='; path !== undefined; ) {
-      const reply = await at.auditor.get(`/at-risk${path}`)
-      found.push(...reply.json)
-      path = /\/at-risk(\?[^>]+)>; rel="next"/.exec(reply.headers.get('link') ?? '')?.[1]
-    }
+    const found = await allRows(at.auditor, '/at-risk?limit=1&cursor=')
     assert.deepEqual(namesOf(found), ['quiet.test', 'failing.test', 'ordering.test'])
   })
 
   test('are listed by the command line', async () => {
-    const rows = JSON.parse(await operate(service, 'certificates', 'at-risk', '--json')) as Row[]
+    const rows = JSON.parse(await operate(at.service, 'certificates', 'at-risk', '--json')) as Row[]
     assert.deepEqual(namesOf(rows), ['quiet.test', 'failing.test', 'ordering.test'])
   })
 })

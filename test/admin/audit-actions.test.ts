@@ -13,12 +13,12 @@ import { Authenticator } from '../support/authenticator.ts'
 import { accountIdOf, change, made } from '../support/bound.ts'
 import { catchIssuance } from '../support/caught-issuance.ts'
 import { untilCompared } from '../support/compared.ts'
-import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { words } from '../support/words.ts'
 
 const KEY = 'ab'.repeat(32)
 const CONSOLE = 'https://console.corp.example'
@@ -60,10 +60,7 @@ describe('the audit log', () => {
   })
 
   const entries = () =>
-    rowsIn<Entry>(
-      at.service.database,
-      "SELECT action, details ? 'operator' AS operator FROM admin_audit_log ORDER BY sequence",
-    )
+    at.sql<Entry>("SELECT action, details ? 'operator' AS operator FROM admin_audit_log ORDER BY sequence")
   const file = (name: string, text: string) => {
     const file = path.join(at.service.folder, name)
     writeFileSync(file, text)
@@ -151,10 +148,10 @@ describe('the audit log', () => {
     for (const name of ['one.test', 'two.test']) await at.client.obtain([name], at.responder)
     const { der, chain } = await at.client.obtain(['three.test'], at.responder)
     await untilCompared(at.service)
-    const forget = () => at.database.query('DELETE FROM certificates WHERE der = $1', [der])
+    const forget = () => at.sql('DELETE FROM certificates WHERE der = $1', [der])
     await forget()
     await operate(at.service, 'import', 'certificates', file('three.pem', chain))
-    await catchIssuance(at.database, der)
+    await catchIssuance({ query: at.sql }, der)
     await operate(at.service, 'import', 'certificates', file('three.pem', chain))
     await forget()
     await operate(at.service, 'reconcile', '--all')
@@ -163,9 +160,7 @@ describe('the audit log', () => {
     await operate(at.service, 'renewals', 'clear', '--all')
     await at.admin.send('POST', '/at-risk/mutes', { serial_numbers: [serial], reason: 'known' })
     await at.admin.send('DELETE', '/at-risk/mutes', { serial_numbers: [serial] })
-    await rowsIn(at.service.database, "UPDATE accounts SET contacts = '{mailto:team-a@example.com}' WHERE id = $1", [
-      accountIdOf(at.client),
-    ])
+    await at.sql("UPDATE accounts SET contacts = '{mailto:team-a@example.com}' WHERE id = $1", [accountIdOf(at.client)])
     await at.admin.send('POST', '/at-risk/notify', { serial_numbers: [serial] })
     await operate(at.service, 'certificates', 'revoke', serial)
     await at.admin.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'two.test' } })
@@ -174,8 +169,7 @@ describe('the audit log', () => {
     const key = JSON.stringify({ spki_sha256: 'cd'.repeat(32) })
     await operate(at.service, 'incidents', 'begin', '--filter', key, '--block-key', 'true', '--confirm-count', '0')
     await operate(at.service, 'crl', 'rebuild')
-    const [row] = await rowsIn<{ id: string }>(
-      at.service.database,
+    const [row] = await at.sql<{ id: string }>(
       `INSERT INTO backend_revocations (certificate_id, backend, der, reason)
        SELECT id, 'external', der, 0 FROM certificates LIMIT 1 RETURNING certificate_id AS id`,
     )
@@ -192,8 +186,7 @@ describe('the audit log', () => {
       ['signing', 'resume'],
     ])
       await operate(at.service, ...words)
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, message_id, status)
        SELECT id, 'account_deactivated', 'ops@example.com', 'A subject', '', '', '', status
          FROM unnest($1::uuid[], $2::text[]) AS n (id, status)`,
@@ -205,9 +198,8 @@ describe('the audit log', () => {
     await operate(at.service, 'notifications', 'retry')
     await operate(at.service, 'notifications', 'purge')
     await at.admin.send('POST', '/notifications/test')
-    await rowsIn(at.service.database, "INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm}')")
-    const [letter] = await rowsIn<{ id: string }>(
-      at.service.database,
+    await at.sql("INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm}')")
+    const [letter] = await at.sql<{ id: string }>(
       `INSERT INTO event_dead_letters (consumer, event_id, kind, subject, occurred_at, data, attempts, error)
        VALUES ('siem', gen_random_uuid(), 'alarm', 'x', now(), '{}', 3, 'no') RETURNING id`,
     )
@@ -218,9 +210,9 @@ describe('the audit log', () => {
   }
 
   async function retention(): Promise<void> {
-    await rowsIn(at.service.database, 'ALTER TABLE admin_audit_log DISABLE TRIGGER USER')
-    await rowsIn(at.service.database, "UPDATE admin_audit_log SET created_at = '2020-01-01' WHERE sequence = 1")
-    await rowsIn(at.service.database, 'ALTER TABLE admin_audit_log ENABLE TRIGGER USER')
+    await at.sql('ALTER TABLE admin_audit_log DISABLE TRIGGER USER')
+    await at.sql("UPDATE admin_audit_log SET created_at = '2020-01-01' WHERE sequence = 1")
+    await at.sql('ALTER TABLE admin_audit_log ENABLE TRIGGER USER')
     await until('the log is cut', async () => (await entries()).some(({ action }) => action === 'audit.cut'))
   }
 
@@ -237,15 +229,7 @@ describe('the audit log', () => {
     const done = AUDIT_ACTIONS.filter((action) => action !== 'import.audit_entry')
     assert.deepEqual([...actions].sort(), done.sort())
     const byCommand = new Set(seen.filter(({ operator }) => operator).map(({ action }) => action))
-    for (const action of [
-      'user.create',
-      'user.import',
-      'eab.reseal',
-      'terms.accept',
-      'certificate.import',
-      'incident.begin',
-      'key.block',
-    ])
+    for (const action of words`user.create user.import eab.reseal terms.accept certificate.import incident.begin key.block`)
       assert.ok(byCommand.has(action), action)
     assert.ok(!byCommand.has('settings.reload'))
   })

@@ -35,14 +35,10 @@ describe('the chain of the audit log', () => {
       for (const statement of statements) await query(statement)
       await query('ALTER TABLE admin_audit_log ENABLE TRIGGER USER')
     })
-  const faults = async (head?: string, key = KEY) =>
-    (
-      await verifyAuditLog(
-        db,
-        key,
-        (head?.split(',') ?? []).flatMap((one) => parseHead(one) ?? []),
-      )
-    ).faults
+  const faults = async (head?: string, key = KEY) => {
+    const heads = (head?.split(',') ?? []).flatMap((one) => parseHead(one) ?? [])
+    return (await verifyAuditLog(db, key, heads)).faults
+  }
   const cut = (before: Date) => cutAuditLog({ db, key: KEY, audit: new AuditLog(db, KEY) }, before)
   const record = async (count: number) => {
     const audit = new AuditLog(db, KEY)

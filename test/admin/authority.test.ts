@@ -15,36 +15,29 @@ import {
   createAdministrator,
   TOKEN_SECRET,
 } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
 import { made } from '../support/bound.ts'
+import { waitersIn } from '../support/database.ts'
+import { each } from '../support/each.ts'
 import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const CHANGING = ENDPOINTS.filter(({ audit, roles }) => audit && roles !== 'none')
 
 describe('the authority of a request under way', () => {
-  let service: TestService
+  const { service, sql } = administered(() => sharedService('admin'))
   let profile: string
   let alice: AdminClient
   let password: string
   before(async () => {
-    service = await sharedService('admin')
     password = await createAdministrator(service.database, 'alice')
     for (const name of ['another', 'carol']) await createAdministrator(service.database, name)
     alice = await sessionOf('alice')
     profile = (await made(alice, '/csr-profiles', { name: 'servers', profile_data: {} })).id
   })
 
-  const sql = (text: string, values: unknown[] = []) =>
-    withQuery(service.database.connection, (query) => query(text, values))
-  const isWaiting = async () => {
-    const [row] = await sql(
-      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-    )
-    return Number(row?.['count']) > 0
-  }
   const entries = async () => Number((await sql('SELECT count(*) FROM admin_audit_log'))[0]?.['count'])
 
   /** A session as a login leaves it, without the time of one. */
@@ -75,6 +68,7 @@ describe('the authority of a request under way', () => {
       const reply = request().finally(() => {
         isAnswered = true
       })
+      const isWaiting = async () => (await waitersIn(service.database)) > 0
       await until('the request waits for the change', async () => isAnswered || (await isWaiting()))
       await query('COMMIT')
       return reply
@@ -160,10 +154,7 @@ describe('the authority of a request under way', () => {
     const replies = await Promise.all(
       Array.from({ length: 8 }, (_, n) => client.send('POST', '/tokens', { name: `token ${n}` })),
     )
-    assert.deepEqual(
-      replies.map(({ status }) => status),
-      Array(8).fill(201),
-    )
+    assert.deepEqual(each(replies, 'status'), Array(8).fill(201))
   })
 
   test('a bulk revocation goes on after the session that began it', async () => {

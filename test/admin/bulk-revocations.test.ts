@@ -3,10 +3,19 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { type AdminClient, type AdminReplyText, adminConfig, administrator, clientWith } from '../support/admin.ts'
+import {
+  type AdminClient,
+  type AdminReplyText,
+  adminConfig,
+  administrator,
+  allRows,
+  assertNamed,
+  clientWith,
+} from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { lastLineOf } from '../support/compared.ts'
-import { rowsIn } from '../support/database.ts'
+import { rowsIn, sqlOn, untilWaiting } from '../support/database.ts'
+import { metricOf } from '../support/metrics.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -74,6 +83,7 @@ describe('bulk revocation', () => {
     )
   })
 
+  const sql = sqlOn(() => service.database)
   const revoke = (filter: unknown, more: Record<string, unknown> = {}) =>
     admin.send('POST', '/certificates/bulk-revoke', { filter, ...more })
   /** A request that has waited for long enough is answered with the job as it stands. */
@@ -85,8 +95,7 @@ describe('bulk revocation', () => {
   }
   const revokedSerials = async () =>
     (
-      await rowsIn<{ serial: string }>(
-        service.database,
+      await sql<{ serial: string }>(
         `SELECT encode(serial_number, 'hex') AS serial FROM certificates WHERE revoked_at IS NOT NULL ORDER BY 1`,
       )
     ).map(({ serial }) => serial)
@@ -99,7 +108,7 @@ describe('bulk revocation', () => {
     const { job_id, ...result } = reply.json
     assert.deepEqual(result, { revoked: 2, errors: [], errors_total: 0, total_matched: 2 })
     assert.deepEqual(await revokedSerials(), [first, second].sort())
-    const rows = await rowsIn(service.database, 'SELECT DISTINCT revocation_reason FROM certificates')
+    const rows = await sql('SELECT DISTINCT revocation_reason FROM certificates')
     assert.deepEqual(rows.map(({ revocation_reason }) => revocation_reason).sort(), [4, null])
     const job = await auditor.get(`/bulk-revocations/${job_id}`)
     assert.deepEqual([job.json.status, job.json.created_by, job.json.revoked], ['done', 'alice', 2])
@@ -151,7 +160,7 @@ describe('bulk revocation', () => {
   test('for key compromise, a certificate that cannot be read is told as not revoked, and the others are', async () => {
     const serials = await certificates(service, 3, { names: ['key.test'] })
     for (const serial of serials.slice(1))
-      await rowsIn(service.database, "UPDATE certificates SET der = $1 WHERE serial_number = decode($2, 'hex')", [
+      await sql("UPDATE certificates SET der = $1 WHERE serial_number = decode($2, 'hex')", [
         aCertificate({ commonName: serial }),
         serial,
       ])
@@ -165,21 +174,17 @@ describe('bulk revocation', () => {
 
   test('a job that does not get on says why, and no longer when it does', async () => {
     await certificates(service, 2, { names: ['stuck.test'] })
-    await rowsIn(
-      service.database,
+    await sql(
       `CREATE FUNCTION obstruct() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the disk is full'; END $$`,
     )
-    await rowsIn(
-      service.database,
-      'CREATE TRIGGER obstruct BEFORE UPDATE ON certificates FOR EACH ROW EXECUTE FUNCTION obstruct()',
-    )
+    await sql('CREATE TRIGGER obstruct BEFORE UPDATE ON certificates FOR EACH ROW EXECUTE FUNCTION obstruct()')
     const { id } = (await revoke({ domain: 'stuck.test' }, { wait: false })).json
     const job = async () => (await auditor.get(`/bulk-revocations/${id}`)).json
     const stuck = await until('it says why', async () => {
       const shown = await job()
       return shown.obstacle !== null && shown
     })
-    await rowsIn(service.database, 'DROP FUNCTION obstruct CASCADE')
+    await sql('DROP FUNCTION obstruct CASCADE')
     assert.match(stuck.obstacle, /the disk is full/)
     assert.deepEqual([stuck.status, stuck.revoked], ['revoking', 0])
     await until('it is done', async () => (await job()).status === 'done')
@@ -202,21 +207,18 @@ describe('bulk revocation', () => {
 
   test('a certificate that retention deletes meanwhile is told as such, and those to come have no outcome', async () => {
     await certificates(service, 2, { names: ['gone.test'] })
-    const [first, second] = await rowsIn<{ id: string; serial: string }>(
-      service.database,
+    const [first, second] = await sql<{ id: string; serial: string }>(
       "SELECT id, encode(serial_number, 'hex') AS serial FROM certificates ORDER BY id",
     )
     // Listed, and no instance has gone on with it yet.
     const job = uuidv7(Date.now())
-    await rowsIn(
-      service.database,
+    await sql(
       `INSERT INTO bulk_revocations (id, filter, reason, author, status, after_id, total_matched, progressed_at)
        VALUES ($1, '{"domain": "gone.test"}', 0, '{"username": "alice", "role": "admin"}', 'revoking',
                '00000000-0000-0000-0000-000000000000', 2, now() + interval '1 hour')`,
       [job],
     )
-    await rowsIn(
-      service.database,
+    await sql(
       `INSERT INTO bulk_revocation_certificates (job_id, certificate_id, serial_number)
        SELECT $1, id, serial_number FROM certificates`,
       [job],
@@ -229,8 +231,8 @@ describe('bulk revocation', () => {
       [first?.serial, null],
       [second?.serial, null],
     ])
-    await rowsIn(service.database, 'DELETE FROM certificates WHERE id = $1', [first?.id])
-    await rowsIn(service.database, "UPDATE bulk_revocations SET progressed_at = now() - interval '1 hour'")
+    await sql('DELETE FROM certificates WHERE id = $1', [first?.id])
+    await sql("UPDATE bulk_revocations SET progressed_at = now() - interval '1 hour'")
     await until('it is done', async () => (await admin.get(`/bulk-revocations/${job}`)).json.status === 'done')
     assert.deepEqual(await outcomes(), [
       [first?.serial, 'no longer stored'],
@@ -240,8 +242,7 @@ describe('bulk revocation', () => {
 
   test('thousands go page by page, count in the metric, and are in the audit log as they begin and end', async () => {
     // What the jobs before have revoked is counted some time after them.
-    const [all] = await rowsIn<{ revoked: number }>(
-      service.database,
+    const [all] = await sql<{ revoked: number }>(
       'SELECT coalesce(sum(revoked), 0)::int AS revoked FROM bulk_revocations',
     )
     const revokedBefore = all?.revoked as number
@@ -250,8 +251,7 @@ describe('bulk revocation', () => {
     const reply = await revoke({ domain: 'many.test' }, { reason: 5 })
     const { revoked, total_matched } = await outcome(reply)
     assert.deepEqual([revoked, total_matched], [2_300, 2_300], reply.text)
-    const rows = await rowsIn<{ details: Record<string, unknown> }>(
-      service.database,
+    const rows = await sql<{ details: Record<string, unknown> }>(
       `SELECT details FROM admin_audit_log WHERE action = 'certificate.bulk_revoke'
         AND details->>'job_id' = $1 ORDER BY sequence`,
       [idOf(reply)],
@@ -271,8 +271,7 @@ describe('bulk revocation', () => {
     const serial_numbers = await certificates(service, 150)
     const job_id = idOf(await revoke({ serial_numbers }))
     await outcome({ json: { job_id } } as AdminReplyText)
-    const rows = await rowsIn<{ filter: { serial_numbers: string[]; serial_numbers_total: number } }>(
-      service.database,
+    const rows = await sql<{ filter: { serial_numbers: string[]; serial_numbers_total: number } }>(
       `SELECT details->'filter' AS filter FROM admin_audit_log WHERE details->>'job_id' = $1 ORDER BY sequence`,
       [job_id],
     )
@@ -284,43 +283,33 @@ describe('bulk revocation', () => {
   })
 
   test('what is wrong is 400 and names the member', async () => {
-    for (const [body, field] of [
-      [{}, 'filter'],
-      [{ filter: {} }, 'filter'],
-      [{ filter: null }, 'filter'],
-      [{ filter: { acount_id: ACCOUNT } }, 'filter.acount_id'],
-      [{ filter: { account_id: 'x' } }, 'filter.account_id'],
-      [{ filter: { serial_numbers: ['xyz'] } }, 'filter.serial_numbers.0'],
-      [{ filter: { serial_numbers: '01' } }, 'filter.serial_numbers'],
-      [{ filter: { issued_before: 'yesterday' } }, 'filter.issued_before'],
-      [{ filter: { domain: 'a.test' }, reason: 6 }, 'reason'],
-      [{ filter: { domain: 'a.test' }, reason: '1' }, 'reason'],
-      [{ filter: { domain: 'a.test' }, dry_run: 'yes' }, 'dry_run'],
-      [{ filter: { domain: 'a.test' }, dryrun: true }, 'dryrun'],
-    ] as const) {
-      const reply = await admin.send('POST', '/certificates/bulk-revoke', body)
-      assert.equal(reply.status, 400, JSON.stringify(body))
-      assert.ok(
-        reply.json.fields.some((wrong: { field: string }) => wrong.field === field),
-        reply.text,
-      )
-    }
+    await assertNamed(
+      (body) => admin.send('POST', '/certificates/bulk-revoke', body),
+      [
+        [{}, 'filter'],
+        [{ filter: {} }, 'filter'],
+        [{ filter: null }, 'filter'],
+        [{ filter: { acount_id: ACCOUNT } }, 'filter.acount_id'],
+        [{ filter: { account_id: 'x' } }, 'filter.account_id'],
+        [{ filter: { serial_numbers: ['xyz'] } }, 'filter.serial_numbers.0'],
+        [{ filter: { serial_numbers: '01' } }, 'filter.serial_numbers'],
+        [{ filter: { issued_before: 'yesterday' } }, 'filter.issued_before'],
+        [{ filter: { domain: 'a.test' }, reason: 6 }, 'reason'],
+        [{ filter: { domain: 'a.test' }, reason: '1' }, 'reason'],
+        [{ filter: { domain: 'a.test' }, dry_run: 'yes' }, 'dry_run'],
+        [{ filter: { domain: 'a.test' }, dryrun: true }, 'dryrun'],
+      ],
+    )
     assert.equal((await revoke({ serial_numbers: [] })).json.total_matched, 0)
     assert.equal((await admin.get(`/bulk-revocations/${ACCOUNT}`)).status, 404)
     assert.equal((await auditor.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'a' } })).status, 403)
   })
 
-  async function metric(name = 'certificates_revoked_total'): Promise<number> {
-    const text = await (await fetch(`${service.baseUrl}/metrics`)).text()
-    return Number(new RegExp(`^service_${name}(?:\\{[^}]*\\})? (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
-  }
+  const metric = (name = 'certificates_revoked_total') => metricOf(service, name)
 
   test('a job of many pages has one CRL, at its end', async () => {
     await certificates(service, 4_000, { names: ['crl.test'] })
-    await rowsIn(
-      service.database,
-      'UPDATE certificates SET issuer_fingerprint = (SELECT fingerprint FROM issuers LIMIT 1)',
-    )
+    await sql('UPDATE certificates SET issuer_fingerprint = (SELECT fingerprint FROM issuers LIMIT 1)')
     const before = await until('there is a list', async () => (await metric('crl_builds_total')) || undefined)
     assert.equal((await outcome(await revoke({ domain: 'crl.test' }))).revoked, 4_000)
     await until('it is in the list', async () => (await admin.get('/crl')).json.lists[0].entries === 4_000)
@@ -334,15 +323,13 @@ describe('bulk revocation', () => {
   /** A job that no instance moves yet, of all certificates there are. @returns its id */
   async function standingJob(status: string, reached = 0): Promise<string> {
     const id = uuidv7(Date.now())
-    await rowsIn(
-      service.database,
+    await sql(
       `INSERT INTO bulk_revocations (id, filter, reason, author, status, total_matched, progressed_at, after_id)
        SELECT $1, '{"domain": "standing.test"}', 4, '{"username": "alice", "role": "admin"}', $2, count(*), now() + interval '1 hour',
               coalesce((array_agg(id ORDER BY id))[$3], '00000000-0000-0000-0000-000000000000') FROM certificates`,
       [id, status, reached],
     )
-    await rowsIn(
-      service.database,
+    await sql(
       `INSERT INTO bulk_revocation_certificates (job_id, certificate_id, serial_number)
        SELECT $1, id, serial_number FROM certificates`,
       [id],
@@ -366,7 +353,7 @@ describe('bulk revocation', () => {
     assert.deepEqual([entry.details.phase, entry.details.job_id, entry.user_id === null], ['cancelled', id, false])
 
     // Where an instance would take it up.
-    await rowsIn(service.database, "UPDATE bulk_revocations SET progressed_at = now() - interval '1 hour'")
+    await sql("UPDATE bulk_revocations SET progressed_at = now() - interval '1 hour'")
     assert.equal((await outcome(await revoke({ domain: 'standing.test' }))).revoked, 3)
     assert.equal((await admin.get(`/bulk-revocations/${id}`)).json.revoked, 0)
   })
@@ -390,10 +377,7 @@ describe('bulk revocation', () => {
 
   test('a cancelled job stops after its page, what it revoked is in the CRL, and its request hears of it', async () => {
     await certificates(service, 3_000, { names: ['stop.test'] })
-    await rowsIn(
-      service.database,
-      'UPDATE certificates SET issuer_fingerprint = (SELECT fingerprint FROM issuers LIMIT 1)',
-    )
+    await sql('UPDATE certificates SET issuer_fingerprint = (SELECT fingerprint FROM issuers LIMIT 1)')
     const { asked, cancelled } = await withQuery(service.database.connection, async (query) => {
       // The second page waits for one of its certificates, and the request to cancel for the page.
       await query('BEGIN')
@@ -403,18 +387,9 @@ describe('bulk revocation', () => {
       const asked = revoke({ domain: 'stop.test' })
       const first = async () => (await admin.get('/bulk-revocations?limit=1')).json[0]
       const { id } = await until('a page is revoked', async () => (await first())?.revoked === 500 && first())
-      const areWaiting = (count: number) =>
-        until(`${count} wait`, async () => {
-          // In the transaction, the view would stay as it was read first.
-          const waiting = await rowsIn(
-            service.database,
-            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-          )
-          return waiting.length >= count
-        })
-      await areWaiting(1)
+      await untilWaiting(service.database)
       const cancelled = admin.send('POST', `/bulk-revocations/${id}/cancel`)
-      await areWaiting(2)
+      await untilWaiting(service.database, 2)
       await query('COMMIT')
       return { asked, cancelled: await cancelled }
     })
@@ -448,11 +423,10 @@ describe('bulk revocation', () => {
     const [first, second] = await certificates(service, 2, { names: ['leaked.test'] })
     await certificates(service, 1, { names: ['leaked.test'] })
     const key = 'a1'.repeat(32)
-    await rowsIn(
-      service.database,
-      "UPDATE certificates SET spki_sha256 = decode($1, 'hex') WHERE encode(serial_number, 'hex') = ANY ($2)",
-      [key, [first, second]],
-    )
+    await sql("UPDATE certificates SET spki_sha256 = decode($1, 'hex') WHERE encode(serial_number, 'hex') = ANY ($2)", [
+      key,
+      [first, second],
+    ])
     const spelled = key.toUpperCase()
     const hits = await revoke({ spki_sha256: spelled }, { dry_run: true })
     assert.deepEqual([hits.json.matching_certificates, hits.json.serial_numbers.sort()], [2, [first, second]])
@@ -464,8 +438,7 @@ describe('bulk revocation', () => {
   test('a job goes on with another instance when its own was killed, and every certificate has its outcome', async () => {
     await certificates(service, 3_000, { names: ['crash.test'] })
     const progress = async () => {
-      const [job] = await rowsIn<{ id: string; revoked: number }>(
-        service.database,
+      const [job] = await sql<{ id: string; revoked: number }>(
         "SELECT id, revoked FROM bulk_revocations WHERE filter->>'domain' = 'crash.test'",
       )
       return job ?? { id: '', revoked: 0 }
@@ -481,8 +454,7 @@ describe('bulk revocation', () => {
       await service.kill()
       await cutOff
       await until('its connections are gone', async () => {
-        const ended = await rowsIn(
-          service.database,
+        const ended = await sql(
           `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
             WHERE datname = current_database() AND application_name = 'chancery'`,
         )
@@ -498,15 +470,11 @@ describe('bulk revocation', () => {
     await until('it is done', async () => (await progress()).revoked === 3_000)
     const outcomes = new Map<string, number>()
     const { id } = await progress()
-    for (let path: string | undefined = `/bulk-revocations/${id}/certificates?limit=1000`; path !== undefined; ) {
-      const page = await admin.get(path)
-      for (const { outcome } of page.json) outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
-      path = /<[^>]*\/api(\/[^>]+)>; rel="next"/.exec(page.headers.get('link') ?? '')?.[1]
-    }
+    for (const { outcome } of await allRows(admin, `/bulk-revocations/${id}/certificates?limit=1000`))
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
     assert.deepEqual([...outcomes], [['revoked', 3_000]])
     await until('it is logged', async () => {
-      const entries = await rowsIn(
-        service.database,
+      const entries = await sql(
         `SELECT FROM admin_audit_log WHERE action = 'certificate.bulk_revoke' AND user_id IS NOT NULL
             AND details->>'job_id' = $1 AND NOT details ? 'phase'`,
         [id],
@@ -532,14 +500,7 @@ describe('bulk revocation', () => {
       await query('BEGIN')
       await query('LOCK TABLE bulk_revocations IN EXCLUSIVE MODE')
       const asked = revoke(filter, { confirm_count: 3 })
-      await until('it waits', async () => {
-        // In clones of a template tables have the same number, so the database is asked for, too.
-        const waiting = await query(
-          `SELECT FROM pg_locks WHERE NOT granted AND relation = 'bulk_revocations'::regclass
-              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-        )
-        return waiting.length > 0
-      })
+      await untilWaiting(service.database)
       await certificates(service, 1, { names: ['grows.test'], issuedAt: new Date(Date.now() - 60_000).toISOString() })
       await query('COMMIT')
       return asked

@@ -5,9 +5,9 @@ import { before, describe, test } from 'node:test'
 import { asAdminError } from '../../src/admin/admin-errors.ts'
 import { Problem } from '../../src/shared/protocol/problem.ts'
 import { type AdminClient, createAdministrator, signIn } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { accountIdOf, boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -26,12 +26,11 @@ test('what a front refuses itself at a path of the Admin API has the form of the
 })
 
 describe('while another holds the row of an account', () => {
-  let service: TestService
+  const { service } = administered(() => sharedService('small pages'))
   let admin: AdminClient
   let credential: MadeCredential
   let account: string
   before(async () => {
-    service = await sharedService('small pages')
     const password = await createAdministrator(service.database, 'alice')
     // On a busy machine a hash takes longer than a request may.
     admin = await until('signed in', () => signIn(service.baseUrl, 'alice', password).catch(() => undefined))

@@ -2,25 +2,26 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { Obtained } from '../support/acme-client.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
+import { allRows, fieldsOf } from '../support/admin.ts'
+import { issuingOn } from '../support/administered.ts'
 import { P384_KEY } from '../support/keys.ts'
+import { metricOf } from '../support/metrics.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 type Row = Record<string, unknown>
 
 describe('certificates of the Admin API', () => {
-  let at: Issuing
+  const at = issuingOn(() => sharedService('admin'))
   let issued: Obtained
   let leaf: X509Certificate
   before(async () => {
-    at = await startIssuing(await sharedService('admin'))
     issued = await at.client.obtain(['www.shop.test', 'shop.test'], at.responder)
     leaf = new X509Certificate(issued.der)
     // Serial numbers 0x0101 to 0x011e: every third revoked, every fifth expired.
-    await at.database.query(`
+    await at.sql(`
       INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
                                 issued_at, revoked_at, revocation_reason)
       SELECT ('01900000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, '01900000-0000-7000-8000-00000000acc0',
@@ -30,7 +31,6 @@ describe('certificates of the Admin API', () => {
              CASE WHEN n % 6 = 0 THEN 4 END
         FROM generate_series(1, 30) n`)
   })
-  after(() => at.end())
 
   const list = async (query: string) => {
     const reply = await at.admin.get(`/certificates?${query}`)
@@ -166,7 +166,7 @@ describe('certificates of the Admin API', () => {
     }
     assert.deepEqual([await found('true'), await found('false')], [[], [first]])
     // Ends are whole seconds.
-    await at.database.query(
+    await at.sql(
       "UPDATE certificates SET not_after = not_after - interval '1 day' WHERE serial_number = decode($1, 'hex')",
       [first],
     )
@@ -178,16 +178,9 @@ describe('certificates of the Admin API', () => {
 
   test('pages by offset and by cursor have the same rows', async () => {
     for (const begin of ['', '&cursor=']) {
-      const found: number[] = []
-      let path: string | undefined = `/certificates?domain_suffix=example&limit=7${begin}`
-      while (path !== undefined) {
-        const reply = await at.admin.get(path)
-        found.push(...numbers(reply.json))
-        const link = /<([^>]+)>/.exec(reply.headers.get('link') ?? '')?.[1]
-        path = link?.slice(link.indexOf('/certificates'))
-      }
+      const found = await allRows(at.admin, `/certificates?domain_suffix=example&limit=7${begin}`)
       assert.deepEqual(
-        found,
+        numbers(found),
         upTo30(() => true),
         begin,
       )
@@ -199,21 +192,16 @@ describe('certificates of the Admin API', () => {
     const query = 'account_id=x&serial=zz&fingerprint=00&status=good&expiring_before=x&sort=names&offset=100001x&foo=1'
     const reply = await at.admin.get(`/certificates?${query}`)
     assert.equal(reply.status, 400)
-    const fields = reply.json.fields.map(({ field }: { field: string }) => field).sort()
     const wrong = ['account_id', 'expiring_before', 'fingerprint', 'foo', 'offset', 'serial', 'sort', 'status']
-    assert.deepEqual(fields, wrong)
+    assert.deepEqual(fieldsOf(reply), wrong)
     assert.match((await at.admin.get('/certificates?offset=100001')).json.message, /cursor/)
   })
 
   const changesOfCrl = async () => {
-    const { rows } = await at.database.query('SELECT coalesce(sum(changes), 0)::integer AS n FROM crl_changes')
-    return rows[0].n as number
+    const rows = await at.sql('SELECT coalesce(sum(changes), 0)::integer AS n FROM crl_changes')
+    return rows[0]?.['n'] as number
   }
-  const revokedInMetrics = async () => {
-    const headers = { authorization: `Bearer ${at.admin.token}` }
-    const text = await (await fetch(`${at.service.baseUrl}/metrics`, { headers })).text()
-    return Number(/^service_certificates_revoked_total(?:\{[^}]*\})? (\d+)$/m.exec(text)?.[1] ?? 0)
-  }
+  const revokedInMetrics = () => metricOf(at.service, 'certificates_revoked_total', at.admin.token)
 
   test('a revocation is counted, audited and final; keyCompromise blocks the key', async () => {
     const [changesBefore, revokedBefore] = [await changesOfCrl(), await revokedInMetrics()]
@@ -228,7 +216,7 @@ describe('certificates of the Admin API', () => {
     assert.equal((await at.admin.send('POST', path, { reason: 1 })).status, 409)
     assert.equal((await at.admin.send('POST', '/certificates/beef/revoke')).status, 404)
 
-    const { rows } = await at.database.query(
+    const rows = await at.sql(
       `SELECT b.certificate_id, l.details ->> 'serial_number' AS serial FROM admin_audit_log l
          JOIN blocked_keys b ON encode(b.spki_sha256, 'hex') = l.details ->> 'blocked_key'
         WHERE action = 'certificate.revoke'`,

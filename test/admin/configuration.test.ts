@@ -15,20 +15,19 @@ import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { type AdminClient, clientWith, signIn, TOKEN_SECRET } from '../support/admin.ts'
 import { adminInstance } from '../support/admin-instance.ts'
-import { rowsIn, testDatabase } from '../support/database.ts'
+import { administered } from '../support/administered.ts'
+import { testDatabase } from '../support/database.ts'
 import { operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 const EXPIRY_SECONDS = 1_234
 const KEY = randomBytes(40)
 
 describe('admin_api', () => {
-  let service: TestService
+  const { service, sql } = administered(() => sharedService('small pages'))
   let admin: AdminClient
   let password: string
   before(async () => {
-    service = await sharedService('small pages')
     password = /^password {2}(\S+)$/m.exec(await operate(service, 'admin', 'create-user'))?.[1] ?? ''
     admin = await signIn(service.baseUrl, 'admin', password)
   })
@@ -45,8 +44,7 @@ describe('admin_api', () => {
   test('token_expiry_seconds ends the token and its session', async () => {
     const { iat, exp, jti } = JSON.parse(Buffer.from(admin.token.split('.')[1] as string, 'base64url').toString())
     assert.ok(Math.abs(exp - iat - EXPIRY_SECONDS) <= 2, `${exp - iat}`)
-    const [session] = await rowsIn<{ seconds: number }>(
-      service.database,
+    const [session] = await sql<{ seconds: number }>(
       'SELECT extract(epoch FROM expires_at - created_at)::integer AS seconds FROM admin_sessions WHERE id = $1',
       [jti],
     )

@@ -2,37 +2,27 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  base64url,
-  closeConnections,
-  type Responder,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
-import { type AdminClient, administrator } from '../support/admin.ts'
+import { type AcmeClient, base64url, type Responder, registeredClient, startResponder } from '../support/acme-client.ts'
+import { fieldsOf } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { accountIdOf, boundClient, change, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
 import { plainCsr } from '../support/csr.ts'
 import { P256_KEY } from '../support/keys.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
+import { words } from '../support/words.ts'
 
 const csrOf = (...names: string[]) => plainCsr(P256_KEY, names)
 
 describe('CSR profiles', () => {
-  let service: TestService
+  const { service, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
+  const auditor = as('audrey', 'auditor')
   let responder: Responder
-  let admin: AdminClient
-  let auditor: AdminClient
   before(async () => {
-    service = await sharedService('admin')
     responder = await startResponder(service.http01Port)
-    admin = await administrator(service, 'alice')
-    auditor = await administrator(service, 'audrey', 'auditor')
   })
   after(async () => {
     await responder.close()
-    closeConnections()
   })
 
   let count = 0
@@ -106,17 +96,14 @@ describe('CSR profiles', () => {
       },
     })
     assert.equal(reply.status, 400)
-    const fields = reply.json.fields.map(({ field }: { field: string }) => field).sort()
-    assert.deepEqual(fields, [
-      'profile_data.authorized_keys.DSA',
-      'profile_data.authorized_signature_algorithms.0',
-      'profile_data.common_name_regex',
-      'profile_data.max_subdomain_depth',
-      'profile_data.san_maximum',
-      'profile_data.san_types',
-      'profile_data.sann_regex',
-      'profile_data.wildcard_in_san',
-    ])
+    assert.deepEqual(
+      fieldsOf(reply),
+      words`
+      profile_data.authorized_keys.DSA profile_data.authorized_signature_algorithms.0 profile_data.common_name_regex
+      profile_data.max_subdomain_depth profile_data.san_maximum profile_data.san_types profile_data.sann_regex
+      profile_data.wildcard_in_san
+    `,
+    )
     assert.match(reply.text, /did you mean 'san_regex'/)
     assert.match(reply.text, /RE2 syntax/)
     for (const body of [

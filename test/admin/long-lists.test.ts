@@ -5,21 +5,21 @@ import { after, before, describe, test } from 'node:test'
 import { z } from 'zod/v4'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { registeredClient } from '../support/acme-client.ts'
-import { type AdminClient, administrator } from '../support/admin.ts'
+import { type AdminClient, administrator, allPages } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
+import { administered } from '../support/administered.ts'
 import { accountIdOf, change, made } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
-import type { TestService } from '../support/service.ts'
+import { each } from '../support/each.ts'
 import { sharedService } from '../support/shared-service.ts'
+import { words } from '../support/words.ts'
 
 describe('long lists', () => {
-  let service: TestService
+  const { service, sql } = administered(() => sharedService('small pages'))
   let instance: AdminInstance
   let admin: AdminClient
   let account: string
   let eab: string
   before(async () => {
-    service = await sharedService('small pages')
     instance = await adminInstance(service, { admin_api: { max_page_size: 3 } })
     admin = await administrator({ baseUrl: instance.baseUrl, database: service.database }, 'alice')
     account = accountIdOf(await registeredClient(service.directoryUrl))
@@ -37,30 +37,18 @@ describe('long lists', () => {
 
   after(() => instance?.close())
 
-  const LISTS = [
-    '/users',
-    '/tokens',
-    '/eab',
-    '/csr-profiles',
-    '/allowed-identifiers',
-    '/accounts/ACCOUNT/allowed-identifiers',
-    '/eab/EAB/allowed-identifiers',
-  ]
+  const LISTS = words`
+    /users /tokens /eab /csr-profiles /allowed-identifiers /accounts/ACCOUNT/allowed-identifiers
+    /eab/EAB/allowed-identifiers
+  `
   const pathOf = (list: string) => list.replace('ACCOUNT', account).replace('EAB', eab)
 
   for (const list of LISTS)
     test(`${list} comes in pages of the longest length, by offset and by cursor`, async () => {
       for (const first of [pathOf(list), `${pathOf(list)}?cursor=`, `${pathOf(list)}?limit=1`]) {
-        const ids: string[] = []
-        let next: string | undefined = first
-        while (next !== undefined) {
-          const reply = await admin.get(next)
-          assert.equal(reply.status, 200, reply.text)
-          assert.ok(reply.json.length <= 3, `${reply.json.length} rows`)
-          ids.push(...reply.json.map(({ id }: { id: string }) => id))
-          const link: string | undefined = /<([^>]+)>; rel="next"/.exec(reply.headers.get('link') ?? '')?.[1]
-          next = link?.slice(`${instance.baseUrl}/api`.length)
-        }
+        const pages = await allPages(admin, first)
+        for (const { json } of pages) assert.ok(json.length <= 3, `${json.length} rows`)
+        const ids = pages.flatMap(({ json }) => json.map(({ id }: { id: string }) => id))
         assert.ok(ids.length >= 4, `${ids.length} ids`)
         assert.deepEqual(ids, [...new Set(ids)].sort().reverse())
       }
@@ -83,16 +71,12 @@ describe('long lists', () => {
       ({ id, reply, query }) =>
         reply.schema instanceof z.ZodArray && !bounded.has(id) && !('limit' in (shapeOf(query) ?? {})),
     )
-    assert.deepEqual(
-      whole.map(({ id }) => id),
-      [],
-    )
+    assert.deepEqual(each(whole, 'id'), [])
   })
 
   test('an identifier of many accounts names some of them, and says that there are more', async () => {
     const [{ id }] = (await admin.get('/allowed-identifiers?limit=1')).json
-    await rowsIn(
-      service.database,
+    await sql(
       `WITH made AS (
          INSERT INTO accounts (id, thumbprint, jwk)
          SELECT gen_random_uuid(), 'thumbprint ' || n, '{}' FROM generate_series(1, 150) AS n RETURNING id

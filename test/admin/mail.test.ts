@@ -3,30 +3,27 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { type AdminClient, administrator, createAdministrator, signIn } from '../support/admin.ts'
+import { createAdministrator, signIn } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { Authenticator } from '../support/authenticator.ts'
-import { rowsIn } from '../support/database.ts'
+import { each } from '../support/each.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
-import type { TestService } from '../support/service.ts'
 import { CONSOLE_ORIGIN, mailsOf, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('mail', () => {
-  let service: TestService
-  let admin: AdminClient
+  const { service, sql, as } = administered(() => sharedService('mails'))
+  const admin = as('alice')
   let mails: ReceivedMail[]
   let refuse: (sentence: string | undefined) => void
   before(async () => {
-    service = await sharedService('mails')
     const server = await mailsOf()
     mails = server.mails
     refuse = server.refuse
-    admin = await administrator(service, 'alice')
   })
 
   const failed = (recipient: string, error: string) =>
-    rowsIn(
-      service.database,
+    sql(
       `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, error_detail, message_id)
        VALUES ($1, 'expiration_warning', $2, 's', 't', 'h', 'failed', $3, '<m@corp.example>')`,
       [uuidv7(Date.now()), recipient, error],
@@ -105,18 +102,15 @@ describe('mail', () => {
   })
 
   test('failed mails are grouped by their error without the addresses, and one group or a choice is sent again', async () => {
-    await rowsIn(service.database, 'DELETE FROM notifications', [])
+    await sql('DELETE FROM notifications', [])
     for (const name of ['ann', 'ben', 'eve'])
       await failed(`${name}@corp.example`, `550 <${name}@corp.example>: unknown`)
     await failed('ann@corp.example', '451 come back later')
-    const causes = (await admin.get('/notifications/causes')).json
-    assert.deepEqual(
-      causes.map(({ cause, notifications, recipients }: Record<string, unknown>) => [cause, notifications, recipients]),
-      [
-        ['550 …: unknown', 3, 3],
-        ['451 come back later', 1, 1],
-      ],
-    )
+    const causes: Record<string, unknown>[] = (await admin.get('/notifications/causes')).json
+    assert.deepEqual(each(causes, 'cause', 'notifications', 'recipients'), [
+      ['550 …: unknown', 3, 3],
+      ['451 come back later', 1, 1],
+    ])
     const group = { notification_type: 'expiration_warning', cause: '550 …: unknown' }
     const listed = (await admin.get(`/notifications?status=failed&${new URLSearchParams(group)}`)).json
     assert.equal(listed.length, 3)

@@ -1,12 +1,12 @@
 /** What has happened to a name, over HTTP against a whole service: certificates, refusals of every kind, and advice. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { csrFor, locationOf } from '../support/acme-client.ts'
 import { administrator } from '../support/admin.ts'
+import { issuingOn } from '../support/administered.ts'
 import { accountIdOf } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
+import { failHttp01 } from '../support/failing.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
@@ -23,13 +23,7 @@ interface Entry {
 }
 
 describe('the time line of a name', () => {
-  let at: Issuing
-  before(async () => {
-    at = await startIssuing(await sharedService('admin'))
-  })
-  after(async () => {
-    await at?.end()
-  })
+  const at = issuingOn(() => sharedService('admin'))
 
   const historyOf = async (name: string, query = '') => {
     const reply = await at.auditor.get(`/names/${encodeURIComponent(name)}${query}`)
@@ -81,11 +75,7 @@ describe('the time line of a name', () => {
   })
 
   test('a failed validation comes with its order, its evidence, and the command that repeats it', async () => {
-    const order = await at.client.newOrder(['fails.line.test'])
-    const authorization = await at.client.post(order.json.authorizations[0])
-    const challenge = authorization.json.challenges.find(({ type }: { type: string }) => type === 'http-01')
-    at.responder.answer(challenge.token, 'something else')
-    await at.client.post(challenge.url, {})
+    const { order, challenge } = await failHttp01(at.client, at.responder, 'fails.line.test')
     const { state, entries } = await until('it is kept', async () => {
       const found = await historyOf('fails.line.test')
       return found.entries.length === 2 && found
@@ -118,12 +108,10 @@ describe('the time line of a name', () => {
   })
 
   test('what a wildcard covers is part of the line, and a name below it is not', async () => {
-    const [{ fingerprint } = { fingerprint: '' }] = await rowsIn<{ fingerprint: string }>(
-      at.service.database,
+    const [{ fingerprint } = { fingerprint: '' }] = await at.sql<{ fingerprint: string }>(
       "SELECT encode(fingerprint, 'hex') AS fingerprint FROM issuers LIMIT 1",
     )
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       `INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
        VALUES (gen_random_uuid(), $1, '\\x77', decode($2, 'hex'), '{*.wild.test}', now(), now() + interval '9 days', '\\x00')`,
       [accountIdOf(at.client), fingerprint],

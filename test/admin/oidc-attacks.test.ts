@@ -4,22 +4,19 @@ import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import type { JWTPayload } from 'jose'
-import { type AdminClient, administrator, adminRequest, clientWith } from '../support/admin.ts'
-import { rowsIn } from '../support/database.ts'
+import { adminRequest, clientWith } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { type HostileProvider, startHostileProvider } from '../support/hostile-provider.ts'
 import { CLIENT } from '../support/oidc-provider.ts'
-import type { TestService } from '../support/service.ts'
 import { configOf, sharedService } from '../support/shared-service.ts'
 
 describe('a provider of OpenID Connect', () => {
-  let service: TestService
+  const { service, sql, as } = administered(() => sharedService('identities'))
+  const admin = as('alice')
   let provider: HostileProvider
-  let admin: AdminClient
   before(async () => {
-    service = await sharedService('identities')
     const oidc = configOf(service)['admin_api']?.['oidc'] as { issuer: string }
     provider = await startHostileProvider(oidc.issuer)
-    admin = await administrator(service, 'alice')
   })
   after(async () => {
     await provider?.close()
@@ -147,7 +144,7 @@ describe('a provider of OpenID Connect', () => {
   })
 
   test('another claim that is refused ends nothing', async () => {
-    await rowsIn(service.database, 'DELETE FROM admin_failed_logins')
+    await sql('DELETE FROM admin_failed_logins')
     const person = { sub: 'nina', preferred_username: 'nina', groups: ['ca-readers'] }
     const nina = clientWith(service.baseUrl, (await signIn({ claims: person })).json.token)
     const wrong: JWTPayload[] = [
@@ -173,10 +170,8 @@ describe('a provider of OpenID Connect', () => {
   test('people without a group do not fill the audit log, and hide nobody who loses access', async () => {
     const person = { sub: 'otis', preferred_username: 'otis', groups: ['ca-readers'] }
     await signIn({ claims: person })
-    const entries = async () =>
-      (await rowsIn(service.database, "SELECT FROM admin_audit_log WHERE action = 'auth.login_failed'")).length
-    await rowsIn(
-      service.database,
+    const entries = async () => (await sql("SELECT FROM admin_audit_log WHERE action = 'auth.login_failed'")).length
+    await sql(
       `INSERT INTO admin_failed_logins (minute, failures)
        SELECT date_trunc('minute', now()) + make_interval(mins => n), 10 FROM generate_series(0, 10) n
        ON CONFLICT (minute) DO UPDATE SET failures = 10`,
@@ -186,7 +181,7 @@ describe('a provider of OpenID Connect', () => {
     assert.equal(await entries(), before)
     for (let i = 0; i < 2; i++) assert.equal((await signIn({ claims: { ...person, groups: [] } })).status, 401)
     assert.equal(await entries(), before + 1)
-    await rowsIn(service.database, 'DELETE FROM admin_failed_logins')
+    await sql('DELETE FROM admin_failed_logins')
   })
 
   describe('the UserInfo endpoint', () => {
@@ -324,9 +319,7 @@ describe('a provider of OpenID Connect', () => {
       await provider.close()
       assert.equal((await finish(query, secret)).status, 401)
       assert.equal((await admin.get('/me')).status, 200)
-      const log =
-        JSON.stringify(await rowsIn(service.database, 'SELECT details FROM admin_audit_log', [])) +
-        JSON.stringify(service.log)
+      const log = JSON.stringify(await sql('SELECT details FROM admin_audit_log', [])) + JSON.stringify(service.log)
       for (const word of ['code-', CLIENT.secret, 'code_verifier']) assert.ok(!log.includes(word), word)
     })
   })

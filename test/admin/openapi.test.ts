@@ -1,7 +1,7 @@
 /** The OpenAPI document of the Admin API, and what is made from it. */
 
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { AdminApiError, AdminClient, type Routes } from '../../src/admin/client.ts'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
@@ -9,10 +9,11 @@ import { openApiDocument } from '../../src/admin/openapi.ts'
 import { ROLES, type Role } from '../../src/domain/administrator.ts'
 import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
 import { administrator, adminRequest, createAdministrator } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
-import { rowsIn } from '../support/database.ts'
-import type { TestService } from '../support/service.ts'
+import { each } from '../support/each.ts'
 import { sharedService } from '../support/shared-service.ts'
+import { words } from '../support/words.ts'
 
 const document = openApiDocument(ENDPOINTS, { version: '0.0.0', baseUrl: 'https://ca.example/api' })
 
@@ -41,24 +42,12 @@ describe('the OpenAPI document', () => {
   })
 
   test('an endpoint that changes something says which audit action it leaves', () => {
-    const reads = new Set([
-      'validateCsr',
-      'validateCsrAgainst',
-      'checkCsrProfile',
-      'beginAuditVerification',
-      'startOidc',
-      'examineIncident',
-      'previewIncidentMail',
-      'startOidc',
-      'getPasskeyOptions',
-      'getConfirmOptions',
-      'getRegistrationOptions',
-    ])
+    const reads = new Set(words`
+      validateCsr validateCsrAgainst checkCsrProfile beginAuditVerification startOidc examineIncident
+      previewIncidentMail startOidc getPasskeyOptions getConfirmOptions getRegistrationOptions
+    `)
     const silent = ENDPOINTS.filter(({ method, audit, id }) => method !== 'GET' && !audit && !reads.has(id))
-    assert.deepEqual(
-      silent.map(({ id }) => id),
-      [],
-    )
+    assert.deepEqual(each(silent, 'id'), [])
   })
 })
 
@@ -72,10 +61,7 @@ test('for every endpoint that changes something there is a request that an endin
 })
 
 describe('over HTTP', () => {
-  let service: TestService
-  before(async () => {
-    service = await sharedService('admin')
-  })
+  const { service, sql } = administered(() => sharedService('admin'))
 
   describe('the typed client', () => {
     test('signs in, reads and gets errors as errors', async () => {
@@ -115,8 +101,7 @@ describe('over HTTP', () => {
       const boss = await administrator(service, 'boss')
       const [gone, late] = [await administrator(service, 'gone'), await administrator(service, 'late')]
       await gone.send('POST', '/auth/logout')
-      await rowsIn(
-        service.database,
+      await sql(
         `UPDATE admin_sessions SET expires_at = now() - interval '1 s'
         WHERE user_id = (SELECT id FROM admin_users WHERE username = 'late')`,
       )

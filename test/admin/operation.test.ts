@@ -6,33 +6,30 @@ import { userInfo } from 'node:os'
 import path from 'node:path'
 import { before, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { type AdminClient, administrator, clientWith } from '../support/admin.ts'
+import { clientWith } from '../support/admin.ts'
 import { adminInstance } from '../support/admin-instance.ts'
-import { rowsIn, testDatabase } from '../support/database.ts'
+import { administered } from '../support/administered.ts'
+import { testDatabase } from '../support/database.ts'
+import { each } from '../support/each.ts'
+import { healthOf } from '../support/metrics.ts'
 import { chancery, operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('what administrators switch', () => {
-  let service: TestService
-  let admin: AdminClient
-  let auditor: AdminClient
+  const { service, sql, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
+  const auditor = as('audrey', 'auditor')
   /** The last entry of the files before. */
   let begun: unknown
   before(async () => {
-    service = await sharedService('admin')
-    const [head] = await rowsIn(service.database, 'SELECT sequence FROM admin_audit_head')
+    const [head] = await sql('SELECT sequence FROM admin_audit_head')
     begun = head?.['sequence'] ?? 0
-    admin = await administrator(service, 'alice')
-    auditor = await administrator(service, 'audrey', 'auditor')
   })
 
   const run = (...words: string[]) => operate(service, ...words)
-  const health = async () => (await fetch(`${service.baseUrl}/healthz`)).json() as Promise<Record<string, unknown>>
   const audited = (action: string) =>
-    rowsIn<{ user_id: string | null; details: Record<string, unknown> }>(
-      service.database,
+    sql<{ user_id: string | null; details: Record<string, unknown> }>(
       'SELECT user_id, details FROM admin_audit_log WHERE action = $1 AND sequence > $2 ORDER BY sequence',
       [action, begun],
     )
@@ -44,12 +41,12 @@ describe('what administrators switch', () => {
     assert.equal(on.status, 200, on.text)
     assert.deepEqual([on.json.maintenance_mode, on.json.set_by, on.json.reason], [true, 'alice', 'moving house'])
     assert.deepEqual((await admin.get('/maintenance')).json, on.json)
-    await until('every thread knows', async () => (await health()).maintenance_mode === true)
+    await until('every thread knows', async () => (await healthOf(service)).maintenance_mode === true)
     await admin.send('POST', '/maintenance', { enabled: false })
-    assert.deepEqual(
-      (await audited('maintenance.set')).map(({ details }) => details),
-      [{ enabled: true, reason: 'moving house' }, { enabled: false }],
-    )
+    assert.deepEqual(each(await audited('maintenance.set'), 'details'), [
+      { enabled: true, reason: 'moving house' },
+      { enabled: false },
+    ])
   })
 
   test('a switch that is there already changes nothing and is not logged', async () => {
@@ -57,10 +54,10 @@ describe('what administrators switch', () => {
     const again = await admin.send('POST', '/signing', { stopped: true, reason: 'again' })
     assert.deepEqual(again.json, first.json)
     assert.equal((await audited('signing.stop')).length, 1)
-    await until('signing is stopped', async () => JSON.stringify(await health()).includes('"stopped"'))
+    await until('signing is stopped', async () => JSON.stringify(await healthOf(service)).includes('"stopped"'))
     assert.equal((await admin.send('POST', '/signing', { stopped: false })).json.signing_stopped, false)
     assert.equal((await audited('signing.resume')).length, 1)
-    await until('signing goes on', async () => !JSON.stringify(await health()).includes('"stopped"'))
+    await until('signing goes on', async () => !JSON.stringify(await healthOf(service)).includes('"stopped"'))
   })
 
   test('the switches take strict booleans, from admins', async () => {
@@ -107,8 +104,7 @@ describe('what administrators switch', () => {
       ['failed', 0],
       ['pending', 0],
     ] as const)
-      await rowsIn(
-        service.database,
+      await sql(
         `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, message_id, status, retry_count)
          VALUES ($1, 'account_deactivated', 'ops@example.com', 'A subject', '', '', '', $2, 4)`,
         [uuidv7(Date.now() - daysAgo * 86_400_000), status],
@@ -128,8 +124,7 @@ describe('what administrators switch', () => {
   })
 
   test('the commands list, queue and purge notifications, and show the words of a mail', async () => {
-    const [{ id } = { id: '' }] = await rowsIn<{ id: string }>(
-      service.database,
+    const [{ id } = { id: '' }] = await sql<{ id: string }>(
       "UPDATE notifications SET status = 'failed', error_detail = '550 unknown user' RETURNING id",
     )
     assert.notEqual(id, '')

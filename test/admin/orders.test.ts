@@ -1,26 +1,23 @@
 /** Orders and authorizations in the Admin API, over HTTP against a whole service. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { locationOf, type Obtained } from '../support/acme-client.ts'
-import { rowsIn } from '../support/database.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
+import { issuingOn } from '../support/administered.ts'
 import { operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 type Row = Record<string, unknown>
 
 describe('orders of the Admin API', () => {
-  let at: Issuing
+  const at = issuingOn(() => sharedService('admin'))
   let issued: Obtained
   let pending: string
   const idOf = (url: string) => url.split('/').at(-1) as string
   before(async () => {
-    at = await startIssuing(await sharedService('admin'))
     issued = await at.client.obtain(['www.test'], at.responder)
     pending = idOf(locationOf(await at.client.newOrder(['later.test'])))
   })
-  after(() => at.end())
 
   const list = async (query: string) => {
     const reply = await at.auditor.get(`/orders?${query}`)
@@ -66,10 +63,7 @@ describe('orders of the Admin API', () => {
   test('stored facts of another shape are shown as they are', async () => {
     const [{ id = '' } = {}] = (await at.auditor.get(`/orders/${pending}`)).json.authorizations
     const store = (column: string, value: unknown) =>
-      rowsIn(at.service.database, `UPDATE authorizations SET ${column} = $1::jsonb WHERE id = $2`, [
-        JSON.stringify(value),
-        id,
-      ])
+      at.sql(`UPDATE authorizations SET ${column} = $1::jsonb WHERE id = $2`, [JSON.stringify(value), id])
     for (const [evidence, shown] of [
       [
         { type: 'http-01', later: true },
@@ -89,7 +83,7 @@ describe('orders of the Admin API', () => {
       const reply = await at.auditor.get(`/orders/${pending}`)
       assert.equal(reply.status, 200, reply.text)
     }
-    await rowsIn(at.service.database, `UPDATE orders SET error = '"it failed"' WHERE id = $1`, [pending])
+    await at.sql(`UPDATE orders SET error = '"it failed"' WHERE id = $1`, [pending])
     assert.deepEqual((await at.auditor.get(`/orders/${pending}`)).json.error, { stored: 'it failed' })
     assert.equal((await at.auditor.get('/orders')).status, 200)
   })

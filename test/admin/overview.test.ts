@@ -5,34 +5,25 @@ import { X509Certificate } from 'node:crypto'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  closeConnections,
-  type Responder,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
-import { type AdminClient, administrator, clientWith, TOKEN_SECRET } from '../support/admin.ts'
+import { type AcmeClient, type Responder, registeredClient, startResponder } from '../support/acme-client.ts'
+import { type AdminClient, clientWith, TOKEN_SECRET } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
+import { administered } from '../support/administered.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, NOBODY } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
+import { failHttp01 } from '../support/failing.ts'
 import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('what the console asks for', () => {
-  let service: TestService
+  const { service, sql, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
+  const auditor = as('audrey', 'auditor')
   let responder: Responder
-  let admin: AdminClient
-  let auditor: AdminClient
   let client: AcmeClient
   let credential: MadeCredential
   before(async () => {
-    service = await sharedService('admin')
     responder = await startResponder(service.http01Port)
-    admin = await administrator(service, 'alice')
-    auditor = await administrator(service, 'audrey', 'auditor')
     credential = await made<MadeCredential>(admin, '/eab', { kid: 'team' })
     client = await boundClient(service, credential)
     await client.obtain(['www.shop.test', 'shop.test'], responder)
@@ -40,7 +31,6 @@ describe('what the console asks for', () => {
     await admin.send('POST', '/crl/rebuild')
   })
   after(async () => {
-    closeConnections()
     await responder.close()
   })
 
@@ -75,8 +65,7 @@ describe('what the console asks for', () => {
     })
 
     test('says what to look at, the worst first', async () => {
-      await rowsIn(
-        service.database,
+      await sql(
         `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, message_id)
          SELECT gen_random_uuid(), 'delivery_failed', 'a@example.com', 's', 't', 'h', 'failed', 'm' || n
            FROM generate_series(1, 2) n`,
@@ -105,8 +94,7 @@ describe('what the console asks for', () => {
     })
 
     test('counts certificates that expire, without the revoked ones', async () => {
-      await rowsIn(
-        service.database,
+      await sql(
         `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der, revoked_at)
          SELECT ('01900000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, decode(lpad(to_hex(256 + n), 4, '0'), 'hex'),
                 '\\x07', '{old.test}', now(), now() + n * interval '5 days', '', CASE WHEN n = 2 THEN now() END
@@ -185,10 +173,7 @@ describe('what the console asks for', () => {
 
   test('the failures of an account say what was wrong, and hold no token', async () => {
     const account = accountIdOf(client)
-    const order = await client.newOrder(['fails.shop.test'])
-    const { json: authorization } = await client.post(order.json.authorizations[0])
-    const challenge = authorization.challenges.find(({ type }: { type: string }) => type === 'http-01')
-    await client.post(challenge.url, {})
+    await failHttp01(client, responder, 'fails.shop.test')
     const [failure] = await until('the failure is kept', async () => {
       const { json } = await auditor.get(`/accounts/${account}/failures`)
       return json.length > 0 && json

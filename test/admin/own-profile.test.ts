@@ -1,30 +1,25 @@
 /** One's own profile and password, and sessions with their end, over HTTP. */
 
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
-import { type AdminClient, administrator, adminRequest, createAdministrator } from '../support/admin.ts'
-import { rowsIn } from '../support/database.ts'
-import type { TestService } from '../support/service.ts'
+import { describe, test } from 'node:test'
+import { adminRequest, createAdministrator } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 describe('a user', () => {
-  let service: TestService
-  let admin: AdminClient
-  before(async () => {
-    service = await sharedService('admin')
-    admin = await administrator(service, 'pia')
-  })
+  const { service, sql, as } = administered(() => sharedService('admin'))
+  const admin = as('pia')
 
   const login = async (username: string, password: string) => {
     const body = { username, password }
     return (await adminRequest(service.baseUrl, 'POST', '/auth/login', { body })).json.token as string
   }
-  const as = (token: string) => (method: string, path: string, body?: object) =>
+  const by = (token: string) => (method: string, path: string, body?: object) =>
     adminRequest(service.baseUrl, method, path, { token, ...(body && { body }) })
 
   test('sees each session with address, browser and way, and ends another one', async () => {
     const password = await createAdministrator(service.database, 'rita', 'auditor')
-    const [first, second] = [as(await login('rita', password)), as(await login('rita', password))]
+    const [first, second] = [by(await login('rita', password)), by(await login('rita', password))]
     const sessions = (await first('GET', '/me/sessions')).json
     assert.equal(sessions.length, 2)
     const own = sessions.find(({ is_current }: { is_current: boolean }) => is_current)
@@ -40,7 +35,7 @@ describe('a user', () => {
 
   test('has sessions that an administrator sees and ends, and an auditor does not', async () => {
     const password = await createAdministrator(service.database, 'saul', 'auditor')
-    const saul = as(await login('saul', password))
+    const saul = by(await login('saul', password))
     const { id } = (await saul('GET', '/me')).json
     assert.equal((await saul('GET', `/users/${id}/sessions`)).status, 403)
     const [session] = (await admin.get(`/users/${id}/sessions`)).json
@@ -51,7 +46,7 @@ describe('a user', () => {
 
   test('chooses a password that is long and not easy to guess; the other sessions end', async () => {
     const password = await createAdministrator(service.database, 'theo', 'auditor')
-    const [here, there] = [as(await login('theo', password)), as(await login('theo', password))]
+    const [here, there] = [by(await login('theo', password)), by(await login('theo', password))]
     const choose = (current_password: string, new_password: string) =>
       here('POST', '/me/password', { current_password, new_password })
     for (const weak of ['short', 'passwordpassword', 'theo@example.com-theo', 'x'.repeat(300)]) {
@@ -63,8 +58,7 @@ describe('a user', () => {
     assert.equal((await there('GET', '/me')).status, 401)
     assert.equal((await here('GET', '/me')).status, 200)
     assert.ok(await login('theo', 'vacant orchid tram 61'))
-    const entries = await rowsIn<{ details: object }>(
-      service.database,
+    const entries = await sql<{ details: object }>(
       "SELECT details FROM admin_audit_log WHERE action = 'user.change_password'",
     )
     assert.deepEqual(entries, [{ details: { ended_sessions: 1 } }])
@@ -72,15 +66,11 @@ describe('a user', () => {
 
   test('changes the own mail address; an administrator changes name and address of others', async () => {
     const password = await createAdministrator(service.database, 'ulla', 'auditor')
-    const ulla = as(await login('ulla', password))
+    const ulla = by(await login('ulla', password))
     assert.equal((await ulla('PATCH', '/me', { email: 'ulla@corp.example' })).json.email, 'ulla@corp.example')
     const { id } = (await ulla('GET', '/me')).json
     // The mails that warn of a stolen session would go to the thief.
-    await rowsIn(
-      service.database,
-      "UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds' WHERE user_id = $1",
-      [id],
-    )
+    await sql("UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds' WHERE user_id = $1", [id])
     const refused = await ulla('PATCH', '/me', { email: 'thief@corp.example' })
     assert.deepEqual([refused.status, refused.json.error], [403, 'sign_in_again'])
     const change = (body: object) => admin.send('PATCH', `/users/${id}`, body)
@@ -89,6 +79,6 @@ describe('a user', () => {
     assert.equal((await change({ username: 'Ulla', email: 'u@corp.example' })).json.username, 'Ulla')
     assert.ok(await login('ulla', password))
     const token = (await admin.send('POST', '/tokens', { name: 'renamer', role: 'admin' })).json.token
-    assert.equal((await as(token)('PATCH', `/users/${id}`, { username: 'taken-over' })).status, 403)
+    assert.equal((await by(token)('PATCH', `/users/${id}`, { username: 'taken-over' })).status, 403)
   })
 })

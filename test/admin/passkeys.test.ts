@@ -7,20 +7,17 @@ import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { NO_PASSWORD } from '../../src/admin/users/passwords.ts'
 import { type AdminClient, administrator, adminRequest, clientWith, createAdministrator } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
+import { administered } from '../support/administered.ts'
 import { Authenticator, type Saying } from '../support/authenticator.ts'
-import { rowsIn, type TestDatabase } from '../support/database.ts'
+import type { TestDatabase } from '../support/database.ts'
 import { operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { CONSOLE_ORIGIN, sharedService } from '../support/shared-service.ts'
 
 const foreignKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 
 describe('passkeys', () => {
-  let service: TestService
+  const { service, sql } = administered(() => sharedService('identities'))
   let passwords = 0
-  before(async () => {
-    service = await sharedService('identities')
-  })
 
   const post = (path: string, body: object = {}, token?: string) =>
     adminRequest(service.baseUrl, 'POST', path, { body, ...(token && { token }) })
@@ -103,10 +100,9 @@ describe('passkeys', () => {
     const { name, client } = await person()
     const { authenticator } = await register(client)
     assert.equal((await signIn(authenticator)).status, 200)
-    await rowsIn(service.database, 'DELETE FROM admin_failed_logins')
+    await sql('DELETE FROM admin_failed_logins')
     const failed = () =>
-      rowsIn<{ details: Record<string, string> }>(
-        service.database,
+      sql<{ details: Record<string, string> }>(
         "SELECT details FROM admin_audit_log WHERE action = 'auth.login_failed' AND details ->> 'by' = 'passkey' ORDER BY sequence",
       )
     const before = (await failed()).length
@@ -214,7 +210,7 @@ describe('passkeys', () => {
 
   test('who signs in at a provider alone has no passkey, which would outlive the groups there', async () => {
     const { name, client } = await person()
-    await rowsIn(service.database, `UPDATE admin_users SET password_hash = '${NO_PASSWORD}' WHERE username = '${name}'`)
+    await sql(`UPDATE admin_users SET password_hash = '${NO_PASSWORD}' WHERE username = '${name}'`)
     const { status, json } = await client.send('POST', '/me/passkeys/options')
     assert.deepEqual([status, json.error], [409, 'conflict'])
   })
@@ -222,8 +218,7 @@ describe('passkeys', () => {
   test('a registration that began after a recent sign-in may end when the sign-in is no longer recent', async () => {
     const { name, client } = await person()
     const wanted = (await client.send('POST', '/me/passkeys/options')).json
-    await rowsIn(
-      service.database,
+    await sql(
       `UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'
         WHERE user_id = (SELECT id FROM admin_users WHERE username = $1)`,
       [name],
@@ -296,8 +291,7 @@ describe('passkeys', () => {
     const { name, client, login } = await person()
     const { authenticator } = await register(client)
     const asked = async () =>
-      rowsIn(
-        service.database,
+      sql(
         `SELECT ip_address, target_user_id = user_id AS is_own FROM admin_audit_log
           WHERE action = 'auth.second_factor_asked' AND details ->> 'username' = $1`,
         [name],
@@ -327,8 +321,7 @@ describe('passkeys', () => {
     assert.match(await operate(service, 'users', 'reset-second-factor', name), /1 removed/)
     assert.equal((await client.get('/me')).status, 401)
     assert.equal((await login()).status, 200)
-    const entries = await rowsIn(
-      service.database,
+    const entries = await sql(
       "SELECT details->>'passkeys' AS n FROM admin_audit_log WHERE action = 'user.reset_second_factor'",
     )
     assert.deepEqual(entries, [{ n: '1' }])

@@ -3,21 +3,19 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
-import { type AcmeClient, closeConnections, registeredClient, send } from '../support/acme-client.ts'
-import { type AdminClient, administrator } from '../support/admin.ts'
-import type { TestService } from '../support/service.ts'
+import { type AcmeClient, registeredClient, send } from '../support/acme-client.ts'
+import { administered } from '../support/administered.ts'
+import { healthOf } from '../support/metrics.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('the Admin API', () => {
-  let service: TestService
+  const { service, as } = administered(() => sharedService('crowded'))
+  const admin = as('alice')
   let client: AcmeClient
-  let admin: AdminClient
   let locker: pg.Client
   before(async () => {
-    service = await sharedService('crowded')
     client = await registeredClient(service.directoryUrl)
-    admin = await administrator(service, 'alice')
     locker = new pg.Client(service.database.connection)
     await locker.connect()
     await locker.query(`
@@ -30,7 +28,6 @@ describe('the Admin API', () => {
   })
   after(async () => {
     await locker.end()
-    closeConnections()
   })
 
   const directory = () => send({ method: 'GET', url: service.directoryUrl })
@@ -73,8 +70,7 @@ describe('the Admin API', () => {
 
   test('answers in maintenance, and while signing is stopped', async () => {
     await administers('0102')
-    const health = async () => (await send({ method: 'GET', url: `${service.baseUrl}/healthz` })).json
-    await until('every thread knows', async () => (await health())?.maintenance_mode === true)
+    await until('every thread knows', async () => (await healthOf(service)).maintenance_mode === true)
     for (const [path, body] of [
       ['/signing', { stopped: false }],
       ['/maintenance', { enabled: false }],

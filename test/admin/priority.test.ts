@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import os from 'node:os'
-import { before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { createAdministrator, signIn } from '../support/admin.ts'
-import type { TestService } from '../support/service.ts'
+import { administered } from '../support/administered.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -13,10 +13,7 @@ const LOGINS = 10
 const MOST_ROUNDS = 3
 
 describe('the priority of administrators', { skip: os.platform() !== 'linux' && 'Linux alone lowers a thread' }, () => {
-  let service: TestService
-  before(async () => {
-    service = await sharedService('admin')
-  })
+  const { service } = administered(() => sharedService('admin'))
 
   /** Niceness and clock ticks of each thread (proc_pid_stat(5)). */
   function threads(): { nice: number; ticks: number }[] {
@@ -45,6 +42,8 @@ describe('the priority of administrators', { skip: os.platform() !== 'linux' && 
   }
 
   test('the admin thread and that of password hashes are lowered, and no other', async () => {
+    // The thread of password hashes starts with the first login.
+    await signIn(service.baseUrl, 'carol', await createAdministrator(service.database, 'carol'))
     await until('two are lowered', () => threads().filter(isLowered).length === 2)
     const all = threads()
     const others = all.filter(({ nice }) => nice === own())

@@ -2,11 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { createHash, randomUUID, X509Certificate } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { csrFor, type Obtained, send } from '../support/acme-client.ts'
+import { allRows } from '../support/admin.ts'
+import { issuingOn } from '../support/administered.ts'
 import { accountIdOf } from '../support/bound.ts'
 import { certIdOf } from '../support/certificate-id.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
+import { each } from '../support/each.ts'
 import { P384_KEY } from '../support/keys.ts'
 import { sharedService } from '../support/shared-service.ts'
 
@@ -14,15 +16,13 @@ const counts = (...certificates: number[]) =>
   certificates.map((count, index) => ({ days: [1, 7, 14, 30][index], certificates: count }))
 
 describe('renewals and blocked keys of the Admin API', () => {
-  let at: Issuing
+  const at = issuingOn(() => sharedService('admin'))
   let issued: Obtained
   let serial: string
   before(async () => {
-    at = await startIssuing(await sharedService('admin'))
     issued = await at.client.obtain(['www.test'], at.responder)
     serial = new X509Certificate(issued.der).serialNumber
   })
-  after(() => at.end())
 
   const window = async () => {
     const url = `${at.client.directory['renewalInfo']}/${certIdOf(issued.der)}`
@@ -40,13 +40,8 @@ describe('renewals and blocked keys of the Admin API', () => {
     assert.deepEqual([cleared.status, cleared.json.certificates], [200, 1], cleared.text)
     assert.deepEqual(await window(), usual)
     await at.admin.send('DELETE', '/renewals', { filter: { all: true } })
-    const { rows } = await at.database.query(
-      "SELECT action FROM admin_audit_log WHERE action LIKE 'renewal.%' ORDER BY sequence",
-    )
-    assert.deepEqual(
-      rows.map(({ action }) => action),
-      ['renewal.advise', 'renewal.clear'],
-    )
+    const rows = await at.sql("SELECT action FROM admin_audit_log WHERE action LIKE 'renewal.%' ORDER BY sequence")
+    assert.deepEqual(each(rows, 'action'), ['renewal.advise', 'renewal.clear'])
   })
 
   test('a filter says which certificates, or that all are meant', async () => {
@@ -80,7 +75,7 @@ describe('renewals and blocked keys of the Admin API', () => {
   test('certificates that end soon are counted by account, in the order of their number', async () => {
     const accountId = accountIdOf(at.client)
     const ending = (days: number, account: string | null, count: number) =>
-      at.database.query(
+      at.sql(
         `INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
          SELECT gen_random_uuid(), $1, decode(md5(random()::text), 'hex'), '\\x07', '{}', now(),
                 now() + make_interval(hours => $2), decode(md5(random()::text), 'hex')
@@ -107,11 +102,11 @@ describe('renewals and blocked keys of the Admin API', () => {
       expiring: counts(2, 2, 2, 5),
     })
     assert.deepEqual(
-      json.accounts.slice(1).map(({ expiring }: { expiring: unknown }) => expiring),
+      each(json.accounts.slice(1) as { expiring: unknown }[], 'expiring'),
       Array(9).fill(counts(0, 2, 2, 2)),
     )
     assert.deepEqual(json.others, counts(0, 6, 7, 7))
-    await at.database.query("DELETE FROM certificates WHERE issuer_fingerprint = '\\x07'")
+    await at.sql("DELETE FROM certificates WHERE issuer_fingerprint = '\\x07'")
   })
 
   test('a blocked key gets no certificate until it is unblocked', async () => {
@@ -133,20 +128,13 @@ describe('renewals and blocked keys of the Admin API', () => {
   })
 
   test('blocked keys are listed newest first, and those of a file are taken out there', async () => {
-    await at.database.query(`
+    await at.sql(`
       INSERT INTO blocked_keys (spki_sha256, blocked_at)
       SELECT decode(lpad(to_hex(n), 64, '0'), 'hex'), now() - interval '1 day' FROM generate_series(1, 5) n`)
     await at.admin.send('POST', '/blocked-keys', { spki_sha256: 'ff'.repeat(32) })
-    const found: string[] = []
-    let path: string | undefined = '/blocked-keys?limit=2&cursor='
-    while (path !== undefined) {
-      const reply = await at.auditor.get(path)
-      assert.equal(reply.status, 200, reply.text)
-      found.push(...reply.json.map((row: { spki_sha256: string }) => row.spki_sha256.slice(-2)))
-      const link = /<([^>]+)>/.exec(reply.headers.get('link') ?? '')?.[1]
-      path = link?.slice(link.indexOf('/blocked-keys'))
-    }
-    assert.deepEqual(found, ['ff', '05', '04', '03', '02', '01'])
+    const found: { spki_sha256: string }[] = await allRows(at.auditor, '/blocked-keys?limit=2&cursor=')
+    const ends = found.map((row) => row.spki_sha256.slice(-2))
+    assert.deepEqual(ends, ['ff', '05', '04', '03', '02', '01'])
     assert.equal((await at.admin.send('DELETE', `/blocked-keys/${'1'.padStart(64, '0')}`)).status, 409)
     assert.equal((await at.admin.send('DELETE', '/blocked-keys/x')).status, 404)
   })

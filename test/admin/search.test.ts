@@ -1,11 +1,11 @@
 /** The one search field, over HTTP against a whole service: what it finds, for whom, and what it says it left out. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { createAcmeClient } from '../support/acme-client.ts'
 import { type AdminClient, administrator } from '../support/admin.ts'
+import { issuingOn } from '../support/administered.ts'
 import { accountIdOf, made } from '../support/bound.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -17,13 +17,12 @@ interface Group {
 }
 
 describe('the search over everything', () => {
-  let at: Issuing
+  const at = issuingOn(() => sharedService('admin'))
   let serial: string
   let fingerprint: string
   let order: string
   let credential: string
   before(async () => {
-    at = await startIssuing(await sharedService('admin'))
     at.client = await createAcmeClient(at.service.directoryUrl)
     await at.client.newAccount({ termsOfServiceAgreed: true, contact: ['mailto:ops@bakery.test'] })
     await at.client.obtain(['www.bakery.test'], at.responder)
@@ -33,7 +32,6 @@ describe('the search over everything', () => {
     credential = (await made(at.admin, '/eab', { kid: 'kid-of-bakery', label: 'The Bakery', tags: ['ovens'] })).id
     await at.admin.send('PATCH', `/accounts/${accountIdOf(at.client)}`, { label: 'Ovens & Co', tags: ['ovens'] })
   })
-  after(() => at?.end())
 
   interface Found {
     groups: Group[]

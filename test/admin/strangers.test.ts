@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { head, openRaw } from '../http/raw-client.ts'
 import { type AdminClient, administrator, adminRequest } from '../support/admin.ts'
 import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
-import type { TestService } from '../support/service.ts'
+import { administered } from '../support/administered.ts'
 import { LARGEST_BODY, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -52,12 +52,11 @@ function flood(port: number) {
 
 for (const where of ['a port of its own', 'the public port'] as const) {
   describe(`strangers on ${where}`, () => {
-    let service: TestService
+    const { service } = administered(() => sharedService('crowded'))
     let instance: AdminInstance | undefined
     let port: number
     let admin: AdminClient
     before(async () => {
-      service = await sharedService('crowded')
       instance = where === 'the public port' ? undefined : await adminInstance(service)
       port = instance?.port ?? service.port
       admin = await administrator({ baseUrl: `http://127.0.0.1:${port}`, database: service.database }, 'alice')

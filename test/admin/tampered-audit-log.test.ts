@@ -9,33 +9,22 @@ import type { Actor } from '../../src/domain/administrator.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { type AdminClient, administrator } from '../support/admin.ts'
-import { rowsIn } from '../support/database.ts'
+import { administered } from '../support/administered.ts'
+import type { AuditEntry } from '../support/bound.ts'
+import { healthOf, metricOf } from '../support/metrics.ts'
 import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
-interface Entry {
-  id: string
-  action: string
-  user_id: string | null
-  ip_address: string | null
-  details: Record<string, unknown>
-  created_at: string
-}
-
 describe('an audit log', () => {
-  let service: TestService
-  let admin: AdminClient
-  let auditor: AdminClient
+  const { service, sql, as } = administered(() => sharedService('mails'))
+  const admin = as('alice')
+  const auditor = as('audrey', 'auditor')
   before(async () => {
-    service = await sharedService('mails')
-    admin = await administrator(service, 'alice')
-    auditor = await administrator(service, 'audrey', 'auditor')
     await admin.send('POST', '/users', { username: 'wanted-once', email: 'u@example.com', role: 'auditor' })
   })
 
-  const entries = async (query = '') => (await auditor.get(`/audit-log${query}`)).json as Entry[]
+  const entries = async (query = '') => (await auditor.get(`/audit-log${query}`)).json as AuditEntry[]
 
   test('retention cuts what is old, and leaves an entry', async () => {
     const last = await withQuery(service.database.connection, async (query) => {
@@ -50,11 +39,7 @@ describe('an audit log', () => {
   })
 
   test('a tail that is cut together with its head raises an alarm while the service runs', async () => {
-    const health = async () =>
-      (await (await fetch(`${service.baseUrl}/healthz`)).json()) as { status: string; checks: { audit_log: object } }
-    const gauge = async () =>
-      /^service_audit_log_broken (\d)$/m.exec(await (await fetch(`${service.baseUrl}/metrics`)).text())?.[1]
-    await rowsIn(service.database, `INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm}')`, [])
+    await sql(`INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm}')`, [])
     await admin.send('POST', '/maintenance', { enabled: false, reason: 'an entry that is to disappear' })
     await admin.send('POST', '/tokens', { name: 'another one' })
     await withQuery(service.database.connection, async (query) => {
@@ -74,16 +59,13 @@ describe('an audit log', () => {
     assert.match(String(line.reason), /^entry \d+ is missing at the end$/)
     await until(
       'health shows it',
-      async () => JSON.stringify((await health()).checks.audit_log) === '{"status":"error"}',
+      async () => JSON.stringify((await healthOf(service)).checks.audit_log) === '{"status":"error"}',
     )
-    assert.equal((await health()).status, 'ok')
-    await until('the gauge shows it', async () => (await gauge()) === '1')
+    assert.equal((await healthOf(service)).status, 'ok')
+    await until('the gauge shows it', async () => (await metricOf(service, 'audit_log_broken')) === 1)
     const told = await until(
       'consumers are told',
-      async () =>
-        (
-          await rowsIn<{ data: object }>(service.database, "SELECT data FROM event_deliveries WHERE kind = 'alarm'", [])
-        )[0],
+      async () => (await sql<{ data: object }>("SELECT data FROM event_deliveries WHERE kind = 'alarm'", []))[0],
     )
     assert.deepEqual(told.data, { message: 'the end of the audit log was cut or changed', reason: line.reason })
   })
@@ -99,7 +81,7 @@ describe('an audit log', () => {
     const ids = reply.text
       .trimEnd()
       .split('\n')
-      .map((line) => (JSON.parse(line) as Entry).id)
+      .map((line) => (JSON.parse(line) as AuditEntry).id)
     assert.equal(new Set(ids).size, 2500)
   })
 
@@ -123,11 +105,10 @@ describe('an audit log', () => {
     const db = await openCheckedDatabase(settingsFor(service.database.connection, 2))
     for (const [name, ending] of [
       ['erin', (client: AdminClient) => client.send('POST', '/auth/logout')],
-      ['frank', () => rowsIn(service.database, "UPDATE admin_users SET role = 'auditor' WHERE username = 'frank'")],
+      ['frank', () => sql("UPDATE admin_users SET role = 'auditor' WHERE username = 'frank'")],
     ] as const) {
       const client = await administrator(service, name)
-      const [session] = await rowsIn<{ id: string; user_id: string }>(
-        service.database,
+      const [session] = await sql<{ id: string; user_id: string }>(
         `SELECT s.id, s.user_id FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id WHERE username = '${name}'`,
       )
       const author = { userId: session?.user_id ?? '', sessionId: session?.id ?? '', username: name, role: 'admin' }

@@ -1,26 +1,21 @@
 /** The terms of service in the Admin API: who has agreed, and agreements given outside the protocol. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { closeConnections, registeredClient } from '../support/acme-client.ts'
-import { type AdminClient, administrator } from '../support/admin.ts'
+import { before, describe, test } from 'node:test'
+import { registeredClient } from '../support/acme-client.ts'
+import { administered } from '../support/administered.ts'
 import { accountIdOf, NOBODY } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService, TERMS_URL } from '../support/shared-service.ts'
 
 describe('terms of service', () => {
-  let service: TestService
-  let admin: AdminClient
+  const { service, sql, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
   let account: string
   before(async () => {
-    service = await sharedService('admin')
-    admin = await administrator(service, 'alice')
     account = accountIdOf(await registeredClient(service.directoryUrl))
     await registeredClient(service.directoryUrl)
-    await rowsIn(service.database, "UPDATE accounts SET terms_version = '1'")
+    await sql("UPDATE accounts SET terms_version = '1'")
   })
-  after(() => closeConnections())
 
   const agreed = async () => (await admin.get('/terms')).json.agreed
 

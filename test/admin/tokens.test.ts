@@ -1,19 +1,14 @@
 /** API tokens, over HTTP against a whole service. */
 
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
-import { type AdminClient, administrator, clientWith, createAdministrator, signIn } from '../support/admin.ts'
-import { withQuery } from '../support/revoked.ts'
-import type { TestService } from '../support/service.ts'
+import { describe, test } from 'node:test'
+import { administrator, clientWith, createAdministrator, fieldsOf, signIn } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 describe('API tokens', () => {
-  let service: TestService
-  let admin: AdminClient
-  before(async () => {
-    service = await sharedService('admin')
-    admin = await administrator(service, 'alice')
-  })
+  const { service, sql, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
 
   const make = async (body: object, maker = admin) => {
     const reply = await maker.send('POST', '/tokens', body)
@@ -67,9 +62,7 @@ describe('API tokens', () => {
     assert.deepEqual([past.status, past.json.fields[0].field], [400, 'expires_at'])
     const soon = await make({ name: 'soon', expires_at: new Date(Date.now() + 3_600_000).toISOString() })
     assert.equal((await soon.client.get('/me')).status, 200)
-    await withQuery(service.database.connection, (query) =>
-      query("UPDATE admin_api_tokens SET expires_at = now() - interval '1 second' WHERE id = $1", [soon.id]),
-    )
+    await sql("UPDATE admin_api_tokens SET expires_at = now() - interval '1 second' WHERE id = $1", [soon.id])
     assert.equal((await soon.client.get('/me')).status, 401)
   })
 
@@ -124,7 +117,7 @@ describe('API tokens', () => {
       assert.equal((await admin.send('DELETE', `/tokens/${id}`)).status, 404)
     const reply = await admin.send('POST', '/tokens', { role: 'root', token: 'mine' })
     assert.equal(reply.status, 400)
-    assert.deepEqual(reply.json.fields.map(({ field }: { field: string }) => field).sort(), ['name', 'role', 'token'])
+    assert.deepEqual(fieldsOf(reply), ['name', 'role', 'token'])
   })
 
   test('the metrics ask for the same tokens', async () => {
@@ -144,9 +137,7 @@ describe('API tokens', () => {
 
   test('the database has the hash of a token alone', async () => {
     const { token } = await make({ name: 'hashed' })
-    const rows = await withQuery(service.database.connection, (query) =>
-      query("SELECT t::text || encode(t.token_hash, 'escape') AS row FROM admin_api_tokens t"),
-    )
+    const rows = await sql("SELECT t::text || encode(t.token_hash, 'escape') AS row FROM admin_api_tokens t")
     assert.ok(rows.every(({ row }) => !String(row).includes(token.slice(9))))
   })
 })

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { scryptSync } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { MOST_OF_ADDRESS, MOST_OF_USERNAME } from '../../src/domain/rate-limit.ts'
 import { boxOf } from '../../src/settings/eab-secret.ts'
 import { type AdminClient, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
-import { rowsIn } from '../support/database.ts'
+import { administered } from '../support/administered.ts'
 import { chancery, createCredential, operate } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
 import type { TestService } from '../support/service.ts'
@@ -34,11 +34,8 @@ async function addUpstreamAccount({ database }: TestService): Promise<void> {
 }
 
 describe('administration from the command line', () => {
-  let service: TestService
+  const { service, sql } = administered(() => sharedService('admin'))
   let admin: AdminClient
-  before(async () => {
-    service = await sharedService('admin')
-  })
 
   const run = (...words: string[]) => chancery(service, ...words)
   const file = (name: string, text: string) => {
@@ -110,8 +107,7 @@ describe('administration from the command line', () => {
       adminRequest(service.baseUrl, 'POST', '/auth/login', { body: { username: 'locked', password: word } })
     await login('wrong')
     // The next failure is the last one that both are allowed.
-    await rowsIn(
-      service.database,
+    await sql(
       "UPDATE admin_login_limits SET failures = CASE WHEN subject LIKE 'address %' THEN $1::integer ELSE $2 END",
       [MOST_OF_ADDRESS - 1, MOST_OF_USERNAME - 1],
     )
@@ -121,8 +117,7 @@ describe('administration from the command line', () => {
     assert.match(await operate(service, 'users', 'unlock', 'locked'), /no failed logins/)
     // Its address is locked for itself.
     assert.equal((await login(password)).status, 429)
-    const [limit] = await rowsIn(
-      service.database,
+    const [limit] = await sql(
       "SELECT replace(subject, 'address ', '') AS address FROM admin_login_limits WHERE subject LIKE 'address %'",
     )
     const address = String(limit?.['address'])
@@ -167,8 +162,7 @@ describe('administration from the command line', () => {
     const verdict = JSON.parse(await operate(service, 'audit', 'verify', '--json'))
     assert.deepEqual([verdict.whole, verdict.faults], [true, []])
     assert.match(await operate(service, 'audit', 'verify', '--head', verdict.head), /the audit log is whole/)
-    const [first] = await rowsIn<{ mac: string }>(
-      service.database,
+    const [first] = await sql<{ mac: string }>(
       "SELECT encode(mac, 'hex') AS mac FROM admin_audit_log WHERE sequence = 1",
     )
     const noted = ['--head', `1:${first?.mac}`, '--head', verdict.head]
@@ -188,11 +182,11 @@ describe('administration from the command line', () => {
     assert.equal(changed.code, 1)
     assert.match(changed.stderr, /^entry 2 was changed/m)
     // As another instance would hold it.
-    await rowsIn(service.database, 'INSERT INTO audit_verifications (id) VALUES (gen_random_uuid())')
+    await sql('INSERT INTO audit_verifications (id) VALUES (gen_random_uuid())')
     const second = await run('audit', 'verify')
     assert.equal(second.code, 1)
     assert.match(second.stderr, /checked already/)
-    await rowsIn(service.database, "UPDATE audit_verifications SET progressed_at = now() - interval '1 minute'")
+    await sql("UPDATE audit_verifications SET progressed_at = now() - interval '1 minute'")
     assert.match((await run('audit', 'verify')).stderr, /^entry 2 was changed/m)
   })
 
@@ -222,14 +216,8 @@ describe('administration from the command line', () => {
     assert.deepEqual(JSON.parse(first.stdout), { resealed: 3, kept: 0 })
     assert.deepEqual(JSON.parse((await reseal('old-secret', TOKEN_SECRET)).stdout), { resealed: 0, kept: 3 })
     // Back again: under the former secret the former key opens.
-    const back = await chancery(
-      service,
-      'eab',
-      'reseal',
-      '--json',
-      '--old-secret-file',
-      file('new-secret', 'another secret of 32 bytes or more, too'),
-    )
+    const secret = file('new-secret', 'another secret of 32 bytes or more, too')
+    const back = await chancery(service, 'eab', 'reseal', '--json', '--old-secret-file', secret)
     assert.deepEqual(JSON.parse(back.stdout), { resealed: 3, kept: 0 })
     assert.equal(credential.hmacKey.length, 32)
   })

@@ -6,22 +6,19 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { registeredClient } from '../support/acme-client.ts'
-import { type AdminClient, administrator } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { accountIdOf, newestEntries } from '../support/bound.ts'
 import { plainCsr } from '../support/csr.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { chancery, operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 describe('commands about grants', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-grants-'))
-  let service: TestService
-  let admin: AdminClient
+  const { service, as } = administered(() => sharedService('admin'))
+  const admin = as('alice')
   let account: string
   before(async () => {
-    service = await sharedService('admin')
-    admin = await administrator(service, 'alice')
     account = accountIdOf(await registeredClient(service.directoryUrl))
   })
   after(async () => {

@@ -1,11 +1,10 @@
 /** `chancery inspect`: what it prints of an order, a certificate and an account, and how it refuses. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { stringify } from 'yaml'
 import type { ValidationRecord } from '../../src/domain/validation-attempt.ts'
 import { fingerprintSha256 } from '../../src/shared/pki/certificate.ts'
 import { makeAuthority } from '../signer/authority.ts'
@@ -22,7 +21,7 @@ import {
   openStores,
   type StoreFixture,
 } from '../store/support.ts'
-import { runChancery } from '../support/commands.ts'
+import { configFor, runWith } from './support.ts'
 
 describe('inspect', () => {
   let store: StoreFixture
@@ -31,26 +30,14 @@ describe('inspect', () => {
   before(async () => {
     store = await openStores()
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-inspect-'))
-    configFile = path.join(folder, 'config.yaml')
-    const { hosts: host, port, database, user, password } = store.settings
-    writeFileSync(
-      configFile,
-      stringify({
-        server: { external_url: 'http://127.0.0.1:1', workers: 1 },
-        database: { host, port, database, user, ...(password && { password }), sslmode: 'disable' },
-        ca: { internal: { root_cert_path: 'ca.pem', root_key_path: 'ca.key' } },
-      }),
-    )
+    configFile = configFor(store.settings, path.join(folder, 'config.yaml'))
   })
   after(async () => {
     await store.close()
     rmSync(folder, { recursive: true })
   })
 
-  async function inspect(...words: string[]): Promise<{ code: number | null; out: string; complaint: string }> {
-    const { code, stdout, stderr } = await runChancery(['-c', configFile, 'inspect', ...words])
-    return { code, out: stdout, complaint: stderr.replaceAll(/^warning: .*\n/gm, '') }
-  }
+  const inspect = (...words: string[]) => runWith(configFile, 'inspect', ...words)
 
   async function inspectJson(...words: string[]): Promise<Record<string, unknown>> {
     const { code, out, complaint } = await inspect(...words, '--json')
@@ -207,19 +194,9 @@ describe('inspect', () => {
   }
 
   test('a database that is not there ends with 1 and without a stack', async () => {
-    const elsewhere = path.join(folder, 'elsewhere.yaml')
-    writeFileSync(
-      elsewhere,
-      stringify({
-        server: { external_url: 'http://127.0.0.1:1', workers: 1 },
-        database: { host: '127.0.0.1', port: 1, database: 'none', user: 'none', sslmode: 'disable' },
-        ca: { internal: { root_cert_path: 'ca.pem', root_key_path: 'ca.key' } },
-      }),
-    )
-    const former = configFile
-    configFile = elsewhere
-    const { code, complaint } = await inspect('order', newId())
-    configFile = former
+    const nobodys = { ...store.settings, hosts: ['127.0.0.1'], port: 1 }
+    const elsewhere = configFor(nobodys, path.join(folder, 'elsewhere.yaml'))
+    const { code, complaint } = await runWith(elsewhere, 'inspect', 'order', newId())
     assert.equal(code, 1)
     assert.match(complaint, /^chancery: [^\n]+\n$/)
   })

@@ -1,19 +1,16 @@
 /** `chancery keys`: blocked keys from the command line; and the former names of commands. */
 
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { administrator } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { chancery, operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 const HASH = 'ab'.repeat(32)
 
 describe('keys from the command line', () => {
-  let service: TestService
-  before(async () => {
-    service = await sharedService('admin')
-  })
+  const { service } = administered(() => sharedService('admin'))
 
   test('a key is blocked, listed and unblocked, with entries in the audit log', async () => {
     assert.equal(JSON.parse(await operate(service, 'keys', 'block', HASH.toUpperCase(), '--json')).spki_sha256, HASH)

@@ -8,6 +8,7 @@ import { after, describe, test } from 'node:test'
 import { stringify } from 'yaml'
 import { NOTIFICATION_TYPES } from '../../src/domain/notification.ts'
 import { runChancery } from '../support/commands.ts'
+import { each } from '../support/each.ts'
 import { startMailServer } from '../support/mail-server.ts'
 import { MINIMAL, merged } from '../unit/config/support.ts'
 
@@ -33,10 +34,7 @@ describe('mail from the command line', () => {
     context.after(close)
     const { code, stdout } = await mail(settings(port), 'test', '--to', 'ops@example.com')
     assert.deepEqual([code, stdout], [0, `127.0.0.1:${port} has taken the mail for ops@example.com\n`])
-    assert.deepEqual(
-      mails.map(({ from, to }) => [from, to]),
-      [['acme@example.com', ['ops@example.com']]],
-    )
+    assert.deepEqual(each(mails, 'from', 'to'), [['acme@example.com', ['ops@example.com']]])
     assert.match(mails[0]?.text ?? '', /test of the mail settings of https:\/\/acme\.example\.com/)
     const asJson = await mail(settings(port), 'test', '--to', 'ops@example.com', '--json')
     assert.deepEqual(JSON.parse(asJson.stdout), { server: `127.0.0.1:${port}`, recipient: 'ops@example.com' })

@@ -1,18 +1,19 @@
 /** Operations of the Admin API as commands on the database: the same words here and from another machine. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { AnyEndpoint } from '../../src/admin/admin-endpoint.ts'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { OPERATION_ROWS } from '../../src/cli/admin/operation-table.ts'
 import { localProgram } from '../../src/cli/program.ts'
 import type { Command } from '../../src/shared/command-line.ts'
-import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
+import { registeredClient, startResponder } from '../support/acme-client.ts'
 import { administrator } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { boundClient, type MadeCredential, made } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
+import { each } from '../support/each.ts'
+import { metricOf } from '../support/metrics.ts'
 import { chancery, operate } from '../support/operator.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -45,7 +46,10 @@ describe('the commands', () => {
   test('every list can be read page by page', () => {
     const lists = OPERATION_ROWS.filter(({ columns }) => columns !== undefined)
     assert.deepEqual(
-      lists.filter(({ query = {} }) => !('limit' in query)).map(({ usage }) => usage),
+      each(
+        lists.filter(({ query = {} }) => !('limit' in query)),
+        'usage',
+      ),
       [],
     )
   })
@@ -92,11 +96,7 @@ describe('the commands', () => {
 })
 
 describe('operations on the database', () => {
-  let service: TestService
-  before(async () => {
-    service = await sharedService('small pages')
-  })
-  after(closeConnections)
+  const { service, sql } = administered(() => sharedService('small pages'))
 
   // biome-ignore lint/suspicious/noExplicitAny: replies of any shape
   const json = async (...words: string[]): Promise<any> => JSON.parse(await operate(service, ...words, '--json'))
@@ -113,8 +113,7 @@ describe('operations on the database', () => {
   })
 
   test('bulk-revoke counts first, ends when all are revoked, and names the operator in the audit log', async () => {
-    await rowsIn(
-      service.database,
+    await sql(
       `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der, issued_at)
        SELECT gen_random_uuid(), decode('20' || lpad(to_hex(n), 6, '0'), 'hex'), '\\x01', '{bulk.test}', now(), now() + interval '1 day', '',
               now() - interval '1 second'
@@ -130,10 +129,7 @@ describe('operations on the database', () => {
 
   test('what commands have revoked counts in the metrics of the service', async () => {
     const admin = await administrator(service, 'counter')
-    const counted = async (name: string) => {
-      const text = await (await fetch(`${service.baseUrl}/metrics`)).text()
-      return Number(new RegExp(`^service_${name}_revoked_total (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
-    }
+    const counted = (what: string) => metricOf(service, `${what}_revoked_total`)
     // Those of the test before.
     await until('bulk revocations are counted', async () => (await counted('certificates')) >= 700)
     const [before, accounts] = [await counted('certificates'), await counted('accounts')]
@@ -147,8 +143,7 @@ describe('operations on the database', () => {
   })
 
   test('issuers list has the id of the issuer that signs, which profiles name', async () => {
-    const { stdout, code, stderr } = await chancery(service, 'issuers', 'list', '--json')
-    assert.equal(code, 0, stderr)
+    const stdout = await operate(service, 'issuers', 'list', '--json')
     const ids = JSON.parse(stdout).map(({ id }: { id: string | null }) => id)
     assert.ok(ids.length > 0)
     assert.ok(!ids.includes(null), stdout)

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -12,9 +12,8 @@ import { localProgram } from '../../src/cli/program.ts'
 import { remoteProgram } from '../../src/cli/remote/remote-program.ts'
 import type { Program } from '../../src/shared/command-line.ts'
 import { createAdministrator, signIn } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { type CommandResult, runChancery } from '../support/commands.ts'
-import { rowsIn } from '../support/database.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
@@ -48,14 +47,13 @@ test('every option says more than what kind of value it takes', async () => {
 })
 
 describe('from another machine', () => {
-  let service: TestService
+  const { service, sql } = administered(() => sharedService('small pages'))
   let folder: string
   let tokens: string
   let password: string
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-remote-'))
     tokens = path.join(folder, 'chancery', 'tokens.json')
-    service = await sharedService('small pages')
     password = await createAdministrator(service.database, 'ann')
     const { code, stderr } = await remote(['login', '--username', 'ann'], { input: `${password}\n` })
     assert.equal(code, 0, stderr)
@@ -234,19 +232,13 @@ describe('from another machine', () => {
     await refused(['users', 'list'], 2, /--server ftp:/, { server: 'ftp://127.0.0.1' })
   })
 
-  test('a file of tokens that others can read is refused', async () => {
-    chmodSync(tokens, 0o644)
-    await refused(['me', 'show'], 1, /can be read by others/)
-    chmodSync(tokens, 0o600)
-  })
-
   test('texts of strangers are refused, and steer no terminal where they are stored: table and JSON', async () => {
     const label = 'a\u009b31mb\u202ec\u0085d\u007f'
     const admin = await signIn(service.baseUrl, 'ann', password)
     assert.equal((await admin.send('POST', '/eab', { kid: 'steering', label })).status, 400)
     assert.equal((await admin.send('POST', '/eab', { kid: 'steering', label: 'plain' })).status, 201)
     // As another server has written it.
-    await rowsIn(service.database, "UPDATE eab_credentials SET label = $1 WHERE kid = 'steering'", [label])
+    await sql("UPDATE eab_credentials SET label = $1 WHERE kid = 'steering'", [label])
     // With an input it is a process of its own, from its very start.
     const own = { input: '\n' }
     const outputs = [

@@ -63,8 +63,7 @@ describe('ca test-sign through the signer', () => {
     checkBooks({ connection: service.database.connection, folder: service.folder, held: [], boundMs: 30_000 })
 
   test('makes a certificate of one hour by the running service’s signer, recorded without account and revoked', async () => {
-    const { code, stdout, stderr } = await chancery(service, 'ca', 'test-sign')
-    assert.equal(code, 0, stderr)
+    const stdout = await operate(service, 'ca', 'test-sign')
     const lines = stdout.trimEnd().split('\n')
     for (const [index, expected] of [
       /^internal: issuer default: \S+ signature made and verified in \d+\.\d ms$/,
@@ -140,8 +139,7 @@ describe('ca test-sign through the signer', () => {
 
   test('beside no service, it starts a signer on the same audit chain', async () => {
     await service.stop()
-    const { code, stdout, stderr } = await chancery(service, 'ca', 'test-sign')
-    assert.equal(code, 0, stderr)
+    const stdout = await operate(service, 'ca', 'test-sign')
     assert.match(stdout, /^internal: signer: started for this command$/m)
     assert.equal((await books()).signatures, 3)
   })
@@ -225,8 +223,7 @@ describe('ca test-sign of other backends', () => {
   const waiting = () => query(service, 'SELECT * FROM backend_revocations')
 
   test('without --issue each member is asked for what costs nothing, and says so', async () => {
-    const { code, stdout, stderr } = await chancery(service, 'ca', 'test-sign')
-    assert.equal(code, 0, stderr)
+    const stdout = await operate(service, 'ca', 'test-sign')
     for (const name of NAMES.slice(1))
       for (const check of [
         'its settings and files can be used',
@@ -241,8 +238,7 @@ describe('ca test-sign of other backends', () => {
   })
 
   test('with --issue each member issues; what came is recorded without account, and revoked here and there', async () => {
-    const { code, stdout, stderr } = await chancery(service, 'ca', 'test-sign', '--issue', '--name', 'Proof.test')
-    assert.equal(code, 0, stderr)
+    const stdout = await operate(service, 'ca', 'test-sign', '--issue', '--name', 'Proof.test')
     for (const name of NAMES.slice(1)) {
       for (const check of [
         'issued, and key, names, validity and chain are as they should be',
@@ -269,8 +265,7 @@ describe('ca test-sign of other backends', () => {
 
   test('--profile chooses backend and key, --backend one of several', async () => {
     ca.behave('issue')
-    const { code, stdout, stderr } = await chancery(service, 'ca', 'test-sign', '--issue', '--profile', 'other')
-    assert.equal(code, 0, stderr)
+    const stdout = await operate(service, 'ca', 'test-sign', '--issue', '--profile', 'other')
     assert.match(stdout, /^external: CSR: a P-384 key passes the checks of profile other$/m)
     assert.doesNotMatch(stdout, /^internal/m)
     assert.equal(ca.requests.findLast(({ path: place }) => place === '/sign')?.body.profile, 'other')

@@ -10,11 +10,10 @@ import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { registeredClient } from '../support/acme-client.ts'
 import { type AdminClient, administrator, adminRequest, createAdministrator, TOKEN_SECRET } from '../support/admin.ts'
 import { accountIdOf, boundClient } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, type ConsoleTab, confirm, press, signInOn } from './browser.ts'
+import { assertAccessible, becomes, type ConsoleTab, carryOut, confirm, press, signInOn } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 describe('actions in the console', requireCommand('chromium-headless-shell'), () => {
@@ -47,8 +46,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
   })
 
   test('a certificate at risk is muted with a reason, and unmuted', async () => {
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       `INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
        SELECT gen_random_uuid(), id, '\\x7b01', '\\x07', '{idle.test}', now() - interval '80 days', now() + interval '5 days', '\\x7b'
          FROM accounts LIMIT 1`,
@@ -73,8 +71,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
     await page.getByLabel('Muted', { exact: true }).selectOption('Only muted')
     await row(page, 'idle.test').getByText('switched off for good').waitFor()
     await row(page, 'idle.test').getByRole('checkbox').check()
-    await press(page, 'Unmute …')
-    await confirm(page, 'Unmute')
+    await carryOut(page, 'Unmute …', 'Unmute')
     await page.getByText('No matches').waitFor()
     assert.equal((await admin.get('/at-risk')).json.length, 1)
   })
@@ -88,8 +85,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
     assert.equal((await admin.get('/signing')).json.signing_stopped, true)
     await page.getByRole('link', { name: 'Overview', exact: true }).click()
     await page.getByRole('link', { name: /^stopped/ }).click()
-    await press(page, 'Resume signing')
-    await confirm(page, 'Resume signing')
+    await carryOut(page, 'Resume signing')
     await page.getByRole('button', { name: 'Stop signing' }).waitFor()
     assert.equal((await admin.get('/signing')).json.signing_stopped, false)
   })
@@ -103,8 +99,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
   })
 
   const notify = (subject: string, status: string, days: number) =>
-    rowsIn(
-      at.service.database,
+    at.sql(
       `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, message_id, created_at)
        VALUES ($1, 'challenge_failed', 'a@b.test', $2, 'b', 'b', $3, 'm', now() - make_interval(days => $4))`,
       [uuidv7(Date.now() - days * 86_400_000), subject, status, days],
@@ -136,13 +131,12 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
 
   test('an event that could not be delivered is delivered again, while somebody wants it', async () => {
     const bury = (consumer: string) =>
-      rowsIn(
-        at.service.database,
+      at.sql(
         `INSERT INTO event_dead_letters (consumer, event_id, kind, subject, occurred_at, data, attempts, error)
          VALUES ($1, gen_random_uuid(), 'alarm', 'x', now(), '{"reason": "fire"}', 3, 'no')`,
         [consumer],
       )
-    await rowsIn(at.service.database, `INSERT INTO event_consumers (name, kinds) VALUES ('away', '{alarm}')`, [])
+    await at.sql(`INSERT INTO event_consumers (name, kinds) VALUES ('away', '{alarm}')`, [])
     await Promise.all([bury('away'), bury('gone')])
     const { page } = await at.browser.as('admin', '/events')
     await row(page, 'away').getByRole('button', { name: 'View' }).click()
@@ -154,12 +148,11 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
     await row(page, 'gone').getByRole('button', { name: 'Redeliver', exact: true }).click()
     await page.getByText('its consumer is not configured', { exact: false }).waitFor()
     assert.equal((await admin.get('/events/dead')).json.length, 1)
-    await rowsIn(at.service.database, "DELETE FROM event_consumers WHERE name = 'away'", [])
+    await at.sql("DELETE FROM event_consumers WHERE name = 'away'", [])
   })
 
   on('/tokens', 'an API token is shown once, works, and ends when it is revoked', async ({ page }) => {
-    await press(page, 'Create a token')
-    await confirm(page, 'Create a token', { Name: 'metrics' })
+    await carryOut(page, 'Create a token', 'Create a token', { Name: 'metrics' })
     const token = (await page.getByRole('dialog', { name: 'The token metrics' }).locator('pre').textContent()) ?? ''
     await assertAccessible(page, 'a token that was made')
     await page.keyboard.press('Escape')
@@ -167,15 +160,13 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
     await row(page, 'metrics').getByText('active').waitFor()
     await becomes(async () => (await page.content()).includes(token), false)
     assert.equal(await statusOf(token), 200)
-    await press(page, 'Revoke metrics')
-    await confirm(page, 'Revoke')
+    await carryOut(page, 'Revoke metrics', 'Revoke')
     await row(page, 'metrics').getByText('revoked').waitFor()
     assert.equal(await statusOf(token), 401)
   })
 
   on('/users', 'a user is made, changes the password, gets a role, is shut out and deleted', async ({ page }) => {
-    await press(page, 'Create a user')
-    await confirm(page, 'Create a user', { Username: 'eve', 'Mail address': 'eve@example.com' })
+    await carryOut(page, 'Create a user', 'Create a user', { Username: 'eve', 'Mail address': 'eve@example.com' })
     const password = (await page.getByRole('dialog', { name: 'The user eve' }).locator('pre').textContent()) ?? ''
     await confirm(page, 'I have copied it')
     await row(page, 'eve').waitFor()
@@ -219,8 +210,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
     assert.equal(await page.locator('main select').count(), 0)
     await until('eve is an administrator', async () => (await roleOf()) === 'admin')
     await row(page, 'eve').getByText('disabled').waitFor()
-    await press(page, 'Enable eve')
-    await confirm(page, 'Enable')
+    await carryOut(page, 'Enable eve', 'Enable')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     await row(page, 'eve').getByText('enabled').waitFor()
     await press(page, 'Delete eve')
@@ -251,8 +241,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
   on('/users', 'a user and an address that failed logins have locked are unlocked', async ({ page }) => {
     const password = await createAdministrator(at.service.database, 'trent', 'auditor')
     const lock = (subject: string) =>
-      rowsIn(
-        at.service.database,
+      at.sql(
         `INSERT INTO admin_login_limits (subject, failures, window_began_at, locked_until)
          VALUES ($1, 5, now(), now() + interval '1 hour')
          ON CONFLICT (subject) DO UPDATE SET locked_until = EXCLUDED.locked_until`,
@@ -261,12 +250,10 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
     await lock(usernameSubject('trent'))
     assert.equal((await signIn('trent', password)).status, 429)
     await page.reload()
-    await press(page, 'Unlock trent')
-    await confirm(page, 'Unlock')
+    await carryOut(page, 'Unlock trent', 'Unlock')
     await page.getByText('trent is unlocked.').waitFor()
     assert.equal((await signIn('trent', password)).status, 200)
-    await press(page, 'Unlock trent')
-    await confirm(page, 'Unlock')
+    await carryOut(page, 'Unlock trent', 'Unlock')
     await page.getByText('trent was not locked', { exact: false }).waitFor()
 
     await lock(addressSubject('127.0.0.1'))
@@ -304,8 +291,7 @@ describe('actions in the console', requireCommand('chromium-headless-shell'), ()
   on('/blocked-keys', 'a key is blocked, and unblocked', async ({ page }) => {
     const key = page.getByLabel('SHA-256 of the public key')
     await key.fill('abc')
-    await press(page, 'Block the key')
-    await confirm(page, 'Block the key')
+    await carryOut(page, 'Block the key')
     await page.locator('.field .error').waitFor()
     await becomes(() => key.inputValue(), 'abc')
     await key.fill('cd'.repeat(32))

@@ -4,10 +4,9 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { type AdminClient, administrator, createAdministrator } from '../support/admin.ts'
-import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
-import { assertAccessible, type ConsoleTab, confirm, NARROW, press, signInOn } from './browser.ts'
+import { assertAccessible, type ConsoleTab, carryOut, NARROW, press, signInOn } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 describe('approvals in the console', requireCommand('chromium-headless-shell'), () => {
@@ -40,12 +39,17 @@ describe('approvals in the console', requireCommand('chromium-headless-shell'), 
     await page.getByRole('dialog').waitFor({ state: 'detached' })
   }
 
-  test('a request is rejected with a reason, which its maker reads', async () => {
+  async function askedToResume(reason: string): Promise<ConsoleTab> {
     await carol.send('POST', '/signing', { stopped: true })
     const ada = await at.browser.as('admin', '/operation')
     await press(ada.page, 'Resume signing')
     await decide(ada.page, 'Resume signing')
-    await askForApproval(ada.page, 'all is well')
+    await askForApproval(ada.page, reason)
+    return ada
+  }
+
+  test('a request is rejected with a reason, which its maker reads', async () => {
+    const ada = await askedToResume('all is well')
     const [request] = (await carol.get('/approvals?waiting=true')).json
     const other = await bob(`/approvals/${request.id}`)
     await press(other.page, 'Reject')
@@ -57,11 +61,7 @@ describe('approvals in the console', requireCommand('chromium-headless-shell'), 
   })
 
   test('signing resumes when another administrator approves', async () => {
-    await carol.send('POST', '/signing', { stopped: true })
-    const ada = await at.browser.as('admin', '/operation')
-    await press(ada.page, 'Resume signing')
-    await decide(ada.page, 'Resume signing')
-    await askForApproval(ada.page, 'the key is in its safe')
+    const ada = await askedToResume('the key is in its safe')
     assert.equal((await carol.get('/signing')).json.signing_stopped, true)
     const other = await bob('/approvals')
     await other.page.getByRole('link', { name: 'Resume signing' }).first().click()
@@ -106,9 +106,8 @@ describe('approvals in the console', requireCommand('chromium-headless-shell'), 
 
   test('an old sign-in is confirmed over the page, and the request goes on', async () => {
     const ada = await at.browser.as('admin', '/tokens')
-    await rowsIn(at.service.database, "UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
-    await press(ada.page, 'Create a token')
-    await confirm(ada.page, 'Create a token', { Name: 'monitoring' })
+    await at.sql("UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
+    await carryOut(ada.page, 'Create a token', 'Create a token', { Name: 'monitoring' })
     const asking = dialog(ada.page, 'Confirm it is you')
     await asking.getByLabel('Password').fill('wrong')
     await press(asking, 'Confirm')

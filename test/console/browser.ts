@@ -191,6 +191,23 @@ export async function confirm(page: Page, name: string, fields: Readonly<Record<
   await press(dialog, name)
 }
 
+/** Presses a button, and the one of the dialog that it opens. */
+export async function carryOut(
+  page: Page,
+  button: string,
+  confirmation = button,
+  fields?: Readonly<Record<string, string>>,
+): Promise<void> {
+  await press(page, button)
+  await confirm(page, confirmation, fields)
+}
+
+/** The text of the file that a button gives. */
+export async function saved(page: Page, name: string): Promise<string> {
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name }).click()])
+  return readFileSync((await download.path()) ?? '', 'utf8')
+}
+
 /** On the form of a page or a dialog. */
 export async function signInOn(where: Page | Locator, username: string, password: string): Promise<void> {
   await where.getByLabel('Username').fill(username)

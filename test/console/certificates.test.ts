@@ -2,20 +2,18 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { recordTimestamp } from '../../src/store/transparency-store.ts'
 import { settingsFor } from '../store/support.ts'
 import { accountIdOf } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, confirm, hasFocus, press, reach, visit } from './browser.ts'
+import { assertAccessible, becomes, carryOut, hasFocus, press, reach, saved, visit } from './browser.ts'
 import { HOSTILE } from './populated.ts'
 import { addMany, addRows, type Issued, issue } from './seed.ts'
 import { consoleOf } from './suite.ts'
@@ -177,17 +175,13 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
       await page.getByText(text, { exact: false }).first().waitFor()
     await page.getByRole('heading', { name: 'Validation of www.shop.test' }).waitFor()
     await becomes(() => page.getByRole('heading', { name: 'Signed timestamps' }).count(), 0)
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Save PEM' }).click(),
-    ])
-    assert.match(readFileSync((await download.path()) ?? '', 'utf8'), /^-----BEGIN CERTIFICATE-----/)
+    assert.match(await saved(page, 'Save PEM'), /^-----BEGIN CERTIFICATE-----/)
     await becomes(() => page.getByRole('button', { name: /Revoke|renew/ }).count(), 0)
   })
 
   test('signed timestamps are on the page of a certificate that logs have', async () => {
     const db = await openCheckedDatabase(settingsFor(at.service.database.connection, 1))
-    const [row] = await rowsIn<{ id: string }>(at.service.database, CERTIFICATE_ID, [issued.serial])
+    const [row] = await at.sql<{ id: string }>(CERTIFICATE_ID, [issued.serial])
     const sct = { logId: Buffer.alloc(32, 1), extensions: Buffer.alloc(0), signature: Buffer.from([4, 3, 0, 1, 0]) }
     for (const [logUrl, verified] of [
       [`https://log.test/${HOSTILE}`, true],
@@ -212,8 +206,7 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
 
   test('revoking shows its consequence and asks for the reason', async () => {
     const { page } = await at.browser.as('admin', `/certificates/${issued.serial}`)
-    await press(page, 'Ask to renew now')
-    await confirm(page, 'Ask to renew now')
+    await carryOut(page, 'Ask to renew now')
     await page.getByText('set by an administrator').waitFor()
     await press(page, 'Revoke …')
     const dialog = page.getByRole('dialog', { name: 'Revoke this certificate' })
@@ -318,12 +311,8 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await page.getByRole('heading', { name: 'Bulk revocation', level: 1 }).waitFor()
     await page.getByText('1 of 1').waitFor()
     await page.locator('tbody tr').getByText('revoked').waitFor()
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Save all results as CSV' }).click(),
-    ])
     assert.match(
-      readFileSync((await download.path()) ?? '', 'utf8'),
+      await saved(page, 'Save all results as CSV'),
       /^serial_number,names,outcome\r\n[0-9a-f]+,host-7.example.test,revoked\r\n$/,
     )
   })
@@ -341,8 +330,7 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
 
   test('a bulk revocation under way is cancelled, and its page says what became of it', async () => {
     const job = uuidv7(Date.now())
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       `INSERT INTO bulk_revocations (id, filter, reason, author, status, total_matched, revoked, progressed_at)
        VALUES ($1, '{"domain": "x.test"}', 4, '{"username": "ada", "role": "admin"}', 'revoking', 5000, 1500, now() + interval '1 hour')`,
       [job],

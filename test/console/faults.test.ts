@@ -9,7 +9,7 @@ import { WAIT_MS } from '../support/patience.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, confirm, press, settled, visit } from './browser.ts'
+import { assertAccessible, becomes, carryOut, press, settled, visit } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 const FAILURE = { error: 'internal', message: 'the server failed', status: 500, request_id: 'ticket-4711' }
@@ -127,8 +127,7 @@ describe('faults beneath the console', requireCommand('chromium-headless-shell')
     const doomed = await made(admin, '/csr-profiles', { name: 'doomed', profile_data: {} })
     const [first, second] = [await at.browser.as('admin', '/identifiers'), await at.browser.as('admin', '/identifiers')]
     const remove = async ({ page }: typeof first) => {
-      await press(page, 'Delete *.shop.test')
-      await confirm(page, 'Delete')
+      await carryOut(page, 'Delete *.shop.test', 'Delete')
     }
     await second.page.getByRole('button', { name: 'Delete *.shop.test' }).waitFor()
     await remove(first)
@@ -138,8 +137,7 @@ describe('faults beneath the console', requireCommand('chromium-headless-shell')
     await press(second.page, 'Cancel')
 
     for (const { page } of [first, second]) await visit(page, `/csr-profiles/${doomed.id}`)
-    await press(first.page, 'Delete')
-    await confirm(first.page, 'Delete', { 'Type doomed to confirm': 'doomed' })
+    await carryOut(first.page, 'Delete', 'Delete', { 'Type doomed to confirm': 'doomed' })
     await first.page.getByRole('heading', { name: 'CSR profiles', level: 1 }).waitFor()
     await second.page.getByLabel('Description').fill('typed meanwhile')
     await press(second.page, 'Save')
@@ -147,11 +145,9 @@ describe('faults beneath the console', requireCommand('chromium-headless-shell')
     await becomes(() => second.page.getByLabel('Description').inputValue(), 'typed meanwhile')
 
     for (const { page } of [first, second]) await visit(page, '/operation')
-    await press(first.page, 'Start maintenance')
-    await confirm(first.page, 'Start maintenance')
+    await carryOut(first.page, 'Start maintenance')
     // It looks by itself.
-    await press(second.page, 'End maintenance')
-    await confirm(second.page, 'End maintenance')
+    await carryOut(second.page, 'End maintenance')
     await first.page.getByRole('button', { name: 'Start maintenance' }).waitFor()
   })
 

@@ -1,12 +1,11 @@
 /** What frames every page: the environment, the zone of times, keys, and the tools of lists. */
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { before, describe, test } from 'node:test'
 import { type AdminClient, administrator } from '../support/admin.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
-import { assertAccessible, becomes, confirm, press, visit } from './browser.ts'
+import { assertAccessible, becomes, carryOut, press, saved, visit } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 describe('the frame of the console', requireCommand('chromium-headless-shell'), () => {
@@ -75,8 +74,7 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
     await page.getByLabel('Uses').uncheck()
     await becomes(() => page.getByRole('columnheader', { name: 'Uses' }).count(), 0)
     await page.locator('form').getByLabel('Status').selectOption({ index: 1 })
-    await press(page, 'Save this view')
-    await confirm(page, 'Save this view', { Name: 'Open ones' })
+    await carryOut(page, 'Save this view', 'Save this view', { Name: 'Open ones' })
     await visit(page, '/eab')
     await page.reload()
     await page.getByRole('link', { name: 'Open ones' }).click()
@@ -92,15 +90,6 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
     await press(page, 'Count')
     await page.getByText('110 rows').waitFor()
     const credentials = await at.browser.as('admin', '/eab')
-    const [download] = await Promise.all([
-      credentials.page.waitForEvent('download'),
-      credentials.page.getByRole('button', { name: 'Save as CSV' }).click(),
-    ])
-    assert.equal(
-      readFileSync((await download.path()) ?? '', 'utf8')
-        .trim()
-        .split('\r\n').length,
-      4,
-    )
+    assert.equal((await saved(credentials.page, 'Save as CSV')).trim().split('\r\n').length, 4)
   })
 })

@@ -7,7 +7,6 @@ import type { Role } from '../../src/domain/administrator.ts'
 import { type AdminClient, administrator } from '../support/admin.ts'
 import { made } from '../support/bound.ts'
 import { plainCsr } from '../support/csr.ts'
-import { rowsIn } from '../support/database.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
@@ -49,8 +48,7 @@ describe('a job in the console', requireCommand('chromium-headless-shell'), () =
     admin = await administrator(at.service, 'carol')
     const issued = await issue(at.service, ['shop.test'])
     await addRows(at.service, issued, ['old.shop.test'])
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       `UPDATE certificates SET not_before = now() - interval '80 days', not_after = now() + interval '5 days'
         WHERE names = '{old.shop.test}'`,
     )

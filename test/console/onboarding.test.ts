@@ -9,7 +9,7 @@ import { accountIdOf, boundClient, type MadeCredential, made } from '../support/
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { sharedService } from '../support/shared-service.ts'
-import { assertAccessible, becomes, confirm, NARROW, press, sees, visit } from './browser.ts'
+import { assertAccessible, becomes, carryOut, confirm, NARROW, press, sees, visit } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 const CLIPBOARD = { permissions: ['clipboard-read', 'clipboard-write'] }
@@ -155,18 +155,15 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
     await becomes(() => page.getByRole('button', { name: 'Remove host-0.test' }).count(), 0)
     await becomes(() => own.inputValue(), '')
     await own.selectOption({ label: 'mail servers' })
-    await press(page, 'Change the profile')
-    await confirm(page, 'Change the profile')
+    await carryOut(page, 'Change the profile')
     await page.getByRole('link', { name: 'mail servers' }).waitFor()
     await becomes(() => page.getByRole('link', { name: 'through its credential' }).count(), 1)
     await own.selectOption('')
-    await press(page, 'Change the profile')
-    await confirm(page, 'Change the profile')
+    await carryOut(page, 'Change the profile')
     await page.getByRole('link', { name: 'all servers' }).waitFor()
     await assertAccessible(page, 'an account with grants of its credential')
     await page.getByRole('link', { name: 'all servers' }).click()
-    await press(page, 'Delete')
-    await confirm(page, 'Delete', { 'Type all servers to confirm': 'all servers' })
+    await carryOut(page, 'Delete', 'Delete', { 'Type all servers to confirm': 'all servers' })
     await page.getByRole('link', { name: 'mail servers' }).waitFor()
     await becomes(() => page.getByRole('link', { name: 'all servers' }).count(), 0)
   })

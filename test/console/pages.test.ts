@@ -1,14 +1,13 @@
 /** Pages of accounts, credentials, policy and service: what they show and do, and hostile content. */
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { before, describe, test } from 'node:test'
 import { csrFor } from '../support/acme-client.ts'
 import { made } from '../support/bound.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, confirm, press, visit } from './browser.ts'
+import { assertAccessible, becomes, confirm, press, saved, visit } from './browser.ts'
 import {
   HOSTILE,
   HOSTILE_LINK,
@@ -164,13 +163,7 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
 
   test('what the filters of the audit log find is saved as lines of JSON', async () => {
     const { page } = await at.browser.as('admin', '/audit-log?action=eab.create')
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Save all as NDJSON' }).click(),
-    ])
-    const saved = readFileSync((await download.path()) ?? '', 'utf8')
-      .trim()
-      .split('\n')
-    assert.deepEqual(new Set(saved.map((line) => JSON.parse(line).action)), new Set(['eab.create']))
+    const lines = (await saved(page, 'Save all as NDJSON')).trim().split('\n')
+    assert.deepEqual(new Set(lines.map((line) => JSON.parse(line).action)), new Set(['eab.create']))
   })
 })

@@ -5,6 +5,7 @@ import { type AcmeClient, csrFor, type Responder, send, startResponder } from '.
 import { type AdminClient, administrator } from '../support/admin.ts'
 import { accountIdOf, boundClient, change, type MadeCredential, made } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
+import { failHttp01 } from '../support/failing.ts'
 import { P256_KEY } from '../support/keys.ts'
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -84,12 +85,8 @@ async function requestAll(client: AcmeClient, responder: Responder) {
   const ready = await client.newOrder(['www.shop.test'])
   await client.authorize(ready, responder)
   await client.post(ready.json.finalize, { csr: await hostileCsr('www.shop.test') })
-  const failing = await client.newOrder(['fails.shop.test'])
+  const { order: failing } = await failHttp01(client, responder, 'fails.shop.test', HOSTILE)
   const authorizationUrl: string = failing.json.authorizations[0]
-  const { json } = await client.post(authorizationUrl)
-  const challenge = json.challenges.find(({ type }: { type: string }) => type === 'http-01')
-  responder.answer(challenge.token, HOSTILE)
-  await client.post(challenge.url, {})
   await until('it has failed', async () => (await client.post(authorizationUrl)).json.status === 'invalid')
   return { orderId: lastPart(String(failing.headers.location)), authorizationId: lastPart(authorizationUrl) }
 }

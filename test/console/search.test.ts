@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { failHttp01 } from '../support/failing.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
@@ -16,18 +17,10 @@ describe('the search field of the console', requireCommand('chromium-headless-sh
     issuing = await startIssuing(at.service)
     await issuing.client.obtain(['www.oven.test'], issuing.responder)
     await issuing.client.obtain(['api.oven.test'], issuing.responder)
-    await failToValidate('broken.oven.test')
+    await failHttp01(issuing.client, issuing.responder, 'broken.oven.test')
+    await until('the failure is kept', async () => (await issuing.admin.get('/failures')).json.length > 0)
   })
   after(() => issuing?.end())
-
-  async function failToValidate(name: string): Promise<void> {
-    const order = await issuing.client.newOrder([name])
-    const { json } = await issuing.client.post(order.json.authorizations[0])
-    const challenge = json.challenges.find(({ type }: { type: string }) => type === 'http-01')
-    issuing.responder.answer(challenge.token, 'another server')
-    await issuing.client.post(challenge.url, {})
-    await until('the failure is kept', async () => (await issuing.admin.get('/failures')).json.length > 0)
-  }
 
   test('Ctrl-K opens it from everywhere, arrows choose, and Enter opens the time line', async () => {
     const { page } = await at.browser.as('admin', '/settings')

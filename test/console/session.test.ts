@@ -3,18 +3,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { adminRequest } from '../support/admin.ts'
-import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, type ConsoleTab, confirm, press, signInOn } from './browser.ts'
+import { assertAccessible, becomes, type ConsoleTab, carryOut, press, signInOn } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 describe('a session of the console', requireCommand('chromium-headless-shell'), () => {
   const at = consoleOf(() => sharedService('console'))
 
   const password = () => at.browser.passwords.get('admin') as string
-  const endSessions = () => rowsIn(at.service.database, 'DELETE FROM admin_sessions')
+  const endSessions = () => at.sql('DELETE FROM admin_sessions')
   /** As if the tab had been opened so much earlier. */
   const endIn = ({ page }: ConsoleTab, ms: number) =>
     page.evaluate(`{
@@ -110,8 +109,7 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
 
     async function withToken(hasClock = false): Promise<ConsoleTab> {
       const tab = await at.browser.as('admin', { place: '/tokens', hasClock })
-      await press(tab.page, 'Create a token')
-      await confirm(tab.page, 'Create a token', { Name: 'soon gone' })
+      await carryOut(tab.page, 'Create a token', 'Create a token', { Name: 'soon gone' })
       await copied(tab).waitFor()
       assert.notEqual(await stored(tab), null)
       return tab
@@ -178,8 +176,7 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
   test('each browser has a session of its own; signing out everywhere ends all of them', async () => {
     const first = await at.browser.as('admin')
     const second = await at.browser.as('admin', '/bulk-revocations')
-    await press(first.page, 'Sign out everywhere')
-    await confirm(first.page, 'Sign out everywhere')
+    await carryOut(first.page, 'Sign out everywhere')
     await first.page.getByRole('heading', { name: 'Chancery', level: 1 }).waitFor()
     // Its list may be asked for after the end of its session, and then the dialog is open already.
     await second.page.getByRole('link', { name: 'Certificates', exact: true }).dispatchEvent('click')

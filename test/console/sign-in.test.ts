@@ -3,14 +3,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { type AdminClient, adminConfig, administrator, adminRequest } from '../support/admin.ts'
-import { rowsIn } from '../support/database.ts'
+import { type AdminClient, administrator, adminRequest } from '../support/admin.ts'
+import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { freePort } from '../support/free-port.ts'
 import { CLIENT, startProvider, type TestProvider } from '../support/oidc-provider.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-import { assertAccessible, confirm, press, signInOn } from './browser.ts'
-import { consoleOf } from './suite.ts'
+import { sharedService } from '../support/shared-service.ts'
+import { assertAccessible, carryOut, confirm, press, signInOn } from './browser.ts'
+import { type ConsoleSuite, consoleOf } from './suite.ts'
 
 async function withAuthenticator(page: Page): Promise<void> {
   const devtools = await page.context().newCDPSession(page)
@@ -26,27 +26,32 @@ async function withAuthenticator(page: Page): Promise<void> {
   })
 }
 
-/** At a host name, since no passkey is bound to an address. */
-async function startAtHostName(more: Record<string, unknown>): Promise<TestService> {
-  const port = await freePort()
-  const baseUrl = `http://localhost:${port}`
-  const own = { console_url: `${baseUrl}/api/console/`, listen: { port } }
-  const service = await startTestService({ config: adminConfig({ ...own, ...more }) })
-  return { ...service, baseUrl }
+/** On a port of its own, at a host name, since no passkey is bound to an address. It ends with the suite. */
+function consoleAtHostName(more: () => Promise<Record<string, unknown>>): ConsoleSuite {
+  let instance: AdminInstance
+  const at = consoleOf(async () => {
+    const service = await sharedService('console')
+    const port = await freePort()
+    const baseUrl = `http://localhost:${port}`
+    const own = { console_url: `${baseUrl}/api/console/`, listen: { port } }
+    instance = await adminInstance(service, { admin_api: { ...own, ...(await more()) } })
+    return { ...service, baseUrl }
+  })
+  after(() => instance?.close())
+  return at
 }
 
 async function addLaptop(page: Page): Promise<void> {
-  await press(page, 'Add a passkey')
-  await confirm(page, 'Add a passkey', { Name: 'Laptop' })
+  await carryOut(page, 'Add a passkey', 'Add a passkey', { Name: 'Laptop' })
   await page.getByRole('rowheader', { name: 'Laptop' }).waitFor()
 }
 
 describe('signing in to the console', requireCommand('chromium-headless-shell'), () => {
   let provider: TestProvider
   let admin: AdminClient
-  const at = consoleOf(async () => {
+  const at = consoleAtHostName(async () => {
     provider = await startProvider(() => [at.browser.url])
-    return startAtHostName({
+    return {
       oidc: {
         issuer: provider.issuer,
         client_id: CLIENT.id,
@@ -57,13 +62,12 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
           { group: 'ca-readers', role: 'auditor' },
         ],
       },
-    })
+    }
   })
   before(async () => {
     admin = await administrator(at.service, 'carol')
   })
   after(async () => {
-    await at.service?.dispose()
     await provider?.close()
   })
 
@@ -95,9 +99,8 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
     await signOut()
     await press(page, 'Sign in with a passkey')
     await page.getByRole('heading', { name: 'Your profile', level: 1 }).waitFor()
-    await rowsIn(at.service.database, "UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
-    await press(page, 'Remove the passkey Laptop')
-    await confirm(page, 'Remove')
+    await at.sql("UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
+    await carryOut(page, 'Remove the passkey Laptop', 'Remove')
     const question = page.getByRole('dialog', { name: 'Confirm it is you' })
     await question.getByText('Your browser asks for your passkey.').waitFor()
     await press(question, 'Confirm')
@@ -187,8 +190,7 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
   test('a grave act asks for the proof at the provider, in a new tab, and then goes on', async () => {
     const page = await signedIn('kay', ['ca-admins'], '/tokens')
     await page.getByRole('heading', { name: 'API tokens' }).waitFor()
-    await press(page, 'Create a token')
-    await confirm(page, 'Create a token', { Name: 'kept' })
+    await carryOut(page, 'Create a token', 'Create a token', { Name: 'kept' })
     await proveInNewTab(page, 'Confirm it is you', 'kay')
     await page.getByRole('dialog', { name: 'The token kept' }).waitFor()
   })
@@ -210,8 +212,7 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
 describe('where a second factor is required', {
   ...requireCommand('chromium-headless-shell'),
 }, () => {
-  const at = consoleOf(() => startAtHostName({ require_second_factor: true }))
-  after(() => at.service?.dispose())
+  const at = consoleAtHostName(async () => ({ require_second_factor: true }))
 
   test('a password leads to the registration of a passkey, and from there to everything', async () => {
     const { page } = await at.browser.open()

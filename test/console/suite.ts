@@ -2,7 +2,8 @@
 
 import { after, afterEach, before } from 'node:test'
 import { closeConnections } from '../support/acme-client.ts'
-import { startTestService, type TestService, type TestServiceOptions } from '../support/service.ts'
+import { type Sql, sqlOn } from '../support/database.ts'
+import type { TestService } from '../support/service.ts'
 import { ConsoleBrowser, closeChromium } from './browser.ts'
 
 // Here, so that it belongs to no suite and runs after the last file of the process.
@@ -11,20 +12,18 @@ after(closeChromium)
 export interface ConsoleSuite {
   service: TestService
   browser: ConsoleBrowser
+  sql: Sql
 }
 
-/** For the suite that it is called in. @param from a service of the suite alone, or one that it shares */
-export function consoleOf(from: TestServiceOptions | (() => Promise<TestService>)): ConsoleSuite {
-  const at = {} as ConsoleSuite
+/** For the suite that it is called in. @param start such as `() => sharedService('console')` */
+export function consoleOf(start: () => Promise<TestService>): ConsoleSuite {
+  const at = { sql: sqlOn(() => at.service.database) } as ConsoleSuite
   before(async () => {
-    at.service = typeof from === 'function' ? await from() : await startTestService(from)
+    at.service = await start()
     at.browser = await ConsoleBrowser.start(at.service)
   })
   endTabs(at)
-  after(async () => {
-    closeConnections()
-    if (typeof from !== 'function') await at.service?.dispose()
-  })
+  after(closeConnections)
   return at
 }
 

@@ -2,32 +2,26 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type AcmeClient, createAcmeClient, type Obtained } from '../support/acme-client.ts'
-import { adminConfig } from '../support/admin.ts'
+import { issuingOn } from '../support/administered.ts'
 import { accountIdOf, newestEntries } from '../support/bound.ts'
-import { rowsIn } from '../support/database.ts'
-import { type Issuing, startIssuing } from '../support/issuing.ts'
-import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import type { ReceivedMail } from '../support/mail-server.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { startTestService } from '../support/service.ts'
+import { mailsOf, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 import { assertAccessible, ConsoleBrowser, closeChromium, press } from './browser.ts'
 
 describe('owners of certificates at risk', () => {
-  let at: Issuing
-  let mails: MailServer
+  const at = issuingOn(() => sharedService('mails'))
+  let mails: ReceivedMail[]
   /** Has two contacts; `at.client` has none. */
   let owner: AcmeClient
   const serials: string[] = []
   before(async () => {
-    mails = await startMailServer()
-    const smtp = { enabled: true, host: '127.0.0.1', port: mails.port, from_address: 'ca@example.com', tls: 'none' }
-    at = await startIssuing(
-      await startTestService({ config: { ...adminConfig(), smtp, notifications: { enabled: true } } }),
-    )
+    mails = (await mailsOf()).mails
     owner = await createAcmeClient(at.service.directoryUrl)
     const contact = ['mailto:team-a@example.com', 'mailto:desk@example.com']
     assert.equal((await owner.newAccount({ termsOfServiceAgreed: true, contact })).status, 201)
@@ -38,21 +32,15 @@ describe('owners of certificates at risk', () => {
       [at.client, 'silent.test'],
     ] as const)
       serials.push(serialOf(await client.obtain([name], at.responder)))
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       "UPDATE certificates SET not_before = now() - interval '80 days', not_after = now() + interval '10 days'",
     )
     await owner.obtain(['renewed.test'], at.responder)
   })
-  after(async () => {
-    await at?.end()
-    await at?.service.dispose()
-    await mails?.close()
-  })
 
   const serialOf = ({ der }: Obtained) => new X509Certificate(der).serialNumber.toLowerCase().replace(/^(00)+/, '')
   const notify = (body: object, who = at.admin) => who.send('POST', '/at-risk/notify', body)
-  const toTeam = () => mails.mails.filter(({ text }) => text.includes('due for renewal'))
+  const toTeam = () => mails.filter(({ text }) => text.includes('due for renewal'))
   const noted = async () => (await newestEntries(at.admin, 50)).filter(({ action }) => action === 'renewal.notify')
 
   test('the preview shows the mail of each account, counts those without a contact, and sends nothing', async () => {
@@ -82,8 +70,7 @@ describe('owners of certificates at risk', () => {
     const sent = toTeam().length
     const stay = (await notify({ serial_numbers: serials, dry_run: true })).json.mails
     assert.equal(stay, 2)
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, account_id, status, message_id)
        SELECT gen_uuid, notification_type, upper(recipient), subject, body_text, body_html, account_id, 'sent', 'm'
          FROM notifications, unnest($1::uuid[]) AS gen_uuid
@@ -94,7 +81,7 @@ describe('owners of certificates at risk', () => {
     const ours = json.owners.find(({ account_id }: { account_id: string }) => account_id === accountIdOf(owner))
     assert.deepEqual([ours.recipients, ours.passed_over], [['team-a@example.com'], ['desk@example.com']])
     assert.deepEqual([json.mails, json.without_contact, toTeam().length], [1, 1, sent])
-    await rowsIn(at.service.database, "DELETE FROM notifications WHERE message_id = 'm'")
+    await at.sql("DELETE FROM notifications WHERE message_id = 'm'")
   })
 
   test('an auditor may not, and the certificates are between 1 and 200', async () => {

@@ -1,14 +1,14 @@
 /** Texts of pages that do not know yet, counts of lists, and warnings before something is lost. */
 
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { adminConfig } from '../support/admin.ts'
-import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
+import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, becomes, confirm, press, visit } from './browser.ts'
+import { assertAccessible, becomes, carryOut, press, visit } from './browser.ts'
 import { type Populated, populate } from './populated.ts'
 import { addMany, addRows } from './seed.ts'
 import { consoleOf } from './suite.ts'
@@ -26,7 +26,10 @@ const FAILURE = { error: 'unavailable', message: 'the database is away', status:
 
 describe('what the console knows', requireCommand('chromium-headless-shell'), () => {
   // Of its own: the overview has totals of the whole service.
-  const at = consoleOf({ config: { ...adminConfig(), challenges: { http01: { max_retries: 0 } } } })
+  const at = consoleOf(() =>
+    startTestService({ config: { ...adminConfig(), challenges: { http01: { max_retries: 0 } } } }),
+  )
+  after(() => at.service?.dispose())
   let data: Populated
   before(async () => {
     data = await populate(at.service)
@@ -146,14 +149,12 @@ describe('what the console knows', requireCommand('chromium-headless-shell'), ()
 
   test('each figure of the overview opens a list of as many rows', async () => {
     await addRows(at.service, data, ['soon-1.test', 'soon-2.test', 'soon-3.test', 'soon-4.test', 'soon-5.test'])
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, message_id)
        VALUES ($1, 'registration_failed', 'stranger@shop.test', 'never sent', '', '', 'failed', 'm2')`,
       [uuidv7(Date.now())],
     )
-    const [issued] = await rowsIn<{ count: number }>(
-      at.service.database,
+    const [issued] = await at.sql<{ count: number }>(
       "SELECT count(*)::integer AS count FROM certificates WHERE issued_at > now() - interval '23 hours'",
     )
     await becomes(async () => (await data.admin.get('/overview')).json.issued_of_day, issued?.count)
@@ -199,8 +200,7 @@ describe('what the console knows', requireCommand('chromium-headless-shell'), ()
   })
 
   test('a leaked key is revoked for key compromise unless somebody chooses otherwise', async () => {
-    const [row] = await rowsIn<{ spki: string }>(
-      at.service.database,
+    const [row] = await at.sql<{ spki: string }>(
       "SELECT encode(spki_sha256, 'hex') AS spki FROM certificates WHERE serial_number = decode($1, 'hex')",
       [data.serial],
     )
@@ -215,8 +215,7 @@ describe('what the console knows', requireCommand('chromium-headless-shell'), ()
 
   test('a bulk revocation that does not get on says why', async () => {
     const job = uuidv7(Date.now())
-    await rowsIn(
-      at.service.database,
+    await at.sql(
       `INSERT INTO bulk_revocations (id, filter, reason, author, status, total_matched, progressed_at, obstacle)
        VALUES ($1, '{"domain": "x.test"}', 1, '{"username": "ada", "role": "admin"}', 'revoking', 6008,
                now() + interval '1 hour', 'the disk is full')`,
@@ -231,8 +230,7 @@ describe('what the console knows', requireCommand('chromium-headless-shell'), ()
   test('a secret that is shown once survives loading again and Back, until its user closes it', async () => {
     const { page } = await at.browser.as('admin', '/certificates')
     await visit(page, '/tokens')
-    await press(page, 'Create a token')
-    await confirm(page, 'Create a token', { Name: 'kept' })
+    await carryOut(page, 'Create a token', 'Create a token', { Name: 'kept' })
     const kept = page.getByRole('button', { name: 'I have copied it' })
     await kept.waitFor()
     const secret = (await page.getByRole('dialog').locator('pre').first().textContent()) ?? ''

@@ -8,6 +8,7 @@ import { parse } from 'yaml'
 import { ROWS } from '../../src/ops/board/panels.ts'
 import { helps } from '../../src/ops/board/queries.ts'
 import { renderBoard } from '../../src/ops/board/render.ts'
+import { each } from '../support/each.ts'
 import { type ObservedService, startObservedService } from '../support/observed-service.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
@@ -82,10 +83,7 @@ describe('the Grafana board', () => {
   })
 
   test('lets its reader choose data source, job and instance', () => {
-    assert.deepEqual(
-      board.templating.list.map(({ name }) => name),
-      ['datasource', 'job', 'instance'],
-    )
+    assert.deepEqual(each(board.templating.list, 'name'), ['datasource', 'job', 'instance'])
   })
 })
 

@@ -20,6 +20,7 @@ import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1'
 import { parse } from 'yaml'
 import { makeAuthority } from '../signer/authority.ts'
 import { debianRoots } from '../support/debian-root.ts'
+import { each } from '../support/each.ts'
 import {
   copyManifests,
   debianKubectl,
@@ -144,10 +145,7 @@ describe('the manifests for Kubernetes', debianRoots, () => {
     assert.deepEqual(holders('issuer-key'), ['signer-key'])
     assert.deepEqual(holders('key-in-memory'), ['signer-key', 'signer'])
     assert.deepEqual(holders('records'), ['signer'])
-    assert.deepEqual(
-      containersOf('hsm-host').map(({ name }) => name),
-      ['service'],
-    )
+    assert.deepEqual(each(containersOf('hsm-host'), 'name'), ['service'])
   })
 
   test('select the pods by the labels that they have', () => {

@@ -27,7 +27,7 @@ import { EXTERNAL_URL, endLanes, startLane } from '../support/proxy-flows.ts'
 import { previousRelease, type Release } from '../support/release.ts'
 import { requireAll } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
-import { startTestService, type TestService, type TestServiceOptions } from '../support/service.ts'
+import { startTestService, type TestService } from '../support/service.ts'
 import { IS_NIGHTLY, startFlows, summary } from '../support/steady-flows.ts'
 import { until } from '../support/until.ts'
 
@@ -66,10 +66,6 @@ describe('this release and the previous one', requireAll(nginx.required, haproxy
     ...more,
   })
 
-  async function startServiceOf(root: string, options: TestServiceOptions): Promise<TestService> {
-    return startTestService({ ...options, root })
-  }
-
   async function databaseFor(root: string): Promise<{ database?: TestDatabase; auto: Record<string, unknown> }> {
     return root === ROOT ? { auto: {} } : { database: await emptyDatabase(), auto: { database: { auto_setup: true } } }
   }
@@ -85,7 +81,7 @@ describe('this release and the previous one', requireAll(nginx.required, haproxy
       const daemon = await startDaemon(files.config, [], {}, roots[ofSigner].signer)
       const { root } = roots[ofService]
       const { auto, ...options } = await databaseFor(root)
-      const service = await startServiceOf(root, { ...options, config: configOf(files, auto) })
+      const service = await startTestService({ ...options, root, config: configOf(files, auto) })
       const responder = await startResponder(service.http01Port)
       try {
         const { directoryUrl } = service
@@ -97,13 +93,8 @@ describe('this release and the previous one', requireAll(nginx.required, haproxy
         const health = await send({ method: 'GET', url: `${service.baseUrl}/healthz` })
         assert.deepEqual([health.status, health.json.checks.ca_backend], [200, { status: 'ok' }])
         const cli = path.join(root, 'dist/src/cli/main.js')
-        const tested = await mustRun(process.execPath, [
-          cli,
-          '-c',
-          path.join(service.folder, 'config.yaml'),
-          'ca',
-          'test-sign',
-        ])
+        const config = path.join(service.folder, 'config.yaml')
+        const tested = await mustRun(process.execPath, [cli, '-c', config, 'ca', 'test-sign'])
         assert.match(tested, /revoked: [0-9a-f]+/)
         const faults = service.log.filter(({ level }) => level === 'error' || level === 'fatal')
         assert.deepEqual(faults, [])
@@ -143,12 +134,12 @@ describe('this release and the previous one', requireAll(nginx.required, haproxy
         ...(http01Port && { challenges: { http01: { port: http01Port } } }),
       })
     const { root } = previous
-    const first = await startServiceOf(root, { config: config(), database: await emptyDatabase() })
+    const first = await startTestService({ root, config: config(), database: await emptyDatabase() })
     cleanups.push(() => first.dispose())
     const { http01Port } = first
     const responder = await startResponder(http01Port)
     cleanups.push(() => responder.close())
-    const second = await startServiceOf(root, { config: config(http01Port), beside: first })
+    const second = await startTestService({ root, config: config(http01Port), beside: first })
     cleanups.push(() => second.dispose())
     const instances = [first, second]
 

@@ -24,31 +24,36 @@ import {
 } from '../support/proxies.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
+let folder: string
+let service: TestService
+before(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), 'chancery-proxy-'))
+  makeCertificate(folder)
+  service = await startTestService({
+    fronts: 1,
+    config: {
+      server: { external_url: 'https://acme.corp.example' },
+      proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
+      api: { roots_path: '/roots.pem' },
+      crl: { enabled: true },
+      ca: { crl_url: 'http://crl.corp.example/crl/{crl}' },
+    },
+  })
+})
+after(async () => {
+  await service.dispose()
+  rmSync(folder, { recursive: true })
+})
+
 for (const proxy of [nginx, haproxy]) {
   describe(`${proxy.command} as deploy has it`, proxy.required, () => {
-    let folder: string
-    let service: TestService
     let ports: ProxyPorts
     const running: ChildProcess[] = []
     before(async () => {
-      folder = mkdtempSync(path.join(tmpdir(), 'chancery-proxy-'))
-      makeCertificate(folder)
-      service = await startTestService({
-        fronts: 1,
-        config: {
-          server: { external_url: 'https://acme.corp.example' },
-          proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
-          api: { roots_path: '/roots.pem' },
-          crl: { enabled: true },
-          ca: { crl_url: 'http://crl.corp.example/crl/{crl}' },
-        },
-      })
       ports = await start(OPERATORS)
     })
     after(async () => {
       for (const child of running) await stopProxy(child)
-      await service.dispose()
-      rmSync(folder, { recursive: true })
     })
 
     async function start(operators: string): Promise<ProxyPorts> {

@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { makeAuthority, writeSignerFiles } from '../signer/authority.ts'
+import { each } from '../support/each.ts'
 import { runCommand } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import type { Finding } from './stand.ts'
@@ -32,10 +33,7 @@ describe('chancery doctor, on a service that starts its signer itself', () => {
     const findings = await doctor(CLI)
     const isBad = ({ result }: Finding) => result === 'failure' || result === 'warning'
     const asRoot = process.getuid?.() === 0 ? ['service.user'] : []
-    assert.deepEqual(
-      findings.filter(isBad).map(({ id }) => id),
-      ['configuration.intended', ...asRoot, 'database.durable'],
-    )
+    assert.deepEqual(each(findings.filter(isBad), 'id'), ['configuration.intended', ...asRoot, 'database.durable'])
   })
 
   test('finds a key in a token whose module is not compiled, and says the command', async () => {

@@ -2,8 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
@@ -13,18 +11,17 @@ import { backoffDelayMs } from '../../src/events/backoff.ts'
 import { BlockedReceiver, receiverGuard } from '../../src/events/http-post.ts'
 import { type SyslogTarget, syslogTransport } from '../../src/events/syslog-sender.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
+import { startReceiver } from '../support/receiver.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { type SyslogDaemon, syslogDaemon } from '../support/syslog-daemon.ts'
 import { until } from '../support/until.ts'
 import { type EventFixture, eventFixture } from './support.ts'
 
-async function listen(t: TestContext, server: Server): Promise<number> {
-  t.after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return (server.address() as AddressInfo).port
+/** Ends with the test. */
+async function receiving(t: TestContext, answer: Parameters<typeof startReceiver>[0]): Promise<string> {
+  const { url, close } = await startReceiver(answer)
+  t.after(close)
+  return url
 }
 
 describe('audit export', () => {
@@ -72,8 +69,7 @@ describe('audit export', () => {
           line,
           /^109 chancery admin\.action \[event@32473 id="[0-9a-f-]{36}" kind="admin\.action" subject="3"\] \{"event":"admin\.action",/,
         )
-        await running.stop()
-        await running.forget()
+        await running.end()
         syslog.close()
       })
 
@@ -99,8 +95,7 @@ describe('audit export', () => {
       await until('all are delivered', async () => (await fixture.waiting(running.consumer)) === 0, 90_000)
       const numbers = new Set(received())
       for (let n = 0; n < 20; n++) assert.ok(numbers.has(1000 + n) && numbers.has(2000 + n), `${n}`)
-      await running.stop()
-      await running.forget()
+      await running.end()
       syslog.close()
     })
   })
@@ -108,34 +103,27 @@ describe('audit export', () => {
   test('a webhook gets each event, and again what it did not take', async (t) => {
     const bodies: { event: string; event_id: string; data: { n: number } }[] = []
     let refusals = 2
-    const server = createServer((request, response) => {
-      let body = ''
-      request.on('data', (chunk: Buffer) => {
-        body += chunk
-      })
-      request.on('end', () => {
-        bodies.push(JSON.parse(body))
-        response.writeHead(refusals-- > 0 ? 503 : 204).end()
-      })
+    const url = await receiving(t, (body, response) => {
+      bodies.push(JSON.parse(body))
+      response.writeHead(refusals-- > 0 ? 503 : 204).end()
     })
-    const port = await listen(t, server)
-    const running = await fixture.delivering(webhookConsumer(`http://127.0.0.1:${port}/events?token=secret`), 'webhook')
+    const running = await fixture.delivering(webhookConsumer(`${url}events?token=secret`), 'webhook')
     await emitMany(0, 5)
     await until('all are taken', async () => (await fixture.waiting(running.consumer)) === 0, 60_000)
     assert.equal(bodies.length, 7)
     assert.equal(new Set(bodies.map(({ event_id }) => event_id)).size, 5)
     assert.equal(bodies[0]?.event, 'admin.action')
-    await running.stop()
-    await running.forget()
+    await running.end()
   })
 
   test('a webhook on a private address gets nothing, unless it is permitted', async (t) => {
     let requests = 0
-    const server = createServer((request, response) => {
-      requests++
-      request.resume().on('end', () => response.writeHead(204).end())
-    })
-    const port = await listen(t, server)
+    const { port } = new URL(
+      await receiving(t, (_body, response) => {
+        requests++
+        response.writeHead(204).end()
+      }),
+    )
     const event = sampleEvent('admin.action')
     const blocked = () => new BlockedReceiver('private')
     for (const host of ['127.0.0.1', 'localhost']) {
@@ -152,19 +140,12 @@ describe('audit export', () => {
 
   test('a webhook that expects arrays gets many events in one request', async (t) => {
     const bodies: { data: { n: number } }[][] = []
-    const server = createServer((request, response) => {
-      let body = ''
-      request.on('data', (chunk: Buffer) => {
-        body += chunk
-      })
-      request.on('end', () => {
-        // The first request is refused as a whole.
-        const isTaken = bodies.push(JSON.parse(body)) > 1
-        response.writeHead(isTaken ? 204 : 503).end()
-      })
+    const url = await receiving(t, (body, response) => {
+      // The first request is refused as a whole.
+      const isTaken = bodies.push(JSON.parse(body)) > 1
+      response.writeHead(isTaken ? 204 : 503).end()
     })
-    const port = await listen(t, server)
-    const consumer = webhookConsumer(`http://127.0.0.1:${port}/`, 20)
+    const consumer = webhookConsumer(url, 20)
     await registerConsumer(fixture.db, 'webhook-arrays', consumer.kinds)
     await emitMany(0, 50)
     const running = await fixture.delivering(consumer, 'webhook-arrays')
@@ -173,8 +154,7 @@ describe('audit export', () => {
     assert.ok(bodies.some(({ length }) => length > 1))
     const numbers = new Set(bodies.slice(1).flatMap((events) => events.map(({ data }) => data.n)))
     assert.equal(numbers.size, 50)
-    await running.stop()
-    await running.forget()
+    await running.end()
   })
 
   test('an error of the webhook does not name its URL', async () => {
@@ -212,8 +192,7 @@ describe('audit export', () => {
     await emit(41)
     await until('a new file is begun', async () => (await fixture.waiting(running.consumer)) === 0)
     assert.equal(JSON.parse(readFileSync(file, 'utf8')).data.n, 41)
-    await running.stop()
-    await running.forget()
+    await running.end()
   })
 
   test('a file that cannot be written is an error at the start', async () => {

@@ -2,22 +2,20 @@
 
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { rowsIn } from '../support/database.ts'
-import type { TestService } from '../support/service.ts'
+import { administered } from '../support/administered.ts'
+import { healthOf } from '../support/metrics.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('alarms of CRLs', () => {
-  let service: TestService
-  const run = (text: string) => rowsIn<Record<string, unknown>>(service.database, text)
+  const { service, sql } = administered(() => sharedService('alarms'))
+  const run = (text: string) => sql<Record<string, unknown>>(text)
   before(async () => {
-    service = await sharedService('alarms')
     await run(`INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm,crl.publication}')`)
   })
 
   const told = async () =>
-    (await rowsIn<{ subject: string; data: { message: string; crl: string; reason: string } }>(
-      service.database,
+    (await sql<{ subject: string; data: { message: string; crl: string; reason: string } }>(
       `SELECT subject, data FROM event_deliveries WHERE consumer = 'siem' AND kind = 'alarm' ORDER BY sequence`,
     )) ?? []
   const toldOf = (message: string) =>
@@ -34,10 +32,8 @@ describe('alarms of CRLs', () => {
     assert.match(failing.data.reason, /full_disk/)
     assert.equal((await told()).length, 2)
     const { stale, status } = await until('health says so', async () => {
-      const health = (await (await fetch(`${service.baseUrl}/healthz`)).json()) as {
-        checks: { crl: { stale: boolean; status: string } }
-      }
-      return health.checks.crl.stale && health.checks.crl
+      const { crl } = (await healthOf(service)).checks
+      return crl.stale && crl
     })
     assert.deepEqual([status, stale], ['error', true])
   })

@@ -10,40 +10,22 @@ import { ExternalDelivery } from '../../src/events/external-delivery.ts'
 import { STATISTICS } from '../../src/events/statistics.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { registerConsumer, removeUnseenConsumers } from '../../src/store/event-store.ts'
-import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
-import { type DatabasePool, openCheckedDatabase, rowsOf } from '../../src/store/slonik.ts'
-import { settingsFor } from '../store/support.ts'
-import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { type DatabasePool, rowsOf } from '../../src/store/slonik.ts'
+import { each } from '../support/each.ts'
+import { gate } from '../support/gate.ts'
 import { until } from '../support/until.ts'
-import { eventsFor } from './support.ts'
+import { type EventFixture, eventFixture, eventsFor, silent } from './support.ts'
 
 const None = z.object({})
 const Count = z.object({ rows: z.int() })
-/** A promise that the test resolves; Node.js 20 has no Promise.withResolvers. */
-function gate() {
-  let resolve = (): void => undefined
-  const promise = new Promise<void>((done) => {
-    resolve = done
-  })
-  return { promise, resolve }
-}
-
-const silent = { delivered: () => {}, postponed: () => {}, buried: () => {}, failed: () => {}, misfit: () => {} }
-
 describe('events', () => {
-  let database: TestDatabase
+  let fixture: EventFixture
   let db: DatabasePool
-  let presence: InstancePresence
   before(async () => {
-    database = await testDatabase()
-    db = await openCheckedDatabase(settingsFor(database.connection, 6))
-    presence = await announceInstance(settingsFor(database.connection), () => undefined)
+    fixture = await eventFixture()
+    db = fixture.db
   })
-  after(async () => {
-    await presence.close()
-    await db.end()
-    await database.drop()
-  })
+  after(() => fixture.close())
 
   const run = (query: ReturnType<ReturnType<typeof rowsOf>>) => db.query(query)
   const waiting = async (consumer: string) =>
@@ -70,7 +52,7 @@ describe('events', () => {
       ...over,
     }
   }
-  const delivery = (of: ExternalConsumer, instanceId = presence.instanceId) =>
+  const delivery = (of: ExternalConsumer, instanceId = fixture.instanceId) =>
     new ExternalDelivery({ db, instanceId, consumer: of, events: silent })
 
   const rounds = (of: ExternalDelivery, what: string, isDone: () => Promise<boolean>) =>
@@ -99,10 +81,7 @@ describe('events', () => {
       })
       .catch(() => undefined)
     const rows = await eventsFor(db, 'accounts')
-    assert.deepEqual(
-      rows.map(({ kind }) => kind),
-      ['account.registration', 'account.key_change', 'account.deactivation'],
-    )
+    assert.deepEqual(each(rows, 'kind'), ['account.registration', 'account.key_change', 'account.deactivation'])
     assert.deepEqual(rows[1]?.data, { account_id: id, old_thumbprint: id, new_thumbprint: `${id} new` })
   })
 
@@ -186,14 +165,14 @@ describe('events', () => {
     const written = gate()
     const holding = db.transaction(async (tx) => {
       await tx.query(rowsOf(None)`SELECT emit_event('alarm', 'first', NULL, '{}'::jsonb)`)
-      written.resolve()
-      await hold.promise
+      written.open()
+      await hold.opened
     })
-    await written.promise
+    await written.opened
     await emit('alarm', 'second')
     await rounds(late, 'the later one is delivered', async () => seen.includes('second'))
     assert.deepEqual(seen, ['second'])
-    hold.resolve()
+    hold.open()
     await holding
     await rounds(late, 'the earlier one, too', async () => seen.includes('first'))
     await late.stop(1_000)
@@ -305,14 +284,14 @@ describe('events', () => {
     })
     const many = new ExternalDelivery({
       db: counted,
-      instanceId: presence.instanceId,
+      instanceId: fixture.instanceId,
       events: silent,
       consumer: consumer({
         name: 'many',
         concurrency: 40,
         async deliver() {
-          if (++begun === 40) all.resolve()
-          await all.promise
+          if (++begun === 40) all.open()
+          await all.opened
         },
       }),
     })
@@ -345,7 +324,7 @@ describe('events', () => {
     const failures: unknown[] = []
     const delivering = new ExternalDelivery({
       db: flaky,
-      instanceId: presence.instanceId,
+      instanceId: fixture.instanceId,
       consumer: of,
       events: { ...silent, failed: (_name, error) => void failures.push(error) },
     })
@@ -364,7 +343,7 @@ describe('events', () => {
   test('a thread that is replaced delivers what the former one had claimed', async () => {
     await registerConsumer(db, 'replaced', ['alarm'])
     await emit('alarm', 'x')
-    const { instanceId } = presence
+    const { instanceId } = fixture
     await run(rowsOf(None)`UPDATE event_deliveries SET claimed_by = ${instanceId} WHERE consumer = 'replaced'`)
     const seen: string[] = []
     const thread = new EventDelivery({

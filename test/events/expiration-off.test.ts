@@ -6,25 +6,18 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
-import { rowsIn } from '../support/database.ts'
-import type { TestService } from '../support/service.ts'
+import { administered } from '../support/administered.ts'
+import { healthOf } from '../support/metrics.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 const TASK = 'expiration_warnings'
 
-interface Health {
-  status: string
-  checks: { workers: { expiration: boolean; tasks?: Record<string, { last_run: string }> } }
-}
-
 describe('a service with notifications.expiration_warning_days: []', () => {
-  let service: TestService
+  const { service, sql } = administered(() => sharedService('alarms'))
   before(async () => {
-    service = await sharedService('alarms')
-    await rowsIn(
-      service.database,
+    await sql(
       `WITH account AS (
          INSERT INTO accounts (id, thumbprint, jwk, contacts)
          VALUES (gen_random_uuid(), 'one', '{}', '{mailto:ops@example.com}') RETURNING id)
@@ -34,10 +27,9 @@ describe('a service with notifications.expiration_warning_days: []', () => {
     )
   })
 
-  const health = async () => (await (await fetch(`${service.baseUrl}/healthz`)).json()) as Health
-  const rows = async (table: string) => (await rowsIn(service.database, `SELECT FROM ${table}`)).length
-  const warnings = () =>
-    rowsIn(service.database, "SELECT FROM notifications WHERE notification_type = 'expiration_warning'")
+  const health = () => healthOf(service)
+  const rows = async (table: string) => (await sql(`SELECT FROM ${table}`)).length
+  const warnings = () => sql("SELECT FROM notifications WHERE notification_type = 'expiration_warning'")
   const status = () =>
     execFileSync(process.execPath, [CLI, '-c', path.join(service.folder, 'config.yaml'), 'workers', 'status'], {
       encoding: 'utf8',
@@ -54,7 +46,7 @@ describe('a service with notifications.expiration_warning_days: []', () => {
     )
   }
   /** Every task that runs has been reported once more. */
-  async function reported(): Promise<Health> {
+  async function reported() {
     const lastRun = async () => (await health()).checks.workers.tasks?.stale_processing_recovery?.last_run ?? ''
     const before = await lastRun()
     await until('runs are reported', async () => (await lastRun()) > before)

@@ -14,13 +14,11 @@ import { hookConsumers, logDeadLetter } from '../../src/events/hooks/hook-consum
 import { loadHooks } from '../../src/events/hooks/load-hooks.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
-import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
-import { type DatabasePool, openCheckedDatabase, rowsOf } from '../../src/store/slonik.ts'
+import { type DatabasePool, rowsOf } from '../../src/store/slonik.ts'
 import { methodOf } from '../../workers/module/module-contract.ts'
-import { settingsFor } from '../store/support.ts'
-import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
+import { type EventFixture, eventFixture } from './support.ts'
 
 const MODULE = path.resolve(import.meta.dirname, '../../../test/fixtures/hooks/hooks.mjs')
 const LOOK_MS = 20
@@ -40,20 +38,15 @@ test('a method is named like its event', () => {
 
 describe('hooks', () => {
   let folder: string
-  let database: TestDatabase
+  let fixture: EventFixture
   let db: DatabasePool
-  /** Held, or each round would take what is under way for that of an instance that is gone. */
-  let presence: InstancePresence
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-hooks-'))
-    database = await testDatabase()
-    db = await openCheckedDatabase(settingsFor(database.connection, 8))
-    presence = await announceInstance(settingsFor(database.connection), () => undefined)
+    fixture = await eventFixture()
+    db = fixture.db
   })
   after(async () => {
-    await presence.close()
-    await db.end()
-    await database.drop()
+    await fixture.close()
     rmSync(folder, { recursive: true, force: true })
   })
 
@@ -88,7 +81,7 @@ describe('hooks', () => {
     }
     for (const { name, kinds } of made.consumers) await registerConsumer(db, name, kinds)
     const deliveries = made.consumers.map(
-      (consumer) => new ExternalDelivery({ db, instanceId: presence.instanceId, consumer, events }),
+      (consumer) => new ExternalDelivery({ db, instanceId: fixture.instanceId, consumer, events }),
     )
     let isStopped = false
     // One loop each, as in the service: a round waits for a free place.

@@ -22,6 +22,7 @@ import { type DatabasePool, openCheckedDatabase, rowsOf, sql } from '../../src/s
 import { insertUser } from '../../src/store/user-store.ts'
 import { settingsFor } from '../store/support.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { each } from '../support/each.ts'
 import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
 
@@ -49,12 +50,18 @@ const templatesIn = (folder: string | null) => new MailTemplates(folder, (file) 
 
 describe('the words of all mails', () => {
   const templates = templatesIn(null)
+  /** The HTML of each, around what is its own. */
+  const frame = readFileSync(path.join(EXPECTED, 'frame.html'), 'utf8')
+  const inFrame = (subject: string, body: string) =>
+    frame.replaceAll('SUBJECT', () => subject).replace('BODY\n', () => body)
 
   for (const type of NOTIFICATION_TYPES) {
     test(`${type} reads as expected`, () => {
       assert.ok(Object.keys(sampleOf(type)).length > 2, 'an event causes it (src/events/notifications/notices.ts)')
       const { subject, text, html } = templates.render(type, sampleOf(type))
-      const mail = `${subject}\n\n${text}\n${html}`
+      const body = /<\/h1>\n([\s\S]*)<footer>/.exec(html)?.[1] ?? ''
+      assert.equal(html, inFrame(subject, body))
+      const mail = `${subject}\n\n${text}\n${body}`
       const file = path.join(EXPECTED, `${type}.txt`)
       if (process.env.CHANCERY_WRITE_EXPECTED) {
         mkdirSync(EXPECTED, { recursive: true })
@@ -209,55 +216,35 @@ describe('notifications', () => {
     const account = await anAccount('ops@example.com')
     const domains = ['a.test', 'b.test', 'c.test', 'd.test', 'e.test']
     const error = { type: 'urn:ietf:params:acme:error:badCSR', detail: 'the CSR is\nwrong' }
+    const some = 'a.test, b.test, c.test and 2 more'
+    const identifiers = [{ type: 'dns', value: 'a.test' }]
+    const rejected = { rejected_identifiers: [{ type: 'dns', value: 'x.test' }], error: { detail: 'no' } }
+    const revoked = { domains, serial_number: '0a', reason: 'superseded' }
+    const failed = { identifier_value: 'a.test', challenge_type: 'http-01', error: 'refused' }
+    const ending = {
+      domains: ['a.test'],
+      warning_days: 1,
+      not_after: new Date(Date.now() + 23 * HOUR_MS).toISOString(),
+    }
     const cases: [EventKind, object, string, string][] = [
-      [
-        'certificate.issuance',
-        { domains },
-        'delivery_succeeded',
-        'Certificate issued for a.test, b.test, c.test and 2 more',
-      ],
+      ['certificate.issuance', { domains }, 'delivery_succeeded', `Certificate issued for ${some}`],
       [
         'certificate.issuance_failed',
-        { identifiers: [{ type: 'dns', value: 'a.test' }], error },
+        { identifiers, error },
         'delivery_failed',
         'Certificate could not be issued for a.test',
       ],
-      [
-        'order.csr_refused',
-        { identifiers: [{ type: 'dns', value: 'a.test' }], error },
-        'csr_validation_failed',
-        'CSR refused for a.test',
-      ],
-      [
-        'certificate.revocation',
-        { domains, serial_number: '0a', reason: 'superseded' },
-        'revocation_succeeded',
-        'Certificate revoked for a.test, b.test, c.test and 2 more',
-      ],
-      [
-        'order.rejected',
-        { rejected_identifiers: [{ type: 'dns', value: 'x.test' }], error: { detail: 'no' } },
-        'order_rejected',
-        'Order rejected for x.test',
-      ],
+      ['order.csr_refused', { identifiers, error }, 'csr_validation_failed', 'CSR refused for a.test'],
+      ['certificate.revocation', revoked, 'revocation_succeeded', `Certificate revoked for ${some}`],
+      ['order.rejected', rejected, 'order_rejected', 'Order rejected for x.test'],
       [
         'order.quota_exceeded',
         { quota: 'certificates', limit: 5 },
         'order_quota_exceeded',
         'Quota used up: 5 certificates a day',
       ],
-      [
-        'order.recovered',
-        { identifiers: [{ type: 'dns', value: 'a.test' }] },
-        'order_stale_recovered',
-        'Interrupted order completed for a.test',
-      ],
-      [
-        'challenge.on_failure',
-        { identifier_value: 'a.test', challenge_type: 'http-01', error: 'refused' },
-        'challenge_failed',
-        'Challenge failed for a.test (http-01)',
-      ],
+      ['order.recovered', { identifiers }, 'order_stale_recovered', 'Interrupted order completed for a.test'],
+      ['challenge.on_failure', failed, 'challenge_failed', 'Challenge failed for a.test (http-01)'],
       ['account.deactivation', { account_id: account }, 'account_deactivated', 'ACME account deactivated'],
       ['account.revocation', { account_id: account }, 'account_revoked', 'ACME account revoked'],
       ['account.key_change', { account_id: account }, 'key_rollover_succeeded', 'ACME account key changed'],
@@ -267,12 +254,7 @@ describe('notifications', () => {
         'authorization_deactivated',
         'Authorization deactivated for a.test',
       ],
-      [
-        'certificate.expiration',
-        { domains: ['a.test'], warning_days: 1, not_after: new Date(Date.now() + 23 * HOUR_MS).toISOString() },
-        'expiration_warning',
-        'Certificate expires in 1 day: a.test',
-      ],
+      ['certificate.expiration', ending, 'expiration_warning', 'Certificate expires in 1 day: a.test'],
     ]
     for (const [kind, data, type, subject] of cases) {
       await emit(kind, account, data)
@@ -427,10 +409,9 @@ describe('notifications', () => {
       const rows = await written()
       return rows.length > 0 && rows
     })
-    assert.deepEqual(
-      waiting.map(({ notification_type, status, recipient }) => [notification_type, status, recipient]),
-      [['account_deactivated', 'pending', 'ops@example.com']],
-    )
+    assert.deepEqual(each(waiting, 'notification_type', 'status', 'recipient'), [
+      ['account_deactivated', 'pending', 'ops@example.com'],
+    ])
     assert.ok(waiting[0]?.due_at)
     await delivery.stop(1_000)
     await recording.stop(1_000)

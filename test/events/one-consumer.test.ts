@@ -1,11 +1,11 @@
 /** Two services on one database, of which one has a consumer: who delivers, and what becomes of events while that one is away. */
 
 import assert from 'node:assert/strict'
-import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { after, before, describe, test } from 'node:test'
 import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
 import { rowsIn } from '../support/database.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 const nonce = { store: 'database' }
 
 describe('a service without consumers beside one with a webhook', () => {
-  let receiver: Server
+  let receiver: Receiver
   /** Event ids, as often as they came, by the name in the certificate. */
   const told = new Map<string, string[]>()
   /** Requests that have no answer yet; undefined answers at once. */
@@ -24,17 +24,14 @@ describe('a service without consumers beside one with a webhook', () => {
   let silent: TestService
 
   before(async () => {
-    receiver = createServer(async (request, response) => {
-      let body = ''
-      for await (const chunk of request) body += chunk
+    receiver = await startReceiver((body, response) => {
       const { id, data } = JSON.parse(body) as { id: string; data: { domains: string[] } }
       const name = data.domains[0] ?? assert.fail()
       told.set(name, [...(told.get(name) ?? []), id])
       if (held) held.push(response)
       else response.writeHead(204).end()
     })
-    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
-    const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`
+    const { url } = receiver
     const hook = { class: 'webhook', events: ['certificate.issuance'], config: { url, allow_private: true } }
     config = { nonce, hooks: { registered: [hook], timeout_seconds: 60 } }
     firstTelling = await startTestService({ fronts: 1, config })
@@ -42,7 +39,6 @@ describe('a service without consumers beside one with a webhook', () => {
   })
   after(async () => {
     closeConnections()
-    receiver.closeAllConnections()
     receiver.close()
     for (const service of [silent, telling, firstTelling]) await service?.dispose()
   })

@@ -1,13 +1,14 @@
 /** Arrays of events that a receiver refuses: one bad event harms no other. */
 
 import assert from 'node:assert/strict'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { webhookConsumer } from '../../src/events/audit-consumers.ts'
 import type { ExternalConsumer } from '../../src/events/consumer.ts'
 import { hookConsumers } from '../../src/events/hooks/hook-consumers.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
+import { each } from '../support/each.ts'
+import { gate } from '../support/gate.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 import { type EventFixture, eventFixture } from './support.ts'
 
@@ -17,16 +18,13 @@ interface Told {
 
 describe('an array that is refused', () => {
   let fixture: EventFixture
-  let server: Server
-  let url: string
+  let server: Receiver
   /** Numbers of the events of each request, and the answer to it. */
   let requests: { numbers: number[]; status: number }[] = []
   let answer: (numbers: number[]) => number | Promise<number>
   before(async () => {
     fixture = await eventFixture()
-    server = createServer(async (request, response) => {
-      let body = ''
-      for await (const chunk of request) body += chunk
+    server = await startReceiver(async (body, response) => {
       const told = JSON.parse(body) as Told[]
       assert.ok(Array.isArray(told), 'an array, also of one')
       const numbers = told.map(({ data }) => data.n)
@@ -34,8 +32,6 @@ describe('an array that is refused', () => {
       requests.push({ numbers, status })
       response.writeHead(status).end()
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   })
   afterEach(async () => {
     requests = []
@@ -44,7 +40,6 @@ describe('an array that is refused', () => {
     await fixture.run('DELETE FROM event_dead_letters')
   })
   after(async () => {
-    server.closeAllConnections()
     server.close()
     await fixture.close()
   })
@@ -57,7 +52,7 @@ describe('an array that is refused', () => {
           kinds: ['alarm'],
           timeoutMs: 60_000,
           maxRetries: 3,
-          url,
+          url: server.url,
           secret: undefined,
           ca: undefined,
           allowPrivate: true,
@@ -137,14 +132,11 @@ describe('an array that is refused', () => {
 
   test('when the service ends in the middle leaves its other events without a failed attempt', async () => {
     let hasBegun = false
-    let go = (): void => undefined
-    const gate = new Promise<void>((resolve) => {
-      go = resolve
-    })
+    const { opened, open } = gate()
     answer = async (numbers) => {
       if (numbers.length > 1) return 400
       hasBegun = true
-      await gate
+      await opened
       return 204
     }
     const consumer = hook()
@@ -152,7 +144,7 @@ describe('an array that is refused', () => {
     const running = await fixture.delivering(consumer)
     await until('the first is sent alone', () => hasBegun)
     const stopped = running.stop(60_000)
-    go()
+    open()
     await stopped
     const left = await fixture.run('SELECT attempts, claimed_by FROM event_deliveries ORDER BY sequence')
     assert.deepEqual(
@@ -163,7 +155,7 @@ describe('an array that is refused', () => {
 
   test('by a receiver of audit records waits for that receiver alone, and holds up nothing else', async () => {
     answer = refusing(3)
-    const consumer = webhookConsumer(url, 50)
+    const consumer = webhookConsumer(server.url, 50)
     await emit(consumer, subjects(10))
     const running = await fixture.delivering(consumer)
     await until('the others are taken', async () => (await fixture.waiting(consumer)) === 1, 60_000)
@@ -171,10 +163,7 @@ describe('an array that is refused', () => {
       const rows = await fixture.run("SELECT data->>'n' AS n, attempts FROM event_deliveries")
       return Number(rows[0]?.attempts) > 0 && rows
     })
-    assert.deepEqual(
-      left.map(({ n }) => n),
-      ['3'],
-    )
+    assert.deepEqual(each(left, 'n'), ['3'])
     await running.stop()
     assert.deepEqual([await dead(), new Set(taken()).size], [[], 9])
   })

@@ -5,41 +5,31 @@
 
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
 import { closeConnections, createAcmeClient, startResponder } from '../support/acme-client.ts'
 import { loopbackCertificate } from '../support/certificates.ts'
-import { rowsIn } from '../support/database.ts'
+import { sqlOn } from '../support/database.ts'
+import { each } from '../support/each.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { healthOf } from '../support/metrics.ts'
 import { operate } from '../support/operator.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { TestLog } from './transparency-log.ts'
 
 const MODULE = path.resolve(import.meta.dirname, '../../../test/fixtures/hooks/hooks.mjs')
 
-interface Health {
-  status: string
-  checks: {
-    smtp?: { status: string }
-    workers: {
-      expiration: boolean
-      tasks?: Record<string, { leader: number; last_run: string; next_run: string; errors: number }>
-    }
-    events?: { status: string; consumers: Record<string, { waiting: number }> }
-  }
-}
-
 describe('a service with consumers', () => {
   let folder: string
   let mail: MailServer
   /** Mails that have been received and wait for the answer; undefined answers at once. */
   let heldMails: (() => void)[] | undefined
-  let webhook: Server
+  let webhook: Receiver
   /** Ids of alarms, as often as they came to the webhook. */
   const alarms: string[] = []
   /** Of them, those without an answer yet. */
@@ -58,20 +48,18 @@ describe('a service with consumers', () => {
     const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n')
     return lines.filter((line) => line !== '').map((line) => JSON.parse(line).eventId)
   }
-  const health = async () => (await (await fetch(`${service.baseUrl}/healthz`)).json()) as Health
+  const sql = sqlOn(() => service.database)
+  const health = () => healthOf(service)
   const notifications = () =>
-    rowsIn<{ type: string; status: string; error_detail: string | null }>(
-      service.database,
+    sql<{ type: string; status: string; error_detail: string | null }>(
       'SELECT notification_type AS type, status, error_detail FROM notifications ORDER BY id',
     )
   const deliveries = () =>
-    rowsIn<{ consumer: string; claimed_by: number | null }>(
-      service.database,
+    sql<{ consumer: string; claimed_by: number | null }>(
       `SELECT consumer, claimed_by FROM event_deliveries WHERE consumer NOT IN ('notifications', 'strangers')
         ORDER BY consumer`,
     )
-  const raiseAlarm = () =>
-    rowsIn(service.database, `SELECT emit_event('alarm', 'x', NULL, '{"message": "an exercise"}')`)
+  const raiseAlarm = () => sql(`SELECT emit_event('alarm', 'x', NULL, '{"message": "an exercise"}')`)
 
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-consumers-'))
@@ -94,16 +82,12 @@ describe('a service with consumers', () => {
         })
       },
     })
-    webhook = createServer(async (request, response) => {
-      let body = ''
-      for await (const chunk of request) body += chunk
+    webhook = await startReceiver((body, response) => {
       const { event, event_id } = JSON.parse(body) as { event: string; event_id: string }
       if (event === 'alarm') alarms.push(event_id)
       if (event === 'alarm' && heldAlarms) heldAlarms.push(response)
       else response.writeHead(204).end()
     })
-    await new Promise<void>((resolve) => webhook.listen(0, '127.0.0.1', resolve))
-    const webhook_url = `http://127.0.0.1:${(webhook.address() as AddressInfo).port}/`
     const public_key_path = path.join(folder, 'log.pem')
     writeFileSync(public_key_path, log.keys.publicKey.export({ type: 'spki', format: 'pem' }))
     config = {
@@ -122,7 +106,7 @@ describe('a service with consumers', () => {
         expiration_check_interval_seconds: 777,
         disabled_types: ['registration_succeeded'],
       },
-      audit_export: { webhook_url, webhook_allow_private: true },
+      audit_export: { webhook_url: webhook.url, webhook_allow_private: true },
       ct_logging: { enabled: true, logs: [{ url: await log.listen(), public_key_path, timeout_seconds: 60 }] },
       hooks: { registered: [{ class: `ext:${MODULE}#Held`, config: { file: calls() } }] },
     }
@@ -135,7 +119,6 @@ describe('a service with consumers', () => {
   after(async () => {
     closeConnections()
     log.close()
-    webhook.closeAllConnections()
     webhook.close()
     await service?.dispose()
     await first?.dispose()
@@ -147,8 +130,7 @@ describe('a service with consumers', () => {
     const responder = await startResponder(service.http01Port)
     await client.obtain([name], responder).finally(() => responder.close())
   }
-  const timestamps = () =>
-    rowsIn<{ verified: boolean }>(service.database, 'SELECT verified FROM signed_certificate_timestamps')
+  const timestamps = () => sql<{ verified: boolean }>('SELECT verified FROM signed_certificate_timestamps')
 
   test('an issuance is told by mail over TLS, to the hook, and to the log, whose signature is checked', async () => {
     await issue('first.test')
@@ -184,7 +166,7 @@ describe('a service with consumers', () => {
     heldAlarms = []
     log.answers = ['hang']
     writeFileSync(`${calls()}.hold`, '')
-    await rowsIn(service.database, "INSERT INTO event_consumers (name, kinds) VALUES ('strangers', '{abuse.summary}')")
+    await sql("INSERT INTO event_consumers (name, kinds) VALUES ('strangers', '{abuse.summary}')")
     await raiseAlarm()
     await issue('second.test')
     await until(
@@ -197,8 +179,7 @@ describe('a service with consumers', () => {
     assert.equal(new Set(waiting.map(({ consumer }) => consumer)).size, 3)
     assert.deepEqual(new Set(waiting.map(({ claimed_by }) => claimed_by)), new Set([null]))
     // There is more than one summary when a minute is over meanwhile.
-    const [strangers] = await rowsIn(
-      service.database,
+    const [strangers] = await sql(
       `SELECT sum((data->>'count')::integer)::integer AS refused FROM event_deliveries
         WHERE consumer = 'strangers' AND data->>'refusal' = 'notFound'`,
     )
@@ -233,7 +214,7 @@ describe('a service with consumers', () => {
 
   test('a mail server that is not trusted and a consumer that is behind are told by health, without failing', async () => {
     await raiseAlarm()
-    await rowsIn(service.database, "UPDATE event_deliveries SET occurred_at = now() - interval '1 hour'")
+    await sql("UPDATE event_deliveries SET occurred_at = now() - interval '1 hour'")
     const { ca_file: _, ...smtp } = config.smtp
     service = await startTestService({ fronts: 1, config: { ...config, smtp }, continueFrom: first })
     const { status, checks } = await until('health says so', async () => {
@@ -241,8 +222,7 @@ describe('a service with consumers', () => {
       return report.checks.events?.status === 'behind' && report
     })
     assert.deepEqual([status, checks.smtp], ['ok', { status: 'error' }])
-    await rowsIn(
-      service.database,
+    await sql(
       `SELECT emit_event('account.deactivation', id::text, id, '{"row": {}, "deactivated_authorizations": 0}') FROM accounts`,
     )
     const failed = await until('an attempt has failed', async () =>
@@ -262,14 +242,10 @@ describe('a service with consumers', () => {
     const { applied } = await service.waitForLog('configuration read again')
     assert.deepEqual(applied, ['notifications.disabled_types'])
     for (const kind of ['account.deactivation', 'account.revocation'])
-      await rowsIn(
-        service.database,
+      await sql(
         `SELECT emit_event('${kind}', id::text, id, '{"row": {}, "deactivated_authorizations": 0}') FROM accounts`,
       )
     await until('what is recorded still', async () => (await notifications()).length > before)
-    assert.deepEqual(
-      (await notifications()).slice(before).map(({ type }) => type),
-      ['account_revoked'],
-    )
+    assert.deepEqual(each((await notifications()).slice(before), 'type'), ['account_revoked'])
   })
 })

@@ -14,7 +14,7 @@ import { openCheckedDatabase, rowsOf } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { testDatabase } from '../support/database.ts'
 
-const silent = { delivered: () => {}, postponed: () => {}, buried: () => {}, failed: () => {}, misfit: () => {} }
+export const silent = { delivered: () => {}, postponed: () => {}, buried: () => {}, failed: () => {}, misfit: () => {} }
 const LOOK_MS = 20
 
 const Stored = z.object({
@@ -52,6 +52,7 @@ export async function eventFixture() {
   const running: { stop(): Promise<void> }[] = []
   return {
     db,
+    instanceId: presence.instanceId,
     run,
     async waiting({ name }: ExternalConsumer): Promise<number> {
       return (await run('SELECT FROM event_deliveries WHERE consumer = $1', [name])).length
@@ -76,7 +77,11 @@ export async function eventFixture() {
       return {
         consumer: named,
         stop,
-        forget: () => run('DELETE FROM event_consumers WHERE name = $1', [name]),
+        /** It stops, and nothing is written for it any more. */
+        async end() {
+          await stop()
+          await run('DELETE FROM event_consumers WHERE name = $1', [name])
+        },
       }
     },
     async close() {

@@ -5,43 +5,31 @@
 
 import assert from 'node:assert/strict'
 import { createHash, generateKeyPairSync, sign, X509Certificate } from 'node:crypto'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
 
 type Behaviour = 'sign' | 'sign another' | 'unavailable' | 'refuse' | 'hang' | 'talk'
 
 export class TestLog {
   readonly keys = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  readonly #server: Server
+  #receiver: Receiver | undefined
   /** The next answers; then it signs. */
   answers: Behaviour[] = []
   submissions = 0
 
-  constructor() {
-    this.#server = createServer((request, response) => {
-      let body = ''
-      request.on('data', (chunk: Buffer) => {
-        body += chunk
-      })
-      request.on('end', () => {
-        this.submissions++
-        const behaviour = this.answers.shift() ?? 'sign'
-        if (behaviour === 'unavailable') response.writeHead(503, { 'Retry-After': '1' }).end()
-        else if (behaviour === 'refuse') response.writeHead(400).end('unknown root')
-        else if (behaviour === 'talk') response.end('hello')
-        else if (behaviour !== 'hang') response.end(this.#sign(request.url ?? '', body, behaviour === 'sign another'))
-      })
-    })
-  }
-
   async listen(): Promise<string> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/2026`
+    this.#receiver = await startReceiver((body, response, request) => {
+      this.submissions++
+      const behaviour = this.answers.shift() ?? 'sign'
+      if (behaviour === 'unavailable') response.writeHead(503, { 'Retry-After': '1' }).end()
+      else if (behaviour === 'refuse') response.writeHead(400).end('unknown root')
+      else if (behaviour === 'talk') response.end('hello')
+      else if (behaviour !== 'hang') response.end(this.#sign(request.url ?? '', body, behaviour === 'sign another'))
+    })
+    return `${this.#receiver.url}2026`
   }
 
   close(): void {
-    this.#server.closeAllConnections()
-    this.#server.close()
+    this.#receiver?.close()
   }
 
   #sign(url: string, body: string, another: boolean): string {

@@ -61,8 +61,7 @@ describe('certificate transparency', () => {
     const running = await submitting(key, timeoutMs)
     const id = await anIssuedCertificate()
     await until('the submission has ended', async () => (await fixture.waiting(running.consumer)) === 0, 60_000)
-    await running.stop()
-    await running.forget()
+    await running.end()
     return id
   }
 
@@ -80,19 +79,6 @@ describe('certificate transparency', () => {
     assert.equal((await timestampsOf(id))[0]?.verified, false)
   })
 
-  test('a timestamp that another key has signed is a dead letter', async () => {
-    const id = await submit('another key')
-    assert.deepEqual(await timestampsOf(id), [])
-    assert.deepEqual(await deadLetter(), [{ error: 'the log’s signature is wrong', attempts: 1 }])
-  })
-
-  test('a timestamp for other bytes is a dead letter', async () => {
-    log.answers = ['sign another']
-    const id = await submit()
-    assert.deepEqual([await timestampsOf(id), await submissions(id)], [[], []])
-    assert.deepEqual(await deadLetter(), [{ error: 'the log’s signature is wrong', attempts: 1 }])
-  })
-
   test('a log that is unavailable is asked again', async () => {
     log.answers = ['unavailable']
     const id = await submit()
@@ -107,15 +93,16 @@ describe('certificate transparency', () => {
     assert.equal((await timestampsOf(id)).length, 1)
   })
 
-  test('a log that refuses the chain is not asked again, and its reason is kept', async () => {
-    log.answers = ['refuse']
-    await submit()
-    assert.deepEqual(await deadLetter(), [{ error: 'the log answered 400: unknown root', attempts: 1 }])
-  })
-
-  test('an answer that is no timestamp is a dead letter', async () => {
-    log.answers = ['talk']
-    await submit()
-    assert.deepEqual(await deadLetter(), [{ error: 'the log’s answer is no signed timestamp', attempts: 1 }])
-  })
+  for (const [what, error, key, ...answers] of [
+    ['a timestamp that another key has signed', 'the log’s signature is wrong', 'another key'],
+    ['a timestamp for other bytes', 'the log’s signature is wrong', 'its key', 'sign another'],
+    ['a refusal of the chain', 'the log answered 400: unknown root', 'its key', 'refuse'],
+    ['an answer that is no timestamp', 'the log’s answer is no signed timestamp', 'its key', 'talk'],
+  ] as const)
+    test(`${what} is a dead letter with its reason, and the log is not asked again`, async () => {
+      log.answers = [...answers]
+      const id = await submit(key)
+      assert.deepEqual([await timestampsOf(id), await submissions(id)], [[], []])
+      assert.deepEqual(await deadLetter(), [{ error, attempts: 1 }])
+    })
 })

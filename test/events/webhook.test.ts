@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import http, { type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type http from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { after, describe, test } from 'node:test'
 import { readWebhookConfig } from '../../src/config/hook-class.ts'
 import type { OccurredEvent } from '../../src/domain/event.ts'
@@ -12,6 +12,7 @@ import { hookConsumers } from '../../src/events/hooks/hook-consumers.ts'
 import type { WebhookHook } from '../../src/events/hooks/registered-hook.ts'
 import { Webhook, WebhookError } from '../../src/events/hooks/webhook.ts'
 import type { DatabasePool } from '../../src/store/slonik.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
 
 const SECRET = '0123456789abcdef'
 const EVENT: OccurredEvent = {
@@ -22,25 +23,24 @@ const EVENT: OccurredEvent = {
 }
 
 describe('the webhook', () => {
-  const servers: http.Server[] = []
+  const servers: Receiver[] = []
   after(() => {
-    for (const server of servers) {
-      server.close()
-      server.closeAllConnections()
-    }
+    for (const server of servers) server.close()
   })
 
   async function receiver(answer: (request: IncomingMessage, response: ServerResponse, body: string) => void) {
-    const server = http.createServer((request, response) => {
-      let body = ''
-      request.on('data', (chunk) => {
-        body += chunk
-      })
-      request.on('end', () => answer(request, response, body))
-    })
+    const server = await startReceiver((body, response, request) => answer(request, response, body))
     servers.push(server)
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`
+    return `${server.url}events`
+  }
+  /** One that takes what comes. @returns its URL, and the last request */
+  async function taking() {
+    const seen = { headers: {} as http.IncomingHttpHeaders, body: '' }
+    const url = await receiver((request, response, body) => {
+      Object.assign(seen, { headers: request.headers, body })
+      response.writeHead(204).end()
+    })
+    return { url, seen }
   }
 
   const hook = (url: string, more: Partial<WebhookHook> = {}): WebhookHook => ({
@@ -69,13 +69,8 @@ describe('the webhook', () => {
   }
 
   test('posts a CloudEvent with a signature over time and body', async () => {
-    let seen: { headers: http.IncomingHttpHeaders; body: string } | undefined
-    const url = await receiver((request, response, body) => {
-      seen = { headers: request.headers, body }
-      response.writeHead(204).end()
-    })
+    const { url, seen } = await taking()
     await post(hook(url))
-    assert.ok(seen)
     assert.match(seen.headers['content-type'] ?? '', /^application\/cloudevents\+json/)
     assert.deepEqual(JSON.parse(seen.body), {
       specversion: '1.0',
@@ -93,36 +88,27 @@ describe('the webhook', () => {
   })
 
   test('sends event and data alone where a receiver of the reference expects that', async () => {
-    let seen: { type: string | undefined; body: string } | undefined
-    const url = await receiver((request, response, body) => {
-      seen = { type: request.headers['content-type'], body }
-      response.writeHead(200).end()
-    })
+    const { url, seen } = await taking()
     await post(hook(url, { isPlain: true }))
-    assert.equal(seen?.type, 'application/json')
-    assert.deepEqual(JSON.parse(seen?.body ?? ''), { event: 'certificate.revocation', data: EVENT.data })
+    assert.equal(seen.headers['content-type'], 'application/json')
+    assert.deepEqual(JSON.parse(seen.body), { event: 'certificate.revocation', data: EVENT.data })
   })
 
   test('sends an array of CloudEvents where the receiver expects that, signed as a whole', async () => {
-    let seen: { type: string | undefined; body: string; signature: string } | undefined
-    const url = await receiver((request, response, body) => {
-      const { 'content-type': type, 'chancery-signature': signature } = request.headers
-      seen = { type, body, signature: String(signature) }
-      response.writeHead(204).end()
-    })
+    const { url, seen } = await taking()
     const hooks = [hook(url, { batch: 50 })]
     const db = undefined as unknown as DatabasePool
     const { consumers } = hookConsumers({ hooks, db, maxWorkers: 1, includeRoot: false, onOutput: () => undefined })
     assert.equal(consumers[0]?.most, 50)
     await consumers[0]?.deliverTogether?.([EVENT, { ...EVENT, id: 'another' }], AbortSignal.timeout(60_000))
-    assert.match(seen?.type ?? '', /^application\/cloudevents-batch\+json/)
-    const events = JSON.parse(seen?.body ?? '') as { id: string; type: string; data: { event_id: string } }[]
+    assert.match(seen.headers['content-type'] ?? '', /^application\/cloudevents-batch\+json/)
+    const events = JSON.parse(seen.body) as { id: string; type: string; data: { event_id: string } }[]
     assert.deepEqual(
       events.map(({ id, type, data }) => [id, type, data.event_id]),
       [EVENT.id, 'another'].map((id) => [id, 'chancery.certificate.revocation', id]),
     )
-    const [, time, mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(seen?.signature ?? '') ?? []
-    assert.equal(mac, createHmac('sha256', SECRET).update(`${time}.${seen?.body}`).digest('hex'))
+    const [, time, mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(seen.headers['chancery-signature'])) ?? []
+    assert.equal(mac, createHmac('sha256', SECRET).update(`${time}.${seen.body}`).digest('hex'))
   })
 
   test('is repeated after 5xx and 429, not before Retry-After', async () => {

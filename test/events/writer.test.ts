@@ -11,9 +11,9 @@ import { type Database, openDatabase, type Statement } from '../../src/store/dat
 import { registerConsumer } from '../../src/store/event-store.ts'
 import { type DatabasePool, openCheckedDatabase, rowsOf } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
-import { closeConnections, createAcmeClient, csrFor, registeredClient, startResponder } from '../support/acme-client.ts'
+import { createAcmeClient, csrFor, registeredClient, startResponder } from '../support/acme-client.ts'
+import { administered } from '../support/administered.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
-import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 import { eventsFor } from './support.ts'
@@ -161,17 +161,13 @@ const WITHOUT_CHANGE: readonly EventKind[] = [
 ]
 
 describe('a service', () => {
-  let service: TestService
+  const { service } = administered(() => sharedService('alarms'))
   let pool: DatabasePool
   before(async () => {
-    service = await sharedService('alarms')
     pool = await openCheckedDatabase(settingsFor(service.database.connection, 2))
     await registerConsumer(pool, 'all', WITHOUT_CHANGE)
   })
-  after(async () => {
-    closeConnections()
-    await pool?.end()
-  })
+  after(() => pool?.end())
 
   const writtenOf = async (wanted: EventKind) => (await written(pool, 'all')).filter(({ kind }) => kind === wanted)
   async function theOne(kind: EventKind) {

@@ -19,14 +19,15 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { type FormerAcmeeh, formerAcmeeh, werkzeugHash } from '../support/acmeeh.ts'
-import { adminConfig } from '../support/admin.ts'
+import { adminConfig, signIn } from '../support/admin.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { runChancery } from '../support/commands.ts'
 import { readCrl } from '../support/crl.ts'
-import { rowsIn } from '../support/database.ts'
+import { sqlOn } from '../support/database.ts'
 import { type FormerCertificate, issueFormerly } from '../support/former-ca.ts'
 import { bindingFor, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { words } from '../support/words.ts'
 
 const KEYS = {
   alice: newAccountKey('ES256'),
@@ -43,6 +44,7 @@ describe('an ACMEEH that is taken over', () => {
   const ids: Record<string, string> = {}
   const issued: Record<string, FormerCertificate> = {}
 
+  const sql = sqlOn(() => service.database)
   before(async () => {
     former = await formerAcmeeh()
     service = await startTestService({
@@ -51,8 +53,7 @@ describe('an ACMEEH that is taken over', () => {
     responder = await startResponder(service.http01Port)
     // The issuer is known to the database with its first certificate.
     await operate(service, 'ca', 'test-sign')
-    await rowsIn(
-      service.database,
+    await sql(
       `INSERT INTO event_consumers (name, kinds)
        VALUES ('listener', '{account.registration,account.deactivation,certificate.issuance,certificate.revocation}')`,
     )
@@ -137,20 +138,23 @@ describe('an ACMEEH that is taken over', () => {
     return report
   }
 
+  /** Under its former URL. */
+  async function clientOf(name: keyof typeof KEYS, key = KEYS[name]): Promise<AcmeClient> {
+    const client = await createAcmeClient(service.directoryUrl, key)
+    client.kid = `${service.baseUrl}/acct/${ids[name]}`
+    return client
+  }
+
   const numbers = (kind: KindReport | undefined) =>
     kind && [kind.read, kind.new, kind.changed, kind.known, kind.skipped]
 
-  const TABLES = [
-    'accounts',
-    'account_paths',
-    'eab_credentials',
-    'certificates',
-    'csr_profiles',
-    'allowed_identifiers',
-  ].concat(['admin_users', 'admin_audit_log', 'account_allowed_identifiers', 'account_csr_profiles'])
+  const TABLES = words`
+    accounts account_paths eab_credentials certificates csr_profiles allowed_identifiers admin_users admin_audit_log
+    account_allowed_identifiers account_csr_profiles
+  `
   async function rowCounts(): Promise<Record<string, number>> {
     const counts = TABLES.map((table) => `(SELECT count(*)::integer FROM ${table}) AS ${table}`)
-    const [row] = await rowsIn<Record<string, number>>(service.database, `SELECT ${counts.join(', ')}`)
+    const [row] = await sql<Record<string, number>>(`SELECT ${counts.join(', ')}`)
     return row ?? {}
   }
 
@@ -197,8 +201,7 @@ describe('an ACMEEH that is taken over', () => {
   })
 
   test('accounts have their contacts, status, time, credential and what it grants', async () => {
-    const rows = await rowsIn(
-      service.database,
+    const rows = await sql(
       `SELECT p.path, a.status, a.contacts, a.created_at, e.kid, a.id::text AS id,
               ARRAY(SELECT n.identifier_value FROM account_allowed_identifiers g JOIN allowed_identifiers n ON n.id = g.identifier_id
                      WHERE g.account_id = a.id) AS names
@@ -228,17 +231,11 @@ describe('an ACMEEH that is taken over', () => {
   })
 
   test('administrators sign in with their old password', async () => {
-    const signIn = await fetch(`${service.baseUrl}/api/auth/login`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ username: 'root.one', password: 'a password of old' }),
-    })
-    assert.equal(signIn.status, 200)
+    assert.ok((await signIn(service.baseUrl, 'root.one', 'a password of old')).token)
   })
 
   test('listeners hear of who registers now, and not of what is years old', async () => {
-    const [heard] = await rowsIn<{ imported: number; registered: number }>(
-      service.database,
+    const [heard] = await sql<{ imported: number; registered: number }>(
       `SELECT count(*) FILTER (WHERE account_id IN (SELECT account_id FROM account_paths))::integer AS imported,
               count(*) FILTER (WHERE kind = 'account.registration')::integer AS registered
          FROM event_deliveries WHERE consumer = 'listener'`,
@@ -247,8 +244,7 @@ describe('an ACMEEH that is taken over', () => {
   })
 
   test('the former audit log is behind ours, whole', async () => {
-    const rows = await rowsIn<{ details: { action: string; from: string } }>(
-      service.database,
+    const rows = await sql<{ details: { action: string; from: string } }>(
       "SELECT details FROM admin_audit_log WHERE action = 'import.audit_entry' ORDER BY sequence",
     )
     assert.deepEqual(rows.map(({ details }) => details.action).sort(), ['create_eab', 'login', 'login'])
@@ -268,8 +264,7 @@ describe('an ACMEEH that is taken over', () => {
   describe('its certificates', () => {
     let alice: AcmeClient
     before(async () => {
-      alice = await createAcmeClient(service.directoryUrl, KEYS.alice)
-      alice.kid = `${service.baseUrl}/acct/${ids['alice']}`
+      alice = await clientOf('alice')
     })
 
     test('have renewal information, and are replaced by an order of their account', async () => {
@@ -309,8 +304,7 @@ describe('an ACMEEH that is taken over', () => {
   })
 
   test('a later run brings what has changed there, and leaves what has changed here', async () => {
-    const alice = await createAcmeClient(service.directoryUrl, KEYS.alice)
-    alice.kid = `${service.baseUrl}/acct/${ids['alice']}`
+    const alice = await clientOf('alice')
     const kept = await alice.post(alice.kid, { contact: ['mailto:here@example.com'] })
     assert.equal(kept.status, 200, kept.text)
     const [erin, newKey] = [newAccountKey(), newAccountKey()]
@@ -331,11 +325,9 @@ describe('an ACMEEH that is taken over', () => {
     assert.deepEqual(numbers(report.accounts), [5, 1, 2, 2, 0])
     assert.deepEqual(numbers(report.certificates), [8, 1, 0, 4, 3])
     assert.deepEqual((await alice.post(alice.kid)).json.contact, ['mailto:here@example.com'])
-    const carol = await createAcmeClient(service.directoryUrl, newKey)
-    carol.kid = `${service.baseUrl}/acct/${ids['carol']}`
+    const carol = await clientOf('carol', newKey)
     assert.equal((await carol.post(carol.kid)).status, 200)
-    const granted = await rowsIn(
-      service.database,
+    const granted = await sql(
       'SELECT FROM account_allowed_identifiers g JOIN account_paths p USING (account_id) WHERE p.path = $1',
       [`/acct/${ids['erin']}`],
     )

@@ -7,23 +7,23 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { ImportReport, KindReport } from '../../src/import/model.ts'
+import { administered } from '../support/administered.ts'
+import { each } from '../support/each.ts'
 import { makeOpensslFolder, type OpensslFolder } from '../support/openssl-folder.ts'
 import { chancery } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
-import { withQuery } from '../support/revoked.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { aCertificate } from '../unit/shared/pki/support.ts'
 
 const AFFILIATION_CHANGED = 3
 
 describe('coming from openssl ca', requireCommand('openssl'), () => {
   let folder: string
-  let service: TestService
+  const { service, sql } = administered(() => sharedService('admin'))
   let former: OpensslFolder
   let files: string[]
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-openssl-'))
-    service = await startTestService({ fronts: 1, config: { crl: { enabled: true } } })
     const { intermediate: certificate, intermediateKey: key } = service.ca
     former = makeOpensslFolder(path.join(folder, 'ca'), { certificate, key })
     files = []
@@ -31,13 +31,11 @@ describe('coming from openssl ca', requireCommand('openssl'), () => {
     await former.revoke(files[1] as string, 'affiliationChanged')
   })
   after(async () => {
-    await service?.dispose()
     rmSync(folder, { recursive: true, force: true })
   })
 
-  const query = (text: string) => withQuery(service.database.connection, (run) => run(text))
   const certificates = () =>
-    query(
+    sql(
       `SELECT encode(serial_number, 'hex') AS serial, names, revocation_reason AS reason, revoked_at FROM certificates
         WHERE names <> '{}' ORDER BY names`,
     )
@@ -59,14 +57,11 @@ describe('coming from openssl ca', requireCommand('openssl'), () => {
     const { report } = await importing(path.join(former.folder, 'index.txt'))
     assert.deepEqual(books(report.certificates), { read: 3, fresh: 3, known: 0, skipped: 0 })
     const rows = await certificates()
-    assert.deepEqual(
-      rows.map(({ names, reason }) => [names, reason]),
-      [
-        [['one.test'], null],
-        [['three.test'], null],
-        [['two.test'], AFFILIATION_CHANGED],
-      ],
-    )
+    assert.deepEqual(each(rows, 'names', 'reason'), [
+      [['one.test'], null],
+      [['three.test'], null],
+      [['two.test'], AFFILIATION_CHANGED],
+    ])
     const [, , time = ''] =
       readFileSync(path.join(former.folder, 'index.txt'), 'utf8').match(/^R\t(\S+)\t(\d+Z)/m) ?? []
     const revokedAt = String((rows[2]?.['revoked_at'] as Date | undefined)?.toISOString()).replaceAll(

@@ -9,11 +9,13 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { ImportReport, KindReport } from '../../src/import/model.ts'
+import { administered } from '../support/administered.ts'
 import { addressOf, type TestDatabase, testDatabase } from '../support/database.ts'
+import { each } from '../support/each.ts'
 import { issueFormerly } from '../support/former-ca.ts'
 import { chancery } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const KEY_COMPROMISE = 1
 const REMOVE_FROM_CRL = 8
@@ -31,13 +33,12 @@ interface Row {
 
 describe('coming from EJBCA', () => {
   let folder: string
-  let service: TestService
+  const { service, sql } = administered(() => sharedService('admin'))
   let former: TestDatabase
   let rows: Row[]
 
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-ejbca-'))
-    service = await startTestService({ fronts: 1, config: { crl: { enabled: true } } })
     const row = async (name: string, status: number, revocationDate = -1, revocationReason = -1): Promise<Row> => {
       const { der } = await issueFormerly(service.ca, [name])
       // In lines of 64, as EJBCA keeps it.
@@ -73,7 +74,6 @@ describe('coming from EJBCA', () => {
     })
   })
   after(async () => {
-    await service?.dispose()
     await former?.drop()
     rmSync(folder, { recursive: true, force: true })
   })
@@ -105,19 +105,14 @@ describe('coming from EJBCA', () => {
       },
       { name: 'certificate inactive.test', reason: 'its status is 10' },
     ])
-    const recorded = await withQuery(service.database.connection, (query) =>
-      query(
-        "SELECT names, revocation_reason AS reason, revoked_at AS at FROM certificates WHERE names <> '{}' ORDER BY names",
-      ),
+    const recorded = await sql(
+      "SELECT names, revocation_reason AS reason, revoked_at AS at FROM certificates WHERE names <> '{}' ORDER BY names",
     )
-    assert.deepEqual(
-      recorded.map(({ names, reason, at }) => [names, reason, at]),
-      [
-        [['active.test'], null, null],
-        [['held.test'], null, null],
-        [['revoked.test'], KEY_COMPROMISE, new Date(REVOKED_AT)],
-      ],
-    )
+    assert.deepEqual(each(recorded, 'names', 'reason', 'at'), [
+      [['active.test'], null, null],
+      [['held.test'], null, null],
+      [['revoked.test'], KEY_COMPROMISE, new Date(REVOKED_AT)],
+    ])
   })
 
   test('an export as CSV, with other columns and quoted lines, is the same', async () => {

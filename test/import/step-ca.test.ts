@@ -14,6 +14,7 @@ import { testCa } from '../support/ca.ts'
 import { readCrl } from '../support/crl.ts'
 import type { Daemon } from '../support/daemon.ts'
 import { addressOf, testDatabase } from '../support/database.ts'
+import { each } from '../support/each.ts'
 import { freePort } from '../support/free-port.ts'
 import { goProgram } from '../support/go-program.ts'
 import { chancery, operate } from '../support/operator.ts'
@@ -23,6 +24,7 @@ import { withQuery } from '../support/revoked.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { download, makeStepCa, type StepCa } from '../support/step-ca.ts'
+import { words } from '../support/words.ts'
 
 const ADDRESS = '127.80.0.3'
 const NAMES = ['web.step.test', 'old.step.test', 'bound.step.test', 'late.step.test'] as const
@@ -182,10 +184,7 @@ describe('coming from step-ca', NEEDS, () => {
   test('what was revoked at step-ca is on the list here', async () => {
     await operate(service, 'crl', 'rebuild')
     const { entries } = readCrl(await download(`${origin}/crl`, rootFile))
-    assert.deepEqual(
-      entries.map(({ serial, reason }) => [serial, reason]),
-      [[leafOf('web', OLD).serialNumber.toLowerCase(), SUPERSEDED]],
-    )
+    assert.deepEqual(each(entries, 'serial', 'reason'), [[leafOf('web', OLD).serialNumber.toLowerCase(), SUPERSEDED]])
   })
 
   test('a client of step-ca renews here with its account, its directory and its command line', async () => {
@@ -207,17 +206,8 @@ describe('coming from step-ca', NEEDS, () => {
       [former.serialNumber.toLowerCase()],
     )
     assert.equal(row?.['revocation_reason'], SUPERSEDED)
-    await lego(
-      'bound',
-      'strict',
-      ...bindingOf(used),
-      '--domains',
-      BOUND,
-      'renew',
-      '--days',
-      '4000',
-      '--no-random-sleep',
-    )
+    const renewing = words`--domains ${BOUND} renew --days 4000 --no-random-sleep`
+    await lego('bound', 'strict', ...bindingOf(used), ...renewing)
     assert.notEqual(leafOf('bound', BOUND).serialNumber, former.serialNumber)
   })
 

@@ -6,14 +6,13 @@ import { hashSpki } from '../../src/shared/pki/spki.ts'
 import { CERTIFICATE_KEYS, parseAccountKey } from '../../src/shared/protocol/jwk.ts'
 import { newAccountKey } from '../support/acme-client.ts'
 import { type FormerAcmeeh, formerAcmeeh } from '../support/acmeeh.ts'
-import { adminConfig } from '../support/admin.ts'
+import { administered } from '../support/administered.ts'
 import { runChancery } from '../support/commands.ts'
-import { rowsIn } from '../support/database.ts'
 import { createCredential, operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 describe('an import beside what is here', () => {
-  let service: TestService
+  const { service, sql } = administered(() => sharedService('admin'))
   let former: FormerAcmeeh
   const [bound, blocked] = [newAccountKey(), newAccountKey()]
 
@@ -22,13 +21,11 @@ describe('an import beside what is here', () => {
     await former.query("INSERT INTO admin.eab_credentials (kid, hmac_key) VALUES ('team-a', repeat('A', 43))")
     await former.addAccount(bound.jwk, { kid: 'team-a' })
     await former.addAccount(blocked.jwk)
-    service = await startTestService({ config: { ...adminConfig(), database: { reconcile: 'manual' } } })
     await createCredential(service, 'team-a')
     const { spki } = parseAccountKey(blocked.jwk, CERTIFICATE_KEYS)
     await operate(service, 'keys', 'block', hashSpki({ der: spki() }).toString('hex'))
   })
   after(async () => {
-    await service.dispose()
     await former.drop()
   })
 
@@ -38,10 +35,8 @@ describe('an import beside what is here', () => {
     assert.equal(code, 1, stderr)
     assert.match(stderr, /skipped: team-a: another credential has its kid here/)
     assert.match(stderr, /skipped: .*: its key is blocked here/)
-    const credentials = await rowsIn(service.database, 'SELECT uses, used FROM eab_credentials')
+    const credentials = await sql('SELECT uses, used FROM eab_credentials')
     assert.deepEqual(credentials, [{ uses: 0, used: false }])
-    assert.deepEqual(await rowsIn(service.database, 'SELECT eab_credential_id FROM accounts'), [
-      { eab_credential_id: null },
-    ])
+    assert.deepEqual(await sql('SELECT eab_credential_id FROM accounts'), [{ eab_credential_id: null }])
   })
 })

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { requirePrivateHost } from '../support/private-host.ts'
-import { ANSWERS_FILE, answersFile, openSetupHost, type SetupHost } from '../support/setup-run.ts'
+import { ANSWERS_FILE, answersFile, setUp, withSetupHost } from '../support/setup-run.ts'
 
 /** A CA with an issuer, as another program has left them; the key of the issuer is encrypted. */
 const OTHER_CA = `
@@ -27,26 +27,10 @@ openssl ec -aes256 -in issuer.key -passin pass:other-passphrase -passout pass:ot
 `
 const PASSPHRASE = 'issuer: import\nimport_passphrase: other-passphrase\n'
 
-async function withHost(work: (host: SetupHost) => Promise<void>): Promise<void> {
-  const host = await openSetupHost()
-  try {
-    await work(host)
-  } finally {
-    await host.close()
-  }
-}
-
-async function setUp(host: SetupHost, answers: string, ...options: string[]): Promise<string> {
-  host.write(ANSWERS_FILE, answersFile(answers))
-  const { code, output } = await host.setUp('--unattended', '--answers', ANSWERS_FILE, ...options)
-  assert.equal(code, 0, output)
-  return output
-}
-
 describe('issuers', requirePrivateHost(), () => {
   test('a key in a SoftHSM token, with a root made here', () =>
-    withHost(async (host) => {
-      const output = await setUp(host, 'key: token\nkey_type: P-384\n')
+    withSetupHost(async (host) => {
+      const output = await setUp(host, answersFile('key: token\nkey_type: P-384\n'))
       assert.match(output, /was\s+issued/)
       assert.match(host.read('/etc/chancery/signer.yaml'), /pin_file: \/var\/lib\/chancery-signer\/softhsm\/pin/)
       const { code } = await host.run('test', '-e', '/etc/chancery/issuer.key')
@@ -54,8 +38,8 @@ describe('issuers', requirePrivateHost(), () => {
     }))
 
   test('a request that another CA signs later: the first run ends with it, the next goes on', () =>
-    withHost(async (host) => {
-      const first = await setUp(host, 'issuer: request\n')
+    withSetupHost(async (host) => {
+      const first = await setUp(host, answersFile('issuer: request\n'))
       assert.match(first, /The request is \/etc\/chancery\/request\.csr/)
       await host.must('sh', '-c', OTHER_CA)
       await host.must(
@@ -80,7 +64,7 @@ describe('issuers', requirePrivateHost(), () => {
     }))
 
   test('an issuer of another program is taken over, its key stays encrypted', () =>
-    withHost(async (host) => {
+    withSetupHost(async (host) => {
       await host.must('sh', '-c', OTHER_CA)
       const forms = {
         'PKCS #12': 'import_from: pkcs12\nimport_path: /root/ca/ca.p12\n',
@@ -91,7 +75,7 @@ describe('issuers', requirePrivateHost(), () => {
       for (const [form, answers] of Object.entries(forms)) {
         await host.must('sh', '-c', 'rm -rf /etc/chancery')
         // Its check of the signer's configuration makes a signature with the key.
-        const output = await setUp(host, PASSPHRASE + answers, '--do-not-start')
+        const output = await setUp(host, answersFile(PASSPHRASE + answers), '--do-not-start')
         assert.match(output, /signature of its\s+key … checked/, form)
         assert.match(host.read('/etc/chancery/issuer.key'), /ENCRYPTED/, form)
       }
@@ -101,7 +85,7 @@ describe('issuers', requirePrivateHost(), () => {
     }))
 
   test('a wrong passphrase of a PKCS #12 file is said before anything is done', () =>
-    withHost(async (host) => {
+    withSetupHost(async (host) => {
       await host.must('sh', '-c', OTHER_CA)
       host.write(
         ANSWERS_FILE,

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { ADDRESS, CHECKOUT, requirePrivateHost } from '../support/private-host.ts'
-import { ANSWERS_FILE, answersFile, NAME, openSetupHost } from '../support/setup-run.ts'
+import { ANSWERS_FILE, answersFile, NAME, setUp, withSetupHost } from '../support/setup-run.ts'
 import { until } from '../support/until.ts'
 
 /** A PostgreSQL that takes passwords over TLS only, with a certificate of a CA that nobody else knows. */
@@ -52,34 +52,27 @@ cp -r ${CHECKOUT}/deploy/proxy /usr/share/doc/chancery/examples/
 `
 
 describe('places', requirePrivateHost(), () => {
-  test('a database over TLS with a password, a name in DNS: http-01 validates it', async () => {
-    const host = await openSetupHost()
-    try {
+  test('a database over TLS with a password, a name in DNS: http-01 validates it', () =>
+    withSetupHost(async (host) => {
       await host.must('sh', '-c', REMOTE)
       await host.must('sh', '-c', ZONE)
       host.write('/root/database-password', 'it is "quoted" here\n')
-      host.write(
-        ANSWERS_FILE,
+      const output = await setUp(
+        host,
         `url: https://${NAME}:8443\ntls: own\nconsole: no\ncrl_url: none\naccounts: open\ndatabase: remote\n` +
           'database_hosts: [db.corp.example]\ndatabase_ca: /etc/ssl/db-ca.pem\n' +
           'database_password_file: /root/database-password\n',
       )
-      const { code, output } = await host.setUp('--unattended', '--answers', ANSWERS_FILE)
-      assert.equal(code, 0, output)
       assert.match(output, /was\s+issued and revoked/)
       assert.match(output, /The name was validated by http-01\./)
       assert.doesNotMatch(output, /quoted/)
       assert.doesNotMatch(host.read('/etc/chancery/config.yaml'), /quoted/)
       const again = await host.setUp('--unattended', '--do-not-start')
       assert.equal(again.code, 0, again.output)
-    } finally {
-      await host.close()
-    }
-  })
+    }))
 
-  test('as the packages lay it out, it takes their units and starts nothing else', async () => {
-    const host = await openSetupHost()
-    try {
+  test('as the packages lay it out, it takes their units and starts nothing else', () =>
+    withSetupHost(async (host) => {
       await host.must('sh', '-c', PACKAGES)
       host.write(ANSWERS_FILE, answersFile())
       const { code, output } = await host.run('/usr/bin/chancery', 'setup', '--unattended', '--answers', ANSWERS_FILE)
@@ -88,40 +81,37 @@ describe('places', requirePrivateHost(), () => {
       assert.match(host.read('/etc/chancery/proxy.example.conf'), /server_name acme\.corp\.example/)
       const { output: units } = await host.run('sh', '-c', 'ls /etc/systemd/system | grep -c "chancery.*service$"')
       assert.equal(units, '0\n')
-    } finally {
-      await host.close()
-    }
-  })
+    }))
 
-  test('without systemd the two commands are printed, and they lead to a service that is ready', async () => {
-    const host = await openSetupHost({ systemd: false })
-    try {
-      host.write(ANSWERS_FILE, answersFile())
-      const { code, output } = await host.setUp('--unattended', '--answers', ANSWERS_FILE)
-      assert.equal(code, 0, output)
-      assert.match(output, /There is no systemd here/)
-      const commands = [...output.matchAll(/^ {2}(runuser .*)$/gm)].map(([, command]) => `${command} >/dev/null 2>&1 &`)
-      assert.equal(commands.length, 2)
-      await host.must('sh', '-c', commands.join('\n'))
-      await until(
-        'the service is ready',
-        async () => (await host.run('curl', '-sf', 'http://127.0.0.1:8443/readyz')).code === 0,
-      )
-    } finally {
-      await host.close()
-    }
-  })
+  test('without systemd the two commands are printed, and they lead to a service that is ready', () =>
+    withSetupHost(
+      async (host) => {
+        host.write(ANSWERS_FILE, answersFile())
+        const { code, output } = await host.setUp('--unattended', '--answers', ANSWERS_FILE)
+        assert.equal(code, 0, output)
+        assert.match(output, /There is no systemd here/)
+        const commands = [...output.matchAll(/^ {2}(runuser .*)$/gm)].map(
+          ([, command]) => `${command} >/dev/null 2>&1 &`,
+        )
+        assert.equal(commands.length, 2)
+        await host.must('sh', '-c', commands.join('\n'))
+        await until(
+          'the service is ready',
+          async () => (await host.run('curl', '-sf', 'http://127.0.0.1:8443/readyz')).code === 0,
+        )
+      },
+      { systemd: false },
+    ))
 
-  test('a PostgreSQL that is not on the host is said with the line that brings it', async () => {
-    const host = await openSetupHost({ postgres: false })
-    try {
-      await host.must('sh', '-c', 'mv /usr/lib/postgresql /usr/lib/postgresql-away')
-      host.write(ANSWERS_FILE, answersFile())
-      const { code, output } = await host.setUp('--unattended', '--answers', ANSWERS_FILE)
-      assert.equal(code, 1)
-      assert.match(output, /database: needs PostgreSQL.*apt install postgresql/)
-    } finally {
-      await host.close()
-    }
-  })
+  test('a PostgreSQL that is not on the host is said with the line that brings it', () =>
+    withSetupHost(
+      async (host) => {
+        await host.must('sh', '-c', 'mv /usr/lib/postgresql /usr/lib/postgresql-away')
+        host.write(ANSWERS_FILE, answersFile())
+        const { code, output } = await host.setUp('--unattended', '--answers', ANSWERS_FILE)
+        assert.equal(code, 1)
+        assert.match(output, /database: needs PostgreSQL.*apt install postgresql/)
+      },
+      { postgres: false },
+    ))
 })

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { requirePrivateHost } from '../support/private-host.ts'
 import { ANSWERS_FILE, answersFile, openSetupHost, type SetupHost } from '../support/setup-run.ts'
+import { words } from '../support/words.ts'
 
 const FILES = 'sha256sum /etc/chancery/* /root/chancery-secrets.txt'
 
@@ -73,15 +74,7 @@ describe('a key in a file', requirePrivateHost(), () => {
   })
 
   test("the issuer's certificate names the domain that it is for", async () => {
-    const text = await host.must(
-      'openssl',
-      'x509',
-      '-in',
-      '/etc/chancery/issuer.pem',
-      '-noout',
-      '-ext',
-      'nameConstraints',
-    )
+    const text = await host.must(...words`openssl x509 -in /etc/chancery/issuer.pem -noout -ext nameConstraints`)
     assert.match(text, /DNS:corp\.example/)
   })
 

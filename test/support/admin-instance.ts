@@ -30,10 +30,11 @@ type Sections = Record<string, Record<string, unknown>>
 export async function adminInstance(service: TestService, changes: Sections = {}): Promise<AdminInstance> {
   const folder = mkdtempSync(path.join(service.folder, 'instance-'))
   const file = path.join(folder, 'config.yaml')
-  const port = await freePort()
+  const listen = { port: await freePort(), ...(changes['admin_api']?.['listen'] as object) }
+  const { port } = listen
   const sections = configOf(service)
   const over: Sections = { logging: { level: 'CRITICAL' }, ...changes }
-  over['admin_api'] = { ...over['admin_api'], listen: { port, ...(over['admin_api']?.['listen'] as object) } }
+  over['admin_api'] = { ...over['admin_api'], listen }
   for (const [name, section] of Object.entries(over)) sections[name] = { ...sections[name], ...section }
   writeFileSync(file, stringify(sections))
   const loaded = await loadConfig(file, process.env)

@@ -67,6 +67,44 @@ export async function adminRequest(
   }
 }
 
+/** The path of the next page, from a reply's Link. */
+export function nextPage({ headers }: AdminReplyText): string | undefined {
+  const url = /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
+  return url?.slice(url.indexOf('/api/') + '/api'.length)
+}
+
+/** The replies with all pages of a list, from this one on. */
+export async function allPages(client: AdminClient, first: string): Promise<AdminReplyText[]> {
+  const pages: AdminReplyText[] = []
+  for (let path: string | undefined = first; path !== undefined; ) {
+    const reply = await client.get(path)
+    if (reply.status !== 200) throw new Error(`${path}: ${reply.status} ${reply.text}`)
+    pages.push(reply)
+    path = nextPage(reply)
+  }
+  return pages
+}
+
+/** The rows on all pages of a list, from this one on. */
+export const allRows = async (client: AdminClient, first: string) =>
+  (await allPages(client, first)).flatMap(({ json }) => json)
+
+/** Which members or parameters a refusal names. */
+export const fieldsOf = ({ json }: AdminReplyText): string[] =>
+  json.fields.map(({ field }: { field: string }) => field).sort()
+
+/** Each body is refused with 400, and the member that is wrong is named. */
+export async function assertNamed(
+  send: (body: unknown) => Promise<AdminReplyText>,
+  rows: readonly (readonly [body: unknown, field: string])[],
+): Promise<void> {
+  for (const [body, field] of rows) {
+    const reply = await send(body)
+    if (reply.status !== 400 || fieldsOf(reply).join() !== field)
+      throw new Error(`${JSON.stringify(body)} is to be refused for its ${field}: ${reply.status} ${reply.text}`)
+  }
+}
+
 export async function signIn(baseUrl: string, username: string, password: string): Promise<AdminClient> {
   const reply = await adminRequest(baseUrl, 'POST', '/auth/login', { body: { username, password } })
   if (reply.status !== 200) throw new Error(`login: ${reply.status} ${reply.text}`)

@@ -45,6 +45,16 @@ export async function change(admin: AdminClient, method: 'PUT' | 'DELETE', path:
   assert.equal(reply.text, '')
 }
 
+export interface AuditEntry {
+  id: string
+  action: string
+  user_id: string | null
+  target_user_id: string | null
+  ip_address: string | null
+  details: Record<string, unknown>
+  created_at: string
+}
+
 /** Actions and details of the newest entries, the newest first. */
 export async function newestEntries(admin: AdminClient, count: number) {
   const { json } = await admin.get(`/audit-log?limit=${count}`)

@@ -1,9 +1,12 @@
 /** An issuance as a backup catches it between its intent and its certificate, which a client has. */
 
-import type pg from 'pg'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 
-export async function catchIssuance(database: Pick<pg.Client, 'query'>, der: Buffer): Promise<void> {
+interface Asked {
+  query(text: string, values: unknown[]): Promise<unknown>
+}
+
+export async function catchIssuance(database: Asked, der: Buffer): Promise<void> {
   await database.query(
     `WITH gone AS (DELETE FROM certificates WHERE der = $1 RETURNING *),
     moved AS (UPDATE orders SET status = 'processing', certificate_id = NULL WHERE id = (SELECT order_id FROM gone))

@@ -11,6 +11,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { type CommandResult, mustRun, runCommand } from './run-command.ts'
 import { until } from './until.ts'
+import { words } from './words.ts'
 
 export interface ContainerPlan {
   image: string
@@ -89,17 +90,7 @@ ${images === undefined ? '' : `[storage.options]\nadditionalimagestores = ["${im
   }
   const holder = spawn(
     'unshare',
-    [
-      '--mount',
-      '--propagation=private',
-      '--pid',
-      '--fork',
-      '--kill-child=KILL',
-      '--mount-proc',
-      'sh',
-      '-ec',
-      NAMESPACE,
-    ],
+    words`--mount --propagation=private --pid --fork --kill-child=KILL --mount-proc sh -ec ${NAMESPACE}`,
     { stdio: ['pipe', 'pipe', 'inherit'] },
   )
   await once(holder.stdout, 'data')

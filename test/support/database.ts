@@ -86,6 +86,23 @@ export async function rowsIn<R extends pg.QueryResultRow>(
   return withClient(connection, async (client) => (await client.query<R>(text, values)).rows)
 }
 
+export type Sql = <R extends object = Record<string, unknown>>(text: string, values?: unknown[]) => Promise<R[]>
+
+/** `rowsIn` for a suite whose database is there later. */
+export const sqlOn =
+  (database: () => TestDatabase): Sql =>
+  (text, values) =>
+    rowsIn(database(), text, values)
+
+/** How many of its sessions wait for a lock. Not asked in a transaction, which sees the activity as it was at its first look. */
+export const waitersIn = async (database: TestDatabase): Promise<number> => {
+  const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+  return (await rowsIn(database, waiting)).length
+}
+
+export const untilWaiting = (database: TestDatabase, count = 1) =>
+  until(`${count} wait for a lock`, async () => (await waitersIn(database)) >= count)
+
 /**
  * Empties all tables but those whose names are LIKE one of `kept`, and does `with` in the same transaction.
  *

@@ -11,6 +11,7 @@ import { answerOf, type Transport } from './acme-client.ts'
 import { freePort } from './free-port.ts'
 import { requireAll, requireCommand } from './requirements.ts'
 import { until } from './until.ts'
+import { words } from './words.ts'
 
 const DEPLOY = path.resolve(import.meta.dirname, '../../../deploy/proxy')
 /** Of the examples: who may ask for metrics and health. */
@@ -143,21 +144,9 @@ export function throughProxy(
 
 /** Key and certificate in one file, as HAProxy wants them. */
 export function makeCertificate(folder: string): void {
-  const subject = ['-subj', '/CN=acme.corp.example', '-days', '2']
-  const made = spawnSync('openssl', [
-    'req',
-    '-x509',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:P-256',
-    '-nodes',
-    ...subject,
-    '-keyout',
-    `${folder}/key.pem`,
-    '-out',
-    `${folder}/cert.pem`,
-  ])
+  const key = words`-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem`
+  const asked = words`req -x509 ${key} -subj /CN=acme.corp.example -days 2 -out cert.pem`
+  const made = spawnSync('openssl', asked, { cwd: folder })
   assert.equal(made.status, 0, String(made.stderr))
   const both = ['key.pem', 'cert.pem'].map((name) => readFileSync(path.join(folder, name), 'utf8')).join('')
   writeFileSync(path.join(folder, 'both.pem'), both, { mode: 0o600 })

@@ -4,6 +4,7 @@ import fc, { type Arbitrary } from 'fast-check'
 import { anyCharacter } from './any-character.ts'
 import { plainCsr } from './csr.ts'
 import { P256_KEY } from './keys.ts'
+import { words } from './words.ts'
 
 /** As much of JSON Schema as zod writes for the Admin API. */
 export interface Schema {
@@ -44,47 +45,15 @@ const TROUBLE = [
   'x'.repeat(300),
   'x'.repeat(70_000),
   '9'.repeat(400),
-  '-1',
-  '1e3',
-  '0x10',
-  'NaN',
-  '2147483648',
-  '9007199254740993',
-  'true',
-  '*',
-  '*.',
   '\r\nX: y',
-  '0000-01-01',
-  '9999-12-31T23:59:59Z',
-  '2026-02-30',
-  '+275760-09-13T00:00:00Z',
-  '2026-01-01T00:00:00+23:59',
-  '2026-01-01',
-  '::1',
-  '10.0.0.0/33',
-  '0.0.0.0/0',
-  'fe80::1%eth0',
-  'xn--',
-  'a..b',
-  '.',
-  '(a+)+$',
-  '[',
-  '__proto__',
-  'constructor',
+  ...words`
+    -1 1e3 0x10 NaN 2147483648 9007199254740993 true * *. 0000-01-01 9999-12-31T23:59:59Z 2026-02-30
+    +275760-09-13T00:00:00Z 2026-01-01T00:00:00+23:59 2026-01-01 ::1 10.0.0.0/33 0.0.0.0/0 fe80::1%eth0 xn-- a..b .
+    (a+)+$ [ __proto__ constructor
+  `,
 ]
 
-const WORDS = [
-  'www.example.com',
-  '*.example.com',
-  '192.0.2.7',
-  'admin',
-  'auditor',
-  'dns',
-  'ip',
-  'valid',
-  'team-a',
-  'a@b.example',
-]
+const WORDS = words`www.example.com *.example.com 192.0.2.7 admin auditor dns ip valid team-a a@b.example`
 
 /** PKCS #10 for www.example.com with a P-256 key. */
 const CSR = plainCsr(P256_KEY, ['www.example.com']).toString('base64')

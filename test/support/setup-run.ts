@@ -31,5 +31,26 @@ export async function openSetupHost({ systemd = true, postgres = true } = {}): P
   }
 }
 
+/** On a copy that ends with the work. */
+export async function withSetupHost(
+  work: (host: SetupHost) => Promise<void>,
+  options?: Parameters<typeof openSetupHost>[0],
+): Promise<void> {
+  const host = await openSetupHost(options)
+  try {
+    await work(host)
+  } finally {
+    await host.close()
+  }
+}
+
 /** The fewest answers, and those of a test. */
 export const answersFile = (more = ''): string => `url: https://${NAME}\nadmin_email: ops@corp.example\n${more}`
+
+/** Without questions. @returns what it prints @throws Error when it does not end with 0 */
+export async function setUp(host: SetupHost, answers: string, ...options: string[]): Promise<string> {
+  host.write(ANSWERS_FILE, answers)
+  const { code, output } = await host.setUp('--unattended', '--answers', ANSWERS_FILE, ...options)
+  if (code !== 0) throw new Error(`setup ended with ${code}: ${output}`)
+  return output
+}

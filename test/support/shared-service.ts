@@ -20,6 +20,7 @@ import { freePort } from './free-port.ts'
 import { type MailServer, type ReceivedMail, startMailServer } from './mail-server.ts'
 import { CLIENT } from './oidc-client.ts'
 import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
+import { words } from './words.ts'
 
 /** Of `profiles`: the second attempt comes so long after the first, the third twice that after the second. */
 export const BACKOFF_SECONDS = 3
@@ -332,19 +333,10 @@ const SHARED = {
 export type SharedServiceName = keyof typeof SHARED
 
 /** What threads of a running service rely on, and what an audit log does not allow. */
-const KEPT = [
-  'schema_migrations',
-  'server_settings',
-  'issuers',
-  'nonce_%',
-  'crl%',
-  'event_consumers',
-  'background_runs',
-  'admin_audit_%',
-  'audit_verifications',
-  'signer_%',
-  '%_progress',
-]
+const KEPT = words`
+  schema_migrations server_settings issuers nonce_% crl% event_consumers background_runs admin_audit_%
+  audit_verifications signer_% %_progress
+`
 
 const closing: (() => Promise<void>)[] = []
 const started = new Map<SharedServiceName, Promise<TestService>>()

@@ -14,6 +14,7 @@ import { type Daemon, startDaemon, waitFor } from './daemon.ts'
 import { freePort } from './free-port.ts'
 import { WAIT_MS } from './patience.ts'
 import { mustRun } from './run-command.ts'
+import { words } from './words.ts'
 
 export interface SignedZone {
   /** Below the top zone. */
@@ -86,21 +87,9 @@ async function writeZone(folder: string, zone: string, records: readonly string[
 
   // One key for everything in the zone (-z), found in the folder (-S), without an NSEC3 chain.
   await mustRun('dnssec-keygen', ['-q', '-K', folder, '-a', 'ECDSAP256SHA256', '-f', 'KSK', zone])
-  await mustRun('dnssec-signzone', [
-    '-q',
-    '-S',
-    '-z',
-    '-K',
-    folder,
-    '-d',
-    folder,
-    '-o',
-    zone,
-    '-f',
-    `${file}.signed`,
-    file,
-  ])
-  return `${file}.signed`
+  const signedFile = `${file}.signed`
+  await mustRun('dnssec-signzone', words`-q -S -z -K ${folder} -d ${folder} -o ${zone} -f ${signedFile} ${file}`)
+  return signedFile
 }
 
 /** The record becomes the wanted one; its signature does not. */

@@ -26,19 +26,20 @@ import {
   notificationSettings,
   templatesPath,
 } from '../../../src/settings/notification-settings.ts'
-import { keysOfEvents } from '../../events/keys.ts'
+import { formatPath } from '../../../src/shared/config-file/notice.ts'
 import { loopbackCertificate } from '../../support/certificates.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
 import { until } from '../../support/until.ts'
 import { aConfig, nested, parseTree, type Tree } from '../config/support.ts'
 
+const { cert } = await loopbackCertificate()
+// Not before something is waited for: the tests of another file in this process may end, and the folder with them.
 const folder = temporaryFolder()
 const file = (name: string, text = 'text') => {
   const at = path.join(folder, name)
   writeFileSync(at, text)
   return at
 }
-const { cert } = await loopbackCertificate()
 
 const URL_OF_HOOK = 'https://hooks.test/'
 const hook = (more: Tree = {}) => ({ class: 'webhook', config: { url: URL_OF_HOOK }, ...more })
@@ -139,6 +140,9 @@ function isRefused({ ct_logging }: Config): boolean {
   return !parsed.ok
 }
 
+const OF_EVENTS =
+  /^(?:(?:smtp|notifications|hooks|ct_logging|audit_export|logging\.audit)\.|retention\.(?:notification|expiration_notice)_)/
+
 describe('a key and its effect:', () => {
   for (const [key, value, effect, expected, beside] of ROWS)
     test(`${key} ${JSON.stringify(expected)}`, async () => {
@@ -171,7 +175,7 @@ describe('a key and its effect:', () => {
 
   test('every key of these sections is in the table', () => {
     const shown = new Set(ROWS.map(([key]) => key))
-    const found = keysOfEvents().filter((key) => !shown.has(key))
+    const found = LEAVES.map(({ path: key }) => formatPath(key)).filter((key) => OF_EVENTS.test(key) && !shown.has(key))
     assert.deepEqual(found, [])
   })
 
