@@ -251,7 +251,7 @@ describe('attacks on the Admin API', () => {
     })
 
     test('spellings that the database takes for one username share its lock', async () => {
-      const password = await createAdministrator(service.database, 'kilian')
+      await createAdministrator(service.database, 'kilian')
       for (const [n, name] of ['\u212ailian', 'KILIAN', 'K\u0130LIAN', 'k\u0131lian', '\u212aILIAN'].entries())
         await login(name, WRONG, `198.51.100.${220 + n}`)
       const found = await sql("SELECT count(*) FROM admin_login_limits WHERE subject LIKE 'username k%'")
@@ -262,7 +262,6 @@ describe('attacks on the Admin API', () => {
       ])
       assert.equal(Number(shared[0]?.['failures']), Number(hits[0]?.['count']))
       assert.ok(Number(found[0]?.['count']) >= 1)
-      assert.ok(password)
     })
 
     test('guesses sent at once are not more guesses', async () => {
