@@ -56,8 +56,11 @@ export class SignerBackend implements CaBackend {
     this.#client = new SignerClient({
       ...options,
       onConnect: (description) => {
+        const known = this.#issuers
         this.#issuers = readIssuers(description)
         options.onConnect?.({ version: description.version, issuers: this.#issuers })
+        if (known.length > 0 && fingerprintOf(known) !== fingerprintOf(this.#issuers))
+          options.onIssuersChanged?.(this.#issuers)
       },
     })
     this.records = signerRecords(this.#client)

@@ -62,6 +62,22 @@ describe('onboarding in the console', requireCommand('chromium-headless-shell'),
       .replace('/etc/ssl/chancery-root.pem', at.service.ca.root)
       .replace('--http ', `--http --http.port :${at.service.http01Port} --path ${at.service.folder}/lego `)
 
+  test('nothing is copied before it is known which name it is for', async () => {
+    const { page } = await at.browser.as('admin', '/onboarding')
+    let answer = () => {}
+    const held = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    await page.route(/\/api\/eab\/[^/]+\/allowed-identifiers/, (route) => held.then(() => route.continue()))
+    await onboard(page, 'Slow', '*.slow.test')
+    const copy = page.getByRole('button', { name: 'Copy everything' })
+    await page.getByText('I have saved the key').waitFor()
+    assert.equal(await copy.count(), 0)
+    answer()
+    await copy.waitFor()
+    await sees(page, 'host.slow.test')
+  })
+
   test('the key stays through Back and a reload, until it is closed', async () => {
     const { page } = await at.browser.as('admin', '/onboarding')
     page.on('dialog', (dialog) => void dialog.accept())

@@ -69,6 +69,18 @@ describe('rollover', () => {
     assert.ok((await verifyAuditChain(signer.files.auditFile)).ok)
   })
 
+  test('new issuers are told, too, where the front learns them by connecting again', async () => {
+    configure({ next, current })
+    await signer.restart()
+    await until('the front knows the new one', () =>
+      signer.backend.testSign({ timeoutMs }).then(
+        () => learned.length > 0,
+        () => false,
+      ),
+    )
+    assert.deepEqual(learned, [['next', 'current']])
+  })
+
   test('another key under the same id is refused, and the old one goes on', async () => {
     configure({ current: next })
     await hangUp('"the issuers stay as they are"')

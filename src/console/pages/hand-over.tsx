@@ -89,7 +89,7 @@ function Sheet({ credential, service }: SheetProps) {
   const { id, kid, label } = credential
   const secret = useKeptSecrets().find((one) => one.id === id)
   const hmacKey = secret?.secrets[0]?.[1]
-  const { commands, name } = useCommands(credential, service, hmacKey)
+  const { commands, name, isNameKnown } = useCommands(credential, service, hmacKey)
   const [client, setClient] = useState('certbot')
   const chosen = commands.find((one) => one.client === client)
   const { directory_url: directoryUrl, roots, roots_url: rootsUrl } = service
@@ -102,10 +102,12 @@ function Sheet({ credential, service }: SheetProps) {
   return (
     <>
       <div class="actions left">
-        <CopyButton text={text} label="Copy everything" />
-        <button type="button" class="small" onClick={() => saveFile(`${fileName(kid)}.txt`, 'text/plain', text)}>
-          Save as a file
-        </button>
+        {isNameKnown && <CopyButton text={text} label="Copy everything" />}
+        {isNameKnown && (
+          <button type="button" class="small" onClick={() => saveFile(`${fileName(kid)}.txt`, 'text/plain', text)}>
+            Save as a file
+          </button>
+        )}
       </div>
       <Section title="Access">
         <Facts
@@ -134,9 +136,11 @@ function Sheet({ credential, service }: SheetProps) {
           onChange={setClient}
           options={commands.map((one) => [one.client, `${one.client} (${one.place})`])}
         />
-        {chosen && <Copyable block text={chosen.text} />}
+        {chosen && isNameKnown && <Copyable block text={chosen.text} />}
         {hmacKey === undefined && <p class="quiet">Put the HMAC key in the place of {KEY_WORD}.</p>}
-        {name === undefined && <p class="quiet">Put the name of the machine in the place of host.example.com.</p>}
+        {isNameKnown && name === undefined && (
+          <p class="quiet">Put the name of the machine in the place of host.example.com.</p>
+        )}
       </Section>
     </>
   )
@@ -144,12 +148,13 @@ function Sheet({ credential, service }: SheetProps) {
 
 const fileName = (kid: string) => kid.replaceAll(/[^\w.-]+/g, '-').slice(0, 80) || 'credential'
 
-/** For the first name that the credential allows. */
+/** For the first name that the credential allows; who copies before it is known would copy the example. */
 function useCommands({ id, kid }: Credential, service: Onboarding, hmacKey: string | undefined) {
   const allowed = useApi('listIdentifiersOfEab', { params: { cred_id: id }, query: { limit: '20' } })
   const name = firstName((allowed.data ?? []).map(({ identifier_value }) => identifier_value))
   const { directory_url: directoryUrl, roots } = service
-  return { commands: clientCommands({ directoryUrl, kid, hmacKey, name, rootPem: pemOf(roots) }), name }
+  const isNameKnown = allowed.data !== undefined || allowed.error !== undefined
+  return { commands: clientCommands({ directoryUrl, kid, hmacKey, name, rootPem: pemOf(roots) }), name, isNameKnown }
 }
 
 function Roots({ service: { roots, roots_url: rootsUrl } }: { service: Onboarding }) {

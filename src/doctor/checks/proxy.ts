@@ -69,10 +69,12 @@ export const PROXY: readonly Check[] = [
     title: 'The header Replay-Nonce passes, and is new each time',
     async look(sources) {
       await requireDirectory(sources)
-      const first = requireAnswer(await newNonce(sources, 'GET'), PUBLIC)
-      const second = requireAnswer(await newNonce(sources, 'GET', '2'), PUBLIC)
+      const nonces: HeaderValue[] = []
+      // A busy cache keeps an answer a moment after it was sent, so the second request may get one of its own.
+      for (const id of ['1', '2', '3'])
+        nonces.push(requireAnswer(await newNonce(sources, 'GET', id), PUBLIC).headers['replay-nonce'])
       const direct = requireAnswer(await sources.directly(sources.local('newNonce')), 'the service')
-      return judgeNonces(first.headers['replay-nonce'], second.headers['replay-nonce'], direct.headers['replay-nonce'])
+      return judgeNonces(nonces, direct.headers['replay-nonce'])
     },
   },
   stripped('link', 'Link', 'clients find other chains by it', newNonceOf),
@@ -178,16 +180,16 @@ function judgeNewNonce(head: number, get: number): Verdict {
 
 type HeaderValue = string | string[] | undefined
 
-function judgeNonces(first: HeaderValue, second: HeaderValue, direct: HeaderValue): Verdict {
+function judgeNonces(nonces: readonly HeaderValue[], direct: HeaderValue): Verdict {
   if (direct === undefined) return unknown('cannot tell, because the service itself sends none; it may be overloaded')
-  if (first === undefined || second === undefined)
+  if (nonces.includes(undefined))
     return failure(
       'the header Replay-Nonce is missing at the public URL: no client can do anything',
       'let the proxy pass Replay-Nonce on; in nginx: no proxy_hide_header Replay-Nonce',
     )
-  if (first !== second) return ok('two requests got two nonces')
+  if (new Set(nonces).size === nonces.length) return ok(`each of ${nonces.length} requests got a nonce of its own`)
   return failure(
-    'two requests got the same Replay-Nonce: something in between caches new-nonce',
+    'requests got the same Replay-Nonce: something in between caches new-nonce',
     'switch caching off for the service; in nginx: proxy_cache off;',
   )
 }
