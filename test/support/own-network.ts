@@ -17,6 +17,9 @@ export function requireNamespaces(): { skip: string | false } {
   return skipUnlessAllRequired('network namespaces cannot be made here; to enable: run as root')
 }
 
+/** The end of what a program said says why it failed. */
+const MOST_COMPLAINT = 4_000
+
 /** The first process of a process namespace reaps what its children leave behind: dash does, Node.js does not. */
 const INIT = ['sh', '-c', '"$@"; exit $?', 'sh']
 
@@ -29,13 +32,17 @@ export async function runAlone(program: string, args: readonly string[]): Promis
   const child = fork(program, args, {
     execPath: 'unshare',
     execArgv: ['--net', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', ...INIT, process.execPath],
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
   })
   const results: Serializable[] = []
+  let complaint = ''
+  child.stderr?.on('data', (chunk: Buffer) => {
+    complaint = (complaint + chunk).slice(-MOST_COMPLAINT)
+  })
   child.on('message', (message) => results.push(message))
   const [code] = (await once(child, 'close')) as [number | null]
   const result = results.at(-1)
-  if (code !== 0 || result === undefined) throw new Error(`${program} ended with ${code}`)
+  if (code !== 0 || result === undefined) throw new Error(`${program} ended with ${code}: ${complaint}`)
   return result
 }
 
