@@ -38,6 +38,9 @@ type Context = ThreadContext<FrontThreadData, SupervisorMessages, AdminMessages>
 type Parts = Awaited<ReturnType<typeof assemble>>
 type Servers = Awaited<ReturnType<typeof startServers>>
 
+/** The supervisor has had an answer of the signer by now, unless other backends issue. */
+const FIRST_CONNECTION_MS = 5_000
+
 runThread<FrontThreadData, FrontMessages, SupervisorMessages, AdminMessages>(async (thread) => {
   const parts = await assemble(thread)
   const servers = await startServers(thread, parts)
@@ -76,6 +79,8 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
   reportPoolTo(flags, data.front, db)
   const eventWriter = createEventWriter(db, log, metrics)
   const ca = connectCa({ config, signer: data.signer, flags, metrics, log })
+  // A front that knows no issuer yet refuses what it is asked to finalize. One that waits in vain begins without.
+  if (data.signer) await ca.health({ timeoutMs: FIRST_CONNECTION_MS }).catch(() => undefined)
   const { nonces, close: closeNonces } = await openThreadNonces(config, data.nonce, db, log)
   const proxy = proxySettings(config)
   const isTrustedProxy = trustedProxies(proxy)
