@@ -92,11 +92,15 @@ function removeOthers(name: string, kept: string): void {
 
 /**
  * A digest of files and folders with all that is in them, by name, mode and content.
- * @param names relative to the repository
+ * @param names relative to the repository, or absolute
  */
 export function contentOf(...names: readonly string[]): string {
   const hash = createHash('sha256')
-  for (const name of names) addTo(hash, path.resolve(ROOT, name), name)
+  for (const name of names) {
+    const file = path.resolve(ROOT, name)
+    // A clone in another folder has the same content.
+    addTo(hash, file, path.relative(ROOT, file))
+  }
   return hash.digest('hex')
 }
 
