@@ -177,7 +177,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/ca/acme-proxy',
     'src/ca/http-client.ts',
   ],
-  // Looks at every part from outside, and changes none: of the signer it knows the configuration and the protocol.
+  // Looks at every part from outside, and changes none: of the signer it knows the configuration, the protocol, and
+  // whether its module for tokens is compiled.
   'src/doctor': [
     ...SHARED,
     'src/config',

@@ -101,14 +101,14 @@ function Sheet({ credential, service }: SheetProps) {
   const text = handOverText(sheet)
   return (
     <>
-      <div class="actions left">
-        {isNameKnown && <CopyButton text={text} label="Copy everything" />}
-        {isNameKnown && (
+      {isNameKnown && (
+        <div class="actions left">
+          <CopyButton text={text} label="Copy everything" />
           <button type="button" class="small" onClick={() => saveFile(`${fileName(kid)}.txt`, 'text/plain', text)}>
             Save as a file
           </button>
-        )}
-      </div>
+        </div>
+      )}
       <Section title="Access">
         <Facts
           rows={[
@@ -148,7 +148,7 @@ function Sheet({ credential, service }: SheetProps) {
 
 const fileName = (kid: string) => kid.replaceAll(/[^\w.-]+/g, '-').slice(0, 80) || 'credential'
 
-/** For the first name that the credential allows; who copies before it is known would copy the example. */
+/** For the first name that the credential allows. Until it is known, nothing is offered to copy: it would name the example. */
 function useCommands({ id, kid }: Credential, service: Onboarding, hmacKey: string | undefined) {
   const allowed = useApi('listIdentifiersOfEab', { params: { cred_id: id }, query: { limit: '20' } })
   const name = firstName((allowed.data ?? []).map(({ identifier_value }) => identifier_value))
