@@ -18,7 +18,7 @@ export interface RunChoices {
   mostMs: number
   /** What the files took before. */
   before: Ledger
-  /** After a failure no ring begins. Without it the rings are one, whose longest process begins first. */
+  /** After a failure no ring begins. */
   endsWithFailure: boolean
   /** A few failed files get a second run, each by itself. */
   mayRetry: boolean
@@ -62,15 +62,14 @@ const titleOf = ({ files }: TestProcess) => {
   return others.length === 0 ? first : `${first} and ${others.length} more`
 }
 
-function queueOf(rings: readonly Ring[], folder: string, { before, endsWithFailure }: RunChoices): Queued[] {
-  const inRings = rings.map((ring) => {
+function queueOf(rings: readonly Ring[], folder: string, { before }: RunChoices): Queued[] {
+  return rings.flatMap((ring) => {
     const processes = processesOf(ring.files, folder, (file) => secondsBefore(before, file))
     return longestFirst(
       processes.map((process) => ({ ...process, ring, title: titleOf(process) })),
       before,
     )
   })
-  return endsWithFailure ? inRings.flat() : longestFirst(inRings.flat(), before)
 }
 
 const failedFiles = (results: readonly ProcessResult[]) => [
