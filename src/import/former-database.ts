@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { isLocalHost } from '../shared/lib/local-host.ts'
 import pg, { type SslMode, tlsOptions } from '../store/pg.ts'
+import { readPlainText } from '../store/session.ts'
 import { UnusableSource } from './unusable-source.ts'
 
 export interface FormerDatabase {
@@ -26,6 +27,7 @@ export async function withFormerDatabase<T>(
   client.on('error', () => undefined)
   try {
     await client.connect()
+    await readPlainText(client)
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
   } catch (error) {
     throw new UnusableSource(`the former database cannot be reached: ${(error as Error).message}`, { cause: error })

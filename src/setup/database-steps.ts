@@ -5,6 +5,8 @@ import type { Facts } from './facts.ts'
 import type { Command, Step } from './step.ts'
 
 const CLUSTER = 'chancery'
+/** A cluster that was made without a locale gives SQL_ASCII, which the service refuses. */
+const PLAIN_TEXT = ['--template=template0', '--encoding=UTF8', '--locale=C.UTF-8']
 
 export function databaseSteps(answers: Answers, { postgres }: Facts): Step[] {
   const { database, database_port } = answers
@@ -44,7 +46,7 @@ export function databaseSteps(answers: Answers, { postgres }: Facts): Step[] {
       title: 'Database chancery, which belongs to it',
       work: {
         kind: 'run',
-        command: asPostgres('createdb', ...port, '--owner', 'chancery', 'chancery'),
+        command: asPostgres('createdb', ...port, ...PLAIN_TEXT, '--owner', 'chancery', 'chancery'),
         unless: asks("SELECT 1 FROM pg_database WHERE datname = 'chancery'"),
       },
     },

@@ -53,6 +53,16 @@ export class TakesNoWrites extends Error {
   }
 }
 
+/** Sentences would not fit into the encoding, or `lower` makes another letter of an I (Turkish), as in no DNS name. */
+export class UnusableText extends Error {
+  constructor(host: string, is: string) {
+    super(
+      `the database at ${host} has the ${is}; make one with: createdb --template=template0 --encoding=UTF8 --locale=C.UTF-8`,
+    )
+    this.name = 'UnusableText'
+  }
+}
+
 /** pg's options for one host. */
 export function connectionOptions(settings: DatabaseSettings, host: string): pg.ClientConfig {
   return {
@@ -74,8 +84,41 @@ export const timeLimits = (ms: number): SessionSettings => ({
   idle_in_transaction_session_timeout: ms,
 })
 
-/** Compiling a plan took 1.6 s for a list of certificates, and pays for no statement of the service. */
-const ALWAYS: SessionSettings = { jit: 'off' }
+/** What a role or a database may set otherwise, and changes what text means: with another DateStyle no date is read. */
+const MEANING: SessionSettings = {
+  DateStyle: 'ISO, YMD',
+  IntervalStyle: 'postgres',
+  TimeZone: 'UTC',
+  bytea_output: 'hex',
+  extra_float_digits: 1,
+  standard_conforming_strings: 'on',
+  transform_null_equals: 'off',
+}
+
+/** jit: compiling a plan took 1.6 s for a list of certificates, and pays for no statement of the service. */
+const ALWAYS: SessionSettings = {
+  ...MEANING,
+  default_transaction_isolation: 'read committed',
+  lock_timeout: 0,
+  statement_timeout: 0,
+  idle_in_transaction_session_timeout: 0,
+  idle_session_timeout: 0,
+  jit: 'off',
+}
+
+/** Only PostgreSQL 17 and later have it. */
+const NO_TIMEOUT_OF_TRANSACTIONS = `
+  (SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout')`
+
+const assigned = (settings: SessionSettings): string =>
+  Object.entries(settings)
+    .map(([name, value]) => `set_config('${name}', '${value}', false)`)
+    .join(', ')
+
+/** For a session with a database that is not ours, and maybe of an older PostgreSQL. */
+export async function readPlainText(client: Queryable): Promise<void> {
+  await client.query(`SELECT ${assigned(MEANING)}`)
+}
 
 interface Queryable {
   query(text: string): Promise<{ rows: Record<string, unknown>[] }>
@@ -84,17 +127,18 @@ interface Queryable {
 /**
  * Call it on a new connection, before its first statement.
  * @returns which server it is: no two begin in the same microsecond, and a new start counts as another
- * @throws TakesNoWrites or the connection's failure; the connection must not be used then
+ * @throws TakesNoWrites, UnusableText or the connection's failure; the connection must not be used then
  */
 export async function beginSession(client: Queryable, host: string, settings: SessionSettings): Promise<string> {
-  const changes = Object.entries({ ...ALWAYS, ...settings }).map(
-    ([name, value]) => `set_config('${name}', '${value}', false)`,
-  )
   const { rows } = await client.query(`
     SELECT pg_is_in_recovery() AS is_standby, current_setting('transaction_read_only') AS read_only,
-           extract(epoch FROM pg_postmaster_start_time())::text AS server, ${DURABLE_COMMITS}, ${changes.join(', ')}`)
-  const { is_standby: isStandby, read_only: readOnly, server } = rows[0] ?? {}
+           current_setting('server_encoding') AS encoding, lower('I') = 'i' AS knows_ascii,
+           extract(epoch FROM pg_postmaster_start_time())::text AS server,
+           ${DURABLE_COMMITS}, ${NO_TIMEOUT_OF_TRANSACTIONS}, ${assigned({ ...ALWAYS, ...settings })}`)
+  const { is_standby: isStandby, read_only: readOnly, encoding, knows_ascii: knowsAscii, server } = rows[0] ?? {}
   if (isStandby === true || readOnly === 'on') throw new TakesNoWrites(host, isStandby === true)
+  if (encoding !== 'UTF8') throw new UnusableText(host, `encoding ${encoding}`)
+  if (knowsAscii !== true) throw new UnusableText(host, 'locale of a language whose small I is no i')
   return String(server)
 }
 

@@ -12,7 +12,7 @@ import { stringify } from 'yaml'
 import { ensureDevCa } from '../../src/dev/dev-ca.ts'
 import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
 import { runChancery } from '../support/commands.ts'
-import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { databaseConfig, type TestDatabase, testDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { type CommandResult, runCommand } from '../support/run-command.ts'
 
@@ -197,7 +197,7 @@ describe('command line', () => {
       const file = path.join(folder, `config-${port}.yaml`)
       const config = {
         server: { external_url: `http://127.0.0.1:${port}`, bind: '127.0.0.1', port, workers: 1 },
-        database: { ...database.connection, database: emptyName, sslmode: 'disable', auto_setup: false },
+        database: { ...databaseConfig(database.connection), database: emptyName, auto_setup: false },
         ca: { internal: { root_cert_path: ca.intermediate, root_key_path: ca.intermediateKey, chain_path: ca.root } },
         ...over,
       }
@@ -397,7 +397,7 @@ describe('command line', () => {
 
     test('a start that fails at the CRLs ends, although they have a schedule', async () => {
       const file = await configFile({
-        database: { ...database.connection, sslmode: 'disable' },
+        database: databaseConfig(database.connection),
         crl: { enabled: true, schedule: '0 3 * * *' },
       })
       await query(database.connection.database, 'DROP TABLE crls')

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import { after, before, describe, test } from 'node:test'
 import { stringify } from 'yaml'
 import { testCa } from '../support/ca.ts'
-import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { databaseConfig, type TestDatabase, testDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { mustRun } from '../support/run-command.ts'
@@ -47,7 +47,7 @@ describe('a service that is started while its database is away', () => {
   const configuration = (ca: { intermediate: string; intermediateKey: string; root: string }) =>
     stringify({
       server: { external_url: `http://127.0.0.1:${servicePort}`, bind: '127.0.0.1', port: servicePort, workers: 1 },
-      database: { ...database.connection, host: '127.0.0.1', port: databasePort, sslmode: 'disable' },
+      database: { ...databaseConfig(database.connection), host: '127.0.0.1', port: databasePort },
       ca: {
         internal: { root_cert_path: ca.intermediate, root_key_path: ca.intermediateKey, chain_path: ca.root },
         signer: { audit_file: path.join(folder, 'signer-audit.jsonl') },

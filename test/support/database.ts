@@ -12,7 +12,7 @@ import pg from 'pg'
 import type { EmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
 import { WAIT_MS } from './patience.ts'
-import { type DatabaseConnection, givenPostgres, startTestPostgres } from './postgres.ts'
+import { type DatabaseConnection, givenPostgres, PLAIN_SESSION, startTestPostgres } from './postgres.ts'
 import { until } from './until.ts'
 import { noted } from './used-parts.ts'
 
@@ -46,6 +46,12 @@ async function migrateTo(connection: DatabaseConnection): Promise<void> {
   })
 }
 
+/** As the configuration's `database`: without the settings of the tests' own sessions. */
+export const databaseConfig = ({ options: _, ...place }: DatabaseConnection) => ({
+  ...place,
+  sslmode: 'disable' as const,
+})
+
 /** For options such as `--from`. */
 export function addressOf({ host, port, user, database }: DatabaseConnection): string {
   return `postgres:///${database}?${new URLSearchParams({ host, port: String(port), user, sslmode: 'disable' })}`
@@ -68,7 +74,7 @@ async function createDatabase(server: DatabaseConnection, options = ''): Promise
   await noted('database', () => withClient(server, (client) => client.query(create)))
   users += 1
   return {
-    connection: { ...server, database },
+    connection: { ...server, database, options: PLAIN_SESSION },
     async drop() {
       await withClient(server, (client) => dropDatabase(client, database))
       users -= 1

@@ -68,7 +68,9 @@ export async function startPostgres(host: DebianHost): Promise<void> {
 export async function startDatabase(host: DebianHost): Promise<void> {
   await startPostgres(host)
   await host.run('cd / && runuser -u postgres -- createuser chancery')
-  await host.run('cd / && runuser -u postgres -- createdb --owner chancery chancery')
+  await host.run(
+    'cd / && runuser -u postgres -- createdb --template=template0 --encoding=UTF8 --locale=C.UTF-8 --owner chancery chancery',
+  )
 }
 
 export const AS_SERVICE = 'cd / && DB_USER=chancery runuser -u chancery --'

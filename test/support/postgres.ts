@@ -19,9 +19,28 @@ export interface DatabaseConnection {
   user: string
   password?: string
   database: string
+  /** Settings of the tests' own sessions; the service takes none from here. */
+  options?: string
 }
 
 export const POSTGRES_VARIABLE = 'CHANCERY_TEST_POSTGRES'
+
+/** What an operator's server may set: every session of the service has to read and write the same with it. */
+const OTHER_WORLD = {
+  datestyle: 'German, DMY',
+  intervalstyle: 'sql_standard',
+  timezone: 'Asia/Kathmandu',
+  bytea_output: 'escape',
+  extra_float_digits: -4,
+  transform_null_equals: 'on',
+  default_transaction_isolation: 'serializable',
+  lock_timeout: '1h',
+  idle_session_timeout: '1h',
+} as const
+
+/** For the tests' own connections. */
+export const PLAIN_SESSION =
+  '-c datestyle=ISO -c intervalstyle=postgres -c timezone=UTC -c bytea_output=hex -c extra_float_digits=1 -c transform_null_equals=off -c default_transaction_isolation=read\\ committed'
 
 /** Ids of processes mean nothing in another PID namespace: what runs there looks abandoned from here. */
 const PREFIX = `chancery-test-${statSync('/proc/self/ns/pid').ino}-`
@@ -44,6 +63,7 @@ export async function startTestPostgres(): Promise<EmbeddedPostgres> {
       synchronous_commit: 'on',
       // Several files run at once, each with pools of its own.
       max_connections: 300,
+      ...OTHER_WORLD,
     },
     log: () => undefined,
   })

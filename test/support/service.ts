@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline'
 import { stringify } from 'yaml'
 import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
 import { testCa } from './ca.ts'
-import { type TestDatabase, testDatabase } from './database.ts'
+import { databaseConfig, type TestDatabase, testDatabase } from './database.ts'
 import { freePort } from './free-port.ts'
 import { WAIT_MS } from './patience.ts'
 import { until } from './until.ts'
@@ -191,7 +191,7 @@ function baseConfig(
       graceful_timeout: 5,
       overload: { enabled: false },
     },
-    database: { ...database.connection, sslmode: 'disable', max_connections: 20 },
+    database: { ...databaseConfig(database.connection), max_connections: 20 },
     ca: {
       internal: { root_cert_path: ca.intermediate, root_key_path: ca.intermediateKey, chain_path: ca.root },
       signer: { audit_file: path.join(folder, 'signer-audit.jsonl') },
