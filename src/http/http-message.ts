@@ -109,7 +109,6 @@ export interface ReplyHead {
   /** As `headerBlock`. */
   block: string
   body: string | Buffer
-  closes: boolean
   rest: BodyRest | undefined
 }
 
@@ -123,12 +122,11 @@ export function headOf(reply: HttpReply): ReplyHead {
   if (status === undefined) throw new TypeError(`no such HTTP status: ${reply.status}`)
   const { headers, fixedHeaders, body, rest } = reply
   if (typeof body !== 'string' && !Buffer.isBuffer(body)) throw new TypeError('the reply has no body')
-  const closes = reply.closes === true
   if (headers.length === 0)
-    return { status, firstName: fixedHeaders?.firstName, block: fixedHeaders?.block ?? '', body, closes, rest }
+    return { status, firstName: fixedHeaders?.firstName, block: fixedHeaders?.block ?? '', body, rest }
   const block = headerBlock(headers)
   const all = fixedHeaders ? block + fixedHeaders.lines : block
-  return { status, firstName: headers[0]?.[0], block: all, body, closes, rest }
+  return { status, firstName: headers[0]?.[0], block: all, body, rest }
 }
 
 /** Headers of every response (docs/decisions/health-and-headers.md). */

@@ -40,10 +40,6 @@ function bodilessReplies(): number {
   return least + Math.floor(Math.random() * (most - least))
 }
 
-function afterTurn(reply: HttpReply): Promise<HttpReply> {
-  return new Promise((resolve) => setImmediate(resolve, reply))
-}
-
 /** The next piece for the socket. A string is short and ASCII, so it is one piece. */
 function pieceOf(body: string | Buffer, offset: number): string | Buffer {
   return typeof body === 'string' ? body.slice(offset) : body.subarray(offset, offset + TURN_BYTES)
@@ -63,33 +59,27 @@ export class ReplyWriter {
   }
 
   send(res: HttpResponse, request: LiveRequest, reply: HttpReply | Promise<HttpReply>): void {
-    if (reply instanceof Promise || !this.#isPrompt(request)) {
+    if (reply instanceof Promise || !this.#isPrompt(request, reply)) {
       request.detach()
-      this.finishLater(this.#exchanges.begin(res, request), reply instanceof Promise ? reply : afterTurn(reply))
+      this.finishLater(this.#exchanges.begin(res, request), reply)
     } else {
       request.release()
       this.#write(res, request, reply, false)
     }
   }
 
-  /** A refusal in the turn that read its request. */
-  sendNow(res: HttpResponse, request: LiveRequest, reply: HttpReply, thenClose: boolean): void {
-    this.#write(res, request, reply, thenClose)
-  }
-
   /** The handler's reply to a request whose body has arrived. */
   complete(exchange: Exchange, reply: HttpReply | Promise<HttpReply>): void {
-    if (reply instanceof Promise) this.finishLater(exchange, reply)
-    else if (this.#isPrompt(exchange.request)) this.finish(exchange, reply)
-    else this.finishLater(exchange, afterTurn(reply))
+    if (reply instanceof Promise || !this.#isPrompt(exchange.request, reply)) this.finishLater(exchange, reply)
+    else this.finish(exchange, reply)
   }
 
   /**
    * Counts a reply that is ready in the turn of its request.
    * @returns false when it has to wait for the end of the turn
    */
-  #isPrompt({ isChunked }: LiveRequest): boolean {
-    if (isChunked) return false
+  #isPrompt(request: LiveRequest, reply: HttpReply): boolean {
+    if (this.#endsConnection(request, reply)) return false
     if (this.#repliesOfTurn === 0)
       setImmediate(() => {
         this.#repliesOfTurn = 0
@@ -97,23 +87,35 @@ export class ReplyWriter {
     return ++this.#repliesOfTurn <= PROMPT_REPLIES
   }
 
+  /**
+   * Such a reply is sent in a later turn, also when its promise has settled: behind one that is sent in the turn of its
+   * request the library goes on with the next request of the same read (RFC 9112 §9.6, §11.2).
+   */
+  #endsConnection(request: LiveRequest, reply?: HttpReply, thenClose = false): boolean {
+    return thenClose || this.isDraining || request.isChunked || request.asksToClose || reply?.closes === true
+  }
+
   /** Sends a refusal. A pending one stops reading the body, so its connection ends after it. */
   finishBy(exchange: Exchange, reply: HttpReply | Promise<HttpReply>, thenClose: boolean): void {
     if (reply instanceof Promise) {
       exchange.res.pause()
       this.finishLater(exchange, reply, true)
-    } else if (exchange.request.isChunked) this.finishLater(exchange, afterTurn(reply))
-    else this.finish(exchange, reply, thenClose)
+    } else if (this.#endsConnection(exchange.request, reply, thenClose)) this.finishLater(exchange, reply, thenClose)
+    else this.finish(exchange, reply)
   }
 
-  finishLater(exchange: Exchange, reply: Promise<HttpReply>, thenClose = false): void {
-    reply.then(
-      (value) => this.finish(exchange, value, thenClose),
-      (error) => {
-        // After an abort no reply is sent, but `onError` still logs the failure.
-        this.finish(exchange, this.#calls.errorReply(error, exchange.request))
-      },
-    )
+  /** When the promise has settled, and not in this turn. */
+  finishLater(exchange: Exchange, reply: HttpReply | Promise<HttpReply>, thenClose = false): void {
+    if (!(reply instanceof Promise)) {
+      setImmediate(() => this.finish(exchange, reply, thenClose))
+      return
+    }
+    const finishSettled = (settled: HttpReply) => {
+      if (this.#endsConnection(exchange.request, settled, thenClose)) this.finishLater(exchange, settled, thenClose)
+      else this.finish(exchange, settled)
+    }
+    // After an abort no reply is sent, but `onError` still logs the failure.
+    reply.then(finishSettled, (error) => finishSettled(this.#calls.errorReply(error, exchange.request)))
   }
 
   finish(exchange: Exchange, reply: HttpReply, thenClose = false): void {
@@ -129,8 +131,8 @@ export class ReplyWriter {
 
   /** @returns false while the rest of a large body follows; `exchange` is settled after it */
   #write(res: HttpResponse, request: LiveRequest, reply: HttpReply, thenClose: boolean, exchange?: Exchange): boolean {
-    const { status, block, firstName, body, closes, rest } = this.#head(reply, request)
-    const close = thenClose || this.isDraining || closes || request.isChunked || request.asksToClose
+    const { status, block, firstName, body, rest } = this.#head(reply, request)
+    const close = this.#endsConnection(request, reply, thenClose)
     if (status !== '200 OK') res.writeStatus(status)
     if (firstName !== undefined) res.writeHeader(firstName, block)
 

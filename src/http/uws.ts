@@ -231,15 +231,15 @@ class Server implements HttpServer {
    * would parse even behind a closing reply. A pending reply makes it close the connection instead.
    */
   #refuseAmbiguous(res: uWS.HttpResponse, request: LiveRequest): void {
-    const exchange = this.#exchanges.begin(res, request)
-    setImmediate(() => this.#replies.finishBy(exchange, this.#calls.guard(request, this.#options.badRequest), true))
+    const reply = this.#calls.guard(request, this.#options.badRequest)
+    this.#replies.finishBy(this.#exchanges.begin(res, request), reply, true)
   }
 
   /** Replies before the body arrives, as `Expect: 100-continue` wants. */
   #refuseLarge(res: uWS.HttpResponse, request: LiveRequest, declared: number): void {
     this.counters.tooLarge++
     const reply = this.#calls.guard(request, this.#options.tooLarge)
-    if (reply instanceof Promise) this.#replies.finishBy(this.#exchanges.begin(res, request), reply, true)
-    else this.#replies.sendNow(res, request, reply, declared > bodyLimit(this.#options, request) + LINGER_BYTES)
+    const isLong = declared > bodyLimit(this.#options, request) + LINGER_BYTES
+    this.#replies.finishBy(this.#exchanges.begin(res, request), reply, isLong)
   }
 }
