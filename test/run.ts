@@ -25,6 +25,7 @@ import {
 } from './support/chosen-files.ts'
 import { type Ledger, ledgerOf, ledgerReport, ledgerText, readLedger } from './support/ledger.ts'
 import { measuredPatience } from './support/measured-patience.ts'
+import { OTHER_TIME_ZONE } from './support/other-world.ts'
 import { installMissing } from './support/requirements.ts'
 import { type Run, runRings, secondsBefore } from './support/rings-run.ts'
 import { isNamed, type RunOptions, readOptions } from './support/run-options.ts'
@@ -60,7 +61,7 @@ function concurrency(): number {
 
 /** What files share in a run. Each part starts when a ring first needs it; `stop` ends what has started. */
 function sharedParts() {
-  const environment: NodeJS.ProcessEnv = { ...process.env }
+  const environment: NodeJS.ProcessEnv = { ...process.env, ...OTHER_TIME_ZONE }
   const stops: (() => Promise<void> | void)[] = []
 
   // Loading these modules takes longer than a unit test.

@@ -1,12 +1,14 @@
 #!/usr/bin/env node
 /**
- * Takes the signals that open Node's debugger before the rest is loaded.
+ * Takes the signals that open Node's debugger, and looks at the environment, before the rest is loaded.
  * Loading takes most of the start, and no key has been read by then.
  */
 
+import { requireSafeEnvironment } from '../shared/lib/environment.ts'
 import { printable } from '../shared/lib/terminal.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../shared/lib/user-signals.ts'
 
+requireSafeEnvironment('chancery')
 ignoreUserSignals(RELOAD_OR_STOP, (sentence) => process.stderr.write(`chancery: ${sentence}\n`))
 // Whatever a command prints, texts of clients and servers in it must not steer the terminal.
 for (const name of ['log', 'error'] as const) {

@@ -76,6 +76,19 @@ export function assertPortFree(host: string, port: number): Promise<void> {
   })
 }
 
+/** Connections of the database, validations, files and sockets between threads. */
+const OTHER_FILES = 512
+
+/**
+ * Of a process that may open fewer files than it takes connections: those beyond wait in the system's queue, unseen.
+ * @param limits as in /proc/self/limits
+ */
+export function fileLimitWarning(connections: number, limits: string): string | undefined {
+  const limit = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Infinity)
+  if (limit >= connections + OTHER_FILES) return undefined
+  return `the process may open ${limit} files, and server.overload.max_connections alone is ${connections}: raise LimitNOFILE in the unit (ulimit -n), or lower that key`
+}
+
 /**
  * SHA-256 of the uWebSockets.js binaries that may be loaded, by file name. They are from npm's `uwebsockets` 3.0.6,
  * for Linux and supported versions of Node.js (SECURITY.md, the HTTP server's binary).

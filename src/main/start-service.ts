@@ -4,11 +4,12 @@
  * Each part registers its stop with the teardown, so a start that fails takes apart what is up.
  */
 
+import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasSigner } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
 import { loadHooks } from '../events/hooks/load-hooks.ts'
-import { assertPortFree } from '../http/start-checks.ts'
+import { assertPortFree, fileLimitWarning } from '../http/start-checks.ts'
 import { PINO_LEVELS } from '../ops/logging.ts'
 import { createMetrics } from '../ops/metrics.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
@@ -63,6 +64,8 @@ export async function startService({ stopping, ...options }: StartOptions): Prom
 async function start(context: StartContext, stopping: AbortSignal) {
   const { config, log, teardown, now, onStep } = context
   await requireFreePorts(config)
+  const tooFew = fileLimitWarning(config.server.overload.max_connections, readFileSync('/proc/self/limits', 'utf8'))
+  if (tooFew !== undefined) log.warn({ event: 'file_limit' }, tooFew)
   // Every front reads the secret itself; this call reports an error once and early.
   eabSecretBox(config)
   const methods = await loadChallengeMethods(config)

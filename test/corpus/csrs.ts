@@ -124,6 +124,8 @@ const FRAMES: readonly CsrRow[] = [
   ['version 2', 'acme-client for Ruby', 'both', csr({ version: hex('020102') })],
   ['version 3', HAND, 'both', csr({ version: hex('020103') })],
   ['version 255', HAND, 'both', csr({ version: hex('020200ff') })],
+  ['version 2^63 - 1', HAND, 'both', csr({ version: hex('02087fffffffffffffff') })],
+  ['version 2^63', HAND, 'OpenSSL', csr({ version: hex('0209008000000000000000') }), 'version has more than 64 bits'],
   ['version -1', HAND, 'both', csr({ version: hex('0201ff') })],
   ['version 0 in two octets', HAND, 'neither', csr({ version: hex('02020000') }), 'INTEGER is not minimal'],
   ['no attributes', 'openssl req', 'both', named()],

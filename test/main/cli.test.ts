@@ -70,6 +70,21 @@ describe('command line', () => {
     assert.match(output, /Exit codes: 0 /)
   })
 
+  test('an environment that undoes a protection ends both programs before anything is read', async () => {
+    const unsafe = { NODE_TLS_REJECT_UNAUTHORIZED: '0' }
+    for (const [program, name] of [
+      [CLI, 'chancery'],
+      [path.resolve(CLI, '../../../signer/start.cjs'), 'chancery-signer'],
+    ] as const) {
+      const { code, output } = await runCommand(
+        process.execPath,
+        [program, 'serve', '-c', path.join(scratch, 'none')],
+        { env: unsafe },
+      )
+      assert.deepEqual([code, output.split('=')[0]], [1, `${name}: NODE_TLS_REJECT_UNAUTHORIZED`])
+    }
+  })
+
   for (const command of commands) {
     test(`${command.join(' ')} --help shows usage, options and an example`, async () => {
       const { code, output } = await chancery(...command, '--help')

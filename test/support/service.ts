@@ -4,7 +4,7 @@
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -13,6 +13,7 @@ import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
 import { testCa } from './ca.ts'
 import { databaseConfig, type TestDatabase, testDatabase } from './database.ts'
 import { freePort } from './free-port.ts'
+import { OTHER_ENVIRONMENT, OTHER_UMASK } from './other-world.ts'
 import { WAIT_MS } from './patience.ts'
 import { until } from './until.ts'
 import { noteStart } from './used-parts.ts'
@@ -81,8 +82,10 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   )
 
   const startedAt = performance.now()
-  const child = spawn(process.execPath, [path.join(options.root ?? ROOT, CLI), '-c', configFile, 'serve'], {
+  const program = [process.execPath, path.join(options.root ?? ROOT, CLI), '-c', configFile, 'serve']
+  const child = spawn('/bin/sh', ['-c', `umask ${OTHER_UMASK}; exec "$@"`, 'sh', ...program], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...OTHER_ENVIRONMENT },
   })
   const log: LogLine[] = []
   const listeners = new Set<(line: LogLine) => void>()
@@ -152,9 +155,11 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       if (child.exitCode === null && child.signalCode === null) await service.stop()
       if (former) return
       if (!options.beside) await database.drop()
+      const open = writableByAll(folder)
       rmSync(folder, { recursive: true, force: true })
       const misfit = log.find(({ event }) => event === 'event_misfit')
       if (misfit) throw new Error(`the service wrote an event that EVENTS does not describe: ${JSON.stringify(misfit)}`)
+      if (open.length > 0) throw new Error(`every user may write into what the service made: ${open.join(', ')}`)
     },
   }
   try {
@@ -166,6 +171,14 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     throw error
   }
   return service
+}
+
+function writableByAll(folder: string): string[] {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  return names.filter((name) => {
+    const facts = lstatSync(path.join(folder, name), { throwIfNoEntry: false })
+    return facts !== undefined && !facts.isSymbolicLink() && (facts.mode & 0o002) !== 0
+  })
 }
 
 interface Place {

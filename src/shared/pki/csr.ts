@@ -86,13 +86,17 @@ export function verifyCsrSignature(csr: Csr): boolean {
   return verifySignature(csr.signatureAlgorithm, csr.certificationRequestInfo, csr.spki, csr.signature)
 }
 
+/** Go reads it into an int. */
+const VERSION_OCTETS = 8
+
 function readCsr(der: Buffer): Csr {
   const outer = readSingle(der, TAG.sequence, 'CertificationRequest', false)
   const infoStart = outer.offset
   const info = outer.sequence()
   const certificationRequestInfo = der.subarray(infoStart, outer.offset)
   // RFC 2986 §4.1 allows 0 only; acme-client for Ruby sends 2, certbot's own tests 1.
-  info.integer()
+  if (info.integer().length > VERSION_OCTETS)
+    throw new CsrError('CSR cannot be read: its version has more than 64 bits')
   const subject = readName(info)
   const spki = readSpki(info)
   // RFC 2986 §4.1 has no request without the field; devices leave it out, and OpenSSL reads them.

@@ -1,0 +1,33 @@
+/** What the environment of a process may undo: refused by name, or pinned, before any key or password is read. */
+
+/** Of each: a word that is looked for, and what it would do. */
+const NODE_OPTIONS: readonly (readonly [option: RegExp, does: string])[] = [
+  [/--inspect(?!-port|-publish)/, 'opens the process, with its keys, to a debugger'],
+  [/--insecure-http-parser/, 'reads HTTP that two programs may read in two ways (RFC 9112 §11.2)'],
+  [/--tls-min-v1\.[01]/, 'takes connections by TLS 1.0 and 1.1 (RFC 8996)'],
+  [/--tls-keylog/, 'writes the keys of connections into a file'],
+  [/--security-revert/, 'takes a mend of Node.js back'],
+]
+/** Node.js writes passwords and tokens of its connections to standard error. */
+const LOGS_SECRETS = /(?:^|,)\s*(?:https?\w*|net|tls|undici|\*)\s*(?:,|$)/i
+
+/** @returns a sentence; undefined when nothing is undone */
+export function unsafeEnvironment(env: NodeJS.ProcessEnv): string | undefined {
+  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] === '0')
+    return 'NODE_TLS_REJECT_UNAUTHORIZED=0 takes any certificate of database, mail server and CA; unset it, and name their roots in the configuration'
+  const found = NODE_OPTIONS.find(([option]) => option.test(env['NODE_OPTIONS'] ?? ''))
+  if (found)
+    return `NODE_OPTIONS has an option that ${found[1]} (${found[0].exec(env['NODE_OPTIONS'] ?? '')?.[0]}); unset it`
+  if (LOGS_SECRETS.test(env['NODE_DEBUG'] ?? ''))
+    return 'NODE_DEBUG writes passwords and tokens of connections to standard error; unset it'
+  return undefined
+}
+
+/** Ends the process when its environment undoes a protection. No file is made that other users may read or change. */
+export function requireSafeEnvironment(program: string): void {
+  const refusal = unsafeEnvironment(process.env)
+  process.umask(process.umask() | 0o027)
+  if (refusal === undefined) return
+  process.stderr.write(`${program}: ${refusal}\n`)
+  process.exit(1)
+}

@@ -1,0 +1,38 @@
+/** What the environment of a process may not undo. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { fileLimitWarning } from '../../../../src/http/start-checks.ts'
+import { unsafeEnvironment } from '../../../../src/shared/lib/environment.ts'
+
+const REFUSED: readonly (readonly [env: NodeJS.ProcessEnv, sentence: RegExp])[] = [
+  [{ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, /takes any certificate of database, mail server and CA; unset it/],
+  [{ NODE_OPTIONS: '--max-old-space-size=4096 --inspect=0.0.0.0:9229' }, /opens the process.* \(--inspect\); unset it/],
+  [{ NODE_OPTIONS: '--inspect-brk' }, /to a debugger/],
+  [{ NODE_OPTIONS: '--insecure-http-parser' }, /in two ways/],
+  [{ NODE_OPTIONS: '--tls-min-v1.0' }, /TLS 1\.0/],
+  [{ NODE_OPTIONS: '--tls-keylog=/tmp/keys' }, /keys of connections/],
+  [{ NODE_OPTIONS: '--security-revert=CVE-2023-46809' }, /takes a mend/],
+  [{ NODE_DEBUG: 'fs, http' }, /passwords and tokens/],
+]
+const TAKEN: readonly NodeJS.ProcessEnv[] = [
+  {},
+  { NODE_TLS_REJECT_UNAUTHORIZED: '1', NODE_DEBUG: 'timer', NODE_EXTRA_CA_CERTS: '/etc/ssl/own.pem' },
+  { NODE_OPTIONS: '--max-old-space-size=4096 --inspect-port=9300 --enable-source-maps' },
+]
+
+describe('the environment of a process', () => {
+  for (const [env, sentence] of REFUSED)
+    test(`${JSON.stringify(env)} is refused by name`, () => assert.match(unsafeEnvironment(env) ?? '', sentence))
+
+  for (const env of TAKEN)
+    test(`${JSON.stringify(env)} is taken`, () => assert.equal(unsafeEnvironment(env), undefined))
+
+  test('that allows fewer files than the configuration allows connections is warned of', () => {
+    const limits = (files: string) =>
+      `Limit Soft Limit Hard Limit Units\nMax open files            ${files}   524288   files\n`
+    assert.match(fileLimitWarning(8192, limits('1024')) ?? '', /may open 1024 files.* max_connections alone is 8192/)
+    assert.equal(fileLimitWarning(8192, limits('65536')), undefined)
+    assert.equal(fileLimitWarning(8192, limits('unlimited')), undefined)
+  })
+})
