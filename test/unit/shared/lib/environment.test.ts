@@ -31,7 +31,7 @@ describe('the environment of a process', () => {
   test('that allows fewer files than the configuration allows connections is warned of', () => {
     const limits = (files: string) =>
       `Limit Soft Limit Hard Limit Units\nMax open files            ${files}   524288   files\n`
-    assert.match(fileLimitWarning(8192, limits('1024')) ?? '', /may open 1024 files.* max_connections alone is 8192/)
+    assert.match(fileLimitWarning(8192, limits('1024')) ?? '', /may open 1024 files.*max_connections alone is 8192/)
     assert.equal(fileLimitWarning(8192, limits('65536')), undefined)
     assert.equal(fileLimitWarning(8192, limits('unlimited')), undefined)
   })
