@@ -35,7 +35,7 @@ const FILL = `
       FROM authorizations;
   INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der, revoked_at)
     SELECT certificate_id, account_id, id, decode(md5(id::text), 'hex'), CASE WHEN random() < 0.1 THEN '\\x00' ELSE '\\x01' END::bytea,
-           ARRAY[md5(id::text) || '.example'], now(), now() + (random() - 0.5) * interval '180 days', decode(repeat('00', 434) || md5(id::text), 'hex'),
+           ARRAY[md5(id::text) || '.example'], now(), now() + CASE WHEN random() < 0.5 THEN -1 ELSE 1 END * (interval '1 day' + random() * interval '89 days'), decode(repeat('00', 434) || md5(id::text), 'hex'),
            CASE WHEN random() < 0.01 THEN now() END
       FROM orders;
   INSERT INTO eab_credentials (id, kid, hmac_key) SELECT gen_random_uuid(), 'kid ' || n, '' FROM generate_series(1, 5000) n;

@@ -22,6 +22,7 @@ import { base64url, closeConnections, registeredClient, send, startResponder } f
 import { adminConfig, administrator } from '../support/admin.ts'
 import { readCrl } from '../support/crl.ts'
 import { freePort } from '../support/free-port.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { runCommand } from '../support/run-command.ts'
 import { startTestService } from '../support/service.ts'
@@ -116,8 +117,12 @@ ${settings.join('\n')}
 
   test('with ten sessions a whole instance works: flows, CRL in parts, events, Admin API', async (t) => {
     const connection = { host: '127.0.0.1', port: serverPort, user: 'chancery', database: 'chancery' }
-    // What asks for an eleventh is refused after five seconds.
-    const port = await startPooler('session', `default_pool_size = ${CONNECTIONS}`, 'query_wait_timeout = 5')
+    // What asks for an eleventh is refused in the end.
+    const port = await startPooler(
+      'session',
+      `default_pool_size = ${CONNECTIONS}`,
+      `query_wait_timeout = ${Math.ceil(WAIT_MS / 1000)}`,
+    )
     const service = await startTestService({
       database: { connection, drop: async () => undefined },
       config: {
