@@ -22,7 +22,7 @@ import {
 
 const Timestamp = Text.transform((text, check) => {
   const at = parseTimestamp(text)
-  if (!at) check.addIssue({ code: 'custom', message: 'not an RFC 3339 date-time' })
+  if (!at) check.addIssue({ code: 'custom', message: 'must be an RFC 3339 date-time' })
   return at ?? z.NEVER
 })
 
