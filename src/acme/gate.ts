@@ -331,5 +331,7 @@ function inMaintenance(): Problem {
 }
 
 function badNonce(): Problem {
-  return new Problem('badNonce', 'the nonce is unknown, used or expired; take the one of this response')
+  // acme.sh tries again by these words alone (docs/decisions/words-clients-act-on.md).
+  const detail = 'JWS has an invalid anti-replay nonce: unknown, used or expired; take the one of this response'
+  return new Problem('badNonce', detail)
 }
