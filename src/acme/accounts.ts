@@ -113,7 +113,7 @@ export const keyChange = acmeEndpoint({
     if (counted) await counted
     const changed = await registration.changeKey(signer, newKey)
     if ('taken' in changed)
-      throw new Problem('malformed', 'another account has this key', {
+      throw new Problem('malformed', `${changed.taken === id ? 'the' : 'another'} account has this key already`, {
         status: 409,
         location: urls.numbered('account', changed.taken),
       })

@@ -128,7 +128,7 @@ export const Base64url = z
   .max(1_000_000)
   .transform((text, check) => {
     const bytes = decodeBase64url(text)
-    if (!bytes) check.addIssue({ code: 'custom', message: 'not base64url without padding' })
+    if (!bytes) check.addIssue({ code: 'custom', message: 'must be base64url without padding' })
     return bytes ?? z.NEVER
   })
 

@@ -7,9 +7,10 @@
  * service follow.
  */
 
-import { ZodError } from 'zod/v4'
+import type { ZodError } from 'zod/v4'
 import type { HttpRequest } from '../http/http-message.ts'
 import { type KnownAccount, StaleAccountError } from '../services/account-cache.ts'
+import { sentenceOf } from '../shared/lib/bounded.ts'
 import { isUuid, isVersion7 } from '../shared/lib/uuid.ts'
 import { type AccountKey, CERTIFICATE_KEYS, parseAccountKey } from '../shared/protocol/jwk.ts'
 import {
@@ -20,6 +21,7 @@ import {
   parseJws,
   parsePayload,
   verifySignature,
+  wrongLength,
 } from '../shared/protocol/jws.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { ResourceMatch, Urls } from '../shared/protocol/urls.ts'
@@ -286,9 +288,9 @@ function checkSignature(jws: SignedJws, key: AccountKey, allowed: readonly JwsAl
     const advice = fitting.length > 0 ? `use ${fitting.join(' or ')}` : 'no algorithm accepted here does'
     return new Problem('badSignatureAlgorithm', `${alg} does not fit the key; ${advice}`, { algorithms: fitting })
   }
-  if (!verifySignature(alg, key.publicKey, jws.signingInput, jws.signature))
-    return new Problem('unauthorized', 'the signature does not verify with the key it names')
-  return undefined
+  if (verifySignature(alg, key.publicKey, jws.signingInput, jws.signature)) return undefined
+  const detail = wrongLength(alg, jws.signature) ?? 'the signature does not verify with the key it names'
+  return new Problem('unauthorized', detail)
 }
 
 function readPayload(payload: Buffer | undefined, kind: PayloadKind<unknown>): unknown {
@@ -298,22 +300,16 @@ function readPayload(payload: Buffer | undefined, kind: PayloadKind<unknown>): u
     return undefined
   }
   if (payload === undefined && kind.orFetch) return undefined
-  try {
-    return kind.schema.parse(parsePayload(payload))
-  } catch (error) {
-    if (error instanceof ZodError) throw new Problem('malformed', describeIssues(error), { cause: error })
-    throw error
-  }
+  const { success, data, error } = kind.schema.safeParse(parsePayload(payload), { reportInput: true })
+  if (!success) throw new Problem('malformed', describeIssues(error))
+  return data
 }
 
-/**
- * Lists the first three errors, such as "payload.identifiers[0].value: Invalid input: expected
- * string, received number".
- */
+/** Lists the first three errors, such as "payload.identifiers[0].value must be a string". */
 function describeIssues(error: ZodError): string {
-  const shown = error.issues.slice(0, 3).map(({ path, message }) => {
-    const place = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')
-    return `payload${place}: ${message}`
+  const shown = error.issues.slice(0, 3).map((issue) => {
+    const place = issue.path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')
+    return `payload${place} ${sentenceOf(issue)}`
   })
   return shown.join('; ')
 }
@@ -335,5 +331,7 @@ function inMaintenance(): Problem {
 }
 
 function badNonce(): Problem {
-  return new Problem('badNonce', 'the nonce is unknown, used or expired; take the one of this response')
+  // acme.sh tries again by these words alone (docs/decisions/words-clients-act-on.md).
+  const detail = 'JWS has an invalid anti-replay nonce: unknown, used or expired; take the one of this response'
+  return new Problem('badNonce', detail)
 }

@@ -22,7 +22,7 @@ import {
 
 const Timestamp = Text.transform((text, check) => {
   const at = parseTimestamp(text)
-  if (!at) check.addIssue({ code: 'custom', message: 'not an RFC 3339 date-time' })
+  if (!at) check.addIssue({ code: 'custom', message: 'must be an RFC 3339 date-time' })
   return at ?? z.NEVER
 })
 
@@ -42,7 +42,7 @@ export const newOrder = acmeEndpoint({
       notBefore: optional(Timestamp),
       notAfter: optional(Timestamp),
       profile: optional(Text),
-      replaces: optional(Text),
+      replaces: optional(z.unknown()),
     }),
   },
   async handle({ signer, payload, visit, address, requestId, now }, { ordering, urls, settings }) {
@@ -54,7 +54,8 @@ export const newOrder = acmeEndpoint({
         ...(notBefore && { notBefore }),
         ...(notAfter && { notAfter }),
         ...(profile !== undefined && { profile }),
-        ...(replaces !== undefined && { replaces }),
+        // Of another type it is no certID, and refused as such: clients know that refusal.
+        ...(replaces !== undefined && { replaces: typeof replaces === 'string' ? replaces : '' }),
       },
       now,
     )

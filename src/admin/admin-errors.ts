@@ -4,6 +4,7 @@ import type { z } from 'zod/v4'
 import { ADMIN_ERRORS, AdminError, type AdminErrorCode, type FieldError } from '../domain/admin-error.ts'
 import type { Header } from '../http/http-message.ts'
 import { nearest } from '../shared/config-file/suggest.ts'
+import { sentenceOf } from '../shared/lib/bounded.ts'
 import type { Problem } from '../shared/protocol/problem.ts'
 import type { AdminReply } from './admin-message.ts'
 
@@ -71,22 +72,6 @@ function fieldErrors(issue: Issue, schema: z.ZodType): FieldError[] {
 }
 
 const MOST_NAMED = 20
-
-function sentenceOf(issue: Issue): string {
-  const missing = issue.input === undefined ? 'is missing; it ' : ''
-  if (issue.code === 'invalid_type') return `${missing}must be ${kindOf(issue.expected)}`
-  if (issue.code === 'invalid_value') return `${missing}${choiceOf(issue)}`
-  if (issue.code === 'too_small') return `must be at least ${issue.minimum}${unitOf(issue.origin)}`
-  if (issue.code === 'too_big') return `must be at most ${issue.maximum}${unitOf(issue.origin)}`
-  return issue.message
-}
-
-const choiceOf = ({ values }: z.core.$ZodIssueInvalidValue) =>
-  `must be one of ${values.map((value) => JSON.stringify(value)).join(', ')}`
-
-const kindOf = (expected: string) => (/^[aeiou]/.test(expected) ? `an ${expected}` : `a ${expected}`)
-const unitOf = (origin: string) =>
-  origin === 'string' ? ' characters long' : origin === 'array' ? ' entries long' : ''
 
 function memberNames(schema: z.ZodType, at: readonly string[]): readonly string[] {
   let node: unknown = schema

@@ -78,9 +78,11 @@ function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
   const missing = without(ordered, requested)
   const extra = without(requested, ordered)
   if (missing.length === 0 && extra.length === 0) return
+  const alternative = new Set(certifiedNames({ ...csr, commonNames: [] }).map(({ value }) => value))
+  const named = extra.map((name) => (alternative.has(name) ? name : `its common name ${name}`))
   const parts = [
     ...(missing.length > 0 ? [`it lacks ${listed(missing)}`] : []),
-    ...(extra.length > 0 ? [`the order has not ${listed(extra)}`] : []),
+    ...(extra.length > 0 ? [`the order has not ${listed(named)}`] : []),
   ]
   throw badCsr(`the names of the CSR are not those of the order: ${parts.join('; ')}`)
 }

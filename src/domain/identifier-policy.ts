@@ -73,13 +73,10 @@ export function checkIdentifiers(
   }
   refused.push(...refusedByIssuers(accepted, issuers))
   const identifiers = refused.flatMap(({ identifier }) => identifier ?? [])
-  if (refused.length === 1)
-    throw new Problem((refused[0] as Subproblem).type, (refused[0] as Subproblem).detail, { refused: identifiers })
-  if (refused.length > 1)
-    throw new Problem('compound', `${refused.length} identifiers were refused; see the subproblems`, {
-      subproblems: refused,
-      refused: identifiers,
-    })
+  const [first] = refused
+  const options = { refused: identifiers, ...(requested.length > 1 && { subproblems: refused }) }
+  if (first && refused.length === 1) throw new Problem(first.type, first.detail, options)
+  if (first) throw new Problem('compound', `${refused.length} identifiers were refused; see the subproblems`, options)
 
   // A set: cert-manager and hand-written lists name the common name again.
   return [...new Map(accepted.map((identifier) => [`${identifier.type}:${identifier.value}`, identifier])).values()]

@@ -59,7 +59,7 @@ export function createCaaFreshness(authorizations: Pick<AuthorizationStore, 'fin
         retryAfterSeconds: BUSY_RETRY_SECONDS,
       })
     const obstacles = subjects.flatMap((subject, index) => obstacle(subject, findings[index]) ?? [])
-    if (obstacles.length > 0) throw refusal(obstacles)
+    if (obstacles.length > 0) throw refusal(obstacles, order.identifiers.length > 1)
   }
 
   return (requester, order, now) => {
@@ -86,15 +86,13 @@ function obstacle({ name, wildcard }: CaaSubject, finding: CaaFinding | undefine
 }
 
 /** Several names make a compound problem, one its own (docs/decisions/problem-types.md). */
-function refusal(obstacles: readonly Subproblem[]): Problem {
+function refusal(obstacles: readonly Subproblem[], isOneOfSeveral: boolean): Problem {
   const [first, ...more] = obstacles as [Subproblem, ...Subproblem[]]
   // Retry-After only if every obstacle may pass by itself.
   const later = obstacles.every(({ type }) => type === 'dns')
     ? { status: 503, retryAfterSeconds: LOOKUP_RETRY_SECONDS }
     : {}
-  if (more.length === 0) return new Problem(first.type, first.detail, later)
-  return new Problem('compound', `CAA stands against ${obstacles.length} of the names`, {
-    ...later,
-    subproblems: obstacles,
-  })
+  const options = { ...later, ...(isOneOfSeveral && { subproblems: obstacles }) }
+  if (more.length === 0) return new Problem(first.type, first.detail, options)
+  return new Problem('compound', `CAA stands against ${obstacles.length} of the names`, options)
 }

@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { addressWithin } from '../domain/allowlist.ts'
+import { encodeBase64url } from '../shared/lib/encoding.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import {
   type BindingContext,
@@ -75,6 +76,9 @@ export function createExternalAccounts(
       const macKey = box.open(sealedKey, id)
       if (!macKey) throw new Error(`the key of binding credential ${id} was sealed under another secret`)
       const proven = verifyBindingMac(binding, macKey)
+      // Asked of the decoy, too. Who knows the text knows the key, so the answer tells nobody anything new.
+      if (!proven && verifyBindingMac(binding, Buffer.from(encodeBase64url(macKey))))
+        throw refused('the MAC was made with the text of the HMAC key; its key is what that base64url decodes to')
       // One message for both, which does not reveal which kids exist.
       if (!credential || !proven) throw refused('no credential has this kid and this HMAC key')
       requireUsable(credential, policy, address, now)

@@ -28,7 +28,7 @@ import { unlessStale } from './account-cache.ts'
 import type { AccountRules, Quotas } from './account-rules.ts'
 import type { Issuance } from './issuance.ts'
 import { countedIdentifiers, type RateLimiter, type Visit } from './rate-limiter.ts'
-import type { Renewal } from './renewal.ts'
+import { type Renewal, replacesRefused } from './renewal.ts'
 
 export interface OrderingPolicy {
   identifiers: IdentifierPolicy
@@ -94,7 +94,7 @@ export class Ordering {
   /**
    * A new order, or the account's equal open one.
    * @throws Problem malformed, unsupportedIdentifier, rejectedIdentifier, compound, invalidProfile,
-   *   alreadyReplaced, rateLimited, unauthorized when it replaces another account's certificate
+   *   alreadyReplaced, rateLimited
    */
   async createOrder(client: OrderClient, request: OrderRequest, now: Date): Promise<Order> {
     const { quotas, events } = this.#options
@@ -192,8 +192,8 @@ export class Ordering {
     now: Date,
   ) {
     if (certId === undefined) return undefined
-    const { id, isRenewal } = await this.#options.renewal.requirePredecessor(accountId, certId, identifiers, now)
-    return { certId, certificateId: id, isExempt: isRenewal }
+    const found = await this.#options.renewal.requirePredecessor(accountId, certId, identifiers, now)
+    return found && { certId, certificateId: found.id, isExempt: found.isRenewal }
   }
 
   /** RFC 9773 §5: a renewal is exempt. @throws Problem rateLimited */
@@ -217,7 +217,7 @@ export class Ordering {
       ...(approval && { approval }),
     })
     if (made === ALREADY_REPLACED)
-      throw new Problem('alreadyReplaced', 'another order replaces this certificate already (RFC 9773 §5)')
+      throw replacesRefused('another order replaces the certificate already (RFC 9773 §5)', 409)
     const order = unlessStale(made)
     if (order.approved) events.approved(order.approved, client, order.id)
     return { order, isNew: order.id === id }

@@ -21,17 +21,28 @@ export interface Renewal {
   /** @throws Problem malformed, 404 for a certID that names no certificate of this server */
   info(certId: string, now: Date): Promise<RenewalInfo>
   /**
-   * The certificate that an order may replace, if no other order replaces it. With `isRenewal` the
-   * order is exempt from the limits of new orders (docs/decisions/limits-of-replacements.md).
-   * @throws Problem malformed, unauthorized when it is another account's
+   * The certificate that an order may replace, if no other order replaces it; undefined where it was imported without
+   * an account. With `isRenewal` the order is exempt from the limits of new orders
+   * (docs/decisions/limits-of-replacements.md).
+   * @throws Problem malformed
    */
   requirePredecessor(
     accountId: string,
     certId: string,
     identifiers: readonly Identifier[],
     now: Date,
-  ): Promise<{ id: string; isRenewal: boolean }>
+  ): Promise<{ id: string; isRenewal: boolean } | undefined>
 }
+
+type Refuse = (detail: string, status: number) => Problem
+
+const refused: Refuse = (detail, status) => new Problem('malformed', detail, { status })
+
+/** acme.sh and cert-manager know by type and words that they may order again without it, Posh-ACME by 404 and 409. */
+export const replacesRefused: Refuse = (detail, status) =>
+  new Problem(status === 409 ? 'alreadyReplaced' : 'malformed', `could not validate ARI 'replaces' field: ${detail}`, {
+    status,
+  })
 
 export function createRenewal(
   store: Pick<RenewalStore, 'findBySerial'>,
@@ -52,21 +63,18 @@ export function createRenewal(
     return keyIdentifier
   }
 
-  async function requireCertificate(certId: string): Promise<RenewableCertificate> {
+  async function requireCertificate(certId: string, refuse: Refuse): Promise<RenewableCertificate> {
     const identity = parseCertId(certId)
     if (!identity)
-      throw new Problem(
-        'malformed',
-        'not a certID: base64url of the AKI, a dot, base64url of the serial (RFC 9773 §4.1)',
-      )
+      throw refuse('not a certID: base64url of the AKI, a dot, base64url of the serial (RFC 9773 §4.1)', 400)
     for (const certificate of await store.findBySerial(identity.serialNumber))
       if (identity.keyIdentifier.equals(await keyIdentifierOf(certificate.issuerFingerprint))) return certificate
-    throw new Problem('malformed', 'the certID names no certificate of this server', { status: 404 })
+    throw refuse('the certID names no certificate of this server', 404)
   }
 
   return {
     async info(certId, now) {
-      const certificate = await requireCertificate(certId)
+      const certificate = await requireCertificate(certId, refused)
       const window = renewalWindow(certificate, policy, now)
       const secondsUntilWindow = renewalRetryAfter(window, now)
       return {
@@ -78,12 +86,12 @@ export function createRenewal(
     },
 
     async requirePredecessor(accountId, certId, identifiers, now) {
-      const certificate = await requireCertificate(certId)
-      if (certificate.accountId !== accountId)
-        throw new Problem('unauthorized', 'the certificate that the order replaces belongs to another account')
+      const certificate = await requireCertificate(certId, replacesRefused)
+      if (certificate.accountId === undefined) return undefined
+      if (certificate.accountId !== accountId) throw replacesRefused('the certificate belongs to another account', 404)
       const isCommon = ({ value }: Identifier) => certificate.names.includes(value)
       if (!identifiers.some(isCommon))
-        throw new Problem('malformed', 'the order has no identifier in common with the certificate it replaces')
+        throw replacesRefused('the certificate has no identifier in common with the order', 404)
       const isDue = isDueForRenewal(certificate, policy, now)
       return { id: certificate.id, isRenewal: isDue && !certificate.isReplaced && identifiers.every(isCommon) }
     },

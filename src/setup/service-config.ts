@@ -22,7 +22,7 @@ export function serviceConfig(answers: Answers, tokenSecret: string): string {
     ca(answers),
     security(answers),
     acme(answers),
-    ari,
+    'ari:\n  enabled: true',
     ...(answers.mail_host === '' ? [] : [mail(answers)]),
     ...(answers.console ? [console_(answers, tokenSecret)] : []),
   ]
@@ -120,13 +120,6 @@ function acme({ accounts }: Answers): string {
     '  caa_enforce: false',
   ].join('\n')
 }
-
-const ari = [
-  'ari:',
-  '  enabled: true',
-  '  # Whose certificate is revoked renews within the hour.',
-  '  revoked_window_seconds: 3600',
-].join('\n')
 
 function mail({ mail_host, mail_port, mail_from, mail_user }: Answers): string {
   const login = mail_user === '' ? [] : [`  username: ${yaml(mail_user)}`, `  password: "\${SMTP_PASSWORD}"`]

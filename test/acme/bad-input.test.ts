@@ -133,6 +133,12 @@ const rowsOf =
   (status: number, type: string, rows: Record<string, Make>, check?: Check): Row[] =>
     Object.entries(rows).map(([name, send]) => ({ name, type, status, nonce, send, ...(check && { check }) }))
 const kept = rowsOf('kept')
+
+/** The sentence, for the reader of a client's log. */
+const says =
+  (sentence: RegExp): Check =>
+  ({ json }) =>
+    assert.match(json.detail, sentence)
 const used = rowsOf('used')
 
 /** r‖s as the SEQUENCE of two INTEGERs that X.509 uses. */
@@ -350,15 +356,27 @@ const SIGNATURES: Row[] = [
   ...kept(403, 'unauthorized', {
     'an empty signature': members({ signature: '' }),
     'a signature with a bit turned': signature((bytes) => bitTurned(bytes, 9)),
-    'a signature that is one byte short': signature((bytes) => bytes.subarray(0, 63)),
-    'a signature that is one byte long': signature((bytes) => Buffer.concat([bytes, Buffer.of(0)])),
-    'a signature in DER (RFC 7518 §3.4)': signature(toDer),
     'a signature of zeros': signature(() => Buffer.alloc(64)),
     'the signature of another key': aliceTo(orderUrl, undefined, ({ bob }) => ({ key: bob.key })),
     'a signature over another payload': members({ payload: base64url('{}') }),
     'an RSA signature cut short': signatureOfRita((bytes) => bytes.subarray(0, 255)),
     'an RSA signature of zeros': signatureOfRita(() => Buffer.alloc(256)),
   }),
+  ...kept(
+    403,
+    'unauthorized',
+    {
+      'a signature that is one byte short': signature((bytes) => bytes.subarray(0, 63)),
+      'a signature that is one byte long': signature((bytes) => Buffer.concat([bytes, Buffer.of(0)])),
+    },
+    says(/^the ES256 signature has 6[35] octets; it must have 64: R and S of 32 octets each \(RFC 7518 §3\.4\)$/),
+  ),
+  ...kept(
+    403,
+    'unauthorized',
+    { 'a signature in DER (RFC 7518 §3.4)': signature(toDer) },
+    says(/^the ES256 signature has \d+ octets, which are DER; it must have 64/),
+  ),
 ]
 
 const P256 = newAccountKey()
@@ -449,18 +467,52 @@ const PAYLOADS: Row[] = [
     'a payload to an order (§6.3)': aliceTo(orderUrl, {}),
     'a payload to a certificate (§6.3)': aliceTo(({ obtained }) => obtained.certificateUrl, {}),
     'a payload to the orders list (§6.3)': aliceTo(({ alice }) => `${alice.kid}/orders`, {}),
-    'identifiers left out': newOrderPayload({}),
-    'identifiers null': newOrderPayload({ identifiers: null }),
-    'identifiers that are an object': newOrderPayload({ identifiers: { type: 'dns', value: 'a.test' } }),
-    'an identifier that is a string': newOrderPayload({ identifiers: ['a.test'] }),
-    'an identifier that is null': newOrderPayload({ identifiers: [null] }),
-    'an identifier without a value': newOrderPayload({ identifiers: [{ type: 'dns' }] }),
-    'an identifier whose value is a number': newOrderPayload({ identifiers: [{ type: 'dns', value: 1 }] }),
-    'a contact that is a string': bobRegisters({ contact: 'mailto:a@b.test' }),
-    'contacts that are numbers': bobRegisters({ contact: [1] }),
-    'termsOfServiceAgreed "yes"': bobRegisters({ termsOfServiceAgreed: 'yes' }),
-    'onlyReturnExisting 1': bobRegisters({ onlyReturnExisting: 1 }),
   }),
+  ...(
+    [
+      ['identifiers left out', newOrderPayload({}), 'identifiers is missing'],
+      [
+        'identifiers null',
+        newOrderPayload({ identifiers: null }),
+        'identifiers must be a list of at most 1000 elements',
+      ],
+      [
+        'identifiers that are an object',
+        newOrderPayload({ identifiers: { type: 'dns', value: 'a.test' } }),
+        'identifiers must be a list of at most 1000 elements',
+      ],
+      [
+        'an identifier that is a string',
+        newOrderPayload({ identifiers: ['a.test'] }),
+        'identifiers[0] must be an object',
+      ],
+      ['an identifier that is null', newOrderPayload({ identifiers: [null] }), 'identifiers[0] must be an object'],
+      [
+        'an identifier without a value',
+        newOrderPayload({ identifiers: [{ type: 'dns' }] }),
+        'identifiers[0].value is missing; it must be a string',
+      ],
+      [
+        'an identifier whose value is a number',
+        newOrderPayload({ identifiers: [{ type: 'dns', value: 1 }] }),
+        'identifiers[0].value must be a string',
+      ],
+      [
+        'a contact that is a string',
+        bobRegisters({ contact: 'mailto:a@b.test' }),
+        'contact must be a list of at most 100 elements',
+      ],
+      ['contacts that are numbers', bobRegisters({ contact: [1] }), 'contact[0] must be a string'],
+      [
+        'termsOfServiceAgreed "yes"',
+        bobRegisters({ termsOfServiceAgreed: 'yes' }),
+        'termsOfServiceAgreed must be a boolean',
+      ],
+      ['onlyReturnExisting 1', bobRegisters({ onlyReturnExisting: 1 }), 'onlyReturnExisting must be a boolean'],
+    ] as const
+  ).flatMap(([name, make, sentence]) =>
+    used(400, 'malformed', { [name]: make }, ({ json }) => assert.equal(json.detail, `payload.${sentence}`)),
+  ),
 ]
 
 const identifiers = (...values: (string | { type: string; value: string })[]) =>
@@ -777,13 +829,15 @@ const KEY_CHANGES: Row[] = [
     409,
     'malformed',
     { 'a key change to the key of another account (§7.3.5)': keyChange(({ bob }) => ({ key: bob.key })) },
-    (answer, { bob }) => assert.equal(locationOf(answer), bob.kid),
+    (answer, { bob }) =>
+      assert.deepEqual([locationOf(answer), answer.json.detail], [bob.kid, 'another account has this key already']),
   ),
   ...used(
     409,
     'malformed',
     { 'a key change to the same key (§7.3.5)': keyChange(({ alice }) => ({ key: alice.key })) },
-    (answer, { alice }) => assert.equal(locationOf(answer), alice.kid),
+    (answer, { alice }) =>
+      assert.deepEqual([locationOf(answer), answer.json.detail], [alice.kid, 'the account has this key already']),
   ),
 ]
 

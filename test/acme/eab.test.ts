@@ -186,6 +186,11 @@ describe('external account binding, required', () => {
       '403 unauthorized': [
         ['another HMAC key', (client) => bindingFor(client, { ...credential, hmacKey: randomBytes(32) }), REFUSED],
         [
+          'the text of the HMAC key in place of the key',
+          (client) => bindingFor(client, { ...credential, hmacKey: Buffer.from(base64url(credential.hmacKey)) }),
+          /the MAC was made with the text of the HMAC key; its key is what that base64url decodes to/,
+        ],
+        [
           'a MAC cut short',
           changed(({ signature }) => ({
             signature: base64url(Buffer.from(signature, 'base64url').subarray(0, 16)),

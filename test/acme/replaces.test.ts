@@ -9,15 +9,17 @@ import { certIdOf } from '../support/certificate-id.ts'
 const PROBLEM = 'urn:ietf:params:acme:error:'
 
 describe('replaces', () => {
-  const { service, responder } = acmeScene('acme')
+  const { service, responder, database } = acmeScene('acme')
 
   async function withCertificate(...names: string[]): Promise<{ client: AcmeClient; certId: string }> {
     const client = await registeredClient(service.directoryUrl)
     return { client, certId: certIdOf((await client.obtain(names, responder)).der) }
   }
 
+  /** Clients order again without `replaces` where they know the answer by these words (docs/decisions/words-clients-act-on.md). */
   function requireProblem(answer: Answer, status: number, type: string): void {
     assert.equal(`${answer.status} ${answer.json.type}`, `${status} ${PROBLEM}${type}`, answer.text)
+    assert.ok(answer.json.detail.startsWith("could not validate ARI 'replaces' field: "), answer.text)
   }
 
   test('is reflected in the order, each time it is read (§5)', async () => {
@@ -31,7 +33,7 @@ describe('replaces', () => {
 
   test('needs one identifier in common, not all of them (§5)', async () => {
     const { client, certId } = await withCertificate('one.test', 'two.test')
-    requireProblem(await client.newOrder(['three.test'], { replaces: certId }), 400, 'malformed')
+    requireProblem(await client.newOrder(['three.test'], { replaces: certId }), 404, 'malformed')
     const order = await client.newOrder(['three.test', 'two.test'], { replaces: certId })
     assert.equal(order.status, 201, order.text)
   })
@@ -61,10 +63,18 @@ describe('replaces', () => {
     assert.equal(second.status, 201, second.text)
   })
 
-  test("of another account's certificate is unauthorized (§5)", async () => {
+  test("of another account's certificate is 404 malformed (§5)", async () => {
     const { certId } = await withCertificate('hers.test')
     const other = await registeredClient(service.directoryUrl)
-    requireProblem(await other.newOrder(['hers.test'], { replaces: certId }), 403, 'unauthorized')
+    requireProblem(await other.newOrder(['hers.test'], { replaces: certId }), 404, 'malformed')
+  })
+
+  test('of an imported certificate without an account is left out of the order', async () => {
+    const { client, certId } = await withCertificate('imported.test')
+    await database.query(`UPDATE certificates SET account_id = NULL WHERE names = '{imported.test}'`)
+    const order = await client.newOrder(['imported.test'], { replaces: certId })
+    assert.equal(order.status, 201, order.text)
+    assert.equal('replaces' in order.json, false)
   })
 
   test('that names no certificate of this server is 404 malformed', async () => {

@@ -151,8 +151,8 @@ const SUBJECTS: readonly CsrRow[] = [
   ['CN twice', 'openssl configurations', 'both', subject(cn('a.example'), cn('a.example'))],
   ['CN twice in an RDN', 'openssl -multivalue-rdn', 'both', nameOf(set(cn('a.example'), cn('a.example')))],
   // RFC 8555 §7.4: the names are those of the order.
-  ['CN of another name', 'templates', 'both', subject(cn('b.example')), 'the order has not b.example'],
-  ['CN that is a title', 'devices', 'both', subject(cn('My Router')), 'the order has not my router'],
+  ['CN of another name', 'templates', 'both', subject(cn('b.example')), 'the order has not its common name b.example'],
+  ['CN that is a title', 'devices', 'both', subject(cn('My Router')), 'the order has not its common name my router'],
   ['CN as PrintableString', 'Java', 'both', subject(cn('a.example', STRING.printable))],
   ['CN as TeletexString', 'old openssl', 'both', subject(cn('a.example', STRING.teletex))],
   ['CN as IA5String', 'devices', 'both', subject(cn('a.example', STRING.ia5))],

@@ -231,7 +231,7 @@ const SHARED = {
           short: { ...FOR_SERVERS, description: 'a week', validity_days: 7 },
         },
       },
-      ari: { enabled: true, path: '/ari/v1', revoked_window_seconds: 3600, max_retry_after_seconds: 7200 },
+      ari: { enabled: true, path: '/ari/v1', revoked_window_seconds: null, max_retry_after_seconds: 7200 },
       crl: { enabled: true, http_port: await freePort() },
       proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '192.0.2.0/24'] },
       server: { external_url: EXTERNAL },

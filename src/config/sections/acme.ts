@@ -194,8 +194,8 @@ export const Ari = z
       'Share of the lifetime after which the renewal window opens.',
     ),
     revoked_window_seconds: setting(
-      optionalWhole(1),
-      "Length of a revoked certificate's window, which opens at once; the rest of its lifetime when absent.",
+      z.int().min(1).nullable().default(3600),
+      "Length of a revoked certificate's window, which opens at once; null makes it the rest of its lifetime.",
       { unit: 'seconds' },
     ),
     max_retry_after_seconds: setting(

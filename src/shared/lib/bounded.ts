@@ -28,6 +28,23 @@ function listOf<S extends z.ZodType>(list: S, element: z.ZodType): S {
   return list
 }
 
+/** What is wrong, for who wrote the value. @param issue of a schema that was asked to report its input */
+export function sentenceOf(issue: z.core.$ZodIssue): string {
+  const missing = issue.input === undefined ? 'is missing; it ' : ''
+  if (issue.code === 'invalid_type') return `${missing}must be ${kindOf(issue.expected)}`
+  if (issue.code === 'invalid_value') return `${missing}${choiceOf(issue)}`
+  if (issue.code === 'too_small') return `must be at least ${issue.minimum}${unitOf(issue.origin)}`
+  if (issue.code === 'too_big') return `must be at most ${issue.maximum}${unitOf(issue.origin)}`
+  return issue.message
+}
+
+const choiceOf = ({ values }: z.core.$ZodIssueInvalidValue) =>
+  `must be one of ${values.map((value) => JSON.stringify(value)).join(', ')}`
+
+const kindOf = (expected: string) => (/^[aeiou]/.test(expected) ? `an ${expected}` : `a ${expected}`)
+const unitOf = (origin: string) =>
+  origin === 'string' ? ' characters long' : origin === 'array' ? ' entries long' : ''
+
 /** Unlike `z.array(element).max(most)`, which reads every element before it counts them. */
 export function boundedList<E extends z.ZodType>(element: E, most: number) {
   const length = `must be a list of at most ${most} elements`
@@ -35,15 +52,16 @@ export function boundedList<E extends z.ZodType>(element: E, most: number) {
     .unknown()
     .transform((value, check): z.output<E>[] => {
       if (!Array.isArray(value) || value.length > most) {
-        check.addIssue(length)
+        check.addIssue(value === undefined ? 'is missing' : length)
         return z.NEVER
       }
       const items: z.output<E>[] = []
       for (const [at, item] of value.entries()) {
-        const { success, data, error } = element.safeParse(item)
+        const { success, data, error } = element.safeParse(item, { reportInput: true })
         if (success) items.push(data)
         else
-          for (const { path, message } of error.issues) check.addIssue({ code: 'custom', path: [at, ...path], message })
+          for (const issue of error.issues)
+            check.addIssue({ code: 'custom', path: [at, ...issue.path], message: sentenceOf(issue) })
         if (check.issues.length >= MOST_FAULTS) return z.NEVER
       }
       return items

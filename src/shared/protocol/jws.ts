@@ -262,6 +262,15 @@ function isJwsAlgorithm(name: string): name is JwsAlgorithm {
   return Object.hasOwn(JWS_ALGORITHMS, name)
 }
 
+/** Says so of a signature whose length cannot be right. Most libraries write ECDSA signatures in DER. */
+export function wrongLength(algorithm: JwsAlgorithm, signature: Buffer): string | undefined {
+  const { signatureBytes, encode }: AlgorithmRow = JWS_ALGORITHMS[algorithm]
+  if (signatureBytes === undefined || signature.length === signatureBytes) return undefined
+  const der = encode && signature[0] === 0x30 && signature.length > signatureBytes ? ', which are DER' : ''
+  const parts = encode ? `: R and S of ${signatureBytes / 2} octets each (RFC 7518 §3.4)` : ' (RFC 8037 §3.1)'
+  return `the ${algorithm} signature has ${signature.length} octets${der}; it must have ${signatureBytes}${parts}`
+}
+
 /**
  * Synchronous on purpose: ES256 takes 60 µs here, but 68 µs of CPU and a hop through the thread
  * pool.

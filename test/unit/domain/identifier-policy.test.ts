@@ -117,6 +117,15 @@ for (const [why, value, policy] of granted)
 test('a single label is accepted where it is allowed', () =>
   assert.deepEqual(checkIdentifiers([dns('intranet')], { ...POLICY, allowSingleLabel: true }), [dns('intranet')]))
 
+test('one refusal among several names has its own type, and a subproblem that names it', () => {
+  const { type, options } = refusalOf([dns('fine.example'), dns('one')])
+  assert.equal(type, 'rejectedIdentifier')
+  assert.deepEqual(
+    options.subproblems?.map(({ identifier }) => identifier),
+    [dns('one')],
+  )
+})
+
 test('several refusals are one compound problem, each with its identifier as it was sent', () => {
   const { type, options } = refusalOf([dns('Bad..example'), dns('fine.example'), dns('one')])
   assert.equal(type, 'compound')

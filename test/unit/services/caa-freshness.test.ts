@@ -130,6 +130,11 @@ describe('CAA at finalize', () => {
       assert.deepEqual([problem.type, problem.status, problem.options.retryAfterSeconds], [type, status, retryAfter])
       assert.equal(problem.options.subproblems, undefined)
     })
+  test('one obstacle among several names has its own type, and a subproblem that names it', async () => {
+    const names = [anAuthorization('a.example'), anAuthorization('b.example')]
+    const { type, options } = await refusal(setUp(names, [GOOD, bad('forbidden')]).check())
+    assert.deepEqual([type, options.subproblems?.map(({ identifier }) => identifier?.value)], ['caa', ['b.example']])
+  })
   test('several obstacles are compound, and worth coming back for only when all may pass', async () => {
     const names = ['a.example', 'b.example'].map((name) => anAuthorization(name, { wildcard: name === 'b.example' }))
     const mixed = await refusal(setUp(names, [bad('forbidden'), bad('failed')]).check())

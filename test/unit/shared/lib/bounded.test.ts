@@ -48,6 +48,9 @@ describe('a bounded list', () => {
     assert.equal(counted.reads, 3)
   })
 
+  test('that is absent is said to be missing', () =>
+    assert.deepEqual(list.safeParse(undefined).error?.issues[0]?.message, 'is missing'))
+
   for (const other of [undefined, null, {}, 'text', { length: 2 }])
     test(`is not ${JSON.stringify(other)}`, () => assert.equal(list.safeParse(other).success, false))
 })
