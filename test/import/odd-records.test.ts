@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import type { ImportSource, Kind } from '../../src/import/model.ts'
+import type { ImportedCredential, ImportSource, Kind } from '../../src/import/model.ts'
 import { writeImport } from '../../src/import/write.ts'
 import { createSecretBox } from '../../src/shared/lib/secret-box.ts'
 import { openGrants } from '../store/grants.ts'
@@ -28,7 +28,11 @@ describe('an import', () => {
       yield things
     }
   const createdAt = new Date('2025-01-01T00:00:00Z')
-  const credential = (kid: string, octets = 32) => ({ kid, hmacKey: randomBytes(octets), createdAt })
+  const credential = (kid: string, octets = 32): ImportedCredential => ({
+    kid,
+    hmacKey: randomBytes(octets),
+    createdAt,
+  })
   const account = (...contacts: string[]) => ({
     jwk: newAccountKey().jwk,
     contacts,
