@@ -116,9 +116,10 @@ export class AdminApplication {
     request: AdminRequest,
   ): Promise<{ act(): Promise<Answer<unknown>> } | { kept: Answer<unknown> }> {
     const { context, operator, emergency } = this.#options
-    const { recentSignIn } = endpoint
-    if (!operator && (typeof recentSignIn === 'function' ? recentSignIn(values) : recentSignIn))
-      await context.signIn.requireRecent(values.author)
+    const asks = async (rule: AnyEndpoint['needsSession']) =>
+      !operator && (typeof rule === 'function' ? await rule(values, context) : rule === true)
+    if (await asks(endpoint.needsSession)) requireSession(values.author)
+    if (await asks(endpoint.recentSignIn)) await context.signIn.requireRecent(values.author)
     const wanted = await endpoint.approval?.(values, context)
     if (!wanted) return { act: () => endpoint.handle(values, context) }
     if (!operator) {
@@ -175,8 +176,7 @@ export class AdminApplication {
     if (!roles.includes(author.role)) throw new AdminError('forbidden', `this needs the role ${roles.join(' or ')}`)
     if (author.isUnproven && !endpoint.enrols)
       throw new AdminError('second_factor_needed', 'a second factor is required here: register a passkey first')
-    if (endpoint.needsSession && author.sessionId === undefined)
-      throw new AdminError('forbidden', 'this needs a login; an API token may not do it')
+    if (endpoint.needsSession === true) requireSession(author)
     return author
   }
 
@@ -219,6 +219,10 @@ export class AdminApplication {
     this.#options.log.error({ requestId, err: error }, 'admin request failed')
     return new AdminError('internal', `the server failed; quote request ${requestId} to its operator`)
   }
+}
+
+function requireSession({ sessionId }: SignedIn): void {
+  if (sessionId === undefined) throw new AdminError('forbidden', 'this needs a login; an API token may not do it')
 }
 
 /** The reply in place of the act's own. */

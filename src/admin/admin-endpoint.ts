@@ -10,7 +10,7 @@ import type { ActToApprove } from '../domain/approval.ts'
 import type { AuditAction } from '../domain/audit-chain.ts'
 import { type Permission, rolesOf, type ScopedPermission, type ScopeName } from '../domain/permissions.ts'
 import type { Header } from '../http/http-message.ts'
-import type { AdminContext } from './context.ts'
+import type { ActMeans, AdminContext } from './context.ts'
 import type { SignedIn } from './users/sign-in.ts'
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -53,6 +53,9 @@ type Access =
   | { permission: Exclude<Permission, ScopedPermission> | 'none'; scope?: never }
   | { permission: ScopedPermission; scope: ScopeName }
 
+/** Always, or for some requests. */
+type InPerson<R> = true | ((request: R, context: AdminContext) => boolean | Promise<boolean>)
+
 /** One endpoint; its group gives it name and tag (`endpointGroup`). */
 interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape, R extends Shape> {
   /** The path is below the base path, with parameters in braces: `GET /users/{user_id}`. */
@@ -61,16 +64,16 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
   aliases?: readonly string[]
   /** One sentence. */
   summary: string
-  /** Refused for an API token: what outlives the token or takes over its maker. */
-  needsSession?: true
+  /** Refused for an API token: what outlives the token, takes over its maker, or replaces validation. */
+  needsSession?: InPerson<EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>>
   /** Also for a session that still lacks the second factor that is required. */
   enrols?: true
   /** Refused for a session whose sign-in is older than `admin_api.recent_sign_in_seconds`. */
-  recentSignIn?: true | ((request: EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>) => boolean)
+  recentSignIn?: InPerson<EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>>
   /** What another person has to approve; undefined where `admin_api.approvals` wants nobody. */
   approval?(
     request: EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>,
-    context: AdminContext,
+    means: ActMeans,
   ): Promise<ActToApprove | undefined>
   /** The reply has a secret, which whoever has asked for approval collects later. */
   showsOnce?: true

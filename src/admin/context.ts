@@ -1,6 +1,6 @@
 /** The parts that handlers of the Admin API work with. */
 
-import type { DatabasePool } from 'slonik'
+import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import type { ApprovalPolicy } from '../domain/approval.ts'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
 import type { MailTemplates } from '../events/notifications/templates.ts'
@@ -108,3 +108,6 @@ export interface AdminContext {
   bulkRevocations: BulkRevocations
   mail: AdminMail
 }
+
+/** By which an act is described, also within the transaction of its decision. */
+export type ActMeans = Pick<AdminContext, 'policy'> & { db: CommonQueryMethods }

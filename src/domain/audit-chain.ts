@@ -38,6 +38,7 @@ export const AUDIT_ACTIONS = [
   'eab.create',
   'eab.revoke',
   'eab.update',
+  'eab.pre_approve',
   'eab.add_identifier',
   'eab.remove_identifier',
   'eab.assign_csr_profile',

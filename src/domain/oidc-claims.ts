@@ -12,6 +12,8 @@ export interface GroupRole {
 }
 
 export interface ClaimRules {
+  /** Of the configuration. */
+  issuer: string
   usernameClaim: string
   groupsClaim: string
   roles: readonly GroupRole[]
@@ -44,8 +46,10 @@ const refused = (why: string): ClaimRefusal => ({ why, hasNoRole: false })
 export function personOf(claims: Claims, rules: ClaimRules): OidcPerson | ClaimRefusal {
   const { usernameClaim, groupsClaim, roles } = rules
   const { iss: issuer, sub: subject, email, email_verified: isVerified = true } = claims
-  if (typeof issuer !== 'string' || typeof subject !== 'string' || subject === '' || subject.length > MOST_OF_A_SUBJECT)
-    return refused('the provider does not say who you are')
+  // OpenID Connect Core §3.1.3.7: whoever has signed it, the token is the configured issuer's or nobody's.
+  if (typeof issuer !== 'string' || !isSameIssuer(issuer, rules.issuer))
+    return refused('you were signed in by another provider than the one that is configured here')
+  if (!isSubject(subject)) return refused('the provider does not say who you are')
   const groups = groupsOf(claims[groupsClaim])
   if (groups === undefined) return refused(`the provider's claim '${groupsClaim}' is no list of groups`)
   const granted = roles.find(({ group }) => groups.includes(group))
@@ -58,6 +62,21 @@ export function personOf(claims: Claims, rules: ClaimRules): OidcPerson | ClaimR
   if (isVerified !== true && isVerified !== 'true') return refused('the provider has not verified your mail address')
   return { issuer, subject, username, email, role: granted.role, scope: granted.scope }
 }
+
+/** PostgreSQL keeps no U+0000, and half a surrogate pair would become the mark that all of them become. */
+export const isSubject = (sub: unknown): sub is string =>
+  typeof sub === 'string' && sub !== '' && sub.length <= MOST_OF_A_SUBJECT && !/\0|\p{Cs}/u.test(sub)
+
+/** A host without a path may be written with a slash. */
+const hrefOf = (issuer: string) => (URL.canParse(issuer) ? new URL(issuer).href : issuer)
+export const isSameIssuer = (found: string, configured: string): boolean => hrefOf(found) === hrefOf(configured)
+
+/** Such an address of Microsoft stands for every tenant, and anybody can make one. */
+export const isOfManyTenants = (issuer: string): boolean =>
+  /[{}]|%7b/i.test(issuer) ||
+  /^https:\/\/(?:login|sts)\.(?:[\w-]+\.)*(?:microsoft|microsoftonline|windows)\.\w+\/(?:common|organizations|consumers)(?:\/|$)/i.test(
+    issuer,
+  )
 
 /** Claims that may come from the UserInfo endpoint instead of the ID token. */
 const toldApart = ({ usernameClaim, groupsClaim }: ClaimRules) => [groupsClaim, usernameClaim, 'email']

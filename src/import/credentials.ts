@@ -1,5 +1,6 @@
 /** Credentials of external account binding: their HMAC keys are sealed under the secret of this service. */
 
+import { plural } from '../shared/lib/plural.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import {
@@ -12,6 +13,8 @@ import type { ImportedCredential, Outcome } from './model.ts'
 import type { WritePage } from './page.ts'
 
 const MAX_KID_LENGTH = 255
+/** RFC 7518 §3.2: as long as the hash of HS256 at least. */
+const MIN_KEY_OCTETS = 32
 
 export const writeCredentials: WritePage<ImportedCredential> = async (page, context) => {
   const { queries, box, isDryRun, foreignKids } = context
@@ -51,7 +54,8 @@ export const writeCredentials: WritePage<ImportedCredential> = async (page, cont
 
 function faultOf({ kid, hmacKey }: ImportedCredential): string | undefined {
   if (kid === '' || kid.length > MAX_KID_LENGTH) return `its kid is empty or has more than ${MAX_KID_LENGTH} characters`
-  return hmacKey.length === 0 ? 'its key is empty' : undefined
+  if (hmacKey.length >= MIN_KEY_OCTETS) return undefined
+  return `its key has ${plural(hmacKey.length, 'octet')}; an HMAC key has ${MIN_KEY_OCTETS} at least (RFC 7518 §3.2)`
 }
 
 function meet(credential: ImportedCredential, here: KnownCredential, box: SecretBox, closed: string[]): Outcome {

@@ -81,8 +81,9 @@ function writePage<T>(
   write: WritePage<T>,
 ): Promise<Outcome[]> {
   const { audit, actor, isDryRun, box } = options
-  const readable = page.filter((one): one is T => !isUnreadable(one))
-  const unreadable = page.filter(isUnreadable)
+  const checked = page.map((one) => (isUnreadable(one) || kind === 'audit_entries' ? one : withoutNul(one)))
+  const readable = checked.filter((one): one is T => !isUnreadable(one))
+  const unreadable = checked.filter(isUnreadable)
   return audit.transaction(actor, async (tx, note) => {
     let revocations = 0
     const queries = queriesOf(tx)
@@ -98,6 +99,19 @@ function writePage<T>(
     report.revocations += revocations
     return [...outcomes, ...unreadable.map(({ name, unreadable: skipped }) => ({ name, skipped }))]
   })
+}
+
+/** PostgreSQL keeps no U+0000: one such text would end the whole run. The audit log replaces it. */
+function withoutNul<T>(one: T): T | Unreadable {
+  if (!hasNul(one)) return one
+  const [name = ''] = Object.values(Object(one)).filter((value) => typeof value === 'string')
+  return { name: name.replaceAll('\0', '\ufffd'), unreadable: 'it has the character U+0000, which cannot be stored' }
+}
+
+function hasNul(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('\0')
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false
+  return Object.entries(value).some(([name, member]) => hasNul(name) || hasNul(member))
 }
 
 const isUnreadable = (one: unknown): one is Unreadable =>

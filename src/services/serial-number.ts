@@ -2,8 +2,8 @@
  * Serial numbers (RFC 5280 §4.1.2.2; docs/decisions/certificate-content.md). The Baseline
  * Requirements want at least 64 random bits.
  *
- * `random`: 17 octets, of which 135 bits are random. `database`: 64 random bits and a 63-bit number
- * that is unique in this database. Both are positive, without a leading zero octet, and an index of
+ * `random`: 17 octets, of which 135 bits are random. `database`: 71 random bits and a 63-bit number
+ * that is unique in this database, in 17 octets. Both are positive, without a leading zero octet, and an index of
  * the certificates table enforces uniqueness.
  */
 
@@ -31,9 +31,10 @@ export function databaseSerialNumbers(nextRange: () => Promise<bigint>): SerialN
   let refill: Promise<void> | undefined
 
   function take(): Buffer {
-    const serial = Buffer.alloc(16)
-    randomBytes(8).copy(serial)
-    serial.writeBigInt64BE(next++, 8)
+    const serial = Buffer.alloc(17)
+    // Nine octets: the first one loses its highest bit, and 64 have to be left.
+    randomBytes(9).copy(serial)
+    serial.writeBigInt64BE(next++, 9)
     return positive(serial)
   }
 

@@ -6,7 +6,6 @@ import type { ClaimRules } from '../domain/oidc-claims.ts'
 import { adminSettings } from './admin-settings.ts'
 
 export interface OidcSettings extends ClaimRules {
-  issuer: string
   clientId: string
   clientSecret: string | undefined
   /** On the button. */

@@ -49,8 +49,8 @@ const subject = oneLine('a name such as CN=Example Issuing CA 1,O=Example', (val
   /^[A-Za-z.0-9]+=[^=]/.test(value),
 )
 /** A host with an optional port is all that an ACME client needs; a path would be one more thing to get wrong. */
-const isPublicUrl = (value: string) => isHttpUrl(value) && /^https:\/\/[^/]+$/.test(value)
-const isCrlPlace = (value: string) => isHttpUrl(value) && /^http:\/\/[^/]+$/.test(value)
+const isPublicUrl = (value: string) => isHttpUrl(value) && /^https:\/\/[^/\\?#@]+$/.test(value)
+const isCrlPlace = (value: string) => isHttpUrl(value) && /^http:\/\/[^/\\?#@]+$/.test(value)
 const isDnsName = (value: string) => isDomain(value) && !value.startsWith('*')
 
 /** No bit is set behind the prefix; elsewhere such a network is refused, too. */

@@ -76,7 +76,7 @@ function database(answers: Answers): string {
           '  host: /var/run/postgresql',
           `  port: ${database_port}`,
         ]
-  return ['database:', ...place, `  database: ${database_name}`, `  user: ${database_user}`].join('\n')
+  return ['database:', ...place, `  database: ${yaml(database_name)}`, `  user: ${yaml(database_user)}`].join('\n')
 }
 
 function ca({ crl_url, tls }: Answers): string {
@@ -126,10 +126,10 @@ function mail({ mail_host, mail_port, mail_from, mail_user }: Answers): string {
   return [
     'smtp:',
     '  enabled: true',
-    `  host: ${mail_host}`,
+    `  host: ${yaml(mail_host)}`,
     `  port: ${mail_port}`,
     ...login,
-    `  from_address: ${mail_from}`,
+    `  from_address: ${yaml(mail_from)}`,
   ].join('\n')
 }
 
@@ -139,7 +139,7 @@ function console_({ admin_email, admin_port }: Answers, tokenSecret: string): st
     '  enabled: true',
     '  # Signs the tokens of administrators: a secret, which is why this file is closed to others.',
     `  token_secret: ${yaml(tokenSecret)}`,
-    `  initial_admin_email: ${admin_email}`,
+    `  initial_admin_email: ${yaml(admin_email)}`,
     '  listen:',
     '    bind: 127.0.0.1',
     `    port: ${admin_port}`,

@@ -375,6 +375,34 @@ describe('acts that need approval', () => {
       await sql("UPDATE admin_users SET role = 'admin' WHERE username = 'carol'")
     })
 
+    test('what changed since it was asked for is not approved: a name, a role, a name that was granted', async () => {
+      await createAdministrator(service.database, 'hugo', 'auditor')
+      const { id } = (await alice.get('/users?username=hugo')).json[0]
+      const change = ['PATCH', `/users/${id}`, { role: 'operator' }] as const
+      const refused = async (request: { id: string }, now: RegExp) => {
+        const reply = await decide(bob, 'approve', request)
+        assert.deepEqual([reply.status, now.test(reply.json.message)], [409, true], reply.text)
+        assert.equal(await statusOf(request), 'waiting')
+      }
+      const renamed = await asked(alice, ...change)
+      const gone = await asked(alice, 'DELETE', `/users/${id}`)
+      await sql("UPDATE admin_users SET username = 'victor' WHERE id = $1", [id])
+      await refused(renamed, /no longer what was asked for; it would now be: Change the user victor/)
+      await refused(gone, /Delete the user victor/)
+      const promoted = await asked(alice, ...change)
+      await sql("UPDATE admin_users SET role = 'registrar', scope = '{a}' WHERE id = $1", [id])
+      await refused(promoted, /Change the user victor/)
+      assert.equal((await alice.get(`/users/${id}`)).json.role, 'registrar')
+      const granted = { kid: 'first', allowed_identifiers: ['lost.test'] }
+      await decide(bob, 'approve', await asked(alice, 'POST', '/eab', granted))
+      const wanted = { kid: 'grown', allowed_identifiers: ['fresh.test', 'lost.test'] }
+      const names = await asked(alice, 'POST', '/eab', wanted)
+      assert.deepEqual(names.facts[0].after, 'fresh.test')
+      const [identifier] = (await alice.get('/allowed-identifiers?value=lost.test')).json
+      await alice.send('DELETE', `/allowed-identifiers/${identifier.id}`)
+      await refused(names, /Grant 2 new names/)
+    })
+
     test('a user who was made meanwhile is a conflict, and the request still waits', async () => {
       const request = await asked(alice, 'POST', '/users', { username: 'grace', email: 'g@example.com' })
       await createAdministrator(service.database, 'grace')
@@ -422,6 +450,41 @@ describe('acts that need approval', () => {
     await asked(alice, 'PUT', `/allowed-identifiers/${id}/accounts/${reply.id}`)
   })
 
+  test('what needs no challenge needs approval, also for names that were granted before', async () => {
+    await made(alice, '/eab', { kid: 'bare' })
+    const names = await asked(alice, 'POST', '/eab', { kid: 'old', allowed_identifiers: ['known.test'] })
+    await decide(bob, 'approve', names)
+    const wanted = { allowed_identifiers: ['known.test'], preapproved_networks: ['10.1.0.0/16'] }
+    const request = await asked(alice, 'POST', '/eab', { kid: 'lab', ...wanted })
+    assert.equal(request.summary, 'Grant 1 name without a challenge to the credential lab')
+    assert.deepEqual(
+      request.facts.map(({ name, after }: { name: string; after: string }) => [name, after]),
+      [
+        ['names', 'known.test'],
+        ['networks that need no challenge', '10.1.0.0/16'],
+      ],
+    )
+    await asked(alice, 'POST', '/eab', { kid: 'lab', preapproved_networks: ['10.1.0.0/16'] })
+    assert.equal((await decide(bob, 'approve', request)).status, 200)
+    const { reply } = (await decide(alice, 'collect', request)).json
+    const path = `/eab/${reply.id}/allowed-identifiers`
+    await asked(alice, 'POST', path, { allow: ['known.test'] })
+    const [identifier] = (await alice.get('/allowed-identifiers?value=known.test')).json
+    await asked(alice, 'PUT', `${path}/${identifier.id}`)
+    assert.equal((await alice.send('POST', path, { disallow: ['known.test'] })).status, 200)
+    const onHost = await chancery(
+      instance,
+      'eab',
+      'create',
+      'host',
+      '--allow',
+      'known.test',
+      '--preapprove',
+      '10.1.0.0/16',
+    )
+    assert.match(onHost.stderr, /another person must approve this: Grant 1 name without a challenge/)
+  })
+
   test('whoever approves sees each new name; more than can be shown are refused', async () => {
     const names = (count: number) => Array.from({ length: count }, (_, at) => `n${at}.many.test`)
     const { id } = await made(alice, '/eab', { kid: 'team-many' })
@@ -463,6 +526,34 @@ describe('without admin_api.approvals', () => {
     await made(admin, '/users', { username: 'new', email: 'new@example.com' })
     await made(admin, '/eab', { kid: 'team', allowed_identifiers: ['new.test'] })
     for (const stopped of [true, false]) assert.equal((await admin.send('POST', '/signing', { stopped })).status, 200)
+  })
+
+  test('what needs no challenge wants a session and a recent sign-in, has a bound, and all administrators hear of it', async () => {
+    const { mails } = await mailsOf()
+    const olga = await administrator(service, 'olga.lab')
+    const { token } = await made<{ token: string }>(olga, '/tokens', { name: 'machine', role: 'admin' })
+    const machine = clientWith(service.baseUrl, token)
+    const wanted = { allowed_identifiers: ['a.lab.test'], preapproved_networks: ['10.0.0.0/8', '2001:db8::/32'] }
+    const { id } = await made(olga, '/eab', { kid: 'lab', ...wanted })
+    const { id: other } = await made(olga, '/allowed-identifiers', { type: 'dns', value: 'other.lab.test' })
+    const acts = (client: AdminClient) => [
+      () => client.send('POST', '/eab', { kid: 'more', ...wanted }),
+      () => client.send('POST', `/eab/${id}/allowed-identifiers`, { allow: ['b.lab.test'] }),
+      () => client.send('PUT', `/eab/${id}/allowed-identifiers/${other}`),
+    ]
+    for (const act of acts(machine)) {
+      const reply = await act()
+      assert.deepEqual([reply.status, /needs a login/.test(reply.text)], [403, true], reply.text)
+    }
+    await made(machine, '/eab', { kid: 'plain', allowed_identifiers: ['a.lab.test'] })
+    await sql("UPDATE admin_sessions SET authenticated_at = now() - interval '901 seconds'")
+    for (const act of acts(olga)) assert.equal((await act()).json.error, 'sign_in_again')
+    assert.equal((await olga.send('POST', `/eab/${id}/allowed-identifiers`, { disallow: ['a.lab.test'] })).status, 200)
+    const heard = () =>
+      mails.filter(({ text }) => text.replaceAll(/=?\r\n ?/g, ' ').includes('a.lab.test')).flatMap(({ to }) => to)
+    await until('all administrators have a mail', () =>
+      ['alice', 'olga.lab'].every((name) => heard().includes(`${name}@example.com`)),
+    )
   })
 
   test('the gravest acts want a recent sign-in, which a password renews', async () => {

@@ -112,6 +112,8 @@ describe('the audit log', () => {
     ])
       for (const method of ['PUT', 'DELETE'] as const) await change(at.admin, method, association)
     await operate(at.service, 'eab', 'update', 'team', '--tags', 'team-a,plant')
+    const lab = ['eab', 'create', 'lab', '--allow', 'a.lab.test', '--preapprove', '10.1.0.0/16']
+    await operate(at.service, ...lab, '--emergency', 'nobody is here')
     await at.admin.send('POST', `/eab/${eab.id}/revoke`)
     await at.admin.send('DELETE', `/allowed-identifiers/${identifier.id}`)
     await at.admin.send('DELETE', `/csr-profiles/${profile.id}`)

@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import type { JWTPayload } from 'jose'
 import { adminRequest, clientWith } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
+import { made } from '../support/bound.ts'
 import { type HostileProvider, startHostileProvider } from '../support/hostile-provider.ts'
 import { CLIENT } from '../support/oidc-provider.ts'
 import { configOf, sharedService } from '../support/shared-service.ts'
@@ -65,6 +66,8 @@ describe('a provider of OpenID Connect', () => {
       ['without a nonce', { claims: { nonce: undefined } }],
       ['without a subject', { claims: { sub: undefined as never } }],
       ['with an empty subject', { claims: { sub: '' } }],
+      ['with U+0000 in its subject', { claims: { sub: 'a\0b' } }],
+      ['with U+0000 in its subject, and no group', { claims: { sub: 'a\0b', groups: [] } }],
     ]
     for (const [what, says] of wrong)
       test(what, async () => {
@@ -141,6 +144,40 @@ describe('a provider of OpenID Connect', () => {
     assert.equal((await clientWith(service.baseUrl, token).get('/me')).status, 401)
     await admin.send('PATCH', `/users/${json.user.id}`, { enabled: false })
     assert.equal((await signIn({ claims: person })).status, 401)
+  })
+
+  test('API tokens end 90 days after the last sign-in by the provider, and are listed so', async () => {
+    const person = { sub: 'tove', preferred_username: 'tove', groups: ['ca-admins'] }
+    const recent = () => ({ ...person, auth_time: Math.floor(Date.now() / 1000) })
+    const { json } = await signIn({ claims: recent() })
+    const tove = clientWith(service.baseUrl, json.token)
+    const later = { name: 'later', role: 'admin', expires_at: '2100-01-01T00:00:00Z' }
+    const { token, id, expires_at } = (await tove.send('POST', '/tokens', { name: 'tove', role: 'admin' })).json
+    const ofLater = (await tove.send('POST', '/tokens', later)).json
+    const days = (at: string) => Math.round((Date.parse(at) - Date.now()) / 86_400_000)
+    assert.deepEqual([days(expires_at), days(ofLater.expires_at)], [90, 90])
+    const soon = new Date(Date.now() + 86_400_000).toISOString()
+    assert.equal(
+      (await made<{ expires_at: string }>(tove, '/tokens', { name: 'soon', expires_at: soon })).expires_at.slice(0, 16),
+      soon.slice(0, 16),
+    )
+    const machine = clientWith(service.baseUrl, token)
+    const ages = (interval: string) =>
+      sql(`UPDATE admin_user_identities SET confirmed_at = now() - interval '${interval}' WHERE subject = 'tove'`)
+    await ages('89 days')
+    const listed = (await admin.get('/tokens')).json.find((one: { id: string }) => one.id === id)
+    assert.equal(days(listed.expires_at), 1)
+    assert.equal((await machine.get('/me')).status, 200)
+    await ages('91 days')
+    assert.deepEqual(
+      [(await machine.get('/me')).status, (await clientWith(service.baseUrl, ofLater.token).get('/me')).status],
+      [401, 401],
+    )
+    await signIn({ claims: recent() })
+    assert.equal((await machine.get('/me')).status, 200)
+    const { token: own } = await made<{ token: string }>(admin, '/tokens', { name: 'own', role: 'auditor' })
+    const [mine] = (await admin.get('/tokens')).json
+    assert.deepEqual([mine.expires_at, (await clientWith(service.baseUrl, own).get('/me')).status], [null, 200])
   })
 
   test('another claim that is refused ends nothing', async () => {
@@ -258,6 +295,20 @@ describe('a provider of OpenID Connect', () => {
       const forged = query.replace(/state=[^&]+/, `state=${randomBytes(200).toString('base64url')}`)
       assert.equal((await finish(forged, victim.secret)).status, 401)
       assert.equal((await finish(query.replace(/state=[^&]+/, ''), victim.secret)).status, 401)
+    })
+
+    test('makes one request with our secret, however often it comes (RFC 6749 §4.1.2)', async () => {
+      provider.says = {}
+      const { secret, url } = await begin()
+      const query = provider.reply(url)
+      const before = provider.codes.length
+      const replies = await Promise.all(Array.from({ length: 4 }, () => finish(query, secret)))
+      const guesses = ['a', 'b', 'c'].map((code) => query.replace(/code=[^&]+/, `code=${code}`))
+      for (const guess of guesses) assert.equal((await finish(guess, secret)).status, 401)
+      const spelled = query.replace(/state=([^&]+)/, 'state=$1%3D')
+      assert.equal((await finish(spelled, secret)).status, 401)
+      assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 401, 401, 401])
+      assert.equal(provider.codes.length - before, 1)
     })
 
     test('of another issuer, with an error or twice the same parameter is refused', async () => {

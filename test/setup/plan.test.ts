@@ -118,6 +118,10 @@ describe('questions', () => {
   for (const [why, given, expected] of [
     ['an address as URL', { url: 'https://192.0.2.1' }, /url: takes a name/],
     ['a path in the URL', { url: 'https://ca.corp.example/acme' }, /url: must be https/],
+    ['a user in the URL', { url: 'https://me:secret@ca.corp.example' }, /url: must be https/],
+    ['a query in the URL', { url: 'https://ca.corp.example?x=1' }, /url: must be https/],
+    ['a fragment in the URL', { url: 'https://ca.corp.example#x' }, /url: must be https/],
+    ['a query in the URL of lists', { ...FEWEST, crl_url: 'http://ca.corp.example?x' }, /crl_url: must be/],
     ['a short passphrase', { ...FEWEST, root_passphrase: 'short' }, /root_passphrase: has fewer than 12/],
     [
       'its own certificate for a name outside',
@@ -183,6 +187,21 @@ describe('the plan', () => {
       for (const { work, title } of steps) assert.doesNotMatch(openTextOf(work), new RegExp(SECRET), title)
     })
   }
+
+  test('what YAML reads otherwise without quotes comes through as it was answered', () => {
+    const mail = { ...MAIL, mail_host: '127.0.0.1', mail_from: '&ca@corp.example' }
+    const database = { ...REMOTE, database_name: 'null', database_user: 'true' }
+    for (const admin_email of ['*ops@corp.example', '!ops@corp.example', '{ops}@corp.example', '#ops@corp.example']) {
+      const text = fileIn(planOf({ ...mail, ...database, admin_email }).steps, PLACES.config)
+      const config = parseConfigText(text, { format: 'yaml', env: { DB_PASSWORD: SECRET, SMTP_PASSWORD: SECRET } })
+      assert.ok(config.ok, JSON.stringify(config))
+      const { smtp, database: to, admin_api } = config.config
+      assert.deepEqual(
+        [smtp.from_address, to.database, to.user, admin_api.initial_admin_email],
+        ['&ca@corp.example', 'null', 'true', admin_email],
+      )
+    }
+  })
 
   test("the issuer's certificate is limited to what may be issued", () => {
     const words = wordsOf(planOf({ networks: '10.0.0.0/8' }).steps, 'sign-request')

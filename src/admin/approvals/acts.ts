@@ -8,14 +8,13 @@ import type { ActToApprove, ApprovalFact } from '../../domain/approval.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { plural } from '../../shared/lib/plural.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import type { AdminContext } from '../context.ts'
+import type { ActMeans as Means } from '../context.ts'
 import { dryRun } from '../revocations/bulk-revocation-steps.ts'
 import type { RevocationFilter } from '../revocations/bulk-revocation-store.ts'
 import { requireUser } from '../users/users.ts'
 
 /** Undefined where one person is enough. */
 type Act = Promise<ActToApprove | undefined>
-type Means = Pick<AdminContext, 'db' | 'policy'>
 
 /** A longer list is cut. */
 const MOST_SHOWN = 100
@@ -87,26 +86,34 @@ export async function userAct(
   return { act: 'user_changes', summary: `${verb} ${String(before['username'])}`, facts }
 }
 
-/** @param to says who is granted them, such as `the credential team-a` @param names in normal form */
+/**
+ * @param to says who is granted them, such as `the credential team-a` @param names in normal form
+ * @param networks from which they need no challenge; then each name counts as new, and so do the networks
+ */
 export async function newNamesAct(
   to: () => string | Promise<string>,
   names: readonly AllowedIdentifier[],
   { db, policy }: Means,
+  networks: readonly string[] = [],
 ): Act {
-  if (!policy.approvals.newNames || names.length === 0) return undefined
-  const granted = await grantedAmong(db, names)
+  const isPreApproval = networks.length > 0
+  if (!policy.approvals.newNames || (names.length === 0 && !isPreApproval)) return undefined
+  const granted = isPreApproval ? new Set() : await grantedAmong(db, names)
   const fresh = names.map(({ value }) => value).filter((value) => !granted.has(value))
-  if (fresh.length === 0) return undefined
+  if (fresh.length === 0 && !isPreApproval) return undefined
   // A name that whoever approves does not see would be granted unseen.
   if (fresh.length > MOST_SHOWN)
     throw new AdminError(
       'invalid_request',
       `another person must approve this, and is shown at most ${MOST_SHOWN} new names: ask in parts`,
     )
+  const what = isPreApproval ? `${plural(fresh.length, 'name')} without a challenge` : plural(fresh.length, 'new name')
   return {
     act: 'new_names',
-    summary: `Grant ${plural(fresh.length, 'new name')} to ${await to()}`,
-    facts: [fact('new names', shown(fresh))],
+    summary: `Grant ${what} to ${await to()}`,
+    facts: isPreApproval
+      ? [fact('names', shown(fresh)), fact('networks that need no challenge', shown(networks))]
+      : [fact('new names', shown(fresh))],
     most: fresh.length,
   }
 }

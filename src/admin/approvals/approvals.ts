@@ -3,6 +3,7 @@
  * again and lets it happen, under its maker's name. Decision and act are one transaction.
  */
 
+import { isDeepStrictEqual } from 'node:util'
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor, Role } from '../../domain/administrator.ts'
@@ -55,6 +56,13 @@ export interface ApprovedAct {
 export interface Operations {
   /** None for an operation that this release does not know. */
   rolesOf(operation: string): readonly Role[]
+  /** The act as it would be now; undefined when nobody has to approve it any more. */
+  describe(
+    operation: string,
+    input: SentValues,
+    by: Pick<ApprovedAct, 'id' | 'maker'>,
+    db: CommonQueryMethods,
+  ): Promise<ActToApprove | undefined>
   /** @returns the reply, where it has what can be shown only once */
   perform(operation: string, input: SentValues, act: ApprovedAct): Promise<{ secret: unknown }>
 }
@@ -129,6 +137,7 @@ export class Approvals {
         const row = await this.#lock(tx, id)
         await this.#requireDecider(tx, row, decider)
         await requireSameAuthority(tx, row.maker)
+        await this.#requireSameAct(tx, row, input)
         await noteDecision(tx, id, { decision: 'approved', by: decider, reason: undefined })
         note('approval.approve', factsOf(row))
       },
@@ -197,6 +206,18 @@ export class Approvals {
 
   async #lock(tx: CommonQueryMethods, id: string, makerId?: string): Promise<ApprovalRow> {
     return (await lockApproval(tx, id, makerId)) ?? Promise.reject(notFound('request for approval'))
+  }
+
+  /** A bulk revocation counts for itself: its number may shrink. */
+  async #requireSameAct(tx: CommonQueryMethods, row: ApprovalRow, input: SentValues): Promise<void> {
+    const { act, operation, summary, facts } = row
+    if (act === 'bulk_revocation') return
+    const now = await this.#options.operations.describe(operation, input, row, tx)
+    if (!now || isDeepStrictEqual([now.summary, now.facts], [summary, facts])) return
+    throw new AdminError(
+      'conflict',
+      `this is no longer what was asked for; it would now be: ${now.summary}; reject it, so that it is asked for again`,
+    )
   }
 
   async #requireDecider(db: CommonQueryMethods, row: ApprovalRow, decider: Actor): Promise<void> {

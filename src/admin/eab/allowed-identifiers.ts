@@ -26,6 +26,7 @@ import {
   lockIdentifier,
   revokeWithdrawnApprovals,
 } from './identifier-store.ts'
+import { notePreApproval } from './pre-approval.ts'
 
 /** The result for a grant to an account: `kept` when its credential still grants it. */
 export const WITHDRAWALS = ['absent', 'removed', 'kept'] as const
@@ -104,7 +105,11 @@ export function giveNameToCredential(
 ): Promise<void> {
   return audit.transaction(actor, async (tx, note) => {
     if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
-    await grant(tx, note, await requireIdentifier(tx, identifierId), credentialId)
+    const identifier = await requireIdentifier(tx, identifierId)
+    await grant(tx, note, identifier, credentialId)
+    await notePreApproval(tx, note, credentialId, [
+      { type: identifier.identifier_type, value: identifier.identifier_value },
+    ])
   })
 }
 
@@ -148,6 +153,7 @@ export function changeOfCredential(
 ): Promise<IdentifierOutcome[]> {
   return change(audit, actor, wanted, async (tx, note) => {
     if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
+    await notePreApproval(tx, note, credentialId, readIdentifiers('allow', wanted.allow ?? []))
     return {
       allow: (row) => grant(tx, note, row, credentialId),
       disallow: async (row) => ((await ungrant(tx, note, row, credentialId)) ? 'removed' : 'absent'),

@@ -17,6 +17,7 @@ import { futureInstant, line, tagList, uuid } from '../schemas.ts'
 import { grantNames, readIdentifiers } from './allowed-identifiers.ts'
 import { credentialBody, EabCredential } from './credential-endpoints.ts'
 import { insertCredential } from './credential-store.ts'
+import { notePreApproval } from './pre-approval.ts'
 import { requireWithinScope } from './registrar-credentials.ts'
 
 const EabCredentialWithKey = z
@@ -44,6 +45,10 @@ const WantedCredential = z.strictObject({
   csr_profile_id: uuid().optional().meta({ description: 'The CSR profile that it gives to its accounts.' }),
 })
 
+/** The credential of a registrar pre-approves no more than an open one. */
+const preApproves = ({ body, author }: { body: { preapproved_networks?: unknown }; author: Actor }) =>
+  body.preapproved_networks !== undefined && scopeOf(author) === undefined
+
 export const EAB_CREATION = endpointGroup('EAB credentials', {
   createEabCredential: endpoint({
     route: 'POST /eab',
@@ -56,6 +61,8 @@ export const EAB_CREATION = endpointGroup('EAB credentials', {
     errors: ['not_found', 'conflict', 'forbidden', 'unavailable'],
     audit: 'eab.create',
     showsOnce: true,
+    needsSession: preApproves,
+    recentSignIn: preApproves,
     // The credential of a registrar grants no new name.
     approval: async ({ body, author }, context) =>
       scopeOf(author)
@@ -64,6 +71,7 @@ export const EAB_CREATION = endpointGroup('EAB credentials', {
             () => `the credential ${body.kid}`,
             readIdentifiers('allowed_identifiers', body.allowed_identifiers ?? []),
             context,
+            body.preapproved_networks,
           ),
     handle: async ({ body, author }, context) => ({ body: await createCredential(context, author, body) }),
   }),
@@ -87,6 +95,7 @@ async function createCredential(
     )
   const profiles = profilesAmong(policy.caProfiles, wanted.profiles)
   const preapprovedNetworks = networksOf('preapproved_networks', wanted.preapproved_networks)
+  requireNarrow('preapproved_networks', preapprovedNetworks ?? [])
   const allowedNetworks = networksOf('allowed_networks', wanted.allowed_networks)
   const id = uuidv7(Date.now())
   const key = drawMacKey()
@@ -97,6 +106,7 @@ async function createCredential(
     if (!made) throw new AdminError('conflict', `the kid ${JSON.stringify(kid)} is taken`)
     note('eab.create', { eab_id: id, kid, label, ...(tags.length > 0 && { tags }) })
     await grantNames(tx, note, actor, id, identifiers)
+    await notePreApproval(tx, note, id, identifiers)
     if (csrProfileId !== undefined) await grantProfile(tx, note, actor, id, await requireHeld(tx, csrProfileId))
     return { ...credentialBody({ ...made, account_name: null }), hmac_key: encodeBase64url(key) }
   })
@@ -115,6 +125,17 @@ function networksOf(field: string, texts: readonly string[] | undefined): string
     if (!normal.ok) throw wrong(field, `${JSON.stringify(text)} ${normal.reason}`)
     return normal.value
   })
+}
+
+/** The widest private network (RFC 1918 §3) and the usual one of a provider (RIPE-738 §5.1); RFC 4193 gives a site /48. */
+const WIDEST = { ipv4: 8, ipv6: 32 } as const
+
+function requireNarrow(field: string, networks: readonly string[]): void {
+  for (const network of networks) {
+    const widest = network.includes(':') ? WIDEST.ipv6 : WIDEST.ipv4
+    if (Number(network.split('/')[1] ?? widest) < widest)
+      throw wrong(field, `${network} is too wide: a network without challenges has a prefix of at least /${widest}`)
+  }
 }
 
 const wrong = (field: string, message: string) =>

@@ -4,7 +4,7 @@ import * as z from 'zod/v4'
 import { scopeOf } from '../../domain/permissions.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
-import type { AdminContext } from '../context.ts'
+import type { ActMeans } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { giveToCredential, takeFromCredential } from '../profiles/profile-assignments.ts'
 import { CsrProfile, csrProfileBody } from '../profiles/profile-endpoints.ts'
@@ -26,15 +26,18 @@ import {
   plainIdentifierBody,
 } from './identifier-endpoints.ts'
 import { pagesOfCredential } from './identifier-store.ts'
+import { IN_PERSON, networksWithoutChallenge } from './pre-approval.ts'
 
 const identifierParams = z.strictObject({ cred_id: uuid(), identifier_id: uuid() })
 const profileParams = z.strictObject({ cred_id: uuid(), profile_id: uuid() })
 
 /** As a request for approval names it. */
 const credentialNamed =
-  ({ db }: Pick<AdminContext, 'db'>, id: string) =>
+  ({ db }: ActMeans, id: string) =>
   async () =>
     `the credential ${(await requireCredential(db, id, undefined)).kid}`
+
+const grants = ({ body }: { body: { allow?: readonly string[] | undefined } }) => (body.allow ?? []).length > 0
 
 export const EAB_GRANTS = endpointGroup('EAB credentials', {
   listIdentifiersOfEab: endpoint({
@@ -61,8 +64,15 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     reply: { status: 200, schema: IdentifierOutcomes },
     errors: ['not_found', 'conflict'],
     audit: 'eab.add_identifier',
-    approval: ({ params, body }, context) =>
-      newNamesAct(credentialNamed(context, params.cred_id), readIdentifiers('allow', body.allow ?? []), context),
+    needsSession: async (request, context) => grants(request) && IN_PERSON.needsSession(request, context),
+    recentSignIn: async (request, context) => grants(request) && IN_PERSON.recentSignIn(request, context),
+    approval: async ({ params, body }, context) =>
+      newNamesAct(
+        credentialNamed(context, params.cred_id),
+        readIdentifiers('allow', body.allow ?? []),
+        context,
+        grants({ body }) ? await networksWithoutChallenge(context.db, params.cred_id) : [],
+      ),
     handle: async ({ params, body, author }, { audit }) => ({
       body: outcomesBody(await changeOfCredential(audit, author, params.cred_id, body)),
     }),
@@ -75,11 +85,13 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     reply: { status: 204 },
     errors: ['not_found'],
     audit: 'eab.add_identifier',
+    ...IN_PERSON,
     approval: async ({ params }, context) =>
       newNamesAct(
         credentialNamed(context, params.cred_id),
         await identifiersWith(context.db, params.identifier_id),
         context,
+        await networksWithoutChallenge(context.db, params.cred_id),
       ),
     async handle({ params, author }, { audit }) {
       await giveNameToCredential(audit, author, params.identifier_id, params.cred_id)

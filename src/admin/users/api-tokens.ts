@@ -13,6 +13,7 @@ import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { futureInstant, line, tagList, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { endByProvider } from './sessions.ts'
 import { API_TOKEN_PREFIX, hashApiToken, type SignedIn } from './sign-in.ts'
 import { requireScope } from './users.ts'
 
@@ -32,7 +33,9 @@ const Token = z.object({
 /** Without its hash. */
 type ApiTokenRow = z.infer<typeof Token>
 
-const columns = sql.fragment`id, name, role, scope, created_by, created_at, expires_at, last_used_at, revoked_at`
+const columns = sql.fragment`
+  id, name, role, scope, created_by, created_at, last_used_at, revoked_at,
+  least(expires_at, ${endByProvider(sql.fragment`created_by`)}) AS expires_at`
 
 const ApiToken = z
   .strictObject({
@@ -42,7 +45,9 @@ const ApiToken = z
     scope: z.array(z.string()).meta({ description: 'Tags of accounts and credentials, for the role registrar.' }),
     created_by: z.uuid(),
     created_at: timestamp(),
-    expires_at: timestamp().nullable(),
+    expires_at: timestamp().nullable().meta({
+      description: 'That of a person whom a provider signs in ends 90 days after the last sign-in there at the latest.',
+    }),
     last_used_at: timestamp().nullable(),
     revoked_at: timestamp().nullable(),
   })
@@ -136,13 +141,8 @@ function createApiToken(
     const hash = hashApiToken(token)
     const made = await insertApiToken(tx, { ...wanted, id, hash, createdBy: author.userId })
     if (!made) throw new AdminError('unauthorized', 'the user of this token was deleted')
-    note('token.create', {
-      token_id: id,
-      name,
-      role,
-      ...(scope.length > 0 && { scope }),
-      ...(expiresAt && { expires_at: expiresAt }),
-    })
+    const limits = { ...(scope.length > 0 && { scope }), ...(expiresAt && { expires_at: expiresAt }) }
+    note('token.create', { token_id: id, name, role, ...limits }, author.userId)
     return { ...made, token }
   })
 }

@@ -18,7 +18,7 @@ import {
   fetchUserInfo,
   None,
 } from 'openid-client'
-import { hasAllClaims, withUserInfo } from '../../domain/oidc-claims.ts'
+import { hasAllClaims, isSameIssuer, withUserInfo } from '../../domain/oidc-claims.ts'
 import type { OidcSettings } from '../../settings/oidc-settings.ts'
 import { providerFetch } from './oidc-fetch.ts'
 
@@ -111,10 +111,14 @@ export class OidcProvider {
     const fetchHere = providerFetch(caFile)
     const url = new URL(issuer)
     const isPlain = url.protocol === 'http:'
-    return discovery(url, clientId, clientSecret, clientSecret === undefined ? None() : undefined, {
+    const found = await discovery(url, clientId, clientSecret, clientSecret === undefined ? None() : undefined, {
       execute: [enableNonRepudiationChecks, ...(isPlain ? [allowInsecureRequests] : [])],
       [customFetch]: (target, options) => fetchHere(target, options),
       timeout: TIMEOUT_SECONDS,
     })
+    // openid-client takes what Microsoft's metadata say for any tenant.
+    const said = found.serverMetadata().issuer
+    if (isSameIssuer(said, issuer)) return found
+    throw new Error(`the issuer ${issuer} calls itself ${said}: set admin_api.oidc.issuer to that of your own tenant`)
   }
 }

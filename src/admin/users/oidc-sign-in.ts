@@ -1,8 +1,8 @@
 /**
  * Sign-in by OpenID Connect.
  *
- * `state` holds the secrets of one sign-in, sealed: strangers may begin as many as they like, and the database keeps none.
- * It also holds the hash of a secret that the browser made. Only the browser that began can finish, so nobody is signed in
+ * `state` holds the secrets of one sign-in, sealed: strangers may begin as many as they like, and the database keeps none
+ * but the hash of one that came back, so that it makes one request with our secret. It also holds the hash of a secret that the browser made. Only the browser that began can finish, so nobody is signed in
  * as somebody else by a link (RFC 9700 §4.7). A code is good once, which the provider sees to (RFC 6749 §4.1.2).
  */
 
@@ -10,7 +10,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { DatabasePool } from 'slonik'
 import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
-import { authenticatedAt, type ClaimRefusal, type OidcPerson, personOf } from '../../domain/oidc-claims.ts'
+import { authenticatedAt, type ClaimRefusal, isSubject, type OidcPerson, personOf } from '../../domain/oidc-claims.ts'
 import { isScoped } from '../../domain/permissions.ts'
 import type { OidcSettings } from '../../settings/oidc-settings.ts'
 import { parseJsonObject } from '../../shared/lib/encoding.ts'
@@ -20,7 +20,8 @@ import { insertUser, lockUsers, type UserForLogin, type UserRow, updateUser } fr
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
 import { hasRoomForStranger } from './login-attempts.ts'
 import { type Claims, type FlowSecrets, OidcProvider } from './oidc-provider.ts'
-import { findUserByIdentity, insertIdentity } from './oidc-store.ts'
+import { confirmIdentity, findUserByIdentity, insertIdentity } from './oidc-store.ts'
+import { useChallenge } from './passkey-store.ts'
 import { NO_PASSWORD } from './passwords.ts'
 import { deleteSessionsOf, endAccess } from './sessions.ts'
 import type { LoginClient, SignIn } from './sign-in.ts'
@@ -50,7 +51,7 @@ type Flow = z.infer<typeof Flow>
 const FLOW_MS = 10 * 60_000
 const STATE_NAME = 'oidc state'
 
-const hashOf = (secret: string) => createHash('sha256').update(secret).digest()
+const hashOf = (secret: string | Buffer) => createHash('sha256').update(secret).digest()
 
 export class OidcSignIn {
   readonly #options: OidcOptions
@@ -108,6 +109,12 @@ export class OidcSignIn {
     const binding = flow && Buffer.from(flow.binding, 'base64url')
     if (!flow || !binding || flow.expiresAt < Date.now() || !isSame(binding, hashOf(secret)))
       throw new AdminError('unauthorized', 'this sign-in was not begun in this browser, or took too long; begin again')
+    const isFirst = await useChallenge(
+      this.#options.db,
+      hashOf(Buffer.from(state, 'base64url')),
+      new Date(flow.expiresAt),
+    )
+    if (!isFirst) throw new AdminError('unauthorized', 'this sign-in was finished already; begin again')
     try {
       return await this.#provider.claims(query, state, flow)
     } catch (cause) {
@@ -136,7 +143,7 @@ export class OidcSignIn {
     { ipAddress }: LoginClient,
   ): Promise<void> {
     const { db, audit } = this.#options
-    const known = await findUserByIdentity(db, { issuer: String(iss), subject: String(sub) })
+    const known = isSubject(sub) ? await findUserByIdentity(db, { issuer: String(iss), subject: sub }) : null
     await audit.transaction({ userId: known?.id, ipAddress }, async (tx, note) => {
       const ended_sessions = known && hasNoRole ? await deleteSessionsOf(tx, known.id) : 0
       const revoked_tokens = known && hasNoRole ? await endAccess(tx, known.id) : 0
@@ -155,6 +162,7 @@ export class OidcSignIn {
         const known = await findUserByIdentity(tx, person)
         if (!known) return make(tx, note, person)
         if (!known.enabled) throw new AdminError('unauthorized', 'your user is disabled; ask an administrator')
+        await confirmIdentity(tx, person)
         return adapt(tx, note, known, person)
       },
       lockUsers,

@@ -22,6 +22,12 @@ export async function findUserByIdentity(
   return found && findUserForLoginById(db, found.user_id)
 }
 
+/** The provider has just said who it is. */
+export async function confirmIdentity(tx: CommonQueryMethods, { issuer, subject }: Identity): Promise<void> {
+  await tx.query(rowsOf(None)`
+    UPDATE admin_user_identities SET confirmed_at = now() WHERE issuer = ${issuer} AND subject = ${subject}`)
+}
+
 export async function insertIdentity(
   tx: CommonQueryMethods,
   { issuer, subject }: Identity,

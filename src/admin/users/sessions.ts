@@ -11,6 +11,7 @@ import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { type Actor, ROLES, SESSION_METHODS, type SessionMethod } from '../../domain/administrator.ts'
 import { type Authority, includesAuthority, lesserAuthority } from '../../domain/permissions.ts'
+import type { Fragment } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
 const None = z.object({})
@@ -78,8 +79,16 @@ function holdSession(tx: CommonQueryMethods, id: string): Promise<Authority | nu
      WHERE s.id = ${id} AND s.expires_at > clock_timestamp() AND u.enabled FOR SHARE`)
 }
 
+/**
+ * When the API tokens of a person end whom a provider signs in; null for others. Rights are reviewed every three months
+ * (Network and Certificate System Security Requirements 2.j), and who has left cannot sign in there.
+ */
+export const endByProvider = (userId: Fragment) => sql.fragment`
+  (SELECT max(i.confirmed_at) + interval '90 days' FROM admin_user_identities i WHERE i.user_id = ${userId})`
+
 const isTokenGood = sql.fragment`
-  t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp()) AND u.enabled`
+  t.revoked_at IS NULL AND coalesce(least(t.expires_at, ${endByProvider(sql.fragment`u.id`)}) > clock_timestamp(), true)
+  AND u.enabled`
 
 /** Of an API token and of its maker. */
 const HeldToken = z.object({

@@ -1,5 +1,6 @@
 /** Rules for CRLs, mail, CT logs, the Admin API and registered hooks. */
 
+import { isOfManyTenants } from '../../domain/oidc-claims.ts'
 import { isScoped, SCOPE_RULE } from '../../domain/permissions.ts'
 import { canHavePasskeys, hostOf } from '../../shared/lib/host.ts'
 import { signerBackend } from '../backends.ts'
@@ -136,6 +137,12 @@ export const OPERATIONS: readonly Rule[] = [
     [],
     ({ admin_api: { oidc } }) => oidc !== null && !isHeardByNobody(oidc.issuer),
     'is plain http to another machine: who listens there could sign in as anybody; use https',
+  ),
+  not(
+    'admin_api.oidc.issuer',
+    [],
+    ({ admin_api: { oidc } }) => oidc !== null && isOfManyTenants(oidc.issuer),
+    'stands for every tenant of Microsoft, and anybody can make one; write the issuer of your own: https://login.microsoftonline.com/TENANT-ID/v2.0',
   ),
   not(
     'admin_api.require_second_factor',

@@ -112,7 +112,7 @@ function CreateToken({ onMade }: { onMade: (made: WithSecret) => void }) {
           <RoleFields values={values} field={field} error={error} />
           <DayField
             label="Expires"
-            help="At the end of that day. Empty: it does not expire."
+            help="At the end of that day. Empty: it does not expire, or 90 days after your last sign-in by your provider."
             {...field('expires', error, 'expires_at')}
           />
         </>

@@ -168,6 +168,18 @@ const ADMIN_ACTIONS: Readonly<Record<string, Rule<'admin.action'>>> = {
       reason: text(String(details['reason'])),
     }),
   },
+  'eab.pre_approve': {
+    type: 'alarm',
+    to: 'administrators',
+    values: ({ data: { details } }) => ({
+      message: text(
+        `the credential ${details['kid']} needs no challenge for ${summaryOf(details['names'] as string[])}`,
+      ),
+      reason: text(
+        `it was granted for requests from ${details['networks']}; the entry eab.pre_approve of the audit log says by whom`,
+      ),
+    }),
+  },
 }
 
 /** What lets somebody sign in as the user, or hear of it. */
@@ -175,6 +187,7 @@ function changeOfUser({ action, details }: EventData<'admin.action'>): Rule<'adm
   const name = String(details['name'])
   if (action === 'user.add_passkey') return changed(`The passkey ${name} was added.`)
   if (action === 'user.remove_passkey') return changed(`The passkey ${name} was removed.`)
+  if (action === 'token.create') return changed(`The API token ${name} was made.`)
   if (action === 'user.change_password') return changed('The password was changed.')
   const { before, after } = Object(details['email']) as Readonly<Record<string, unknown>>
   if (action !== 'user.update' || typeof before !== 'string') return undefined

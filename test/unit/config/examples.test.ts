@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { parseAllDocuments } from 'yaml'
 import { loadConfig } from '../../../src/config/load.ts'
 import { each } from '../../support/each.ts'
-import { parseTree } from './support.ts'
+import { aConfig, parseTree } from './support.ts'
 
 /** Seen from the compiled file. */
 const FIXTURES = fileURLToPath(new URL('../../../../test/fixtures/config/', import.meta.url))
@@ -78,4 +79,13 @@ describe('features of later versions', () => {
     assert.ok(parsed.ok)
     assert.deepEqual(parsed.warnings, [])
   })
+})
+
+test('the NetworkPolicy leaves out what blocked_networks does, but for the pod’s own loopback', () => {
+  const file = fileURLToPath(new URL('../../../../deploy/kubernetes/base/network-policy.yaml', import.meta.url))
+  const [policy] = parseAllDocuments(readFileSync(file, 'utf8')).map((document) => document.toJS())
+  const blocks = policy.spec.egress.flatMap(({ to = [] }: { to?: object[] }) => to)
+  const left = blocks.flatMap(({ ipBlock }: { ipBlock: { except: string[] } }) => ipBlock.except)
+  const blocked = aConfig({}).challenges.http01.blocked_networks.filter((one) => !/^(?:127\.|::1)/.test(one))
+  assert.deepEqual(left.sort(), [...blocked].sort())
 })

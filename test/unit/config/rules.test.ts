@@ -6,6 +6,8 @@ import { aConfig, errorLines, isSetBy, nested, parseTree, type Tree } from './su
 
 const oidcWith = (role: object) => ({ issuer: 'https://login.example.com', client_id: 'chancery', roles: [role] })
 
+const issuedBy = (issuer: string) => ({ ...oidcWith({ group: 'team', role: 'auditor' }), issuer })
+
 /** Each with what differs from the others. */
 const perspectives = (...changes: { name?: string; [key: string]: unknown }[]) => ({
   'challenges.perspectives': changes.map((one) => {
@@ -106,6 +108,10 @@ const CASES: Record<string, Record<string, Tree>> = {
       'ca.crl_url': 'http://crl.test/{crl}.crl',
     },
     'roots where lists would be': { 'api.roots_path': '/crl' },
+    'a tenant of Microsoft': {
+      'admin_api.oidc': issuedBy('https://login.microsoftonline.com/8b87af7d-8647-4dc7-8df4-5f69a2011bb5/v2.0'),
+    },
+    'a realm of that name elsewhere': { 'admin_api.oidc': issuedBy('https://login.example.com/common') },
     'a provider on this machine': { 'admin_api.oidc': { ...OIDC, issuer: 'http://127.0.0.1:8080' } },
     'a second factor on this machine': {
       ...SECOND_FACTOR,
@@ -304,6 +310,10 @@ const CASES: Record<string, Record<string, Tree>> = {
   },
   'admin_api.oidc.issuer': {
     'a provider that is asked in plain text': { 'admin_api.oidc': { ...OIDC, issuer: 'http://login.example' } },
+    'every tenant of Microsoft': { 'admin_api.oidc': issuedBy('https://login.microsoftonline.com/common/v2.0') },
+    'every organization': { 'admin_api.oidc': issuedBy('https://login.microsoftonline.com/organizations/v2.0') },
+    'everybody with an account there': { 'admin_api.oidc': issuedBy('https://login.microsoftonline.us/consumers/') },
+    'an issuer with a gap': { 'admin_api.oidc': issuedBy('https://login.microsoftonline.com/{tenantid}/v2.0') },
   },
   'admin_api.require_second_factor': {
     'a second factor that nobody can have': {
