@@ -138,7 +138,8 @@ describe('certificates', () => {
       const spkiSha256 = randomBytes(32)
       const isDue = async () => (await keys.due()).some((key) => key.equals(spkiSha256))
       const [first, second] = [await recorded(), await recorded()]
-      await store.sql('UPDATE certificates SET spki_sha256 = $1 WHERE id = $2', [spkiSha256, second.certificateId])
+      const change = "UPDATE certificates SET spki_sha256 = $1, not_after = now() + interval '1 day' WHERE id = $2"
+      await store.sql(change, [spkiSha256, second.certificateId])
       const proof = { reason: 1, blockedKey: spkiSha256, requester: undefined }
       await store.certificates.revoke(revocation(first.certificateId, proof))
       assert.equal(await isDue(), false, 'what an account says is no proof')

@@ -157,6 +157,18 @@ describe('the records of a signer', () => {
   const statusOf = async (id: string) =>
     (await store.sql('SELECT status, certificate_id FROM orders WHERE id = $1', [id]))[0]
 
+  test('bring a certificate back whose key is proved to be compromised: its turn to be revoked comes again', async () => {
+    const certificate = forgotten()
+    const isDue = 'SELECT FROM blocked_keys WHERE spki_sha256 = $1 AND spread_at IS NULL'
+    await store.sql(
+      'INSERT INTO blocked_keys (spki_sha256, certificate_id, proved_at, spread_at) VALUES ($1, $2, now(), now())',
+      [certificate.spkiSha256, newId()],
+    )
+    assert.equal((await store.sql(isDue, [certificate.spkiSha256])).length, 0)
+    await bringBack(certificate)
+    assert.equal((await store.sql(isDue, [certificate.spkiSha256])).length, 1)
+  })
+
   test('bring a certificate back with its account, and with its order where that is open', async () => {
     const { requester } = await anAccount(store)
     const { accountId } = requester
