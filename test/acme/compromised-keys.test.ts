@@ -130,7 +130,8 @@ describe('a compromised key', () => {
 
   describe('as the page says', () => {
     const ways: Record<string, (known: { key: TestKey; name: string; der: Buffer }) => Promise<unknown>> = {
-      'Proof: revoke-cert signed by the key, reason 1': async ({ key, der }) => assert.equal(await prove(key, der), '200'),
+      'Proof: revoke-cert signed by the key, reason 1': async ({ key, der }) =>
+        assert.equal(await prove(key, der), '200'),
       'The ordering account says so (reason 1)': async ({ der }) =>
         assert.equal((await revoke(at.client, der, KEY_COMPROMISE)).status, 200),
       'Another account that has authority over the names says so': async ({ name, der }) => {
@@ -157,7 +158,10 @@ describe('a compromised key', () => {
       "The signer's records, or an import, have the revocation": async ({ der }) => {
         const [issuer] = await sql('SELECT issuer_fingerprint AS fingerprint FROM certificates WHERE der = $1', [der])
         const entries = [{ serialNumber: serialOf(der), revokedAt: new Date(), reason: KEY_COMPROMISE }]
-        const queries = { query: async <R>({ text }: { text: string }, values: readonly unknown[]) => (await sql(text, [...values])) as R[] }
+        const queries = {
+          query: async <R>({ text }: { text: string }, values: readonly unknown[]) =>
+            (await sql(text, [...values])) as R[],
+        }
         await revokeListed(queries, { issuerFingerprints: [issuer?.['fingerprint'] as Buffer], entries })
       },
     }
@@ -194,7 +198,10 @@ describe('a compromised key', () => {
         assert.equal(json.status, ofAccount === 'revoked' ? 'revoked' : 'valid')
         if (ofOthers === 'revoked for keyCompromise')
           await until('they are', async () => (await recorded(other.der))?.['reason'] === KEY_COMPROMISE)
-        assert.equal((await recorded(other.der))?.['reason'], ofOthers === 'revoked for keyCompromise' ? KEY_COMPROMISE : null)
+        assert.equal(
+          (await recorded(other.der))?.['reason'],
+          ofOthers === 'revoked for keyCompromise' ? KEY_COMPROMISE : null,
+        )
         const issued = await holder.post(finalize, { csr: await csrFor([name], freshP256Key()) })
         if (!isBlockedNow) return assert.equal(issued.json.status, 'valid')
 
@@ -204,7 +211,9 @@ describe('a compromised key', () => {
         assert.equal(problemOf(await changeKey(holder, newAccountKey())), '401 unauthorized')
         const open = "SELECT FROM authorizations WHERE account_id = $1 AND status IN ('valid', 'pending')"
         assert.deepEqual(await sql(open, [accountIdOf(holder)]), [])
-        await until('its holder is told', () => mails.some(({ to, text }) => to.includes(contact) && /key is blocked/.test(text)))
+        await until('its holder is told', () =>
+          mails.some(({ to, text }) => to.includes(contact) && /key is blocked/.test(text)),
+        )
       })
 
     test('what an account has said is proved afterwards: the other certificates go, too', async () => {
