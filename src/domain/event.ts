@@ -160,7 +160,7 @@ export const EVENTS = {
     { isFailure: true, severity: ERROR },
   ),
   'certificate.revocation': kind(
-    'A certificate was revoked.',
+    'A certificate was revoked, or the reason became keyCompromise.',
     { ...certificate, reason: text },
     { isToldToHooks: true },
   ),

@@ -2,7 +2,6 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExtensionThreadData } from '../../workers/extension/extension-task.ts'
-import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
 import { type ArchiveOptions, archiveExpired } from '../services/archive.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
@@ -19,6 +18,7 @@ import type { ExpiryPage } from '../store/expiry-store.ts'
 import type { RetentionPage } from '../store/retention-store.ts'
 import type { AdminThread } from './admin/start-admin.ts'
 import type { BackgroundTask } from './background-tasks.ts'
+import { compromisedKeysTask, type Reporting } from './ca/compromised-keys-task.ts'
 import { crlRound } from './ca/crl-round.ts'
 import type { Stores } from './stores.ts'
 
@@ -32,7 +32,7 @@ const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 const AUDIT_CUT_DEADLINE_MS = 600_000
 const DAY_MS = 86_400_000
 
-export interface BackgroundParts {
+export interface BackgroundParts extends Reporting {
   config: Config
   /** The configuration after the last SIGHUP. */
   live(): Config
@@ -47,7 +47,6 @@ export interface BackgroundParts {
   onArchived: ArchiveOptions['onArchived']
   onRemoved: ArchiveOptions['onRemoved']
   presentSince(): number | undefined
-  ca: Pick<CaBackend, 'outage' | 'unreachable'>
   /** Undefined when no CRL is published. */
   crls: { builder: CrlBuilder; watch(): void } | undefined
   /** Undefined when no certificate is signed here. */
@@ -67,6 +66,7 @@ export function backgroundTasks(parts: BackgroundParts): BackgroundTask[] {
     adoptionTask(parts),
     ...(admin && config.audit_retention.enabled ? [auditRetentionTask(config, admin)] : []),
     ...(crls || reconciliation ? [crlTask(parts)] : []),
+    compromisedKeysTask(parts, parts.stores),
     ...sweepTasks(parts),
   ]
 }

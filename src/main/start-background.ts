@@ -91,6 +91,8 @@ export function startBackground(
     stores,
     issuance,
     ca,
+    log,
+    metrics,
     dispatcher: validation.dispatcher,
     ...workEvents(log, metrics, eventWriter),
     presentSince: presence.presentSince,

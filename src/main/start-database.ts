@@ -9,6 +9,7 @@ import { type Loop, startLoop } from '../runtime/loop.ts'
 import { loadBlockedKeys } from '../services/blocked-keys.ts'
 import { epochLifeSeconds, makeNonceKey } from '../services/stored-nonces.ts'
 import { databaseSettings, nonceLifetimeSeconds } from '../settings/server-settings.ts'
+import { revokeAccountsOfBlockedKeys } from '../store/blocked-key-list.ts'
 import { type Database, isUnavailable, openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { createNonceStore } from '../store/nonce-store.ts'
@@ -84,9 +85,12 @@ async function requireNonceOwnership(presence: InstancePresence): Promise<void> 
 
 /** Called at the start and at SIGHUP. */
 export async function applyBlockedKeys({ security }: Config, db: Database, log: Logger): Promise<void> {
-  if (security.blocked_keys_file === null) return
-  const listed = await loadBlockedKeys(security.blocked_keys_file, db)
-  log.info({ event: 'blocked_keys', ...listed }, 'blocked keys read')
+  if (security.blocked_keys_file !== null) {
+    const listed = await loadBlockedKeys(security.blocked_keys_file, db)
+    log.info({ event: 'blocked_keys', ...listed }, 'blocked keys read')
+  }
+  const accounts = await revokeAccountsOfBlockedKeys(db)
+  if (accounts > 0) log.warn({ event: 'accounts_revoked', accounts }, 'accounts revoked whose keys are blocked')
 }
 
 const PAUSE_MS = 1_000

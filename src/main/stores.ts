@@ -4,6 +4,7 @@ import { createUsageStore, type UsageStore } from '../store/account-rules-store.
 import { type ArchiveStore, createArchiveStore } from '../store/archive-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
+import { type CompromisedKeyStore, createCompromisedKeyStore } from '../store/compromised-key-store.ts'
 import { type CrlStore, createCrlStore } from '../store/crl-store.ts'
 import type { Database } from '../store/database.ts'
 import { createExpiryStore, type ExpiryStore } from '../store/expiry-store.ts'
@@ -26,6 +27,7 @@ export interface Stores {
   usage: UsageStore
   crls: CrlStore
   marks: SignerMarkStore
+  compromisedKeys: CompromisedKeyStore
 }
 
 export function createStores(db: Database): Stores {
@@ -42,5 +44,6 @@ export function createStores(db: Database): Stores {
     usage: createUsageStore(db),
     crls: createCrlStore(db),
     marks: createSignerMarkStore(db),
+    compromisedKeys: createCompromisedKeyStore(db),
   }
 }

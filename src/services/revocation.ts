@@ -1,5 +1,5 @@
 /**
- * Revocation (RFC 8555 §7.6; docs/decisions/revocation.md), and its way to a CA that issued from the CSR: asked for until
+ * Revocation (RFC 8555 §7.6; docs/decisions/revocation.md, compromised-keys.md), and its way to a CA that issued from the CSR: asked for until
  * the CA has confirmed or an administrator gives up. Each backend has rounds of its own, so one that hangs delays no other.
  */
 
@@ -61,11 +61,14 @@ export function createRevocation(
           'neither the account nor the key that signed this request has authority over the certificate',
         )
 
-      const byCompromisedKey = 'certificateKey' in revoker && reason === KEY_COMPROMISE
-      const blockedKey = byCompromisedKey ? hashSpki(tbs.spki) : undefined
       const requester = 'requester' in revoker ? revoker.requester : undefined
-      const moved = unlessStale(await store.revoke({ certificateId: certificate.id, reason, blockedKey, requester }))
-      if (!moved) throw new Problem('alreadyRevoked', 'this certificate is revoked already')
+      const isProved = requester === undefined
+      // Whoever merely has authority over the names knows nothing of the key.
+      const knowsKey = isProved || requester.accountId === certificate.accountId
+      const blockedKey = reason === KEY_COMPROMISE && knowsKey ? hashSpki(tbs.spki) : undefined
+      const revocation = { certificateId: certificate.id, reason, blockedKey, isProved, requester }
+      if (!unlessStale(await store.revoke(revocation)))
+        throw new Problem('alreadyRevoked', 'this certificate is revoked already')
       await note([certificate.id])
       events.revoked(certificate, reason)
     },
@@ -126,7 +129,7 @@ export async function revokeAtBackend(
         await store.postpone(certificateId, message, revocationRestSeconds(failures + 1))
         return
       }
-      await store.confirm(certificateId)
+      await store.confirm(certificateId, reason)
       events.confirmed(revocation)
     }),
   )

@@ -19,7 +19,8 @@ export interface BackendRevocation {
 export interface BackendRevocationStore {
   /** Claims due revocations, the oldest first. */
   claim(claimed: Claim): Promise<BackendRevocation[]>
-  confirm(certificateId: string): Promise<void>
+  /** One whose reason has changed meanwhile waits on. */
+  confirm(certificateId: string, reason: number): Promise<void>
   postpone(certificateId: string, error: string, seconds: number): Promise<void>
   count(): Promise<{ backend: string; rows: number }[]>
 }
@@ -51,7 +52,7 @@ const CLAIM: Statement = {
 
 const CONFIRM: Statement = {
   name: 'backend-revocation-confirm',
-  text: 'DELETE FROM backend_revocations WHERE certificate_id = $1 RETURNING backend',
+  text: 'DELETE FROM backend_revocations WHERE certificate_id = $1 AND reason = coalesce($2, reason) RETURNING backend',
 }
 
 const POSTPONE: Statement = {
@@ -98,8 +99,8 @@ export function createBackendRevocationStore(db: Database): BackendRevocationSto
     async claim({ backend, unlessOf, leaseSeconds, limit }) {
       return (await db.query<Row>(CLAIM, [leaseSeconds, limit, backend, unlessOf ?? null])).map(decode)
     },
-    async confirm(certificateId) {
-      await db.query(CONFIRM, [certificateId])
+    async confirm(certificateId, reason) {
+      await db.query(CONFIRM, [certificateId, reason])
     },
     async postpone(certificateId, error, seconds) {
       await db.query(POSTPONE, [certificateId, error, seconds])
@@ -122,5 +123,5 @@ export async function giveUpBackendRevocation(
   db: Pick<Database, 'query'>,
   certificateId: string,
 ): Promise<string | undefined> {
-  return (await db.query<{ backend: string }>(CONFIRM, [certificateId]))[0]?.backend
+  return (await db.query<{ backend: string }>(CONFIRM, [certificateId, null]))[0]?.backend
 }

@@ -26,6 +26,16 @@ const REMOVE: Statement = {
   text: 'DELETE FROM blocked_keys WHERE spki_sha256 = ANY($1::bytea[]) AND certificate_id IS NULL AND NOT by_administrator',
 }
 
+const REVOKE_ACCOUNTS: Statement = {
+  name: 'blocked-keys-revoke-accounts',
+  text: 'SELECT revoke_accounts_with(ARRAY(SELECT spki_sha256 FROM blocked_keys))::integer AS accounts',
+}
+
+/** Of keys that were blocked before migration 0029, or while their account was just being made. @returns how many */
+export async function revokeAccountsOfBlockedKeys(db: Pick<Database, 'query'>): Promise<number> {
+  return (await db.query<{ accounts: number }>(REVOKE_ACCOUNTS, []))[0]?.accounts ?? 0
+}
+
 /**
  * Replaces the listed keys by those of the file; an unchanged key costs one look-up. Keys of
  * revocations stay.

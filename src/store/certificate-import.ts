@@ -106,6 +106,8 @@ const RECORD: Statement = {
       SELECT DISTINCT ON (spki_sha256) spki_sha256, id FROM recorded
        WHERE revoked_at IS NOT NULL AND revocation_reason = ${KEY_COMPROMISE} ORDER BY spki_sha256, id
       ON CONFLICT (spki_sha256) DO UPDATE SET certificate_id = EXCLUDED.certificate_id WHERE b.certificate_id IS NULL
+    ), compromised AS (
+      UPDATE blocked_keys b SET spread_at = NULL FROM recorded WHERE b.spki_sha256 = recorded.spki_sha256 AND recorded.revoked_at IS NULL
     ), asked AS (
       -- It was revoked before there was anything to show to its CA.
       INSERT INTO backend_revocations (certificate_id, backend, der, reason)

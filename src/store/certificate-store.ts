@@ -12,8 +12,10 @@ export interface Revocation {
   certificateId: string
   /** CRLReason (RFC 5280 §5.3.1). */
   reason: number
-  /** SHA-256 of the SubjectPublicKeyInfo, to block the key too. */
+  /** SHA-256 of the SubjectPublicKeyInfo, to block the key too; for keyCompromise. */
   blockedKey: Buffer | undefined
+  /** The holder of the key has proved the compromise: what else has the key is to be revoked. */
+  isProved?: boolean
   /** The requesting account; undefined for the holder of the certificate's key, and administrators. */
   requester: Requester | undefined
   /** Now when undefined; of a list that an older database had published. */
@@ -40,7 +42,7 @@ export interface CertificateStore {
    * `*.x`.
    */
   isAuthorizedForAll(accountId: string, names: readonly string[]): Promise<boolean>
-  /** False when it was revoked already. */
+  /** False when it changed nothing, since it was revoked already. */
   revoke(revocation: Revocation): Promise<boolean | StaleAccount>
   isKeyBlocked(spkiSha256: Buffer): Promise<boolean>
   /** Those of these certificates that are revoked. */
@@ -89,23 +91,31 @@ const AUTHORIZED_NAMES: Statement = {
 const REVOKE: Statement = {
   name: 'certificate-revoke',
   // certificates_pkey and certificates_serial_issuer, one row each. A certificate that was recorded under two
-  // certificates of its issuer is revoked in both rows.
+  // certificates of its issuer is revoked in both rows. Where a key is blocked, keyCompromise takes the place of another
+  // reason, and the date stays (CA/Browser Forum BR 7.2.2).
   text: `
     WITH asking AS (
       SELECT WHERE $4::uuid IS NULL
              OR EXISTS (SELECT FROM accounts a WHERE a.id = $4 AND a.key_version = $5 AND a.status ${account.is('valid')})
     ), revoked AS (
-      UPDATE certificates c SET revoked_at = date_trunc('second', coalesce($6::timestamptz, now())), revocation_reason = $2
+      UPDATE certificates c SET revoked_at = coalesce(c.revoked_at, date_trunc('second', coalesce($6::timestamptz, now()))),
+             revocation_reason = $2
         FROM unnest($1::uuid[], $3::bytea[]) AS i (id, blocked_key) JOIN certificates named ON named.id = i.id
        WHERE c.serial_number = named.serial_number AND (c.id = named.id OR c.der = named.der AND c.der <> '')
-         AND c.revoked_at IS NULL AND EXISTS (SELECT FROM asking) RETURNING c.id, i.blocked_key
+         AND (c.revoked_at IS NULL OR i.blocked_key IS NOT NULL AND c.revocation_reason IS DISTINCT FROM $2)
+         AND EXISTS (SELECT FROM asking) RETURNING c.id
     ), blocked AS (
       -- A key that a file has listed stays blocked when the file lists it no more.
-      INSERT INTO blocked_keys AS b (spki_sha256, certificate_id)
-      SELECT DISTINCT ON (blocked_key) blocked_key, id FROM revoked WHERE blocked_key IS NOT NULL ORDER BY blocked_key, id
-      ON CONFLICT (spki_sha256) DO UPDATE SET certificate_id = EXCLUDED.certificate_id WHERE b.certificate_id IS NULL
+      INSERT INTO blocked_keys AS b (spki_sha256, certificate_id, proved_at)
+      SELECT DISTINCT ON (blocked_key) blocked_key, id, CASE WHEN $7 THEN now() END
+        FROM unnest($1::uuid[], $3::bytea[]) AS i (id, blocked_key)
+       WHERE blocked_key IS NOT NULL AND EXISTS (SELECT FROM asking) ORDER BY blocked_key, id
+      ON CONFLICT (spki_sha256) DO UPDATE SET certificate_id = EXCLUDED.certificate_id, proved_at = EXCLUDED.proved_at
+       WHERE b.certificate_id IS NULL OR b.proved_at IS NULL AND EXCLUDED.proved_at IS NOT NULL
+      RETURNING spki_sha256
     )
-    SELECT NOT EXISTS (SELECT FROM asking) AS stale, ARRAY(SELECT id::text FROM revoked) AS revoked`,
+    SELECT NOT EXISTS (SELECT FROM asking) AS stale, ARRAY(SELECT id::text FROM revoked) AS revoked,
+           EXISTS (SELECT FROM blocked) AS blocked`,
 }
 
 const FIND_REVOCATIONS: Statement = {
@@ -149,35 +159,45 @@ export const ISSUER_CERTIFICATES: Statement = {
   text: 'SELECT fingerprint, certificate FROM issuers',
 }
 
-/** Every revocation, by clients and administrators. False when it was revoked already. */
+interface RevokeRow {
+  stale: boolean
+  /** Ids of those that were not, or for another reason. */
+  revoked: string[]
+  /** A key is blocked that was not, or not for this reason. */
+  blocked: boolean
+}
+
+/** Every revocation, by clients and administrators. False when it changed nothing. */
 export async function revokeCertificate(
   db: Pick<Database, 'query'>,
-  { certificateId, reason, blockedKey, requester, revokedAt }: Revocation,
+  { certificateId, reason, blockedKey, isProved = false, requester, revokedAt }: Revocation,
 ): Promise<boolean | StaleAccount> {
-  const [row] = await db.query<{ stale: boolean; revoked: string[] }>(REVOKE, [
+  const [row] = await db.query<RevokeRow>(REVOKE, [
     [certificateId],
     reason,
     [blockedKey ?? null],
     requester?.accountId ?? null,
     requester?.keyVersion ?? null,
     revokedAt ?? null,
+    isProved,
   ])
-  return row?.stale ? STALE_ACCOUNT : (row?.revoked.length ?? 0) > 0
+  return row?.stale ? STALE_ACCOUNT : row !== undefined && (row.blocked || row.revoked.length > 0)
 }
 
-/** Revokes the certificates of a page, for an administrator. @returns the ids that were not revoked before */
+/** Revokes the certificates of a page, for an administrator. @returns the ids of those that were not, or for another reason */
 export async function revokeCertificates(
   db: Pick<Database, 'query'>,
   certificates: readonly Pick<Revocation, 'certificateId' | 'blockedKey'>[],
   reason: number,
 ): Promise<string[]> {
-  const [row] = await db.query<{ revoked: string[] }>(REVOKE, [
+  const [row] = await db.query<RevokeRow>(REVOKE, [
     certificates.map(({ certificateId }) => certificateId),
     reason,
     certificates.map(({ blockedKey }) => blockedKey ?? null),
     null,
     null,
     null,
+    false,
   ])
   return row?.revoked ?? []
 }

@@ -44,9 +44,10 @@ const REVOKE_LISTED: Statement = {
   // certificates_serial_issuer, one range a serial number
   text: `
     WITH revoked AS (
-      UPDATE certificates c SET revoked_at = date_trunc('second', i.revoked_at), revocation_reason = i.reason
+      UPDATE certificates c SET revoked_at = coalesce(c.revoked_at, date_trunc('second', i.revoked_at)), revocation_reason = i.reason
         FROM unnest($1::bytea[], $2::timestamptz[], $3::integer[]) AS i (serial_number, revoked_at, reason)
-       WHERE c.serial_number = i.serial_number AND c.issuer_fingerprint = ANY ($4) AND c.revoked_at IS NULL
+       WHERE c.serial_number = i.serial_number AND c.issuer_fingerprint = ANY ($4)
+         AND (c.revoked_at IS NULL OR i.reason = ${KEY_COMPROMISE} AND c.revocation_reason IS DISTINCT FROM i.reason)
       RETURNING c.id, c.account_id, c.serial_number, c.revocation_reason, c.spki_sha256
     ), blocked AS (
       INSERT INTO blocked_keys AS b (spki_sha256, certificate_id)
@@ -64,7 +65,7 @@ export interface RestoredRevocation {
   reason: number
 }
 
-/** Revokes at the time and with the reason that a list had. A key that was compromised is blocked. */
+/** Revokes at the time and with the reason that a list had, or makes the reason keyCompromise; that key is blocked. */
 export function revokeListed(
   db: Pick<Database, 'query'>,
   { issuerFingerprints, entries }: IssuerRevocations,

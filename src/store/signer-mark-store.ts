@@ -6,6 +6,7 @@
  * look is repeated there, from the mark of that copy.
  */
 
+import { KEY_COMPROMISE } from '../domain/revocation.ts'
 import type { Database, Statement } from './database.ts'
 
 /** A place in the chain's revocations: a line, and the last part of it. */
@@ -61,7 +62,7 @@ export interface SignerMarkStore {
     intentSeconds: number,
     stretch: Stretch<number> | undefined,
   ): Promise<WithoutCertificate>
-  /** Entries that the database does not have as revoked; the mark moves as above. */
+  /** Entries that the database does not have as revoked, or as compromised; the mark moves as above. */
   lackingRevocations<P extends IssuerRevocations>(
     pages: readonly P[],
     stretch: Stretch<RevocationPlace> | undefined,
@@ -113,11 +114,12 @@ const WITHOUT_CERTIFICATE: Statement = {
 
 const UNREVOKED: Statement = {
   name: 'signer-lacking-revocations',
-  // certificates_serial_issuer, one range a serial number
+  // certificates_serial_issuer, one range a serial number. A reason becomes keyCompromise later, and no other one.
   text: `
     SELECT (place - 1)::integer AS place FROM string_to_table($1, ' ') WITH ORDINALITY AS p (serial, place)
      WHERE NOT EXISTS (SELECT FROM certificates c WHERE c.serial_number = decode(p.serial, 'hex')
-                          AND c.issuer_fingerprint = ANY ($2) AND c.revoked_at IS NOT NULL)
+                          AND c.issuer_fingerprint = ANY ($2) AND c.revoked_at IS NOT NULL
+                          AND (c.revocation_reason = ${KEY_COMPROMISE} OR place <> ALL ($3::integer[])))
      ORDER BY place`,
 }
 
@@ -181,7 +183,9 @@ export function createSignerMarkStore(db: Pick<Database, 'query' | 'transaction'
         const lacking: (typeof pages)[number][] = []
         for (const page of pages) {
           const serialNumbers = page.entries.map(({ serialNumber }) => serialNumber).join(' ')
-          const rows = await tx.query<{ place: number }>(UNREVOKED, [serialNumbers, page.issuerFingerprints])
+          const compromised = page.entries.flatMap(({ reason }, at) => (reason === KEY_COMPROMISE ? [at + 1] : []))
+          const values = [serialNumbers, page.issuerFingerprints, compromised]
+          const rows = await tx.query<{ place: number }>(UNREVOKED, values)
           const entries = rows.flatMap(({ place }) => page.entries[place] ?? [])
           if (entries.length > 0) lacking.push({ ...page, entries })
         }

@@ -15,6 +15,7 @@ import {
   csrFor,
   newAccountKey,
   problemOf,
+  registeredClient,
 } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { P256_KEY, P384_KEY } from '../support/keys.ts'
@@ -62,6 +63,15 @@ describe('a file of blocked keys', () => {
     assert.equal(problemOf(await changeKey(client, blockedAccount)), '400 badPublicKey')
   })
 
+  test('ends accounts that have them (RFC 8555 §7.3.6)', async () => {
+    const key = newAccountKey()
+    const holder = await registeredClient(service.directoryUrl, key)
+    writeFileSync(file, `${hashOf(P256_KEY.publicKey)}\n${accountHash(blockedAccount)}\n${accountHash(key)}\n`)
+    await hangUp('blocked keys read')
+    assert.equal(problemOf(await holder.newOrder(['ended.test'])), '401 unauthorized')
+    assert.equal((await client.newOrder(['goes-on.test'])).status, 201)
+  })
+
   test('is read again at SIGHUP: keys come and go, those of revocations stay', async () => {
     const db = new pg.Client(service.database.connection)
     await db.connect()
@@ -69,7 +79,7 @@ describe('a file of blocked keys', () => {
     await db.query('INSERT INTO blocked_keys (spki_sha256, certificate_id) VALUES ($1, gen_random_uuid())', [revoked])
     writeFileSync(file, `${hashOf(P384_KEY.publicKey)}\n`)
     const { keys, added, removed } = await hangUp('blocked keys read')
-    assert.deepEqual([keys, added, removed], [1, 1, 2])
+    assert.deepEqual([keys, added, removed], [1, 1, 3])
     assert.equal(problemOf(await finalized('later.test', P384_KEY)), '400 badCSR')
     assert.equal((await finalized('now-free.test', P256_KEY)).json.status, 'valid')
     const { rows } = await db.query('SELECT spki_sha256 FROM blocked_keys WHERE certificate_id IS NOT NULL')

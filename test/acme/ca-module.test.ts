@@ -350,7 +350,7 @@ describe('several modules, and the command of the example for a profile', () => 
     await place.service.untilLogged('a warning', (line) => /has no method revoke/.test(line.message))
     const { order } = await place.finalized('good', { profile: 'signed' })
     const [leaf] = await place.chainOf(order)
-    await place.revoke(leaf, 1)
+    await place.revoke(leaf, 4)
     await until('nothing waits', async () => (await place.query('SELECT FROM backend_revocations')).length === 0)
     assert.equal(existsSync(awayFile()), false)
   })

@@ -234,13 +234,6 @@ describe('issuance and revocation', () => {
     const another = await client.post(order.json.finalize, { csr: await csrFor(['leaked.test'], freshKey()) })
     assert.equal(another.json.status, 'valid', 'the order is still ready for another key')
   })
-
-  test('an account that claims a compromise does not block the key of somebody else', async () => {
-    const key = freshKey()
-    const { der } = await client.obtain(['claimed.test'], responder, { key })
-    assert.equal((await revoke(client, der, 1)).status, 200)
-    await client.obtain(['claimed.test'], responder, { key })
-  })
 })
 
 describe('IP identifiers (RFC 8738)', () => {

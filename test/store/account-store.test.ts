@@ -1,11 +1,16 @@
 /** SQL of accounts on a real database: batches, guards, races. */
 
 import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { BatcherFull } from '../../src/shared/lib/batcher.ts'
+import { hashSpki } from '../../src/shared/pki/spki.ts'
+import { type AccountKeyPolicy, CERTIFICATE_KEYS, parseAccountKey } from '../../src/shared/protocol/jwk.ts'
 import { STALE_ACCOUNT } from '../../src/store/account-store.ts'
+import { revokeAccountsOfBlockedKeys } from '../../src/store/blocked-key-list.ts'
 import { MAX_OF_KEY } from '../../src/store/database.ts'
 import { each } from '../support/each.ts'
+import { publicJwk } from '../support/jwk.ts'
 import {
   aNewAccount,
   aNewOrder,
@@ -18,6 +23,8 @@ import {
   useStores,
 } from './support.ts'
 
+const ANY_KEY: AccountKeyPolicy = { ...CERTIFICATE_KEYS, minRsaBits: 1024 }
+
 describe('accounts', () => {
   const store = useStores()
 
@@ -29,6 +36,44 @@ describe('accounts', () => {
     assert.deepEqual(await store.accounts.findByThumbprint(account.thumbprint), account)
     assert.equal(account.status, 'valid')
     assert.equal(account.keyVersion, 1)
+  })
+
+  test('one is found by its key, of any kind, as certificates are (RFC 5280 §4.1.2.7)', async () => {
+    const pairs = [
+      ...['P-256', 'P-384', 'P-521'].map((namedCurve) => generateKeyPairSync('ec', { namedCurve })),
+      generateKeyPairSync('ed25519'),
+      ...[1024, 2048, 4096].map((modulusLength) => generateKeyPairSync('rsa', { modulusLength })),
+      generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent: 0x80000001 }),
+    ]
+    for (const { publicKey } of pairs) {
+      const { jwk, spki } = parseAccountKey(publicJwk(publicKey), ANY_KEY)
+      const [row] = await store.sql<{ hash: Buffer }>('SELECT account_spki_sha256($1) AS hash', [jwk])
+      assert.deepEqual(row?.hash, hashSpki({ der: spki() }), jwk)
+    }
+    const none = await store.sql(
+      `SELECT account_spki_sha256(jwk) AS hash FROM (VALUES ('{}'), ('{"kty":"oct"}')) AS i (jwk)`,
+    )
+    assert.deepEqual(none, [{ hash: null }, { hash: null }])
+  })
+
+  test('a key that is blocked ends its account with what that has validated, and no other (RFC 8555 §7.3.6)', async () => {
+    const keys = [1, 2].map(() => parseAccountKey(publicJwk(generateKeyPairSync('ed25519').publicKey), ANY_KEY))
+    const [leaked, other] = await Promise.all(
+      keys.map(
+        async ({ jwk, thumbprint }) => (await store.accounts.create({ ...aNewAccount(), jwk, thumbprint })).account,
+      ),
+    )
+    const order = await aReadyOrder(store, requesterOf(leaked!))
+    await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1), ($2)', [
+      hashSpki({ der: keys[0]!.spki() }),
+      Buffer.alloc(32),
+    ])
+    assert.equal((await store.accounts.find(leaked!.id))?.status, 'revoked')
+    assert.equal((await store.accounts.find(other!.id))?.status, 'valid')
+    const rows = await store.sql('SELECT status FROM authorizations WHERE id = ANY ($1)', [order.authorizationIds])
+    assert.deepEqual(rows, [{ status: 'deactivated' }])
+    await store.sql("UPDATE accounts SET status = 'valid' WHERE id = $1", [leaked!.id])
+    assert.equal(await revokeAccountsOfBlockedKeys(store.db), 1, 'as after a migration')
   })
 
   test('look-ups of one batch each get their own answer, unknown ids and repeats included', async () => {

@@ -9,7 +9,7 @@ import {
   listBackendRevocations,
 } from '../../src/store/backend-revocation-store.ts'
 import { gate } from '../support/gate.ts'
-import { cutOff, newId, useStores } from './support.ts'
+import { aCertificate, anAccount, cutOff, newId, useStores } from './support.ts'
 
 describe('revocations at backends', () => {
   const fixture = useStores()
@@ -44,6 +44,28 @@ describe('revocations at backends', () => {
     assert.deepEqual(new Set((await left()).map(([backend]) => backend)), new Set(['hangs']))
     answer()
     assert.equal(await round, 16)
+  })
+
+  test('a reason that becomes keyCompromise is told, also when the CA is just confirming the former one', async () => {
+    const { intent } = await aCertificate(fixture, (await anAccount(fixture)).requester)
+    const { certificateId } = intent
+    await fixture.sql("UPDATE certificates SET backend = 'well' WHERE id = $1", [certificateId])
+    const revokeFor = (reason: number, blockedKey?: Buffer) =>
+      fixture.certificates.revoke({ certificateId, reason, blockedKey, requester: undefined })
+    await revokeFor(4)
+    const told: number[] = []
+    const revoke = async ({ reason }: { reason: number }) => {
+      told.push(reason)
+      if (reason === 4) await revokeFor(1, Buffer.alloc(32, 1))
+    }
+    const round = () => revokeAtBackend('well', { backends: new Map([['well', { revoke }]]), store, events, signal })
+    await round()
+    await round()
+    assert.deepEqual([told, await left()], [[4, 1], []])
+    await fixture.sql('UPDATE certificates SET revocation_reason = 5 WHERE id = $1', [certificateId])
+    await revokeFor(1, Buffer.alloc(32, 1))
+    await round()
+    assert.deepEqual(told, [4, 1, 1], 'after it was confirmed, too')
   })
 
   test('the end of the service cuts a CA off that hangs, which is no failure of it', async () => {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { before, describe, test } from 'node:test'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
+import { createCompromisedKeyStore } from '../../src/store/compromised-key-store.ts'
 import {
   aCandidate,
   aCertificate,
@@ -85,16 +86,69 @@ describe('certificates', () => {
       assert.equal((await store.certificates.findBySerial(serialNumber))?.revokedAt, undefined)
     })
 
-    test('blocks the key when it is asked to, and only when it revokes', async () => {
+    test('blocks the key when it is asked to, also of a certificate that is revoked already', async () => {
       const { certificateId } = await recorded()
       const [key, late] = [randomBytes(32), randomBytes(32)]
       assert.equal(await store.certificates.isKeyBlocked(key), false)
       await store.certificates.revoke(revocation(certificateId, { reason: 1, blockedKey: key, requester: undefined }))
       assert.equal(await store.certificates.isKeyBlocked(key), true)
-      await store.certificates.revoke(revocation(certificateId, { reason: 1, blockedKey: late }))
-      assert.equal(await store.certificates.isKeyBlocked(late), false)
+      const again1 = revocation(certificateId, { reason: 1, blockedKey: late })
+      assert.deepEqual(
+        [await store.certificates.revoke(again1), await store.certificates.revoke(again1)],
+        [true, false],
+      )
+      assert.equal(await store.certificates.isKeyBlocked(late), true)
       const again = await recorded()
       assert.equal(await store.certificates.revoke(revocation(again.certificateId, { blockedKey: key })), true)
+    })
+
+    test('moves a reason to keyCompromise with a key alone, and leaves the date; the CRL counts it', async () => {
+      const { certificateId } = await recorded()
+      const state = async () =>
+        (
+          await store.sql<{ at: Date; reason: number; changes: number }>(
+            `SELECT revoked_at AS at, revocation_reason AS reason,
+                    (SELECT sum(changes)::integer FROM crl_changes WHERE issuer_fingerprint = c.issuer_fingerprint) AS changes
+               FROM certificates c WHERE id = $1`,
+            [certificateId],
+          )
+        )[0]!
+      const revokedAt = new Date(Date.now() - 60_000)
+      await store.certificates.revoke(revocation(certificateId, { revokedAt }))
+      const before = await state()
+      assert.equal(await store.certificates.revoke(revocation(certificateId, { reason: 1 })), false)
+      assert.deepEqual(await state(), before)
+      const proof = revocation(certificateId, {
+        reason: 1,
+        blockedKey: randomBytes(32),
+        isProved: true,
+        requester: undefined,
+      })
+      assert.equal(await store.certificates.revoke(proof), true)
+      assert.deepEqual(await state(), { at: before.at, reason: 1, changes: before.changes + 1 })
+      assert.deepEqual(
+        (await store.certificates.findRevocations([certificateId]))[0]?.reason,
+        1,
+        'what the signer is told',
+      )
+    })
+
+    test('what a proof concerns is found once its key is not just being certified, and is done with', async () => {
+      const keys = createCompromisedKeyStore(store.db)
+      const spkiSha256 = randomBytes(32)
+      const isDue = async () => (await keys.due()).some((key) => key.equals(spkiSha256))
+      const [first, second] = [await recorded(), await recorded()]
+      const change = "UPDATE certificates SET spki_sha256 = $1, not_after = now() + interval '1 day' WHERE id = $2"
+      await store.sql(change, [spkiSha256, second.certificateId])
+      const proof = { reason: 1, blockedKey: spkiSha256, requester: undefined }
+      await store.certificates.revoke(revocation(first.certificateId, proof))
+      assert.equal(await isDue(), false, 'what an account says is no proof')
+      await store.certificates.revoke(revocation(first.certificateId, { ...proof, isProved: true }))
+      assert.equal(await isDue(), true)
+      const { revoked, end } = await keys.revokeWindow([spkiSha256], '00000000-0000-0000-0000-000000000000')
+      assert.deepEqual([revoked, end], [[second.certificateId], undefined])
+      await keys.spread([spkiSha256])
+      assert.equal(await isDue(), false)
     })
   })
 

@@ -33,7 +33,7 @@ describe('background tasks of two instances', () => {
       instanceId,
       stores: createStores(store.db),
       issuance: { recover: async () => ({ outcome: 'recorded' }) } as unknown as BackgroundParts['issuance'],
-      ca: { outage: () => undefined, unreachable: () => undefined },
+      ca: { issuers: () => [], outage: () => undefined, unreachable: () => undefined },
       onRecovered: (_, outcome) => told.push(outcome),
       presentSince,
       isStopping: () => false,

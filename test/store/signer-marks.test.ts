@@ -97,6 +97,30 @@ describe('the records of a signer', () => {
     assert.equal((await marks.lackingRevocations(others, undefined)).length, 1, 'another issuer’s serial number')
   })
 
+  test('name an entry whose reason became keyCompromise, which comes back with the date that the database has', async () => {
+    const { certificateId, serialNumber } = await recorded()
+    const revokedAt = inHours(-2)
+    await revokeCertificate(store.db, {
+      certificateId,
+      reason: 4,
+      blockedKey: undefined,
+      requester: undefined,
+      revokedAt,
+    })
+    const entry = { serialNumber: serialNumber.toString('hex'), revokedAt: inHours(-1) }
+    const listed = (reason: number) => [{ issuerFingerprints: [ISSUER], entries: [{ ...entry, reason }] }]
+    assert.deepEqual(await marks.lackingRevocations(listed(3), undefined), [], 'no other reason replaces one')
+    const lacking = await marks.lackingRevocations(listed(1), undefined)
+    assert.deepEqual(lacking, listed(1))
+    assert.equal((await revokeListed(store.db, lacking[0]!)).length, 1)
+    assert.deepEqual(await marks.lackingRevocations(listed(1), undefined), [])
+    assert.deepEqual(await marks.lackingRevocations(listed(4), undefined), [], 'what was recorded before lacks nothing')
+    const [row] = await store.sql('SELECT revoked_at, revocation_reason FROM certificates WHERE id = $1', [
+      certificateId,
+    ])
+    assert.deepEqual(row, { revoked_at: new Date(Math.floor(revokedAt.getTime() / 1000) * 1000), revocation_reason: 1 })
+  })
+
   test('take a mark back that is beyond them, and none forward', async () => {
     await marks.withoutCertificate([], LONG, stretch(0, 9))
     await marks.lackingRevocations([], { chain, after: { seq: 0, part: 0 }, last: { seq: 8, part: 2 } })
@@ -132,6 +156,18 @@ describe('the records of a signer', () => {
     imports.record([ISSUER, RENEWED], certificates, { backend: undefined })
   const statusOf = async (id: string) =>
     (await store.sql('SELECT status, certificate_id FROM orders WHERE id = $1', [id]))[0]
+
+  test('bring a certificate back whose key is proved to be compromised: its turn to be revoked comes again', async () => {
+    const certificate = forgotten()
+    const isDue = 'SELECT FROM blocked_keys WHERE spki_sha256 = $1 AND spread_at IS NULL'
+    await store.sql(
+      'INSERT INTO blocked_keys (spki_sha256, certificate_id, proved_at, spread_at) VALUES ($1, $2, now(), now())',
+      [certificate.spkiSha256, newId()],
+    )
+    assert.equal((await store.sql(isDue, [certificate.spkiSha256])).length, 0)
+    await bringBack(certificate)
+    assert.equal((await store.sql(isDue, [certificate.spkiSha256])).length, 1)
+  })
 
   test('bring a certificate back with its account, and with its order where that is open', async () => {
     const { requester } = await anAccount(store)

@@ -48,7 +48,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   },
   plpgsql: {
     pattern: /LANGUAGE plpgsql/,
-    why: 'bodies of triggers, and the suffixes of a name for an index',
+    why: 'bodies of triggers, and what indexes have: the suffixes of a name, the hash of an account key',
     substitute: 'the same work in the statements that write; a column for the suffixes',
     places: [
       'migrations/0003_certificates.sql',
@@ -58,6 +58,8 @@ const FEATURES: Readonly<Record<string, Feature>> = {
       'migrations/0008_events.sql',
       'migrations/0010_crl_parts.sql',
       'migrations/0013_import.sql',
+      'migrations/0027_account_keys.sql',
+      'migrations/0029_compromised_keys.sql',
     ],
   },
   triggers: {
@@ -69,13 +71,14 @@ const FEATURES: Readonly<Record<string, Feature>> = {
       'migrations/0005_administration.sql',
       'migrations/0006_backends.sql',
       'migrations/0008_events.sql',
+      'migrations/0029_compromised_keys.sql',
     ],
   },
   'transition tables': {
     pattern: /REFERENCING (NEW|OLD) TABLE/,
     why: 'a bulk revocation of thousands counts once',
     substitute: 'a trigger for each row, or the count in the statement that revokes',
-    places: ['migrations/0004_crl.sql'],
+    places: ['migrations/0004_crl.sql', 'migrations/0029_compromised_keys.sql'],
   },
   'SKIP LOCKED': {
     pattern: /SKIP LOCKED/,
@@ -146,6 +149,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     why: 'plans that hold while a table grows from nothing',
     substitute: 'hints of the engine; most ignore or refuse the settings',
     places: [
+      'migrations/0029_compromised_keys.sql',
       'src/admin/revocations/bulk-revocation-store.ts',
       'src/store/database.ts',
       'src/store/event-store.ts',
@@ -167,6 +171,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
       'migrations/0016_roles_checked.sql',
       'migrations/0022_failure_names_index.sql',
       'migrations/0026_failed_orders_index.sql',
+      'migrations/0028_account_keys_index.sql',
       'src/store/optional-indexes.ts',
     ],
   },

@@ -1,10 +1,11 @@
 /** Incidents as the Admin API shows them. */
 
+import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { KEY_COMPROMISE } from '../../domain/revocation.ts'
-import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
-import { accountNameMember } from '../account-names.ts'
+import { ACCOUNT_STATUSES, BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
+import { accountNameMember, withAccountName } from '../account-names.ts'
 import { exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
 import type { AdminContext } from '../context.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
@@ -13,8 +14,8 @@ import { findJob } from '../revocations/bulk-revocation-store.ts'
 import { reason } from '../revocations/certificate-revocations.ts'
 import { line, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
 import { CRL_STATES, type CrlPublication, watchCrls } from './crl-watch.ts'
-import { nameOf, type OwnerHit } from './incident-hits.ts'
-import { countMails, type Incident as IncidentRow } from './incident-store.ts'
+import { findHits, nameOf, type OwnerHit } from './incident-hits.ts'
+import { countMails, findKeyAccount, type Incident as IncidentRow } from './incident-store.ts'
 
 /** What is concerned: one member. */
 export const IncidentFilter = z
@@ -78,6 +79,27 @@ export const IncidentOwner = z
     names: z.array(z.string()).meta({ description: 'The first names of three of them.' }),
   })
   .meta({ id: 'IncidentOwner' })
+
+/** The account whose own key it is; null where nobody's is. */
+export const KeyAccount = z
+  .strictObject({
+    account_id: z.uuid(),
+    account_name: accountNameMember(),
+    status: z.enum(ACCOUNT_STATUSES),
+    certificates: z.int().meta({ description: 'Unexpired and not revoked, whatever their keys.' }),
+    authorizations: z.int().meta({ description: 'Valid ones.' }),
+  })
+  .meta({ id: 'IncidentKeyAccount' })
+
+export async function keyAccountBody(
+  db: CommonQueryMethods,
+  spkiSha256: string,
+): Promise<z.output<typeof KeyAccount> | null> {
+  const found = await findKeyAccount(db, spkiSha256)
+  if (!found) return null
+  const { unrevoked: certificates } = await findHits(db, { account_id: found.account_id })
+  return { ...(await withAccountName(db, found)), certificates }
+}
 
 export const ownerBody = ({ account_id, owner, unrevoked, revoked, names }: OwnerHit) => ({
   account_id,

@@ -2,7 +2,9 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { rowsOf, sql } from '../../store/slonik.ts'
+import { ACCOUNT_STATUSES } from '../../domain/states.ts'
+import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
+import { authorization } from '../../store/status-sql.ts'
 import { matching, RevocationFilter, type Window } from '../revocations/bulk-revocation-store.ts'
 
 export const Actions = z.strictObject({
@@ -132,6 +134,18 @@ export async function findOwners(db: CommonQueryMethods, accountIds: readonly st
       FROM accounts a LEFT JOIN eab_credentials e ON e.id = a.eab_credential_id
      WHERE a.id = ANY (${sql.array([...accountIds], 'uuid')})`)
   return new Map(rows.map((row) => [row.id, row]))
+}
+
+const KeyAccount = z.object({ account_id: z.string(), status: z.enum(ACCOUNT_STATUSES), authorizations: z.int() })
+
+/** The account that has the key, with the number of its valid authorizations. */
+export function findKeyAccount(db: CommonQueryMethods, spkiSha256: string) {
+  // accounts_spki, authorizations_reusable
+  return db.maybeOne(rowsOf(KeyAccount)`
+    SELECT a.id AS account_id, a.status,
+           (SELECT count(*)::integer FROM authorizations z
+             WHERE z.account_id = a.id AND z.status ${constantSql(authorization.is('valid'))} AND z.expires_at > now()) AS authorizations
+      FROM accounts a WHERE account_spki_sha256(a.jwk) = decode(${spkiSha256}, 'hex')`)
 }
 
 export async function isCredential(db: CommonQueryMethods, kid: string): Promise<boolean> {

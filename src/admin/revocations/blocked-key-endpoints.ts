@@ -1,4 +1,4 @@
-/** `/blocked-keys`: keys that are never certified again. */
+/** `/blocked-keys`: keys that are never certified again, and have no account. */
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import * as z from 'zod/v4'
@@ -55,7 +55,7 @@ export const BLOCKED_KEYS = endpointGroup('Blocked keys', {
   blockKey: endpoint({
     route: 'POST /blocked-keys',
     permission: 'operate',
-    summary: 'Blocks a key: no certificate is issued for it any more.',
+    summary: 'Blocks a key: no certificate is issued for it any more, and the account that has it is revoked.',
     body: z.strictObject({ spki_sha256: fingerprint() }),
     reply: { status: 201, schema: BlockedKey },
     errors: ['conflict'],
@@ -67,7 +67,7 @@ export const BLOCKED_KEYS = endpointGroup('Blocked keys', {
   unblockKey: endpoint({
     route: 'DELETE /blocked-keys/{spki_sha256}',
     permission: 'operate',
-    summary: 'Takes the block of a key back.',
+    summary: 'Takes the block of a key back; a revoked account stays so.',
     params: z.strictObject({ spki_sha256: fingerprint() }),
     reply: { status: 204 },
     errors: ['not_found', 'conflict'],

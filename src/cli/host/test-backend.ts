@@ -162,7 +162,7 @@ async function confirmRevocation({ db, backend, report }: Parts, certificateId: 
   } catch (error) {
     throw new Error(`the CA has not confirmed the revocation: ${messageOf(error)}; a running service asks again`)
   }
-  await createBackendRevocationStore(db).confirm(certificateId)
+  await createBackendRevocationStore(db).confirm(certificateId, TEST_REASON)
   report.passed(
     backend.ignoresRevocations ? 'the CA is not told of revocations' : 'the CA has confirmed the revocation',
   )

@@ -121,7 +121,7 @@ export const Security = z
     }),
     blocked_keys_file: setting(
       optionalText(),
-      'File of keys that no request and no account may have: a hexadecimal SHA-256 of a SubjectPublicKeyInfo a line, at most 1,000,000; `#` comments. Each reading replaces the list of all instances.',
+      'File of keys that no request and no account may have: a hexadecimal SHA-256 of a SubjectPublicKeyInfo a line, at most 1,000,000; `#` comments. Each reading replaces the list of all instances; accounts with these keys are revoked.',
       { reload: 'live' },
     ),
     hsts_max_age_seconds: setting(

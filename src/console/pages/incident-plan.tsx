@@ -35,7 +35,7 @@ export function Plan({ found }: { found: Examination }) {
   const certificates = plural(countText(count), 'certificate')
   const acts = [
     chosen.revoke && `${certificates} will be revoked. This cannot be undone.`,
-    chosen.block && 'The key will be blocked: it is never certified again.',
+    chosen.block && 'The key will be blocked: it is never certified again, and an account that has it is revoked.',
     chosen.advise && `Renewal information of ${certificates} will say: renew now.`,
     chosen.tell && 'The owners will get a mail.',
   ].filter((act) => act !== false)

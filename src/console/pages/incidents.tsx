@@ -69,6 +69,15 @@ export function IncidentsPage({ query, entry }: PageProps) {
   )
 }
 
+/** What whoever has its key can do, and what a block ends. */
+const KeyAccount = ({ account }: { account: NonNullable<Examination['key_account']> }) => (
+  <>
+    <AccountLink id={account.account_id} name={account.account_name} /> {account.status}:{' '}
+    {plural(countText(account.authorizations), 'valid authorization')},{' '}
+    {plural(countText(account.certificates), 'certificate')}
+  </>
+)
+
 type Owner = Examination['owners'][number]
 
 const OWNER_COLUMNS: readonly Column<Owner>[] = [
@@ -85,7 +94,7 @@ const OWNER_COLUMNS: readonly Column<Owner>[] = [
 ]
 
 function Found({ found }: { found: Examination }) {
-  const { certificates, already_revoked, key_blocked, owners, owners_total, owners_cut } = found
+  const { certificates, already_revoked, key_blocked, key_account, owners, owners_total, owners_cut } = found
   return (
     <section class="section" aria-live="polite">
       <h2>2. What it hits</h2>
@@ -103,6 +112,7 @@ function Found({ found }: { found: Examination }) {
               </Badge>
             ),
           ],
+          ['Account with this key', key_account && <KeyAccount key="account" account={key_account} />],
           ['Owners', owners_cut ? `more than ${countText(owners_total)}` : countText(owners_total)],
         ]}
       />

@@ -226,7 +226,7 @@ function whyRevoked(account: Holder | undefined): TemplateValues {
   const kid = account?.revoked_kid
   return kid
     ? { reason: `eab_revoked:${kid}`, cause: `the credential ${text(kid)} that it was registered with was revoked` }
-    : { reason: 'revoked', cause: 'the operator revoked it' }
+    : { reason: 'key_blocked', cause: 'its key is blocked, as one that others may have' }
 }
 
 const detailOf = (problem: { detail: string } | null) => text(problem?.detail ?? 'no reason was given')

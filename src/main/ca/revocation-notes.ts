@@ -6,7 +6,7 @@ import { createRevocationNotes, type NoteRevocations } from '../../services/revo
 import type { CertificateStore } from '../../store/certificate-store.ts'
 
 export function revocationNotes(
-  { ca, log }: { ca: CaBackend; log: Logger },
+  { ca, log }: { ca: Pick<CaBackend, 'issuers' | 'unreachable' | 'records'>; log: Logger },
   { certificates }: { certificates: CertificateStore },
 ): NoteRevocations {
   return createRevocationNotes({

@@ -22,6 +22,7 @@ async function rounds(background_worker: Record<string, unknown>, count: number)
     config,
     extensions: { modules: [], settings: {} },
     stores: { authorizations },
+    ca: {},
     instanceId: 1,
     presentSince: () => -60_000,
   }

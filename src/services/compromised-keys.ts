@@ -1,0 +1,42 @@
+/**
+ * Revokes what else has a key whose compromise its holder has proved (CA/Browser Forum BR 4.9.1.1 (3)). Triggers tell owners,
+ * CRLs and other CAs, as of every revocation (docs/decisions/compromised-keys.md).
+ *
+ * Certificates have no index by key, which each issuance would pay for: one walk through all of them serves all keys. A walk
+ * that was interrupted begins again.
+ */
+
+import type { CompromisedKeyStore } from '../store/compromised-key-store.ts'
+import type { NoteRevocations } from './revocation-notes.ts'
+
+export interface CompromisedKeysParts {
+  store: CompromisedKeyStore
+  note: NoteRevocations
+  onRevoked(certificateIds: readonly string[]): void
+}
+
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+/** Half a second; other tasks of the role wait meanwhile. */
+const WINDOWS = 25
+
+/** @returns one round; the next goes on where it has ended. It resolves to how many certificates were revoked */
+export function compromisedKeys({ store, note, onRevoked }: CompromisedKeysParts): () => Promise<number> {
+  let walk: { keys: Buffer[]; afterId: string } | undefined
+  return async () => {
+    walk ??= { keys: await store.due(), afterId: FIRST_ID }
+    let count = 0
+    for (let windows = 0; walk.keys.length > 0 && windows < WINDOWS; windows++) {
+      const { revoked, end } = await store.revokeWindow(walk.keys, walk.afterId)
+      count += revoked.length
+      if (revoked.length > 0) onRevoked(revoked)
+      await note(revoked)
+      if (end !== undefined) walk.afterId = end
+      else {
+        await store.spread(walk.keys)
+        walk.keys = []
+      }
+    }
+    if (walk.keys.length === 0) walk = undefined
+    return count
+  }
+}
