@@ -1,6 +1,7 @@
 /** Builds the daemon from its configuration, runs it until a signal, and stops it in order. */
 
 import pino, { type Logger } from 'pino'
+import { LINES_LOST, LogOutput } from '../src/shared/lib/log-output.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
 import { type AuditEvents, type OpenedAudit, openAuditChain } from './audit/chain.ts'
 import type { SignerConfig } from './config.ts'
@@ -85,13 +86,15 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
 
 /** Log lines have the form of the service's (src/ops/logging.ts). */
 function createLog({ log: { level } }: SignerConfig): Logger {
-  return pino({
+  const form = {
     name: 'chancery-signer',
     level,
     messageKey: 'message',
     timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (name) => ({ level: name }) },
-  })
+    formatters: { level: (name: string) => ({ level: name }) },
+  }
+  const log: Logger = pino(form, new LogOutput(0, { resumed: (lost) => log.warn({ lost }, LINES_LOST) }))
+  return log
 }
 
 async function startDaemon(options: DaemonOptions, log: Logger): Promise<Daemon> {
