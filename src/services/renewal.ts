@@ -61,7 +61,9 @@ export function createRenewal(
       )
     for (const certificate of await store.findBySerial(identity.serialNumber))
       if (identity.keyIdentifier.equals(await keyIdentifierOf(certificate.issuerFingerprint))) return certificate
-    throw new Problem('malformed', 'the certID names no certificate of this server', { status: 404 })
+    throw new Problem('malformed', 'the certID names no certificate of this server, or one that expired long ago', {
+      status: 404,
+    })
   }
 
   return {
