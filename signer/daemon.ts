@@ -1,8 +1,10 @@
 /** Builds the daemon from its configuration, runs it until a signal, and stops it in order. */
 
 import pino, { type Logger } from 'pino'
+import { LINES_LOST, LogOutput } from '../src/shared/lib/log-output.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
 import { type AuditEvents, type OpenedAudit, openAuditChain } from './audit/chain.ts'
+import { lockChain } from './audit/chain-lock.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
 import type { CrlNumbers } from './crl-numbers.ts'
@@ -85,13 +87,15 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
 
 /** Log lines have the form of the service's (src/ops/logging.ts). */
 function createLog({ log: { level } }: SignerConfig): Logger {
-  return pino({
+  const form = {
     name: 'chancery-signer',
     level,
     messageKey: 'message',
     timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (name) => ({ level: name }) },
-  })
+    formatters: { level: (name: string) => ({ level: name }) },
+  }
+  const log: Logger = pino(form, new LogOutput(0, { resumed: (lost) => log.warn({ lost }, LINES_LOST) }))
+  return log
 }
 
 async function startDaemon(options: DaemonOptions, log: Logger): Promise<Daemon> {
@@ -106,6 +110,8 @@ async function startDaemon(options: DaemonOptions, log: Logger): Promise<Daemon>
   if (isRoot() && !withParent) log.warn('the signer runs as root; set user and group, or start it as a user of its own')
   // Before the audit chain, so that a failure here cannot touch the chain of a running signer.
   await atKey('socket', () => prepareSocket(config.socket))
+  if (!(await atKey('audit.file', () => lockChain(config.audit.file))))
+    log.warn('the audit chain cannot be locked, without flock(1) or on this file system; start no second signer on it')
   const crlNumbers = await openNumbers(config)
   const signedCrls = await openSignedLists(config)
   const records = await openRecords(config, log)

@@ -79,25 +79,31 @@ export async function auditFileConsumer(settings: AuditFileSettings): Promise<Ex
     timeoutMs: FILE_TIMEOUT_MS,
     retryDelayMs: backoffDelayMs,
     deliver: (event) => append(settings, [lineOf(event)]),
-    // A part of them may be in the file when it fails.
     deliverTogether: (events) => append(settings, events.map(lineOf)),
   }
 }
 
 const lineOf = (event: OccurredEvent) => `${renderAuditRecord(event)}\n`
 
-async function append(settings: AuditFileSettings, lines: readonly string[]): Promise<void> {
-  let file = await openFile(settings.path)
+interface OpenedFile {
+  file: FileHandle
+  /** Before these lines. */
+  length?: number
+}
+
+/** All of the lines, or none: after an error they come again. */
+async function append({ path, ...settings }: AuditFileSettings, lines: readonly string[]): Promise<void> {
+  const opened: OpenedFile[] = []
   try {
-    let { size } = await file.stat()
+    let file = await begin(path, opened)
+    let size = opened.at(-1)?.length ?? 0
     let text = ''
     for (const line of lines) {
       const bytes = Buffer.byteLength(line)
       if (size > 0 && size + bytes > settings.maxBytes) {
         await writeDown(file, text)
-        await file.close()
-        await shift(settings)
-        file = await openFile(settings.path)
+        await shift({ path, ...settings })
+        file = await begin(path, opened)
         text = ''
         size = 0
       }
@@ -105,12 +111,31 @@ async function append(settings: AuditFileSettings, lines: readonly string[]): Pr
       size += bytes
     }
     await writeDown(file, text)
+  } catch (error) {
+    for (const { file, length } of opened) if (length !== undefined) await file.truncate(length).catch(() => undefined)
+    throw error
   } finally {
-    await file.close()
+    for (const { file } of opened) await file.close()
   }
 }
 
-const openFile = (path: string): Promise<FileHandle> => open(path, 'a', 0o600)
+/** A record is shorter. */
+const LONGEST_LINE = 1024 * 1024
+
+/** Cuts off a line that a crash has torn: its record comes again. */
+async function begin(path: string, opened: OpenedFile[]): Promise<FileHandle> {
+  const file = await open(path, 'a+', 0o600)
+  const one: OpenedFile = { file }
+  opened.push(one)
+  const { size } = await file.stat()
+  const end = async (bytes: number) => (await file.read(Buffer.alloc(bytes), 0, bytes, size - bytes)).buffer
+  one.length = size
+  if (size === 0 || (await end(1)).includes('\n')) return file
+  const last = Math.min(size, LONGEST_LINE)
+  one.length = size - last + (await end(last)).lastIndexOf('\n') + 1
+  await file.truncate(one.length)
+  return file
+}
 
 /** The delivery leaves the database only when its line is on disk. */
 async function writeDown(file: FileHandle, text: string): Promise<void> {

@@ -5,6 +5,7 @@ import { formatErrors, type LoadedConfig } from '../config/load.ts'
 import { planReload } from '../config/reload.ts'
 import type { Config } from '../config/schema.ts'
 import { createLogger, lifeLog } from '../ops/logging.ts'
+import { createMetrics } from '../ops/metrics.ts'
 import { VERSION } from '../shared/lib/program-files.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP, STOP } from '../shared/lib/user-signals.ts'
 import type { ReloadChanges } from './messages.ts'
@@ -25,7 +26,8 @@ export interface ServeHooks {
 
 /** @returns the exit code: 0 after an orderly stop, 1 after a broken part */
 export async function runService(config: Config, hooks: Partial<ServeHooks> = {}): Promise<number> {
-  const { log, flush } = createLogger(config.logging, 'main', false)
+  const metrics = createMetrics()
+  const { log, flush } = createLogger(config.logging, 'main', { metrics })
   const { reread } = hooks
   ignoreUserSignals(reread ? RELOAD_OR_STOP : STOP, (sentence) => log.warn(sentence))
   // The embedded mode prints its own progress.
@@ -41,6 +43,7 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
       config,
       version: VERSION,
       log,
+      metrics,
       onStep(title) {
         log.debug(title)
         hooks.onStep?.(title)

@@ -11,7 +11,6 @@ import type { Config } from '../config/schema.ts'
 import { loadHooks } from '../events/hooks/load-hooks.ts'
 import { assertPortFree, fileLimitWarning } from '../http/start-checks.ts'
 import { PINO_LEVELS } from '../ops/logging.ts'
-import { createMetrics } from '../ops/metrics.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { liveSettings, urlSettings } from '../settings/server-settings.ts'
 import { loadChallengeMethods } from '../validation/extensions.ts'
@@ -28,7 +27,7 @@ import { applyBlockedKeys, awaitDatabase, prepareSchema, startDatabase } from '.
 import { startValidation } from './start-validation.ts'
 
 export interface StartOptions
-  extends Pick<StartContext, 'config' | 'version' | 'log' | 'onStep' | 'onBroken' | 'reread'> {
+  extends Pick<StartContext, 'config' | 'version' | 'log' | 'metrics' | 'onStep' | 'onBroken' | 'reread'> {
   /** Aborts the wait for an unreachable database. */
   stopping: AbortSignal
 }
@@ -52,7 +51,7 @@ export async function startService({ stopping, ...options }: StartOptions): Prom
   const teardown = new Teardown()
   const takeApart = () => teardown.run((error) => options.log.error({ err: error }, 'a part did not stop cleanly'))
   const now = { config: options.config, draining: false, stopping: false }
-  const context: StartContext = { ...options, metrics: createMetrics(), teardown, fronts: [], now }
+  const context: StartContext = { ...options, teardown, fronts: [], now }
   try {
     return { ...(await start(context, stopping)), stop: takeApart }
   } catch (error) {

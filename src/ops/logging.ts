@@ -4,6 +4,8 @@
  */
 
 import pino, { type DestinationStream, type Logger } from 'pino'
+import { LINES_LOST, LogOutput } from '../shared/lib/log-output.ts'
+import type { Metrics } from './metrics.ts'
 import { sourcePositions } from './source-positions.ts'
 
 export interface LogSettings {
@@ -35,13 +37,23 @@ const BUFFER_BYTES = 8192
 /** A killed process loses its buffer, so lines with an event are flushed this soon. */
 const EVENT_FLUSH_MS = 10
 
-/**
- * @param thread the thread's name, written in every line
- * @param buffered for front threads, where a write per request costs more than the line
- */
-export function createLogger(settings: LogSettings, thread: string, buffered: boolean): { log: Logger; flush(): void } {
-  const destination = pino.destination({ fd: 1, sync: !buffered, minLength: buffered ? BUFFER_BYTES : 0 })
-  const stream = settings.format === 'human' ? humanStream(destination) : destination
+interface LogOptions {
+  /** For front threads, where a write per request costs more than the line. */
+  buffered?: boolean
+  metrics?: Pick<Metrics, 'logLinesDropped'>
+}
+
+/** @param thread the thread's name, written in every line */
+export function createLogger(
+  settings: LogSettings,
+  thread: string,
+  { buffered = false, metrics }: LogOptions = {},
+): { log: Logger; flush(): void } {
+  const output = new LogOutput(buffered ? BUFFER_BYTES : 0, {
+    dropped: (lines) => metrics?.logLinesDropped.inc(lines),
+    resumed: (lost) => lifeLog(log).warn({ lost }, LINES_LOST),
+  })
+  const stream = settings.format === 'human' ? humanStream(output) : output
   const log = pino(
     {
       level: PINO_LEVELS[settings.level],
@@ -52,14 +64,14 @@ export function createLogger(settings: LogSettings, thread: string, buffered: bo
       // An error becomes a plain object only here, and may contain secrets.
       serializers: { err: (error) => withoutSecrets(plainError(error), SECRET_LEVELS - 1) },
     },
-    buffered ? eventsSoon(stream, () => destination.flush()) : stream,
+    buffered ? eventsSoon(stream, () => output.flush()) : stream,
   )
-  const timer = buffered ? setInterval(() => destination.flush(), 1000).unref() : undefined
+  const timer = buffered ? setInterval(() => output.flush(), 1000).unref() : undefined
   return {
     log,
     flush() {
       clearInterval(timer)
-      destination.flushSync()
+      output.end()
     },
   }
 }

@@ -183,6 +183,7 @@ function refusalMetrics({ counter, gauge }: MetricFactory) {
     ]),
     notificationsSent: counter('notifications_sent_total', 'Attempts to send a mail.', ['result']),
     eventDeliveries: counter('event_deliveries_total', 'Deliveries of events.', ['consumer', 'result']),
+    logLinesDropped: counter('log_lines_dropped_total', 'Lines of the log that standard output did not take.'),
     eventsDropped: counter('events_dropped_total', 'Events that were lost because too many waited to be written.'),
     rateLimited: counter('rate_limited_total', 'Requests refused by a rate limit or a quota.', ['category']),
     pressureRejections: counter('pool_rejections_total', 'Requests refused by the pool pressure guard.', ['tier']),

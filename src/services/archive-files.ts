@@ -183,7 +183,7 @@ export async function* certificateLines(folder: string, file: string): AsyncGene
   }
 }
 
-/** Whole files that the manifest does not name. */
+/** Whole files, named by the manifest or not. */
 export async function filesIn(folder: string): Promise<string[]> {
   return (await readdir(folder)).filter((name) => name.endsWith('.jsonl.gz'))
 }

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { describeFileError } from '../shared/lib/file-error.ts'
 import {
   type ArchiveFile,
   certificateLines,
@@ -25,24 +26,47 @@ export interface ArchivedCertificate {
 }
 
 /**
- * The newest record of a certificate, and its file.
+ * The newest record of a certificate, and its file; `faults` has a sentence for each newer file that cannot be read.
+ * Files that the manifest does not name come last.
  * @param key id, or serial number in lower-case hexadecimal without leading zero octets
- * @throws Error for a folder without a manifest, and for a broken file
+ * @throws Error for a folder without a manifest
  */
-export async function findArchived(folder: string, key: string) {
-  const files = []
+export async function findArchived(
+  folder: string,
+  key: string,
+): Promise<{ file?: string; certificate?: ArchivedCertificate; faults: string[] }> {
+  const files: string[] = []
   for await (const { file } of entriesOf(folder)) files.push(file)
-  for (const file of files.toReversed()) {
-    let found: ArchivedCertificate | undefined
-    for await (const line of certificateLines(folder, file)) {
-      // Most lines are passed over without being parsed.
-      if (!line.includes(key)) continue
-      const certificate = JSON.parse(line) as ArchivedCertificate
-      if (certificate.id === key || certificate.serial_number === key) found = certificate
+  const unnamed = (await filesIn(folder)).filter((name) => !files.includes(name))
+  const faults: string[] = []
+  for (const file of [...unnamed, ...files].toReversed()) {
+    try {
+      const certificate = await findIn(folder, file, key)
+      if (certificate) return { file, certificate, faults }
+    } catch (error) {
+      faults.push(`${file}: ${describeFileError(error)}`)
     }
-    if (found) return { file, certificate: found }
   }
-  return undefined
+  return { faults }
+}
+
+async function findIn(folder: string, file: string, key: string): Promise<ArchivedCertificate | undefined> {
+  let found: ArchivedCertificate | undefined
+  for await (const line of certificateLines(folder, file)) {
+    // Most lines are passed over without being parsed.
+    if (!line.includes(key)) continue
+    const certificate = JSON.parse(line) as ArchivedCertificate
+    if (certificate.id === key || certificate.serial_number === key) found = certificate
+  }
+  return found
+}
+
+/** A file that the manifest does not name: a crash leaves one, and so do folders of several instances that were put together. */
+export interface UnnamedFile {
+  file: string
+  certificates: number
+  /** Of them, those in no file that the manifest names, nor in the database. */
+  only: number
 }
 
 export interface ArchiveReport {
@@ -53,15 +77,20 @@ export interface ArchiveReport {
   head: string
   /** One sentence for each file or line that is not as it was written. */
   faults: string[]
-  /** Files that the manifest does not name; a crash leaves one. */
-  unnamed: string[]
+  unnamed: UnnamedFile[]
 }
 
 /** More are not listed. */
 const MOST_FAULTS = 100
 
-/** @throws Error for a folder without a manifest */
-export async function verifyArchive(folder: string): Promise<ArchiveReport> {
+/**
+ * @param stored of these ids, those that the database has
+ * @throws Error for a folder without a manifest
+ */
+export async function verifyArchive(
+  folder: string,
+  stored: (ids: string[]) => Promise<string[]> = async () => [],
+): Promise<ArchiveReport> {
   const named = new Set<string>()
   const report: ArchiveReport = { files: 0, certificates: 0, bytes: 0, head: NO_PREVIOUS, faults: [], unnamed: [] }
   const fault = (sentence: string) => {
@@ -77,8 +106,38 @@ export async function verifyArchive(folder: string): Promise<ArchiveReport> {
     report.certificates += entry.certificates
     report.bytes += entry.bytes
   }
-  report.unnamed = (await filesIn(folder)).filter((name) => !named.has(name))
+  for (const file of await filesIn(folder)) {
+    if (named.has(file)) continue
+    try {
+      report.unnamed.push(await compare(folder, file, named, stored))
+    } catch (error) {
+      fault(`${file}: not in the manifest, and not compared: ${describeFileError(error)}`)
+    }
+  }
   return report
+}
+
+/** @throws errors of the file and of the database */
+async function compare(
+  folder: string,
+  file: string,
+  named: ReadonlySet<string>,
+  stored: (ids: string[]) => Promise<string[]>,
+): Promise<UnnamedFile> {
+  const idsIn = async function* (name: string) {
+    for await (const line of certificateLines(folder, name)) yield (JSON.parse(line) as ArchivedCertificate).id
+  }
+  const only = new Set<string>()
+  for await (const id of idsIn(file)) only.add(id)
+  const certificates = only.size
+  for (const id of await stored([...only])) only.delete(id)
+  for (const other of only.size > 0 ? named : [])
+    try {
+      for await (const id of idsIn(other)) only.delete(id)
+    } catch {
+      // It is a fault already, and keeps nothing safe.
+    }
+  return { file, certificates, only: only.size }
 }
 
 async function faultOf(folder: string, entry: Omit<ArchiveFile, 'previous'>): Promise<string | undefined> {
@@ -91,7 +150,7 @@ async function faultOf(folder: string, entry: Omit<ArchiveFile, 'previous'>): Pr
     if (certificates !== entry.certificates) return `has ${certificates} certificates instead of ${entry.certificates}`
     return undefined
   } catch (error) {
-    return (error as Error).message
+    return describeFileError(error)
   }
 }
 
@@ -100,7 +159,7 @@ async function* entriesOf(folder: string): AsyncGenerator<ArchiveFile & { line: 
 }
 
 const NOTHING: ArchiveFile = {
-  file: '',
+  file: '(a line that is none)',
   certificates: 0,
   first_not_after: '',
   last_not_after: '',

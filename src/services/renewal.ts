@@ -69,7 +69,7 @@ export function createRenewal(
       throw refuse('not a certID: base64url of the AKI, a dot, base64url of the serial (RFC 9773 §4.1)', 400)
     for (const certificate of await store.findBySerial(identity.serialNumber))
       if (identity.keyIdentifier.equals(await keyIdentifierOf(certificate.issuerFingerprint))) return certificate
-    throw refuse('the certID names no certificate of this server', 404)
+    throw refuse('the certID names no certificate of this server, or one that expired long ago', 404)
   }
 
   return {

@@ -31,6 +31,10 @@ export interface RevocationService {
   revoke(der: Buffer, reason: number | undefined, revoker: Revoker): Promise<void>
 }
 
+const UNKNOWN = 'this certificate was not issued here'
+/** An archived certificate is in no database (docs/decisions/archive.md). */
+const EXPIRED = 'this certificate has expired, and is not here any more or was not issued here; it needs no revocation'
+
 export function createRevocation(
   store: CertificateStore,
   note: NoteRevocations,
@@ -52,7 +56,7 @@ export function createRevocation(
       const reason = checkRevocationReason(reasonCode)
       const { tbs } = read(der)
       const certificate = await store.findBySerial(tbs.serialNumber, der)
-      if (!certificate) throw new Problem('malformed', 'this certificate was not issued here', { status: 404 })
+      if (!certificate) throw new Problem('malformed', tbs.notAfter < new Date() ? EXPIRED : UNKNOWN, { status: 404 })
       const names = [...tbs.dnsNames, ...tbs.ipAddresses]
       // Checked first, so that only authorized clients learn whether it is revoked already.
       if (!(await isAuthority(certificate, tbs.spki.der, names, revoker)))

@@ -1,6 +1,7 @@
 /** Programs of commands: sade parses them and answers --help. An error is one sentence and an exit code. */
 
 import sade from 'sade'
+import { describeFileError } from './lib/file-error.ts'
 import { printable } from './lib/terminal.ts'
 
 /** The command line is wrong. Its cause is a word that may be near to one that is known. */
@@ -58,6 +59,7 @@ const wordsOf = ({ usage }: Command) => usage.split(' ').filter((word) => /^[^<]
 
 /** Ends with the exit code of the command, or with that of its error; 1 where the error has none. */
 export async function runProgram(program: Program, typed: readonly string[]): Promise<void> {
+  requireOutput(program.name)
   const { name, commands } = program
   const [words, flags] = wordsAndFlags(program, typed)
   const isQuestion = flags.some((flag) => QUESTIONS.includes(flag))
@@ -87,6 +89,20 @@ export async function runProgram(program: Program, typed: readonly string[]): Pr
     process.stderr.write(`${name}: ${printable(String(told))}\n`)
     process.exitCode = exitCode
   }
+}
+
+/** Output that a full disk refuses is an error of the command. A reader that has gone, such as `head`, has what it wanted. */
+function requireOutput(name: string): void {
+  let isTold = false
+  process.stderr.on('error', () => undefined)
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (isTold || error.code === 'EPIPE') return
+    isTold = true
+    process.stderr.write(`${name}: cannot write to standard output: ${describeFileError(error)}\n`)
+    process.once('exit', () => {
+      process.exitCode ||= 1
+    })
+  })
 }
 
 /** Flags with their values: the parser takes `-1` for an option, and a word behind a switch for its value. */

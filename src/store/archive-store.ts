@@ -30,6 +30,8 @@ export interface ArchiveStore {
   read(place: ArchivePlace, expiredBefore: Date, revokedBefore: Date | undefined): Promise<ArchivableCertificate[]>
   /** Removes at most `REMOVAL_PAGE` certificates with their orders and all that is about them. @returns how many */
   remove(certificates: readonly ArchivableCertificate[]): Promise<number>
+  /** @returns those that are in the database */
+  stored(ids: readonly string[]): Promise<string[]>
 }
 
 /** In `cleanup_progress`, after the first round. */
@@ -102,6 +104,12 @@ const REMOVE: Statement = {
     SELECT count(*)::integer AS removed FROM gone`,
 }
 
+const STORED: Statement = {
+  name: 'archive-stored',
+  // certificates_pkey
+  text: 'SELECT id FROM certificates WHERE id = ANY ($1::uuid[])',
+}
+
 export function createArchiveStore(db: Database): ArchiveStore {
   return {
     read: ({ notAfter, id }, expiredBefore, revokedBefore) =>
@@ -118,5 +126,6 @@ export function createArchiveStore(db: Database): ArchiveStore {
       })
       return row?.removed ?? 0
     },
+    stored: async (ids) => (await db.query<{ id: string }>(STORED, [ids])).map(({ id }) => id),
   }
 }

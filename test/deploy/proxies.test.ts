@@ -11,6 +11,7 @@ import { text } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { connect } from 'node:tls'
 import { createAcmeClient } from '../support/acme-client.ts'
+import { freePort } from '../support/free-port.ts'
 import {
   haproxy,
   makeCertificate,
@@ -120,6 +121,16 @@ for (const proxy of [nginx, haproxy]) {
       const { status, text } = await client.newAccount({ termsOfServiceAgreed: true })
       close()
       assert.equal(status, 201, text)
+    })
+
+    test('answers with a problem document and Retry-After while no instance is ready (RFC 8555 §6.7)', async () => {
+      const alone = await proxyPorts(await freePort())
+      running.push(await startProxy(proxy, folder, alone, OPERATORS))
+      const { status, headers } = await get(`https://127.0.0.1:${alone.https}/directory`)
+      assert.deepEqual(
+        [status, headers['content-type'], headers['retry-after']],
+        [503, 'application/problem+json', '10'],
+      )
     })
 
     test('makes no second request of a trailer', async () => {

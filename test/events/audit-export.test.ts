@@ -1,7 +1,17 @@
 /** Audit export to rsyslog, to an HTTP server and to a file: what a receiver gets, and what it misses. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
@@ -11,8 +21,10 @@ import { backoffDelayMs } from '../../src/events/backoff.ts'
 import { BlockedReceiver, receiverGuard } from '../../src/events/http-post.ts'
 import { type SyslogTarget, syslogTransport } from '../../src/events/syslog-sender.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { requireCommand } from '../support/requirements.ts'
+import { canMount, startDisk } from '../support/small-disk.ts'
 import { type SyslogDaemon, syslogDaemon } from '../support/syslog-daemon.ts'
 import { until } from '../support/until.ts'
 import { type EventFixture, eventFixture } from './support.ts'
@@ -193,6 +205,32 @@ describe('audit export', () => {
     await until('a new file is begun', async () => (await fixture.waiting(running.consumer)) === 0)
     assert.equal(JSON.parse(readFileSync(file, 'utf8')).data.n, 41)
     await running.end()
+  })
+
+  test('after a full disk the files have no torn line, and every record once', {
+    skip: !canMount && 'needs to mount a tmpfs',
+  }, async (t) => {
+    const place = path.join(folder, 'small')
+    mkdirSync(place)
+    const disk = await startDisk(place, 256 * 1024)
+    t.after(() => disk.stop())
+    const file = path.join(disk.folder, 'audit.log')
+    const ballast = path.join(disk.folder, 'ballast')
+    // A crash has left a part of a record.
+    writeFileSync(file, '{"whole":1}\n{"torn":')
+    const consumer = await auditFileConsumer({ path: file, maxBytes: 8_000, backups: 50 })
+    const { bavail, bsize } = statfsSync(disk.folder)
+    // Two pages are left: the former file is filled, and the new one in part.
+    writeFileSync(ballast, Buffer.alloc((Number(bavail) - 2) * Number(bsize)))
+    const events = Array.from({ length: 100 }, () => sampleEvent('admin.action'))
+    await assert.rejects(consumer.deliverTogether!(events, AbortSignal.timeout(WAIT_MS)), /ENOSPC/)
+    rmSync(ballast)
+    await consumer.deliverTogether!(events, AbortSignal.timeout(WAIT_MS))
+    const names = readdirSync(disk.folder).filter((name) => name.startsWith('audit.log'))
+    const texts = names.map((name) => readFileSync(path.join(disk.folder, name), 'utf8'))
+    const records = texts.flatMap((text) => text.split('\n').slice(0, -1)).map((line) => JSON.parse(line))
+    assert.equal(records.length, events.length + 1)
+    assert.ok(texts.every((text) => text === '' || text.endsWith('\n')))
   })
 
   test('a file that cannot be written is an error at the start', async () => {

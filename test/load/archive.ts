@@ -109,7 +109,7 @@ try {
   for await (const line of certificateLines(archive_dir, first)) {
     const searching = performance.now()
     const found = await findArchived(archive_dir, (JSON.parse(line) as ArchivedCertificate).serial_number)
-    console.log(`one of the oldest file found in ${since(searching)}: ${found?.file}`)
+    console.log(`one of the oldest file found in ${since(searching)}: ${found.file}`)
     break
   }
   console.log(`after: ${await sizes()}`)

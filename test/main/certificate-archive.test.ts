@@ -170,6 +170,9 @@ describe('the archive of a service', { skip: !canMount && 'needs to mount a tmpf
     assert.equal((await send({ method: 'GET', url: renewalInfo })).status, 200)
     await makeOld(der)
     await untilGone(der)
+    const revokeCert = client.directory['revokeCert'] as string
+    const revoked = await client.post(revokeCert, { certificate: base64url(der) })
+    assert.deepEqual([revoked.status, revoked.json.type], [404, 'urn:ietf:params:acme:error:malformed'])
     for (const url of [certificateUrl, orderUrl]) {
       // What a front thread remembers of a flow it forgets after seconds.
       await until('it is gone', async () => (await client.post(url)).status === 404)
@@ -181,6 +184,23 @@ describe('the archive of a service', { skip: !canMount && 'needs to mount a tmpf
     assert.ok(!(json.orders as string[]).includes(orderUrl))
     const { status, json: problem } = await client.newOrder(['gone.test'], { replaces: certId })
     assert.deepEqual([status, problem.type], [404, 'urn:ietf:params:acme:error:malformed'])
+  })
+
+  test('certificates archive verify keeps the only copy, with a configuration or without', async () => {
+    const manifest = path.join(archive, MANIFEST)
+    const lines = readFileSync(manifest, 'utf8')
+    writeFileSync(manifest, lines.split('\n').slice(1).join('\n'))
+    try {
+      const file = path.join(service.folder, 'config.yaml')
+      const { code, output } = await archived('archive', 'verify', archive, '--config', file)
+      assert.equal(code, 1, output)
+      assert.match(output, /jsonl\.gz: not in the manifest, and 1 of its 1 certificates stand nowhere else: keep it/)
+      const unasked = await archived('archive', 'verify', archive)
+      assert.equal(unasked.code, 1, unasked.output)
+      assert.doesNotMatch(unasked.output, /may be removed/)
+    } finally {
+      writeFileSync(manifest, lines)
+    }
   })
 
   test('certificates archive verify says what somebody has changed', async () => {

@@ -4,8 +4,9 @@
  */
 
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -149,6 +150,34 @@ describe('a service that gets a signal', () => {
     assert.equal(await stopped, null)
     assert.equal(service.process.signalCode, 'SIGKILL')
   })
+})
+
+test('a service and its signer whose standard output is full start, serve, count the lines, and stop at SIGTERM', {
+  skip: !existsSync('/dev/full'),
+}, async () => {
+  const service = await startTestService({ fronts: 1 })
+  try {
+    await service.stop()
+    const full = openSync('/dev/full', 'w')
+    const child = spawn(process.execPath, [CLI, '-c', path.join(service.folder, 'config.yaml'), 'serve'], {
+      stdio: ['ignore', full, full],
+    })
+    const ended = once(child, 'exit')
+    const isReady = async () => child.exitCode !== null || (await fetch(`${service.baseUrl}/readyz`, CLOSING)).ok
+    await until('it is ready', () => isReady().catch(() => false))
+    const client = await registeredClient(service.directoryUrl)
+    assert.equal((await client.newOrder(['full.test'])).status, 201)
+    const counted = async () => {
+      const text = await (await fetch(`${service.baseUrl}/metrics`, CLOSING)).text()
+      return Number(/^service_log_lines_dropped_total (\d+)$/m.exec(text)?.[1]) > 0
+    }
+    await until('the lines are counted', counted)
+    closeConnections()
+    child.kill('SIGTERM')
+    assert.deepEqual(await ended, [0, null])
+  } finally {
+    await service.dispose()
+  }
 })
 
 /**

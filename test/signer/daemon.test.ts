@@ -250,6 +250,23 @@ describe('starting and stopping', () => {
       }))
   }
 
+  test('a second daemon on the chain with another socket does not start, and the first goes on', () =>
+    withSigner(
+      async (signer) => {
+        await signer.launch()
+        const other = signer.at('other.yaml')
+        writeFileSync(other, readFileSync(signer.files.config, 'utf8').replace('signer.sock', 'other.sock'))
+        await assert.rejects(
+          program('-c', other),
+          /another signer works on the audit chain .*; a second one would stop both/,
+        )
+        assert.equal((await signer.backend.health({ timeoutMs })).signing, true)
+        // What ends without a word leaves no lock.
+        await signer.restart('SIGKILL')
+      },
+      { default: makeAuthority() },
+    ))
+
   test('a torn last audit line is kept aside at the start', () =>
     withFiles(async (files) => {
       writeFileSync(files.auditFile, '{"seq":1,"ti')

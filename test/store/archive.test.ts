@@ -1,7 +1,16 @@
 /** The archive: what expired long ago stands in files, is gone from the database, and nothing is lost in between. */
 
 import assert from 'node:assert/strict'
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { beforeEach, describe, test } from 'node:test'
@@ -87,9 +96,8 @@ describe('the archive', () => {
     assert.equal(await isThere('certificates', id), false)
     assert.equal(await isThere('orders', order), false)
     for (const key of [id, serial]) {
-      const found = await findArchived(folder, key)
-      assert.ok(found)
-      const { certificate } = found
+      const { certificate } = await findArchived(folder, key)
+      assert.ok(certificate)
       assert.equal(certificate.der, der.toString('base64'))
       assert.equal(certificate['account_id'], requester.accountId)
       const { id: orderId, identifiers } = certificate['order'] as { id: string; identifiers: { type: string }[] }
@@ -126,7 +134,7 @@ describe('the archive', () => {
     await round()
     for (const table of Object.keys(rows)) assert.equal(await isThere(table, id, 'certificate_id'), false, table)
     const found = await findArchived(folder, id)
-    const [timestamp] = (found?.certificate['timestamps'] ?? []) as { log_url: string }[]
+    const [timestamp] = (found.certificate?.['timestamps'] ?? []) as { log_url: string }[]
     assert.equal(timestamp?.log_url, 'https://log.example')
   })
 
@@ -155,7 +163,7 @@ describe('the archive', () => {
       await store.sql('UPDATE certificates SET revoked_at = $2 WHERE id = $1', [revoked.id, daysAgo(32)])
       assert.equal(await round({ leftLists: async () => undefined }), 0)
       assert.equal(await round(), 1)
-      assert.equal((await findArchived(folder, revoked.id))?.certificate['revocation_reason'], 4)
+      assert.equal((await findArchived(folder, revoked.id)).certificate?.['revocation_reason'], 4)
     })
 
     test('one that another CA has yet to revoke stays', async () => {
@@ -178,7 +186,7 @@ describe('the archive', () => {
       assert.equal(await round({ store: { ...store_, remove } }), 0)
       assert.equal(await isThere('certificates', id), true)
       assert.equal(await round({ leftLists: async () => new Date(Date.now() + DAY_MS) }), 1)
-      assert.equal((await findArchived(folder, id))?.certificate['revocation_reason'], 4)
+      assert.equal((await findArchived(folder, id)).certificate?.['revocation_reason'], 4)
     })
   })
 
@@ -190,7 +198,7 @@ describe('the archive', () => {
     assert.equal(await round(), 1)
     const { faults, unnamed, certificates } = await verifyArchive(folder)
     assert.deepEqual({ faults, unnamed, certificates }, { faults: [], unnamed: [], certificates: 1 })
-    assert.equal((await findArchived(folder, serial))?.certificate.id, id)
+    assert.equal((await findArchived(folder, serial)).certificate?.id, id)
   })
 
   test('removes nothing when the file cannot be written', async () => {
@@ -246,6 +254,39 @@ describe('the manifest', () => {
     const [changed, missing] = await faults()
     assert.match(changed ?? '', new RegExp(`^${first}: is not as the manifest has it`))
     assert.match(missing ?? '', new RegExp(`^${second}: ENOENT`))
+  })
+
+  test('of a file that is cut off, damaged or missing only its own certificates are not found, and it is named', async () => {
+    await threeFiles()
+    const { id } = await anExpired(45)
+    await round()
+    const [missing = '', damaged = '', cut = ''] = (await threeFiles()).toReversed()
+    rmSync(path.join(folder, missing))
+    writeFileSync(path.join(folder, damaged), 'no gzip')
+    truncateSync(path.join(folder, cut), 100)
+    const { certificate, faults: named } = await findArchived(folder, id)
+    assert.equal(certificate?.id, id)
+    assert.deepEqual(named, [
+      `${missing}: ENOENT, there is no such file`,
+      `${damaged}: Z_DATA_ERROR, it is damaged`,
+      `${cut}: Z_BUF_ERROR, it is cut off`,
+    ])
+  })
+
+  test('of a file that it does not name it says how many certificates stand nowhere else', async () => {
+    await threeFiles()
+    const manifest = path.join(folder, MANIFEST)
+    const [first = '', ...rest] = readFileSync(manifest, 'utf8').trim().split('\n')
+    const { file } = JSON.parse(first) as { file: string }
+    writeFileSync(manifest, `${rest.join('\n')}\n`)
+    const unnamed = async (stored?: (ids: string[]) => Promise<string[]>) =>
+      (await verifyArchive(folder, stored)).unnamed
+    assert.deepEqual(await unnamed(createArchiveStore(store.db).stored), [{ file, certificates: 1, only: 1 }])
+    assert.deepEqual(await unnamed(async (ids) => ids), [{ file, certificates: 1, only: 0 }])
+    const again = JSON.stringify({ ...(JSON.parse(first) as object), file: `again-${file}` })
+    copyFileSync(path.join(folder, file), path.join(folder, `again-${file}`))
+    appendFileSync(manifest, `${again}\n`)
+    assert.deepEqual(await unnamed(), [{ file, certificates: 1, only: 0 }])
   })
 
   test('shows a line that was taken out', async () => {

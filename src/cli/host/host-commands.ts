@@ -280,12 +280,15 @@ const IMPORT = [
   }),
 ]
 
-const ARCHIVE = onHost('it reads the files of that host, and no configuration', {
+const ARCHIVE = onHost('it reads the files of that host', {
   usage: 'certificates archive verify <folder>',
-  about: 'Check every file of an archive of expired certificates against its manifest, and the manifest as a chain',
+  about: [
+    'Check every file of an archive of expired certificates against its manifest, and the manifest as a chain',
+    'A file that the manifest does not name is compared with the other files and with the database of the configuration.',
+  ],
   options: PRINTING,
   examples: ['certificates archive verify /var/lib/chancery/archive'],
-  run: async ({ json }, [folder = '']) => (await import('./archive-commands.ts')).verifyFolder(folder, json),
+  run: async (options, [folder = '']) => (await import('./archive-commands.ts')).verifyFolder(folder, options),
 })
 
 /** Commands with secrets that stay on the host. */

@@ -14,7 +14,7 @@ const GRACEFUL_MS = 30_000
 /** @returns the exit code. @throws CommandError when it cannot start */
 export async function runPerspective(options: CommonOptions): Promise<number> {
   const config = await perspectiveConfig(options)
-  const { log, flush } = createLogger(config.logging, 'perspective', false)
+  const { log, flush } = createLogger(config.logging, 'perspective')
   ignoreUserSignals(STOP, (sentence) => log.warn(sentence))
   const life = lifeLog(log)
   const stopped = new Promise<NodeJS.Signals>((resolve) => {

@@ -33,7 +33,7 @@ const ANSWER_MS = 15_000
 export async function reconcile(options: ReconcileOptions): Promise<number> {
   const config = await readConfigFile(options.config)
   if (!hasSigner(config)) throw new CommandError('no certificate is signed here: there is no signer to compare with')
-  const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main', false)
+  const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main')
   return withSigner(config, log, async (place) => {
     const ca = connectSigner(place, log)
     try {

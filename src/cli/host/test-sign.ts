@@ -29,7 +29,7 @@ export async function testSign(options: TestSignOptions): Promise<number> {
   const config = await backendsConfig(options)
   const targets = targetsOf(config, options)
   const name = options.issue ? nameOf(targets, options.name) : undefined
-  const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main', false)
+  const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main')
   const reports: TestReport[] = []
   for (const target of targets) {
     const report = new TestReport(target, options.json)

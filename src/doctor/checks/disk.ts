@@ -1,5 +1,7 @@
 /** Room on the disks of this host. */
 
+import { readdirSync, readlinkSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { hasSigner } from '../../config/backends.ts'
 import { signerProgram } from '../../settings/signer-settings.ts'
@@ -19,7 +21,7 @@ export const DISK: readonly Check[] = [
       const isOwn = config.ca.signer.socket === null
       const folder = path.dirname(isOwn ? signerProgram(config).auditFile : sources.signerConfig().audit.file)
       if (stateOf(folder).problem === 'missing') throw new CannotTell(`${folder} is not on this host`)
-      return look(folder, 'without room the signer stops, and nothing is issued')
+      return look(folder, 'without room nothing is signed; it goes on by itself once there is some')
     },
   },
   {
@@ -34,7 +36,9 @@ export const DISK: readonly Check[] = [
     id: 'disk.log',
     title: 'There is room for the audit records of the log',
     look: ({ config: { logging } }) =>
-      logging.audit.file === null ? undefined : look(path.dirname(logging.audit.file), 'without room records are lost'),
+      logging.audit.file === null
+        ? undefined
+        : look(path.dirname(logging.audit.file), 'without room records wait in the database, for four days'),
   },
   {
     id: 'disk.database',
@@ -48,10 +52,49 @@ export const DISK: readonly Check[] = [
           'the role may not see the folder of PostgreSQL',
           'watch its disk otherwise, or GRANT pg_read_all_settings to the role of the service',
         )
-      return look(folder, 'without room PostgreSQL stops')
+      return [folder, ...otherDisksOf(folder)].map((place) =>
+        typeof place === 'string' ? look(place, 'without room PostgreSQL stops or refuses what it writes') : place,
+      )
     },
   },
+  {
+    id: 'disk.output',
+    title: 'There is room for the file that is standard output of the service',
+    look(sources) {
+      const found = sources.process()
+      const file = found && outputOf(found.pid)
+      return file === undefined ? undefined : look(file, 'without room lines of the log are dropped and counted')
+    },
+  },
+  {
+    id: 'disk.temporary',
+    title: 'There is room for temporary files',
+    look: () => look(tmpdir(), 'without room a signer of the service may not start, and tools fail'),
+  },
 ]
+
+/** pg_wal and tablespaces may be links to other disks. */
+export function otherDisksOf(folder: string): readonly (string | Verdict)[] {
+  try {
+    const spaces = readdirSync(path.join(folder, 'pg_tblspc')).map((name) => path.join('pg_tblspc', name))
+    const places = [folder, ...['pg_wal', ...spaces].map((name) => path.join(folder, name))]
+    const disks = places.map((place) => statSync(place).dev)
+    return places.filter((_, at) => disks.indexOf(disks[at]!) === at).slice(1)
+  } catch (error) {
+    return [
+      unknown(`pg_wal and tablespaces were not looked at: ${describeFileError(error)}`, 'run chancery doctor as root'),
+    ]
+  }
+}
+
+/** Undefined for a pipe, a terminal or the journal, and for the process of another user. */
+function outputOf(pid: number): string | undefined {
+  try {
+    return statSync(`/proc/${pid}/fd/1`).isFile() ? readlinkSync(`/proc/${pid}/fd/1`) : undefined
+  } catch {
+    return undefined
+  }
+}
 
 function look(folder: string, why: string): Verdict {
   try {

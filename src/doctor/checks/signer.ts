@@ -35,18 +35,18 @@ export const SIGNER: readonly Check[] = [
               ? []
               : [
                   failure(
-                    'the signer signs nothing until it is started again',
-                    'its log says why: journalctl -u chancery-signer; often its disk is full',
+                    'the signer signs nothing',
+                    'make room on the disk of its audit chain, and it goes on by itself; else its log says why (journalctl -u chancery-signer), and it has to be started again',
                   ),
                 ]),
             ...health.tokens
               .filter(({ status }) => status !== 'ready')
               .map(({ issuer, status, since }) =>
                 failure(
-                  `the token with the key of ${issuer} is ${status} since ${since}`,
+                  `the signer cannot use the key of ${issuer}: its token is ${status === 'away' ? 'away, or has another key under that label,' : status} since ${since}`,
                   status === 'refused'
                     ? 'correct the PIN (pin_file), then start the signer again'
-                    : 'see that the token can be reached (docs/operations/signer.md)',
+                    : 'see that the token can be reached, and that its key is that of the certificate (docs/operations/signer.md)',
                 ),
               ),
           ],

@@ -1,6 +1,6 @@
 /** Facts about files: what stat says, in words of the operator. */
 
-import { lstatSync, readFileSync, type Stats, statfsSync, statSync } from 'node:fs'
+import { readFileSync, type Stats, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { describeFileError } from '../../shared/lib/file-error.ts'
 
@@ -70,7 +70,7 @@ export function diskOf(place: string): DiskFacts {
 
 function nearestFolder(place: string): string {
   try {
-    return lstatSync(place).isDirectory() ? place : path.dirname(place)
+    return statSync(place).isDirectory() ? place : path.dirname(place)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || path.dirname(place) === place) throw error
     return nearestFolder(path.dirname(place))

@@ -34,10 +34,10 @@ const ANSWER_MS = 5_000
 const LOWERED_BY = 15
 
 runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, data, atExit, supervisor }) => {
-  const { log, flush } = createLogger(data.config.logging, name, true)
+  const metrics = createMetrics()
+  const { log, flush } = createLogger(data.config.logging, name, { buffered: true, metrics })
   atExit(flush)
   giveWay(log)
-  const metrics = createMetrics()
   const db = await openCheckedDatabase(adminDatabaseSettings(data.config))
   const streams = new ReplyStreams()
   const { baseUrl } = adminSettings(data.config)

@@ -17,9 +17,9 @@ const MAILBOX_LIMIT = 64
 
 runThread<EventsThreadData, EventsThreadMessages>(async ({ name, data, atExit }) => {
   const { config, instanceId, hooks } = data
-  const { log, flush } = createLogger(config.logging, name, true)
-  atExit(flush)
   const metrics = createMetrics()
+  const { log, flush } = createLogger(config.logging, name, { buffered: true, metrics })
+  atExit(flush)
   const db = await openCheckedDatabase(eventsDatabaseSettings(config))
   const consumers = await consumersOf({ config, hooks, db, log, metrics })
   const delivery = new EventDelivery({ db, instanceId, ...consumers, events: deliveryEvents(log, metrics, consumers) })

@@ -69,9 +69,9 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages, AdminMessages>(asy
 /** Builds all parts of a front before it listens. */
 async function assemble({ name, data, supervisor, atExit }: Context) {
   const { config, methods, instanceId } = data
-  const { log, flush } = createLogger(config.logging, name, true)
-  atExit(flush)
   const metrics = createMetrics()
+  const { log, flush } = createLogger(config.logging, name, { buffered: true, metrics })
+  atExit(flush)
   const db = openDatabase(threadDatabaseSettings(config), (error) =>
     log.warn({ reason: error.message }, 'database connection lost'),
   )

@@ -233,7 +233,12 @@ const events: Row = {
       rate('eventDeliveries', { by: 'consumer, result' }),
       '{{consumer}}: {{result}}',
     ]),
-    chart('Events lost', 'short', [count('eventsDropped'), 'lost']),
+    chart(
+      'Events and lines of the log lost',
+      'short',
+      [count('eventsDropped'), 'events'],
+      [count('logLinesDropped'), 'lines'],
+    ),
     chart(
       'Mails',
       'ops',

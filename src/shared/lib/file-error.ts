@@ -10,6 +10,9 @@ const MEANINGS: Record<string, string> = {
   ENOTDIR: 'a part of its path is no folder',
   EROFS: 'the file system is read-only',
   ENOSPC: 'no space is left',
+  EDQUOT: 'the quota is used up',
+  Z_BUF_ERROR: 'it is cut off',
+  Z_DATA_ERROR: 'it is damaged',
 }
 
 /** "ENOENT, there is no such file" */

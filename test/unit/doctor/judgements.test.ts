@@ -1,13 +1,16 @@
 /** What the doctor makes of facts that a stand cannot have at will. */
 
 import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { describe, test } from 'node:test'
 import { judgeClock } from '../../../src/doctor/checks/clock.ts'
 import { judgeRunning } from '../../../src/doctor/checks/configuration.ts'
 import { judgeAdministrators, judgeEnd } from '../../../src/doctor/checks/credentials.ts'
 import { judgeAge, judgeFetch, judgeNumber } from '../../../src/doctor/checks/crl.ts'
 import { judgeConnections, judgeReplication, judgeVacuum } from '../../../src/doctor/checks/database.ts'
-import { judgeDisk } from '../../../src/doctor/checks/disk.ts'
+import { judgeDisk, otherDisksOf } from '../../../src/doctor/checks/disk.ts'
 import { judgeKey } from '../../../src/doctor/checks/files.ts'
 import { judgeUnfinished } from '../../../src/doctor/checks/operation.ts'
 import { judgeSigned } from '../../../src/doctor/checks/proxy.ts'
@@ -17,7 +20,9 @@ import { judgeDescriptors, judgeHealth, judgeInstances } from '../../../src/doct
 import { judgeIssuer } from '../../../src/doctor/checks/signer.ts'
 import { judgeChain, judgeExpiry } from '../../../src/doctor/checks/tls.ts'
 import { judgeServer } from '../../../src/doctor/checks/upstream.ts'
+import { diskOf } from '../../../src/doctor/facts/files.ts'
 import type { Verdict } from '../../../src/doctor/verdict.ts'
+import { canMount, startDisk } from '../../support/small-disk.ts'
 
 const NOW = new Date('2026-06-01T00:00:00Z')
 const inDays = (days: number) => new Date(NOW.getTime() + days * 86_400_000)
@@ -147,6 +152,21 @@ describe('the doctor judges', () => {
     is(judge({ ...reached, validTo: inDays(3).toUTCString() }), 'warning')
     is(judge({ ...reached, problem: 'SELF_SIGNED_CERT_IN_CHAIN' }), 'failure')
     is(judge({ failure: 'ECONNREFUSED' }), 'failure')
+  })
+
+  test('disks that links of the data directory lead to', { skip: !canMount && 'needs to mount a tmpfs' }, async (t) => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'data-'))
+    t.after(() => rmSync(folder, { recursive: true }))
+    mkdirSync(path.join(folder, 'pg_tblspc'))
+    mkdirSync(path.join(folder, 'beside'))
+    symlinkSync(path.join(folder, 'beside'), path.join(folder, 'pg_tblspc', '16384'))
+    assert.match(JSON.stringify(otherDisksOf(folder)), /"unknown".*pg_wal and tablespaces were not looked at: ENOENT/)
+    mkdirSync(path.join(folder, 'wal'))
+    const disk = await startDisk(path.join(folder, 'wal'), 4096)
+    t.after(() => disk.stop())
+    symlinkSync(disk.folder, path.join(folder, 'pg_wal'))
+    assert.deepEqual(otherDisksOf(folder).length, 1)
+    assert.equal(diskOf(String(otherDisksOf(folder)[0])).totalBytes, 4096)
   })
 
   test('disks by bytes, share and files', () => {

@@ -2,7 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, statfsSync, writeFileSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { test } from 'node:test'
+import { WAIT_MS } from '../../support/patience.ts'
+import { canMount, type SmallDisk, startDisk } from '../../support/small-disk.ts'
 
 const LOGGING = new URL('../../../src/ops/logging.js', import.meta.url).href
 
@@ -10,7 +15,7 @@ const LOGGING = new URL('../../../src/ops/logging.js', import.meta.url).href
 function written(format: 'json' | 'human', facts: object | string): string {
   const program = `
     const { createLogger } = await import(${JSON.stringify(LOGGING)})
-    const { log, flush } = createLogger({ level: 'INFO', format: ${JSON.stringify(format)} }, 'main', false)
+    const { log, flush } = createLogger({ level: 'INFO', format: ${JSON.stringify(format)} }, 'main')
     log.info(${typeof facts === 'string' ? facts : JSON.stringify(facts)}, 'something happened')
     flush()`
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
@@ -60,10 +65,82 @@ for (const format of ['json', 'human'] as const) {
 test('a front thread that is killed has written its lines with an event, whatever else it holds back', () => {
   const program = `
     const { createLogger } = await import(${JSON.stringify(LOGGING)})
-    const { log } = createLogger({ level: 'INFO', format: 'json' }, 'front-1', true)
+    const { log } = createLogger({ level: 'INFO', format: 'json' }, 'front-1', { buffered: true })
     log.info({ event: 'certificate_issued' }, 'certificate issued')
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), 500)`
   const { stdout, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' })
   assert.equal(signal, 'SIGKILL')
   assert.match(stdout, /"event":"certificate_issued"/)
 })
+
+/** Runs a program that logs, with standard output in a file of a disk that is full until the program makes room. */
+function onFullDisk(disk: SmallDisk, program: string) {
+  const file = path.join(disk.folder, 'log')
+  const [ballast, fd] = [path.join(disk.folder, 'ballast'), openSync(file, 'a')]
+  // All but a part of a line, so that the first line that is refused is a cut one.
+  const { bavail, bsize } = statfsSync(disk.folder)
+  writeSync(fd, `${'x'.repeat(bsize - 40)}\n`)
+  writeFileSync(ballast, Buffer.alloc((Number(bavail) - 1) * Number(bsize)))
+  const { status, signal, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program, ballast], {
+    stdio: ['ignore', fd, 'pipe'],
+    encoding: 'utf8',
+    timeout: WAIT_MS,
+  })
+  assert.deepEqual([status, signal, stderr], [0, null, ''])
+  return readFileSync(file, 'utf8').trimEnd().split('\n').slice(1)
+}
+
+for (const buffered of [false, true]) {
+  const how = buffered ? 'a front thread' : 'the supervisor'
+  test(`lines of ${how} that a full disk refuses are dropped and counted, and one line says so`, {
+    skip: !canMount && 'needs to mount a tmpfs',
+  }, async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'log-disk-'))
+    const disk = await startDisk(folder, 256 * 1024)
+    try {
+      const lines = onFullDisk(
+        disk,
+        `
+        const { createLogger } = await import(${JSON.stringify(LOGGING)})
+        const { rmSync } = await import('node:fs')
+        let dropped = 0
+        const metrics = { logLinesDropped: { inc: (lines) => { dropped += lines } } }
+        const { log, flush } = createLogger({ level: 'INFO', format: 'json' }, 'one', { buffered: ${buffered}, metrics })
+        const until = async (what) => { while (!what()) await new Promise((go) => setTimeout(go, 5)) }
+        for (let n = 0; n < 200; n++) log.info({ event: 'n', n }, 'in between')
+        await until(() => dropped === 200)
+        rmSync(process.argv[1])
+        log.info({ event: 'after' }, 'after')
+        await until(() => dropped === 200)
+        flush()`,
+      )
+      // What the full disk took of the first refused line stands alone.
+      const whole = lines.filter((line) => line.endsWith('}')).map((line) => JSON.parse(line))
+      assert.ok(lines.length - whole.length <= 1, lines.join('\n'))
+      assert.deepEqual(
+        whole.map(({ message, lost }) => [message, lost]),
+        [
+          ['after', undefined],
+          ['standard output takes lines again; those in between are lost', 200],
+        ],
+      )
+    } finally {
+      disk.stop()
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  test(`${how} ends when its last lines cannot be written`, { skip: !existsSync('/dev/full') }, () => {
+    const program = `
+      const { createLogger } = await import(${JSON.stringify(LOGGING)})
+      const { log, flush } = createLogger({ level: 'INFO', format: 'json' }, 'one', { buffered: ${buffered} })
+      log.info('something')
+      flush()`
+    const fd = openSync('/dev/full', 'w')
+    const { status, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+      stdio: ['ignore', fd, 'inherit'],
+      timeout: WAIT_MS,
+    })
+    assert.deepEqual([status, signal], [0, null])
+  })
+}

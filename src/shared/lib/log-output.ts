@@ -1,0 +1,125 @@
+/**
+ * Standard output for the lines of a log. The log never stops a program: a line that a full disk, an input/output error
+ * or a closed pipe refuses is dropped and counted. Behind a line that was cut the next begins a new one.
+ */
+
+import { write, writeSync } from 'node:fs'
+
+const STANDARD_OUTPUT = 1
+const NEWLINE = 0x0a
+const NOTHING = Buffer.alloc(0)
+/** Waits for a reader that is slow or hangs; further lines are dropped. */
+const MOST_HELD = 1024 * 1024
+/** A pipe is full, which passes sooner than a full disk. */
+const IS_BUSY: readonly unknown[] = ['EAGAIN', 'EBUSY']
+const BUSY_RETRY_MS = 10
+/** At the end of a program, for a reader that is slow. */
+const LAST_TRIES = 100
+
+interface LogOutputEvents {
+  dropped?(lines: number): void
+  /** Lines are written again; so many were lost. */
+  resumed(lost: number): void
+}
+
+/** The message with which a log goes on. */
+export const LINES_LOST = 'standard output takes lines again; those in between are lost'
+
+export class LogOutput {
+  /** Lines are gathered up to so many bytes and written beside the thread; with 0 each is written at once. */
+  readonly #gather: number
+  readonly #events: LogOutputEvents
+  #held = ''
+  /** What is being written. */
+  #chunk = NOTHING
+  /** What stands in the file does not end with a line end. */
+  #isTorn = false
+  #isWriting = false
+  #lost = 0
+  #retry: NodeJS.Timeout | undefined
+
+  constructor(gather: number, events: LogOutputEvents) {
+    this.#gather = gather
+    this.#events = events
+  }
+
+  write(line: string): void {
+    if (this.#held.length > MOST_HELD) this.#drop(1)
+    else this.#held += line
+    if (this.#held.length > this.#gather && this.#retry === undefined) this.flush()
+  }
+
+  flush(): void {
+    if (this.#gather > 0) this.#writeBeside()
+    else this.#writeAll()
+  }
+
+  /** Writes what is left, or drops it: the last act of a thread. */
+  end(): void {
+    // What is being written is with the kernel.
+    if (this.#isWriting) this.#chunk = NOTHING
+    for (let tries = 0; tries < LAST_TRIES && !this.#writeAll(); tries++)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_RETRY_MS)
+    clearTimeout(this.#retry)
+  }
+
+  /** @returns whether nothing is left */
+  #writeAll(): boolean {
+    try {
+      while (this.#take()) this.#advance(writeSync(STANDARD_OUTPUT, this.#chunk))
+    } catch (error) {
+      this.#fail(error)
+    }
+    return this.#chunk.length === 0
+  }
+
+  #writeBeside(): void {
+    if (this.#isWriting || !this.#take()) return
+    this.#isWriting = true
+    const chunk = this.#chunk
+    write(STANDARD_OUTPUT, chunk, (error, written) => {
+      this.#isWriting = false
+      if (chunk !== this.#chunk) return
+      if (error) this.#fail(error)
+      else this.#advance(written)
+      if (!error && this.#chunk.length + this.#held.length > this.#gather) this.#writeBeside()
+    })
+  }
+
+  /** @returns whether there is something to write */
+  #take(): boolean {
+    if (this.#chunk.length === 0 && this.#held !== '') {
+      this.#chunk = Buffer.from(this.#isTorn ? `\n${this.#held}` : this.#held)
+      this.#held = ''
+    }
+    return this.#chunk.length > 0
+  }
+
+  #advance(written: number): void {
+    if (written > 0) this.#isTorn = this.#chunk[written - 1] !== NEWLINE
+    this.#chunk = this.#chunk.subarray(written)
+    if (this.#chunk.length > 0 || this.#lost === 0) return
+    const lost = this.#lost
+    this.#lost = 0
+    this.#events.resumed(lost)
+  }
+
+  #fail(error: unknown): void {
+    if (IS_BUSY.includes((error as NodeJS.ErrnoException).code)) {
+      this.#retry ??= setTimeout(() => {
+        this.#retry = undefined
+        this.flush()
+      }, BUSY_RETRY_MS).unref()
+      return
+    }
+    // A first line end that only closes a cut line is no line.
+    const lines = this.#chunk.filter((byte) => byte === NEWLINE).length
+    this.#drop(this.#isTorn && this.#chunk[0] === NEWLINE ? lines - 1 : lines)
+    this.#chunk = NOTHING
+  }
+
+  #drop(lines: number): void {
+    this.#lost += lines
+    this.#events.dropped?.(lines)
+  }
+}
