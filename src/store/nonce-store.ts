@@ -104,7 +104,7 @@ const OVER: Statement = {
   name: 'nonce-epochs-over',
   text: `
     SELECT e.id::float8 AS id FROM nonce_epochs e JOIN nonce_epochs next ON next.id = e.id + 1
-     WHERE next.active_from < now() - make_interval(secs => $1) ORDER BY e.id`,
+     WHERE next.active_from < slow_now() - make_interval(secs => $1) ORDER BY e.id`,
 }
 
 const NEXT_FIXED_FIELD: Statement = {
@@ -220,7 +220,7 @@ const SWEEP: Statement = {
     WITH gone AS (
       DELETE FROM nonce_audit
        WHERE consumed_at <= (SELECT max(consumed_at) FROM (
-               SELECT consumed_at FROM nonce_audit WHERE consumed_at < now() - make_interval(secs => $1)
+               SELECT consumed_at FROM nonce_audit WHERE consumed_at < slow_now() - make_interval(secs => $1)
                 ORDER BY consumed_at LIMIT ${SWEEP_PAGE}) page)
       RETURNING 1)
     SELECT count(*)::integer AS rows FROM gone`,

@@ -36,7 +36,7 @@ export async function insertSession(
     INSERT INTO admin_sessions (id, user_id, ip_address, user_agent, methods, authenticated_at, expires_at)
     VALUES (${id}, ${userId}, ${ipAddress}, ${userAgent ?? null}, ${sql.array([...methods], 'text')},
             ${authenticatedAt?.toISOString() ?? null}::timestamptz, ${expiresAt.toISOString()}::timestamptz)`)
-  await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE expires_at < now()`)
+  await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE expires_at < slow_now()`)
 }
 
 /** One indexed read: the session, its user, and role and scope of this moment. */
