@@ -172,7 +172,7 @@ function startServer({ config, version }: DaemonOptions, log: Logger, served: Se
       handshakeTimeoutMs: limits.handshake_timeout * 1000,
       gracefulTimeoutMs: limits.graceful_timeout * 1000,
     },
-    handlers: createHandlers(service, version, { numbers: crlNumbers, signed: signedCrls, uploads }),
+    handlers: createHandlers(service, version, { numbers: crlNumbers, signed: signedCrls, uploads }, log),
     onClosed: (connection) => uploads.forgetUnsigned(connection),
     counters: service.counters,
     log,
@@ -227,6 +227,7 @@ function createHandlers(
   service: SigningService,
   version: string,
   crls: Parameters<typeof crlMethods>[1],
+  log: Logger,
 ): MethodHandlers {
   return {
     describe: describeMethod(version, service),
@@ -234,7 +235,7 @@ function createHandlers(
     signCertificate: signCertificateMethod(service),
     testSign: testSignMethod(service),
     ...crlMethods(service, crls),
-    ...recordMethods(service, crls.signed),
+    ...recordMethods(service, crls.signed, (facts, sentence) => log.warn(facts, sentence)),
   }
 }
 
