@@ -45,7 +45,6 @@ const LONGEST: readonly (readonly [table: string, column: string, seconds: numbe
   ['server_settings', 'updated_at', HOUR, "key = 'crl_rebuild'"],
   ['admin_login_limits', 'window_began_at', HOUR],
   ['admin_login_limits', 'locked_until', HOUR],
-  ['admin_sessions', 'authenticated_at', HOUR],
 ]
 
 const END_LONG_WAITS: Statement[] = LONGEST.map(([table, column, seconds, among = 'true']) => ({

@@ -66,6 +66,9 @@ const LOST_IDS = 2 ** 32
  */
 export const EPOCH_LEAD_SECONDS = 5
 
+/** An epoch made later than this from now is of a clock that was ahead, and is replaced. */
+export const MOST_AHEAD_SECONDS = 300
+
 /** Renewal and sweep, one at a time among all instances. */
 const LOCK: Statement = { name: 'nonce-lock', text: 'SELECT pg_advisory_xact_lock(712102)' }
 
@@ -168,7 +171,7 @@ export function createNonceStore(db: Database): NonceStore {
       db.transaction(async (tx) => {
         await tx.query(LOCK, [])
         const [newest] = await tx.query<{ id: number; intact: boolean; age: number }>(NEWEST, [])
-        if (newest?.intact && newest.age < lifeSeconds) return false
+        if (newest?.intact && newest.age < lifeSeconds && newest.age > -MOST_AHEAD_SECONDS) return false
         const id = newest?.intact ? newest.id + 1 : (newest?.id ?? 0) + TABLES + randomInt(LOST_IDS)
         const { empty, mark } = statementsOf(tableOf(id))
         await tx.query(empty, [])

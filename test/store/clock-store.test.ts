@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
+import { makeNonceKey } from '../../src/services/stored-nonces.ts'
 import { createClockStore, slowNow } from '../../src/store/clock-store.ts'
+import { createNonceStore } from '../../src/store/nonce-store.ts'
 import { jumped, useStores } from './support.ts'
 
 const HOUR_MS = 3_600_000
@@ -79,6 +81,14 @@ describe('what was written while a clock was 400 days ahead', () => {
       assert.equal(await createClockStore(store.db).endLongWaits(), 1)
       assert.deepEqual(await store.sql(`SELECT FROM ${table} WHERE ${column} <= now()`), [{}])
     })
+
+  test('a key of nonces is replaced once it is right', async () => {
+    const nonces = createNonceStore(store.db)
+    await nonces.renew(makeNonceKey, 65)
+    assert.equal(await nonces.renew(makeNonceKey, 65), false)
+    await store.sql(`UPDATE nonce_epochs SET made_at = ${AHEAD}, active_from = ${AHEAD}`)
+    assert.equal(await nonces.renew(makeNonceKey, 65), true)
+  })
 
   test('what waits no longer than it may goes on waiting', async () => {
     await store.sql(
