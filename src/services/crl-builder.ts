@@ -18,7 +18,12 @@ import { settled, unwrap } from '../shared/lib/settled.ts'
 import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
 import { lintCrlExtensions, lintCrlHeader } from '../shared/pki/crl-lint.ts'
-import { type DerFrame, frameCertificateList, frameTbsCertList } from '../shared/pki/tbs-cert-list.ts'
+import {
+  type DerFrame,
+  frameCertificateList,
+  frameTbsCertList,
+  MAX_CRL_NUMBER_LEAD_SECONDS,
+} from '../shared/pki/tbs-cert-list.ts'
 import { parseCrlExtensions, TbsCertListReader } from '../shared/pki/tbs-cert-list-reader.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { CrlDraft, CrlPage, CrlPart, CrlScope, CrlState, CrlStore } from '../store/crl-store.ts'
@@ -259,7 +264,7 @@ export class CrlBuilder {
 
   /** @returns undefined when another instance has published first */
   async #build(issuer: Issuer, scope: CrlScope) {
-    const draft = await this.#store.begin(scope, issuer.fingerprints)
+    const draft = await this.#store.begin(scope, issuer.fingerprints, MAX_CRL_NUMBER_LEAD_SECONDS)
     const { number } = draft
     const thisUpdate = wholeSeconds(
       draft.isPreviousAhead ? draft.startedAt : latest(draft.startedAt, draft.previousThisUpdate),

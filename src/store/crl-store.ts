@@ -9,7 +9,6 @@
  */
 
 import { COMPLETE, octetsOf } from '../domain/crl-scope.ts'
-import { MAX_CRL_NUMBER_LEAD_SECONDS } from '../shared/pki/tbs-cert-list.ts'
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 import { bulkRevocation } from './status-sql.ts'
@@ -105,9 +104,9 @@ export interface CrlStore {
   states(issuerKey: Buffer, parts: readonly CrlPart[], issuerFingerprints: readonly Buffer[]): Promise<CrlState[]>
   /**
    * Draws the next number, which no list has had; the build must read its rows afterwards. It is at most
-   * `MAX_CRL_NUMBER_LEAD_SECONDS` above the Unix time or a published one.
+   * `maxLeadSeconds` above the Unix time or a published one.
    */
-  begin(scope: CrlScope, issuerFingerprints: readonly Buffer[]): Promise<CrlDraft>
+  begin(scope: CrlScope, issuerFingerprints: readonly Buffer[], maxLeadSeconds: number): Promise<CrlDraft>
   /** The next number of this issuer is above `number`, which the signer has signed. */
   raiseNumber(issuerKey: Buffer, number: bigint): Promise<void>
   page(query: CrlPageQuery): Promise<CrlPage | undefined>
@@ -181,7 +180,7 @@ const BEGIN: Statement = {
       INSERT INTO crl_numbers AS n (issuer_key, last_number) VALUES ($1, extract(epoch FROM now())::bigint)
       ON CONFLICT (issuer_key) DO UPDATE SET last_number = (
         SELECT greatest(EXCLUDED.last_number, 1 + CASE
-                 WHEN n.last_number < greatest(EXCLUDED.last_number, max(p.number)) + ${MAX_CRL_NUMBER_LEAD_SECONDS} THEN n.last_number
+                 WHEN n.last_number < greatest(EXCLUDED.last_number, max(p.number)) + $4::bigint THEN n.last_number
                  ELSE max(p.number) END)
           FROM crls p WHERE p.issuer_key = $1)
       RETURNING last_number
@@ -361,7 +360,7 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
     async raiseNumber(issuerKey, number) {
       await db.query(RAISE, [issuerKey, number])
     },
-    begin: (scope, issuerFingerprints) => beginList(db, scope, issuerFingerprints),
+    begin: (scope, issuerFingerprints, maxLeadSeconds) => beginList(db, scope, issuerFingerprints, maxLeadSeconds),
     async page({ scope: { shards, shard }, issuerFingerprint, octets: [first, last], after, leftBefore, limit }) {
       const [octet, id] =
         after === undefined ? [first, FIRST_ID] : [Number.parseInt(after.slice(0, 2), 16), after.slice(2)]
@@ -414,9 +413,10 @@ async function beginList(
   db: Pick<Database, 'query'>,
   { issuerKey, ...part }: CrlScope,
   issuerFingerprints: readonly Buffer[],
+  maxLeadSeconds: number,
 ): Promise<CrlDraft> {
   const counts = await db.query<SlotCount>(CHANGES, [issuerFingerprints])
-  const [row] = await db.query<DraftRow>(BEGIN, [issuerKey, part.shards, part.shard])
+  const [row] = await db.query<DraftRow>(BEGIN, [issuerKey, part.shards, part.shard, maxLeadSeconds])
   const { number, started_at, previous, previous_this_update, is_ahead, listed_until } = row as DraftRow
   return {
     number: BigInt(number),

@@ -657,7 +657,7 @@ describe('building CRLs', () => {
     const crls = createCrlStore(store.db)
     const [none] = await crls.states(issuerKey, [COMPLETE], [Buffer.from(fingerprint, 'hex')])
     assert.deepEqual([none?.published, none?.missing, none?.isRequested], [undefined, 0, false])
-    const draft = await crls.begin(COMPLETE, [])
+    const draft = await crls.begin(COMPLETE, [], 86_400)
     const list = { ...COMPLETE, issuerId: 'default', number: draft.number, entries: 0, bytes: 1 }
     const times = { thisUpdate: new Date(), nextUpdate: new Date() }
     assert.equal(await crls.publish({ ...list, ...times }, draft, 1), false, 'its piece is not there')

@@ -248,6 +248,6 @@ describe('the records of a signer', () => {
     const ahead = BigInt(Math.floor(Date.now() / 1000) + 5000)
     await crls.raiseNumber(issuerKey, ahead)
     await crls.raiseNumber(issuerKey, ahead - 10n)
-    assert.equal((await crls.begin(scope, [ISSUER])).number, ahead + 1n)
+    assert.equal((await crls.begin(scope, [ISSUER], 86_400)).number, ahead + 1n)
   })
 })
