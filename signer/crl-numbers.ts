@@ -8,6 +8,7 @@
 
 import { readFileSync } from 'node:fs'
 import * as z from 'zod/v4'
+import { MAX_CRL_NUMBER_LEAD_SECONDS } from '../src/shared/pki/tbs-cert-list.ts'
 import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
 import { replacer } from './replace-file.ts'
 
@@ -17,7 +18,7 @@ const Numbers = z.record(z.string().regex(/^(?:[0-9a-f]{2})+$/), z.string().rege
 export interface CrlNumbers {
   /**
    * Uses up `number` for this key, even if the list then fails.
-   * @throws SignerRefusal when it is not above the newest
+   * @throws SignerRefusal when it is not above the newest, or too far above it and the clock
    * @throws SignerUnavailable when the disk write fails
    */
   take(keyIdentifier: Buffer, number: bigint): Promise<void>
@@ -34,6 +35,7 @@ export function openCrlNumbers(file: string): CrlNumbers {
       const newest = BigInt(`0x${numbers.get(key) ?? '0'}`)
       if (number <= newest)
         throw new SignerRefusal(`CRL number ${number} is not above ${newest}, the newest one signed`)
+      requireNear(number, newest)
       // Update the memory first, so that of two lists with one number the second is refused.
       numbers.set(key, number.toString(16))
       try {
@@ -43,6 +45,16 @@ export function openCrlNumbers(file: string): CrlNumbers {
       }
     },
   }
+}
+
+/** From the newest one on as well: after a clock that was ahead, numbers go on rising from there. */
+function requireNear(number: bigint, newest: bigint): void {
+  const seconds = BigInt(Math.floor(Date.now() / 1000))
+  const near = newest > seconds ? newest : seconds
+  if (number > near + BigInt(MAX_CRL_NUMBER_LEAD_SECONDS))
+    throw new SignerRefusal(
+      `CRL number ${number} is more than ${MAX_CRL_NUMBER_LEAD_SECONDS} above ${near}, the newest one signed or the clock of the signer`,
+    )
 }
 
 function readNumbers(file: string): Map<string, string> {

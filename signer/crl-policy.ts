@@ -3,14 +3,13 @@
  * its facts.
  *
  * A compromised front can leave revocations out; only the database could tell. It cannot sign for
- * another issuer, for the future or for too long, or use up later CRL numbers. It cannot bring back
- * an older list either: the caller compares `number` with the newest one signed.
+ * another issuer, for the future or for too long. Nor can it use up later numbers or bring back an
+ * older list: the caller compares `number` with the newest one signed (crl-numbers.ts).
  */
 
 import { isWeaker, SIGNATURE_ALGORITHMS } from '../src/shared/pki/algorithms.ts'
 import { lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../src/shared/pki/crl-lint.ts'
 import { DerError } from '../src/shared/pki/der.ts'
-import { MAX_CRL_NUMBER_LEAD_DAYS } from '../src/shared/pki/tbs-cert-list.ts'
 import { type CrlHeader, type ReadCrlEntry, TbsCertListReader } from '../src/shared/pki/tbs-cert-list-reader.ts'
 import { checkCrlForms } from './extension-forms.ts'
 import { isCrlUrlAllowed, type SigningPolicy } from './policy.ts'
@@ -87,7 +86,6 @@ export class CrlExamination {
     const other = urls.find((url) => !isCrlUrlAllowed(url, this.#policy))
     refuseIf(other && `the distribution point ${other} is not allowed`)
     const number = BigInt(`0x${found.number!.toString('hex')}`)
-    refuseIf(checkNumber(number, this.#now))
     return { number, entries: this.#entries, urls, added: this.#added }
   }
 
@@ -133,12 +131,6 @@ function checkTimes(thisUpdate: Date, nextUpdate: Date, policy: SigningPolicy, n
   if (validityMs > policy.maxCrlValidityMs)
     return `nextUpdate is ${validityMs / 1000} s after thisUpdate; ${policy.maxCrlValidityMs / 1000} s are allowed`
   return undefined
-}
-
-function checkNumber(number: bigint, now: Date): string | undefined {
-  const seconds = Math.floor(now.getTime() / 1000)
-  if (number <= BigInt(seconds + MAX_CRL_NUMBER_LEAD_DAYS * 86_400)) return undefined
-  return `CRL number ${number} is more than ${MAX_CRL_NUMBER_LEAD_DAYS} days above the ${seconds} seconds since 1970 by the clock of the signer`
 }
 
 /** As serial numbers are written elsewhere: without the octet of zeros that keeps an INTEGER positive. */

@@ -178,7 +178,7 @@ function startServer({ config, version }: DaemonOptions, log: Logger, served: Se
       handshakeTimeoutMs: limits.handshake_timeout * 1000,
       gracefulTimeoutMs: limits.graceful_timeout * 1000,
     },
-    handlers: createHandlers(service, version, { numbers: crlNumbers, signed: signedCrls, uploads }),
+    handlers: createHandlers(service, version, { numbers: crlNumbers, signed: signedCrls, uploads }, log),
     onClosed: (connection) => uploads.forgetUnsigned(connection),
     counters: service.counters,
     log,
@@ -233,6 +233,7 @@ function createHandlers(
   service: SigningService,
   version: string,
   crls: Parameters<typeof crlMethods>[1],
+  log: Logger,
 ): MethodHandlers {
   return {
     describe: describeMethod(version, service),
@@ -240,7 +241,7 @@ function createHandlers(
     signCertificate: signCertificateMethod(service),
     testSign: testSignMethod(service),
     ...crlMethods(service, crls),
-    ...recordMethods(service, crls.signed),
+    ...recordMethods(service, crls.signed, (facts, sentence) => log.warn(facts, sentence)),
   }
 }
 

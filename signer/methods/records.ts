@@ -27,7 +27,14 @@ const Entries = boundedArray(
 
 const kept = ({ first, last }: RecordStream) => ({ first, last })
 
-export function recordMethods(service: SigningService, signed: SignedCrls): RecordMethods {
+/** How far the clocks of two hosts may differ. */
+const MAX_AHEAD_SECONDS = 300
+
+export function recordMethods(
+  service: SigningService,
+  signed: SignedCrls,
+  warn: (facts: object, sentence: string) => void,
+): RecordMethods {
   const { chain, certificates, revocations } = service.records
   return {
     recordState() {
@@ -51,9 +58,19 @@ export function recordMethods(service: SigningService, signed: SignedCrls): Reco
     async noteRevocations({ issuer: id, requester }, payload) {
       const issuer = requireIssuer(service, id)
       const isRecorded = service.recorded.of(issuerKeyOf(issuer))
-      const entries = readEntries(payload).filter(
+      const unrecorded = readEntries(payload).filter(
         ([serial, , reason]) => !isRecorded(Buffer.from(serial, 'hex'), reason),
       )
+      // What is recorded once is not recorded again, so a time that has not come would stay.
+      const now = Math.floor(Date.now() / 1000)
+      const isAhead = ([, seconds]: RevocationEntry) => seconds > now + MAX_AHEAD_SECONDS
+      const entries = unrecorded.map((one): RevocationEntry => (isAhead(one) ? [one[0], now, one[2]] : one))
+      const serials = unrecorded.filter(isAhead).map(([serial]) => serial)
+      if (serials.length > 0)
+        warn(
+          { issuer: id, requester, serials: serials.slice(0, 20) },
+          'revocations of a time ahead of the clock; they are noted as of now',
+        )
       if (entries.length > 0) await noteEntries(service, { issuer, requester }, entries)
       return { meta: {} }
     },

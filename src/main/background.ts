@@ -5,6 +5,7 @@ import type { ExtensionThreadData } from '../../workers/extension/extension-task
 import type { Config } from '../config/schema.ts'
 import { type ArchiveOptions, archiveExpired } from '../services/archive.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
+import { CLOCK_ROUND_MS, createClockUpkeep } from '../services/clock-upkeep.ts'
 import type { CrlBuilder } from '../services/crl-builder.ts'
 import type { Issuance } from '../services/issuance.ts'
 import type { Reconciliation } from '../services/reconciliation.ts'
@@ -46,6 +47,7 @@ export interface BackgroundParts extends Reporting {
   onDeleted(table: RetainedTable, page: RetentionPage, seconds: number): void
   onArchived: ArchiveOptions['onArchived']
   onRemoved: ArchiveOptions['onRemoved']
+  onClockJump(seconds: number): void
   presentSince(): number | undefined
   /** Undefined when no CRL is published. */
   crls: { builder: CrlBuilder; watch(): void } | undefined
@@ -63,8 +65,9 @@ export function backgroundTasks(parts: BackgroundParts): BackgroundTask[] {
     expiryTask(parts),
     ...(config.retention.enabled ? [retentionTask(parts)] : []),
     ...archiveTasks(parts),
+    clockTask(parts),
     adoptionTask(parts),
-    ...(admin && config.audit_retention.enabled ? [auditRetentionTask(config, admin)] : []),
+    ...(admin && config.audit_retention.enabled ? [auditRetentionTask(parts, admin)] : []),
     ...(crls || reconciliation ? [crlTask(parts)] : []),
     compromisedKeysTask(parts, parts.stores),
     ...sweepTasks(parts),
@@ -128,7 +131,7 @@ function archiveTasks({ config, stores, crls, onArchived, onRemoved, isStopping 
       progress: stores.retention,
       policy,
       // Without CRLs, a revocation has no list to stay on.
-      leftLists: async () => (crls ? crls.builder.leftBefore() : new Date()),
+      leftLists: () => (crls ? crls.builder.leftBefore() : stores.retention.now()),
       onArchived,
       onRemoved,
       isStopping,
@@ -144,14 +147,25 @@ function archiveTasks({ config, stores, crls, onArchived, onRemoved, isStopping 
   ]
 }
 
+function clockTask({ stores, onClockJump }: BackgroundParts): BackgroundTask {
+  const round = createClockUpkeep({ store: stores.clock, onJump: onClockJump })
+  return { name: 'clock', role: 'cleanup', intervalMs: CLOCK_ROUND_MS, round }
+}
+
 /** The admin thread has the key of the log's chain. */
-function auditRetentionTask({ audit_retention }: Config, admin: AdminThread): BackgroundTask {
+function auditRetentionTask(
+  { config: { audit_retention }, stores }: BackgroundParts,
+  admin: AdminThread,
+): BackgroundTask {
   const { max_age_days, cleanup_interval_seconds } = audit_retention
   return {
     name: 'audit_retention',
     role: 'audit',
     intervalMs: cleanup_interval_seconds * 1000,
-    round: () => admin.ref.ask('cutAuditLog', new Date(Date.now() - max_age_days * DAY_MS), AUDIT_CUT_DEADLINE_MS),
+    async round() {
+      const before = (await stores.retention.now()).getTime() - max_age_days * DAY_MS
+      return admin.ref.ask('cutAuditLog', new Date(before), AUDIT_CUT_DEADLINE_MS)
+    },
   }
 }
 

@@ -209,7 +209,7 @@ function workEvents(
   log: Logger,
   metrics: Metrics,
   eventWriter: Pick<EventWriter, 'write'>,
-): Pick<BackgroundParts, 'onRecovered' | 'onExpired' | 'onDeleted' | 'onArchived' | 'onRemoved'> {
+): Pick<BackgroundParts, 'onRecovered' | 'onExpired' | 'onDeleted' | 'onArchived' | 'onRemoved' | 'onClockJump'> {
   const { alarm } = issuanceEvents({ log, metrics, eventWriter })
   return {
     onRecovered({ certificateId, accountId, orderId, serialNumber }, outcome) {
@@ -239,6 +239,14 @@ function workEvents(
     onRemoved(removed, seconds) {
       metrics.retentionDeleted.inc({ table: 'certificates' }, removed)
       metrics.retentionPageSeconds.observe({ table: 'certificates' }, seconds)
+    },
+    onClockJump(seconds) {
+      const way = seconds > 0 ? 'ahead' : 'back'
+      const message = 'the clock of the database jumped'
+      const reason = `it went ${Math.abs(seconds)} s ${way}; what is deleted by its age does not follow it`
+      metrics.alarms.inc()
+      log.fatal({ event: 'alarm', reason }, message)
+      eventWriter.write({ kind: 'alarm', subject: 'clock', accountId: undefined, data: { message, reason } })
     },
   }
 }

@@ -12,7 +12,7 @@ import { databaseSettings, nonceLifetimeSeconds } from '../settings/server-setti
 import { revokeAccountsOfBlockedKeys } from '../store/blocked-key-list.ts'
 import { type Database, isUnavailable, openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
-import { createNonceStore } from '../store/nonce-store.ts'
+import { createNonceStore, MOST_AHEAD_SECONDS } from '../store/nonce-store.ts'
 import { migrate } from '../store/schema/migrate.ts'
 import { requireUsableSchema } from '../store/schema/schema-state.ts'
 import { sparingly } from '../store/schema/waiting.ts'
@@ -73,9 +73,9 @@ export async function startDatabase({ config, log, metrics, teardown, now }: Sta
  * nonces of the first, so it does not start.
  */
 async function requireNonceOwnership(presence: InstancePresence): Promise<void> {
-  const deadline = Date.now() + PREDECESSOR_GRACE_MS
+  const deadline = performance.now() + PREDECESSOR_GRACE_MS
   while ((await presence.liveInstances()).length > 1) {
-    if (Date.now() > deadline)
+    if (performance.now() > deadline)
       throw new Error(
         'another instance is running on this database, and nonce.store is memory: nonces of one instance mean nothing to the other; stop it first',
       )
@@ -152,7 +152,8 @@ async function keepNonceEpochs(config: Config, db: Database, onError: (error: un
     const epochs = await store.epochs()
     const newest = epochs.at(-1)
     // The database's clock decides; the local clock only saves a query.
-    if (newest && Date.now() - newest.madeAtMs < (lifeSeconds - 1) * 1000) return
+    const ageMs = newest ? Date.now() - newest.madeAtMs : Number.POSITIVE_INFINITY
+    if (ageMs > -MOST_AHEAD_SECONDS * 1000 && ageMs < (lifeSeconds - 1) * 1000) return
     await store.renew(makeNonceKey, lifeSeconds)
   }
   await renew()

@@ -4,6 +4,7 @@ import { createUsageStore, type UsageStore } from '../store/account-rules-store.
 import { type ArchiveStore, createArchiveStore } from '../store/archive-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
+import { type ClockStore, createClockStore } from '../store/clock-store.ts'
 import { type CompromisedKeyStore, createCompromisedKeyStore } from '../store/compromised-key-store.ts'
 import { type CrlStore, createCrlStore } from '../store/crl-store.ts'
 import type { Database } from '../store/database.ts'
@@ -25,6 +26,7 @@ export interface Stores {
   nonces: NonceStore
   nonceAudit: NonceAuditStore
   usage: UsageStore
+  clock: ClockStore
   crls: CrlStore
   marks: SignerMarkStore
   compromisedKeys: CompromisedKeyStore
@@ -42,6 +44,7 @@ export function createStores(db: Database): Stores {
     nonces: createNonceStore(db),
     nonceAudit: createNonceAuditStore(db),
     usage: createUsageStore(db),
+    clock: createClockStore(db),
     crls: createCrlStore(db),
     marks: createSignerMarkStore(db),
     compromisedKeys: createCompromisedKeyStore(db),

@@ -31,7 +31,7 @@ export interface ArchivePolicy {
 
 export interface ArchiveOptions {
   store: ArchiveStore
-  progress: Pick<RetentionStore, 'isDue' | 'finish'>
+  progress: Pick<RetentionStore, 'isDue' | 'finish' | 'now'>
   policy: ArchivePolicy
   /** A revoked certificate that expired before this is on no later list; undefined where that is not known. */
   leftLists(): Promise<Date | undefined>
@@ -55,7 +55,7 @@ export async function archiveExpired(options: ArchiveOptions): Promise<number> {
   const { progress, policy, isStopping } = options
   if (isStopping() || !(await progress.isDue(ARCHIVE_WALK, policy.pauseSeconds))) return 0
   const bounds = {
-    expiredBefore: new Date(Date.now() - policy.certificateAgeMs),
+    expiredBefore: new Date((await progress.now()).getTime() - policy.certificateAgeMs),
     revokedBefore: await options.leftLists(),
   }
   const archive = await openArchive(policy.folder)

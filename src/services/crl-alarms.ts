@@ -11,6 +11,8 @@ export interface CrlAlarm {
 export interface OverdueCrl {
   name: string
   nextUpdate: Date
+  /** A clock was wrong. */
+  isAhead: boolean
 }
 
 /** Seven seconds of attempts: a signer or a database that restarts is no alarm. */
@@ -49,9 +51,11 @@ export class CrlAlarms {
   overdue(crls: readonly OverdueCrl[]): void {
     const former = this.#overdue
     this.#overdue = new Set(crls.map(({ name }) => name))
-    for (const { name, nextUpdate } of crls) {
+    for (const { name, nextUpdate, isAhead } of crls) {
       if (former.has(name)) continue
-      const reason = `no new list was published in time; nextUpdate is ${nextUpdate.toISOString()}`
+      const reason = isAhead
+        ? 'its thisUpdate is ahead of the clock of the database: that clock was wrong, or is'
+        : `no new list was published in time; nextUpdate is ${nextUpdate.toISOString()}`
       this.#raise({ crl: name, message: 'a CRL is overdue', reason })
     }
   }

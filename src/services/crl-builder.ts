@@ -22,7 +22,7 @@ import {
   type DerFrame,
   frameCertificateList,
   frameTbsCertList,
-  MAX_CRL_NUMBER_LEAD_DAYS,
+  MAX_CRL_NUMBER_LEAD_SECONDS,
 } from '../shared/pki/tbs-cert-list.ts'
 import { parseCrlExtensions, TbsCertListReader } from '../shared/pki/tbs-cert-list-reader.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
@@ -174,6 +174,7 @@ export class CrlBuilder {
     for (const { issuerKey, fingerprints } of await this.#issuers()) {
       const states = await this.#store.states(issuerKey, parts, fingerprints)
       updates.push(...states.map(({ published }) => published?.thisUpdate.getTime() ?? Number.NEGATIVE_INFINITY))
+      updates.push(...states.map(({ slowNow }) => slowNow.getTime()))
     }
     const oldest = Math.min(...updates)
     return Number.isFinite(oldest) ? this.#leftBefore(new Date(oldest)) : undefined
@@ -224,9 +225,10 @@ export class CrlBuilder {
   #isDue(state: CrlState | undefined): boolean {
     if (!state) return false
     const { published, missing, isRequested, now } = state
-    if (!published || missing > 0 || isRequested) return true
+    if (!published || published.isAhead || missing > 0 || isRequested) return true
     const scheduledAt = this.#parts.scheduledAt()
-    if (scheduledAt && published.startedAt < scheduledAt) return true
+    // One of a clock that was ahead would be due after each list.
+    if (scheduledAt && scheduledAt <= now && published.startedAt < scheduledAt) return true
     const ageMs = now.getTime() - published.thisUpdate.getTime()
     if (this.#policy.intervalMs !== undefined && ageMs >= this.#policy.intervalMs) return true
     return ageMs >= (published.nextUpdate.getTime() - published.thisUpdate.getTime()) * LIFETIME_SHARE
@@ -262,9 +264,11 @@ export class CrlBuilder {
 
   /** @returns undefined when another instance has published first */
   async #build(issuer: Issuer, scope: CrlScope) {
-    const draft = await this.#store.begin(scope, issuer.fingerprints, MAX_CRL_NUMBER_LEAD_DAYS * 86_400)
+    const draft = await this.#store.begin(scope, issuer.fingerprints, MAX_CRL_NUMBER_LEAD_SECONDS)
     const { number } = draft
-    const thisUpdate = wholeSeconds(latest(draft.startedAt, draft.previousThisUpdate))
+    const thisUpdate = wholeSeconds(
+      draft.isPreviousAhead ? draft.startedAt : latest(draft.startedAt, draft.previousThisUpdate),
+    )
     const nextUpdate = new Date(thisUpdate.getTime() + this.#policy.lifetimeMs)
     const encoded = await this.#encodeEntries(issuer, scope, draft, thisUpdate)
     await this.#parts.requireCompared()
@@ -305,7 +309,7 @@ export class CrlBuilder {
 
   /** Stores pieces 1, 2, …; the database reads the next page while one is encoded. */
   async #encodeEntries(issuer: Issuer, scope: CrlScope, draft: CrlDraft, thisUpdate: Date) {
-    const leftBefore = this.#leftBefore(draft.previousThisUpdate ?? thisUpdate)
+    const leftBefore = this.#leftBefore(draft.listedUntil)
     const leftOut = await this.#leftOut(issuer, scope, leftBefore)
     let [pieces, entries, length] = [0, 0, 0]
     const runs = issuer.fingerprints.flatMap((issuerFingerprint) =>

@@ -227,4 +227,8 @@ function pacesOf({ limits }: RateLimitSettings): Record<RateCategory, Pace> {
   >
 }
 
-const nowMicros = () => Date.now() * 1000
+/** Monotonic, and the same in all threads: a jump of the clock refuses nobody. */
+const nowMicros = () => {
+  const [seconds, nanoseconds] = process.hrtime()
+  return seconds * 1e6 + Math.floor(nanoseconds / 1000)
+}

@@ -39,9 +39,10 @@ export async function expireOverdue({ store, lifetimes, onExpired, isStopping }:
   }
 
   const orders: ExpiryTask = { name: 'orders', lifetimeMs: lifetimes.orderLifetimeMs, waits: true }
-  await finish('order', () => store.expireOrders(orders, new Date()))
+  const now = await store.now()
+  await finish('order', () => store.expireOrders(orders, now))
   for (const task of authorizationTasks(lifetimes))
-    await finish('authorization', () => store.expireAuthorizations(task, new Date()))
+    await finish('authorization', () => store.expireAuthorizations(task, now))
   return total
 }
 
@@ -140,9 +141,10 @@ function walksOf(policy: RetentionPolicy): Walk[] {
 
 async function walkThrough(walk: Walk, { store, onDeleted, isStopping, rest }: RetentionOptions): Promise<number> {
   let total = 0
+  const now = await store.now()
   for (let full = true; full && !isStopping(); ) {
     const startedAt = performance.now()
-    const page = await walk.page(store, new Date())
+    const page = await walk.page(store, now)
     const ms = performance.now() - startedAt
     total += page.deleted
     full = page.full

@@ -50,6 +50,8 @@ export interface ComparisonParts {
   expiredAfterDays: number | undefined
   /** Called for each page that lacks something, before any of it comes back. @param serialNumbers in hexadecimal */
   onLacking(what: keyof Lacking, serialNumbers: readonly string[]): Promise<unknown>
+  /** Revocations of these serial numbers have a time that is ahead or none; they count as of now. */
+  onStrangeTimes(serialNumbers: readonly string[]): void
   isStopping(): boolean
 }
 
@@ -60,6 +62,8 @@ export interface Beginning {
 }
 
 const DAY_SECONDS = 86_400
+/** As far as the signer lets clocks of two hosts differ. */
+const CLOCKS_DIFFER_MS = 300_000
 /** 250,000 serial numbers: in their order, each page of the index is read once for all of them. */
 const PAGES_TOGETHER = 100
 /**
@@ -232,11 +236,17 @@ export class SignerComparison {
     const oldest = this.#oldestSeconds() * 1000
     const isWanted = ({ serialNumber, revokedAt }: ListedRevocation) =>
       revokedAt.getTime() >= oldest && !this.#expired.has(serialNumber)
+    const now = new Date()
+    // A time that no clock has had may not keep a revocation from coming back, nor be after thisUpdate (RFC 5280 §5.1.2.6).
+    const isOfClock = ({ revokedAt }: ListedRevocation) => revokedAt.getTime() <= now.getTime() + CLOCKS_DIFFER_MS
     const byIssuer = new Map<string, Map<string, ListedRevocation>>()
     for (const { issuerId, issuerKey = keyOf(issuerId), entries } of lines) {
       if (issuerKey === undefined) continue
       const listed = byIssuer.get(issuerKey) ?? new Map<string, ListedRevocation>()
-      for (const entry of entries) if (isWanted(entry)) listed.set(entry.serialNumber, entry)
+      const strange = entries.filter((entry) => !isOfClock(entry))
+      if (strange.length > 0) this.#parts.onStrangeTimes(strange.map(({ serialNumber }) => serialNumber))
+      for (const entry of entries.map((one) => (isOfClock(one) ? one : { ...one, revokedAt: now })))
+        if (isWanted(entry)) listed.set(entry.serialNumber, entry)
       byIssuer.set(issuerKey, listed)
     }
     return [...byIssuer].flatMap(([key, listed]) => {

@@ -25,7 +25,7 @@ const RECORD: Statement = {
      ORDER BY s.account_id, s.seen_at DESC
     ON CONFLICT (account_id) DO UPDATE
        SET user_agent = excluded.user_agent, last_seen_at = excluded.last_seen_at
-     WHERE a.last_seen_at < excluded.last_seen_at`,
+     WHERE a.last_seen_at < excluded.last_seen_at OR a.last_seen_at > now() + interval '1 day'`,
 }
 
 export function createAccountActivityStore(db: Pick<Database, 'query'>): AccountActivityStore {

@@ -185,7 +185,7 @@ const refundStatement = (kind: UsageKind): Statement => ({
 const SWEEP: Statement = {
   name: 'usage-sweep',
   // account_usage_pkey, one range
-  text: `DELETE FROM account_usage WHERE day < ${TODAY} - 1 RETURNING 1`,
+  text: `DELETE FROM account_usage WHERE day < (slow_now() AT TIME ZONE 'UTC')::date - 1 RETURNING 1`,
 }
 
 export function createUsageStore(db: Database): UsageStore {

@@ -23,8 +23,7 @@ export interface ArchivableCertificate extends ArchivePlace {
 
 export interface ArchiveStore {
   /**
-   * Certificates after `place` that expired before `expiredBefore`, also by the clock of the database: that of this host may
-   * be ahead. Fewer than `ARCHIVE_PAGE` are the last.
+   * Certificates after `place` that expired before `expiredBefore`, also by the slow clock. Fewer than `ARCHIVE_PAGE` are the last.
    * @param revokedBefore a revoked one has to have expired and been revoked before this; undefined: all of them stay
    */
   read(place: ArchivePlace, expiredBefore: Date, revokedBefore: Date | undefined): Promise<ArchivableCertificate[]>
@@ -67,7 +66,7 @@ const READ: Statement = {
   text: `
     WITH page AS MATERIALIZED (
       SELECT * FROM certificates
-       WHERE not_after >= $1::timestamptz AND not_after < least($3, now()) AND (not_after, id) > ($1::timestamptz, $2::uuid)
+       WHERE not_after >= $1::timestamptz AND not_after < least($3, slow_now()) AND (not_after, id) > ($1::timestamptz, $2::uuid)
        ORDER BY not_after, id LIMIT ${ARCHIVE_PAGE}
     )
     SELECT c.id, c.not_after::text AS "notAfter", c.revoked_at IS NOT NULL AS "isRevoked", c.der <> '' AS "hasContent",

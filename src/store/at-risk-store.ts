@@ -107,7 +107,7 @@ export async function muteCertificates(
   // Mutes are few; those of certificates that have ended leave here.
   await tx.query(rowsOf(None)`
     DELETE FROM renewal_mutes m
-     WHERE NOT EXISTS (SELECT FROM certificates c WHERE c.id = m.certificate_id AND c.not_after > now())`)
+     WHERE NOT EXISTS (SELECT FROM certificates c WHERE c.id = m.certificate_id AND c.not_after > slow_now())`)
   const rows = await tx.any(rowsOf(Serial)`
     WITH chosen AS MATERIALIZED (${living(serialNumbers, scope)}), muted AS (
       INSERT INTO renewal_mutes (certificate_id, reason, muted_by, muted_until)

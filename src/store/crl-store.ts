@@ -35,7 +35,11 @@ export interface PublishedCrl extends CrlScope {
   entries: number
   bytes: number
   startedAt: Date
+  /** Its thisUpdate is so far ahead of the database's clock that one of the two was wrong. */
+  isAhead: boolean
 }
+
+export type NewCrl = Omit<PublishedCrl, 'startedAt' | 'isAhead'>
 
 /** How far the served list is behind the database. */
 export interface CrlState {
@@ -46,16 +50,19 @@ export interface CrlState {
   isRequested: boolean
   /** The database's clock, which sets all times of lists. */
   now: Date
+  /** What left the list by a clock that jumped did not leave it. */
+  slowNow: Date
 }
 
 /** The beginning of a build. */
 export interface CrlDraft {
   number: bigint
-  /** Highest number a list may have by now; the signer refuses more. */
-  highest: bigint
   /** Number of the list it follows. */
   previous: bigint | undefined
   previousThisUpdate: Date | undefined
+  isPreviousAhead: boolean
+  /** thisUpdate of the one before, or now, and no later than the slow clock. */
+  listedUntil: Date
   /** Of the part, and of the whole issuer, by which the previous release tells that a list is due. */
   changes: { part: Changes; issuer: Changes }
   startedAt: Date
@@ -96,8 +103,8 @@ export interface CrlStore {
   /** How each of these lists of an issuer stands, in their order. */
   states(issuerKey: Buffer, parts: readonly CrlPart[], issuerFingerprints: readonly Buffer[]): Promise<CrlState[]>
   /**
-   * Draws the next number; the build must read its rows afterwards. Unless a published one is
-   * higher, it is at most `maxLeadSeconds` above the Unix time.
+   * Draws the next number, which no list has had; the build must read its rows afterwards. It is at most
+   * `maxLeadSeconds` above the Unix time or a published one.
    */
   begin(scope: CrlScope, issuerFingerprints: readonly Buffer[], maxLeadSeconds: number): Promise<CrlDraft>
   /** The next number of this issuer is above `number`, which the signer has signed. */
@@ -116,10 +123,9 @@ export interface CrlStore {
   /** Undefined after the last piece, or when a later list has replaced this one. */
   piece(issuerKey: Buffer, number: bigint, piece: number): Promise<Buffer | undefined>
   /**
-   * Replaces `draft.previous` by the list, and deletes pieces older than that or above
-   * `draft.highest`. False when another list replaced it first, or pieces are missing.
+   * Replaces `draft.previous` by the list, and deletes pieces older than that. False when another list replaced it first, or pieces are missing.
    */
-  publish(crl: Omit<PublishedCrl, 'startedAt'>, draft: CrlDraft, pieces: number): Promise<boolean>
+  publish(crl: NewCrl, draft: CrlDraft, pieces: number): Promise<boolean>
   published(): Promise<PublishedCrl[]>
   /** Takes down an issuer's lists of other counts of shards than these. */
   retire(issuerKey: Buffer, kept: readonly number[]): Promise<void>
@@ -136,6 +142,9 @@ export interface CrlStore {
 }
 
 const REQUEST_KEY = 'crl_rebuild'
+
+/** Of a row `c`; the signer lets the clocks of two hosts differ as much. */
+const IS_AHEAD = "coalesce(c.this_update > now() + interval '300 s', false) AS is_ahead"
 
 /** During a longer bulk revocation, lists come at this interval. */
 const BULK_SECONDS = 300
@@ -154,7 +163,7 @@ const STATES: Statement = {
   name: 'crl-states',
   // crls_pkey, server_settings_pkey, bulk_revocations_open. A row even without a list, for the clock.
   text: `
-    SELECT c.*, now() AS now,
+    SELECT c.*, now() AS now, slow_now() AS slow_now, ${IS_AHEAD},
            coalesce((SELECT updated_at > c.started_at FROM server_settings WHERE key = '${REQUEST_KEY}'), false) AS requested,
            c.started_at > now() - interval '${BULK_SECONDS} s' AND EXISTS (
              SELECT FROM bulk_revocations WHERE status ${bulkRevocation.is('revoking')} AND progressed_at > now() - interval '${STANDING_SECONDS} s'
@@ -164,20 +173,20 @@ const STATES: Statement = {
 
 const BEGIN: Statement = {
   name: 'crl-begin',
-  // At least the Unix time, so that numbers rise even after an older database is restored. A number
-  // too far above it was never signed, so the next follows the published ones.
+  // At least the Unix time, so that numbers rise even after an older database is restored. One more than the signer takes was
+  // never signed, so the next follows the published ones.
   text: `
     WITH drawn AS (
       INSERT INTO crl_numbers AS n (issuer_key, last_number) VALUES ($1, extract(epoch FROM now())::bigint)
-      ON CONFLICT (issuer_key) DO UPDATE SET last_number = greatest(
-        EXCLUDED.last_number,
-        CASE WHEN n.last_number < EXCLUDED.last_number + $4::bigint THEN n.last_number + 1
-             ELSE (SELECT max(p.number) + 1 FROM crls p WHERE p.issuer_key = $1) END)
+      ON CONFLICT (issuer_key) DO UPDATE SET last_number = (
+        SELECT greatest(EXCLUDED.last_number, 1 + CASE
+                 WHEN n.last_number < greatest(EXCLUDED.last_number, max(p.number)) + $4::bigint THEN n.last_number
+                 ELSE max(p.number) END)
+          FROM crls p WHERE p.issuer_key = $1)
       RETURNING last_number
     )
-    SELECT d.last_number::text AS number, (extract(epoch FROM now())::bigint + $4::bigint)::text AS highest,
-           now() AS started_at, c.number::text AS previous,
-           c.this_update AS previous_this_update
+    SELECT d.last_number::text AS number, now() AS started_at, c.number::text AS previous,
+           c.this_update AS previous_this_update, ${IS_AHEAD}, least(coalesce(c.this_update, now()), slow_now()) AS listed_until
       FROM drawn d LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
 }
 
@@ -254,7 +263,7 @@ const DELETE_PIECES: Statement = {
   // Also deletes pieces of abandoned builds. A running build drew its number after its predecessor,
   // or will not be published.
   text: `
-    DELETE FROM crl_pieces p WHERE p.issuer_key = $1 AND (p.number < $2 OR p.number > $3)
+    DELETE FROM crl_pieces p WHERE p.issuer_key = $1 AND p.number < $2
        AND NOT EXISTS (SELECT FROM crls c WHERE c.issuer_key = p.issuer_key AND c.number = p.number)`,
 }
 
@@ -262,8 +271,8 @@ const PUBLISHED: Statement = {
   name: 'crl-published',
   text: `
     SELECT issuer_key, shards, shard, issuer_id, number, part_changes, part_bulk_changes, this_update, next_update, entries,
-           bytes, started_at
-      FROM crls ORDER BY issuer_id, shards, shard`,
+           bytes, started_at, ${IS_AHEAD}
+      FROM crls c ORDER BY issuer_id, shards, shard`,
 }
 
 const RETIRE: Statement = {
@@ -304,7 +313,7 @@ const USE_SHARDS: Statement = {
 
 const SHARDINGS: Statement = {
   name: 'crl-shardings',
-  text: 'SELECT shards FROM crl_shardings WHERE last_used_at > now() - make_interval(days => $1) ORDER BY shards',
+  text: 'SELECT shards FROM crl_shardings WHERE last_used_at > slow_now() - make_interval(days => $1) ORDER BY shards',
 }
 
 interface CrlRow {
@@ -320,14 +329,16 @@ interface CrlRow {
   entries: number
   bytes: string
   started_at: Date
+  is_ahead: boolean
 }
 
 interface DraftRow {
   number: string
-  highest: string
   started_at: Date
   previous: string | null
   previous_this_update: Date | null
+  is_ahead: boolean
+  listed_until: Date
 }
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
@@ -339,8 +350,12 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
       const rows = await db.query<StateRow>(STATES, [issuerKey])
       const counts = await db.query<SlotCount>(CHANGES, [issuerFingerprints])
       const listOf = new Map(rows.map((row) => [`${row.shards}-${row.shard}`, row]))
-      const [{ now } = { now: new Date() }] = rows
-      return parts.map((part) => stateOf(listOf.get(`${part.shards}-${part.shard}`), changesOf(part, counts), now))
+      const [{ now, slow_now: slowNow }] = rows as [StateRow]
+      return parts.map((part) => ({
+        ...stateOf(listOf.get(`${part.shards}-${part.shard}`), changesOf(part, counts)),
+        now,
+        slowNow,
+      }))
     },
     async raiseNumber(issuerKey, number) {
       await db.query(RAISE, [issuerKey, number])
@@ -392,7 +407,7 @@ interface SlotCount {
   changes: number
 }
 
-type StateRow = CrlRow & { requested: boolean; bulk_waits: boolean; now: Date }
+type StateRow = CrlRow & { requested: boolean; bulk_waits: boolean; now: Date; slow_now: Date }
 
 async function beginList(
   db: Pick<Database, 'query'>,
@@ -402,12 +417,13 @@ async function beginList(
 ): Promise<CrlDraft> {
   const counts = await db.query<SlotCount>(CHANGES, [issuerFingerprints])
   const [row] = await db.query<DraftRow>(BEGIN, [issuerKey, part.shards, part.shard, maxLeadSeconds])
-  const { number, highest, started_at, previous, previous_this_update } = row as DraftRow
+  const { number, started_at, previous, previous_this_update, is_ahead, listed_until } = row as DraftRow
   return {
     number: BigInt(number),
-    highest: BigInt(highest),
     previous: previous === null ? undefined : BigInt(previous),
     previousThisUpdate: previous_this_update ?? undefined,
+    isPreviousAhead: is_ahead,
+    listedUntil: listed_until,
     changes: { part: changesOf(part, counts), issuer: changesOf(COMPLETE, counts) },
     startedAt: started_at,
   }
@@ -415,7 +431,7 @@ async function beginList(
 
 async function publishList(
   db: Pick<Database, 'query'>,
-  crl: Omit<PublishedCrl, 'startedAt'>,
+  crl: NewCrl,
   draft: CrlDraft,
   pieces: number,
 ): Promise<boolean> {
@@ -438,15 +454,15 @@ async function publishList(
     draft.changes.part.bulk,
   ]
   if ((await db.query(PUBLISH, values)).length === 0) return false
-  await db.query(DELETE_PIECES, [crl.issuerKey, draft.previous ?? crl.number, draft.highest])
+  await db.query(DELETE_PIECES, [crl.issuerKey, draft.previous ?? crl.number])
   return true
 }
 
-function stateOf(row: StateRow | undefined, current: Changes, now: Date): CrlState {
-  if (!row) return { published: undefined, missing: current.all, isRequested: false, now }
+function stateOf(row: StateRow | undefined, current: Changes): Omit<CrlState, 'now' | 'slowNow'> {
+  if (!row) return { published: undefined, missing: current.all, isRequested: false }
   const waiting = row.bulk_waits ? Math.max(0, current.bulk - Number(row.part_bulk_changes ?? 0)) : 0
   const missing = Math.max(0, current.all - Number(row.part_changes ?? 0) - waiting)
-  return { published: decode(row), missing, isRequested: row.requested, now }
+  return { published: decode(row), missing, isRequested: row.requested }
 }
 
 function changesOf(part: CrlPart, counts: readonly SlotCount[]): Changes {
@@ -472,5 +488,6 @@ function decode(row: CrlRow): PublishedCrl {
     entries: row.entries,
     bytes: Number(row.bytes),
     startedAt: row.started_at,
+    isAhead: row.is_ahead,
   }
 }

@@ -142,6 +142,8 @@ export function readEventCounts(db: CommonQueryMethods, hours: number): Promise<
 }
 
 export async function removeOldCounts(db: CommonQueryMethods): Promise<void> {
-  await db.query(rowsOf(None)`DELETE FROM event_counts WHERE hour < now() - make_interval(days => ${DAYS})`)
-  await db.query(rowsOf(None)`DELETE FROM account_failures WHERE occurred_at < now() - make_interval(days => ${DAYS})`)
+  await db.query(rowsOf(None)`DELETE FROM event_counts WHERE hour < slow_now() - make_interval(days => ${DAYS})`)
+  await db.query(
+    rowsOf(None)`DELETE FROM account_failures WHERE occurred_at < slow_now() - make_interval(days => ${DAYS})`,
+  )
 }

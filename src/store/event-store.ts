@@ -72,7 +72,7 @@ export async function registerConsumer(
 export async function removeUnseenConsumers(db: CommonQueryMethods, days: number): Promise<readonly string[]> {
   const Name = z.object({ name: z.string() })
   const rows = await db.any(rowsOf(Name)`
-    DELETE FROM event_consumers WHERE seen_at < now() - make_interval(days => ${days}) RETURNING name`)
+    DELETE FROM event_consumers WHERE seen_at < slow_now() - make_interval(days => ${days}) RETURNING name`)
   // One step of the primary key for each consumer; a writer may have added some since the last time.
   await db.query(rowsOf(None)`
     WITH RECURSIVE present AS (

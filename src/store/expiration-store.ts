@@ -27,13 +27,14 @@ const PAGE_SIZE = 2_000
 
 const WARN: Statement = {
   name: 'expiration-warn',
+  // A place beyond $3 is of a clock that was ahead: the walk begins anew, and the marks keep it from repeating itself.
   // expiration_progress_pkey, one range of certificates_not_after, replacements_pkey; certificates_names, forced as
   // in certificate-ways.ts.
   text: `
     WITH place AS MATERIALIZED (
       SELECT coalesce(max(not_after), $2::timestamptz) AS not_after,
              coalesce((array_agg(certificate_id))[1], '00000000-0000-0000-0000-000000000000') AS id
-        FROM expiration_progress WHERE warning_days = $1::integer AND not_after > $2
+        FROM expiration_progress WHERE warning_days = $1::integer AND not_after > $2 AND not_after <= $3
     ), page AS MATERIALIZED (
       SELECT c.id, c.account_id, c.order_id, c.serial_number, c.names, c.not_before, c.not_after, c.revoked_at
         FROM certificates c

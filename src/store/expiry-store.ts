@@ -8,6 +8,7 @@
 
 import { ORDER_EXPIRED } from '../domain/states.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
+import { slowNow } from './clock-store.ts'
 import type { Database, Statement } from './database.ts'
 import { authorization, order } from './status-sql.ts'
 
@@ -34,6 +35,8 @@ export interface ExpiryTask {
 }
 
 export interface ExpiryStore {
+  /** By the slow clock. */
+  now(): Promise<Date>
   /** Orders open → invalid, one page. */
   expireOrders(task: ExpiryTask, now: Date): Promise<ExpiryPage>
   /** Authorizations pending or valid → expired, one page. */
@@ -51,7 +54,7 @@ const expireStatement = (name: string, table: string, isAlive: string, mark: str
   // cleanup_progress_pkey, one range of the table's primary key, and updates by key.
   text: `
     WITH page AS (
-      SELECT id, status, status ${isAlive} AS open, expires_at <= now() AS over
+      SELECT id, status, status ${isAlive} AS open, expires_at <= slow_now() AS over
         FROM ${table}
        WHERE id > coalesce((SELECT after_id FROM cleanup_progress WHERE task = $1), '00000000-0000-0000-0000-000000000000')
          AND id < $2
@@ -75,7 +78,7 @@ const EXPIRE_ORDERS = expireStatement(
   order.allows('expired'),
   `marked AS (
       UPDATE orders o SET status = ${order.after('expired')}, error = '${JSON.stringify(ORDER_EXPIRED)}' FROM page
-       WHERE o.id = page.id AND page.open AND o.status ${order.allows('expired')} AND o.expires_at <= now()
+       WHERE o.id = page.id AND page.open AND o.status ${order.allows('expired')} AND o.expires_at <= slow_now()
       RETURNING o.id, o.request_key, 0 AS challenges
     ), released AS (
       DELETE FROM order_claims c USING marked WHERE c.request_key = marked.request_key AND c.order_id = marked.id
@@ -88,7 +91,7 @@ const EXPIRE_AUTHORIZATIONS = expireStatement(
   authorization.allows('expire'),
   `marked AS (
       UPDATE authorizations z SET status = ${authorization.after('expire')}, validating_by = NULL, validating_since = NULL FROM page
-       WHERE z.id = page.id AND page.open AND z.status ${authorization.allows('expire')} AND z.expires_at <= now()
+       WHERE z.id = page.id AND page.open AND z.status ${authorization.allows('expire')} AND z.expires_at <= slow_now()
       RETURNING z.id, CASE page.status WHEN ${authorization.of('pending')} THEN cardinality(z.offered) END AS challenges
     )`,
 )
@@ -102,6 +105,7 @@ export function createExpiryStore(db: Database): ExpiryStore {
     return { expired, challenges, full: seen === PAGE_SIZE }
   }
   return {
+    now: () => slowNow(db),
     expireOrders: (task, now) => expire(EXPIRE_ORDERS, task, now),
     expireAuthorizations: (task, now) => expire(EXPIRE_AUTHORIZATIONS, task, now),
   }

@@ -52,6 +52,10 @@ export async function findHolders(tx: CommonQueryMethods, accountIds: readonly s
   return new Map(rows.map((row) => [row.id, row]))
 }
 
+/** What was written while a clock was ahead does not count until that time comes. */
+const isLately = (since: Date) =>
+  sql.fragment`id BETWEEN ${lowestUuidv7(since.getTime())} AND ${lowestUuidv7(Date.now() + 300_000)}`
+
 /** How many of a limited type went to a recipient of the account lately; without an account, to anybody. */
 export async function countLately(
   tx: CommonQueryMethods,
@@ -69,7 +73,7 @@ export async function countLately(
                                                'challenge_failed', 'registration_failed')`
   const { rows } = await tx.one(rowsOf(Count)`
     SELECT count(*)::integer AS rows FROM notifications
-     WHERE ${subject} AND notification_type = ${type} AND id > ${lowestUuidv7(since.getTime())} ${isClients}`)
+     WHERE ${subject} AND notification_type = ${type} AND ${isLately(since)} ${isClients}`)
   return rows
 }
 
@@ -84,7 +88,7 @@ export async function countToRecipients(
   // notifications_recipient
   const rows = await tx.any(rowsOf(Share)`
     SELECT lower(recipient) AS recipient, count(*)::integer AS mails FROM notifications
-     WHERE lower(recipient) = ANY (${sql.array([...recipients], 'text')}) AND id > ${lowestUuidv7(since.getTime())}
+     WHERE lower(recipient) = ANY (${sql.array([...recipients], 'text')}) AND ${isLately(since)}
        AND notification_type <> ALL (${sql.array([...COUNTED_APART], 'text')})
      GROUP BY lower(recipient)`)
   return new Map(rows.map(({ recipient, mails }) => [recipient, mails]))
@@ -104,7 +108,7 @@ export function countToAccounts(
        recipients.map((one) => one.toLowerCase()),
        'text',
      )})
-       AND id > ${lowestUuidv7(since.getTime())} AND notification_type = ${type} AND account_id IS NOT NULL
+       AND ${isLately(since)} AND notification_type = ${type} AND account_id IS NOT NULL
      GROUP BY account_id, lower(recipient)`)
 }
 

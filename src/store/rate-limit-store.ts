@@ -26,6 +26,13 @@ export interface RateLimitStore {
   sweep(ageSeconds: number): Promise<number>
 }
 
+/** In microseconds: a statement may have waited for the row of one whose clock is later. */
+const SLACK = 60_000_000
+
+/** The time of the row, as if nothing were used up where a clock that was ahead wrote it: no limit lets it be that late. */
+const tat = (now: string) => `CASE WHEN r.tat <= ${now} + r.tolerance + r.step + ${SLACK} THEN r.tat ELSE 0 END`
+const TAT = tat('EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted')
+
 const CHARGE: Statement = {
   name: 'rate-limit-charge',
   // rate_limits_pkey, one row each, sorted so that statements cannot deadlock. The clock is the
@@ -40,13 +47,13 @@ const CHARGE: Statement = {
       SELECT key, now + step * most, step, tolerance, most FROM k ORDER BY key COLLATE "C"
       ON CONFLICT (key) DO UPDATE
         SET granted = least(EXCLUDED.granted, rate_limit_fitting(
-              r.tat, EXCLUDED.step, EXCLUDED.tolerance, EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted)),
-            tat = greatest(r.tat, EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted)
+              ${TAT}, EXCLUDED.step, EXCLUDED.tolerance, EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted)),
+            tat = greatest(${TAT}, EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted)
                 + EXCLUDED.step * least(EXCLUDED.granted, rate_limit_fitting(
-                    r.tat, EXCLUDED.step, EXCLUDED.tolerance, EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted)),
+                    ${TAT}, EXCLUDED.step, EXCLUDED.tolerance, EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted)),
             step = EXCLUDED.step,
             tolerance = EXCLUDED.tolerance
-        WHERE r.tat <= EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted + EXCLUDED.tolerance
+        WHERE ${TAT} <= EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted + EXCLUDED.tolerance
       RETURNING key, tat, granted
     )
     SELECT k.key, coalesce(c.granted, 0) AS granted,
@@ -71,11 +78,14 @@ const SWEEP_ROWS = 1000
 
 const SWEEP: Statement = {
   name: 'rate-limit-sweep',
-  // rate_limits_tat_hour, one range. Skips rows that are being charged.
+  // rate_limits_tat_hour, two ranges; the second is what a clock that was ahead has left. Skips rows that are being charged.
   text: `
     DELETE FROM rate_limits WHERE key = ANY (ARRAY(
       SELECT key FROM rate_limits
-       WHERE tat_hour < floor((extract(epoch FROM now()) - $1) / 3600) LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED))
+       WHERE tat_hour < floor((extract(epoch FROM now()) - $1) / 3600)
+          OR tat_hour > floor(extract(epoch FROM now()) / 3600)
+             AND tat > (extract(epoch FROM now()) * 1000000)::bigint + tolerance + step + ${SLACK}
+       LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED))
     RETURNING 1`,
 }
 

@@ -10,6 +10,7 @@ import { withoutSignOctet } from '../domain/revocation.ts'
 import { AUTHORIZATION, finalStatuses } from '../domain/states.ts'
 import { lowestUuidv7, uuidTime } from '../shared/lib/uuid.ts'
 import { parseCertId } from '../shared/protocol/renewal-info.ts'
+import { slowNow } from './clock-store.ts'
 import type { Database, Statement } from './database.ts'
 import { authorization, order } from './status-sql.ts'
 
@@ -29,6 +30,8 @@ export interface RetentionPage {
 }
 
 export interface RetentionStore {
+  /** By the slow clock. */
+  now(): Promise<Date>
   /** False for `pauseSeconds` after any instance last finished the walk. */
   isDue(walk: string, pauseSeconds: number): Promise<boolean>
   finish(walk: string): Promise<void>
@@ -173,6 +176,7 @@ export function createRetentionStore(db: Database): RetentionStore {
   }
 
   return {
+    now: () => slowNow(db),
     async isDue(walk, pauseSeconds) {
       const [row] = await db.query<{ due: boolean }>(IS_DUE, [walk, pauseSeconds])
       return row?.due === true
@@ -228,7 +232,7 @@ export async function deleteOldNotices(
   { notificationMs, noticeMs }: NoticeAges,
   isStopping: () => boolean,
 ): Promise<number> {
-  const now = Date.now()
+  const now = (await slowNow(db)).getTime()
   let total = 0
   for (const [statement, value] of [
     [NOTIFICATIONS, lowestUuidv7(now - notificationMs)],

@@ -224,6 +224,7 @@ async function measureComparison(count: number, url: string): Promise<void> {
       intentSeconds: 3600,
       expiredAfterDays: undefined,
       onLacking: nobody,
+      onStrangeTimes: () => undefined,
       isStopping: () => false,
     })
     const state = await records.state()

@@ -185,6 +185,24 @@ describe('the records of a signer', () => {
         await assert.rejects(note(wrong), { name: 'SignerRefusal' })
     }))
 
+  test('hold a revocation whose time has not come, or cannot be, as of the clock of the signer', () =>
+    withSigner(async ({ client }) => {
+      const before = Math.floor(Date.now() / 1000)
+      const soon = before + 60
+      const entries = [
+        ['40ab', Number.MAX_SAFE_INTEGER, 1],
+        ['40cd', before + 400 * 86_400, 1],
+        ['40ef', soon, 1],
+      ]
+      const payload = Buffer.from(JSON.stringify(entries))
+      await client.call('noteRevocations', { issuer: 'default', requester: 'revocation' }, { timeoutMs, payload })
+      const page = await client.call('signedRevocations', { after: { seq: 0, part: 0 } }, { timeoutMs })
+      const [line] = linesOf<RevocationLine>(page.payload)
+      const [impossible, ahead, near] = line!.entries.map(([, seconds]) => seconds)
+      assert.ok([impossible, ahead].every((seconds) => seconds! >= before && seconds! <= Date.now() / 1000))
+      assert.equal(near, soon)
+    }))
+
   test('answer a repeated request with the signature that there is, after kill -9, too', () =>
     withSigner(async ({ client, files }, restart) => {
       const payload = leafTbs(authority)

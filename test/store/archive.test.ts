@@ -24,7 +24,7 @@ import { ALREADY_REPLACED } from '../../src/store/order-store.ts'
 import { createRetentionStore } from '../../src/store/retention-store.ts'
 import { renderCertId } from '../support/certificate-id.ts'
 import { each } from '../support/each.ts'
-import { aCertificate, aNewOrder, anAccount, type anIntent, useStores } from './support.ts'
+import { aCertificate, aNewOrder, anAccount, type anIntent, jumped, useStores } from './support.ts'
 
 const DAY_MS = 86_400_000
 const daysAgo = (days: number) => new Date(Math.floor((Date.now() - days * DAY_MS) / 1000) * 1000)
@@ -33,7 +33,9 @@ const store = useStores()
 let requester: Requester
 let folder: string
 beforeEach(async (t) => {
-  await store.sql('TRUNCATE orders, authorizations, cleanup_progress, replacements, certificates, expiration_notices')
+  await store.sql(
+    'TRUNCATE orders, authorizations, cleanup_progress, replacements, certificates, expiration_notices, slow_clock',
+  )
   ;({ requester } = await anAccount(store))
   folder = mkdtempSync(path.join(tmpdir(), 'chancery-archive-'))
   ;(t as { after?(done: () => void): void }).after?.(() => rmSync(folder, { recursive: true, force: true }))
@@ -117,6 +119,13 @@ describe('the archive', () => {
   test('leaves what has not expired by the clock of the database, whatever that of its host says', async () => {
     const { id } = await anExpired(-1)
     assert.equal(await round({ policy: { folder, certificateAgeMs: -400 * DAY_MS, pauseSeconds: 0 } }), 0)
+    assert.equal(await isThere('certificates', id), true)
+  })
+
+  test('leaves what expired by clocks that jumped, the database’s too, and had not before', async () => {
+    const { id } = await anExpired(300)
+    await jumped(store, 400)
+    assert.equal(await round(), 0)
     assert.equal(await isThere('certificates', id), true)
   })
 

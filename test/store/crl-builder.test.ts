@@ -21,7 +21,7 @@ import { caIssuerOf, makeAuthority } from '../signer/authority.ts'
 import { aCaBackend } from '../support/ca-backend.ts'
 import { type ReadCrl, readCrl } from '../support/crl.ts'
 import { each } from '../support/each.ts'
-import { useStores } from './support.ts'
+import { jumped, useStores } from './support.ts'
 
 const HOUR_MS = 3_600_000
 const authority = makeAuthority('P-256')
@@ -54,7 +54,9 @@ const signWithAuthority: SignCrl = async (_issuer, { signatureAlgorithm, pieces,
 describe('building CRLs', () => {
   const store = useStores()
   beforeEach(() =>
-    store.sql('TRUNCATE certificates, crls, crl_pieces, crl_changes, crl_numbers, crl_shardings, server_settings'),
+    store.sql(
+      'TRUNCATE certificates, crls, crl_pieces, crl_changes, crl_numbers, crl_shardings, server_settings, slow_clock',
+    ),
   )
 
   const HASHES: readonly (readonly [CrlPolicy['hash'], SignatureAlgorithm])[] = [
@@ -92,6 +94,7 @@ describe('building CRLs', () => {
       encode?: typeof encodePage
       requireCompared?: () => Promise<void>
       newestSigned?: () => bigint
+      scheduledAt?: Date
       issuerAlgorithm?: SignatureAlgorithm
     } = {},
   ): Instance {
@@ -114,7 +117,7 @@ describe('building CRLs', () => {
         encode: options.encode ?? encodePage,
         requireCompared: options.requireCompared ?? (async () => {}),
         newestSigned: () => options.newestSigned?.(),
-        scheduledAt: () => undefined,
+        scheduledAt: () => options.scheduledAt,
         isStopping: () => stopping,
         events: {
           built: (crl) => instance.built.push(crl),
@@ -440,18 +443,64 @@ describe('building CRLs', () => {
     assert.ok((await served()).number > number)
   })
 
-  test('numbers that ran ahead with a wrong clock of the database come back to it, and leave no pieces', async () => {
+  // RFC 5280 §5.2.3: numbers rise, and have 20 octets of room.
+  describe('after a clock of the database that was 400 days ahead, and is right again', () => {
+    beforeEach(async () => {
+      await anInstance().round()
+      await store.sql(`UPDATE crls SET this_update = this_update + interval '400 days', next_update = next_update + interval '400 days',
+                                       started_at = started_at + interval '400 days', number = number + 34560000`)
+      await store.sql('UPDATE crl_pieces SET number = number + 34560000')
+      await store.sql('UPDATE crl_numbers SET last_number = last_number + 34560000')
+    })
+
+    test('the list is built anew at once, with a thisUpdate of now and a higher number', async () => {
+      const wrong = (await createCrlStore(store.db).published())[0]!
+      assert.equal(wrong.isAhead, true)
+      assert.equal(await anInstance().round(), 1)
+      const { number, thisUpdate } = await served()
+      assert.equal(number, wrong.number + 1n)
+      assert.ok(thisUpdate.getTime() <= Date.now() + 60_000, thisUpdate.toISOString())
+      assert.equal((await createCrlStore(store.db).published())[0]?.isAhead, false)
+      assert.equal(await anInstance().round(), 0)
+    })
+
+    test('a build that failed leaves its number, and the next revocation is on the list', async () => {
+      const [serial = ''] = await certificates(1)
+      await revoke([serial])
+      const failing = anInstance({ signCrl: () => Promise.reject(new Error('refused')) })
+      assert.equal(await failing.round(), 0)
+      const next = anInstance()
+      assert.equal(await next.round(), 1, String(next.failures))
+      assert.deepEqual(serialsOf(await served()), [serial])
+    })
+
+    test('what the service scheduled meanwhile makes no list due', async () => {
+      await anInstance().round()
+      const instance = anInstance({ scheduledAt: new Date(Date.now() + 400 * 24 * HOUR_MS) })
+      assert.equal(await instance.round(), 0)
+    })
+  })
+
+  test('nothing leaves the lists by a clock that jumped (§3.3)', async () => {
+    const serials = await certificates(2, { notAfter: '-90 days' })
+    await revoke(serials, "now() - interval '100 days'")
+    await jumped(store, 400)
+    await anInstance().round()
+    await createCrlStore(store.db).requestRebuild()
+    const instance = anInstance()
+    await instance.round()
+    assert.deepEqual(serialsOf(await served()), serials.toSorted())
+    assert.ok((await instance.leftBefore())!.getTime() < Date.now() - 399 * 24 * HOUR_MS)
+  })
+
+  test('a number further ahead than the signer takes was never signed, and is left behind', async () => {
     await anInstance().round()
     const { number } = await served()
-    // A year ahead, at a number that was drawn and never signed.
-    await store.sql('UPDATE crl_numbers SET last_number = last_number + 31536000')
-    await store.sql('INSERT INTO crl_pieces SELECT issuer_key, last_number, 1, $1 FROM crl_numbers', [Buffer.of(5, 0)])
+    await store.sql('UPDATE crl_numbers SET last_number = last_number + 6311520000')
     await createCrlStore(store.db).requestRebuild()
     assert.equal(await anInstance().round(), 1)
     const next = (await served()).number
     assert.ok(next > number && next <= number + 60n, `${next} after ${number}`)
-    const numbers = await store.sql<{ number: string }>('SELECT DISTINCT number::text FROM crl_pieces ORDER BY number')
-    assert.deepEqual(numbers, [{ number: String(number) }, { number: String(next) }])
   })
 
   test('numbers that a burst of lists brought ahead of the clock go on rising', async () => {

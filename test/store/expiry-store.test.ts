@@ -6,7 +6,7 @@ import { ORDER_EXPIRED } from '../../src/domain/states.ts'
 import { type ExpiryLifetimes, expireOverdue } from '../../src/services/retention.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { createExpiryStore, type ExpiryPage } from '../../src/store/expiry-store.ts'
-import { aName, anAccount, anOrder, rekey, useStores } from './support.ts'
+import { aName, anAccount, anOrder, jumped, rekey, useStores } from './support.ts'
 
 const HOUR_MS = 3_600_000
 const LIFETIMES: ExpiryLifetimes = {
@@ -18,7 +18,7 @@ const LIFETIMES: ExpiryLifetimes = {
 const store = useStores()
 let requester: Requester
 beforeEach(async () => {
-  await store.sql('TRUNCATE orders, authorizations, order_claims, cleanup_progress')
+  await store.sql('TRUNCATE orders, authorizations, order_claims, cleanup_progress, slow_clock')
   ;({ requester } = await anAccount(store))
 })
 
@@ -65,6 +65,14 @@ describe('a round of expiry', () => {
     const [row] = await store.sql<{ error: object }>('SELECT error FROM orders WHERE id = $1', [old])
     assert.deepEqual(row?.error, ORDER_EXPIRED)
     assert.equal(await authorizationStatus(old), 'pending', 'its authorization lives on')
+  })
+
+  test('marks nothing that has expired by clocks that jumped alone', async () => {
+    const id = await anOldOrder(3 * HOUR_MS)
+    await jumped(store, 400)
+    assert.equal(await round(), 0)
+    assert.equal(await statusOf('orders', id), 'open')
+    assert.equal(await authorizationStatus(id), 'pending')
   })
 
   test('marks overdue authorizations, and counts the challenges that nobody met', async () => {

@@ -102,6 +102,35 @@ describe('rate limits in the database', () => {
     assert.ok(charged(0, pace(1), 5) > 5)
   })
 
+  describe('after a clock that was 400 days ahead', () => {
+    const usedUp = (key: string) =>
+      fixture.sql(
+        `INSERT INTO rate_limits (key, tat, step, tolerance, granted)
+         VALUES ($1, (extract(epoch FROM now() + interval '400 days') * 1000000)::bigint, 1000000, 59000000, 1)`,
+        [key],
+      )
+
+    test('a key has everything back, once, and is limited from there on', async () => {
+      const [store] = stores()
+      await usedUp('jumped')
+      const one = { key: 'jumped', pace: pace(2) }
+      assert.deepEqual(
+        [await store.charge([one]), await store.charge([one]), (await store.charge([one]))?.key],
+        [undefined, undefined, 'jumped'],
+      )
+    })
+
+    test('the sweep takes it, and leaves what its limit lets lie ahead', async () => {
+      const [store] = stores()
+      await usedUp('swept')
+      const long = { key: 'long', pace: pace(100) }
+      await Promise.all(Array.from({ length: 100 }, () => store.charge([long])))
+      await store.sweep(7200)
+      const keys = await fixture.sql<{ key: string }>("SELECT key FROM rate_limits WHERE key IN ('swept', 'long')")
+      assert.deepEqual(keys, [{ key: 'long' }])
+    })
+  })
+
   test('the sweep removes what limits nothing any more and nothing else', async () => {
     const [store] = stores()
     await store.charge([{ key: 'young', pace: pace(5) }])

@@ -5,11 +5,12 @@ import { beforeEach, describe, test } from 'node:test'
 import { deleteOld, expireOverdue, type RetentionPolicy } from '../../src/services/retention.ts'
 import { uuidTime } from '../../src/shared/lib/uuid.ts'
 import type { Requester } from '../../src/store/account-store.ts'
+import { createClockStore } from '../../src/store/clock-store.ts'
 import { createExpiryStore } from '../../src/store/expiry-store.ts'
 import { ALREADY_REPLACED } from '../../src/store/order-store.ts'
 import { createRetentionStore } from '../../src/store/retention-store.ts'
 import { renderCertId } from '../support/certificate-id.ts'
-import { aCertificate, aName, aNewOrder, anAccount, anOrder, rekey, useStores } from './support.ts'
+import { aCertificate, aName, aNewOrder, anAccount, anOrder, jumped, rekey, useStores } from './support.ts'
 
 const DAY_MS = 86_400_000
 const POLICY: RetentionPolicy = {
@@ -24,7 +25,9 @@ const POLICY: RetentionPolicy = {
 const store = useStores()
 let requester: Requester
 beforeEach(async () => {
-  await store.sql('TRUNCATE orders, authorizations, order_claims, cleanup_progress, replacements, certificates')
+  await store.sql(
+    'TRUNCATE orders, authorizations, order_claims, cleanup_progress, replacements, certificates, slow_clock',
+  )
   ;({ requester } = await anAccount(store))
 })
 
@@ -84,6 +87,24 @@ describe('retention of orders', () => {
     assert.equal(await round(), 1)
     assert.equal(await isThere('orders', old.order), false)
     assert.equal(await isThere('orders', young.order), true)
+  })
+
+  test('an order that has its age by clocks that jumped stays', async () => {
+    const { order, authorization } = await anOldOrder(40, 'invalid', 'expired')
+    await jumped(store, 400)
+    assert.equal(await round(), 0)
+    assert.equal(await isThere('orders', order), true)
+    assert.equal(await isThere('authorizations', authorization), true)
+  })
+
+  test('a walk that ended while a clock was ahead is walked again once it is right', async () => {
+    await store.sql(
+      "INSERT INTO cleanup_progress (task, after_id, finished_at) VALUES ('walk', gen_random_uuid(), now() + interval '400 days')",
+    )
+    assert.equal(await createRetentionStore(store.db).isDue('walk', 3600), false)
+    await createClockStore(store.db).endLongWaits()
+    await store.sql("UPDATE cleanup_progress SET finished_at = finished_at - interval '1 hour 1 second'")
+    assert.equal(await createRetentionStore(store.db).isDue('walk', 3600), true)
   })
 
   test('an order with a certificate stays for ever', async () => {

@@ -215,6 +215,11 @@ export async function rekey(
   return aged
 }
 
+/** As if all clocks had jumped ahead by so many days just now: what is right by now() was not yet before. */
+export async function jumped({ sql }: Pick<StoreFixture, 'sql'>, days: number): Promise<void> {
+  await sql('INSERT INTO slow_clock (at) VALUES (now() - make_interval(days => $1))', [days])
+}
+
 export const requesterOf = ({ id, keyVersion }: Account): Requester => ({ accountId: id, keyVersion })
 
 export async function anAccount({ accounts }: Pick<Stores, 'accounts'>, over: Partial<NewAccount> = {}) {

@@ -130,9 +130,11 @@ export async function takeResult(tx: CommonQueryMethods, id: string): Promise<Bu
 
 /** Replies that nobody has collected in time, and requests whose end is long past: the audit log keeps what was done. */
 export async function forgetOld(tx: CommonQueryMethods, keptDays: number): Promise<void> {
-  await tx.query(rowsOf(None)`UPDATE admin_approvals SET result = NULL WHERE result IS NOT NULL AND expires_at < now()`)
+  await tx.query(
+    rowsOf(None)`UPDATE admin_approvals SET result = NULL WHERE result IS NOT NULL AND expires_at < slow_now()`,
+  )
   await tx.query(rowsOf(None)`
-    DELETE FROM admin_approvals WHERE expires_at < now() - make_interval(days => ${keptDays})`)
+    DELETE FROM admin_approvals WHERE expires_at < slow_now() - make_interval(days => ${keptDays})`)
 }
 
 const Counts = z.object({ for_others: z.int(), own: z.int(), results: z.int() })

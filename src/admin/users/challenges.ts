@@ -28,6 +28,8 @@ export type Challenge = z.infer<typeof Challenge>
 
 /** Longer than a person looks for a key. */
 const LIFE_MS = 5 * 60_000
+/** One that lives longer was made while a clock was ahead. */
+const CLOCKS_DIFFER_MS = 300_000
 const NAME = 'webauthn challenge'
 
 export const hashOf = (text: string) => createHash('sha256').update(text).digest()
@@ -50,7 +52,8 @@ export class Challenges {
     const parsed = plain && Challenge.safeParse(parseJsonObject(plain))
     if (!parsed?.success) return undefined
     const { purpose, expiresAt } = parsed.data
-    return purposes.includes(purpose) && expiresAt > Date.now() ? parsed.data : undefined
+    const lifeMs = expiresAt - Date.now()
+    return purposes.includes(purpose) && lifeMs > 0 && lifeMs <= LIFE_MS + CLOCKS_DIFFER_MS ? parsed.data : undefined
   }
 }
 

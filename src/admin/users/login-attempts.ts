@@ -155,7 +155,7 @@ export async function forgetFailures(tx: CommonQueryMethods, subjects: readonly 
 async function forgetOldFailures(db: CommonQueryMethods): Promise<number> {
   const { rowCount } = await db.query(rowsOf(None)`
     DELETE FROM admin_login_limits
-     WHERE coalesce(locked_until, window_began_at + make_interval(secs => ${LOGIN_LIMIT.windowSeconds})) < now()`)
+     WHERE coalesce(locked_until, window_began_at + make_interval(secs => ${LOGIN_LIMIT.windowSeconds})) < slow_now()`)
   return rowCount
 }
 
@@ -165,7 +165,7 @@ export async function noteLoginAddress(tx: CommonQueryMethods, userId: string, i
     ON CONFLICT (user_id, ip_address) DO UPDATE SET last_login_at = now()`)
   await tx.query(rowsOf(None)`
     DELETE FROM admin_login_addresses
-     WHERE user_id = ${userId} AND last_login_at < now() - make_interval(hours => ${KNOWN_ADDRESS_HOURS})`)
+     WHERE user_id = ${userId} AND last_login_at < slow_now() - make_interval(hours => ${KNOWN_ADDRESS_HOURS})`)
 }
 
 /** Whether the user has signed in from this address lately. */

@@ -96,10 +96,10 @@ export class OidcProvider {
 
   /** Shared by all who ask at one time; a failure is not kept. */
   #configuration(): Promise<Configuration> {
-    if (this.#found && Date.now() - this.#foundAt < METADATA_MS) return this.#found
+    if (this.#found && performance.now() - this.#foundAt < METADATA_MS) return this.#found
     const found = this.#discover()
     this.#found = found
-    this.#foundAt = Date.now()
+    this.#foundAt = performance.now()
     found.catch(() => {
       if (this.#found === found) this.#found = undefined
     })

@@ -69,7 +69,7 @@ export async function deletePasskeysOf(tx: CommonQueryMethods, userId: string): 
 
 /** @returns false when the challenge was answered before */
 export async function useChallenge(tx: CommonQueryMethods, hash: Buffer, expiresAt: Date): Promise<boolean> {
-  await tx.query(rowsOf(None)`DELETE FROM admin_answered_challenges WHERE expires_at < now()`)
+  await tx.query(rowsOf(None)`DELETE FROM admin_answered_challenges WHERE expires_at < slow_now()`)
   const { rowCount } = await tx.query(rowsOf(None)`
     INSERT INTO admin_answered_challenges (challenge, expires_at)
     VALUES (${sql.binary(hash)}, ${expiresAt.toISOString()}::timestamptz) ON CONFLICT DO NOTHING`)

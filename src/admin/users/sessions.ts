@@ -37,7 +37,7 @@ export async function insertSession(
     INSERT INTO admin_sessions (id, user_id, ip_address, user_agent, methods, authenticated_at, expires_at)
     VALUES (${id}, ${userId}, ${ipAddress}, ${userAgent ?? null}, ${sql.array([...methods], 'text')},
             ${authenticatedAt?.toISOString() ?? null}::timestamptz, ${expiresAt.toISOString()}::timestamptz)`)
-  await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE expires_at < now()`)
+  await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE expires_at < slow_now()`)
 }
 
 /** One indexed read: the session, its user, and role and scope of this moment. */
@@ -169,11 +169,12 @@ function holdUser(tx: CommonQueryMethods, id: string): Promise<Authority | null>
   return tx.maybeOne(rowsOf(Held)`SELECT role, scope FROM admin_users WHERE id = ${id} AND enabled FOR SHARE`)
 }
 
-/** Whether the user of a session was recognized within this time; not when that is not known. */
+/** Whether the user of a session was recognized within this time; not when that is not known, or of a clock that was ahead. */
 export function isRecentlyConfirmed(db: CommonQueryMethods, id: string, seconds: number): Promise<boolean> {
   return db.exists(rowsOf(None)`
     SELECT FROM admin_sessions
-     WHERE id = ${id} AND authenticated_at > now() - make_interval(secs => ${seconds})`)
+     WHERE id = ${id} AND authenticated_at > now() - make_interval(secs => ${seconds})
+       AND authenticated_at < now() + interval '300 s'`)
 }
 
 export async function noteConfirmed(tx: CommonQueryMethods, id: string): Promise<void> {

@@ -91,6 +91,9 @@ async function compare({ config, db, administration, ca, records, state }: Parts
     onLacking: async (what, serialNumbers) => {
       if (options['dry-run']) for (const serialNumber of serialNumbers) say(`lacks ${ONE[what]}  ${serialNumber}`)
     },
+    onStrangeTimes: (serialNumbers) => {
+      for (const serialNumber of serialNumbers) say(`the time of a revocation is ahead of the clock  ${serialNumber}`)
+    },
     isStopping: () => false,
   })
   const run = async (...args: Parameters<SignerComparison['run']>) => {

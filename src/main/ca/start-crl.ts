@@ -129,7 +129,7 @@ export class Crls {
   /** Raises an alarm for each list that has become overdue; for the instance that builds them. */
   watch(): void {
     const overdue = this.#overdue()
-    this.#alarms.overdue(overdue.map((crl) => ({ name: crlName(crl.issuerId, crl), nextUpdate: crl.nextUpdate })))
+    this.#alarms.overdue(overdue.map((crl) => ({ ...crl, name: crlName(crl.issuerId, crl) })))
   }
 
   health(): NonNullable<HealthReport['checks']['crl']> {
@@ -198,12 +198,12 @@ export class Crls {
       .filter((crl) => this.#isOverdue(crl, now))
   }
 
-  #isOverdue({ thisUpdate, nextUpdate, startedAt }: PublishedCrl, now: number): boolean {
+  #isOverdue({ thisUpdate, nextUpdate, startedAt, isAhead }: PublishedCrl, now: number): boolean {
     const { intervalMs } = this.#policy
     const dueAt = intervalMs === undefined ? this.#scheduledAt?.getTime() : thisUpdate.getTime() + intervalMs
     const graceMs = GRACE_MS + (intervalMs ?? 0)
     const isLate = dueAt !== undefined && startedAt.getTime() < dueAt && now > dueAt + graceMs
-    return isLate || now >= nextUpdate.getTime()
+    return isAhead || isLate || now >= nextUpdate.getTime()
   }
 }
 

@@ -54,6 +54,7 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
     expiredAfterDays:
       config.retention.certificates_days_after_expiry === null ? undefined : config.ca.max_validity_days,
     onLacking: () => reconciliation.noteBehind(),
+    onStrangeTimes: report.strangeTimes(),
     isStopping,
   })
   const reconciliation: Reconciliation = new Reconciliation({
@@ -112,6 +113,20 @@ class Report {
     }
   }
 
+  /** Once for each serial number: every start of a comparison from the beginning meets them again. */
+  strangeTimes(): (serialNumbers: readonly string[]) => void {
+    const told = new Set<string>()
+    return (serialNumbers) => {
+      const untold = serialNumbers.filter((serialNumber) => !told.has(serialNumber))
+      if (untold.length === 0) return
+      for (const serialNumber of untold) told.add(serialNumber)
+      const reason = `the clock of who noted ${plural(untold.length, 'revocation')} was wrong, or a stranger did; they count as of now`
+      this.#raise(reason, 'the signer has revocations of a time that has not come', {
+        serialNumbers: untold.slice(0, 20),
+      })
+    }
+  }
+
   events(): ReconciliationEvents {
     const { log } = this.#parts
     return {
@@ -146,11 +161,14 @@ class Report {
     }
   }
 
-  #raise(reason: string): void {
+  #raise(
+    reason: string,
+    message = 'the database was behind its signer',
+    facts: object = { code: 'database_behind' },
+  ): void {
     const { metrics, log, eventWriter } = this.#parts
-    const message = 'the database was behind its signer'
     metrics.alarms.inc()
-    log.fatal({ event: 'alarm', code: 'database_behind', reason }, message)
+    log.fatal({ event: 'alarm', ...facts, reason }, message)
     eventWriter.write({ kind: 'alarm', subject: 'database', accountId: undefined, data: { message, reason } })
   }
 }

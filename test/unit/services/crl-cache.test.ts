@@ -20,6 +20,7 @@ function aList(number: bigint, over: Partial<PublishedCrl> = {}): PublishedCrl {
     number,
     entries: 0,
     bytes: 8,
+    isAhead: false,
     ...times,
     ...over,
   }

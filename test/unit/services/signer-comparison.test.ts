@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { RecordedRevocations, RecordState, SignerRecords } from '../../../src/ca/signer-records.ts'
-import { FIRST, SignerComparison } from '../../../src/services/signer-comparison.ts'
+import { type ComparisonParts, FIRST, SignerComparison } from '../../../src/services/signer-comparison.ts'
 import type { IssuerRevocations } from '../../../src/store/signer-mark-store.ts'
 
 const KEY = 'ab'.repeat(32)
@@ -13,10 +13,19 @@ const STATE: RecordState = {
   revocations: { first: 1, last: 2 },
   lists: [],
 }
+/** What was told of since. */
+const strange: string[] = []
 const unused = () => assert.fail('not asked for')
 
 /** A signer with these pages of revocations, and a database without any of them. */
 function aComparison(...pages: readonly (readonly RecordedRevocations[])[]): SignerComparison {
+  return aComparisonWith({}, ...pages)
+}
+
+function aComparisonWith(
+  over: Partial<ComparisonParts>,
+  ...pages: readonly (readonly RecordedRevocations[])[]
+): SignerComparison {
   const records: SignerRecords = {
     state: unused,
     serials: unused,
@@ -52,7 +61,9 @@ function aComparison(...pages: readonly (readonly RecordedRevocations[])[]): Sig
     intentSeconds: 60,
     expiredAfterDays: undefined,
     onLacking: async () => undefined,
+    onStrangeTimes: (serials) => strange.push(...serials),
     isStopping: () => false,
+    ...over,
   })
 }
 
@@ -72,4 +83,24 @@ describe('a revocation that is recorded twice counts once: the first list after 
     const found = await aComparison([line('01', '02')], [line('02', '03')]).run(STATE, FIRST, 'count')
     assert.equal(found.revocations, 3)
   })
+})
+
+describe('a revocation with a time that no clock has had', () => {
+  const DAY_MS = 86_400_000
+  for (const [what, time] of [
+    ['is unreadable', Number.NaN],
+    ['is 400 days ahead', Date.now() + 400 * DAY_MS],
+  ] as const)
+    test(`counts as of now where it ${what}, and is told of`, async () => {
+      strange.length = 0
+      const whole = line('0a', '0b')
+      const entries = whole.entries.map((one, at) => ({ ...one, revokedAt: new Date(at === 0 ? time : Date.now()) }))
+      const lacking: string[] = []
+      const comparison = aComparisonWith(
+        { expiredAfterDays: 90, onLacking: async (_, serials) => lacking.push(...serials) },
+        [{ ...whole, entries }],
+      )
+      await comparison.run(STATE, FIRST, 'count')
+      assert.deepEqual([lacking, strange], [['0a', '0b'], ['0a']])
+    })
 })

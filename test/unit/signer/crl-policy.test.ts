@@ -97,12 +97,6 @@ const REFUSED: readonly (readonly [what: string, changes: RawListChanges, senten
   ['a number that is not minimal', extension('crlNumber', CRL_EXTENSION.crlNumber, false, hex('02020001')), /minimal/],
   ['a critical number', extension('crlNumber', CRL_EXTENSION.crlNumber, true, hex('020107')), /is critical/],
   ['a number of 21 octets', { number: 2n ** 160n }, /more than 20 octets/],
-  ['the highest number, after which no list could follow', { number: 2n ** 159n - 1n }, /30 days above/],
-  [
-    'a number 31 days above the clock',
-    { number: secondsNow(31) },
-    /number \d+ is more than 30 days above the \d+ seconds/,
-  ],
   ['a number that stands twice', extension('again', CRL_EXTENSION.crlNumber, false, hex('020107')), /stands twice/],
   ['a delta CRL', extension('delta', DELTA_CRL_INDICATOR, true, hex('020101')), /not one of a complete list/],
   ['an unknown extension', extension('other', '1.3.6.1.4.1.99999.1', false, hex('0500')), /not one of a complete list/],

@@ -1,0 +1,31 @@
+/** Moves the slow clock, notices a clock that jumped, and mends what it wrote (docs/decisions/clocks.md). */
+
+import type { ClockStore } from '../store/clock-store.ts'
+
+interface ClockUpkeepParts {
+  store: ClockStore
+  /** The clock of the database has gone this much further than the time that passed here; negative: back. */
+  onJump(seconds: number): void
+  /** Monotonic, in milliseconds. */
+  elapsedMs?(): number
+}
+
+export const CLOCK_ROUND_MS = 10_000
+/** Longer without a round, and another instance may have moved the clock, or this host stood still. */
+const LONGEST_ROUND_MS = 6 * CLOCK_ROUND_MS
+/** What the signer takes for a difference between two hosts. */
+const JUMP_SECONDS = 300
+
+/** @returns a round, which says how many waits it ended */
+export function createClockUpkeep({ store, onJump, elapsedMs = () => performance.now() }: ClockUpkeepParts) {
+  let former: { at: number; behind: number } | undefined
+  return async (): Promise<number> => {
+    const at = elapsedMs()
+    const passedMs = former ? Math.min(at - former.at, LONGEST_ROUND_MS) : 0
+    const behind = await store.advance(passedMs / 1000)
+    const jump = former && at - former.at <= LONGEST_ROUND_MS ? behind - former.behind : 0
+    former = { at, behind }
+    if (Math.abs(jump) > JUMP_SECONDS) onJump(Math.round(jump))
+    return store.endLongWaits()
+  }
+}

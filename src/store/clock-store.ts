@@ -1,0 +1,67 @@
+/**
+ * SQL of the slow clock, and of times that were written while a clock was ahead (docs/decisions/clocks.md).
+ */
+
+import type { Database, Statement } from './database.ts'
+
+export interface ClockStore {
+  /** Moves the slow clock towards now(), by at most twice what has passed. @returns by how many seconds it is behind now() */
+  advance(elapsedSeconds: number): Promise<number>
+  /** What waits for longer than anything of its kind does is due now. @returns how many */
+  endLongWaits(): Promise<number>
+}
+
+const SLOW_NOW: Statement = { name: 'slow-now', text: 'SELECT slow_now() AS now' }
+
+/** What is deleted for good by its age is compared with this time. */
+export async function slowNow(db: Pick<Database, 'query'>): Promise<Date> {
+  const [row] = await db.query<{ now: Date }>(SLOW_NOW, [])
+  return (row as { now: Date }).now
+}
+
+const ADVANCE: Statement = {
+  name: 'slow-clock-advance',
+  text: `
+    INSERT INTO slow_clock AS c (at) VALUES (now())
+    ON CONFLICT (one) DO UPDATE
+      SET at = c.at + greatest(make_interval(secs => -2 * $1::float8), least(make_interval(secs => 2 * $1::float8), now() - c.at))
+    RETURNING extract(epoch FROM now() - at)::float8 AS behind`,
+}
+
+const HOUR = 3_600
+const DAY = 24 * HOUR
+
+/** A column that says until when something waits or is somebody's, and the longest that it can lie ahead, in seconds. */
+const LONGEST: readonly (readonly [table: string, column: string, seconds: number, among?: string])[] = [
+  ['event_deliveries', 'due_at', DAY, 'attempts > 0'],
+  ['csr_issuances', 'due_at', DAY],
+  ['backend_revocations', 'due_at', DAY],
+  ['upstream_renewals', 'due_at', 7 * DAY],
+  ['authorizations', 'validating_since', HOUR, 'validating_by IS NOT NULL'],
+  ['issuance_intents', 'created_at', HOUR],
+  ['bulk_revocations', 'progressed_at', HOUR, 'finished_at IS NULL'],
+  ['audit_verifications', 'progressed_at', HOUR, 'finished_at IS NULL'],
+  ['cleanup_progress', 'finished_at', HOUR],
+  ['server_settings', 'updated_at', HOUR, "key = 'crl_rebuild'"],
+  ['admin_login_limits', 'window_began_at', HOUR],
+  ['admin_login_limits', 'locked_until', HOUR],
+]
+
+const END_LONG_WAITS: Statement[] = LONGEST.map(([table, column, seconds, among = 'true']) => ({
+  name: `clock-${table}-${column}`,
+  text: `UPDATE ${table} SET ${column} = now() WHERE ${column} > now() + interval '${seconds} s' AND ${among} RETURNING 1`,
+}))
+
+export function createClockStore(db: Pick<Database, 'query'>): ClockStore {
+  return {
+    async advance(elapsedSeconds) {
+      const [row] = await db.query<{ behind: number }>(ADVANCE, [elapsedSeconds])
+      return (row as { behind: number }).behind
+    },
+    async endLongWaits() {
+      let ended = 0
+      for (const statement of END_LONG_WAITS) ended += (await db.query(statement, [])).length
+      return ended
+    },
+  }
+}

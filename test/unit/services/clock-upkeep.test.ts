@@ -1,0 +1,47 @@
+/** Who notices a clock that jumped, and what the slow clock is told of the time that has passed. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createClockUpkeep } from '../../../src/services/clock-upkeep.ts'
+
+describe('rounds of the clock', () => {
+  /** @param rounds when each is, in seconds of a monotonic clock, and how far the slow clock is behind then */
+  async function rounds(...rounds: readonly (readonly [at: number, behind: number])[]) {
+    const [elapsed, jumps]: [number[], number[]] = [[], []]
+    let now = 0
+    let behind = 0
+    const round = createClockUpkeep({
+      store: {
+        advance: async (seconds) => {
+          elapsed.push(seconds)
+          return behind
+        },
+        endLongWaits: async () => 0,
+      },
+      onJump: (seconds) => jumps.push(seconds),
+      elapsedMs: () => now * 1000,
+    })
+    for (const [at, lag] of rounds) {
+      ;[now, behind] = [at, lag]
+      await round()
+    }
+    return { elapsed, jumps }
+  }
+
+  test('tell what has passed since the one before', async () => {
+    assert.deepEqual(await rounds([100, 0], [110, 0], [121, 0]), { elapsed: [0, 10, 11], jumps: [] })
+  })
+
+  test('notice a jump, ahead and back', async () => {
+    const { jumps } = await rounds([0, 0], [10, 3600], [20, 3590], [30, -10])
+    assert.deepEqual(jumps, [3600, -3600])
+  })
+
+  test('count no more than a minute, and no jump, where another instance may have led meanwhile', async () => {
+    assert.deepEqual(await rounds([0, 0], [5000, 90_000]), { elapsed: [0, 60], jumps: [] })
+  })
+
+  test('take a service that has caught up with a long stop for no jump', async () => {
+    assert.deepEqual((await rounds([0, 90_000], [10, 89_990], [20, 89_980])).jumps, [])
+  })
+})
