@@ -48,7 +48,7 @@ export interface ProbeParts {
 
 export interface Readiness {
   isCaUp: boolean
-  /** Also true while all its connections are in use. */
+  /** By a statement of the supervisor's own connections: also where the fronts' are all in use. */
   isDatabaseUp: boolean
   isReady: boolean
 }
@@ -82,13 +82,13 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
   /** A cached report is void once these change. */
   const circumstances = () => [flags.isOn('stopSigning'), ca.unreachable() !== undefined].join()
 
-  async function report(checkCa: () => Promise<CaCheck>): Promise<HealthReport> {
+  async function report(checkCa: () => Promise<CaCheck>): Promise<HealthReport & { isDatabaseUp: boolean }> {
     const numbers = flags.pool()
     const { max, size, available, waiting } = numbers
     const pool = { max, size, available, waiting }
     const isExhausted = pressureTier(numbers) === 'exhausted'
     const [database, ca_backend] = await Promise.all([
-      isExhausted ? ('ok' as const) : within(checkDatabase(), PROBE_TIMEOUT_MS, 'error'),
+      within(checkDatabase(), PROBE_TIMEOUT_MS, 'error'),
       checkCa(),
     ])
     const crl = parts.crl()
@@ -96,6 +96,7 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
     const dnsResolver = parts.dnsResolver()
     const auditLog = parts.auditLog()
     return {
+      isDatabaseUp: database === 'ok',
       checks: {
         database: isExhausted ? 'pool_exhausted' : { status: database, pool },
         ca_backend,
@@ -132,9 +133,7 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
         status: flags.isOn('stopSigning') ? 'stopped' : isUp ? 'ok' : 'error',
         ...(!isUp && { reason: caProbe.trouble() }),
       }))
-      const { database } = found.checks
-      const isDatabaseUp = database === 'pool_exhausted' || database.status === 'ok'
-      return { isCaUp: isUp, isDatabaseUp, isReady: unreadiness(found) === undefined }
+      return { isCaUp: isUp, isDatabaseUp: found.isDatabaseUp, isReady: unreadiness(found) === undefined }
     },
   }
 }

@@ -25,6 +25,7 @@ function aFront(
   const acme: AcmeApplication = {
     match: (path) => ({ resource: path === '/new-order' ? 'newOrder' : 'order', id: '', url: '' }),
     handle,
+    needsNoStatement: () => false,
     problem: ({ status }) => ({ ...REFUSED, status }),
     notFound: () => ({ ...REFUSED, status: 404 }),
     unmatched: () => ({ ...REFUSED, status: 404 }),
@@ -51,7 +52,7 @@ function aFront(
     version: '0',
     proxy: { enabled: false, trustedProxies: [], forwardedForHeader: '', forwardedProtoHeader: '' },
     scheme: 'http',
-    events: { answered: nothing },
+    events: { answered: nothing, refusedByGuard: nothing },
     errors: { isBusy: () => false, isUnavailable: () => false },
     externalPath: '',
     securityHeaders: { http: [], https: [] },
