@@ -114,6 +114,7 @@ async function readInstance({ now: { supervisor } }: Context, ca: Pick<CaBackend
   const { status, reason, tokens = [] } = ca_backend
   return {
     database: database === 'pool_exhausted' ? database : database.status,
+    databaseReason: database === 'pool_exhausted' ? undefined : database.reason,
     pool,
     caBackend: { status, reason, tokens },
     dnsResolver: dns_resolver?.status,

@@ -53,7 +53,7 @@ function aFront(
     proxy: { enabled: false, trustedProxies: [], forwardedForHeader: '', forwardedProtoHeader: '' },
     scheme: 'http',
     events: { answered: nothing, refusedByGuard: nothing },
-    errors: { isBusy: () => false, isUnavailable: () => false },
+    errors: { isBusy: () => false, databaseTrouble: () => undefined },
     externalPath: '',
     securityHeaders: { http: [], https: [] },
     metricsPath: () => '/metrics',
