@@ -38,6 +38,8 @@ export interface ProbeParts {
   crl(): HealthReport['checks']['crl']
   /** Undefined when no certificate is signed here. */
   signerRecords(): CheckStatus | undefined
+  /** How many certificates were given up that the signer has recorded, by the database. */
+  givenUp(): Promise<number>
   /** Undefined when no name server is configured. */
   dnsResolver(): CheckStatus | undefined
   /** Undefined when the Admin API is off. */
@@ -95,9 +97,11 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
     const { max, size, available, waiting } = numbers
     const pool = { max, size, available, waiting }
     const isExhausted = pressureTier(numbers) === 'exhausted'
-    const [answered, ca_backend] = await Promise.all([
+    const [answered, ca_backend, givenUp] = await Promise.all([
       within(checkDatabase(), PROBE_TIMEOUT_MS, 'error'),
       checkCa(),
+      // The check beside it says that the database does not answer.
+      within(parts.givenUp().catch(() => 0), PROBE_TIMEOUT_MS, 0),
     ])
     const crl = parts.crl()
     const signerRecords = parts.signerRecords()
@@ -112,7 +116,9 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
         database: isExhausted ? 'pool_exhausted' : { ...database, pool },
         ca_backend,
         ...(crl && { crl }),
-        ...(signerRecords && { signer_records: { status: signerRecords } }),
+        ...(signerRecords && {
+          signer_records: givenUp > 0 ? { status: 'error', given_up: givenUp } : { status: signerRecords },
+        }),
         ...(dnsResolver && { dns_resolver: { status: dnsResolver } }),
         ...(auditLog && { audit_log: { status: auditLog } }),
         workers: parts.workers(),

@@ -60,6 +60,7 @@ export interface SupervisorParts {
   crl(): HealthReport['checks']['crl']
   /** Undefined when no certificate is signed here. */
   signerRecords(): CheckStatus | undefined
+  givenUp: ProbeParts['givenUp']
   /** Undefined when no name server is configured. */
   dnsResolver(): CheckStatus | undefined
   /** Undefined when the Admin API is off. */

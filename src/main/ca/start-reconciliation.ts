@@ -67,6 +67,8 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
   return { reconciliation, tellAudit: (admin) => report.tellAudit(admin) }
 }
 
+/** Serial numbers in an alarm; `chancery reconcile` has all. */
+const MOST_TOLD = 10
 const NOTHING: ReconciledFacts = { certificates: 0, without_order: 0, revocations: 0, given_up: 0 }
 
 /** Counts what comes back until all of it is there; then come one alarm and one entry of the audit log. */
@@ -75,6 +77,8 @@ class Report {
   #back = { ...NOTHING }
   #admin: Pick<AdminThread, 'noteReconciled'> | undefined
   #untold: ReconciledFacts[] = []
+  /** Serial numbers of what does not come back. */
+  #lost: string[] = []
 
   constructor(parts: Pick<Parts, 'metrics' | 'log' | 'eventWriter'>) {
     this.#parts = parts
@@ -102,10 +106,11 @@ class Report {
         const facts = { certificateId: id, serialNumber, reason }
         log.warn({ event: 'revocation_restored', ...facts }, 'a revocation is back from the signer')
       },
-      givenUp: (sequence, reason) => {
+      givenUp: (line) => {
         this.#back.given_up += 1
+        this.#lost.push(line.serialNumber)
         log.error(
-          { event: 'restoration_given_up', sequence, reason },
+          { event: 'restoration_given_up', ...line },
           'a certificate does not come back from the signer',
         )
       },
@@ -128,7 +133,9 @@ class Report {
         if (this.#admin) void this.#admin.noteReconciled(back)
         else this.#untold.push(back)
         const lost =
-          back.given_up > 0 ? `; ${plural(back.given_up, 'certificate')} did not come back, the log says why` : ''
+          back.given_up > 0
+            ? `; ${plural(back.given_up, 'certificate')} did not come back, the log says why: ${this.#lost.splice(0).slice(0, MOST_TOLD).join(', ')}`
+            : ''
         this.#raise(`${countsOf(back)} are back from the signer, ${back.without_order} without an order${lost}`)
       },
       noRecords: () =>

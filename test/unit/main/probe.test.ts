@@ -21,6 +21,7 @@ interface Scripted {
   others?: { name: string; isUp: boolean }[]
   mail?: ProbeParts['smtp']
   signerRecords?: 'ok' | 'error'
+  givenUp?: number
 }
 
 /** `script` may change between two questions. */
@@ -59,6 +60,7 @@ function aProbe(script: Scripted) {
     background: async () => ({ tasks: [], consumers: [] }),
     crl: () => undefined,
     signerRecords: () => script.signerRecords,
+    givenUp: async () => script.givenUp ?? 0,
     dnsResolver: () => undefined,
     auditLog: () => undefined,
     smtp: script.mail,
@@ -123,6 +125,12 @@ describe('the health endpoints', () => {
     const { probe } = aProbe({ signerRecords: 'error' })
     const report = await probe.health()
     assert.deepEqual(report.checks.signer_records, { status: 'error' })
+    assert.deepEqual([isHealthy(report), unreadiness(report)], [false, undefined])
+  })
+
+  test('are degraded while something is lost that the signer has recorded, and nobody has accepted it', async () => {
+    const report = await aProbe({ signerRecords: 'ok', givenUp: 2 }).probe.health()
+    assert.deepEqual(report.checks.signer_records, { status: 'error', given_up: 2 })
     assert.deepEqual([isHealthy(report), unreadiness(report)], [false, undefined])
   })
 
