@@ -8,7 +8,13 @@
 
 import type { CaBackend, CaHealth } from '../ca/backend.ts'
 import { isBehind, type WorkersStatus } from '../domain/alarms.ts'
-import { type CaTrouble, type CheckStatus, type DatabaseTrouble, type HealthReport, unreadiness } from '../domain/health.ts'
+import {
+  type CaTrouble,
+  type CheckStatus,
+  type DatabaseTrouble,
+  type HealthReport,
+  unreadiness,
+} from '../domain/health.ts'
 import type { SharedFlags } from '../services/shared-state.ts'
 import { pressureTier } from '../services/shared-state.ts'
 import { within } from '../shared/lib/time-limit.ts'
@@ -92,7 +98,9 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
   /** A cached report is void once these change. */
   const circumstances = () => [flags.isOn('stopSigning'), ca.unreachable() !== undefined, flags.disk()?.trouble].join()
 
-  async function report(checkCa: () => Promise<CaCheck>): Promise<HealthReport & Pick<Readiness, 'isDatabaseUp' | 'disk'>> {
+  async function report(
+    checkCa: () => Promise<CaCheck>,
+  ): Promise<HealthReport & Pick<Readiness, 'isDatabaseUp' | 'disk'>> {
     const numbers = flags.pool()
     const { max, size, available, waiting } = numbers
     const pool = { max, size, available, waiting }
@@ -101,7 +109,11 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
       within(checkDatabase(), PROBE_TIMEOUT_MS, 'error'),
       checkCa(),
       // The check beside it says that the database does not answer.
-      within(parts.givenUp().catch(() => 0), PROBE_TIMEOUT_MS, 0),
+      within(
+        parts.givenUp().catch(() => 0),
+        PROBE_TIMEOUT_MS,
+        0,
+      ),
     ])
     const crl = parts.crl()
     const signerRecords = parts.signerRecords()
@@ -150,7 +162,12 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
         status: flags.isOn('stopSigning') ? 'stopped' : isUp ? 'ok' : 'error',
         ...(!isUp && { reason: caProbe.trouble() }),
       }))
-      return { isCaUp: isUp, isDatabaseUp: found.isDatabaseUp, disk: found.disk, isReady: unreadiness(found) === undefined }
+      return {
+        isCaUp: isUp,
+        isDatabaseUp: found.isDatabaseUp,
+        disk: found.disk,
+        isReady: unreadiness(found) === undefined,
+      }
     },
   }
 }

@@ -108,7 +108,8 @@ export class Restoration {
         const { sequence, serial } = line
         const one = readOne(line, signed.get(sequence), issuers)
         if (one === 'expired') readable.expired.add(sequence)
-        else if (typeof one === 'string') readable.givenUp.set(sequence, { sequence, serialNumber: serial, reason: one })
+        else if (typeof one === 'string')
+          readable.givenUp.set(sequence, { sequence, serialNumber: serial, reason: one })
         else readable.found.push(one)
       }
     }

@@ -122,7 +122,12 @@ async function compare({ config, db, administration, ca, records, state }: Parts
   const { lacking, lost: _, ...back } = report
   const wanted = `lacking: ${lacking.certificates} certificates, ${lacking.revocations} revocations`
   const done = `back: ${back.certificates} certificates (${back.without_order} without an order), ${back.revocations} revocations; ${back.given_up} do not come back`
-  tell(options.json, options['dry-run'] ? { lacking, lost: report.lost } : report, wanted, ...(options['dry-run'] ? [] : [done]))
+  tell(
+    options.json,
+    options['dry-run'] ? { lacking, lost: report.lost } : report,
+    wanted,
+    ...(options['dry-run'] ? [] : [done]),
+  )
   const isLacking = lacking.certificates + lacking.revocations > 0
   const isLost = lost.length > 0 && !options['accept-lost']
   return isLost || (options['dry-run'] && isLacking) ? 1 : 0

@@ -30,8 +30,8 @@ export interface AdminThread extends SupervisedThread<AdminThreadMessages> {
   auditLog(): CheckStatus
   /** Leaves an entry in the audit log. Never rejects. */
   noteReload(changes: ReloadChanges): Promise<void>
-  /** As above. */
-  noteReconciled(facts: ReconciledFacts): Promise<void>
+  /** As above. @returns whether there is an entry now */
+  noteReconciled(facts: ReconciledFacts): Promise<boolean>
 }
 
 /** @returns undefined when the Admin API is off */
@@ -75,7 +75,11 @@ export async function startAdmin(
     noteReconciled: (facts: ReconciledFacts) =>
       thread.ref
         .ask('noteReconciled', facts, NOTE_MS)
-        .catch((error: unknown) => log.error({ err: error }, 'the audit log has no entry of what came back')),
+        .then(() => true)
+        .catch((error: unknown) => {
+          log.warn({ err: error }, 'the audit log has no entry yet of what came back')
+          return false
+        }),
   })
 }
 
