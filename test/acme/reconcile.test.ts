@@ -74,6 +74,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
       without_order: 0,
       revocations: 1,
       given_up: 0,
+      lost: [],
     })
     assert.deepEqual(JSON.parse(await operate(service, 'reconcile', '--all', '--json')).lacking, {
       certificates: 0,

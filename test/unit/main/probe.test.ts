@@ -96,7 +96,12 @@ describe('the gauges of readiness', () => {
   ]
   for (const [what, script] of down)
     test(`are 0 when the signer ${what}`, async () =>
-      assert.deepEqual(await aProbe(script).probe.readiness(), { isCaUp: false, isDatabaseUp: true, disk: undefined, isReady: false }))
+      assert.deepEqual(await aProbe(script).probe.readiness(), {
+        isCaUp: false,
+        isDatabaseUp: true,
+        disk: undefined,
+        isReady: false,
+      }))
 
   test('tell the database from the signer, and a signer that is stopped on purpose from one that is away', async () => {
     assert.deepEqual(await aProbe({ databaseAway: true }).probe.readiness(), {
