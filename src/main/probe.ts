@@ -128,9 +128,7 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
         database: isExhausted ? 'pool_exhausted' : { ...database, pool },
         ca_backend,
         ...(crl && { crl }),
-        ...(signerRecords && {
-          signer_records: givenUp > 0 ? { status: 'error', given_up: givenUp } : { status: signerRecords },
-        }),
+        ...(signerRecords && { signer_records: recordsCheck(signerRecords, givenUp) }),
         ...(dnsResolver && { dns_resolver: { status: dnsResolver } }),
         ...(auditLog && { audit_log: { status: auditLog } }),
         workers: parts.workers(),
@@ -171,6 +169,9 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
     },
   }
 }
+
+const recordsCheck = (status: CheckStatus, givenUp: number) =>
+  givenUp > 0 ? { status: 'error' as const, given_up: givenUp } : { status }
 
 /** One question at a time. When commits wait for a lost replica, more questions would take every connection. */
 function databaseCheck({ db, flags }: Pick<ProbeParts, 'db' | 'flags'>): () => Promise<CheckStatus> {
