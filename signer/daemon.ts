@@ -46,8 +46,8 @@ export async function checkSetup(config: SignerConfig): Promise<string[]> {
   const issuers = await loadIssuers(config.issuers, { keys, onKeyState: () => {} })
   dropPrivileges(config)
   const lines = [...issuers.values()].map(
-    ({ id, algorithm, key, notAfter }) =>
-      `issuer ${id}: ${algorithm}, ${key.kind} key, valid until ${notAfter.toISOString()}`,
+    ({ id, algorithm, key, notAfter, policy }) =>
+      `issuer ${id}: ${algorithm}, ${key.kind} key, valid until ${notAfter.toISOString()}${policy.issuer.maySignCrls ? '' : '; it cannot sign CRLs, because its key usage lacks cRLSign'}`,
   )
   const { errors, warnings } = findTimes([...issuers.values()], new Date())
   try {

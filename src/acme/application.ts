@@ -77,6 +77,8 @@ type Scheme = AcmeExchange['scheme']
 export interface AcmeApplication {
   /** @returns undefined when the path is not an ACME path */
   match(path: string): ResourceMatch | undefined
+  /** Whether the request is answered from memory, so that a database that hangs does not matter to it. */
+  needsNoStatement(http: Pick<HttpRequest, 'method' | 'path'>): boolean
   /** Rejects only with server faults. The caller turns them into a problem and a log line. */
   handle(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): HttpReply | Promise<HttpReply>
   /** Renders a problem with the headers an ACME client needs to continue, above all a nonce. */
@@ -86,6 +88,8 @@ export interface AcmeApplication {
   unmatched(http: HttpRequest, exchange: AcmeExchange): HttpReply | Promise<HttpReply>
 }
 
+/** Unsigned. A new nonce is one of them, unless its limit is counted in the database. */
+const FROM_MEMORY: ReadonlySet<ResourceName | undefined> = new Set(['directory', 'crl', 'roots'])
 const PLAIN_METHODS = ['GET', 'HEAD', 'POST']
 const UNSIGNED_METHODS = ['GET', 'HEAD']
 const SIGNED_METHODS = ['POST']
@@ -122,6 +126,11 @@ export function createAcmeApplication(
 
   return {
     match: (path) => urls.match(path),
+    needsNoStatement({ method, path }) {
+      if (!UNSIGNED_METHODS.includes(method)) return false
+      const resource = urls.match(path)?.resource
+      return FROM_MEMORY.has(resource) || (resource === 'newNonce' && !limits.isShared)
+    },
     problem: (problem, exchange) => replies.problem(problem, exchange),
     notFound: (exchange) => replies.problem(noSuchResource(), exchange),
     unmatched(http, exchange) {

@@ -3,7 +3,9 @@
  * failure.
  */
 
-import type { CaBackend } from './backend.ts'
+import { parseCertificate } from '../shared/pki/certificate.ts'
+import { ANY_EXTENDED_KEY_USAGE } from '../shared/pki/oids.ts'
+import type { CaBackend, CaIssuer } from './backend.ts'
 
 /** Advice for the operator about an unreachable socket, by the system's error code. */
 const ADVICE: Record<string, string> = {
@@ -37,4 +39,34 @@ export function connectionTrouble(failure: Error): string {
 
 function adviceOn(error: Error): string | undefined {
   return ADVICE[(error as NodeJS.ErrnoException).code ?? '']
+}
+
+/** What the service will ask of each issuer. */
+export interface IssuerDuties {
+  signsCrls: boolean
+  /** Extended key usages of each profile. */
+  purposes: readonly (readonly string[])[]
+}
+
+/** @throws Error in one sentence for an issuer with which the service would never be ready (RFC 5280 §4.2.1.3, §4.2.1.12) */
+export function requireUsableIssuers(
+  issuers: readonly Pick<CaIssuer, 'id' | 'chain'>[],
+  { signsCrls, purposes }: IssuerDuties,
+): void {
+  for (const { id, chain } of issuers) {
+    const path = chain.map((der) => parseCertificate(der).tbs)
+    const usages = path[0]?.keyUsages ?? []
+    if (signsCrls && usages.length > 0 && !usages.includes('crl_sign'))
+      throw new Error(
+        `the issuer ${id} cannot sign CRLs: the key usage of its certificate lacks cRLSign; have it certified with it, or set crl.enabled: false`,
+      )
+    const limits = path.map((one) => one.extendedKeyUsages).filter((all) => all.length > 0)
+    const forbidden = (wanted: readonly string[]) =>
+      limits.find((all) => !all.includes(ANY_EXTENDED_KEY_USAGE) && !wanted.every((one) => all.includes(one as never)))
+    const limit = purposes.every((wanted) => forbidden(wanted)) && forbidden(purposes[0] ?? [])
+    if (limit)
+      throw new Error(
+        `the issuer ${id} is for ${limit.join(', ')} only, by the extended key usage in its chain, and each of ca.profiles asks for more`,
+      )
+  }
 }

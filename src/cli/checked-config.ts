@@ -3,6 +3,7 @@
  * `--validate-only`, which stops after the check.
  */
 
+import { requireUsableIssuers } from '../ca/signer-check.ts'
 import { signerBackend, usesBackend } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
 import { loadHooks } from '../events/hooks/load-hooks.ts'
@@ -10,19 +11,38 @@ import { requireCaModules } from '../main/ca/start-ca-module.ts'
 import { PERSPECTIVE_SECTIONS } from '../mpic/perspective-service.ts'
 import { requireChallengeHandler } from '../settings/acme-proxy-settings.ts'
 import { databaseSettings } from '../settings/server-settings.ts'
+import { issuerDuties, ownIssuer } from '../settings/signer-settings.ts'
+import { readCertificates } from '../shared/lib/certificate-file.ts'
 import { VERSION } from '../shared/lib/program-files.ts'
 import { typeOf } from '../shared/protocol/challenge.ts'
 import { placesOf } from '../store/session.ts'
 import { loadChallengeMethods } from '../validation/extensions.ts'
 import { readConfigFile, readConfigSections, requireFiles } from './config-file.ts'
 import { inspectBackendFiles, inspectPerspectiveFiles, inspectServiceFiles } from './configured-files.ts'
-import type { CommonOptions } from './values.ts'
+import { CommandError, type CommonOptions } from './values.ts'
 
 /** Prints all warnings. @throws CommandError */
 export async function serviceConfig(options: CommonOptions & { dev?: boolean }): Promise<Config> {
   const config = await readConfigFile(options.config, 'said', options.dev)
   requireFiles(options.config, inspectServiceFiles(config))
+  requireOwnIssuer(config)
   return config
+}
+
+/** The issuers of a signer that runs elsewhere are seen at the start. */
+function requireOwnIssuer(config: Config): void {
+  const own = ownIssuer(config)
+  const further = config.ca.internal.chain_path ?? config.ca.hsm.chain_path
+  if (!own) return
+  const files = [own.certificateFile, ...(further === null ? [] : [further])]
+  try {
+    requireUsableIssuers(
+      [{ id: own.id, chain: files.flatMap((file) => readCertificates(file).map(({ raw }) => raw)) }],
+      issuerDuties(config),
+    )
+  } catch (error) {
+    throw new CommandError((error as Error).message)
+  }
 }
 
 /** @throws CommandError */

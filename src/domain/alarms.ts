@@ -4,6 +4,7 @@ import { plural } from '../shared/lib/plural.ts'
 
 export interface InstanceState {
   database: 'ok' | 'error' | 'pool_exhausted'
+  databaseReason?: string | undefined
   pool: { max: number; size: number; available: number; waiting: number }
   caBackend: {
     status: 'ok' | 'error' | 'stopped'
@@ -128,8 +129,8 @@ const warning = (code: AlarmCode, message: string): Alarm => ({ severity: 'warni
 
 function* instanceAlarms({ instance, now }: AlarmFacts): Generator<Alarm> {
   if (!instance) return yield error('instance', 'the instance that answers does not say how it is')
-  const { database, caBackend, dnsResolver, issuers } = instance
-  if (database === 'error') yield error('database', 'the database does not answer')
+  const { database, databaseReason, caBackend, dnsResolver, issuers } = instance
+  if (database === 'error') yield error('database', databaseReason ?? 'the database does not answer')
   if (database === 'pool_exhausted') yield error('database', 'all database connections are in use')
   if (caBackend.status === 'error') yield error('signer', caBackend.reason ?? 'the CA backend does not sign')
   for (const { issuer, status } of caBackend.tokens)

@@ -8,6 +8,9 @@ export type CheckStatus = 'ok' | 'error'
  */
 export type CaTrouble = 'signer connection lost' | 'signer not reachable' | 'CA backend unavailable'
 
+/** It answers, and cannot write: no room, or a disk that is read-only, over its quota or broken. */
+export type DatabaseTrouble = 'database disk full' | 'database disk failing'
+
 /**
  * The pools of all front threads together. `available` counts as the pressure guard does
  * (`Database.pressure`).
@@ -23,7 +26,7 @@ export interface PoolHealth {
 
 export interface HealthReport {
   checks: {
-    database: { status: CheckStatus; pool: PoolHealth } | 'pool_exhausted'
+    database: { status: CheckStatus; pool: PoolHealth; reason?: DatabaseTrouble } | 'pool_exhausted'
     /**
      * `stopped` means that the operator has stopped all signing. `tokens` appears only with token
      * keys.
@@ -37,8 +40,8 @@ export interface HealthReport {
     }
     /** Absent when no CRL is published. */
     crl?: { status: CheckStatus; stale: boolean }
-    /** `error` while the database lacks what the signer has recorded. Absent when no certificate is signed here. */
-    signer_records?: { status: CheckStatus }
+    /** `error` while the database lacks what the signer has recorded, or has given some up that nobody accepted. Absent when no certificate is signed here. */
+    signer_records?: { status: CheckStatus; given_up?: number }
     /** Absent without `dns.resolvers`. */
     dns_resolver?: { status: CheckStatus }
     /**
@@ -80,7 +83,7 @@ export function isHealthy({ checks }: HealthReport): boolean {
 export function unreadiness({ checks, shutting_down }: HealthReport): string | undefined {
   const { database, ca_backend, crl } = checks
   if (database === 'pool_exhausted') return 'Connection pool exhausted'
-  if (database.status !== 'ok') return 'database unavailable'
+  if (database.status !== 'ok') return database.reason ?? 'database unavailable'
   // `stopped` stays ready: clients still get a reply that says when to return. A signer that restarts is waited for, and
   // a balancer would take out every instance that it serves.
   if (ca_backend.status === 'error' && ca_backend.reason !== 'signer connection lost')

@@ -20,6 +20,9 @@ const REJECTIONS: readonly ProblemType[] = ['rejectedIdentifier', 'unsupportedId
 /** Addresses for which the log has named a key of the configuration. The oldest is forgotten first. */
 const REMEMBERED_ADDRESSES = 1_000
 
+/** Refusals come in thousands. */
+const PRESSURE_LINES_APART_MS = 60_000
+
 export interface AnswerEventsOptions {
   log: Logger
   writer: Pick<EventWriter, 'write'>
@@ -40,6 +43,9 @@ const TELL_OF_THE_CLIENT: readonly string[] = ['newOrder', 'newAccount']
 export class AnswerEvents {
   readonly #options: AnswerEventsOptions
   readonly #told = new LruMap<string, true>(REMEMBERED_ADDRESSES)
+  /** By the guard of the connections, since the last line about them. */
+  #refused = 0
+  #isLineDue = true
 
   constructor(options: AnswerEventsOptions) {
     this.#options = options
@@ -52,7 +58,24 @@ export class AnswerEvents {
       this.#options.activity.seen(accountId, http.header('user-agent'), now)
     if (status < 400) {
       if (resource === 'certificate' && accountId !== undefined) this.#delivered(accountId, exchange.match?.id ?? '')
-    } else if (refusal && status < 500) this.#refused(exchange, refusal)
+    } else if (refusal && status < 500) this.#tellRefusal(exchange, refusal)
+  }
+
+  /** A line at the first, then one a minute for all that came since. */
+  refusedByGuard(): void {
+    this.#refused++
+    if (this.#isLineDue) this.#tellRefused()
+  }
+
+  #tellRefused(): void {
+    this.#isLineDue = this.#refused === 0
+    if (this.#isLineDue) return
+    this.#options.log.warn(
+      { event: 'pool_pressure', refused: this.#refused },
+      'statements do not come back from the database: requests that need one were refused',
+    )
+    this.#refused = 0
+    setTimeout(() => this.#tellRefused(), PRESSURE_LINES_APART_MS).unref()
   }
 
   #delivered(accountId: string, certificateId: string): void {
@@ -68,7 +91,7 @@ export class AnswerEvents {
     this.#options.log.warn({ event: 'account_key_not_allowed', address, key, reason }, `a client is refused by ${key}`)
   }
 
-  #refused({ resource, accountId, orderId, address }: AnsweredExchange, refusal: Problem): void {
+  #tellRefusal({ resource, accountId, orderId, address }: AnsweredExchange, refusal: Problem): void {
     const { type, status, options } = refusal
     if (options.key !== undefined) this.#tellKey(options.key, address, refusal.message)
     if (type === 'rateLimited' || status === 404 || accountId === undefined) {

@@ -1,7 +1,7 @@
 /**
  * One front: from an HTTP request to its reply.
  *
- * 1. `#guard` refuses while the instance's database connections are under pressure.
+ * 1. `#guard` refuses what needs a statement while the instance's database connections are under pressure.
  * 2. `#refuse` refuses while the thread is overloaded. Both need only the head of the request.
  * 3. `OverloadControl.run` starts the work, at once or after a wait.
  * 4. `#process` routes the request, runs its handler, and awaits the reply until `server.timeout`.
@@ -48,7 +48,7 @@ export interface FrontOptions extends OperationsOptions {
   admin: AdminGate | undefined
   roots: FrontRoots | undefined
   scheme: 'http' | 'https'
-  events: Pick<AnswerEvents, 'answered'>
+  events: Pick<AnswerEvents, 'answered' | 'refusedByGuard'>
   errors: KnownErrors
   /** Path of `server.external_url`; health and metrics answer below it and at the root. */
   externalPath: string
@@ -139,9 +139,16 @@ export class Front {
 
   #guard(http: HttpRequest): HttpReply | undefined {
     const tier = this.#options.flags.admission()
-    if (!isRefusing(tier) || isProbe(this.#local(http))) return undefined
+    if (!isRefusing(tier) || this.#needsNoStatement(http)) return undefined
     this.#options.metrics.pressureRejections.inc({ tier })
+    this.#options.events.refusedByGuard()
     return this.#unlogged(PRESSURE_PROBLEMS[tier], this.#begin(http))
+  }
+
+  /** What is answered from memory waits for no connection (docs/decisions/probes.md). */
+  #needsNoStatement(http: HttpRequest): boolean {
+    const localPath = this.#local(http)
+    return isProbe(localPath) || localPath === this.#options.metricsPath() || this.#acme.needsNoStatement(http)
   }
 
   #refuse(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {

@@ -32,8 +32,8 @@ export function overloadProblem(seconds: number): Problem {
 export interface KnownErrors {
   /** Another thread has too much to do, or is starting. */
   isBusy(error: unknown): boolean
-  /** The database is not reachable. */
-  isUnavailable(error: unknown): boolean
+  /** Why the database does not do its work; undefined where the error says something else. */
+  databaseTrouble(error: unknown): string | undefined
 }
 
 /** @returns undefined when the error is a fault to log, not a busy server */
@@ -48,8 +48,9 @@ export function knownProblem(error: unknown, { isBusy }: KnownErrors): Problem |
  * Gives a sentence, a request id to quote, and perhaps Retry-After. The error itself goes only to
  * the log.
  */
-export function failureProblem(error: unknown, requestId: string, { isUnavailable }: KnownErrors): Problem {
-  if (isUnavailable(error)) return busy('the database is not reachable; try again soon', UNAVAILABLE_RETRY_SECONDS)
+export function failureProblem(error: unknown, requestId: string, { databaseTrouble }: KnownErrors): Problem {
+  const trouble = databaseTrouble(error)
+  if (trouble !== undefined) return busy(`${trouble}; try again soon`, UNAVAILABLE_RETRY_SECONDS)
   return new Problem('serverInternal', `the server failed; quote request ${requestId} to its operator`)
 }
 

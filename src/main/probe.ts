@@ -8,11 +8,18 @@
 
 import type { CaBackend, CaHealth } from '../ca/backend.ts'
 import { isBehind, type WorkersStatus } from '../domain/alarms.ts'
-import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from '../domain/health.ts'
+import {
+  type CaTrouble,
+  type CheckStatus,
+  type DatabaseTrouble,
+  type HealthReport,
+  unreadiness,
+} from '../domain/health.ts'
 import type { SharedFlags } from '../services/shared-state.ts'
 import { pressureTier } from '../services/shared-state.ts'
 import { within } from '../shared/lib/time-limit.ts'
-import { type Database, requireWrites } from '../store/database.ts'
+import { type Database, requireRoom, requireWrites } from '../store/database.ts'
+import { type DiskTrouble, diskTroubleOf } from '../store/sqlstate.ts'
 
 /** The backends that certificates come from. */
 export interface BackendHealth {
@@ -29,7 +36,7 @@ export interface ProbeParts {
   ca: Pick<CaBackend, 'testSign' | 'unreachable' | 'health'>
   /** How long a signature waits for a signer that restarts (`ca.signer.timeout_seconds`). */
   signTimeoutMs: number
-  flags: Pick<SharedFlags, 'pool' | 'isOn'>
+  flags: Pick<SharedFlags, 'pool' | 'isOn' | 'disk' | 'noteDisk'>
   workers(): HealthReport['checks']['workers']
   /** Workers of all instances, from the database. */
   background(): Promise<WorkersStatus>
@@ -37,6 +44,8 @@ export interface ProbeParts {
   crl(): HealthReport['checks']['crl']
   /** Undefined when no certificate is signed here. */
   signerRecords(): CheckStatus | undefined
+  /** How many certificates were given up that the signer has recorded, by the database. */
+  givenUp(): Promise<number>
   /** Undefined when no name server is configured. */
   dnsResolver(): CheckStatus | undefined
   /** Undefined when the Admin API is off. */
@@ -48,8 +57,9 @@ export interface ProbeParts {
 
 export interface Readiness {
   isCaUp: boolean
-  /** Also true while all its connections are in use. */
+  /** By a statement of the supervisor's own connections: also where the fronts' are all in use. */
   isDatabaseUp: boolean
+  disk: DiskTrouble | undefined
   isReady: boolean
 }
 
@@ -64,6 +74,12 @@ type CaCheck = HealthReport['checks']['ca_backend']
 
 /** Caches a health check. */
 const PROBE_LIFE_MS = 3_000
+/** How long a statement counts that failed because of the disk; then the probe looks itself. */
+const DISK_LIFE_SECONDS = 10
+const DISK_WORDS: Record<DiskTrouble, DatabaseTrouble> = {
+  full: 'database disk full',
+  failing: 'database disk failing',
+}
 /** Each signature is a line in the signer's audit log, and work of its token. */
 const SIGNATURE_LIFE_MS = 300_000
 /** How long a failed signature counts for scrapes. */
@@ -76,31 +92,43 @@ const CA_HEALTH_TIMEOUT_MS = 1_000
 export function createProbe(parts: ProbeParts, nowMs: () => number = () => performance.now()): Probe {
   const { ca, flags } = parts
   const caProbe = createCaProbe(parts, nowMs)
-  const checkDatabase = databaseCheck(parts.db)
+  const checkDatabase = databaseCheck(parts)
   let last: { at: number; circumstances: string; report: Promise<HealthReport> } | undefined
 
   /** A cached report is void once these change. */
-  const circumstances = () => [flags.isOn('stopSigning'), ca.unreachable() !== undefined].join()
+  const circumstances = () => [flags.isOn('stopSigning'), ca.unreachable() !== undefined, flags.disk()?.trouble].join()
 
-  async function report(checkCa: () => Promise<CaCheck>): Promise<HealthReport> {
+  async function report(
+    checkCa: () => Promise<CaCheck>,
+  ): Promise<HealthReport & Pick<Readiness, 'isDatabaseUp' | 'disk'>> {
     const numbers = flags.pool()
     const { max, size, available, waiting } = numbers
     const pool = { max, size, available, waiting }
     const isExhausted = pressureTier(numbers) === 'exhausted'
-    const [database, ca_backend] = await Promise.all([
-      isExhausted ? ('ok' as const) : within(checkDatabase(), PROBE_TIMEOUT_MS, 'error'),
+    const [answered, ca_backend, givenUp] = await Promise.all([
+      within(checkDatabase(), PROBE_TIMEOUT_MS, 'error'),
       checkCa(),
+      // The check beside it says that the database does not answer.
+      within(
+        parts.givenUp().catch(() => 0),
+        PROBE_TIMEOUT_MS,
+        0,
+      ),
     ])
     const crl = parts.crl()
     const signerRecords = parts.signerRecords()
     const dnsResolver = parts.dnsResolver()
     const auditLog = parts.auditLog()
+    const disk = flags.disk()?.trouble
+    const database = disk ? { status: 'error' as const, reason: DISK_WORDS[disk] } : { status: answered }
     return {
+      isDatabaseUp: answered === 'ok',
+      disk,
       checks: {
-        database: isExhausted ? 'pool_exhausted' : { status: database, pool },
+        database: isExhausted ? 'pool_exhausted' : { ...database, pool },
         ca_backend,
         ...(crl && { crl }),
-        ...(signerRecords && { signer_records: { status: signerRecords } }),
+        ...(signerRecords && { signer_records: recordsCheck(signerRecords, givenUp) }),
         ...(dnsResolver && { dns_resolver: { status: dnsResolver } }),
         ...(auditLog && { audit_log: { status: auditLog } }),
         workers: parts.workers(),
@@ -132,18 +160,37 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
         status: flags.isOn('stopSigning') ? 'stopped' : isUp ? 'ok' : 'error',
         ...(!isUp && { reason: caProbe.trouble() }),
       }))
-      const { database } = found.checks
-      const isDatabaseUp = database === 'pool_exhausted' || database.status === 'ok'
-      return { isCaUp: isUp, isDatabaseUp, isReady: unreadiness(found) === undefined }
+      return {
+        isCaUp: isUp,
+        isDatabaseUp: found.isDatabaseUp,
+        disk: found.disk,
+        isReady: unreadiness(found) === undefined,
+      }
     },
   }
 }
 
+const recordsCheck = (status: CheckStatus, givenUp: number) =>
+  givenUp > 0 ? { status: 'error' as const, given_up: givenUp } : { status }
+
 /** One question at a time. When commits wait for a lost replica, more questions would take every connection. */
-function databaseCheck(db: ProbeParts['db']): () => Promise<CheckStatus> {
+function databaseCheck({ db, flags }: Pick<ProbeParts, 'db' | 'flags'>): () => Promise<CheckStatus> {
   let asked: Promise<CheckStatus> | undefined
+  const look = async () => {
+    const seen = flags.disk()
+    // A look may find room where a client's statement did not, so what it said counts for a while.
+    if (seen && seen.ageSeconds >= DISK_LIFE_SECONDS)
+      await requireRoom(db).then(
+        () => flags.noteDisk(undefined),
+        (error) => flags.noteDisk(diskTroubleOf(error) ?? seen.trouble),
+      )
+    await requireWrites(db).catch((error) => {
+      flags.noteDisk(diskTroubleOf(error) ?? flags.disk()?.trouble)
+      throw error
+    })
+  }
   return () =>
-    (asked ??= checkOf(requireWrites(db)).finally(() => {
+    (asked ??= checkOf(look()).finally(() => {
       asked = undefined
     }))
 }

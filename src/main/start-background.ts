@@ -135,7 +135,7 @@ export function startSupervisor(
   {
     database: { db, presence, eventWriter },
     ca: { ca, flags },
-    issuance: { backends, csrIssuances },
+    issuance: { stores, backends, csrIssuances },
     validation,
   }: EarlierParts,
   { crl, reconciliation, background, admin, events }: LaterParts,
@@ -168,6 +168,7 @@ export function startSupervisor(
     background: () => readWorkers(db),
     crl: () => crl?.health(),
     signerRecords: () => reconciliation && (reconciliation.reconciliation.isBehind ? 'error' : 'ok'),
+    givenUp: async () => (reconciliation ? (await stores.marks.givenUp()).length : 0),
     dnsResolver: () => resolvers?.status(),
     auditLog: () => admin?.auditLog(),
     smtp: smtpStatus(config, events),

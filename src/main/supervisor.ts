@@ -24,6 +24,7 @@ import { sharedWork } from '../shared/lib/caching.ts'
 import { keysOf } from '../shared/lib/encoding.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import type { Database, PoolNumbers } from '../store/database.ts'
+import { DISK_TROUBLES } from '../store/sqlstate.ts'
 import type { AdminThread } from './admin/start-admin.ts'
 import type { CsrBackends } from './ca/csr-backends.ts'
 import type { Events } from './events/start-events.ts'
@@ -59,6 +60,7 @@ export interface SupervisorParts {
   crl(): HealthReport['checks']['crl']
   /** Undefined when no certificate is signed here. */
   signerRecords(): CheckStatus | undefined
+  givenUp: ProbeParts['givenUp']
   /** Undefined when no name server is configured. */
   dnsResolver(): CheckStatus | undefined
   /** Undefined when the Admin API is off. */
@@ -205,9 +207,10 @@ function createExposition(parts: SupervisorParts, probe: Probe, threadMetrics: T
     const events = parts.events.thread()
     if (events) asked.push(events.ref.ask('metrics', undefined, FRONT_DEADLINE_MS))
     const answers = Promise.allSettled(asked)
-    const { isCaUp, isDatabaseUp, isReady } = await readiness
+    const { isCaUp, isDatabaseUp, disk, isReady } = await readiness
     metrics.caUp.set(isCaUp ? 1 : 0)
     metrics.databaseUp.set(isDatabaseUp ? 1 : 0)
+    for (const kind of DISK_TROUBLES) metrics.databaseDisk.set({ kind }, disk === kind ? 1 : 0)
     metrics.ready.set(isReady ? 1 : 0)
     metrics.databaseBehind.set(parts.signerRecords() === 'error' ? 1 : 0)
     // Removes issuers that have left the signer.

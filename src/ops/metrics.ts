@@ -221,6 +221,11 @@ function instanceMetrics({ gauge }: MetricFactory) {
     ready: gauge('ready', '1 while requests should be sent here, as /readyz says.'),
     caUp: gauge('ca_up', '1 while the CA backend answers and could sign.'),
     databaseUp: gauge('database_up', '1 while the database answers.'),
+    databaseDisk: gauge(
+      'database_disk_trouble',
+      '1 while the database answers and cannot write: full, or failing (read-only, over its quota, broken).',
+      ['kind'],
+    ),
   }
 }
 

@@ -15,8 +15,8 @@
 
 import type { ResourceName } from '../shared/protocol/urls.ts'
 
-/** `aside` belongs to no order under way; `ongoing` does, or costs no more than the refusal would. */
-export type WorkClass = 'new' | 'aside' | 'ongoing' | 'probe'
+/** `aside` belongs to no order under way; `ongoing` does; `memory` costs no more than the refusal would. */
+export type WorkClass = 'new' | 'aside' | 'ongoing' | 'memory' | 'probe'
 
 /** Beside ACME there are health, metrics and the open part of the Admin API: `probe`. */
 export type LimitedResource = ResourceName | 'probe'
@@ -29,8 +29,6 @@ export const WORK_CLASS = {
   accountOrders: 'aside',
   keyChange: 'aside',
   renewalInfo: 'aside',
-  directory: 'ongoing',
-  newNonce: 'ongoing',
   order: 'ongoing',
   finalize: 'ongoing',
   authorization: 'ongoing',
@@ -38,8 +36,10 @@ export const WORK_CLASS = {
   certificate: 'ongoing',
   // A compromised key must be revocable under overload.
   revokeCert: 'ongoing',
-  crl: 'ongoing',
-  roots: 'ongoing',
+  directory: 'memory',
+  newNonce: 'memory',
+  crl: 'memory',
+  roots: 'memory',
   probe: 'probe',
 } as const satisfies Record<LimitedResource, WorkClass>
 
@@ -48,6 +48,8 @@ const REFUSED_FROM = {
   new: { fair: 1, heavy: 0.5 },
   aside: { fair: 2, heavy: 0.75 },
   ongoing: { fair: 10, heavy: 1 },
+  // The delay is that of requests for the database, which is without end while it hangs.
+  memory: { fair: Number.POSITIVE_INFINITY, heavy: 1 },
   probe: { fair: Number.POSITIVE_INFINITY, heavy: 0.5 },
 } as const satisfies Record<WorkClass, { fair: number; heavy: number }>
 

@@ -98,6 +98,11 @@ export class RateLimiter {
     this.#paces = pacesOf(settings)
   }
 
+  /** Whether a charge is a statement. */
+  get isShared(): boolean {
+    return this.#settings.enabled && this.#settings.backend === 'database'
+  }
+
   visit(category: AddressCategory, address: string): Visit {
     if (!this.#settings.enabled) return NO_LIMITS
     return this.#visit(this.#chargeOf({ category, subject: countedAddress(address) }))
@@ -119,7 +124,7 @@ export class RateLimiter {
     if (!this.#settings.enabled) return undefined
     const charges = counted.map((one) => this.#chargeOf(one))
     this.#takeAll(charges)
-    return this.#settings.backend === 'database' ? this.#chargeShared(charges) : undefined
+    return this.isShared ? this.#chargeShared(charges) : undefined
   }
 
   /** Returns the charge of a request that was not served. Where the database is away its charge stays. */
@@ -128,11 +133,11 @@ export class RateLimiter {
     const charges = counted.map((one) => this.#chargeOf(one))
     for (const charge of charges) this.#giveBack(charge)
     // The limit then counts one request too many, until its window is over.
-    if (this.#settings.backend === 'database') await this.#store.giveBack(charges).catch(() => undefined)
+    if (this.isShared) await this.#store.giveBack(charges).catch(() => undefined)
   }
 
   #visit(arrival: Charge): Visit {
-    const isShared = this.#settings.backend === 'database'
+    const { isShared } = this
     const wait = this.#take(arrival, nowMicros())
     /** Refunded to an exempt request. */
     let taken = wait === undefined ? arrival : undefined

@@ -16,13 +16,13 @@ import { hashSpki } from '../shared/pki/spki.ts'
 import type { RecordedCertificate } from '../store/certificate-import.ts'
 import type { RestorationStore } from '../store/restoration-store.ts'
 import type { RestoredRevocation } from '../store/revocation-import.ts'
-import type { IssuerRevocations } from '../store/signer-mark-store.ts'
+import type { GivenUp, IssuerRevocations } from '../store/signer-mark-store.ts'
 
 export interface RestorationEvents {
   certificate(restored: RecordedCertificate): void
   revocation(restored: RestoredRevocation): void
   /** It cannot come back, and is not looked for again. */
-  givenUp(sequence: number, reason: string): void
+  givenUp(line: GivenUp): void
 }
 
 export interface RestorationParts {
@@ -46,7 +46,7 @@ export interface Readable {
   /** Nobody asks about them any more, and they may have been archived: they do not come back. */
   expired: Set<number>
   /** Why lines cannot come back. */
-  givenUp: Map<number, string>
+  givenUp: Map<number, GivenUp>
 }
 
 /** What one request to the signer returns. */
@@ -58,6 +58,8 @@ const ENTRIES = 500
 export interface SignedLine {
   sequence: number
   signedAt: Date
+  /** In hexadecimal. */
+  serial: string
 }
 
 export interface Found extends SignedLine {
@@ -102,10 +104,12 @@ export class Restoration {
       const wanted = lines.slice(at, at + PAGE)
       const sequences = wanted.map(({ sequence }) => sequence)
       const signed = new Map((await this.#parts.records.certificates(sequences)).map((one) => [one.sequence, one]))
-      for (const { sequence, signedAt } of wanted) {
-        const one = readOne({ sequence, signedAt }, signed.get(sequence), issuers)
+      for (const line of wanted) {
+        const { sequence, serial } = line
+        const one = readOne(line, signed.get(sequence), issuers)
         if (one === 'expired') readable.expired.add(sequence)
-        else if (typeof one === 'string') readable.givenUp.set(sequence, one)
+        else if (typeof one === 'string')
+          readable.givenUp.set(sequence, { sequence, serialNumber: serial, reason: one })
         else readable.found.push(one)
       }
     }
@@ -115,7 +119,7 @@ export class Restoration {
   async record({ found, givenUp }: Readable): Promise<void> {
     for (let at = 0; at < found.length; at += PAGE)
       await this.#record(distinct(await this.#complete(found.slice(at, at + PAGE))))
-    for (const [sequence, reason] of givenUp) this.#parts.events.givenUp(sequence, reason)
+    for (const line of givenUp.values()) this.#parts.events.givenUp(line)
   }
 
   async revocations({ issuerFingerprints, entries }: IssuerRevocations, notAfter: Date): Promise<void> {

@@ -7,6 +7,7 @@
  */
 
 import type { PoolNumbers } from '../store/database.ts'
+import { DISK_TROUBLES, type DiskTrouble } from '../store/sqlstate.ts'
 import type { ServerSwitch } from '../store/switch-store.ts'
 
 export interface SharedFlags {
@@ -15,6 +16,9 @@ export interface SharedFlags {
   reportPool(front: number, numbers: PoolNumbers): void
   /** The pool's tier for a request; 'none' for one that may probe an exhausted pool. */
   admission(): PressureTier
+  /** What a statement last said of the database's disk, and how long ago; undefined once it was seen to work. */
+  disk(): { trouble: DiskTrouble; ageSeconds: number } | undefined
+  noteDisk(trouble: DiskTrouble | undefined): void
   isOn(name: ServerSwitch): boolean
   setSwitch(name: ServerSwitch, on: boolean): void
 }
@@ -23,7 +27,9 @@ export interface SharedFlags {
 const ROW = 4
 const SWITCHES: Record<ServerSwitch, number> = { maintenance: 0, stopSigning: 1 }
 const LAST_PROBE = 2
-const HEAD = 3
+const DISK = 3
+const DISK_SECONDS = 4
+const HEAD = 5
 
 /** Allocates the memory of the flags, for every thread. */
 export function allocateSharedFlags(fronts: number): SharedArrayBuffer {
@@ -66,6 +72,14 @@ export function openSharedFlags(memory: SharedArrayBuffer): SharedFlags {
     admission() {
       const tier = pressureTier(pool())
       return tier === 'exhausted' && mayProbe() ? 'none' : tier
+    },
+    disk() {
+      const trouble = DISK_TROUBLES[Atomics.load(cells, DISK) - 1]
+      return trouble && { trouble, ageSeconds: Math.floor(monotonicSeconds()) - Atomics.load(cells, DISK_SECONDS) }
+    },
+    noteDisk(trouble) {
+      Atomics.store(cells, DISK_SECONDS, Math.floor(monotonicSeconds()))
+      Atomics.store(cells, DISK, trouble ? DISK_TROUBLES.indexOf(trouble) + 1 : 0)
     },
     isOn: (name) => Atomics.load(cells, SWITCHES[name]) === 1,
     setSwitch(name, on) {

@@ -180,6 +180,7 @@ export class SignerComparison {
       await onLacking('certificates', pick(page.serialNumbers, wanted))
       if (run.mode !== 'restore') return wanted.length
       await restoration.record(readable)
+      if (readable.givenUp.size > 0) await this.#parts.marks.noteGivenUp(run.chain, [...readable.givenUp.values()])
     }
     // The mark moves where all of the page is there: a database may have gone back meanwhile.
     const left = await look(all.filter((place) => !isOf(readable.expired)(place) && !isOf(readable.givenUp)(place)))
@@ -304,7 +305,11 @@ function remember(remembered: Set<string>, serialNumbers: readonly string[]): vo
   for (const serialNumber of serialNumbers) if (remembered.size < MOST_REMEMBERED) remembered.add(serialNumber)
 }
 
-const linesAt = ({ sequences, signedAt }: SerialPage, places: readonly number[]): SignedLine[] =>
-  places.map((place) => ({ sequence: sequences[place] ?? 0, signedAt: new Date(1000 * (signedAt[place] ?? 0)) }))
+const linesAt = ({ sequences, signedAt, serialNumbers }: SerialPage, places: readonly number[]): SignedLine[] =>
+  places.map((place) => ({
+    sequence: sequences[place] ?? 0,
+    signedAt: new Date(1000 * (signedAt[place] ?? 0)),
+    serial: serialNumbers[place] ?? '',
+  }))
 
 const pick = <T>(items: readonly T[], places: readonly number[]): T[] => places.flatMap((place) => items[place] ?? [])

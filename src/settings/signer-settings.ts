@@ -2,6 +2,7 @@
 
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
+import type { IssuerDuties } from '../ca/signer-check.ts'
 import type { SignerPlace } from '../ca/signer-place.ts'
 import type { SignerProgram } from '../ca/signer-process.ts'
 import { signerBackend } from '../config/backends.ts'
@@ -65,6 +66,12 @@ export function ownIssuer({ ca }: Config): { id: string; certificateFile: string
   const file = backend === 'hsm' ? ca.hsm.issuer_cert_path : ca.internal.root_cert_path
   return file === null ? undefined : { id: ISSUER_ID, certificateFile: path.resolve(file) }
 }
+
+/** What the configuration asks of issuers. */
+export const issuerDuties = ({ ca, crl }: Config): IssuerDuties => ({
+  signsCrls: crl.enabled,
+  purposes: Object.values(ca.profiles).map((profile) => profile.extended_key_usages),
+})
 
 function fileIssuer(internal: Config['ca']['internal']): object {
   return {

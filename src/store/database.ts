@@ -17,7 +17,7 @@ import {
   timeLimits,
 } from './session.ts'
 import { type Session, Sessions } from './sessions.ts'
-import { endsSession, isPassingState, isStalePlan, isWorthRepeating, repeated } from './sqlstate.ts'
+import { diskTroubleOf, endsSession, isPassingState, isStalePlan, isWorthRepeating, repeated } from './sqlstate.ts'
 
 export type { DatabaseSettings, Statement }
 
@@ -61,6 +61,17 @@ const WRITE: Statement = {
 /** Asks whether the database takes writes. @throws its error, or connection errors */
 export async function requireWrites(db: Pick<Database, 'query'>): Promise<void> {
   await db.query(WRITE, [])
+}
+
+const ROOM: Statement = {
+  name: 'has-room',
+  // A table of its own takes new pages of the disk, which a message or an update in place does not.
+  text: "CREATE TEMPORARY TABLE room ON COMMIT DROP AS SELECT repeat('x', 1000) FROM generate_series(1, 1000)",
+}
+
+/** Asks whether a megabyte can be written. @throws as above */
+export async function requireRoom(db: Pick<Database, 'query'>): Promise<void> {
+  await db.query(ROOM, [])
 }
 
 /**
@@ -202,6 +213,7 @@ export function isWorthSplitting(error: unknown): boolean {
  */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof NoSession) return true
+  if (diskTroubleOf(error)) return true
   const code = (error as { code?: unknown } | null)?.code
   if (typeof code === 'string' && (isPassingState(code) || IS_NETWORK_FAULT.test(code))) return true
   return (

@@ -72,6 +72,39 @@ export interface SignerMarkStore {
   /** Says that the database lacks something. @returns false when that was said before */
   noteBehind(chain: string): Promise<boolean>
   noteWhole(): Promise<void>
+  /** Remembers what does not come back. */
+  noteGivenUp(chain: string, lines: readonly GivenUp[]): Promise<void>
+  /** What was given up, until an operator accepts it. */
+  givenUp(): Promise<GivenUp[]>
+  acceptGivenUp(): Promise<void>
+}
+
+/** A line of the audit chain whose certificate does not come back. */
+export interface GivenUp {
+  sequence: number
+  serialNumber: string
+  reason: string
+}
+
+const NOTE_GIVEN_UP: Statement = {
+  name: 'signer-given-up-note',
+  text: `
+    INSERT INTO signer_given_up (chain, sequence, serial_number, reason)
+    SELECT decode($1, 'hex'), sequence, decode(serial, 'hex'), reason
+      FROM unnest($2::bigint[], $3::text[], $4::text[]) AS lines (sequence, serial, reason)
+    ON CONFLICT DO NOTHING`,
+}
+
+const GIVEN_UP: Statement = {
+  name: 'signer-given-up',
+  text: `
+    SELECT sequence::double precision, encode(serial_number, 'hex') AS "serialNumber", reason
+      FROM signer_given_up WHERE accepted_at IS NULL ORDER BY given_up_at, sequence LIMIT 1000`,
+}
+
+const ACCEPT_GIVEN_UP: Statement = {
+  name: 'signer-given-up-accept',
+  text: 'UPDATE signer_given_up SET accepted_at = now() WHERE accepted_at IS NULL',
 }
 
 const READ: Statement = {
@@ -201,6 +234,14 @@ export function createSignerMarkStore(db: Pick<Database, 'query' | 'transaction'
     noteBehind: async (chain) => (await db.query(NOTE_BEHIND, [chain])).length > 0,
     async noteWhole() {
       await db.query(NOTE_WHOLE, [])
+    },
+    async noteGivenUp(chain, lines) {
+      const columns = [lines.map((one) => one.sequence), lines.map((one) => one.serialNumber)]
+      await db.query(NOTE_GIVEN_UP, [chain, ...columns, lines.map((one) => one.reason)])
+    },
+    givenUp: () => db.query(GIVEN_UP, []),
+    async acceptGivenUp() {
+      await db.query(ACCEPT_GIVEN_UP, [])
     },
   }
 }

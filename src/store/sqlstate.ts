@@ -37,6 +37,21 @@ const PASSING: readonly Meaning[] = [
 /** Two repeats: a statement rarely loses to three others in a row. */
 export const REPEATS = 2
 
+/** `failing`: read-only, over its quota, or broken. */
+export const DISK_TROUBLES = ['full', 'failing'] as const
+export type DiskTrouble = (typeof DISK_TROUBLES)[number]
+
+/** Files of PostgreSQL that read and write its data: elsewhere 42501 is a missing right, and XX000 a fault. */
+const STORAGE = /^(?:md|fd|smgr|bufmgr|slru|xlog\w*|buffile)\.c$/
+
+/** What the error says of the disk of the database (PostgreSQL's errcode_for_file_access). */
+export function diskTroubleOf(error: unknown): DiskTrouble | undefined {
+  if (!(error instanceof pg.DatabaseError)) return undefined
+  const { code = '', file = '' } = error
+  if (code === '53100') return 'full'
+  return code === '58030' || (/^(?:42501|XX000)$/.test(code) && STORAGE.test(file)) ? 'failing' : undefined
+}
+
 export const isPassingState = (state: string): boolean => meaningOf(state) !== undefined
 
 /** Whether the session cannot be used after this error: it is lost, or whatever it is asked will fail. */

@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { parse } from 'yaml'
 import { type Answer, closeConnections, send } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
+import { configOf } from '../support/reload.ts'
 import { until } from '../support/until.ts'
 
 /** One request in so many milliseconds passes an exhausted pool. */
@@ -12,6 +14,8 @@ const PROBE_MS = 2_000
 
 describe('pool pressure guard', () => {
   const { service, client, database: locker } = acmeScene('few connections')
+  const began = Date.now()
+  const at = (place: string, method = 'GET') => send({ method, url: `${service.baseUrl}${place}` })
   afterEach(() => locker.query('ROLLBACK'))
   after(async () => {
     await locker.end()
@@ -36,17 +40,18 @@ describe('pool pressure guard', () => {
     return () => bodies.map((body) => send({ url, headers, body }))
   }
 
-  const directory = () => send({ method: 'GET', url: service.directoryUrl })
+  /** What the guard refuses, and what costs nothing and fails for nothing else. */
+  const guarded = () => send({ method: 'OPTIONS', url: `${service.baseUrl}/new-order` })
 
   const firstRefusal = (retryAfter?: string): Promise<Answer> =>
     until('a refusal of the guard', async () => {
-      const answer = await directory()
+      const answer = await guarded()
       const isIt = retryAfter === undefined || answer.headers['retry-after'] === retryAfter
       return answer.status === 503 && isIt && answer
     })
 
   async function untilAllowed(): Promise<void> {
-    for (let calm = 0; calm < 3; await pause(60)) calm = (await directory()).status === 200 ? calm + 1 : 0
+    for (let calm = 0; calm < 3; await pause(60)) calm = (await guarded()).status === 204 ? calm + 1 : 0
   }
 
   test('more requests than connections, each quickly done, are all served', async () => {
@@ -73,7 +78,7 @@ describe('pool pressure guard', () => {
     answers.push(...second())
     const seen: string[] = []
     await until('the pool is exhausted', async () => {
-      const { status, headers } = await directory()
+      const { status, headers } = await guarded()
       const retryAfter = String(headers['retry-after'])
       if (status === 503 && seen.at(-1) !== retryAfter) seen.push(retryAfter)
       return seen.at(-1) === '5'
@@ -89,7 +94,7 @@ describe('pool pressure guard', () => {
     await untilAllowed()
   })
 
-  test('an exhausted pool refuses everything but the health endpoints and one request every two seconds', async () => {
+  test('an exhausted pool refuses what needs it, but for one request every two seconds', async () => {
     const batch = await lists(6)
     const release = await stall()
     const answers = batch()
@@ -100,14 +105,10 @@ describe('pool pressure guard', () => {
 
     const statuses: number[] = []
     const beganAt = Date.now()
-    for (; Date.now() < beganAt + 3_000; await pause(50)) statuses.push((await directory()).status)
-    const probes = statuses.filter((status) => status === 200).length
+    for (; Date.now() < beganAt + 3_000; await pause(50)) statuses.push((await guarded()).status)
+    const probes = statuses.filter((status) => status === 204).length
     const most = 1 + Math.floor((Date.now() - beganAt) / PROBE_MS)
     assert.ok(probes >= 1 && probes <= most, `${probes} requests passed, ${most} may`)
-    // One of the two may be the next that passes.
-    const metrics = await Promise.all([1, 2].map(() => send({ method: 'GET', url: `${service.baseUrl}/metrics` })))
-    assert.ok(metrics.some(({ status }) => status === 503))
-
     assert.equal((await send({ method: 'GET', url: `${service.baseUrl}/livez` })).status, 200)
     const health = await send({ method: 'GET', url: `${service.baseUrl}/healthz` })
     assert.equal(health.status, 503)
@@ -123,5 +124,55 @@ describe('pool pressure guard', () => {
       (await send({ method: 'GET', url: `${service.baseUrl}/metrics` })).text,
       /service_pool_rejections_total\{tier="exhausted"\} \d/,
     )
+  })
+
+  test('while every table is locked, what needs no statement is answered, also with more under way than are a queue', async () => {
+    const crlPort = (parse(configOf(service).text()) as { crl: { http_port: number } }).crl.http_port
+    await until('the list is published', async () => (await at('/crl')).status === 200)
+    // RFC 8555 §7.2: 200 to HEAD, 204 to GET.
+    const asked: [string, () => Promise<Answer>, number][] = [
+      ['directory', () => send({ method: 'GET', url: service.directoryUrl }), 200],
+      ['HEAD /new-nonce', () => at('/new-nonce', 'HEAD'), 200],
+      ['GET /new-nonce', () => at('/new-nonce'), 204],
+      ...['/crl', '/crl/default', '/roots.pem', '/livez', '/metrics'].map(
+        (place): [string, () => Promise<Answer>, number] => [place, () => at(place), 200],
+      ),
+      ...['/crl', '/roots.pem'].map((place): [string, () => Promise<Answer>, number] => [
+        `${place} over plain HTTP`,
+        () => send({ method: 'GET', url: `http://127.0.0.1:${crlPort}${place}` }),
+        200,
+      ]),
+      ['/readyz', () => at('/readyz'), 503],
+      ['/healthz', () => at('/healthz'), 503],
+    ]
+    for (const [what, ask, status] of asked.slice(0, -2)) assert.equal((await ask()).status, status, what)
+    const batch = await lists(20)
+    const { rows } = await locker.query<{ tables: string }>(`
+      SELECT string_agg(format('%I', relname), ', ') AS tables
+        FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')`)
+    // Who comes late waits for the lock itself.
+    const linesBefore = service.log.filter(({ event }) => event === 'pool_pressure').length
+    await locker.query('BEGIN')
+    await locker.query(`LOCK TABLE ${rows[0]?.tables} IN ACCESS EXCLUSIVE MODE`)
+    const answers = batch()
+    await until('the guard refuses', async () => (await guarded()).status === 503)
+    for (let round = 0; round < 3; round++)
+      for (const [what, ask, status] of asked) {
+        const answer = await ask()
+        assert.equal(answer.status, status, `${what}: ${answer.text}`)
+        if (what === '/metrics')
+          assert.deepEqual(answer.text.match(/^service_(?:database_up|ready) .*/gm)?.toSorted(), [
+            'service_database_up 0',
+            'service_ready 0',
+          ])
+        if (status === 503) assert.match(String(answer.headers['content-type']), /^application\/json/)
+        await guarded()
+      }
+    await locker.query('ROLLBACK')
+    for (const answer of await Promise.all(answers)) assert.ok([200, 503].includes(answer.status))
+    await untilAllowed()
+    const lines = service.log.filter(({ event }) => event === 'pool_pressure')
+    assert.ok(lines.length >= Math.max(1, linesBefore), 'refusals of the guard are in the log')
+    assert.ok(lines.length <= 1 + (Date.now() - began) / 60_000, 'one line a minute')
   })
 })

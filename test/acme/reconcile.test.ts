@@ -4,8 +4,11 @@
  */
 
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { openDatabase } from '../../src/store/database.ts'
+import { createSignerMarkStore } from '../../src/store/signer-mark-store.ts'
+import { settingsFor } from '../store/support.ts'
 import { revoke, send, serialOf } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { untilCompared } from '../support/compared.ts'
@@ -71,6 +74,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
       without_order: 0,
       revocations: 1,
       given_up: 0,
+      lost: [],
     })
     assert.deepEqual(JSON.parse(await operate(service, 'reconcile', '--all', '--json')).lacking, {
       certificates: 0,
@@ -117,5 +121,24 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
     assert.deepEqual([row?.['status'], row?.['der']], ['valid', begun.der])
     const blocked = await rowsIn(service.database, 'SELECT FROM blocked_keys')
     assert.equal(blocked.length, 1, 'the revocation is back, too')
+  })
+
+  test('what was given up stays known to probes and command, until an operator accepts that it is lost', async () => {
+    const [row] = await rowsIn(service.database, "SELECT encode(chain, 'hex') AS chain FROM signer_marks")
+    const db = openDatabase(settingsFor(service.database.connection, 2), () => undefined)
+    after(() => db.close())
+    const marks = createSignerMarkStore(db)
+    const lost = { sequence: 3, serialNumber: '0abc', reason: 'the record is no certificate' }
+    for (let times = 0; times < 2; times++) await marks.noteGivenUp(String(row?.['chain']), [lost])
+    assert.deepEqual(await marks.givenUp(), [lost])
+    await until('health says so', async () => (await health()).checks.signer_records.given_up === 1)
+    for (const words of [['reconcile'], ['reconcile', '--dry-run'], ['reconcile', '--all']]) {
+      const { code, stdout } = await chancery(service, ...words)
+      assert.equal(code, 1, stdout)
+      assert.match(stdout, /^lost {9}0abc {2}line 3 of the audit chain: the record is no certificate$/m)
+    }
+    await operate(service, 'reconcile', '--accept-lost')
+    assert.equal((await chancery(service, 'reconcile')).code, 0)
+    await until('health is well', async () => (await health()).checks.signer_records.status === 'ok')
   })
 })

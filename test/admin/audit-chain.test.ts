@@ -165,10 +165,17 @@ describe('the chain of the audit log', () => {
     let watch: AuditWatch
     beforeEach(async () => {
       told = []
-      const events = { missing: (fault: string) => told.push(fault), found: () => told.push('found') }
+      const events = {
+        missing: (fault: string) => told.push(fault),
+        found: (wentBack?: string) => told.push(wentBack ? `went back: ${wentBack}` : 'found'),
+      }
       watch = new AuditWatch({ db, key: KEY, events })
       await watch.look()
     })
+    /** An alarm waits for the entry of a reconciliation. */
+    const look = async () => {
+      for (let looks = 0; looks < 6; looks++) await watch.look()
+    }
     const cutBack = (sequence: number) =>
       tamper(
         `DELETE FROM admin_audit_log WHERE sequence > ${sequence}`,
@@ -177,33 +184,53 @@ describe('the chain of the audit log', () => {
 
     test('a cut tail is told once, also when new entries follow it', async () => {
       await cutBack(4)
-      await watch.look()
+      await look()
       await record(3)
-      await watch.look()
+      await look()
       assert.deepEqual(told, ['the entries 5 to 6 are missing at the end'])
     })
 
     test('a tail that was written anew is another one', async () => {
       await cutBack(4)
       await record(2)
-      await watch.look()
+      await look()
       assert.deepEqual(told, ['entry 6 is another one than it was'])
     })
 
     test('an entry that this thread has just written is missed before its head was ever seen', async () => {
       await new AuditLog(db, KEY, watch).record(AUTHOR, 'signing.stop')
       await cutBack(6)
-      await watch.look()
+      await look()
       assert.deepEqual(told, ['entry 7 is missing at the end'])
     })
 
     test('a removed last entry is told, and its return as well', async () => {
       await tamper('CREATE TABLE kept AS SELECT * FROM admin_audit_log WHERE sequence = 6')
       await tamper('DELETE FROM admin_audit_log WHERE sequence = 6')
-      await watch.look()
+      await look()
       await tamper('INSERT INTO admin_audit_log SELECT * FROM kept', 'DROP TABLE kept')
       await watch.look()
       assert.deepEqual(told, ['the head, 6, is not that of the last entry', 'found'])
+    })
+
+    test('a log that went back with its database, as an entry under the key says, goes on from its new end without an alarm', async () => {
+      await cutBack(4)
+      await watch.look()
+      await new AuditLog(db, KEY, watch).record(AUTHOR, 'database.reconcile', { certificates: 1 })
+      await look()
+      assert.deepEqual(told, ['went back: entry 6 is missing at the end'])
+      await cutBack(4)
+      await look()
+      assert.equal(told.at(-1), 'entry 5 is missing at the end')
+    })
+
+    test('an entry under another key excuses no cut', async () => {
+      await cutBack(4)
+      await watch.look()
+      await new AuditLog(db, Buffer.alloc(32, 1), undefined).record(AUTHOR, 'database.reconcile', { certificates: 1 })
+      await look()
+      assert.equal(told.length, 1)
+      assert.doesNotMatch(told[0] ?? '', /went back/)
     })
 
     test('retention raises no alarm, and an invented cut does', async () => {
@@ -211,7 +238,7 @@ describe('the chain of the audit log', () => {
       await watch.look()
       assert.deepEqual(told, [])
       await tamper("UPDATE admin_audit_head SET cut_sequence = sequence, cut_mac = mac, cut_seal = 'x'")
-      await watch.look()
+      await look()
       assert.deepEqual(told, ['the cut at 7 was not made by retention'])
     })
   })

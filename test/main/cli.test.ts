@@ -11,6 +11,7 @@ import pg from 'pg'
 import { stringify } from 'yaml'
 import { ensureDevCa } from '../../src/dev/dev-ca.ts'
 import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
+import { makeAuthority } from '../signer/authority.ts'
 import { runChancery } from '../support/commands.ts'
 import { databaseConfig, type TestDatabase, testDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
@@ -225,6 +226,18 @@ describe('command line', () => {
       assert.equal(code, 0, output)
       assert.match(output, /^listens on 127\.0\.0\.1:\d+ \(HTTP\) as http:/m)
       assert.match(output, /^the configuration is valid$/m)
+    })
+
+    test('--validate-only and the start refuse an issuer that cannot sign the CRLs that are to be published', async () => {
+      const limited = path.join(folder, 'without-crl-sign.pem')
+      writeFileSync(limited, makeAuthority('P-256', { keyUsages: ['key_cert_sign'] }).certificatePem)
+      const internal = { root_cert_path: limited, root_key_path: ca.intermediateKey }
+      const file = await configFile({ crl: { enabled: true }, ca: { internal } })
+      for (const words of [['--validate-only'], ['serve']]) {
+        const { code, output } = await chancery('-c', file, ...words)
+        assert.equal(code, 1, output)
+        assert.match(output, /the issuer default cannot sign CRLs: the key usage of its certificate lacks cRLSign/)
+      }
     })
 
     test('--validate-only looks for the module or the script that answers an upstream', async () => {

@@ -168,6 +168,7 @@ const SHARED = {
   'few connections': async () => ({
     fronts: 1,
     config: {
+      api: { roots_path: '/roots.pem' },
       crl: { enabled: true, http_port: await freePort(), schedule: '*/2 * * * * *' },
       // Of which four are the supervisor's: the one front has four.
       database: { max_connections: 8, reconcile: 'manual' },

@@ -6,15 +6,19 @@
  */
 
 import type { DatabasePool } from 'slonik'
-import { type NotedHead, tailFault } from '../../domain/audit-chain.ts'
-import { readAuditTail } from './audit-store.ts'
+import { auditMac, isSameMac, type NotedHead, tailFault } from '../../domain/audit-chain.ts'
+import { readAuditChain, readAuditTail } from './audit-store.ts'
 
 export interface AuditWatchEvents {
-  /** Once, until it is there again. */
+  /** Once, until it is there again; the entry of a reconciliation is waited for. */
   missing(fault: string): void
-  /** As after a restored backup. */
-  found(): void
+  /** As after a restored backup. @param wentBack why it goes on from an earlier end */
+  found(wentBack: string | undefined): void
 }
+
+/** Half a minute: a reconciliation begins within seconds of a fail-over. */
+const LOOKS_BEFORE_ALARM = 6
+const NEWEST = 500
 
 interface AuditWatchOptions {
   db: DatabasePool
@@ -25,7 +29,9 @@ interface AuditWatchOptions {
 export class AuditWatch {
   readonly #options: AuditWatchOptions
   #remembered: NotedHead | undefined
-  #isMissing = false
+  #rememberedAt = new Date()
+  /** Looks in a row that found a fault. */
+  #faulty = 0
 
   constructor(options: AuditWatchOptions) {
     this.#options = options
@@ -33,7 +39,9 @@ export class AuditWatch {
 
   /** After the commit of an entry. */
   remember(head: NotedHead): void {
-    if (!this.#isMissing && head.sequence > (this.#remembered?.sequence ?? 0)) this.#remembered = head
+    if (this.#faulty > 0) return
+    this.#rememberedAt = new Date()
+    if (head.sequence > (this.#remembered?.sequence ?? 0)) this.#remembered = head
   }
 
   /** @returns the head of this moment */
@@ -42,15 +50,24 @@ export class AuditWatch {
     const remembered = this.#remembered
     const tail = await readAuditTail(db, remembered?.sequence ?? 0)
     const fault = tailFault(remembered, tail, key)
-    if (fault !== undefined && !this.#isMissing) {
-      this.#isMissing = true
-      events.missing(fault)
-    }
-    if (fault === undefined && this.#isMissing) {
-      this.#isMissing = false
-      events.found()
-    }
+    const hasGoneBack = fault !== undefined && (await this.#hasGoneBack(tail.head.sequence))
+    if (fault === undefined || hasGoneBack) {
+      if (this.#faulty > 0) events.found(fault)
+      this.#faulty = 0
+      if (hasGoneBack) this.#remembered = undefined
+    } else if (++this.#faulty === LOOKS_BEFORE_ALARM) events.missing(fault)
     this.remember(tail.head)
     return tail.head
+  }
+
+  /** An entry, under the key, that the database was behind its signer: that was alarmed, and took the tail with it. */
+  async #hasGoneBack(head: number): Promise<boolean> {
+    const { db, key } = this.#options
+    const entries = await readAuditChain(db, { after: Math.max(0, head - NEWEST), limit: NEWEST })
+    return entries.some((entry, at) => {
+      const before = entries[at - 1]
+      if (!before || entry.action !== 'database.reconcile' || entry.createdAt < this.#rememberedAt) return false
+      return isSameMac(entry.mac, auditMac(key, before.mac, entry))
+    })
   }
 }

@@ -29,6 +29,8 @@ import {
 export interface BulkRevocationEvents {
   revoked(jobId: string, count: number, reason: number): void
   failed(jobId: string, error: unknown): void
+  /** Whether there are jobs is not known: the database is away. */
+  notLooked(error: unknown): void
 }
 
 interface BulkRevocationsOptions {
@@ -77,7 +79,7 @@ export class BulkRevocations {
         .then((ids) => {
           for (const id of ids) this.#enqueue(id)
         })
-        .catch((error) => this.#options.events.failed('', error))
+        .catch((error) => this.#options.events.notLooked(error))
     }
     look()
     this.#timer = setInterval(look, LOOK_MS).unref()

@@ -5,7 +5,7 @@ import type { RevocationEvents } from '../../services/revocation.ts'
 import type { BulkRevocationEvents } from './bulk-revocations.ts'
 
 interface Reporting {
-  log: Record<'info' | 'error', (facts: object, message: string) => void>
+  log: Record<'info' | 'error' | 'debug', (facts: object, message: string) => void>
   metrics: Metrics
 }
 
@@ -27,5 +27,7 @@ export function bulkRevocationEvents({ log, metrics }: Reporting): BulkRevocatio
       log.info({ event: 'certificates_revoked', job, count, reason }, 'certificates revoked')
     },
     failed: (job, error) => log.error({ job, err: error }, 'a bulk revocation could not continue; it is tried again'),
+    // The parts that need the database say that it is away.
+    notLooked: (error) => log.debug({ err: error }, 'bulk revocations could not be looked for'),
   }
 }

@@ -139,6 +139,7 @@ const RECONCILE = onHost('it compares the database with the signer of that host'
   ],
   options: {
     'dry-run': isGiven('Say what lacks, and change nothing'),
+    'accept-lost': isGiven('Take note of what cannot come back: it is no trouble any more'),
     all: isGiven('Compare from the first record of the signer, not only what is new since the last comparison'),
     ...PRINTING,
   },

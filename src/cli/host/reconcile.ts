@@ -25,6 +25,8 @@ export interface ReconcileOptions extends Printing {
   'dry-run': boolean
   /** From the first record on; else from the mark of the database. */
   all: boolean
+  /** What was given up stays lost, and is no trouble any more. */
+  'accept-lost': boolean
 }
 
 const ANSWER_MS = 15_000
@@ -65,6 +67,8 @@ interface Report {
   without_order: number
   revocations: number
   given_up: number
+  /** What was given up, now or before, and nobody has accepted. */
+  lost: readonly { serial_number: string; reason: string }[]
 }
 
 async function compare({ config, db, administration, ca, records, state }: Parts, options: ReconcileOptions) {
@@ -109,15 +113,30 @@ async function compare({ config, db, administration, ca, records, state }: Parts
     await marks.noteWhole()
     await leaveEntry(administration, report)
   }
-  const { lacking, ...back } = report
+  const lost = await marks.givenUp()
+  for (const { sequence, serialNumber, reason } of lost)
+    say(`lost         ${serialNumber}  line ${sequence} of the audit chain: ${reason}`)
+  if (options['accept-lost'] && lost.length > 0) {
+    const { audit, actor } = administration
+    await audit.record(actor, 'database.reconcile', { accepted: lost.map(({ serialNumber }) => serialNumber) })
+    await marks.acceptGivenUp()
+  }
+  report.lost = lost.map(({ serialNumber, reason }) => ({ serial_number: serialNumber, reason }))
+  const { lacking, lost: _, ...back } = report
   const wanted = `lacking: ${lacking.certificates} certificates, ${lacking.revocations} revocations`
   const done = `back: ${back.certificates} certificates (${back.without_order} without an order), ${back.revocations} revocations; ${back.given_up} do not come back`
-  tell(options.json, options['dry-run'] ? { lacking } : report, wanted, ...(options['dry-run'] ? [] : [done]))
+  tell(
+    options.json,
+    options['dry-run'] ? { lacking, lost: report.lost } : report,
+    wanted,
+    ...(options['dry-run'] ? [] : [done]),
+  )
   const isLacking = lacking.certificates + lacking.revocations > 0
-  return (options['dry-run'] ? isLacking : back.given_up > 0) ? 1 : 0
+  const isLost = lost.length > 0 && !options['accept-lost']
+  return isLost || (options['dry-run'] && isLacking) ? 1 : 0
 }
 
-const NOTHING = { certificates: 0, without_order: 0, revocations: 0, given_up: 0 }
+const NOTHING = { certificates: 0, without_order: 0, revocations: 0, given_up: 0, lost: [] }
 const ONE = { certificates: 'certificate', revocations: 'revocation' } as const
 
 function restored(report: Report, say: (line: string) => void): RestorationEvents {
@@ -131,13 +150,12 @@ function restored(report: Report, say: (line: string) => void): RestorationEvent
       report.revocations += 1
       say(`revocation   ${serialNumber}  reason ${reason}`)
     },
-    givenUp(sequence, reason) {
+    givenUp() {
       report.given_up += 1
-      say(`line ${sequence} of the audit chain does not come back: ${reason}`)
     },
   }
 }
 
-async function leaveEntry({ audit, actor }: Administration, { lacking: _, ...back }: Report): Promise<void> {
+async function leaveEntry({ audit, actor }: Administration, { lacking: _, lost: __, ...back }: Report): Promise<void> {
   if (back.certificates + back.revocations + back.given_up > 0) await audit.record(actor, 'database.reconcile', back)
 }

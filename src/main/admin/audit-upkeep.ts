@@ -55,9 +55,10 @@ function auditAlarm(
       log.fatal({ event: 'alarm', reason: fault }, message)
       eventWriter.write({ kind: 'alarm', subject: 'audit_log', accountId: undefined, data: { message, reason: fault } })
     },
-    found() {
+    found(reason) {
       show(0)
-      log.warn({ event: 'audit_log_restored' }, 'the audit log has its end again')
+      if (reason) log.warn({ event: 'audit_log_went_back', reason }, 'the audit log went back with its database')
+      else log.warn({ event: 'audit_log_restored' }, 'the audit log has its end again')
     },
   }
 }

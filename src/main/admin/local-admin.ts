@@ -100,7 +100,11 @@ export class LocalAdminApi {
     }
     return {
       certificates: { revoked: () => count(1) },
-      bulkRevocations: { revoked: (_job, revoked) => count(revoked), failed: (_job, error) => this.#fail(error) },
+      bulkRevocations: {
+        revoked: (_job, revoked) => count(revoked),
+        failed: (_job, error) => this.#fail(error),
+        notLooked: () => undefined,
+      },
       auditVerifications: { failed: (error) => this.#fail(error) },
       oidc: { failed: (error) => this.#fail(error) },
       credentials: {

@@ -30,8 +30,8 @@ export interface AdminThread extends SupervisedThread<AdminThreadMessages> {
   auditLog(): CheckStatus
   /** Leaves an entry in the audit log. Never rejects. */
   noteReload(changes: ReloadChanges): Promise<void>
-  /** As above. */
-  noteReconciled(facts: ReconciledFacts): Promise<void>
+  /** As above. @returns whether there is an entry now */
+  noteReconciled(facts: ReconciledFacts): Promise<boolean>
 }
 
 /** @returns undefined when the Admin API is off */
@@ -75,7 +75,11 @@ export async function startAdmin(
     noteReconciled: (facts: ReconciledFacts) =>
       thread.ref
         .ask('noteReconciled', facts, NOTE_MS)
-        .catch((error: unknown) => log.error({ err: error }, 'the audit log has no entry of what came back')),
+        .then(() => true)
+        .catch((error: unknown) => {
+          log.warn({ err: error }, 'the audit log has no entry yet of what came back')
+          return false
+        }),
   })
 }
 
@@ -114,6 +118,7 @@ async function readInstance({ now: { supervisor } }: Context, ca: Pick<CaBackend
   const { status, reason, tokens = [] } = ca_backend
   return {
     database: database === 'pool_exhausted' ? database : database.status,
+    databaseReason: database === 'pool_exhausted' ? undefined : database.reason,
     pool,
     caBackend: { status, reason, tokens },
     dnsResolver: dns_resolver?.status,

@@ -4,7 +4,7 @@
 
 import path from 'node:path'
 import type { CaBackend } from '../../ca/backend.ts'
-import { requireTestSignatures } from '../../ca/signer-check.ts'
+import { requireTestSignatures, requireUsableIssuers } from '../../ca/signer-check.ts'
 import type { SignerPlace } from '../../ca/signer-place.ts'
 import { startSignerProcess } from '../../ca/signer-process.ts'
 import { csrBackendNames, hasSigner } from '../../config/backends.ts'
@@ -17,7 +17,7 @@ import {
   openSharedFlags,
   type SharedFlags,
 } from '../../services/shared-state.ts'
-import { signerProgram } from '../../settings/signer-settings.ts'
+import { issuerDuties, signerProgram } from '../../settings/signer-settings.ts'
 import { allocateChangeCounters, openChangeCounters } from '../../shared/lib/shared-memory.ts'
 import type { ChallengeMethods } from '../../validation/extensions.ts'
 import type { StartContext } from '../start-context.ts'
@@ -59,6 +59,7 @@ export async function startCa(context: StartContext): Promise<CaPart> {
       if (csrBackendNames(config).length === 0) throw error
       log.error({ reason: error.message }, 'the signer is away; other backends issue meanwhile')
     })
+  requireUsableIssuers(ca.issuers(), issuerDuties(config))
   return { signer, ca, flags, flagsMemory }
 }
 

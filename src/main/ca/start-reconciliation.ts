@@ -1,5 +1,6 @@
 /** The comparison of the database with the signer in the supervisor: its parts, and what is told of it. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { CaBackend } from '../../ca/backend.ts'
 import type { SignerRecords } from '../../ca/signer-records.ts'
@@ -68,23 +69,45 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
   return { reconciliation, tellAudit: (admin) => report.tellAudit(admin) }
 }
 
+const ENTRY_AGAIN_MS = 5_000
+/** A database does not go back twice within an hour: then somebody else has certificates signed. */
+const EPISODES_APART_MS = 3_600_000
+const MESSAGES = { behind: 'the database was behind its signer', shared: 'another database uses this signer' }
+const FURTHER = {
+  behind: 'the end of the audit log went back with it, where entries were made since (audit_log_went_back in the log)',
+  shared: 'so did others within the hour; give each database a signer of its own',
+}
+/** Serial numbers in an alarm; `chancery reconcile` has all. */
+const MOST_TOLD = 10
 const NOTHING: ReconciledFacts = { certificates: 0, without_order: 0, revocations: 0, given_up: 0 }
 
 /** Counts what comes back until all of it is there; then come one alarm and one entry of the audit log. */
-class Report {
-  readonly #parts: Pick<Parts, 'metrics' | 'log' | 'eventWriter'>
+export class Report {
+  readonly #parts: Pick<Parts, 'metrics' | 'log' | 'eventWriter' | 'isStopping'>
   #back = { ...NOTHING }
   #admin: Pick<AdminThread, 'noteReconciled'> | undefined
   #untold: ReconciledFacts[] = []
+  /** `performance.now()` of the last alarm of each kind. */
+  readonly #raisedAt: { behind?: number; shared?: number } = {}
+  /** Serial numbers of what does not come back. */
+  #lost: string[] = []
 
-  constructor(parts: Pick<Parts, 'metrics' | 'log' | 'eventWriter'>) {
+  constructor(parts: Pick<Parts, 'metrics' | 'log' | 'eventWriter' | 'isStopping'>) {
     this.#parts = parts
     beginAtZero(parts.metrics.reconciled, { kind: 'certificate' }, { kind: 'revocation' })
   }
 
   tellAudit(admin: Pick<AdminThread, 'noteReconciled'>): void {
     this.#admin = admin
-    for (const facts of this.#untold.splice(0)) void admin.noteReconciled(facts)
+    void this.#leaveEntries()
+  }
+
+  /** Again until each is there: the thread may still be starting, and the database hang. */
+  async #leaveEntries(): Promise<void> {
+    const { isStopping } = this.#parts
+    while (this.#admin && this.#untold[0] && !isStopping())
+      if (await this.#admin.noteReconciled(this.#untold[0])) this.#untold.shift()
+      else await sleep(ENTRY_AGAIN_MS, undefined, { ref: false })
   }
 
   restored(): RestorationEvents {
@@ -103,12 +126,10 @@ class Report {
         const facts = { certificateId: id, serialNumber, reason }
         log.warn({ event: 'revocation_restored', ...facts }, 'a revocation is back from the signer')
       },
-      givenUp: (sequence, reason) => {
+      givenUp: (line) => {
         this.#back.given_up += 1
-        log.error(
-          { event: 'restoration_given_up', sequence, reason },
-          'a certificate does not come back from the signer',
-        )
+        this.#lost.push(line.serialNumber)
+        log.error({ event: 'restoration_given_up', ...line }, 'a certificate does not come back from the signer')
       },
     }
   }
@@ -140,11 +161,19 @@ class Report {
         this.#back = { ...NOTHING }
         log.warn({ event: 'database_whole', since, ...back }, 'the database has what the signer has recorded')
         if (back.certificates + back.revocations + back.given_up === 0) return
-        if (this.#admin) void this.#admin.noteReconciled(back)
-        else this.#untold.push(back)
+        if (this.#untold.push(back) === 1) void this.#leaveEntries()
         const lost =
-          back.given_up > 0 ? `; ${plural(back.given_up, 'certificate')} did not come back, the log says why` : ''
-        this.#raise(`${countsOf(back)} are back from the signer, ${back.without_order} without an order${lost}`)
+          back.given_up > 0
+            ? `; ${plural(back.given_up, 'certificate')} did not come back, the log says why: ${this.#lost.splice(0).slice(0, MOST_TOLD).join(', ')}`
+            : ''
+        const reason = `${countsOf(back)} are back from the signer, ${back.without_order} without an order${lost}`
+        const now = performance.now()
+        const isFirst = now - (this.#raisedAt.behind ?? -EPISODES_APART_MS) >= EPISODES_APART_MS
+        const kind = isFirst ? 'behind' : 'shared'
+        if (!isFirst && back.given_up === 0 && now - (this.#raisedAt.shared ?? -EPISODES_APART_MS) < EPISODES_APART_MS)
+          return
+        this.#raisedAt[kind] = now
+        this.#raise(`${reason}; ${FURTHER[kind]}`, MESSAGES[kind])
       },
       noRecords: () =>
         log.warn(
@@ -161,11 +190,7 @@ class Report {
     }
   }
 
-  #raise(
-    reason: string,
-    message = 'the database was behind its signer',
-    facts: object = { code: 'database_behind' },
-  ): void {
+  #raise(reason: string, message = MESSAGES.behind, facts: object = { code: 'database_behind' }): void {
     const { metrics, log, eventWriter } = this.#parts
     metrics.alarms.inc()
     log.fatal({ event: 'alarm', ...facts, reason }, message)

@@ -4,7 +4,8 @@ import type { HttpServer } from '../../http/http-server.ts'
 import { TICK_MS } from '../../overload/overload.ts'
 import type { OverloadControl } from '../../overload/overload-control.ts'
 import type { SharedFlags } from '../../services/shared-state.ts'
-import type { Database } from '../../store/database.ts'
+import { type Database, isUnavailable } from '../../store/database.ts'
+import { diskTroubleOf } from '../../store/sqlstate.ts'
 
 const POOL_REPORT_MS = 100
 
@@ -41,3 +42,15 @@ export function reportPoolTo(flags: SharedFlags, front: number, db: Database): v
   report()
   setInterval(() => setImmediate(report), POOL_REPORT_MS).unref()
 }
+
+const DISK_SENTENCES = { full: 'the disk of the database is full', failing: 'the database cannot use its disk' }
+
+/** Tells the client what is wrong, and the probes what the statement has seen of the disk. */
+export const databaseTroubleTo =
+  (flags: Pick<SharedFlags, 'noteDisk'>) =>
+  (error: unknown): string | undefined => {
+    const disk = diskTroubleOf(error)
+    if (disk) flags.noteDisk(disk)
+    if (disk) return DISK_SENTENCES[disk]
+    return isUnavailable(error) ? 'the database is not reachable' : undefined
+  }

@@ -21,7 +21,7 @@ import {
   proxySettings,
   threadDatabaseSettings,
 } from '../../settings/server-settings.ts'
-import { isUnavailable, openDatabase } from '../../store/database.ts'
+import { openDatabase } from '../../store/database.ts'
 import { connectCa } from '../ca/signer-connection.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../messages.ts'
 import { createEventWriter } from '../start-event-writer.ts'
@@ -29,7 +29,7 @@ import { createStores } from '../stores.ts'
 import { createAcmeContext } from './acme-context.ts'
 import { startActivity } from './front-activity.ts'
 import { createFrontCrls } from './front-crls.ts'
-import { reportPoolTo, startTicks } from './front-load.ts'
+import { databaseTroubleTo, reportPoolTo, startTicks } from './front-load.ts'
 import { openThreadNonces } from './front-nonces.ts'
 import { startServers } from './front-servers.ts'
 import { caaThrough, csrIssuancesThrough, mailDomainsOf, refusalsTo, validationsThrough } from './through-supervisor.ts'
@@ -105,7 +105,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
   const crls = createFrontCrls(data.crls, config.crl)
   /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
-  const errors = { isBusy: (error: unknown) => error instanceof ActorError, isUnavailable }
+  const errors = { isBusy: (error: unknown) => error instanceof ActorError, databaseTrouble: databaseTroubleTo(flags) }
   return {
     log,
     metrics,

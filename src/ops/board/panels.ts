@@ -33,6 +33,7 @@ const now: Row = {
     number('Instances ready', 'short', gauge('sum', 'ready')),
     number('Signer up', 'short', gauge('min', 'caUp')),
     number('Database up', 'short', gauge('min', 'databaseUp')),
+    number('Database disk full or failing', 'short', gauge('max', 'databaseDisk')),
     number('Alarms in this time', 'short', count('alarms', {}, '$__range')),
     number('Certificates in this time', 'short', count('certificatesIssued', {}, '$__range')),
     number('Certificates a second', 'ops', rate('certificatesIssued')),

@@ -25,6 +25,7 @@ function aFront(
   const acme: AcmeApplication = {
     match: (path) => ({ resource: path === '/new-order' ? 'newOrder' : 'order', id: '', url: '' }),
     handle,
+    needsNoStatement: () => false,
     problem: ({ status }) => ({ ...REFUSED, status }),
     notFound: () => ({ ...REFUSED, status: 404 }),
     unmatched: () => ({ ...REFUSED, status: 404 }),
@@ -51,8 +52,8 @@ function aFront(
     version: '0',
     proxy: { enabled: false, trustedProxies: [], forwardedForHeader: '', forwardedProtoHeader: '' },
     scheme: 'http',
-    events: { answered: nothing },
-    errors: { isBusy: () => false, isUnavailable: () => false },
+    events: { answered: nothing, refusedByGuard: nothing },
+    errors: { isBusy: () => false, databaseTrouble: () => undefined },
     externalPath: '',
     securityHeaders: { http: [], https: [] },
     metricsPath: () => '/metrics',

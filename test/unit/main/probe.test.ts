@@ -16,10 +16,12 @@ interface Scripted {
   isSilent?: boolean
   stopped?: boolean
   databaseAway?: boolean
-  database?: () => Promise<never[]>
+  database?: (statement: string) => Promise<never[]>
+  disk?: { trouble: 'full' | 'failing'; ageSeconds: number } | undefined
   others?: { name: string; isUp: boolean }[]
   mail?: ProbeParts['smtp']
   signerRecords?: 'ok' | 'error'
+  givenUp?: number
 }
 
 /** `script` may change between two questions. */
@@ -29,8 +31,8 @@ function aProbe(script: Scripted) {
   const parts: ProbeParts = {
     backends: () => ({ signer: 'internal', others: script.others ?? [] }),
     db: {
-      query: () =>
-        script.database?.() ?? (script.databaseAway ? Promise.reject(new Error('away')) : Promise.resolve([])),
+      query: ({ name }) =>
+        script.database?.(name) ?? (script.databaseAway ? Promise.reject(new Error('away')) : Promise.resolve([])),
     },
     ca: {
       unreachable: () => script.failure,
@@ -49,11 +51,16 @@ function aProbe(script: Scripted) {
     flags: {
       pool: () => ({ max: 4, size: 0, available: 0, waiting: 0 }),
       isOn: (name) => name === 'stopSigning' && script.stopped === true,
+      disk: () => script.disk,
+      noteDisk: (trouble) => {
+        script.disk = trouble && { trouble, ageSeconds: 0 }
+      },
     },
     workers: () => ({ challenge: true, cleanup: true, expiration: true }),
     background: async () => ({ tasks: [], consumers: [] }),
     crl: () => undefined,
     signerRecords: () => script.signerRecords,
+    givenUp: async () => script.givenUp ?? 0,
     dnsResolver: () => undefined,
     auditLog: () => undefined,
     smtp: script.mail,
@@ -78,7 +85,7 @@ test('the mail server is shown where mail is sent, and what it does never fails 
 describe('the gauges of readiness', () => {
   test('are 1 without a signature', async () => {
     const { probe, asked } = aProbe({})
-    assert.deepEqual(await probe.readiness(), { isCaUp: true, isDatabaseUp: true, isReady: true })
+    assert.deepEqual(await probe.readiness(), { isCaUp: true, isDatabaseUp: true, isReady: true, disk: undefined })
     assert.deepEqual(asked, { signatures: 0, health: 1 })
   })
 
@@ -89,17 +96,24 @@ describe('the gauges of readiness', () => {
   ]
   for (const [what, script] of down)
     test(`are 0 when the signer ${what}`, async () =>
-      assert.deepEqual(await aProbe(script).probe.readiness(), { isCaUp: false, isDatabaseUp: true, isReady: false }))
+      assert.deepEqual(await aProbe(script).probe.readiness(), {
+        isCaUp: false,
+        isDatabaseUp: true,
+        disk: undefined,
+        isReady: false,
+      }))
 
   test('tell the database from the signer, and a signer that is stopped on purpose from one that is away', async () => {
     assert.deepEqual(await aProbe({ databaseAway: true }).probe.readiness(), {
       isCaUp: true,
       isDatabaseUp: false,
+      disk: undefined,
       isReady: false,
     })
     assert.deepEqual(await aProbe({ stopped: true }).probe.readiness(), {
       isCaUp: true,
       isDatabaseUp: true,
+      disk: undefined,
       isReady: true,
     })
   })
@@ -107,7 +121,7 @@ describe('the gauges of readiness', () => {
   test('go by a signature that a health endpoint did not get', async () => {
     const { probe } = aProbe({ refuses: true })
     assert.equal((await probe.health()).checks.ca_backend.reason, 'CA backend unavailable')
-    assert.deepEqual(await probe.readiness(), { isCaUp: false, isDatabaseUp: true, isReady: false })
+    assert.deepEqual(await probe.readiness(), { isCaUp: false, isDatabaseUp: true, disk: undefined, isReady: false })
   })
 })
 
@@ -116,6 +130,12 @@ describe('the health endpoints', () => {
     const { probe } = aProbe({ signerRecords: 'error' })
     const report = await probe.health()
     assert.deepEqual(report.checks.signer_records, { status: 'error' })
+    assert.deepEqual([isHealthy(report), unreadiness(report)], [false, undefined])
+  })
+
+  test('are degraded while something is lost that the signer has recorded, and nobody has accepted it', async () => {
+    const report = await aProbe({ signerRecords: 'ok', givenUp: 2 }).probe.health()
+    assert.deepEqual(report.checks.signer_records, { status: 'error', given_up: 2 })
     assert.deepEqual([isHealthy(report), unreadiness(report)], [false, undefined])
   })
 
@@ -143,7 +163,7 @@ describe('the health endpoints', () => {
       const report = await probe.health()
       assert.deepEqual(report.checks.ca_backend, { status: 'error', reason })
       assert.deepEqual([isHealthy(report), unreadiness(report) === undefined], [false, isReady])
-      assert.deepEqual(await probe.readiness(), { isCaUp: false, isDatabaseUp: true, isReady })
+      assert.deepEqual(await probe.readiness(), { isCaUp: false, isDatabaseUp: true, disk: undefined, isReady })
     }
   })
 
@@ -206,4 +226,41 @@ test('a database that does not answer is asked one question at a time', async ()
   })
   for (let i = 0; i < 2; i++) assert.equal((await probe.readiness()).isDatabaseUp, false)
   assert.equal(questions, 1)
+})
+
+describe('a disk of the database of which a statement said that it is full', () => {
+  const full = { disk: { trouble: 'full' as const, ageSeconds: 0 } }
+
+  test('counts for ten seconds, whatever the probe finds', async () => {
+    const asked: string[] = []
+    const { probe } = aProbe({
+      ...full,
+      database: async (name) => {
+        asked.push(name)
+        return []
+      },
+    })
+    const report = await probe.health()
+    assert.deepEqual([isHealthy(report), unreadiness(report)], [false, 'database disk full'])
+    assert.deepEqual(asked, ['takes-writes'])
+  })
+
+  test('is over once the probe itself has written to it', async () => {
+    const script: Parameters<typeof aProbe>[0] = { disk: { trouble: 'full', ageSeconds: 10 } }
+    const { probe } = aProbe(script)
+    assert.equal(unreadiness(await probe.health()), undefined)
+    assert.equal(script.disk, undefined)
+  })
+
+  for (const reason of ['53100', '42501'])
+    test(`stays so while the probe cannot write (${reason})`, async () => {
+      const script: Parameters<typeof aProbe>[0] = {
+        disk: { trouble: 'full', ageSeconds: 10 },
+        database: async (name) =>
+          name === 'has-room' ? Promise.reject(Object.assign(new Error('no'), { code: reason })) : [],
+      }
+      const found = await aProbe(script).probe.readiness()
+      assert.deepEqual([found.isReady, found.isDatabaseUp, found.disk], [false, true, 'full'])
+      assert.deepEqual(script.disk, { trouble: 'full', ageSeconds: 0 })
+    })
 })

@@ -46,6 +46,9 @@ function aComparisonWith(
       lower: unused,
       noteBehind: unused,
       noteWhole: unused,
+      noteGivenUp: unused,
+      givenUp: unused,
+      acceptGivenUp: unused,
     },
     crls: { raiseNumber: unused },
     restoration: {
@@ -103,4 +106,47 @@ describe('a revocation with a time that no clock has had', () => {
       await comparison.run(STATE, FIRST, 'count')
       assert.deepEqual([lacking, strange], [['0a', '0b'], ['0a']])
     })
+})
+
+test('what does not come back is remembered by its serial number, in the database', async () => {
+  const remembered: unknown[] = []
+  const lost = { sequence: 7, serialNumber: '0abc', reason: 'the record is no certificate' }
+  const comparison = new SignerComparison({
+    records: {
+      state: unused,
+      serials: async () => ({ sequences: [7], serialNumbers: ['0abc'], signedAt: [1e9], last: 7, more: false }),
+      certificates: unused,
+      note: unused,
+      revocations: unused,
+    },
+    marks: {
+      mark: unused,
+      withoutCertificate: async (serials) => ({ lacking: serials.map((_, place) => place), underWay: [] }),
+      lackingRevocations: unused,
+      lower: unused,
+      noteBehind: unused,
+      noteWhole: unused,
+      noteGivenUp: async (...noted) => void remembered.push(noted),
+      givenUp: unused,
+      acceptGivenUp: unused,
+    },
+    crls: { raiseNumber: async () => undefined },
+    restoration: {
+      issuers: unused,
+      read: async (lines) => {
+        assert.deepEqual(lines, [{ sequence: 7, signedAt: new Date(1e12), serial: '0abc' }])
+        return { found: [], expired: new Set(), givenUp: new Map([[7, lost]]) }
+      },
+      record: async () => undefined,
+      revocations: unused,
+    },
+    intentSeconds: 60,
+    expiredAfterDays: undefined,
+    onLacking: async () => undefined,
+    onStrangeTimes: unused,
+    isStopping: () => false,
+  })
+  const state = { ...STATE, certificates: { first: 1, last: 7 }, revocations: { first: 1, last: 0 } }
+  await comparison.run(state, FIRST, 'restore')
+  assert.deepEqual(remembered, [[state.chain, [lost]]])
 })

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
 import { isUnavailable } from '../../../src/store/database.ts'
-import { endsSession, repeated } from '../../../src/store/sqlstate.ts'
+import { diskTroubleOf, endsSession, repeated } from '../../../src/store/sqlstate.ts'
 
 function databaseError(code: string): pg.DatabaseError {
   return Object.assign(new pg.DatabaseError('said the server', 0, 'error'), { code })
@@ -30,6 +30,24 @@ for (const code of ['23505', '22P02', '42601', 'XX000'])
 
 const STAYS = ['57014', '53100', '40P01', '40001', '55P03', '23505', '42601']
 const ENDS = ['08006', '57P01', '57P05', '25P03', '25P04', '25006', '0A000', '26000', '42P05']
+
+for (const [code, file, trouble] of [
+  ['53100', 'md.c', 'full'],
+  ['53100', 'xlog.c', 'full'],
+  ['58030', 'fd.c', 'failing'],
+  // EROFS and EDQUOT, as errcode_for_file_access of PostgreSQL has them.
+  ['42501', 'md.c', 'failing'],
+  ['XX000', 'md.c', 'failing'],
+  ['XX000', 'slru.c', 'failing'],
+  ['42501', 'aclchk.c', undefined],
+  ['XX000', 'nodeModifyTable.c', undefined],
+  ['23505', 'nbtinsert.c', undefined],
+] as const)
+  test(`${code} from ${file} says of the disk: ${trouble ?? 'nothing'}`, () => {
+    const error = Object.assign(databaseError(code), { file })
+    assert.equal(diskTroubleOf(error), trouble)
+    assert.equal(isUnavailable(error), trouble !== undefined)
+  })
 
 test('a session ends with an error after which it can never work again, and with no other', () => {
   const ended = [...STAYS, ...ENDS].filter((code) => endsSession(databaseError(code)))
