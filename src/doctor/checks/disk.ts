@@ -69,7 +69,10 @@ export const DISK: readonly Check[] = [
   {
     id: 'disk.temporary',
     title: 'There is room for temporary files',
-    look: () => look(tmpdir(), 'without room a signer of the service may not start, and tools fail'),
+    look: ({ config: { ca } }) =>
+      ca.signer.socket === null
+        ? look(tmpdir(), 'without room the signer that the service starts may not start')
+        : undefined,
   },
 ]
 
