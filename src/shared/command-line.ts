@@ -1,7 +1,6 @@
 /** Programs of commands: sade parses them and answers --help. An error is one sentence and an exit code. */
 
 import sade from 'sade'
-import { describeFileError } from './lib/file-error.ts'
 import { printable } from './lib/terminal.ts'
 
 /** The command line is wrong. Its cause is a word that may be near to one that is known. */
@@ -98,7 +97,7 @@ function requireOutput(name: string): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (isTold || error.code === 'EPIPE') return
     isTold = true
-    process.stderr.write(`${name}: cannot write to standard output: ${describeFileError(error)}\n`)
+    process.stderr.write(`${name}: cannot write to standard output: ${error.message}\n`)
     process.once('exit', () => {
       process.exitCode ||= 1
     })

@@ -86,6 +86,16 @@ describe('command line', () => {
     }
   })
 
+  test('output that a full disk refuses is an error of the command, a reader that has gone is none', async () => {
+    const run = (command: string) => runCommand('/bin/sh', ['-c', command, 'sh', process.execPath, CLI])
+    const { code, output } = await run('"$@" --help > /dev/full')
+    assert.deepEqual(
+      [code, output.split(':').slice(0, 3).join(':')],
+      [1, 'chancery: cannot write to standard output: ENOSPC'],
+    )
+    assert.deepEqual(await run('"$@" --help | true'), { code: 0, output: '' })
+  })
+
   for (const command of commands) {
     test(`${command.join(' ')} --help shows usage, options and an example`, async () => {
       const { code, output } = await chancery(...command, '--help')

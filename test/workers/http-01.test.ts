@@ -212,6 +212,12 @@ describe('the body', () => {
     assertInvalid(verdict, 'incorrectResponse', false, /longer than the key authorization/)
     assert.ok(sent < 1_000_000, `${sent} bytes`)
   })
+  // RFC 9110 §8.6 lets a reader refuse it.
+  test('with the same length twice is no answer', async (t) => {
+    const length = `content-length: ${KEY_AUTHORIZATION.length}\r\n`
+    const verdict = await verdictOnBytes(t, `HTTP/1.1 200 OK\r\n${length}${length}\r\n${KEY_AUTHORIZATION}`)
+    assertInvalid(verdict, 'connection', true, /not an HTTP response/)
+  })
   test('that breaks off is no answer, even when enough of it came', async (t) => {
     const verdict = await verdictOnBytes(t, `HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n${KEY_AUTHORIZATION}`)
     assertInvalid(verdict, 'connection', true, /no complete response/)

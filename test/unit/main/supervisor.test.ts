@@ -38,6 +38,7 @@ function aSupervisor(more: object = {}) {
     workers: () => ({ challenge: true, cleanup: true, expiration: false }),
     background: async () => ({ tasks: [], consumers: [] }),
     signerRecords: () => undefined,
+    givenUp: async () => 0,
     dnsResolver: () => undefined,
     auditLog: () => undefined,
     smtp: undefined,
