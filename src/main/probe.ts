@@ -182,7 +182,8 @@ function databaseCheck({ db, flags }: Pick<ProbeParts, 'db' | 'flags'>): () => P
     if (seen && seen.ageSeconds >= DISK_LIFE_SECONDS)
       await requireRoom(db).then(
         () => flags.noteDisk(undefined),
-        (error) => flags.noteDisk(diskTroubleOf(error) ?? seen.trouble),
+        // A role that may make no temporary table cannot tell; the next statement does.
+        (error) => flags.noteDisk(diskTroubleOf(error)),
       )
     await requireWrites(db).catch((error) => {
       flags.noteDisk(diskTroubleOf(error) ?? flags.disk()?.trouble)
