@@ -13,11 +13,7 @@ import { findTimes, IssuerRollover, reportTimes } from './issuer-rollover.ts'
 import { closeKeys, type Issuer, loadIssuers } from './issuers.ts'
 import { KeyLoader } from './keys/load-key.ts'
 import type { KeyState } from './keys/signing-key.ts'
-import type { MethodHandlers } from './methods/method-handler.ts'
-import { describeMethod, healthMethod, testSignMethod } from './methods/probes.ts'
-import { recordMethods } from './methods/records.ts'
-import { signCertificateMethod } from './methods/sign-certificate.ts'
-import { crlMethods } from './methods/sign-crl.ts'
+import { createHandlers } from './methods/handlers.ts'
 import { atKey, dropPrivileges, inspectPlaces, isRoot, openNumbers, openSignedLists } from './privileges.ts'
 import { readSharedSecret } from './protocol/handshake.ts'
 import type { SignerRecord } from './records/record.ts'
@@ -226,22 +222,6 @@ function readSecret({ secret_file: file }: SignerConfig): Buffer {
     return readSharedSecret(file)
   } catch (cause) {
     throw new Error(`secret_file: ${(cause as Error).message}`, { cause })
-  }
-}
-
-function createHandlers(
-  service: SigningService,
-  version: string,
-  crls: Parameters<typeof crlMethods>[1],
-  log: Logger,
-): MethodHandlers {
-  return {
-    describe: describeMethod(version, service),
-    health: healthMethod(service),
-    signCertificate: signCertificateMethod(service),
-    testSign: testSignMethod(service),
-    ...crlMethods(service, crls),
-    ...recordMethods(service, crls.signed, (facts, sentence) => log.warn(facts, sentence)),
   }
 }
 

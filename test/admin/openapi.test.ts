@@ -117,7 +117,7 @@ describe('over HTTP', () => {
 
     test('every endpoint × no token, unsigned, expired, logged out, each role, API tokens of each role', async () => {
       const { users, machines, gone, late } = await tokens()
-      for (const { id, method, path, roles, body, needsSession = false } of ENDPOINTS) {
+      for (const { id, method, path, roles, body, needsSession } of ENDPOINTS) {
         if (roles === 'none') continue
         const ask = async (token?: string) =>
           (
@@ -141,7 +141,7 @@ describe('over HTTP', () => {
         for (const role of ROLES) {
           const isAllowed = roles.includes(role)
           if (isAllowed && ENDING.includes(id)) continue
-          await check(machines.get(role), isAllowed && !needsSession, `as a machine that is ${role}`)
+          await check(machines.get(role), isAllowed && needsSession !== true, `as a machine that is ${role}`)
           await check(users.get(role), isAllowed, `as ${role}`)
         }
       }

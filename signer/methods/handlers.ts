@@ -1,0 +1,25 @@
+/** All methods of the daemon (docs/decisions/three-trust-zones.md). */
+
+import type { Logger } from 'pino'
+import type { SigningService } from '../signing.ts'
+import type { MethodHandlers } from './method-handler.ts'
+import { describeMethod, healthMethod, testSignMethod } from './probes.ts'
+import { recordMethods } from './records.ts'
+import { signCertificateMethod } from './sign-certificate.ts'
+import { crlMethods } from './sign-crl.ts'
+
+export function createHandlers(
+  service: SigningService,
+  version: string,
+  crls: Parameters<typeof crlMethods>[1],
+  log: Logger,
+): MethodHandlers {
+  return {
+    describe: describeMethod(version, service),
+    health: healthMethod(service),
+    signCertificate: signCertificateMethod(service),
+    testSign: testSignMethod(service),
+    ...crlMethods(service, crls),
+    ...recordMethods(service, crls.signed, (facts, sentence) => log.warn(facts, sentence)),
+  }
+}
