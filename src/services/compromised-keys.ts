@@ -6,7 +6,7 @@
  * that was interrupted begins again.
  */
 
-import type { CompromisedKeyStore } from '../store/compromised-key-store.ts'
+import type { CompromisedKeyStore, DueKey } from '../store/compromised-key-store.ts'
 import type { NoteRevocations } from './revocation-notes.ts'
 
 export interface CompromisedKeysParts {
@@ -16,17 +16,19 @@ export interface CompromisedKeysParts {
 }
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
-/** Half a second; other tasks of the role wait meanwhile. */
+/** Half a second, and as long for what is revoked; other tasks of the role wait meanwhile. */
 const WINDOWS = 25
+const REVOKED = 1_000
 
 /** @returns one round; the next goes on where it has ended. It resolves to how many certificates were revoked */
 export function compromisedKeys({ store, note, onRevoked }: CompromisedKeysParts): () => Promise<number> {
-  let walk: { keys: Buffer[]; afterId: string } | undefined
+  let walk: { keys: DueKey[]; afterId: string } | undefined
   return async () => {
     walk ??= { keys: await store.due(), afterId: FIRST_ID }
     let count = 0
-    for (let windows = 0; walk.keys.length > 0 && windows < WINDOWS; windows++) {
-      const { revoked, end } = await store.revokeWindow(walk.keys, walk.afterId)
+    const hashes = walk.keys.map(({ key }) => key)
+    for (let windows = 0; walk.keys.length > 0 && windows < WINDOWS && count < REVOKED; windows++) {
+      const { revoked, end } = await store.revokeWindow(hashes, walk.afterId)
       count += revoked.length
       if (revoked.length > 0) onRevoked(revoked)
       await note(revoked)

@@ -249,6 +249,9 @@ const RECORD: Statement = {
     ), revoked AS (
       INSERT INTO backend_revocations (certificate_id, backend, der, reason)
       SELECT certificate_id, backend, $8, ${LATE_REASON} FROM taken WHERE abandoned_at IS NOT NULL
+    ), compromised AS (
+      -- Others with the key may have been revoked while the CA was at work (CA/Browser Forum BR 4.9.1.1 (3)).
+      UPDATE blocked_keys b SET spread_at = NULL FROM taken WHERE b.spki_sha256 = taken.spki_sha256 AND b.proved_at IS NOT NULL
     ), asked AS (
       -- The CA is soon asked when it would renew this one.
       INSERT INTO upstream_renewals (certificate_id, backend)

@@ -74,6 +74,21 @@ describe('accounts', () => {
     assert.deepEqual(rows, [{ status: 'deactivated' }])
     await store.sql("UPDATE accounts SET status = 'valid' WHERE id = $1", [leaked!.id])
     assert.equal(await revokeAccountsOfBlockedKeys(store.db), 1, 'as after a migration')
+
+    // Debian's weak keys fill many pages; one statement for all of them took longer than a short server.timeout.
+    await store.sql(
+      "INSERT INTO blocked_keys (spki_sha256) SELECT '\\x00' || sha256(int4send(n)) FROM generate_series(1, 5000) n",
+    )
+    await store.sql("UPDATE accounts SET status = 'valid' WHERE id = $1", [leaked!.id])
+    let statements = 0
+    const counting: Pick<typeof store.db, 'query'> = {
+      query: (statement, values) => {
+        statements++
+        return store.db.query(statement, values)
+      },
+    }
+    assert.equal(await revokeAccountsOfBlockedKeys(counting), 1)
+    assert.equal(statements, 3)
   })
 
   test('look-ups of one batch each get their own answer, unknown ids and repeats included', async () => {

@@ -136,7 +136,7 @@ describe('certificates', () => {
     test('what a proof concerns is found once its key is not just being certified, and is done with', async () => {
       const keys = createCompromisedKeyStore(store.db)
       const spkiSha256 = randomBytes(32)
-      const isDue = async () => (await keys.due()).some((key) => key.equals(spkiSha256))
+      const isDue = async () => (await keys.due()).some(({ key }) => key.equals(spkiSha256))
       const [first, second] = [await recorded(), await recorded()]
       const change = "UPDATE certificates SET spki_sha256 = $1, not_after = now() + interval '1 day' WHERE id = $2"
       await store.sql(change, [spkiSha256, second.certificateId])
@@ -147,8 +147,63 @@ describe('certificates', () => {
       assert.equal(await isDue(), true)
       const { revoked, end } = await keys.revokeWindow([spkiSha256], '00000000-0000-0000-0000-000000000000')
       assert.deepEqual([revoked, end], [[second.certificateId], undefined])
-      await keys.spread([spkiSha256])
+      await keys.spread(await keys.due())
       assert.equal(await isDue(), false)
+    })
+
+    describe('by the walk for keys whose compromise is proved', () => {
+      const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+      const proved = async () => {
+        const spkiSha256 = randomBytes(32)
+        const values = [spkiSha256, newId()]
+        await store.sql(
+          'INSERT INTO blocked_keys (spki_sha256, certificate_id, proved_at) VALUES ($1, $2, now())',
+          values,
+        )
+        return spkiSha256
+      }
+      const withKey = (spkiSha256: Buffer, count: number) =>
+        store.sql(
+          `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der, spki_sha256)
+           SELECT gen_random_uuid(), uuid_send(gen_random_uuid()), $1, '{}', now(), now() + interval '1 day',
+                  uuid_send(gen_random_uuid()), $1 FROM generate_series(1, $2)`,
+          [spkiSha256, count],
+        )
+
+      test('goes through thousands with one key in short statements, and forgets none', async () => {
+        const keys = createCompromisedKeyStore(store.db)
+        const spkiSha256 = await proved()
+        await withKey(spkiSha256, 1_100)
+        const pages: number[] = []
+        for (let afterId: string | undefined = FIRST_ID; afterId !== undefined; ) {
+          const { revoked, end } = await keys.revokeWindow([spkiSha256], afterId)
+          pages.push(revoked.length)
+          afterId = end
+        }
+        assert.deepEqual(pages, [500, 500, 100])
+      })
+
+      test('a certificate that comes behind it keeps the key due, also while the walk just ends', async () => {
+        const keys = createCompromisedKeyStore(store.db)
+        const [early, late] = [await proved(), await proved()]
+        const comes = { text: 'UPDATE blocked_keys SET spread_at = NULL WHERE spki_sha256 = $1', values: [late] }
+        const due = await keys.due()
+        await store.sql(comes.text, [early])
+        await store.meetAt(comes, 1, () => keys.spread(due))
+        const still = (await keys.due()).map(({ key }) => key.toString('hex'))
+        assert.deepEqual(still.sort(), [early, late].map((key) => key.toString('hex')).sort())
+        await keys.spread(await keys.due())
+        assert.deepEqual(await keys.due(), [])
+      })
+
+      test('a block that was taken back meanwhile stays so', async () => {
+        const keys = createCompromisedKeyStore(store.db)
+        const spkiSha256 = await proved()
+        await withKey(spkiSha256, 1)
+        await store.sql('DELETE FROM blocked_keys WHERE spki_sha256 = $1', [spkiSha256])
+        assert.deepEqual((await keys.revokeWindow([spkiSha256], FIRST_ID)).revoked, [])
+        assert.equal(await store.certificates.isKeyBlocked(spkiSha256), false)
+      })
     })
   })
 

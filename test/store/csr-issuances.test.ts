@@ -373,6 +373,27 @@ describe('issuances from a CSR', () => {
     assert.equal(await store.disown(certificateId, 'a', der), false, 'it is recorded')
   })
 
+  // CA/Browser Forum BR 4.9.1.1 (3)
+  test('a certificate that comes after the others with its key were revoked makes the proved key due again', async () => {
+    const certificateId = await begun()
+    await fixture.sql(
+      'INSERT INTO blocked_keys (spki_sha256, certificate_id, proved_at, spread_at) VALUES ($1, $2, now(), now())',
+      [Buffer.alloc(32), newId()],
+    )
+    const received = {
+      certificateId,
+      serialNumber: Buffer.from(certificateId.replaceAll('-', ''), 'hex'),
+      issuerFingerprint: Buffer.alloc(32),
+      names: [],
+      notBefore: new Date(),
+      notAfter: new Date(Date.now() + 1e9),
+      der: Buffer.from(certificateId),
+    }
+    assert.equal(await store.record(received, INSTANCE), 'recorded')
+    assert.equal((await fixture.sql('SELECT FROM blocked_keys WHERE spread_at IS NULL')).length, 1)
+    await fixture.sql('DELETE FROM blocked_keys')
+  })
+
   test('one instance at a time holds a row, and the step of one that has ended is repeated', async () => {
     const certificateId = await begun()
     assert.equal((await store.claim(certificateId, HOLDER))?.isRepeated, false)

@@ -134,9 +134,9 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   },
   xmin: {
     pattern: /\bxmin\b/,
-    why: 'a CSR profile that was replaced meanwhile',
+    why: 'a CSR profile that was replaced, and a compromised key that got another certificate, meanwhile',
     substitute: 'a column with a version',
-    places: ['src/store/account-rules-store.ts', 'src/store/issuance-guards.ts'],
+    places: ['src/store/account-rules-store.ts', 'src/store/compromised-key-store.ts', 'src/store/issuance-guards.ts'],
   },
   'messages in the log': {
     pattern: /pg_logical_emit_message/,

@@ -5,23 +5,23 @@ import { test } from 'node:test'
 import { compromisedKeys } from '../../../src/services/compromised-keys.ts'
 
 /** Ids are numbers of windows; each window has one certificate for each key. */
-function aWalk(windows: number) {
+function aWalk(windows: number, each = 1) {
   const due = [Buffer.of(1)]
   const told: string[] = []
   const asked: string[] = []
   const round = compromisedKeys({
     store: {
-      due: async () => [...due],
+      due: async () => due.map((key) => ({ key, version: '1' })),
       async revokeWindow(keys, afterId) {
         const place = (Number.parseInt(afterId, 16) || 0) + 1
         asked.push(`${place}: ${keys.map((key) => key[0]).join(' ')}`)
         return {
-          revoked: keys.map((key) => `${key[0]}-${place}`),
+          revoked: keys.flatMap((key) => Array.from({ length: each }, () => `${key[0]}-${place}`)),
           end: place < windows ? place.toString(16) : undefined,
         }
       },
       spread: async (keys) =>
-        void due.splice(0, due.length, ...due.filter((key) => !keys.some((one) => one.equals(key)))),
+        void due.splice(0, due.length, ...due.filter((key) => !keys.some((one) => one.key.equals(key)))),
     },
     note: async (ids) => void told.push(...ids),
     onRevoked: () => undefined,
@@ -39,6 +39,11 @@ test('a walk goes on in the next round where the last one has stopped, and a key
   assert.deepEqual([told.length, told.at(-1)], [30, '1-30'], 'the signer hears of each')
   await round()
   assert.equal(asked.at(30), '1: 2')
+})
+
+test('a round that has revoked many ends, so that other tasks have their turn', async () => {
+  const { round } = aWalk(5, 500)
+  assert.deepEqual([await round(), await round(), await round()], [1_000, 1_000, 500])
 })
 
 test('without a key that is due, no certificate is looked at', async () => {
