@@ -58,6 +58,8 @@ export interface Issuer {
   /** Undefined for a key that signs in place. */
   queue: Slots | undefined
   bucket: TokenBucket | undefined
+  /** Of the same rate, for lists and test signatures: certificates must not keep them from being signed. */
+  upkeepBucket: TokenBucket | undefined
   policy: SigningPolicy
   notBefore: Date
   notAfter: Date
@@ -183,6 +185,7 @@ async function loadIssuer(config: IssuerConfig, { keys, onKeyState, running }: I
     spki,
     queue,
     bucket: perSecond === undefined ? undefined : new TokenBucket(perSecond),
+    upkeepBucket: perSecond === undefined ? undefined : new TokenBucket(perSecond),
     policy,
     notBefore: own.tbs.notBefore,
     notAfter: own.tbs.notAfter,

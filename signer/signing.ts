@@ -5,7 +5,7 @@
 import type { AuditChain, LinePlace } from './audit/chain.ts'
 import type { AuditRecord } from './audit/line.ts'
 import type { Counters } from './counters.ts'
-import { type Issuer, inTurn } from './issuers.ts'
+import { type Issuer, inTurn, type TokenBucket } from './issuers.ts'
 import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
 import type { SignerRecord } from './records/record.ts'
 import type { RecordFiles } from './records/record-files.ts'
@@ -36,6 +36,8 @@ interface Signing {
   record: Omit<AuditRecord, 'issuer'>
   /** What goes into the record files with the audit line; nothing for a test signature. */
   describe?(signature: Buffer): (place: LinePlace) => SignerRecord
+  /** The issuer's where absent. */
+  bucket?: TokenBucket | undefined
   /** In the time of `performance.now()`. */
   deadlineAt: number
 }
@@ -46,11 +48,11 @@ interface Signing {
  */
 export async function signAndRecord(
   { audit, counters }: SigningService,
-  { issuer, make, record, describe, deadlineAt }: Signing,
+  { issuer, bucket = issuer.bucket, make, record, describe, deadlineAt }: Signing,
 ): Promise<Signed> {
   // Checked first: without the chain, the key would make signatures that cannot be recorded.
   if (audit.failure) throw new SignerUnavailable(audit.failure.message)
-  if (issuer.bucket && !issuer.bucket.take(performance.now())) {
+  if (bucket && !bucket.take(performance.now())) {
     throw new SignerUnavailable(`issuer ${issuer.id} has reached its signatures per second`)
   }
   const { key, queue } = issuer

@@ -82,7 +82,8 @@ export function testSignMethod(service: SigningService): MethodHandler<'testSign
     const startedAt = performance.now()
     const record = { method: 'testSign' as const, serial: '', names: [], sha256: TEST_MESSAGE_SHA256, requester }
     const make = () => issuer.key.sign(TEST_MESSAGE)
-    const { signature: payload } = await signAndRecord(service, { issuer, make, record, deadlineAt })
+    const { upkeepBucket: bucket } = issuer
+    const { signature: payload } = await signAndRecord(service, { issuer, bucket, make, record, deadlineAt })
     return { meta: { durationMs: performance.now() - startedAt }, payload }
   }
 }

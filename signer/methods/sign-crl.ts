@@ -44,7 +44,8 @@ export function crlMethods(service: SigningService, { numbers, signed, uploads }
     }
     const list = { number, url: facts.urls[0] ?? '' }
     const describe = () => revocationRecord({ issuer: issuer.id, key, list }, facts.added)
-    const { signature } = await signAndRecord(service, { issuer, make, record, describe, deadlineAt })
+    const { upkeepBucket: bucket } = issuer
+    const { signature } = await signAndRecord(service, { issuer, bucket, make, record, describe, deadlineAt })
     service.recorded.add(key, facts.added)
     await signed.note(key, facts.urls, facts.number)
     return signature

@@ -1,5 +1,6 @@
 /** When a list that is not published becomes an alarm: each trouble of a list once, until it is over. */
 
+import type { PublishedCrl } from '../store/crl-store.ts'
 import { MalformedCrl } from './crl-builder.ts'
 
 export interface CrlAlarm {
@@ -13,6 +14,30 @@ export interface OverdueCrl {
   nextUpdate: Date
   /** A clock was wrong. */
   isAhead: boolean
+}
+
+/** Clocks of two hosts may differ as much. */
+const CLOCKS_DIFFER_MS = 300_000
+
+/**
+ * Why a list should have been replaced: `late`, or `ahead` of the clock of the database alone. Clients take the latter, and
+ * an instance that serves it stays ready: else a database whose clock went back would take all of them out.
+ *
+ * @param dueAt when it should have been, and `graceMs` later it is late; undefined without a schedule
+ */
+export function troubleOf(
+  {
+    thisUpdate,
+    nextUpdate,
+    startedAt,
+    isAhead,
+  }: Pick<PublishedCrl, 'thisUpdate' | 'nextUpdate' | 'startedAt' | 'isAhead'>,
+  now: number,
+  { dueAt, graceMs }: { dueAt: number | undefined; graceMs: number },
+): 'late' | 'ahead' | undefined {
+  const isLate = dueAt !== undefined && startedAt.getTime() < dueAt && now > dueAt + graceMs
+  if (isLate || now >= nextUpdate.getTime() || now < thisUpdate.getTime() - CLOCKS_DIFFER_MS) return 'late'
+  return isAhead ? 'ahead' : undefined
 }
 
 /** Seven seconds of attempts: a signer or a database that restarts is no alarm. */

@@ -11,6 +11,8 @@ import type { Authorization, Order } from '../domain/records.ts'
 import { orderStatus } from '../domain/states.ts'
 import { LruMap } from '../shared/lib/caching.ts'
 import type { ChangeCounters } from '../shared/lib/shared-memory.ts'
+import { latestCaaCheck } from '../shared/protocol/caa.ts'
+import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { AccountStore, Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import type { CsrIssuanceStore } from '../store/csr-issuance-store.ts'
@@ -234,7 +236,7 @@ export class FlowCache {
     const status = orderStatus({ stored: 'open', expiresAt: order.expiresAt, authorizations: statuses }, now)
     // Only `ready` is answered, so the cache never refuses a finalize.
     if (status !== 'ready') return undefined
-    const caaCheckedAt = oldestCaaCheck(known as Authorization[])
+    const caaCheckedAt = oldestCaaCheck(known as Authorization[], now)
     return { ...order, status, ...(caaCheckedAt && { caaCheckedAt }) }
   }
 
@@ -275,13 +277,14 @@ function pendingAuthorization(candidate: AuthorizationCandidate, accountId: stri
   return { id, accountId, identifier, wildcard, status: 'pending', expiresAt, token, offered, attempts: {} }
 }
 
-/** Same result as the look-up of an order: undefined when a DNS name was never checked. */
-function oldestCaaCheck(authorizations: readonly Authorization[]): Date | undefined {
+/** Same result as the look-up of an order: undefined when a DNS name was never checked, or at a time that has not come. */
+function oldestCaaCheck(authorizations: readonly Authorization[], now: Date): Date | undefined {
+  const latest = renderTimestamp(latestCaaCheck(now))
   let oldest: string | undefined
   for (const { identifier, attempts } of authorizations) {
     if (identifier.type !== 'dns') continue
     const checked = Object.values(attempts).find((attempt) => attempt?.caaChecked !== undefined)?.caaChecked
-    if (checked === undefined) return undefined
+    if (checked === undefined || checked > latest) return undefined
     if (oldest === undefined || checked < oldest) oldest = checked
   }
   return oldest === undefined ? undefined : new Date(oldest)

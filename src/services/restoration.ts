@@ -96,8 +96,8 @@ export class Restoration {
     return { byKey, certificates, keyOf: (issuerId) => keys.get(issuerId) }
   }
 
-  /** Reads what the signer has under these lines. */
-  async read(lines: readonly SignedLine[]): Promise<Readable> {
+  /** Reads what the signer has under these lines. @param now what ended before has expired */
+  async read(lines: readonly SignedLine[], now: Date): Promise<Readable> {
     const issuers = await this.issuers()
     const readable: Readable = { found: [], expired: new Set(), givenUp: new Map() }
     for (let at = 0; at < lines.length; at += PAGE) {
@@ -106,7 +106,7 @@ export class Restoration {
       const signed = new Map((await this.#parts.records.certificates(sequences)).map((one) => [one.sequence, one]))
       for (const line of wanted) {
         const { sequence, serial } = line
-        const one = readOne(line, signed.get(sequence), issuers)
+        const one = readOne(line, signed.get(sequence), issuers, now)
         if (one === 'expired') readable.expired.add(sequence)
         else if (typeof one === 'string')
           readable.givenUp.set(sequence, { sequence, serialNumber: serial, reason: one })
@@ -197,6 +197,7 @@ function readOne(
   line: SignedLine,
   signed: SignedCertificate | undefined,
   { certificates }: KnownIssuers,
+  now: Date,
 ): Found | 'expired' | string {
   if (!signed) return 'the signer has the certificate no more'
   let certificate: Certificate
@@ -206,7 +207,7 @@ function readOne(
     return `the record is no certificate: ${(error as Error).message}`
   }
   const { tbs } = certificate
-  if (tbs.notAfter <= new Date()) return 'expired'
+  if (tbs.notAfter <= now) return 'expired'
   const issuer = findIssuer(
     certificates,
     ({ subjectDer, spki }) => subjectDer.equals(tbs.issuerDer) && verifyCertificateSignature(certificate, spki.der),

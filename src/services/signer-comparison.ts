@@ -41,6 +41,8 @@ export interface ComparisonParts {
   marks: SignerMarkStore
   crls: Pick<CrlStore, 'raiseNumber'>
   restoration: Pick<Restoration, 'issuers' | 'read' | 'record' | 'revocations'>
+  /** By the slow clock: the mark passes what has expired for good. */
+  now(): Promise<Date>
   /** An intent of that age is nobody's work any more. */
   intentSeconds: number
   /**
@@ -94,7 +96,8 @@ export class SignerComparison {
     mode: ComparisonMode,
     moves: boolean = mode !== 'count',
   ): Promise<Compared> {
-    const run: Run = { chain: state.chain, mode, moves, reached: certificates, underWay: [], counted: new Set() }
+    const now = await this.#parts.now()
+    const run: Run = { chain: state.chain, mode, moves, now, reached: certificates, underWay: [], counted: new Set() }
     const lacking = { certificates: 0, revocations: 0 }
     if (certificates < state.certificates.last) lacking.certificates = await this.#certificates(run, certificates)
     if (mode === 'probe' && lacking.certificates > 0) return { ...lacking, reached: run.reached }
@@ -128,7 +131,7 @@ export class SignerComparison {
   async #lackingOfAll(run: Run, from: number, pages: readonly SerialPage[]): Promise<number> {
     if (pages.length > 1) {
       const together = joined(pages)
-      const { lacking, underWay } = await this.#look(run, from, together, this.#unexpired(together))
+      const { lacking, underWay } = await this.#look(run, from, together, this.#unexpired(run, together))
       if (lacking.length + underWay.length === 0) {
         extend(run, from, together.last)
         return 0
@@ -157,8 +160,8 @@ export class SignerComparison {
     return { lacking: pick(places, found.lacking), underWay: pick(places, found.underWay) }
   }
 
-  #unexpired({ signedAt }: SerialPage): number[] {
-    const oldest = this.#oldestSeconds()
+  #unexpired({ now }: Run, { signedAt }: SerialPage): number[] {
+    const oldest = this.#oldestSeconds(now)
     return signedAt.flatMap((seconds, place) => (seconds < oldest ? [] : [place]))
   }
 
@@ -166,12 +169,12 @@ export class SignerComparison {
   async #lackingOf(run: Run, after: number, page: SerialPage): Promise<number> {
     const { restoration, onLacking } = this.#parts
     const look = (places: readonly number[]) => this.#look(run, after, page, places)
-    const all = this.#unexpired(page)
+    const all = this.#unexpired(run, page)
     const { lacking, underWay } = await look(all)
     run.underWay.push(...linesAt(page, underWay))
     if (lacking.length + underWay.length === 0) extend(run, after, page.last)
     if (lacking.length === 0) return 0
-    const readable = await restoration.read(linesAt(page, lacking))
+    const readable = await restoration.read(linesAt(page, lacking), run.now)
     const isOf = (sequences: { has(sequence: number): boolean }) => (place: number) =>
       sequences.has(page.sequences[place] ?? 0)
     remember(this.#expired, pick(page.serialNumbers, lacking.filter(isOf(readable.expired))))
@@ -191,9 +194,9 @@ export class SignerComparison {
   }
 
   /** What was signed or revoked before is not looked for. */
-  #oldestSeconds(): number {
+  #oldestSeconds(now: Date): number {
     const { expiredAfterDays } = this.#parts
-    return expiredAfterDays === undefined ? 0 : Date.now() / 1000 - expiredAfterDays * DAY_SECONDS
+    return expiredAfterDays === undefined ? 0 : now.getTime() / 1000 - expiredAfterDays * DAY_SECONDS
   }
 
   async #revocations(run: Run, from: RevocationPlace): Promise<number> {
@@ -201,7 +204,7 @@ export class SignerComparison {
     let count = 0
     for (let after = from; ; ) {
       const page = await records.revocations(after)
-      const listed = page.lines.length > 0 ? this.#listed(page.lines, await restoration.issuers()) : []
+      const listed = page.lines.length > 0 ? this.#listed(run, page.lines, await restoration.issuers()) : []
       const last = page.more ? page.last : { ...page.last, part: WHOLE_LINE }
       count += await this.#unrevoked(run, { after, last }, listed)
       if (count > 0 && run.mode === 'probe') return count
@@ -222,7 +225,7 @@ export class SignerComparison {
     if (run.mode === 'count') remember(run.counted, serialNumbers)
     if (run.mode !== 'restore' || count === 0) return count
     // Recovery gives an issuance up whose key is blocked by then, and its client has the certificate.
-    await restoration.record(await restoration.read(run.underWay.splice(0)))
+    await restoration.record(await restoration.read(run.underWay.splice(0), run.now))
     for (const one of lacking) await restoration.revocations(one, one.notAfter)
     if ((await marks.lackingRevocations(listed, stretch)).length > 0)
       throw new Error('a revocation cannot be brought back while its certificate is being issued')
@@ -233,8 +236,8 @@ export class SignerComparison {
    * By issuer, each once: a revocation is recorded again by the first list after a start of the signer. Left out are entries of
    * certificates that have expired, and of issuers that the database does not know: no list of it can have them.
    */
-  #listed(lines: readonly RecordedRevocations[], { byKey, keyOf }: KnownIssuers): Listed[] {
-    const oldest = this.#oldestSeconds() * 1000
+  #listed(run: Run, lines: readonly RecordedRevocations[], { byKey, keyOf }: KnownIssuers): Listed[] {
+    const oldest = this.#oldestSeconds(run.now) * 1000
     const isWanted = ({ serialNumber, revokedAt }: ListedRevocation) =>
       revokedAt.getTime() >= oldest && !this.#expired.has(serialNumber)
     const now = new Date()
@@ -270,6 +273,7 @@ interface Run {
   mode: ComparisonMode
   /** Whether the mark of the database moves. */
   moves: boolean
+  now: Date
   reached: number
   /** Lines of issuances that are under way. */
   underWay: SignedLine[]

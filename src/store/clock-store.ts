@@ -5,7 +5,10 @@
 import type { Database, Statement } from './database.ts'
 
 export interface ClockStore {
-  /** Moves the slow clock towards now(), by at most twice what has passed. @returns by how many seconds it is behind now() */
+  /**
+   * Moves the slow clock towards now(), by at most twice what has passed since the call before, less what other instances
+   * have moved it since. @returns by how many seconds it is behind now()
+   */
   advance(elapsedSeconds: number): Promise<number>
   /** What waits for longer than anything of its kind does is due now. @returns how many */
   endLongWaits(): Promise<number>
@@ -21,11 +24,14 @@ export async function slowNow(db: Pick<Database, 'query'>): Promise<Date> {
 
 const ADVANCE: Statement = {
   name: 'slow-clock-advance',
+  // $2 is where it stood after the caller's last round: every instance has rounds, and together they go by twice the time.
   text: `
     INSERT INTO slow_clock AS c (at) VALUES (now())
     ON CONFLICT (one) DO UPDATE
-      SET at = c.at + greatest(make_interval(secs => -2 * $1::float8), least(make_interval(secs => 2 * $1::float8), now() - c.at))
-    RETURNING extract(epoch FROM now() - at)::float8 AS behind`,
+      SET at = c.at + make_interval(secs => (
+        SELECT greatest(-most, least(most, extract(epoch FROM now() - c.at)::float8))
+          FROM (SELECT greatest(0, 2 * $1::float8 - coalesce(abs(extract(epoch FROM c.at)::float8 - $2::float8), 0)) AS most) b))
+    RETURNING extract(epoch FROM now() - at)::float8 AS behind, extract(epoch FROM at)::float8 AS at`,
 }
 
 const HOUR = 3_600
@@ -45,6 +51,8 @@ const LONGEST: readonly (readonly [table: string, column: string, seconds: numbe
   ['server_settings', 'updated_at', HOUR, "key = 'crl_rebuild'"],
   ['admin_login_limits', 'window_began_at', HOUR],
   ['admin_login_limits', 'locked_until', HOUR],
+  // `admin_api.token_expiry_seconds` is an hour at most; the clocks of service and database may differ.
+  ['admin_sessions', 'expires_at', 2 * HOUR],
 ]
 
 const END_LONG_WAITS: Statement[] = LONGEST.map(([table, column, seconds, among = 'true']) => ({
@@ -53,10 +61,13 @@ const END_LONG_WAITS: Statement[] = LONGEST.map(([table, column, seconds, among 
 }))
 
 export function createClockStore(db: Pick<Database, 'query'>): ClockStore {
+  let seenAt: number | undefined
   return {
     async advance(elapsedSeconds) {
-      const [row] = await db.query<{ behind: number }>(ADVANCE, [elapsedSeconds])
-      return (row as { behind: number }).behind
+      const [row] = await db.query<{ behind: number; at: number }>(ADVANCE, [elapsedSeconds, seenAt ?? null])
+      const { behind, at } = row as { behind: number; at: number }
+      seenAt = at
+      return behind
     },
     async endLongWaits() {
       let ended = 0

@@ -8,6 +8,7 @@ import type { AuthorizationStatus } from '../domain/states.ts'
 import { ORDER_EXPIRED, type OrderStatus, orderStatus, type StoredOrderStatus } from '../domain/states.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { sharedRuns } from '../shared/lib/caching.ts'
+import { CAA_CHECK_AHEAD_SECONDS } from '../shared/protocol/caa.ts'
 import type { ChallengeType } from '../shared/protocol/challenge.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
@@ -75,6 +76,10 @@ export interface OrderPage {
   next: string | undefined
 }
 
+const CAA_CHECKED = "coalesce(jsonb_path_query_first(attempts, '$.*.caaChecked') #>> '{}', '')"
+/** The oldest of several checks says nothing where one has a time that has not come. */
+const LATEST_CAA_CHECK = `to_char(now() + interval '${CAA_CHECK_AHEAD_SECONDS} s', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
+
 const FIND: Statement = {
   name: 'order-find',
   // accounts_pkey, orders_pkey, authorizations_pkey while the order is open,
@@ -89,8 +94,8 @@ const FIND: Statement = {
       LEFT JOIN account_csr_profiles p ON p.account_id = a.id
       LEFT JOIN LATERAL (
         SELECT array_agg(${STATUS_NOW}) AS statuses,
-               min(coalesce(jsonb_path_query_first(attempts, '$.*.caaChecked') #>> '{}', '')) FILTER (WHERE identifier_type = 'dns')
-                 AS caa_checked
+               CASE WHEN max(${CAA_CHECKED}) FILTER (WHERE identifier_type = 'dns') <= ${LATEST_CAA_CHECK}
+                    THEN min(${CAA_CHECKED}) FILTER (WHERE identifier_type = 'dns') END AS caa_checked
           FROM authorizations z WHERE o.status ${order.is('open')} AND id = ANY (o.authorization_ids)
       ) z ON true`,
 }

@@ -285,6 +285,15 @@ describe('CAA', () => {
       assert.equal((await finalize(order, names)).json.status, 'valid')
       assert.deepEqual(caaQueries(), ['example', 'mixed.example', 'two.mixed.example'])
     })
+    test('so is a name that was checked while the clock was 400 days ahead, beside one that was checked lately', async () => {
+      const names = ['one.ahead.example', 'two.ahead.example']
+      const order = await readyOrder(names)
+      await age('one.ahead.example', -400 * 24)
+      zone['one.ahead.example'] = ['0 issue ";"']
+      assert.equal((await finalize(order, names)).json.type, `${PROBLEM}caa`)
+      zone['one.ahead.example'] = ['0 issue "ca.example"']
+      assert.equal((await finalize(order, names)).json.status, 'valid')
+    })
     test('the method of the validation and the account count again', async () => {
       const order = await readyOrder(['again.example'])
       await age('again.example', 9)

@@ -221,6 +221,7 @@ async function measureComparison(count: number, url: string): Promise<void> {
       marks,
       crls: { raiseNumber: async () => undefined },
       restoration: { issuers: nobody, read: nobody, record: nobody, revocations: nobody },
+      now: async () => new Date(),
       intentSeconds: 3600,
       expiredAfterDays: undefined,
       onLacking: nobody,

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { appendFileSync, chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
+import { Readable } from 'node:stream'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
@@ -17,6 +18,7 @@ import { until } from '../support/until.ts'
 import { type AuthorityKind, leafTbs, makeAuthority, type SignerFiles } from './authority.ts'
 import { SIGNER_PROGRAM, startDaemon, type TestSigner, useSigner, withSigner } from './daemon.ts'
 import { rawExtension, rawTbs } from './raw-tbs.ts'
+import { rawTbsList } from './raw-tbs-list.ts'
 
 const run = promisify(execFile)
 const program = (...args: string[]) => run(process.execPath, [SIGNER_PROGRAM, ...args])
@@ -318,6 +320,21 @@ describe('starting and stopping', () => {
       },
       '',
       '{ max_signatures_per_second: 5 }',
+    ))
+
+  test('an issuer that signs as many certificates as it may still signs lists, and passes for one that can sign', () =>
+    withFiles(
+      async (_files, signer) => {
+        await signer.launch()
+        const first = rawTbsList(authority, { number: 1n })
+        const tbs = { signatureAlgorithm: authority.algorithm, length: first.length, pieces: Readable.from([first]) }
+        const many = Promise.allSettled(Array.from({ length: 30 }, () => signBy(signer)))
+        await signer.backend.testSign({ timeoutMs })
+        await signer.backend.signCrl('default', tbs, { timeoutMs, requester: 'x' })
+        assert.ok((await many).some(({ status }) => status === 'rejected'))
+      },
+      '',
+      '{ max_signatures_per_second: 2 }',
     ))
 
   test('a certificate refused for the rate leaves its serial number free', () =>

@@ -10,6 +10,7 @@ import { Restoration, type RestorationEvents } from '../../services/restoration.
 import { FIRST, type Lacking, SignerComparison } from '../../services/signer-comparison.ts'
 import { fingerprintSha256 } from '../../shared/pki/certificate.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
+import { slowNow } from '../../store/clock-store.ts'
 import { createCrlStore } from '../../store/crl-store.ts'
 import type { Database } from '../../store/database.ts'
 import { createIssuanceStore } from '../../store/issuance-store.ts'
@@ -89,6 +90,7 @@ async function compare({ config, db, administration, ca, records, state }: Parts
     marks,
     crls: createCrlStore(db),
     restoration,
+    now: () => slowNow(db),
     intentSeconds: config.ca.deferred_signing_timeout,
     expiredAfterDays:
       config.retention.certificates_days_after_expiry === null ? undefined : config.ca.max_validity_days,

@@ -12,7 +12,7 @@ import type { HealthReport } from '../../domain/health.ts'
 import type { EventWriter } from '../../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
-import { type CrlAlarm, CrlAlarms } from '../../services/crl-alarms.ts'
+import { type CrlAlarm, CrlAlarms, troubleOf } from '../../services/crl-alarms.ts'
 import { CrlBuilder, type CrlBuilderParts, type CrlEvents, type CrlPolicy } from '../../services/crl-builder.ts'
 import { type CrlCache, createCrlCache } from '../../services/crl-cache.ts'
 import type { Reconciliation } from '../../services/reconciliation.ts'
@@ -128,13 +128,14 @@ export class Crls {
 
   /** Raises an alarm for each list that has become overdue; for the instance that builds them. */
   watch(): void {
-    const overdue = this.#overdue()
-    this.#alarms.overdue(overdue.map((crl) => ({ ...crl, name: crlName(crl.issuerId, crl) })))
+    this.#alarms.overdue(this.#overdue().map(({ crl }) => ({ ...crl, name: crlName(crl.issuerId, crl) })))
   }
 
   health(): NonNullable<HealthReport['checks']['crl']> {
-    const stale = this.#overdue().length > 0 || this.#isMissing()
-    return { status: stale ? 'error' : 'ok', stale }
+    const overdue = this.#overdue()
+    const isMissing = this.#isMissing()
+    const isError = isMissing || overdue.some(({ trouble }) => trouble === 'late')
+    return { status: isError ? 'error' : 'ok', stale: isMissing || overdue.length > 0 }
   }
 
   async stop(): Promise<void> {
@@ -191,19 +192,17 @@ export class Crls {
     return this.#ofIssuers().some((lists) => !this.#named.every(isIn(lists)))
   }
 
-  #overdue(): PublishedCrl[] {
+  #overdue() {
     const now = Date.now()
+    const { intervalMs } = this.#policy
+    const graceMs = GRACE_MS + (intervalMs ?? 0)
     return this.#ofIssuers()
       .flat()
-      .filter((crl) => this.#isOverdue(crl, now))
-  }
-
-  #isOverdue({ thisUpdate, nextUpdate, startedAt, isAhead }: PublishedCrl, now: number): boolean {
-    const { intervalMs } = this.#policy
-    const dueAt = intervalMs === undefined ? this.#scheduledAt?.getTime() : thisUpdate.getTime() + intervalMs
-    const graceMs = GRACE_MS + (intervalMs ?? 0)
-    const isLate = dueAt !== undefined && startedAt.getTime() < dueAt && now > dueAt + graceMs
-    return isAhead || isLate || now >= nextUpdate.getTime()
+      .flatMap((crl) => {
+        const dueAt = intervalMs === undefined ? this.#scheduledAt?.getTime() : crl.thisUpdate.getTime() + intervalMs
+        const trouble = troubleOf(crl, now, { dueAt, graceMs })
+        return trouble ? [{ crl, trouble }] : []
+      })
   }
 }
 

@@ -12,6 +12,7 @@ import { Reconciliation, type ReconciliationEvents } from '../../services/reconc
 import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
 import { SignerComparison } from '../../services/signer-comparison.ts'
 import { plural } from '../../shared/lib/plural.ts'
+import { slowNow } from '../../store/clock-store.ts'
 import type { Database } from '../../store/database.ts'
 import { restorationStore } from '../../store/restoration-store.ts'
 import type { AdminThread } from '../admin/start-admin.ts'
@@ -51,6 +52,7 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
     marks: stores.marks,
     crls: stores.crls,
     restoration,
+    now: () => slowNow(db),
     intentSeconds: config.ca.deferred_signing_timeout,
     expiredAfterDays:
       config.retention.certificates_days_after_expiry === null ? undefined : config.ca.max_validity_days,

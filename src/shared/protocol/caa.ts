@@ -103,5 +103,10 @@ function admitsMethod(value: IssueValue, method: string | undefined): boolean {
 const CHECK_LIFE_MS = 8 * 3_600_000
 
 export function isCaaCheckFresh(checkedAt: Date, now: Date): boolean {
-  return now.getTime() - checkedAt.getTime() < CHECK_LIFE_MS
+  return checkedAt <= latestCaaCheck(now) && now.getTime() - checkedAt.getTime() < CHECK_LIFE_MS
 }
+
+/** Clocks of two hosts may differ as much. A later check was written while a clock was ahead, and nobody knows its age. */
+export const CAA_CHECK_AHEAD_SECONDS = 300
+
+export const latestCaaCheck = (now: Date): Date => new Date(now.getTime() + CAA_CHECK_AHEAD_SECONDS * 1000)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type CrlAlarm, CrlAlarms } from '../../../src/services/crl-alarms.ts'
+import { type CrlAlarm, CrlAlarms, troubleOf } from '../../../src/services/crl-alarms.ts'
 import { MalformedCrl } from '../../../src/services/crl-builder.ts'
 import { each } from '../../support/each.ts'
 
@@ -57,5 +57,32 @@ describe('alarms of a CRL', () => {
     const { raised, alarms } = watching()
     alarms.overdue([{ name: 'default', nextUpdate, isAhead: true }])
     assert.match(raised[0]?.reason ?? '', /thisUpdate is ahead of the clock/)
+  })
+})
+
+describe('a list should have been replaced', () => {
+  const HOUR_MS = 3_600_000
+  const NOW = Date.parse('2026-05-01T12:00:00Z')
+  const at = (hours: number) => new Date(NOW + hours * HOUR_MS)
+  const list = (began: number, ends: number, isAhead = false) => ({
+    thisUpdate: at(began),
+    startedAt: at(began),
+    nextUpdate: at(ends),
+    isAhead,
+  })
+  const trouble = (crl: ReturnType<typeof list>, dueAt?: number) => troubleOf(crl, NOW, { dueAt, graceMs: 60_000 })
+
+  test('when its end has come, or the schedule and a while have passed since it began', () => {
+    assert.equal(trouble(list(-1, 1)), undefined)
+    assert.equal(trouble(list(-2, 0)), 'late')
+    assert.equal(trouble(list(-2, 1), NOW - HOUR_MS), 'late')
+    assert.equal(trouble(list(-0.5, 1), NOW - HOUR_MS), undefined)
+  })
+  test('when its thisUpdate is ahead of the clock of this instance, so that no client takes it', () => {
+    assert.equal(trouble(list(24, 48, true)), 'late')
+    assert.equal(trouble(list(0.05, 48)), undefined)
+  })
+  test('when it is ahead of the clock of the database alone, which is no reason to take an instance out', () => {
+    assert.equal(trouble(list(-1, 24, true)), 'ahead')
   })
 })

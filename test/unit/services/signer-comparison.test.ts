@@ -61,6 +61,7 @@ function aComparisonWith(
       record: unused,
       revocations: unused,
     },
+    now: async () => new Date(),
     intentSeconds: 60,
     expiredAfterDays: undefined,
     onLacking: async () => undefined,
@@ -108,6 +109,52 @@ describe('a revocation with a time that no clock has had', () => {
     })
 })
 
+describe('what has expired is decided by the slow clock: the mark passes it for good, and the clock of this host may be ahead', () => {
+  const DAY_MS = 86_400_000
+  const SIGNED_AT = new Date('2026-05-01T00:00:00Z')
+  const now = async () => new Date(SIGNED_AT.getTime() + 7 * DAY_MS)
+
+  test('a revocation comes back', async (t) => {
+    t.mock.timers.enable({ apis: ['Date'], now: SIGNED_AT.getTime() + 400 * DAY_MS })
+    const entries = [{ serialNumber: '0a', revokedAt: SIGNED_AT, reason: 4 }]
+    const comparison = aComparisonWith({ expiredAfterDays: 90, now }, [{ ...line(), entries }])
+    assert.equal((await comparison.run(STATE, FIRST, 'count')).revocations, 1)
+  })
+
+  test('a certificate is looked for, and read by that time', async (t) => {
+    t.mock.timers.enable({ apis: ['Date'], now: SIGNED_AT.getTime() + 400 * DAY_MS })
+    const signedAt = [SIGNED_AT.getTime() / 1000]
+    const read: Date[] = []
+    const comparison = aComparisonWith({
+      expiredAfterDays: 90,
+      now,
+      records: {
+        state: unused,
+        serials: async () => ({ sequences: [7], serialNumbers: ['0a'], signedAt, last: 7, more: false }),
+        certificates: unused,
+        note: unused,
+        revocations: unused,
+      },
+      marks: {
+        ...({} as ComparisonParts['marks']),
+        withoutCertificate: async (serials) => ({ lacking: serials.map((_, place) => place), underWay: [] }),
+      },
+      restoration: {
+        issuers: unused,
+        read: async (_, at) => {
+          read.push(at)
+          return { found: [], expired: new Set(), givenUp: new Map() }
+        },
+        record: unused,
+        revocations: unused,
+      },
+    })
+    const state = { ...STATE, certificates: { first: 1, last: 7 }, revocations: { first: 1, last: 0 } }
+    assert.equal((await comparison.run(state, FIRST, 'count')).certificates, 1)
+    assert.deepEqual(read, [await now()])
+  })
+})
+
 test('what does not come back is remembered by its serial number, in the database', async () => {
   const remembered: unknown[] = []
   const lost = { sequence: 7, serialNumber: '0abc', reason: 'the record is no certificate' }
@@ -140,6 +187,7 @@ test('what does not come back is remembered by its serial number, in the databas
       record: async () => undefined,
       revocations: unused,
     },
+    now: async () => new Date(),
     intentSeconds: 60,
     expiredAfterDays: undefined,
     onLacking: async () => undefined,
