@@ -174,7 +174,12 @@ function startServer({ config, version }: DaemonOptions, log: Logger, served: Se
       handshakeTimeoutMs: limits.handshake_timeout * 1000,
       gracefulTimeoutMs: limits.graceful_timeout * 1000,
     },
-    handlers: createHandlers(service, version, { numbers: crlNumbers, signed: signedCrls, uploads }, log),
+    handlers: createHandlers(
+      service,
+      version,
+      { numbers: crlNumbers, signed: signedCrls, uploads },
+      (facts, sentence) => log.warn(facts, sentence),
+    ),
     onClosed: (connection) => uploads.forgetUnsigned(connection),
     counters: service.counters,
     log,

@@ -1,6 +1,5 @@
 /** All methods of the daemon (docs/decisions/three-trust-zones.md). */
 
-import type { Logger } from 'pino'
 import type { SigningService } from '../signing.ts'
 import type { MethodHandlers } from './method-handler.ts'
 import { describeMethod, healthMethod, testSignMethod } from './probes.ts'
@@ -12,7 +11,7 @@ export function createHandlers(
   service: SigningService,
   version: string,
   crls: Parameters<typeof crlMethods>[1],
-  log: Logger,
+  warn: Parameters<typeof recordMethods>[2],
 ): MethodHandlers {
   return {
     describe: describeMethod(version, service),
@@ -20,6 +19,6 @@ export function createHandlers(
     signCertificate: signCertificateMethod(service),
     testSign: testSignMethod(service),
     ...crlMethods(service, crls),
-    ...recordMethods(service, crls.signed, (facts, sentence) => log.warn(facts, sentence)),
+    ...recordMethods(service, crls.signed, warn),
   }
 }

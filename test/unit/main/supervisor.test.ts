@@ -26,7 +26,12 @@ function aSupervisor(more: object = {}) {
     metrics,
     db: { query: async () => [] },
     ca: { unreachable: () => undefined, health: async () => ({ signing: true, tokens: [] }), issuers: () => [] },
-    flags: { pool: () => ({ max: 4, size: 0, available: 4, waiting: 0 }), isOn: () => false },
+    flags: {
+      pool: () => ({ max: 4, size: 0, available: 4, waiting: 0 }),
+      isOn: () => false,
+      disk: () => undefined,
+      noteDisk: () => undefined,
+    },
     dispatcher: {
       dispatch: () => ++counted.dispatched > 0,
       load: () => ({ known: 0, running: 0, waiting: {}, oldestWaitMs: 0 }),
