@@ -17,6 +17,9 @@ export const ALL_ALIVE = (o: string) => `(
          (SELECT count(*) FILTER (WHERE z.status ${authorization.allows('expire')} AND z.expires_at > now())
             FROM authorizations z WHERE z.id = ANY (${o}.authorization_ids)) = greatest(cardinality(${o}.authorization_ids), 1))`
 
+/** `order.authorization_expiry_seconds` is 30 days at most. What lasts longer was made while a clock was ahead. */
+const LONGEST_DAYS = 31
+
 /**
  * authorizations_reusable: the account's valid authorization for `n` that lasts longest, and beyond
  * `i.reuse_until`.
@@ -25,6 +28,7 @@ export const reusableAuthorization = (columns: string, condition: string) => `
               SELECT ${columns} FROM authorizations r
                WHERE r.account_id = i.account_id AND r.identifier_value = n.value AND r.identifier_type = n.type
                  AND r.wildcard = n.wildcard AND r.status ${authorization.is('valid')} AND r.expires_at > i.reuse_until
+                 AND r.expires_at < i.reuse_until + interval '${LONGEST_DAYS} days'
                  AND ${condition}
                ORDER BY r.expires_at DESC LIMIT 1`
 

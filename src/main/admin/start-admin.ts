@@ -86,7 +86,7 @@ export async function startAdmin(
 const MOST_WAITING = 128
 const QUESTIONS_RESTART = { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 100, windowMs: 60_000 }
 /** Exceeds the time of all probes together. */
-const HEALTH_DEADLINE_MS = 4_000
+const HEALTH_DEADLINE_MS = 6_000
 /** Reading the file takes this thread some 20 ms. */
 const SETTINGS = { intervalMs: 250, mostWaiting: MOST_WAITING }
 

@@ -30,7 +30,7 @@ import type { Refusals } from './through-supervisor.ts'
  * Exceeds the time of all probes together. A slower supervisor is stuck, and health must report
  * that.
  */
-const SUPERVISOR_DEADLINE_MS = 4_000
+const SUPERVISOR_DEADLINE_MS = 6_000
 /**
  * Any client may request health and metrics, and they share the port of the validation hand-over.
  */
