@@ -71,6 +71,16 @@ export async function auditFileConsumer(settings: AuditFileSettings): Promise<Ex
   await append(settings, []).catch((error: NodeJS.ErrnoException) => {
     throw new Error(`cannot write to logging.audit.file ${settings.path}: ${error.code ?? error.message}`)
   })
+  // One write at a time: one that a disk held up beyond its time may still cut off what it has written, or repeat it.
+  let last = Promise.resolve()
+  const appendInTurn = (events: readonly OccurredEvent[], signal: AbortSignal): Promise<void> => {
+    const turn = last.then(() => {
+      signal.throwIfAborted()
+      return append(settings, events.map(lineOf))
+    })
+    last = turn.catch(() => undefined)
+    return turn
+  }
   return {
     name: 'audit-file',
     kinds: AUDIT_KINDS,
@@ -78,8 +88,8 @@ export async function auditFileConsumer(settings: AuditFileSettings): Promise<Ex
     most: LINES_AT_ONCE,
     timeoutMs: FILE_TIMEOUT_MS,
     retryDelayMs: backoffDelayMs,
-    deliver: (event) => append(settings, [lineOf(event)]),
-    deliverTogether: (events) => append(settings, events.map(lineOf)),
+    deliver: (event, signal) => appendInTurn([event], signal),
+    deliverTogether: appendInTurn,
   }
 }
 

@@ -44,7 +44,7 @@ export interface HttpReply {
 
 export interface BodyRest {
   /** The next piece; undefined at the end. A rejection cuts the connection, so that it shows. */
-  next(): Promise<string | undefined>
+  next(): Promise<string | Buffer | undefined>
   /** The client went away. */
   cancel(): void
 }

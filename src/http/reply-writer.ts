@@ -4,6 +4,7 @@
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type BodyRest, type HttpReply, headOf, type ReplyHead } from './http-message.ts'
 import {
   BARE_500,
@@ -43,6 +44,21 @@ function bodilessReplies(): number {
 /** The next piece for the socket. A string is short and ASCII, so it is one piece. */
 function pieceOf(body: string | Buffer, offset: number): string | Buffer {
   return typeof body === 'string' ? body.slice(offset) : body.subarray(offset, offset + TURN_BYTES)
+}
+
+/** A piece for each turn. The library keeps what the socket does not take of one, so they are short. */
+function piecesOf(body: string | Buffer): BodyRest {
+  let offset = 0
+  return {
+    async next() {
+      if (offset > 0) await nextTurn()
+      const [from, to] = [offset, offset + STREAMED_REPLY_BYTES]
+      const piece = typeof body === 'string' ? body.slice(from, to) : body.subarray(from, to)
+      offset += piece.length
+      return piece.length > 0 ? piece : undefined
+    },
+    cancel: () => undefined,
+  }
 }
 
 export class ReplyWriter {
@@ -139,12 +155,12 @@ export class ReplyWriter {
     const hasNoLength = status.startsWith('204') || status.startsWith('304')
     if (rest && !hasNoLength && request.method !== 'HEAD') {
       if (close) res.writeHeader('Connection', 'close')
-      void this.#pour(exchange ?? this.#exchanges.begin(res, request), body, rest)
+      void this.#pour(exchange ?? this.#exchanges.begin(res, request), body, rest, close)
       return false
     }
     rest?.cancel()
     if (hasNoLength || request.method === 'HEAD') {
-      const length = hasNoLength ? undefined : Buffer.byteLength(body)
+      const length = hasNoLength || rest ? undefined : Buffer.byteLength(body)
       if (close || this.#isLastBodiless()) return this.#endHeadAndClose(res, request, length, exchange)
       // The library's own call for a length without a body leaves the response pending.
       if (length !== undefined) res.writeHeader('Content-Length', String(length))
@@ -160,7 +176,10 @@ export class ReplyWriter {
       return true
     }
     if (close) res.writeHeader('Connection', 'close')
-    return this.#stream(res, request, octets, exchange)
+    if (!close || request.isClosedByLibrary) return this.#stream(res, request, octets, exchange)
+    // The library keeps the connection behind `tryEnd`.
+    void this.#pour(exchange ?? this.#exchanges.begin(res, request), '', piecesOf(octets), close)
+    return false
   }
 
   #isLastBodiless(): boolean {
@@ -210,7 +229,7 @@ export class ReplyWriter {
     return false
   }
 
-  async #pour(exchange: Exchange, first: string | Buffer, rest: BodyRest): Promise<void> {
+  async #pour(exchange: Exchange, first: string | Buffer, rest: BodyRest, close: boolean): Promise<void> {
     const { res, request } = exchange
     try {
       if (!(await pourBody(exchange, first, rest))) return
@@ -220,7 +239,7 @@ export class ReplyWriter {
       return
     }
     exchange.onOver = undefined
-    if (request.isChunked) {
+    if (close) {
       // Writes the last chunk as a header. The library's call for a closing end would add a header to the chunks.
       res.cork(() => res.writeHeader('\r\n0\r\nX-End', '1\r\n'))
       this.#closeAfterTurn(exchange)

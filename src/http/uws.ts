@@ -204,7 +204,7 @@ class Server implements HttpServer {
     }
     request.isChunked = chunked
     const length = chunked ? undefined : Number(declared)
-    // A large reply ends no connection, and a trailer that comes after it would be read as a request.
+    // Nobody waits for the end of such a body, and a trailer would be read as a request.
     const isUnsafe = chunked && !takesBody
     if (!request.detach() || isUnsafe) this.#refuseAmbiguous(res, request)
     else if (this.#isTurnedAway(res, request)) return

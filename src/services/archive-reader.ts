@@ -65,7 +65,7 @@ async function findIn(folder: string, file: string, key: string): Promise<Archiv
 export interface UnnamedFile {
   file: string
   certificates: number
-  /** Of them, those in no file that the manifest names, nor in the database. */
+  /** Of them, those in no file that is as the manifest has it, nor in the database. */
   only: number
 }
 
@@ -92,6 +92,7 @@ export async function verifyArchive(
   stored: (ids: string[]) => Promise<string[]> = async () => [],
 ): Promise<ArchiveReport> {
   const named = new Set<string>()
+  const sound = new Set<string>()
   const report: ArchiveReport = { files: 0, certificates: 0, bytes: 0, head: NO_PREVIOUS, faults: [], unnamed: [] }
   const fault = (sentence: string) => {
     if (report.faults.length < MOST_FAULTS) report.faults.push(sentence)
@@ -103,17 +104,21 @@ export async function verifyArchive(
     report.head = hashOfLine(line)
     const wrong = await faultOf(folder, entry)
     if (wrong) fault(`${entry.file}: ${wrong}`)
+    else sound.add(entry.file)
     report.certificates += entry.certificates
     report.bytes += entry.bytes
   }
   for (const file of await filesIn(folder)) {
     if (named.has(file)) continue
     try {
-      report.unnamed.push(await compare(folder, file, named, stored))
+      report.unnamed.push(await compare(folder, file, sound, stored))
     } catch (error) {
       fault(`${file}: not in the manifest, and not compared: ${describeFileError(error)}`)
     }
   }
+  // A service may have named some while their neighbours were read: it removes their rows next.
+  for await (const { file } of entriesOf(folder)) named.add(file)
+  report.unnamed = report.unnamed.filter(({ file }) => !named.has(file))
   return report
 }
 
@@ -121,7 +126,7 @@ export async function verifyArchive(
 async function compare(
   folder: string,
   file: string,
-  named: ReadonlySet<string>,
+  sound: ReadonlySet<string>,
   stored: (ids: string[]) => Promise<string[]>,
 ): Promise<UnnamedFile> {
   const idsIn = async function* (name: string) {
@@ -131,11 +136,11 @@ async function compare(
   for await (const id of idsIn(file)) only.add(id)
   const certificates = only.size
   for (const id of await stored([...only])) only.delete(id)
-  for (const other of only.size > 0 ? named : [])
+  for (const other of only.size > 0 ? sound : [])
     try {
       for await (const id of idsIn(other)) only.delete(id)
     } catch {
-      // It is a fault already, and keeps nothing safe.
+      // It has gone since, and keeps nothing safe.
     }
   return { file, certificates, only: only.size }
 }

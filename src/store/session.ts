@@ -89,6 +89,7 @@ const MEANING: SessionSettings = {
   DateStyle: 'ISO, YMD',
   IntervalStyle: 'postgres',
   TimeZone: 'UTC',
+  array_nulls: 'on',
   bytea_output: 'hex',
   extra_float_digits: 1,
   standard_conforming_strings: 'on',

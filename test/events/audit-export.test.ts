@@ -12,9 +12,11 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sampleEvent } from '../../src/domain/event-samples.ts'
 import { auditFileConsumer, syslogConsumer, webhookConsumer } from '../../src/events/audit-consumers.ts'
 import { backoffDelayMs } from '../../src/events/backoff.ts'
@@ -231,6 +233,40 @@ describe('audit export', () => {
     const records = texts.flatMap((text) => text.split('\n').slice(0, -1)).map((line) => JSON.parse(line))
     assert.equal(records.length, events.length + 1)
     assert.ok(texts.every((text) => text === '' || text.endsWith('\n')))
+  })
+
+  test('a write that a disk holds up beyond its time, and fails then, takes no later record with it', async (t) => {
+    const file = path.join(folder, 'hanging.log')
+    const consumer = await auditFileConsumer({ path: file, maxBytes: 1_000_000, backups: 2 })
+    const handle = await open(file)
+    let fail: (error: Error) => void = () => {}
+    const isHanging = new Promise<void>((hangs) => {
+      const datasync = () =>
+        new Promise<void>((_, reject) => {
+          fail = reject
+          hangs()
+        })
+      t.mock.method(Object.getPrototypeOf(handle), 'datasync', datasync, { times: 1 })
+    })
+    await handle.close()
+    const time = AbortSignal.timeout(WAIT_MS)
+    const first = consumer.deliver(sampleEvent('admin.action'), time)
+    await isHanging
+    const late = consumer.deliver(sampleEvent('admin.action'), AbortSignal.abort())
+    const event = sampleEvent('admin.action')
+    const second = consumer.deliver(event, time)
+    await Promise.race([second, sleep(100)])
+    fail(new Error('EIO'))
+    await assert.rejects(first, /EIO/)
+    await assert.rejects(late, /aborted/)
+    await second
+    assert.deepEqual(
+      readFileSync(file, 'utf8')
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).event_id),
+      [event.id],
+    )
   })
 
   test('a file that cannot be written is an error at the start', async () => {

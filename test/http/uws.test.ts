@@ -871,6 +871,40 @@ describe('the end of a server', () => {
     }
   })
 
+  // RFC 9112 §9.6: who sent the option closes, and answers nothing after it.
+  for (const line of ['GET /large', 'GET /in-pieces', 'POST /large', 'POST /in-pieces'])
+    test(`the reply to ${line} that closes is whole, and the last one`, async () => {
+      const seen: string[] = []
+      const server = serve((request) => {
+        seen.push(request.path)
+        return request.path === '/large' ? reply(200, LARGE) : IN_PIECES()
+      })
+      const isPost = line.startsWith('POST')
+      const lists = isPost ? ['Transfer-Encoding: chunked'] : ['Connection: TE, close']
+      const client = await open(server, head(line, ...lists) + (isPost ? '0\r\n\r\n' : ''))
+      await until(() => server.inFlight === 0 && seen.length === 1)
+      client.socket.on('error', () => undefined)
+      client.send(head('GET /behind'))
+      const text = await client.closes()
+      let [body, rest = ''] = ['', text.slice(text.indexOf('\r\n\r\n') + 4)]
+      for (let size = 1; size > 0; ) {
+        size = Number.parseInt(rest, 16)
+        const from = rest.indexOf('\r\n') + 2
+        body += rest.slice(from, from + size)
+        rest = rest.slice(from + size + (size > 0 ? 2 : 0))
+      }
+      assert.deepEqual(text.match(/^Connection: .*/gm), ['Connection: close'])
+      assert.equal(body, line.endsWith('large') ? LARGE : 'abc')
+      assert.equal(rest, 'X-End: 1\r\n\r\n')
+      assert.deepEqual(seen, [line.slice(line.indexOf('/'))])
+    })
+
+  // RFC 9110 §8.6: the length of the first piece is not that of the whole.
+  test('HEAD of a reply in pieces names no length', async () => {
+    const client = await open(serve(IN_PIECES), head('HEAD /'))
+    assert.doesNotMatch(await client.receives(/\r\n\r\n$/), /Content-Length/i)
+  })
+
   test('a reply in pieces that closes says so in its head, and its chunks are whole (RFC 9112 §7.1)', async () => {
     const client = await open(
       serve(() => ({ ...IN_PIECES(), closes: true })),
@@ -878,6 +912,6 @@ describe('the end of a server', () => {
     )
     const text = await client.receives(/\r\n0\r\n/)
     assert.match(text, /^Connection: close\r$/m)
-    assert.ok(text.endsWith('\r\n\r\n1\r\na\r\n1\r\nb\r\n1\r\nc\r\n0\r\n\r\n'), text)
+    assert.ok(text.endsWith('\r\n\r\n1\r\na\r\n1\r\nb\r\n1\r\nc\r\n0\r\nX-End: 1\r\n\r\n'), text)
   })
 })

@@ -1,6 +1,7 @@
 /** The archive: what expired long ago stands in files, is gone from the database, and nothing is lost in between. */
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import {
   appendFileSync,
   copyFileSync,
@@ -11,6 +12,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { beforeEach, describe, test } from 'node:test'
@@ -296,6 +298,34 @@ describe('the manifest', () => {
     copyFileSync(path.join(folder, file), path.join(folder, `again-${file}`))
     appendFileSync(manifest, `${again}\n`)
     assert.deepEqual(await unnamed(), [{ file, certificates: 1, only: 0 }])
+    // What is not as it was written keeps nothing safe, however well it can be read.
+    writeFileSync(
+      manifest,
+      readFileSync(manifest, 'utf8').replace(/"sha256":"(?=[^"]*"[^\n]*\n$)[^"]*"/, '"sha256":""'),
+    )
+    assert.deepEqual(await unnamed(), [{ file, certificates: 1, only: 1 }])
+  })
+
+  test('takes no file for one that is not named when its line comes while the archive is read', async () => {
+    await threeFiles()
+    const manifest = path.join(folder, MANIFEST)
+    const lines = readFileSync(manifest, 'utf8').trim().split('\n')
+    const last = lines.pop() ?? ''
+    const slow = (JSON.parse(lines[0] ?? '') as { file: string }).file
+    const bytes = readFileSync(path.join(folder, slow))
+    writeFileSync(manifest, `${lines.join('\n')}\n`)
+    // Its reader waits for a writer.
+    rmSync(path.join(folder, slow))
+    execFileSync('mkfifo', [path.join(folder, slow)])
+    const report = verifyArchive(folder, async (ids) => ids)
+    const pipe = await open(path.join(folder, slow), 'w')
+    appendFileSync(manifest, `${last}\n`)
+    rmSync(path.join(folder, slow))
+    writeFileSync(path.join(folder, slow), bytes)
+    await pipe.writeFile(bytes)
+    await pipe.close()
+    const { unnamed, faults } = await report
+    assert.deepEqual({ unnamed, faults }, { unnamed: [], faults: [] })
   })
 
   test('shows a line that was taken out', async () => {

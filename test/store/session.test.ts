@@ -16,6 +16,7 @@ const SETTINGS: readonly (readonly [name: string, theirs: string, ours: string])
   ['DateStyle', 'German, DMY', 'ISO, YMD'],
   ['IntervalStyle', 'sql_standard', 'postgres'],
   ['TimeZone', 'Asia/Kathmandu', 'UTC'],
+  ['array_nulls', 'off', 'on'],
   ['bytea_output', 'escape', 'hex'],
   ['extra_float_digits', '-4', '1'],
   ['standard_conforming_strings', 'off', 'on'],

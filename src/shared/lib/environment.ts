@@ -15,9 +15,10 @@ const LOGS_SECRETS = /(?:^|,)\s*(?:https?\w*|net|tls|undici|\*)\s*(?:,|$)/i
 export function unsafeEnvironment(env: NodeJS.ProcessEnv): string | undefined {
   if (env['NODE_TLS_REJECT_UNAUTHORIZED'] === '0')
     return 'NODE_TLS_REJECT_UNAUTHORIZED=0 takes any certificate of database, mail server and CA; unset it, and name their roots in the configuration'
-  const found = NODE_OPTIONS.find(([option]) => option.test(env['NODE_OPTIONS'] ?? ''))
-  if (found)
-    return `NODE_OPTIONS has an option that ${found[1]} (${found[0].exec(env['NODE_OPTIONS'] ?? '')?.[0]}); unset it`
+  // Node.js takes `--tls_min_v1.0`, too.
+  const options = (env['NODE_OPTIONS'] ?? '').replaceAll('_', '-')
+  const found = NODE_OPTIONS.find(([option]) => option.test(options))
+  if (found) return `NODE_OPTIONS has an option that ${found[1]} (${found[0].exec(options)?.[0]}); unset it`
   if (LOGS_SECRETS.test(env['NODE_DEBUG'] ?? ''))
     return 'NODE_DEBUG writes passwords and tokens of connections to standard error; unset it'
   return undefined

@@ -8,6 +8,8 @@ import { write, writeSync } from 'node:fs'
 const STANDARD_OUTPUT = 1
 const NEWLINE = 0x0a
 const NOTHING = Buffer.alloc(0)
+/** PIPE_BUF: a pipe takes so much whole or not at all (pipe(7)), so that no line of another thread comes between. */
+const MOST_AT_ONCE = 4096
 /** Waits for a reader that is slow or hangs; further lines are dropped. */
 const MOST_HELD = 1024 * 1024
 /** A pipe is full, which passes sooner than a full disk. */
@@ -30,11 +32,12 @@ export class LogOutput {
   readonly #gather: number
   readonly #events: LogOutputEvents
   #held = ''
-  /** What is being written. */
+  /** What is written next: whole lines, but for the first after a part of it. */
   #chunk = NOTHING
   /** What stands in the file does not end with a line end. */
   #isTorn = false
-  #isWriting = false
+  /** Bytes of the chunk that are with the kernel. */
+  #writing = 0
   #lost = 0
   #retry: NodeJS.Timeout | undefined
 
@@ -56,8 +59,7 @@ export class LogOutput {
 
   /** Writes what is left, or drops it: the last act of a thread. */
   end(): void {
-    // What is being written is with the kernel.
-    if (this.#isWriting) this.#chunk = NOTHING
+    this.#chunk = this.#chunk.subarray(this.#writing)
     for (let tries = 0; tries < LAST_TRIES && !this.#writeAll(); tries++)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_RETRY_MS)
     clearTimeout(this.#retry)
@@ -66,7 +68,7 @@ export class LogOutput {
   /** @returns whether nothing is left */
   #writeAll(): boolean {
     try {
-      while (this.#take()) this.#advance(writeSync(STANDARD_OUTPUT, this.#chunk))
+      while (this.#take()) this.#advance(writeSync(STANDARD_OUTPUT, this.#piece()))
     } catch (error) {
       this.#fail(error)
     }
@@ -74,15 +76,16 @@ export class LogOutput {
   }
 
   #writeBeside(): void {
-    if (this.#isWriting || !this.#take()) return
-    this.#isWriting = true
+    if (this.#writing > 0 || !this.#take()) return
     const chunk = this.#chunk
-    write(STANDARD_OUTPUT, chunk, (error, written) => {
-      this.#isWriting = false
+    const piece = this.#piece()
+    this.#writing = piece.length
+    write(STANDARD_OUTPUT, piece, (error, written) => {
+      this.#writing = 0
       if (chunk !== this.#chunk) return
       if (error) this.#fail(error)
       else this.#advance(written)
-      if (!error && this.#chunk.length + this.#held.length > this.#gather) this.#writeBeside()
+      if (!error && (this.#chunk.length > 0 || this.#held.length > this.#gather)) this.#writeBeside()
     })
   }
 
@@ -93,6 +96,11 @@ export class LogOutput {
       this.#held = ''
     }
     return this.#chunk.length > 0
+  }
+
+  #piece(): Buffer {
+    const end = this.#chunk.lastIndexOf(NEWLINE, MOST_AT_ONCE - 1)
+    return this.#chunk.subarray(0, (end < 0 ? this.#chunk.indexOf(NEWLINE) : end) + 1)
   }
 
   #advance(written: number): void {

@@ -144,3 +144,35 @@ for (const buffered of [false, true]) {
     assert.deepEqual([status, signal], [0, null])
   })
 }
+
+test('lines of several threads stay whole in a pipe whose reader is slow', () => {
+  const program = `
+    const { Worker, isMainThread, workerData } = await import('node:worker_threads')
+    const { createLogger } = await import(${JSON.stringify(LOGGING)})
+    // The pipe no longer blocks, as in every program (src/shared/command-line.ts).
+    process.stdout.on('error', () => undefined)
+    const { log, flush } = createLogger({ level: 'INFO', format: 'json' }, isMainThread ? 'main' : workerData, { buffered: !isMainThread })
+    if (isMainThread) for (const name of ['front-1', 'front-2']) new Worker(new URL(process.argv[1]), { workerData: name, argv: [process.argv[1]] })
+    for (let n = 0; n < 400; n++) {
+      log.info({ n, pad: 'x'.repeat(300) }, 'a line')
+      if (n % 20 === 0) await new Promise((go) => setTimeout(go, 5))
+    }
+    flush()`
+  const url = `data:text/javascript,${encodeURIComponent(program)}`
+  const reader = `
+    const { readSync, writeSync } = require('node:fs')
+    const piece = Buffer.alloc(6000)
+    for (let bytes = 1; bytes > 0; writeSync(1, piece, 0, bytes)) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4)
+      bytes = readSync(0, piece)
+    }`
+  // Node.js itself would give the child a socket.
+  const pipe = '"$0" --input-type=module -e "$1" "$2" | "$0" -e "$3"'
+  const { stdout } = spawnSync('sh', ['-c', pipe, process.execPath, program, url, reader], {
+    encoding: 'utf8',
+    maxBuffer: 2 ** 24,
+  })
+  const lines = stdout.trimEnd().split('\n')
+  for (const line of lines) assert.match(line, /^\{"level"[^{}]*\}$/)
+  assert.ok(lines.length >= 1180, `${lines.length}`)
+})

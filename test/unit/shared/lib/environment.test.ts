@@ -11,6 +11,8 @@ const REFUSED: readonly (readonly [env: NodeJS.ProcessEnv, sentence: RegExp])[] 
   [{ NODE_OPTIONS: '--inspect-brk' }, /to a debugger/],
   [{ NODE_OPTIONS: '--insecure-http-parser' }, /in two ways/],
   [{ NODE_OPTIONS: '--tls-min-v1.0' }, /TLS 1\.0/],
+  // Node.js takes an underscore for a hyphen.
+  [{ NODE_OPTIONS: '--tls_min_v1.0' }, /TLS 1\.0.* \(--tls-min-v1\.0\)/],
   [{ NODE_OPTIONS: '--tls-keylog=/tmp/keys' }, /keys of connections/],
   [{ NODE_OPTIONS: '--security-revert=CVE-2023-46809' }, /takes a mend/],
   [{ NODE_DEBUG: 'fs, http' }, /passwords and tokens/],
