@@ -3,7 +3,7 @@
  * or a closed pipe refuses is dropped and counted. Behind a line that was cut the next begins a new one.
  */
 
-import { write, writeSync } from 'node:fs'
+import { writeSync } from 'node:fs'
 
 const STANDARD_OUTPUT = 1
 const NEWLINE = 0x0a
@@ -28,7 +28,7 @@ interface LogOutputEvents {
 export const LINES_LOST = 'standard output takes lines again; those in between are lost'
 
 export class LogOutput {
-  /** Lines are gathered up to so many bytes and written beside the thread; with 0 each is written at once. */
+  /** Lines are gathered up to so many bytes; with 0 each is written at once. */
   readonly #gather: number
   readonly #events: LogOutputEvents
   #held = ''
@@ -36,8 +36,6 @@ export class LogOutput {
   #chunk = NOTHING
   /** What stands in the file does not end with a line end. */
   #isTorn = false
-  /** Bytes of the chunk that are with the kernel. */
-  #writing = 0
   #lost = 0
   #retry: NodeJS.Timeout | undefined
 
@@ -52,21 +50,11 @@ export class LogOutput {
     if (this.#held.length > this.#gather && this.#retry === undefined) this.flush()
   }
 
-  flush(): void {
-    if (this.#gather > 0) this.#writeBeside()
-    else this.#writeAll()
-  }
-
-  /** Writes what is left, or drops it: the last act of a thread. */
-  end(): void {
-    this.#chunk = this.#chunk.subarray(this.#writing)
-    for (let tries = 0; tries < LAST_TRIES && !this.#writeAll(); tries++)
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_RETRY_MS)
-    clearTimeout(this.#retry)
-  }
-
-  /** @returns whether nothing is left */
-  #writeAll(): boolean {
+  /**
+   * Writes what is left, or drops it. The thread waits: 8 KiB take 11 µs, and 40 beside it.
+   * @returns whether nothing is left
+   */
+  flush(): boolean {
     try {
       while (this.#take()) this.#advance(writeSync(STANDARD_OUTPUT, this.#piece()))
     } catch (error) {
@@ -75,18 +63,11 @@ export class LogOutput {
     return this.#chunk.length === 0
   }
 
-  #writeBeside(): void {
-    if (this.#writing > 0 || !this.#take()) return
-    const chunk = this.#chunk
-    const piece = this.#piece()
-    this.#writing = piece.length
-    write(STANDARD_OUTPUT, piece, (error, written) => {
-      this.#writing = 0
-      if (chunk !== this.#chunk) return
-      if (error) this.#fail(error)
-      else this.#advance(written)
-      if (!error && (this.#chunk.length > 0 || this.#held.length > this.#gather)) this.#writeBeside()
-    })
+  /** The last act of a thread. */
+  end(): void {
+    for (let tries = 0; tries < LAST_TRIES && !this.flush(); tries++)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_RETRY_MS)
+    clearTimeout(this.#retry)
   }
 
   /** @returns whether there is something to write */
@@ -100,7 +81,8 @@ export class LogOutput {
 
   #piece(): Buffer {
     const end = this.#chunk.lastIndexOf(NEWLINE, MOST_AT_ONCE - 1)
-    return this.#chunk.subarray(0, (end < 0 ? this.#chunk.indexOf(NEWLINE) : end) + 1)
+    const at = end < 0 ? this.#chunk.indexOf(NEWLINE) : end
+    return at < 0 ? this.#chunk : this.#chunk.subarray(0, at + 1)
   }
 
   #advance(written: number): void {
