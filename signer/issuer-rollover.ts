@@ -1,6 +1,6 @@
 /**
  * New issuers for a running daemon: SIGHUP rereads the configuration and replaces all issuers or
- * none. Keys with an unchanged configuration stay open. Running requests end with the issuer they
+ * none. Token keys with an unchanged configuration stay open. Running requests end with the issuer they
  * began with.
  */
 

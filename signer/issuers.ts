@@ -238,16 +238,29 @@ function readConstraints(certificates: readonly Certificate[]): NameConstraints[
   }
 }
 
-/** A key that stays open keeps its queue, because old and new issuer share its sessions. */
+/**
+ * The next start must not be the first to see what SIGHUP could: a key in a file is read again, a PIN compared. A key that
+ * stays open keeps its queue, because old and new issuer share its sessions.
+ */
 async function openKey(
   config: KeyConfig,
   before: Issuer | undefined,
   load: () => Promise<SigningKey>,
 ): Promise<Pick<Issuer, 'key' | 'queue'>> {
-  if (before && isDeepStrictEqual(before.keyConfig, config)) return before
-  const key = await load()
-  return { key, queue: key.concurrency > 0 ? new Slots(key.concurrency) : undefined }
+  const same = before && isDeepStrictEqual(before.keyConfig, config) ? before : undefined
+  try {
+    if (same && config.pkcs11?.pin_file) same.key.requirePin?.((await readKeySecret(config))!)
+    if (same && (config.pkcs11 || config.passphrase_prompt)) return same
+    const key = await load()
+    return { key, queue: key.concurrency > 0 ? new Slots(key.concurrency) : undefined }
+  } catch (error) {
+    // After a change to the user of `user`, files that root has read may be closed to it.
+    if (same && isDenied(error)) return same
+    throw error
+  }
 }
+
+const isDenied = (error: unknown) => ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'EACCES'
 
 /** @throws SignerUnavailable when the time passes before the turn of `make` */
 export async function inTurn(queue: Slots, startBefore: number, make: () => Promise<Buffer> | Buffer): Promise<Buffer> {

@@ -45,6 +45,8 @@ export interface SigningKey {
   begin?(algorithm: SignatureAlgorithm): StreamedSignature | undefined
   /** Checks without a signature whether the token is still there; `state` has the result. */
   ping?(): void
+  /** @throws Error in one sentence when this is not the PIN in use */
+  requirePin?(pin: string): void
   close(): Promise<void>
 }
 

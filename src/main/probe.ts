@@ -60,6 +60,8 @@ export interface Readiness {
   /** By a statement of the supervisor's own connections: also where the fronts' are all in use. */
   isDatabaseUp: boolean
   disk: DiskTrouble | undefined
+  /** Certificates that the signer has recorded and that do not come back; 0 where the database does not answer. */
+  givenUp: number
   isReady: boolean
 }
 
@@ -164,6 +166,7 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
         isCaUp: isUp,
         isDatabaseUp: found.isDatabaseUp,
         disk: found.disk,
+        givenUp: found.checks.signer_records?.given_up ?? 0,
         isReady: unreadiness(found) === undefined,
       }
     },

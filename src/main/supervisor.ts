@@ -207,11 +207,12 @@ function createExposition(parts: SupervisorParts, probe: Probe, threadMetrics: T
     const events = parts.events.thread()
     if (events) asked.push(events.ref.ask('metrics', undefined, FRONT_DEADLINE_MS))
     const answers = Promise.allSettled(asked)
-    const { isCaUp, isDatabaseUp, disk, isReady } = await readiness
+    const { isCaUp, isDatabaseUp, disk, givenUp, isReady } = await readiness
     metrics.caUp.set(isCaUp ? 1 : 0)
     metrics.databaseUp.set(isDatabaseUp ? 1 : 0)
     for (const kind of DISK_TROUBLES) metrics.databaseDisk.set({ kind }, disk === kind ? 1 : 0)
     metrics.ready.set(isReady ? 1 : 0)
+    metrics.givenUp.set(givenUp)
     metrics.databaseBehind.set(parts.signerRecords() === 'error' ? 1 : 0)
     // Removes issuers that have left the signer.
     metrics.issuerNotAfter.reset()

@@ -132,6 +132,8 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
     for (let times = 0; times < 2; times++) await marks.noteGivenUp(String(row?.['chain']), [lost])
     assert.deepEqual(await marks.givenUp(), [lost])
     await until('health says so', async () => (await health()).checks.signer_records.given_up === 1)
+    const scraped = async () => (await send({ method: 'GET', url: `${service.baseUrl}/metrics` })).text
+    await until('a scrape says so', async () => /^service_given_up 1$/m.test(await scraped()))
     for (const words of [['reconcile'], ['reconcile', '--dry-run'], ['reconcile', '--all']]) {
       const { code, stdout } = await chancery(service, ...words)
       assert.equal(code, 1, stdout)

@@ -161,7 +161,9 @@ describe('administration from the command line', () => {
   test('audit verify: whole, against a head noted earlier, and after a change', async () => {
     const verdict = JSON.parse(await operate(service, 'audit', 'verify', '--json'))
     assert.deepEqual([verdict.whole, verdict.faults], [true, []])
-    assert.match(await operate(service, 'audit', 'verify', '--head', verdict.head), /the audit log is whole/)
+    const whole = await operate(service, 'audit', 'verify', '--head', verdict.head)
+    assert.match(whole, /the audit log is whole/)
+    assert.match(whole, new RegExp(`^not seen {2}.* after ${verdict.head.split(':')[0]}.*audit_head.*--head`, 'm'))
     const [first] = await sql<{ mac: string }>(
       "SELECT encode(mac, 'hex') AS mac FROM admin_audit_log WHERE sequence = 1",
     )

@@ -174,11 +174,14 @@ describe("SoftHSM's own files", NEEDS, () => {
   before(() => signer.start())
   after(() => signer.stop())
 
-  test('moved away stop the signatures, and moved back bring them back', async () => {
+  test('moved away are missed before a signature asks, and moved back bring the signatures back', async () => {
     await signer.sign()
     const elsewhere = path.join(signer.token.folder, 'elsewhere')
     renameSync(signer.token.tokenFolder, elsewhere)
-    await assert.rejects(signer.sign(), isRetryable(/./))
+    assert.equal((await signer.state()).status, 'away')
+    await assert.rejects(signer.sign(), isRetryable(/the token is away/))
+    const { tokenFolder } = signer.token
+    await signer.daemon.wrote(new RegExp(`starting the library: CKR_GENERAL_ERROR; the folder ${tokenFolder} `))
     renameSync(elsewhere, signer.token.tokenFolder)
     await signer.untilSigning()
   })

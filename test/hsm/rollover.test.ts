@@ -1,14 +1,14 @@
 /** SIGHUP to a signer with a token: what is under way gets its signature all the same, and what failed can be mended. */
 
 import assert from 'node:assert/strict'
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { leafTbs, makeAuthority } from '../signer/authority.ts'
 import { TestSigner } from '../signer/daemon.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
-import { buildFaultyLibrary, type FaultyLibrary, makeToken, type TestToken } from '../support/softhsm.ts'
+import { buildFaultyLibrary, type FaultyLibrary, makeToken, PIN, type TestToken } from '../support/softhsm.ts'
 import { until } from '../support/until.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requireCommand('g++'), requirePackage('graphene-pk11'))
@@ -70,6 +70,34 @@ describe('SIGHUP to a signer with a token', NEEDS, () => {
 
   test('closes a key that is replaced when nothing waits for it any more', () =>
     reconfigure(`"sessions":${SESSIONS}`, `"sessions":${2 * SESSIONS}`))
+
+  // PKCS #11 v2.40 base §5.6: a process that is logged in gets CKR_USER_ALREADY_LOGGED_IN, whatever the PIN.
+  for (const [what, change] of [
+    ['another PIN file', (file: string) => hangUp(token.pinFile, file)],
+    [
+      'another PIN in its file',
+      (file: string) => {
+        copyFileSync(file, token.pinFile)
+        hangUp('', '')
+      },
+    ],
+  ] as const) {
+    test(`refuses ${what}, at which the token cannot look, and goes on with the PIN in use`, async () => {
+      const other = path.join(token.folder, 'other-pin')
+      writeFileSync(other, 'wrong-pin', { mode: 0o600 })
+      const right = readFileSync(token.pinFile)
+      const logins = faults.logins()
+      change(other)
+      await written(/"reason":"issuer default: .*another PIN.*validate-only.*"the issuers stay as they are"/)
+      assert.equal(faults.logins(), logins, 'no attempt')
+      faults.set('lost')
+      await sign()
+      writeFileSync(token.pinFile, right)
+      hangUp(other, token.pinFile)
+      await written(/"issuers read again"/)
+      assert.doesNotMatch(signer.daemon.output(), new RegExp(`${PIN}|wrong-pin`))
+    })
+  }
 
   test('loads a library that could not be loaded before, and ends in order though one never could', async () => {
     const later = path.join(token.folder, 'later.so')

@@ -4,6 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
+import { renameSync } from 'node:fs'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { acmeScene } from '../support/acme-scene.ts'
@@ -65,6 +66,15 @@ describe('a service whose key is in a token', NEEDS, () => {
     faults.clear('removed')
     await untilReady(200)
     assert.equal(service.signerPid(), pid)
+  })
+
+  test("is not ready before a client asks, when the token's files are gone and its sessions stay open", async () => {
+    const elsewhere = `${token.tokenFolder}-elsewhere`
+    await untilReady(200)
+    renameSync(token.tokenFolder, elsewhere)
+    await untilReady(503)
+    renameSync(elsewhere, token.tokenFolder)
+    await untilReady(200)
   })
 
   test('whose library crashes under load goes on, starts the signer again and completes every order', async () => {

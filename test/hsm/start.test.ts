@@ -7,7 +7,13 @@ import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
-import { type Authority, makeAuthority, type TokenKeyYaml, writeSignerFiles } from '../signer/authority.ts'
+import {
+  type Authority,
+  makeAuthority,
+  type SignerFiles,
+  type TokenKeyYaml,
+  writeSignerFiles,
+} from '../signer/authority.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import {
@@ -51,8 +57,14 @@ describe('the start with a key in a token', NEEDS, () => {
   async function validate(key: TokenKeyYaml, options: { issuer?: Authority; env?: NodeJS.ProcessEnv } = {}) {
     const place = { library: faults.file, token: 'ca', pin_file: token.pinFile, label: 'issuing' }
     const whole = Object.fromEntries(Object.entries({ ...place, ...key }).filter(([, value]) => value !== ''))
-    const files = writeSignerFiles({ default: options.issuer ?? authority }, '', '{}', { default: whole })
-    const env = { ...process.env, ...token.env, ...faults.env, ...options.env }
+    return validateFiles(
+      writeSignerFiles({ default: options.issuer ?? authority }, '', '{}', { default: whole }),
+      options.env,
+    )
+  }
+
+  async function validateFiles(files: SignerFiles, more?: NodeJS.ProcessEnv): Promise<Outcome> {
+    const env = { ...process.env, ...token.env, ...faults.env, ...more }
     const args = [SIGNER_PROGRAM, '--validate-only', '-c', files.config]
     try {
       const { stdout, stderr } = await run(process.execPath, args, { env })
@@ -121,6 +133,14 @@ describe('the start with a key in a token', NEEDS, () => {
     assert.equal(faults.logins() - before, 1)
   })
 
+  test('does not take the PIN of a second issuer that the token has not looked at', async () => {
+    const wrong = path.join(token.folder, 'wrong-pin')
+    const key = (label: string, pin_file: string) => ({ library: faults.file, token: 'ca', pin_file, label })
+    const keys = { default: key('issuing', token.pinFile), second: { ...key('twin', wrong), id: '02' } }
+    const files = writeSignerFiles({ default: authority, second: other }, '', '{}', keys)
+    assertRefused(await validateFiles(files), /issuer second: .*another PIN/, PIN_REFUSED)
+  })
+
   test('does not try any PIN on a token that one more wrong one would lock', async () => {
     faults.set('last-try')
     const before = faults.logins()
@@ -179,9 +199,18 @@ describe('the start with a key in a token', NEEDS, () => {
     assertRefused(outcome, /keys in a token need the package graphene-pk11: it is not installed/)
   })
 
-  test('says what SoftHSM needs when it finds no configuration', async () => {
+  test('says what SoftHSM needs when it finds no configuration, or no folder of tokens', async () => {
+    const conf = path.join(token.folder, 'no-folder.conf')
+    writeFileSync(conf, '# of another host\ndirectories.tokendir = /nowhere/tokens/\n')
     for (const [SOFTHSM2_CONF, sentence] of [
-      ['/nowhere/softhsm2.conf', /CKR_GENERAL_ERROR; can this user read the file that SOFTHSM2_CONF names, \/nowhere/],
+      [
+        conf,
+        /CKR_GENERAL_ERROR; the folder \/nowhere\/tokens\/ \(directories.tokendir in .*no-folder.conf, .*\(ENOENT\)/,
+      ],
+      [
+        '/nowhere/softhsm2.conf',
+        /CKR_GENERAL_ERROR; the file \/nowhere\/softhsm2.conf, which SOFTHSM2_CONF names, cannot be read \(ENOENT\)/,
+      ],
       ['', /CKR_GENERAL_ERROR; set SOFTHSM2_CONF to the configuration file of SoftHSM/],
     ] as const) {
       assertRefused(await validate({ library: SOFTHSM_LIBRARY }, { env: { SOFTHSM2_CONF } }), sentence)

@@ -9,6 +9,7 @@ import { buildFaultyLibrary, type FaultyLibrary, makeToken, PIN } from '../suppo
 
 export interface ServiceToken {
   faults: FaultyLibrary
+  tokenFolder: string
   /** The section `ca.hsm`. */
   hsm: Record<string, unknown>
   remove(): void
@@ -37,6 +38,7 @@ export async function serviceToken(): Promise<ServiceToken> {
   }
   return {
     faults,
+    tokenFolder: token.tokenFolder,
     hsm,
     remove() {
       rmSync(folder, { recursive: true, force: true })

@@ -425,7 +425,7 @@ describe('starting and stopping', () => {
       await signer.daemon.stop()
       assert.match(
         (await program('audit', 'verify', files.auditFile)).stdout,
-        /3 lines, 3 signatures\nhead [0-9a-f]{64}/,
+        /3 lines, 3 signatures\nhead [0-9a-f]{64}\nnot seen: lines after 3/,
       )
       writeFileSync(
         files.auditFile,

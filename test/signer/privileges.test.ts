@@ -30,6 +30,10 @@ describe('a signer started as root', { skip }, () => {
       assert.equal(statSync(`${files.folder}/default.key`).uid, 0)
 
       const payload = leafTbs(authority)
+      // What root has read stays in use.
+      for (const name of ['signer.yaml', 'default.pem']) chownSync(`${files.folder}/${name}`, NOBODY, NOBODY)
+      signer.daemon.process.kill('SIGHUP')
+      await signer.daemon.wrote(/"issuers read again"/)
       await client.call('signCertificate', { issuer: 'default', requester: 'x' }, { timeoutMs: 60_000, payload })
       await client.close()
       assert.equal(await signer.daemon.stop(), 0)

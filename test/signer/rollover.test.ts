@@ -88,6 +88,17 @@ describe('rollover', () => {
     await sign('current', current)
   })
 
+  test('a key file that the next start would refuse is refused, under the same name', async () => {
+    const file = path.join(signer.files.folder, 'current.key')
+    const right = readFileSync(file)
+    writeFileSync(file, next.privateKey.export({ format: 'pem', type: 'pkcs8' }))
+    await hangUp('"the issuers stay as they are"')
+    await sign('current', current)
+    writeFileSync(file, right)
+    await hangUp('"issuers read again"')
+    await sign('current', current)
+  })
+
   test('a configuration that is wrong is logged and changes nothing', async () => {
     writeFileSync(signer.files.config, 'socket: nowhere\n')
     await hangUp('"the issuers stay as they are"')

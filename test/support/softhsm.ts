@@ -66,7 +66,7 @@ export interface FaultyLibrary {
   env: { FAULTS_LIBRARY: string; FAULTS_FOLDER: string }
   set(fault: Fault): void
   clear(fault: Fault): void
-  /** Calls of C_Login so far. */
+  /** Calls of C_Login so far at which the token looked at the PIN. */
   logins(): number
   /** The most signatures that were under way at once. */
   mostParallel(): number

@@ -20,7 +20,7 @@ import { poolThreads } from '../signing-key.ts'
 import { TokenError } from './error.ts'
 import type { Pkcs11Library, TokenPlace } from './library.ts'
 import { chooseOperation, type TokenInput, type TokenOperation } from './mechanism.ts'
-import type { Token } from './token.ts'
+import { anotherPin, type Token } from './token.ts'
 import type { KeyPlace, Session } from './token-session.ts'
 
 interface TokenKeyOptions {
@@ -114,11 +114,17 @@ class TokenKey implements SigningKey {
     if (!connection || !pooled) return
     try {
       pooled.session.ping()
+      connection.token.ping()
       this.#giveBack(connection, pooled)
     } catch (error) {
       if (!(error instanceof TokenError)) throw error
       this.#afterFailure(connection, pooled, error)
     }
+  }
+
+  requirePin(pin: string): void {
+    const { token, pin: used } = this.#options
+    if (used !== undefined && used !== pin) throw new Error(anotherPin(token.label ?? `in slot ${token.slot}`))
   }
 
   #operation(algorithm: SignatureAlgorithm): TokenOperation {

@@ -1,5 +1,6 @@
 /** Loads and restarts a PKCS #11 library, and finds tokens in its slots. */
 
+import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { CallGate } from './call-gate.ts'
 import { TokenError, toTokenError } from './error.ts'
@@ -24,20 +25,28 @@ export async function loadLibrary(file: string): Promise<Pkcs11Library> {
   try {
     return new Pkcs11Library(api, api.Module.load(file), file)
   } catch (error) {
-    const refusal = toTokenError(error, `PKCS#11 library ${file} cannot be loaded`)
-    const hint = softHsmHint(file)
-    if (refusal.code !== 'CKR_GENERAL_ERROR' || hint === undefined) throw refusal
-    throw new TokenError(`${refusal.message}; ${hint}`, refusal.kind, { code: refusal.code, cause: error })
+    throw withHint(toTokenError(error, `PKCS#11 library ${file} cannot be loaded`), file)
   }
 }
 
-/** SoftHSM has one code for an unreadable configuration, the usual reason for a failed start. */
-function softHsmHint(file: string): string | undefined {
-  if (!path.basename(file).includes('softhsm')) return undefined
-  const configuration = process.env['SOFTHSM2_CONF']
-  return configuration
-    ? `can this user read the file that SOFTHSM2_CONF names, ${configuration}, and its directories.tokendir?`
-    : 'set SOFTHSM2_CONF to the configuration file of SoftHSM, in the environment of the signer'
+/** SoftHSM has one code for a configuration and for a folder that cannot be read, the usual reasons for a failed start. */
+function withHint(refusal: TokenError, file: string): TokenError {
+  if (refusal.code !== 'CKR_GENERAL_ERROR' || !path.basename(file).includes('softhsm')) return refusal
+  const message = `${refusal.message}; ${softHsmHint(process.env['SOFTHSM2_CONF'])}`
+  return new TokenError(message, refusal.kind, { code: refusal.code, cause: refusal.cause })
+}
+
+function softHsmHint(configuration: string | undefined): string {
+  if (!configuration) return 'set SOFTHSM2_CONF to the configuration file of SoftHSM, in the environment of the signer'
+  let place = `the file ${configuration}, which SOFTHSM2_CONF names,`
+  try {
+    const folder = /^\s*directories\.tokendir\s*=\s*(.*?)\s*$/m.exec(readFileSync(configuration, 'utf8'))?.[1]
+    if (folder) place = `the folder ${folder} (directories.tokendir in ${configuration}, which SOFTHSM2_CONF names)`
+    if (folder) readdirSync(folder)
+    return `${place} can be read`
+  } catch (error) {
+    return `${place} cannot be read (${(error as NodeJS.ErrnoException).code})`
+  }
 }
 
 export class Pkcs11Library {
@@ -45,6 +54,7 @@ export class Pkcs11Library {
   readonly #module: NativeModule
   readonly file: string
   readonly #gate = new CallGate()
+  readonly #pins = new Map<number, string>()
 
   constructor(api: Graphene, module: NativeModule, file: string) {
     this.#api = api
@@ -79,7 +89,7 @@ export class Pkcs11Library {
     const slots = this.#module.getSlots(true)
     return Array.from(
       { length: slots.length },
-      (_, index) => new Token(this.#gate, this.#api, slots.items(index)),
+      (_, index) => new Token(this.#gate, this.#api, slots.items(index), this.#pins),
     ).filter(({ isInitialized }) => isInitialized)
   }
 
@@ -113,7 +123,11 @@ export class Pkcs11Library {
   restart(timeoutMs: number): Promise<boolean> {
     return this.#gate.alone(timeoutMs, () => {
       this.#finalize()
-      call('starting the library', () => this.#module.initialize({ flags: CKF_OS_LOCKING_OK }))
+      try {
+        this.#module.initialize({ flags: CKF_OS_LOCKING_OK })
+      } catch (error) {
+        throw withHint(toTokenError(error, 'starting the library'), this.file)
+      }
     })
   }
 

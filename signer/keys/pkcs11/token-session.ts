@@ -52,12 +52,15 @@ export class Session {
     this.#generation = gate.generation
   }
 
-  login(pin: string): void {
+  /** @returns false when the process was logged in already, so that the token did not look at the PIN */
+  login(pin: string): boolean {
     try {
       this.#session.login(pin)
+      return true
     } catch (error) {
       const refused = toTokenError(error, 'logging in')
       if (refused.code !== 'CKR_USER_ALREADY_LOGGED_IN') throw refused
+      return false
     }
   }
 

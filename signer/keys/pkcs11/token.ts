@@ -11,17 +11,20 @@ export class Token {
   readonly #api: Graphene
   readonly #slot: NativeSlot
   readonly #flags: number
+  /** By slot: the PIN of the last login, at which the token looked. */
+  readonly #pins: Map<number, string>
   readonly slotId: number
   readonly label: string
   readonly model: string
   readonly serialNumber: string
 
-  constructor(gate: CallGate, api: Graphene, slot: NativeSlot) {
+  constructor(gate: CallGate, api: Graphene, slot: NativeSlot, pins: Map<number, string>) {
     const token = slot.getToken()
     this.#gate = gate
     this.#api = api
     this.#slot = slot
     this.#flags = token.flags
+    this.#pins = pins
     this.slotId = Number(slot.handle.readBigUInt64LE())
     this.label = token.label.trim()
     this.model = `${token.manufacturerID.trim()} ${token.model.trim()}`
@@ -34,6 +37,11 @@ export class Token {
 
   get isInitialized(): boolean {
     return this.#has('TOKEN_INITIALIZED')
+  }
+
+  /** Some sessions answer though their token has gone. @throws TokenError */
+  ping(): void {
+    call('asking the token', () => this.#slot.getToken())
   }
 
   /** @returns names without `CKM_`; vendor mechanisms without a name are left out */
@@ -56,7 +64,7 @@ export class Token {
   /**
    * Logs in the process, for all its sessions. A token with one attempt left is not tried: a
    * process that restarts repeatedly must not lock it.
-   * @throws TokenError of kind `pin` when the PIN is wrong or must not be tried
+   * @throws TokenError of kind `pin` when the PIN is wrong, or must not or cannot be tried
    */
   login(session: Session, pin: string | undefined): void {
     if (!this.#has('LOGIN_REQUIRED')) return
@@ -69,6 +77,12 @@ export class Token {
       )
     }
     if (!this.#has('USER_PIN_INITIALIZED')) throw new TokenError(`token ${this.label} has no user PIN yet`, 'pin')
-    session.login(pin)
+    if (session.login(pin)) this.#pins.set(this.slotId, pin)
+    // PKCS #11 v2.40 base §5.6: one login for all sessions of a process. A second process would spend an attempt.
+    else if ((this.#pins.get(this.slotId) ?? pin) !== pin) throw new TokenError(anotherPin(this.label), 'pin')
   }
 }
+
+export const anotherPin = (token: string): string =>
+  `token ${token} is in use with another PIN, and looks at no second one in this process (CKR_USER_ALREADY_LOGGED_IN); ` +
+  'all its keys need the same PIN. chancery-signer --validate-only tries a new one, and a restart takes it'

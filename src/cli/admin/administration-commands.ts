@@ -96,7 +96,9 @@ export const AUDIT_VERIFY = adminCommand({
     if (!json) for (const fault of faults) console.error(fault)
     const state = whole ? 'the audit log is whole' : 'the audit log is NOT whole'
     const retention = cut === 0 ? '' : `; retention has cut it at ${cut}`
-    tell(json, verdict, `${state}: ${entries} entries${retention}`, `head  ${verdict.head}`)
+    const last = verdict.head?.split(':')[0] ?? 0
+    const unseen = `not seen  entries after ${last} that this database has lost: a line audit_head of the service's log finds them, by --head`
+    tell(json, verdict, `${state}: ${entries} entries${retention}`, `head  ${verdict.head}`, unseen)
     return whole ? 0 : 1
   },
 })

@@ -35,6 +35,14 @@ test('each check of /healthz has a row', () => {
 })
 
 test('each gauge of readiness has a row', () => {
-  for (const gauge of ['ready', 'ca_up', 'database_up', 'database_disk_trouble', 'database_behind', 'audit_log_broken'])
+  for (const gauge of [
+    'ready',
+    'ca_up',
+    'database_up',
+    'database_disk_trouble',
+    'database_behind',
+    'given_up',
+    'audit_log_broken',
+  ])
     assert.ok(words.includes(`service_${gauge}`), gauge)
 })

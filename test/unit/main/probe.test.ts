@@ -86,7 +86,13 @@ test('the mail server is shown where mail is sent, and what it does never fails 
 describe('the gauges of readiness', () => {
   test('are 1 without a signature', async () => {
     const { probe, asked } = aProbe({})
-    assert.deepEqual(await probe.readiness(), { isCaUp: true, isDatabaseUp: true, isReady: true, disk: undefined })
+    assert.deepEqual(await probe.readiness(), {
+      isCaUp: true,
+      isDatabaseUp: true,
+      isReady: true,
+      disk: undefined,
+      givenUp: 0,
+    })
     assert.deepEqual(asked, { signatures: 0, health: 1 })
   })
 
@@ -101,6 +107,7 @@ describe('the gauges of readiness', () => {
         isCaUp: false,
         isDatabaseUp: true,
         disk: undefined,
+        givenUp: 0,
         isReady: false,
       }))
 
@@ -109,12 +116,14 @@ describe('the gauges of readiness', () => {
       isCaUp: true,
       isDatabaseUp: false,
       disk: undefined,
+      givenUp: 0,
       isReady: false,
     })
     assert.deepEqual(await aProbe({ stopped: true }).probe.readiness(), {
       isCaUp: true,
       isDatabaseUp: true,
       disk: undefined,
+      givenUp: 0,
       isReady: true,
     })
   })
@@ -122,7 +131,13 @@ describe('the gauges of readiness', () => {
   test('go by a signature that a health endpoint did not get', async () => {
     const { probe } = aProbe({ refuses: true })
     assert.equal((await probe.health()).checks.ca_backend.reason, 'CA backend unavailable')
-    assert.deepEqual(await probe.readiness(), { isCaUp: false, isDatabaseUp: true, disk: undefined, isReady: false })
+    assert.deepEqual(await probe.readiness(), {
+      isCaUp: false,
+      isDatabaseUp: true,
+      disk: undefined,
+      givenUp: 0,
+      isReady: false,
+    })
   })
 })
 
@@ -137,6 +152,7 @@ describe('the health endpoints', () => {
   test('are degraded while something is lost that the signer has recorded, and nobody has accepted it', async () => {
     const report = await aProbe({ signerRecords: 'ok', givenUp: 2 }).probe.health()
     assert.deepEqual(report.checks.signer_records, { status: 'error', given_up: 2 })
+    assert.equal((await aProbe({ signerRecords: 'ok', givenUp: 2 }).probe.readiness()).givenUp, 2)
     assert.deepEqual([isHealthy(report), unreadiness(report)], [false, undefined])
   })
 
@@ -164,7 +180,13 @@ describe('the health endpoints', () => {
       const report = await probe.health()
       assert.deepEqual(report.checks.ca_backend, { status: 'error', reason })
       assert.deepEqual([isHealthy(report), unreadiness(report) === undefined], [false, isReady])
-      assert.deepEqual(await probe.readiness(), { isCaUp: false, isDatabaseUp: true, disk: undefined, isReady })
+      assert.deepEqual(await probe.readiness(), {
+        isCaUp: false,
+        isDatabaseUp: true,
+        disk: undefined,
+        givenUp: 0,
+        isReady,
+      })
     }
   })
 
