@@ -79,8 +79,7 @@ export async function verifyCommand(file: string): Promise<boolean> {
       `${found} records agree with their lines${missing === 0 ? '' : `; those of ${missing} newer lines are not here`}`,
     )
   console.log(`head ${verdict.head}`)
-  const last = verdict.first + verdict.lines - 1
-  console.log(`not seen: lines after ${last} that were cut away; compare the head with one that was kept elsewhere`)
+  console.log(`not seen: lines after ${verdict.first + verdict.lines - 1} that were cut away: compare heads`)
   return true
 }
 

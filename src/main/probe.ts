@@ -162,13 +162,9 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
         status: flags.isOn('stopSigning') ? 'stopped' : isUp ? 'ok' : 'error',
         ...(!isUp && { reason: caProbe.trouble() }),
       }))
-      return {
-        isCaUp: isUp,
-        isDatabaseUp: found.isDatabaseUp,
-        disk: found.disk,
-        givenUp: found.checks.signer_records?.given_up ?? 0,
-        isReady: unreadiness(found) === undefined,
-      }
+      const { isDatabaseUp, disk, checks } = found
+      const givenUp = checks.signer_records?.given_up ?? 0
+      return { isCaUp: isUp, isDatabaseUp, disk, givenUp, isReady: unreadiness(found) === undefined }
     },
   }
 }
