@@ -89,7 +89,8 @@ describe('a service from its start', () => {
         const lines = found(name, labels === '' ? [] : labels.split(','))
         assert.ok(lines.length > 0, `${name}{${labels}}`)
         assert.ok(series.includes(`# TYPE ${name} ${isCounted ? 'counter' : 'gauge'}`), name)
-        if (isCounted) for (const line of lines) assert.match(line, / 0$/)
+        // Rounds that went well are counted by then, too.
+        if (isCounted && name !== 'service_cleanup_runs_total') for (const line of lines) assert.match(line, / 0$/)
       }
     })
   }
