@@ -90,7 +90,10 @@ export async function runProgram(program: Program, typed: readonly string[]): Pr
   }
 }
 
-/** Output that a full disk refuses is an error of the command. A reader that has gone, such as `head`, has what it wanted. */
+/**
+ * Output that a full disk refuses is an error of the command. A reader that has gone, such as `head`, has what it wanted.
+ * `process.stdout` also makes a pipe one that does not block, as `lib/log-output.ts` needs it.
+ */
 function requireOutput(name: string): void {
   let isTold = false
   process.stderr.on('error', () => undefined)
