@@ -30,7 +30,8 @@ describe('the Admin API', () => {
     await locker.end()
   })
 
-  const directory = () => send({ method: 'GET', url: service.directoryUrl })
+  /** A GET that needs a statement. */
+  const renewalInfo = () => send({ method: 'GET', url: `${client.directory['renewalInfo']}/x.y` })
 
   /** The front's connections wait for a lock until the returned function is called. */
   async function exhaustPool(): Promise<() => Promise<void>> {
@@ -41,7 +42,7 @@ describe('the Admin API', () => {
     await locker.query('LOCK TABLE orders IN ACCESS EXCLUSIVE MODE')
     const headers = { 'Content-Type': 'application/jose+json' }
     const answers = bodies.map((body) => send({ url, headers, body }))
-    await until('clients are refused', async () => (await directory()).headers['retry-after'] === '5')
+    await until('clients are refused', async () => (await renewalInfo()).headers['retry-after'] === '5')
     return async () => {
       await locker.query('COMMIT')
       await Promise.all(answers)
