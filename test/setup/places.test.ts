@@ -17,7 +17,7 @@ printf '%s\\n' "listen_addresses = '*'" "ssl = on" "ssl_cert_file = '$PWD/db.pem
 echo 'hostssl chancery chancery all scram-sha-256' >> pg_hba.conf
 echo '${ADDRESS} db.corp.example' >> /etc/hosts
 pg_ctlcluster $(ls /etc/postgresql) main restart
-cd / && runuser -u postgres -- psql -qc "CREATE ROLE chancery LOGIN PASSWORD 'it is \\"quoted\\" here'" -c 'CREATE DATABASE chancery OWNER chancery'
+cd / && runuser -u postgres -- psql -qc "CREATE ROLE chancery LOGIN PASSWORD 'it is \\"quoted\\" here'" -c "CREATE DATABASE chancery OWNER chancery TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C.UTF-8'"
 `
 
 const ZONE = `
