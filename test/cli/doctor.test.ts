@@ -25,7 +25,7 @@ describe('chancery doctor', () => {
       'Revocation lists',
       'Disks',
       'Mail',
-      '0 ok, 0 warnings, 0 failures, 12 unknown',
+      '0 ok, 0 warnings, 0 failures, 13 unknown',
     ])
   })
 
