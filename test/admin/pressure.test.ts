@@ -30,8 +30,13 @@ describe('the Admin API', () => {
     await locker.end()
   })
 
-  /** A GET that needs a statement. */
-  const renewalInfo = () => send({ method: 'GET', url: `${client.directory['renewalInfo']}/x.y` })
+  /** Without a signature: refused for its form, unless what needs a statement is refused before. */
+  const order = () =>
+    send({
+      url: client.directory['newOrder'] as string,
+      headers: { 'Content-Type': 'application/jose+json' },
+      body: '{}',
+    })
 
   /** The front's connections wait for a lock until the returned function is called. */
   async function exhaustPool(): Promise<() => Promise<void>> {
@@ -42,7 +47,7 @@ describe('the Admin API', () => {
     await locker.query('LOCK TABLE orders IN ACCESS EXCLUSIVE MODE')
     const headers = { 'Content-Type': 'application/jose+json' }
     const answers = bodies.map((body) => send({ url, headers, body }))
-    await until('clients are refused', async () => (await renewalInfo()).headers['retry-after'] === '5')
+    await until('clients are refused', async () => (await order()).headers['retry-after'] === '5')
     return async () => {
       await locker.query('COMMIT')
       await Promise.all(answers)
