@@ -12,7 +12,7 @@ import pg from 'pg'
 import type { EmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
 import { WAIT_MS } from './patience.ts'
-import { type DatabaseConnection, givenPostgres, PLAIN_SESSION, startTestPostgres } from './postgres.ts'
+import { type DatabaseConnection, givenPostgres, PLAIN_SESSION, PLAIN_SETTINGS, startTestPostgres } from './postgres.ts'
 import { until } from './until.ts'
 import { noted } from './used-parts.ts'
 
@@ -63,9 +63,15 @@ export async function testDatabase(): Promise<TestDatabase> {
   return createDatabase(server, `TEMPLATE ${await requireTemplate(server)}`)
 }
 
-/** A fresh database without a schema, for a release that makes its own. */
+/** A fresh database without a schema, for a release that makes its own. The one before needs PostgreSQL's own settings. */
 export async function emptyDatabase(): Promise<TestDatabase> {
-  return createDatabase(givenPostgres() ?? (await ownServer()))
+  const server = givenPostgres() ?? (await ownServer())
+  const made = await createDatabase(server)
+  await withClient(server, async (client) => {
+    for (const [name, value] of Object.entries(PLAIN_SETTINGS))
+      await client.query(`ALTER DATABASE ${made.connection.database} SET ${name} = '${value}'`)
+  })
+  return made
 }
 
 async function createDatabase(server: DatabaseConnection, options = ''): Promise<TestDatabase> {

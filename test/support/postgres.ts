@@ -38,9 +38,21 @@ const OTHER_WORLD = {
   idle_session_timeout: '1h',
 } as const
 
+/** As PostgreSQL has them by itself. */
+export const PLAIN_SETTINGS = {
+  datestyle: 'ISO',
+  intervalstyle: 'postgres',
+  timezone: 'UTC',
+  bytea_output: 'hex',
+  extra_float_digits: 1,
+  transform_null_equals: 'off',
+  default_transaction_isolation: 'read committed',
+} as const
+
 /** For the tests' own connections. */
-export const PLAIN_SESSION =
-  '-c datestyle=ISO -c intervalstyle=postgres -c timezone=UTC -c bytea_output=hex -c extra_float_digits=1 -c transform_null_equals=off -c default_transaction_isolation=read\\ committed'
+export const PLAIN_SESSION = Object.entries(PLAIN_SETTINGS)
+  .map(([name, value]) => `-c ${name}=${String(value).replace(' ', '\\ ')}`)
+  .join(' ')
 
 /** Ids of processes mean nothing in another PID namespace: what runs there looks abandoned from here. */
 const PREFIX = `chancery-test-${statSync('/proc/self/ns/pid').ino}-`
