@@ -14,7 +14,7 @@ import { FOLDERS } from '../../deploy/build/image-root.ts'
 import { closeConnections, type Responder, registeredClient, startResponder } from '../support/acme-client.ts'
 import { COMPOSE_FOLDER, makeVolume, planOf, readCompose } from '../support/compose.ts'
 import type { RunningContainer } from '../support/containers.ts'
-import { emptyDatabase, type TestDatabase } from '../support/database.ts'
+import { databaseConfig, emptyDatabase, type TestDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { openTestImage, requireImages, type TestImage } from '../support/image.ts'
 import { throughProxy } from '../support/proxies.ts'
@@ -98,7 +98,7 @@ describe('the containers of compose.yaml', {
     responder = await startResponder(http01Port)
     changeConfig({
       server: { port, workers: 2 },
-      database: tcp.connection,
+      database: databaseConfig(tcp.connection),
       crl: { http_port: await freePort() },
       challenges: { http01: { port: http01Port, blocked_networks: [] } },
       dns: { zones: [{ zone: 'corp.example', addresses: ['127.0.0.1'] }] },
