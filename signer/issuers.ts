@@ -58,7 +58,7 @@ export interface Issuer {
   /** Undefined for a key that signs in place. */
   queue: Slots | undefined
   bucket: TokenBucket | undefined
-  /** Of the same rate, for lists and test signatures: certificates must not keep them from being signed. */
+  /** A second bucket of the same rate, for CRLs and test signatures: certificates cannot use it up. */
   upkeepBucket: TokenBucket | undefined
   policy: SigningPolicy
   notBefore: Date

@@ -54,7 +54,7 @@ export const newOrder = acmeEndpoint({
         ...(notBefore && { notBefore }),
         ...(notAfter && { notAfter }),
         ...(profile !== undefined && { profile }),
-        // Of another type it is no certID, and refused as such: clients know that refusal.
+        // A value of another type is refused as a wrong certID is: clients know that refusal.
         ...(replaces !== undefined && { replaces: typeof replaces === 'string' ? replaces : '' }),
       },
       now,

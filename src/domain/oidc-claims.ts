@@ -12,7 +12,7 @@ export interface GroupRole {
 }
 
 export interface ClaimRules {
-  /** Of the configuration. */
+  /** As configured. */
   issuer: string
   usernameClaim: string
   groupsClaim: string
@@ -46,7 +46,7 @@ const refused = (why: string): ClaimRefusal => ({ why, hasNoRole: false })
 export function personOf(claims: Claims, rules: ClaimRules): OidcPerson | ClaimRefusal {
   const { usernameClaim, groupsClaim, roles } = rules
   const { iss: issuer, sub: subject, email, email_verified: isVerified = true } = claims
-  // OpenID Connect Core §3.1.3.7: whoever has signed it, the token is the configured issuer's or nobody's.
+  // OpenID Connect Core §3.1.3.7: the issuer of the token has to be the configured one.
   if (typeof issuer !== 'string' || !isSameIssuer(issuer, rules.issuer))
     return refused('you were signed in by another provider than the one that is configured here')
   if (!isSubject(subject)) return refused('the provider does not say who you are')

@@ -71,7 +71,7 @@ export async function auditFileConsumer(settings: AuditFileSettings): Promise<Ex
   await append(settings, []).catch((error: NodeJS.ErrnoException) => {
     throw new Error(`cannot write to logging.audit.file ${settings.path}: ${error.code ?? error.message}`)
   })
-  // One write at a time: one that a disk held up beyond its time may still cut off what it has written, or repeat it.
+  // One write at a time. A write that a slow disk held up may still cut the file back, or repeat its lines.
   let last = Promise.resolve()
   const appendInTurn = (events: readonly OccurredEvent[], signal: AbortSignal): Promise<void> => {
     const turn = last.then(() => {

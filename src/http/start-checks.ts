@@ -80,7 +80,7 @@ export function assertPortFree(host: string, port: number): Promise<void> {
 const OTHER_FILES = 512
 
 /**
- * Of a process that may open fewer files than it takes connections: those beyond wait in the system's queue, unseen.
+ * Warns when the process may open fewer files than it takes connections. Further connections wait in the system's queue.
  * @param limits as in /proc/self/limits
  */
 export function fileLimitWarning(connections: number, limits: string): string | undefined {

@@ -10,7 +10,7 @@ export interface ClockStore {
    * have moved it since. @returns by how many seconds it is behind now()
    */
   advance(elapsedSeconds: number): Promise<number>
-  /** What waits for longer than anything of its kind does is due now. @returns how many */
+  /** Makes due what waits longer than its kind can. @returns how many rows */
   endLongWaits(): Promise<number>
 }
 
@@ -24,7 +24,7 @@ export async function slowNow(db: Pick<Database, 'query'>): Promise<Date> {
 
 const ADVANCE: Statement = {
   name: 'slow-clock-advance',
-  // $2 is where it stood after the caller's last round: every instance has rounds, and together they go by twice the time.
+  // $2 is where the clock stood after this instance's last round: all instances together move it by twice the time.
   text: `
     INSERT INTO slow_clock AS c (at) VALUES (now())
     ON CONFLICT (one) DO UPDATE
@@ -37,7 +37,7 @@ const ADVANCE: Statement = {
 const HOUR = 3_600
 const DAY = 24 * HOUR
 
-/** A column that says until when something waits or is somebody's, and the longest that it can lie ahead, in seconds. */
+/** A time until which a row waits or belongs to an instance, and how many seconds it can lie ahead at most. */
 const LONGEST: readonly (readonly [table: string, column: string, seconds: number, among?: string])[] = [
   ['event_deliveries', 'due_at', DAY, 'attempts > 0'],
   ['csr_issuances', 'due_at', DAY],

@@ -50,7 +50,7 @@ export interface CrlState {
   isRequested: boolean
   /** The database's clock, which sets all times of lists. */
   now: Date
-  /** What left the list by a clock that jumped did not leave it. */
+  /** Entries that left the list later than this left it by a clock that jumped, and come back. */
   slowNow: Date
 }
 
@@ -173,8 +173,8 @@ const STATES: Statement = {
 
 const BEGIN: Statement = {
   name: 'crl-begin',
-  // At least the Unix time, so that numbers rise even after an older database is restored. One more than the signer takes was
-  // never signed, so the next follows the published ones.
+  // At least the Unix time, so that numbers rise even after an older database is restored. The signer never signed a number
+  // beyond its bound, so the next one follows the published numbers.
   text: `
     WITH drawn AS (
       INSERT INTO crl_numbers AS n (issuer_key, last_number) VALUES ($1, extract(epoch FROM now())::bigint)

@@ -26,10 +26,10 @@ export interface RateLimitStore {
   sweep(ageSeconds: number): Promise<number>
 }
 
-/** In microseconds: a statement may have waited for the row of one whose clock is later. */
+/** In microseconds: another statement may have charged the row a moment later. */
 const SLACK = 60_000_000
 
-/** The time of the row, as if nothing were used up where a clock that was ahead wrote it: no limit lets it be that late. */
+/** The time of the row. No limit lets it lie further ahead: then a clock was wrong, and nothing counts as used up. */
 const tat = (now: string) => `CASE WHEN r.tat <= ${now} + r.tolerance + r.step + ${SLACK} THEN r.tat ELSE 0 END`
 const TAT = tat('EXCLUDED.tat - EXCLUDED.step * EXCLUDED.granted')
 

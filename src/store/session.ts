@@ -53,7 +53,7 @@ export class TakesNoWrites extends Error {
   }
 }
 
-/** Sentences would not fit into the encoding, or `lower` makes another letter of an I (Turkish), as in no DNS name. */
+/** The encoding cannot hold every text, or `lower('I')` is not `i`, as in Turkish: names in DNS are compared so. */
 export class UnusableText extends Error {
   constructor(host: string, is: string) {
     super(
@@ -84,7 +84,7 @@ export const timeLimits = (ms: number): SessionSettings => ({
   idle_in_transaction_session_timeout: ms,
 })
 
-/** What a role or a database may set otherwise, and changes what text means: with another DateStyle no date is read. */
+/** A role or a database may set these, and then text means something else: with another DateStyle no date is read. */
 const MEANING: SessionSettings = {
   DateStyle: 'ISO, YMD',
   IntervalStyle: 'postgres',

@@ -10,9 +10,9 @@ import { auditMac, isSameMac, type NotedHead, tailFault } from '../../domain/aud
 import { readAuditChain, readAuditTail } from './audit-store.ts'
 
 export interface AuditWatchEvents {
-  /** Once, until it is there again; the entry of a reconciliation is waited for. */
+  /** Called once until the end is there again. It waits for the entry of a reconciliation. */
   missing(fault: string): void
-  /** As after a restored backup. @param wentBack why it goes on from an earlier end */
+  /** The end is there again, or the log went back with its database. @param wentBack what is missing, in the second case */
   found(wentBack: string | undefined): void
 }
 
@@ -60,7 +60,7 @@ export class AuditWatch {
     return tail.head
   }
 
-  /** An entry, under the key, that the database was behind its signer: that was alarmed, and took the tail with it. */
+  /** Looks for an entry, made with the key, that the database was behind its signer. That explains the missing end. */
   async #hasGoneBack(head: number): Promise<boolean> {
     const { db, key } = this.#options
     const entries = await readAuditChain(db, { after: Math.max(0, head - NEWEST), limit: NEWEST })

@@ -69,7 +69,7 @@ export function IncidentsPage({ query, entry }: PageProps) {
   )
 }
 
-/** What whoever has its key can do, and what a block ends. */
+/** The account that has the key: it can order with these authorizations, and a block ends it. */
 const KeyAccount = ({ account }: { account: NonNullable<Examination['key_account']> }) => (
   <>
     <AccountLink id={account.account_id} name={account.account_name} /> {account.status}:{' '}

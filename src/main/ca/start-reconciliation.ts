@@ -104,7 +104,7 @@ export class Report {
     void this.#leaveEntries()
   }
 
-  /** Again until each is there: the thread may still be starting, and the database hang. */
+  /** Repeats each entry until it is written: the admin thread may still start, and the database may hang. */
   async #leaveEntries(): Promise<void> {
     const { isStopping } = this.#parts
     while (this.#admin && this.#untold[0] && !isStopping())
@@ -136,7 +136,7 @@ export class Report {
     }
   }
 
-  /** Once for each serial number: every start of a comparison from the beginning meets them again. */
+  /** Tells each serial number once: a comparison from the beginning finds it again. */
   strangeTimes(): (serialNumbers: readonly string[]) => void {
     const told = new Set<string>()
     return (serialNumbers) => {

@@ -28,7 +28,7 @@ function listOf<S extends z.ZodType>(list: S, element: z.ZodType): S {
   return list
 }
 
-/** What is wrong, for who wrote the value. @param issue of a schema that was asked to report its input */
+/** A sentence for the sender of the value. @param issue of a schema that was asked to report its input */
 export function sentenceOf(issue: z.core.$ZodIssue): string {
   const missing = issue.input === undefined ? 'is missing; it ' : ''
   if (issue.code === 'invalid_type') return `${missing}must be ${kindOf(issue.expected)}`

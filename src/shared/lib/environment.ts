@@ -1,6 +1,6 @@
-/** What the environment of a process may undo: refused by name, or pinned, before any key or password is read. */
+/** Refuses or pins what the environment of a process may undo, before any key or password is read. */
 
-/** Of each: a word that is looked for, and what it would do. */
+/** Options that are refused, and what each does. */
 const NODE_OPTIONS: readonly (readonly [option: RegExp, does: string])[] = [
   [/--inspect(?!-port|-publish)/, 'opens the process, with its keys, to a debugger'],
   [/--insecure-http-parser/, 'reads HTTP that two programs may read in two ways (RFC 9112 §11.2)'],
