@@ -3,7 +3,8 @@
  *
  * `state` holds the secrets of one sign-in, sealed, so that strangers fill no table. The database keeps the hash of a
  * `state` that came back: each makes one token request with our secret. `state` also holds the hash of a secret that the
- * browser made. Only the browser that began can finish, so nobody is signed in as somebody else by a link (RFC 9700 §4.7). A code is good once, which the provider sees to (RFC 6749 §4.1.2).
+ * browser made. Only the browser that began can finish, so nobody is signed in as somebody else by a link (RFC 9700 §4.7).
+ * A code is good once, which the provider sees to (RFC 6749 §4.1.2).
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
