@@ -255,7 +255,7 @@ export class CsrIssuances {
   async #giveToSigner(row: ClaimedIssuance): Promise<CsrOutcome | Turn> {
     try {
       const ended = await this.#options.signer.issue(row)
-      return ended === 'unsigned' ? { row, outcome: { status: ended } } : ended
+      return ended === 'unsigned' || ended === 'not given' ? { row, outcome: { status: ended } } : ended
     } catch (error) {
       this.#options.events.interrupted(error, factsOf(row))
       return { row, outcome: { status: 'not given' } }

@@ -45,7 +45,7 @@ export interface ReceptionEvents extends Pick<IssuanceEvents, 'issued'> {
   lintWarnings(findings: readonly string[], facts: BackendFacts): void
   /** The order had been interrupted, and has its certificate. */
   recovered(facts: BackendFacts): void
-  /** It came after its order had failed, so it is recorded as revoked. */
+  /** It came after its order had failed or its key was blocked, so it is recorded as revoked. */
   late(facts: BackendFacts): void
   alarm(message: string, cause: unknown, facts: BackendFacts): void
 }
@@ -119,12 +119,12 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
       der,
       serialNumber: Buffer.from(serialNumber, 'hex'),
     }
-    const tell = () => announce(events, row, serialNumber, names, warnings)
-    const outcome = await recordReceived(options, certificate, row, until, tell)
+    const tell = (isLate: boolean) => announce(events, { row, isLate }, serialNumber, names, warnings)
+    const outcome = await recordReceived(options, certificate, until, () => tell(row.abandonedSeconds !== undefined))
     // A revocation would hit the certificate that was delivered first.
     if (outcome === 'duplicate') return refuse(row, [`the serial number ${serialNumber} was given before`], until)
     if (outcome === 'lost') return disown(row, der, until)
-    tell()
+    tell(outcome === 'late')
     return outcome === 'recorded' ? 'recorded' : 'failed'
   }
 
@@ -169,16 +169,16 @@ export function expectedFor(
 
 function announce(
   events: ReceptionEvents,
-  row: ClaimedIssuance,
+  { row, isLate }: { row: ClaimedIssuance; isLate: boolean },
   serialNumber: string,
   names: readonly string[],
   warnings: readonly string[],
 ): void {
-  const { certificateId: id, accountId, orderId, abandonedSeconds, wasInterrupted } = row
+  const { certificateId: id, accountId, orderId, wasInterrupted } = row
   const facts = { ...factsOf(row), serialNumber }
   if (warnings.length > 0) events.lintWarnings(warnings, facts)
   events.issued({ id, accountId, orderId, serialNumber, names })
-  if (abandonedSeconds !== undefined) events.late(facts)
+  if (isLate) events.late(facts)
   else if (wasInterrupted) events.recovered(facts)
 }
 

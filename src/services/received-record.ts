@@ -1,13 +1,9 @@
 /** Records a received certificate. A lost answer of the database costs neither it nor the line about it. */
 
 import type { CertificateStore } from '../store/certificate-store.ts'
-import type {
-  ClaimedIssuance,
-  CsrIssuanceStore,
-  ReceivedCertificate,
-  RecordOutcome,
-} from '../store/csr-issuance-store.ts'
+import type { CsrIssuanceStore, ReceivedCertificate, RecordOutcome } from '../store/csr-issuance-store.ts'
 import { isRecordedAfterAll, untilDone } from './late-record.ts'
+import { LAPSE_PROBLEMS } from './recovery.ts'
 
 interface RecordParts {
   store: Pick<CsrIssuanceStore, 'record'>
@@ -23,14 +19,13 @@ interface RecordParts {
 export async function recordReceived(
   parts: RecordParts,
   received: ReceivedCertificate,
-  row: ClaimedIssuance,
   until: number,
   onRecordedAfterAll: () => void,
 ): Promise<RecordOutcome> {
   const { certificates } = parts
   const { serialNumber, der } = received
   try {
-    return await recordOnce(parts, received, row, until)
+    return await recordOnce(parts, received, until)
   } catch (error) {
     // No other place learns of it.
     void isRecordedAfterAll(certificates, serialNumber, der).then((isRecorded) => isRecorded && onRecordedAfterAll())
@@ -42,13 +37,12 @@ export async function recordReceived(
 async function recordOnce(
   { store, certificates, instanceId }: RecordParts,
   received: ReceivedCertificate,
-  { abandonedSeconds }: ClaimedIssuance,
   until: number,
 ): Promise<RecordOutcome> {
   let isAnswerLost = false
   const outcome = await untilDone(async () => {
     try {
-      return await store.record(received, instanceId)
+      return await store.record(received, instanceId, LAPSE_PROBLEMS['key blocked'])
     } catch (error) {
       isAnswerLost = true
       throw error
@@ -57,5 +51,5 @@ async function recordOnce(
   if (outcome !== 'lost' || !isAnswerLost) return outcome
   const known = await untilDone(() => certificates.findBySerial(received.serialNumber, received.der), until)
   if (known?.id !== received.certificateId) return outcome
-  return abandonedSeconds === undefined ? 'recorded' : 'late'
+  return known.revokedAt === undefined ? 'recorded' : 'late'
 }

@@ -6,11 +6,11 @@ import type { ClaimedIssuance, CsrIssuanceStore } from '../store/csr-issuance-st
 import type { CsrOutcome } from './csr-step.ts'
 import type { Issuance } from './issuance.ts'
 
-/** `unsigned`: the intent is there, and the signer has surely not signed it. */
-export type SignerTurn = CsrOutcome | 'unsigned'
+/** `unsigned`: the intent is there, and the signer has surely not signed it. `not given`: there is none. */
+export type SignerTurn = CsrOutcome | 'unsigned' | 'not given'
 
 /**
- * @returns `pending` where recovery takes over, or where the row is gone
+ * @returns `pending` where recovery takes over
  * @throws Problem when the signer has no issuer for it; database errors
  */
 export async function issueBySigner(
@@ -25,7 +25,7 @@ export async function issueBySigner(
   const profile = issuance.requireProfile(row.profile)
   const built = await issuance.build(subject, profile, { notBefore, notAfter }, new Date())
   const issuing = await issuance.beginInPlace(built, row, (intent) => store.giveToSigner(intent, instanceId))
-  if (!issuing) return 'pending'
+  if (!issuing) return 'not given'
   const { outcome, error } = await issuance.complete(issuing, built.findings)
   if (outcome !== 'left to recovery') return outcome
   return error?.retryable && !error.mayHaveIssued ? 'unsigned' : 'pending'

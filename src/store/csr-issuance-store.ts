@@ -7,6 +7,7 @@
  */
 
 import type { HeldIssuance, ProgressEvent } from '../domain/csr-issuance.ts'
+import { KEY_COMPROMISE } from '../domain/revocation.ts'
 import { CSR_ISSUANCE, type CsrRowStatus, statusesAllowing } from '../domain/states.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
@@ -82,7 +83,7 @@ export interface SignerIntent {
   tbs: Buffer
 }
 
-/** `late`: the order had failed, so the certificate is recorded as revoked. */
+/** `late`: the order had failed or its key is blocked, so the certificate is recorded as revoked. */
 export type RecordOutcome = 'recorded' | 'late' | 'lost' | 'duplicate'
 
 export interface CsrIssuanceStore {
@@ -90,7 +91,7 @@ export interface CsrIssuanceStore {
   begin(intent: CsrIntent): Promise<boolean>
   /** An intent for the signer becomes one for a backend, in one commit. False when it is gone. */
   takeFromSigner(intent: TakenIntent): Promise<boolean>
-  /** The other way round. False when it is gone, or a certificate may exist. */
+  /** The other way round. False when it is gone, a certificate may exist, or its order cannot be issued any more. */
   giveToSigner(intent: SignerIntent, instanceId: number): Promise<boolean>
   /** Claims one row, if it is due. */
   claim(certificateId: string, holder: Holder): Promise<ClaimedIssuance | undefined>
@@ -103,8 +104,9 @@ export interface CsrIssuanceStore {
   /**
    * Certificate row, order processing → valid, row gone, in one commit. `duplicate` when the issuer
    * has given the serial number before.
+   * @param ifBlocked the order's error where its key is blocked
    */
-  record(received: ReceivedCertificate, instanceId: number): Promise<RecordOutcome>
+  record(received: ReceivedCertificate, instanceId: number, ifBlocked: ProblemDocument): Promise<RecordOutcome>
   /**
    * Order processing → invalid with this error, row gone, in one commit.
    * @param unwanted DER of a certificate that must be revoked, unless it is one that was delivered
@@ -183,7 +185,9 @@ const GIVE_TO_SIGNER: Statement = {
   name: 'csr-issuance-give-to-signer',
   text: `
     WITH taken AS (
-      DELETE FROM csr_issuances WHERE certificate_id = $1 AND instance_id = $6 AND ${STATUS} ${csrIssuance.allows('give')}
+      -- Time has passed since the claim.
+      DELETE FROM csr_issuances n
+       WHERE certificate_id = $1 AND instance_id = $6 AND ${STATUS} ${csrIssuance.allows('give')} AND ${LAPSE} IS NULL
       RETURNING order_id, account_id, spki_sha256
     )
     INSERT INTO issuance_intents (certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint, tbs,
@@ -242,26 +246,28 @@ const RECORD: Statement = {
   name: 'csr-issuance-record',
   text: `
     WITH taken AS (
-      DELETE FROM csr_issuances WHERE certificate_id = $1 AND instance_id = $2 RETURNING *
+      -- The key may have been blocked while the CA was at work (CA/Browser Forum BR 4.9.1.1 (3)).
+      DELETE FROM csr_issuances n WHERE certificate_id = $1 AND instance_id = $2
+      RETURNING *, CASE WHEN EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = n.spki_sha256) THEN ${KEY_COMPROMISE}
+                        WHEN abandoned_at IS NOT NULL THEN ${LATE_REASON} END AS reason
     ), moved AS (
       UPDATE orders o SET status = ${order.after('issued')}, certificate_id = taken.certificate_id
-        FROM taken WHERE o.id = taken.order_id AND o.status ${order.allows('issued')}
+        FROM taken WHERE o.id = taken.order_id AND o.status ${order.allows('issued')} AND reason IS NULL
+    ), failed AS (
+      UPDATE orders o SET status = ${order.after('failed')}, error = $9
+        FROM taken WHERE o.id = taken.order_id AND o.status ${order.allows('failed')} AND reason IS NOT NULL
     ), revoked AS (
       INSERT INTO backend_revocations (certificate_id, backend, der, reason)
-      SELECT certificate_id, backend, $8, ${LATE_REASON} FROM taken WHERE abandoned_at IS NOT NULL
-    ), compromised AS (
-      -- Others with the key may have been revoked while the CA was at work (CA/Browser Forum BR 4.9.1.1 (3)).
-      UPDATE blocked_keys b SET spread_at = NULL FROM taken WHERE b.spki_sha256 = taken.spki_sha256 AND b.proved_at IS NOT NULL
+      SELECT certificate_id, backend, $8, reason FROM taken WHERE reason IS NOT NULL
     ), asked AS (
       -- The CA is soon asked when it would renew this one.
       INSERT INTO upstream_renewals (certificate_id, backend)
-      SELECT certificate_id, backend FROM taken WHERE abandoned_at IS NULL
+      SELECT certificate_id, backend FROM taken WHERE reason IS NULL
     )
     INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
                               spki_sha256, backend, revoked_at, revocation_reason)
     SELECT certificate_id, account_id, order_id, $3, $4, $5, $6, $7, $8, spki_sha256, backend,
-           CASE WHEN abandoned_at IS NOT NULL THEN date_trunc('second', now()) END,
-           CASE WHEN abandoned_at IS NOT NULL THEN ${LATE_REASON} END
+           CASE WHEN reason IS NOT NULL THEN date_trunc('second', now()) END, reason
       FROM taken
     RETURNING revoked_at IS NOT NULL AS is_late`,
 }
@@ -351,10 +357,11 @@ export function createCsrIssuanceStore(db: Database): CsrIssuanceStore {
       return done(SAVE, [...row, statusesAllowing(CSR_ISSUANCE, event)])
     },
     abandon: (certificateId, instanceId, error) => done(ABANDON, [certificateId, instanceId, error]),
-    async record({ certificateId, serialNumber, issuerFingerprint, names, notBefore, notAfter, der }, instanceId) {
+    async record({ certificateId, issuerFingerprint, names, ...received }, instanceId, ifBlocked) {
+      const { serialNumber, notBefore, notAfter, der } = received
       const values = [certificateId, instanceId, serialNumber, issuerFingerprint, names, notBefore, notAfter, der]
       try {
-        const [row] = await db.query<{ is_late: boolean }>(RECORD, values)
+        const [row] = await db.query<{ is_late: boolean }>(RECORD, [...values, ifBlocked])
         return row ? (row.is_late ? 'late' : 'recorded') : 'lost'
       } catch (error) {
         if (error instanceof pg.DatabaseError && error.code === UNIQUE_VIOLATION && error.constraint === SERIAL_INDEX)

@@ -3,6 +3,7 @@
  * of an issuance).
  */
 
+import { KEY_COMPROMISE } from '../domain/revocation.ts'
 import type { Batched, CommandTraits } from '../shared/lib/batcher.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
@@ -202,7 +203,7 @@ const ABANDON: Statement = {
   text: `
     WITH intent AS (
       DELETE FROM issuance_intents WHERE certificate_id = $1
-      RETURNING certificate_id, order_id, serial_number, issuer_fingerprint
+      RETURNING certificate_id, order_id, serial_number, issuer_fingerprint, spki_sha256
     ), moved AS (
       UPDATE orders o SET status = ${order.after('failed')}, error = $2
         FROM intent n WHERE o.id = n.order_id AND o.status ${order.allows('failed')}
@@ -212,7 +213,9 @@ const ABANDON: Statement = {
       SELECT certificate_id, serial_number, issuer_fingerprint, '{}', $3, $4, '' FROM intent
       ON CONFLICT (serial_number, issuer_fingerprint) DO NOTHING RETURNING id
     )
-    SELECT (SELECT id FROM unseen) AS unseen FROM intent`,
+    SELECT (SELECT id FROM unseen) AS unseen,
+           CASE WHEN EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = intent.spki_sha256) THEN ${KEY_COMPROMISE} ELSE ${LATE_REASON} END AS reason
+      FROM intent`,
 }
 
 const ADOPT: Statement = {
@@ -350,10 +353,11 @@ async function abandon(
   error: ProblemDocument,
   { notBefore, notAfter }: Period,
 ): Promise<boolean> {
-  const [abandoned] = await tx.query<{ unseen: string | null }>(ABANDON, [certificateId, error, notBefore, notAfter])
+  type Row = { unseen: string | null; reason: number }
+  const [abandoned] = await tx.query<Row>(ABANDON, [certificateId, error, notBefore, notAfter])
   if (abandoned?.unseen) {
     const nobody = { blockedKey: undefined, requester: undefined }
-    await revokeCertificate(tx, { certificateId: abandoned.unseen, reason: LATE_REASON, ...nobody })
+    await revokeCertificate(tx, { certificateId: abandoned.unseen, reason: abandoned.reason, ...nobody })
   }
   return abandoned !== undefined
 }

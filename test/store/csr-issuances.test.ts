@@ -1,12 +1,13 @@
 /** Issuances from a CSR over real rows: who holds one, what a step leaves behind, and which backend is asked. */
 
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
+import { afterEach, before, describe, test } from 'node:test'
 import { CaError } from '../../src/ca/backend.ts'
 import { createCircuitBreaker } from '../../src/ca/circuit-breaker.ts'
 import type { BackendState, CsrBackend, IssuanceStep, StepOptions } from '../../src/ca/csr-backend.ts'
 import { guardCsrBackend } from '../../src/ca/guarded-csr-backend.ts'
 import { CsrIssuances, type CsrIssuancesOptions } from '../../src/services/csr-issuances.ts'
+import { LAPSE_PROBLEMS } from '../../src/services/recovery.ts'
 import type { SignerTurn } from '../../src/services/signer-turn.ts'
 import { problemDocument } from '../../src/shared/protocol/problem.ts'
 import type { Requester } from '../../src/store/account-store.ts'
@@ -25,6 +26,8 @@ const REFUSED: IssuanceStep = {
   reason: 'by the script',
   problem: problemDocument('serverInternal', 'refused'),
 }
+
+const KEY_BLOCKED = LAPSE_PROBLEMS['key blocked']
 
 const ONE_FAILURE = { failures: 1, recoveryMs: 60_000 }
 
@@ -373,14 +376,8 @@ describe('issuances from a CSR', () => {
     assert.equal(await store.disown(certificateId, 'a', der), false, 'it is recorded')
   })
 
-  // CA/Browser Forum BR 4.9.1.1 (3)
-  test('a certificate that comes after the others with its key were revoked makes the proved key due again', async () => {
-    const certificateId = await begun()
-    await fixture.sql(
-      'INSERT INTO blocked_keys (spki_sha256, certificate_id, proved_at, spread_at) VALUES ($1, $2, now(), now())',
-      [Buffer.alloc(32), newId()],
-    )
-    const received = {
+  describe('whose key was blocked while the CA was at work', () => {
+    const received = (certificateId: string) => ({
       certificateId,
       serialNumber: Buffer.from(certificateId.replaceAll('-', ''), 'hex'),
       issuerFingerprint: Buffer.alloc(32),
@@ -388,10 +385,59 @@ describe('issuances from a CSR', () => {
       notBefore: new Date(),
       notAfter: new Date(Date.now() + 1e9),
       der: Buffer.from(certificateId),
-    }
-    assert.equal(await store.record(received, INSTANCE), 'recorded')
-    assert.equal((await fixture.sql('SELECT FROM blocked_keys WHERE spread_at IS NULL')).length, 1)
-    await fixture.sql('DELETE FROM blocked_keys')
+    })
+    const block = () =>
+      fixture.sql('INSERT INTO blocked_keys (spki_sha256, certificate_id) VALUES ($1, $2)', [Buffer.alloc(32), newId()])
+    afterEach(() => fixture.sql('DELETE FROM blocked_keys'))
+
+    // CA/Browser Forum BR 4.9.1.1 (3), 6.1.1.3
+    for (const isAbandoned of [false, true])
+      test(`a certificate that comes is revoked for keyCompromise, and its order fails${isAbandoned ? ', also after its order' : ''}`, async () => {
+        const certificateId = await begun()
+        const id = (await rowOf(certificateId))?.['order_id']
+        if (isAbandoned) await store.abandon(certificateId, INSTANCE, LAPSE_PROBLEMS.expired)
+        await block()
+        assert.equal(await store.record(received(certificateId), INSTANCE, KEY_BLOCKED), 'late')
+        const [order] = await fixture.sql('SELECT status, certificate_id, error FROM orders WHERE id = $1', [id])
+        const error = isAbandoned ? LAPSE_PROBLEMS.expired : KEY_BLOCKED
+        assert.deepEqual(order, { status: 'invalid', certificate_id: null, error: { ...error } })
+        const reasons = await fixture.sql(
+          `SELECT c.revocation_reason, r.reason FROM certificates c JOIN backend_revocations r ON r.certificate_id = c.id WHERE c.id = $1`,
+          [certificateId],
+        )
+        assert.deepEqual(reasons, [{ revocation_reason: 1, reason: 1 }])
+        assert.deepEqual(
+          await fixture.sql('SELECT FROM upstream_renewals WHERE certificate_id = $1', [certificateId]),
+          [],
+        )
+      })
+
+    test('the signer does not get it in its turn, and the order fails', async () => {
+      const given: boolean[] = []
+      const signer = {
+        isUsable: () => true,
+        async issue({ certificateId }: ClaimedIssuance) {
+          const [serialNumber, issuerFingerprint, tbs] = [Buffer.of(1), Buffer.alloc(32), Buffer.of(2)]
+          const intent = { certificateId, serialNumber, issuerId: 'default', issuerFingerprint, tbs }
+          given.push(await store.giveToSigner(intent, INSTANCE))
+          return 'not given' as const
+        },
+      }
+      const a: Script = async () => {
+        await block()
+        throw new CaError('away', { retryable: true })
+      }
+      const both = issuances({ a }, { candidatesOf: () => ['a', 'internal'], signer }, ONE_FAILURE)
+      const certificateId = await begun()
+      const id = (await rowOf(certificateId))?.['order_id']
+      assert.equal(await both.issue(certificateId), 'pending')
+      assert.deepEqual(given, [false])
+      await due(certificateId)
+      assert.equal(await both.issue(certificateId), 'failed')
+      assert.deepEqual((await fixture.sql('SELECT error FROM orders WHERE id = $1', [id]))[0]?.['error'], {
+        ...KEY_BLOCKED,
+      })
+    })
   })
 
   test('one instance at a time holds a row, and the step of one that has ended is repeated', async () => {

@@ -107,7 +107,7 @@ function backendEvents(
     late: (facts) =>
       log.error(
         { event: 'late_certificate', ...facts },
-        'a certificate came after its order had failed; it is revoked',
+        'a certificate came after its order had failed or its key was blocked; it is revoked',
       ),
     lintWarnings: (findings, facts) =>
       log.warn({ event: 'received_lint', findings, ...facts }, 'the lint finds faults in a certificate of another CA'),

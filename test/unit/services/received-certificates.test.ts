@@ -49,7 +49,7 @@ const PROFILE = {
 const AWAY = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
 
 /** Every call fails until its turn; `lost` records the certificate, and fails all the same. */
-function receiving(faults: readonly Error[], { lost = 0, away = 0, isHeld = true } = {}) {
+function receiving(faults: readonly Error[], { lost = 0, away = 0, isHeld = true, isRevoked = false } = {}) {
   const waiting = [...faults]
   const calls: string[] = []
   const told: string[] = []
@@ -85,7 +85,9 @@ function receiving(faults: readonly Error[], { lost = 0, away = 0, isHeld = true
       async findBySerial(serialNumber, der) {
         if (awayLooks-- > 0) throw AWAY
         const isIt = recorded && der?.equals(recorded.der) && recorded.serialNumber.equals(serialNumber)
-        return isIt ? ({ id: recorded?.certificateId } as Certificate) : undefined
+        return isIt
+          ? ({ id: recorded?.certificateId, revokedAt: isRevoked ? new Date() : undefined } as Certificate)
+          : undefined
       },
     },
     policy: {
@@ -144,9 +146,8 @@ describe('a certificate of another CA while the database is away', { concurrency
   })
 
   test('is announced, too, when it came too late for its order', async () => {
-    const { received, told } = receiving([], { lost: 1 })
-    const abandoned = { ...ROW, abandonedSeconds: 1 }
-    assert.equal(await received.take(abandoned, { status: 'issued', chain: chain(NAME) }, later(20_000)), 'failed')
+    const { received, told } = receiving([], { lost: 1, isRevoked: true })
+    assert.equal(await received.take(ROW, { status: 'issued', chain: chain(NAME) }, later(20_000)), 'failed')
     assert.deepEqual(told, [ROW.certificateId, 'late'])
   })
 
