@@ -105,9 +105,14 @@ const RECORD: Statement = {
       INSERT INTO blocked_keys AS b (spki_sha256, certificate_id)
       SELECT DISTINCT ON (spki_sha256) spki_sha256, id FROM recorded
        WHERE revoked_at IS NOT NULL AND revocation_reason = ${KEY_COMPROMISE} ORDER BY spki_sha256, id
-      ON CONFLICT (spki_sha256) DO UPDATE SET certificate_id = EXCLUDED.certificate_id WHERE b.certificate_id IS NULL
+      ON CONFLICT (spki_sha256) DO UPDATE
+         SET certificate_id = coalesce(b.certificate_id, EXCLUDED.certificate_id), spread_at = NULL
+      RETURNING spki_sha256
     ), compromised AS (
-      UPDATE blocked_keys b SET spread_at = NULL FROM recorded WHERE b.spki_sha256 = recorded.spki_sha256 AND recorded.revoked_at IS NULL
+      -- A statement may change a row once.
+      UPDATE blocked_keys b SET spread_at = NULL FROM recorded r
+       WHERE b.spki_sha256 = r.spki_sha256 AND b.proved_at IS NOT NULL AND r.revocation_reason IS DISTINCT FROM ${KEY_COMPROMISE}
+         AND r.spki_sha256 NOT IN (SELECT spki_sha256 FROM blocked)
     ), asked AS (
       -- It was revoked before there was anything to show to its CA.
       INSERT INTO backend_revocations (certificate_id, backend, der, reason)

@@ -277,6 +277,21 @@ describe('the records of a signer', () => {
     assert.equal(await store.certificates.isKeyBlocked(superseded.spkiSha256), false)
   })
 
+  test('bring back in one page two certificates with a proved key, one of them revoked as compromised', async () => {
+    const [revoked, other] = [forgotten(), forgotten()]
+    other.spkiSha256 = revoked.spkiSha256
+    await recordUnseen(store.db, [ISSUER], inHours(24), [{ id: newId(), serialNumber: revoked.serialNumber }])
+    const entry = { serialNumber: revoked.serialNumber.toString('hex'), revokedAt: inHours(-1), reason: 1 }
+    await revokeListed(store.db, { issuerFingerprints: [ISSUER], entries: [entry] })
+    const key = 'SELECT certificate_id, spread_at IS NULL AS is_due FROM blocked_keys WHERE spki_sha256 = $1'
+    const listedByFile = 'INSERT INTO blocked_keys (spki_sha256, proved_at, spread_at) VALUES ($1, now(), now())'
+    await store.sql(listedByFile, [revoked.spkiSha256])
+    assert.equal((await bringBack(revoked, other)).length, 2)
+    const [found] = await store.sql(key, [revoked.spkiSha256])
+    assert.equal(found?.['is_due'], true)
+    assert.notEqual(found?.['certificate_id'], null)
+  })
+
   test('raise the number of the next list, and never lower it', async () => {
     const crls = createCrlStore(store.db)
     const issuerKey = randomBytes(32)
