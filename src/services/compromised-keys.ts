@@ -34,7 +34,7 @@ export function compromisedKeys({ store, note, onRevoked }: CompromisedKeysParts
       await note(revoked)
       if (end !== undefined) walk.afterId = end
       else {
-        await store.spread(walk.keys)
+        await store.spread(walk.keys.filter(({ isSettled }) => isSettled))
         walk.keys = []
       }
     }

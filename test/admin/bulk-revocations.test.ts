@@ -129,6 +129,22 @@ describe('bulk revocation', () => {
     assert.deepEqual(await revokedSerials(), [wanted])
   })
 
+  // docs/decisions/clocks.md
+  test('what was issued by a clock that was ahead, and what one that is ahead calls expired, is revoked, too', async () => {
+    const ahead = new Date(Date.now() + 5 * DAY_MS).toISOString()
+    const [later] = await certificates(service, 1, {
+      issuedAt: ahead,
+      notAfter: new Date(Date.now() + 9 * DAY_MS).toISOString(),
+    })
+    const [expired] = await certificates(service, 1, { notAfter: new Date(Date.now() - DAY_MS).toISOString() })
+    const filter = { serial_numbers: [later, expired] }
+    await sql("UPDATE slow_clock SET at = now() - interval '2 days'")
+    const counted = await revoke(filter, { dry_run: true })
+    const done = await revoke(filter)
+    await sql('UPDATE slow_clock SET at = now()')
+    assert.deepEqual([counted.json.matching_certificates, done.json.revoked], [2, 2])
+  })
+
   test('a dry run counts all, shows a hundred, and changes nothing', async () => {
     await certificates(service, 130, { names: ['dry.test'] })
     const before = (await admin.get('/bulk-revocations')).json.length

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { before, describe, test } from 'node:test'
+import { before, beforeEach, describe, test } from 'node:test'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import { createCompromisedKeyStore } from '../../src/store/compromised-key-store.ts'
 import {
@@ -153,11 +153,12 @@ describe('certificates', () => {
 
     describe('by the walk for keys whose compromise is proved', () => {
       const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+      beforeEach(() => store.sql('DELETE FROM blocked_keys'))
       const proved = async () => {
         const spkiSha256 = randomBytes(32)
         const values = [spkiSha256, newId()]
         await store.sql(
-          'INSERT INTO blocked_keys (spki_sha256, certificate_id, proved_at) VALUES ($1, $2, now())',
+          `INSERT INTO blocked_keys (spki_sha256, certificate_id, proved_at) VALUES ($1, $2, now() - interval '2 minutes')`,
           values,
         )
         return spkiSha256
@@ -181,6 +182,31 @@ describe('certificates', () => {
           afterId = end
         }
         assert.deepEqual(pages, [500, 500, 100])
+      })
+
+      test('is repeated for a minute, since what was begun before the proof may not be committed yet', async () => {
+        const keys = createCompromisedKeyStore(store.db)
+        const spkiSha256 = await proved()
+        const isSettled = async () => (await keys.due()).map((key) => key.isSettled)
+        assert.deepEqual(await isSettled(), [true])
+        const proveAt = (at: string) =>
+          store.sql(`UPDATE blocked_keys SET proved_at = ${at} WHERE spki_sha256 = $1`, [spkiSha256])
+        await proveAt('now()')
+        assert.deepEqual(await isSettled(), [false])
+        await proveAt("now() + interval '400 days'")
+        assert.deepEqual(await isSettled(), [true], 'by a clock that was ahead')
+      })
+
+      test('finds what a clock that is ahead calls expired', async () => {
+        const keys = createCompromisedKeyStore(store.db)
+        const spkiSha256 = await proved()
+        await withKey(spkiSha256, 1)
+        await store.sql(`UPDATE certificates SET not_after = now() - interval '1 day' WHERE spki_sha256 = $1`, [
+          spkiSha256,
+        ])
+        await store.sql(`INSERT INTO slow_clock (at) VALUES (now() - interval '2 days')`)
+        assert.equal((await keys.revokeWindow([spkiSha256], FIRST_ID)).revoked.length, 1)
+        await store.sql('DELETE FROM slow_clock')
       })
 
       test('a certificate that comes behind it keeps the key due, also while the walk just ends', async () => {

@@ -67,6 +67,8 @@ const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 const WINDOW_ROWS = 10_000
 /** Rows are committed after their key was made: recovery may complete an issuance a day later. */
 const LATE_MS = 86_400_000
+/** What was issued later than that has its time of a clock that was ahead (docs/decisions/clocks.md). */
+const CLOCKS_DIFFER = '300 seconds'
 
 export function insertJob(
   tx: CommonQueryMethods,
@@ -164,7 +166,8 @@ export function matching(filter: RevocationFilter, { afterId, endId }: Window, u
     filter
   const conditions = [
     sql.fragment`c.id > ${afterId} AND c.id <= ${endId ?? upperBound(filter)}`,
-    sql.fragment`c.not_after > now() AND c.issued_at <= ${until.toISOString()}::timestamptz`,
+    sql.fragment`c.not_after > (SELECT slow_now())
+      AND (c.issued_at <= ${until.toISOString()}::timestamptz OR c.issued_at > now() + ${CLOCKS_DIFFER}::interval)`,
     ...(serial_numbers ? [sql.fragment`c.serial_number IN (${serials(serial_numbers)})`] : []),
     ...(account_id === undefined ? [] : [ofAccount(account_id, serial_numbers === undefined)]),
     ...(eab_kid === undefined ? [] : [ofCredential(eab_kid)]),

@@ -5,13 +5,13 @@ import { test } from 'node:test'
 import { compromisedKeys } from '../../../src/services/compromised-keys.ts'
 
 /** Ids are numbers of windows; each window has one certificate for each key. */
-function aWalk(windows: number, each = 1) {
+function aWalk(windows: number, each = 1, isSettled = () => true) {
   const due = [Buffer.of(1)]
   const told: string[] = []
   const asked: string[] = []
   const round = compromisedKeys({
     store: {
-      due: async () => due.map((key) => ({ key, version: '1' })),
+      due: async () => due.map((key) => ({ key, version: '1', isSettled: isSettled() })),
       async revokeWindow(keys, afterId) {
         const place = (Number.parseInt(afterId, 16) || 0) + 1
         asked.push(`${place}: ${keys.map((key) => key[0]).join(' ')}`)
@@ -44,6 +44,16 @@ test('a walk goes on in the next round where the last one has stopped, and a key
 test('a round that has revoked many ends, so that other tasks have their turn', async () => {
   const { round } = aWalk(5, 500)
   assert.deepEqual([await round(), await round(), await round()], [1_000, 1_000, 500])
+})
+
+test('a key whose proof is young is walked for again', async () => {
+  let isSettled = false
+  const { round, due } = aWalk(1, 1, () => isSettled)
+  assert.equal(await round(), 1)
+  assert.deepEqual(due, [Buffer.of(1)])
+  isSettled = true
+  assert.equal(await round(), 1)
+  assert.deepEqual(due, [])
 })
 
 test('without a key that is due, no certificate is looked at', async () => {
