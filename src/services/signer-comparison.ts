@@ -8,6 +8,7 @@
  */
 
 import type { RecordedRevocations, RecordState, SerialPage, SignerRecords } from '../ca/signer-records.ts'
+import { KEY_COMPROMISE } from '../domain/revocation.ts'
 import { settled, unwrap } from '../shared/lib/settled.ts'
 import type { CrlStore } from '../store/crl-store.ts'
 import {
@@ -249,8 +250,10 @@ export class SignerComparison {
       const listed = byIssuer.get(issuerKey) ?? new Map<string, ListedRevocation>()
       const strange = entries.filter((entry) => !isOfClock(entry))
       if (strange.length > 0) this.#parts.onStrangeTimes(strange.map(({ serialNumber }) => serialNumber))
+      // A list that was under way when a key became known as compromised is recorded behind it.
       for (const entry of entries.map((one) => (isOfClock(one) ? one : { ...one, revokedAt: now })))
-        if (isWanted(entry)) listed.set(entry.serialNumber, entry)
+        if (isWanted(entry) && listed.get(entry.serialNumber)?.reason !== KEY_COMPROMISE)
+          listed.set(entry.serialNumber, entry)
       byIssuer.set(issuerKey, listed)
     }
     return [...byIssuer].flatMap(([key, listed]) => {

@@ -17,6 +17,19 @@ const STATE: RecordState = {
 const strange: string[] = []
 const unused = () => assert.fail('not asked for')
 
+/** A database without any revocation. */
+const MARKS: ComparisonParts['marks'] = {
+  mark: unused,
+  withoutCertificate: unused,
+  lackingRevocations: async <P extends IssuerRevocations>(pages: readonly P[]) => [...pages],
+  lower: unused,
+  noteBehind: unused,
+  noteWhole: unused,
+  noteGivenUp: unused,
+  givenUp: unused,
+  acceptGivenUp: unused,
+}
+
 /** A signer with these pages of revocations, and a database without any of them. */
 function aComparison(...pages: readonly (readonly RecordedRevocations[])[]): SignerComparison {
   return aComparisonWith({}, ...pages)
@@ -39,17 +52,7 @@ function aComparisonWith(
   }
   return new SignerComparison({
     records,
-    marks: {
-      mark: unused,
-      withoutCertificate: unused,
-      lackingRevocations: async <P extends IssuerRevocations>(pages: readonly P[]) => [...pages],
-      lower: unused,
-      noteBehind: unused,
-      noteWhole: unused,
-      noteGivenUp: unused,
-      givenUp: unused,
-      acceptGivenUp: unused,
-    },
+    marks: MARKS,
     crls: { raiseNumber: unused },
     restoration: {
       issuers: async () => ({
@@ -87,6 +90,20 @@ describe('a revocation that is recorded twice counts once: the first list after 
     const found = await aComparison([line('01', '02')], [line('02', '03')]).run(STATE, FIRST, 'count')
     assert.equal(found.revocations, 3)
   })
+})
+
+test('keyCompromise stays, whatever a list says that is recorded behind it', async () => {
+  const compromised = { ...line('01'), entries: line('01').entries.map((one) => ({ ...one, reason: 1 })) }
+  const reasons: number[] = []
+  const marks = {
+    ...MARKS,
+    async lackingRevocations<P extends IssuerRevocations>(pages: readonly P[]) {
+      reasons.push(...pages.flatMap(({ entries }) => entries.map(({ reason }) => reason)))
+      return [...pages]
+    },
+  }
+  await aComparisonWith({ marks }, [compromised, line('01')]).run(STATE, FIRST, 'count')
+  assert.deepEqual(reasons, [1])
 })
 
 describe('a revocation with a time that no clock has had', () => {
