@@ -167,7 +167,11 @@ export class Registration {
     const binding = await externalAccounts.prove(externalAccountBinding, request, now)
     await this.#requireUnblocked(key)
     // Last, so that refused requests cause no DNS look-ups.
-    if (requireMailDomains) await requireMailDomains(checked)
+    if (requireMailDomains) {
+      await requireMailDomains(checked)
+      // The name servers of a stranger may take seconds, in which the key may become known.
+      await this.#requireUnblocked(key)
+    }
     return { contacts: checked, termsAgreed, binding }
   }
 

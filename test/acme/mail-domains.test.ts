@@ -5,7 +5,9 @@ import { before, beforeEach, describe, test } from 'node:test'
 import type dnsPacket from 'dns-packet'
 import { type Answer, createAcmeClient } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
+import { rowsIn } from '../support/database.ts'
 import { type Names, scriptedNames } from '../support/scripted-names.ts'
+import { until } from '../support/until.ts'
 import { a, aaaa, cname, NXDOMAIN, type Scripted, SERVFAIL } from '../workers/scripted-dns.ts'
 
 const mx = (name: string, exchange: string, preference = 10): dnsPacket.Answer => ({
@@ -96,6 +98,18 @@ describe('the MX check of contacts', () => {
         ({ event, domains }) => event === 'mx_unchecked' && String(domains) === domain,
       )
     })
+
+  test('a key that is blocked while a name server is silent gets no account', async () => {
+    const client = await freshClient()
+    const answer = client.newAccount({ contact: ['mailto:admin@silent.example'] })
+    await until('the name server is asked', () => dns.asked.length > 0)
+    await rowsIn(
+      service.database,
+      'INSERT INTO blocked_keys (spki_sha256, certificate_id) VALUES (account_spki_sha256($1), gen_random_uuid())',
+      [client.key.jwk],
+    )
+    assert.equal((await answer).json.type, 'urn:ietf:params:acme:error:badPublicKey')
+  })
 
   test('every domain counts, and is asked for once', async () => {
     assertInvalid(
