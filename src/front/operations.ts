@@ -147,6 +147,8 @@ export const CACHE_REQUEST_HEADERS = ['if-none-match', 'if-modified-since'] as c
 
 const CONTENT_TYPE = 'application/pkix-crl'
 const NO_BODY = Buffer.alloc(0)
+/** Clocks of two hosts may differ as much. */
+const CLOCKS_DIFFER_MS = 300_000
 
 /**
  * @param maxAgeSeconds how long a cache may reuse the list; a list that expires earlier is kept
@@ -163,19 +165,20 @@ function crlReply(
   const cachedSeconds = Math.max(0, Math.min(maxAgeSeconds, leftSeconds))
   const cacheable: Header[] = [
     ['ETag', crl.etag],
-    ['Last-Modified', new Date(crl.thisUpdateMs).toUTCString()],
+    // No time that has not come (RFC 9110 §8.8.2.1).
+    ['Last-Modified', new Date(Math.min(crl.thisUpdateMs, now.getTime())).toUTCString()],
     ['Cache-Control', `public, max-age=${cachedSeconds}`],
   ]
-  if (isUnchanged(http, crl)) return { status: 304, headers: [...cacheable, ...headers], body: NO_BODY }
+  if (isUnchanged(http, crl, now)) return { status: 304, headers: [...cacheable, ...headers], body: NO_BODY }
   return { status: 200, headers: [['Content-Type', CONTENT_TYPE], ...cacheable, ...headers], body: crl.der }
 }
 
-/** RFC 9110 §13.2.2: the date matters only without a list of tags. */
-function isUnchanged(http: HttpRequest, { etag, thisUpdateMs }: CrlDocument): boolean {
+/** RFC 9110 §13.2.2: the date matters only without a list of tags. One that has not come is of a clock that was ahead. */
+function isUnchanged(http: HttpRequest, { etag, thisUpdateMs }: CrlDocument, now: Date): boolean {
   const tags = http.header('if-none-match')
   if (tags !== undefined) return hasTag(tags, etag)
   const since = Date.parse(http.header('if-modified-since') ?? '')
-  return since >= thisUpdateMs
+  return since >= thisUpdateMs && since <= now.getTime() + CLOCKS_DIFFER_MS
 }
 
 /** @param tags the header If-None-Match */

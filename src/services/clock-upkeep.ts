@@ -11,7 +11,7 @@ interface ClockUpkeepParts {
 }
 
 export const CLOCK_ROUND_MS = 10_000
-/** Longer without a round, and another instance may have moved the clock, or this host stood still. */
+/** What a round counts at most: longer without one, and another instance may have led, or this host stood still. */
 const LONGEST_ROUND_MS = 6 * CLOCK_ROUND_MS
 /** What the signer takes for a difference between two hosts. */
 const JUMP_SECONDS = 300
@@ -23,9 +23,13 @@ export function createClockUpkeep({ store, onJump, elapsedMs = () => performance
     const at = elapsedMs()
     const passedMs = former ? Math.min(at - former.at, LONGEST_ROUND_MS) : 0
     const behind = await store.advance(passedMs / 1000)
-    const jump = former && at - former.at <= LONGEST_ROUND_MS ? behind - former.behind : 0
+    if (former) {
+      const change = behind - former.behind
+      // Without a jump now() goes by what has passed, and the slow clock by at most twice that, the other way if it is ahead.
+      const most = ((at - former.at) / 1000) * (former.behind < 0 ? 3 : 1)
+      if (Math.abs(change) > most + JUMP_SECONDS) onJump(Math.round(change))
+    }
     former = { at, behind }
-    if (Math.abs(jump) > JUMP_SECONDS) onJump(Math.round(jump))
     return store.endLongWaits()
   }
 }

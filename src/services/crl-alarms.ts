@@ -9,11 +9,8 @@ export interface CrlAlarm {
   reason: string
 }
 
-export interface OverdueCrl {
+export interface OverdueCrl extends Pick<PublishedCrl, 'thisUpdate' | 'nextUpdate' | 'isAhead'> {
   name: string
-  nextUpdate: Date
-  /** A clock was wrong. */
-  isAhead: boolean
 }
 
 /** Clocks of two hosts may differ as much. */
@@ -76,10 +73,11 @@ export class CrlAlarms {
   overdue(crls: readonly OverdueCrl[]): void {
     const former = this.#overdue
     this.#overdue = new Set(crls.map(({ name }) => name))
-    for (const { name, nextUpdate, isAhead } of crls) {
+    for (const { name, thisUpdate, nextUpdate, isAhead } of crls) {
       if (former.has(name)) continue
-      const reason = isAhead
-        ? 'its thisUpdate is ahead of the clock of the database: that clock was wrong, or is'
+      const isOfFuture = isAhead || thisUpdate.getTime() > Date.now() + CLOCKS_DIFFER_MS
+      const reason = isOfFuture
+        ? `its thisUpdate is ahead of the clock of ${isAhead ? 'the database' : 'this instance'}: a clock was wrong, or is`
         : `no new list was published in time; nextUpdate is ${nextUpdate.toISOString()}`
       this.#raise({ crl: name, message: 'a CRL is overdue', reason })
     }

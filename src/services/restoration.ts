@@ -117,9 +117,9 @@ export class Restoration {
   }
 
   async record({ found, givenUp }: Readable): Promise<void> {
+    for (const line of givenUp.values()) this.#parts.events.givenUp(line)
     for (let at = 0; at < found.length; at += PAGE)
       await this.#record(distinct(await this.#complete(found.slice(at, at + PAGE))))
-    for (const line of givenUp.values()) this.#parts.events.givenUp(line)
   }
 
   async revocations({ issuerFingerprints, entries }: IssuerRevocations, notAfter: Date): Promise<void> {

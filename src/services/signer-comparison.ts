@@ -168,7 +168,7 @@ export class SignerComparison {
 
   /** @returns how many certificates of the page were lacking */
   async #lackingOf(run: Run, after: number, page: SerialPage): Promise<number> {
-    const { restoration, onLacking } = this.#parts
+    const { restoration, marks, onLacking } = this.#parts
     const look = (places: readonly number[]) => this.#look(run, after, page, places)
     const all = this.#unexpired(run, page)
     const { lacking, underWay } = await look(all)
@@ -179,15 +179,19 @@ export class SignerComparison {
     const isOf = (sequences: { has(sequence: number): boolean }) => (place: number) =>
       sequences.has(page.sequences[place] ?? 0)
     remember(this.#expired, pick(page.serialNumbers, lacking.filter(isOf(readable.expired))))
-    const wanted = lacking.filter((place) => !isOf(readable.expired)(place))
+    const lost = [...readable.givenUp.values()]
+    // The mark stays before an issuance under way: each comparison finds again what was given up beside it.
+    const news = run.mode === 'restore' ? await marks.noteGivenUp(run.chain, lost) : lost
+    const untold = new Map(news.map((line) => [line.sequence, line]))
+    const isKept = (place: number) => !isOf(readable.expired)(place) && !isOf(readable.givenUp)(place)
+    const wanted = lacking.filter((place) => isKept(place) || isOf(untold)(place))
     if (wanted.length > 0) {
       await onLacking('certificates', pick(page.serialNumbers, wanted))
       if (run.mode !== 'restore') return wanted.length
-      await restoration.record(readable)
-      if (readable.givenUp.size > 0) await this.#parts.marks.noteGivenUp(run.chain, [...readable.givenUp.values()])
+      await restoration.record({ ...readable, givenUp: untold })
     }
     // The mark moves where all of the page is there: a database may have gone back meanwhile.
-    const left = await look(all.filter((place) => !isOf(readable.expired)(place) && !isOf(readable.givenUp)(place)))
+    const left = await look(all.filter(isKept))
     if (left.lacking.length > 0)
       throw new Error(`${left.lacking.length} certificates were brought back and are not there`)
     if (left.underWay.length === 0) extend(run, after, page.last)

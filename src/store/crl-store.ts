@@ -143,8 +143,12 @@ export interface CrlStore {
 
 const REQUEST_KEY = 'crl_rebuild'
 
-/** Of a row `c`; the signer lets the clocks of two hosts differ as much. */
-const IS_AHEAD = "coalesce(c.this_update > now() + interval '300 s', false) AS is_ahead"
+/**
+ * Of a row `c`; the signer lets the clocks of two hosts differ as much. Not where the slow clock says that now() is too far back:
+ * a list that begins at such a now() has expired for those whose clock is right.
+ */
+const IS_AHEAD = `(coalesce(c.this_update > now() + interval '300 s', false)
+            AND NOT EXISTS (SELECT FROM slow_clock w WHERE w.at >= now() + (c.next_update - c.this_update))) AS is_ahead`
 
 /** During a longer bulk revocation, lists come at this interval. */
 const BULK_SECONDS = 300

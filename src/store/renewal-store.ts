@@ -235,7 +235,7 @@ const CLAIM_DUE: Statement = {
        ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
     ), live AS (
       SELECT c.id, c.der FROM due JOIN certificates c ON c.id = due.certificate_id
-       WHERE c.not_after > now() AND c.revoked_at IS NULL
+       WHERE c.not_after > slow_now() AND c.revoked_at IS NULL
     ), dropped AS (
       DELETE FROM upstream_renewals u USING due
        WHERE u.certificate_id = due.certificate_id AND NOT EXISTS (SELECT FROM live WHERE live.id = due.certificate_id)

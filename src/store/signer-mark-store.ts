@@ -72,8 +72,8 @@ export interface SignerMarkStore {
   /** Says that the database lacks something. @returns false when that was said before */
   noteBehind(chain: string): Promise<boolean>
   noteWhole(): Promise<void>
-  /** Remembers what does not come back. */
-  noteGivenUp(chain: string, lines: readonly GivenUp[]): Promise<void>
+  /** Remembers what does not come back. @returns what was not remembered before */
+  noteGivenUp(chain: string, lines: readonly GivenUp[]): Promise<GivenUp[]>
   /** What was given up, until an operator accepts it. */
   givenUp(): Promise<GivenUp[]>
   acceptGivenUp(): Promise<void>
@@ -92,7 +92,7 @@ const NOTE_GIVEN_UP: Statement = {
     INSERT INTO signer_given_up (chain, sequence, serial_number, reason)
     SELECT decode($1, 'hex'), sequence, decode(serial, 'hex'), reason
       FROM unnest($2::bigint[], $3::text[], $4::text[]) AS lines (sequence, serial, reason)
-    ON CONFLICT DO NOTHING`,
+    ON CONFLICT DO NOTHING RETURNING sequence::double precision`,
 }
 
 const GIVEN_UP: Statement = {
@@ -237,7 +237,9 @@ export function createSignerMarkStore(db: Pick<Database, 'query' | 'transaction'
     },
     async noteGivenUp(chain, lines) {
       const columns = [lines.map((one) => one.sequence), lines.map((one) => one.serialNumber)]
-      await db.query(NOTE_GIVEN_UP, [chain, ...columns, lines.map((one) => one.reason)])
+      const values = [chain, ...columns, lines.map((one) => one.reason)]
+      const noted = lines.length > 0 ? await db.query<{ sequence: number }>(NOTE_GIVEN_UP, values) : []
+      return lines.filter((one) => noted.some(({ sequence }) => sequence === one.sequence))
     },
     givenUp: () => db.query(GIVEN_UP, []),
     async acceptGivenUp() {

@@ -1,7 +1,7 @@
 /** The chain of the audit log on a real database: what verification finds, and what retention may cut. */
 
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { after, before, beforeEach, describe, type TestContext, test } from 'node:test'
 import { AuditLog } from '../../src/admin/audit/audit-log.ts'
 import { cutAuditLog } from '../../src/admin/audit/audit-retention.ts'
 import { verifyAuditLog } from '../../src/admin/audit/audit-verification.ts'
@@ -222,6 +222,43 @@ describe('the chain of the audit log', () => {
       await cutBack(4)
       await look()
       assert.equal(told.at(-1), 'entry 5 is missing at the end')
+    })
+
+    describe('clocks of two instances that differ', () => {
+      const HOUR_MS = 3_600_000
+      /** Another instance, whose clock is off, writes that the database was behind its signer. */
+      async function reconciledBy(test: TestContext, offMs: number) {
+        test.mock.timers.enable({ apis: ['Date'], now: Date.now() + offMs })
+        await new AuditLog(db, KEY).record(AUTHOR, 'database.reconcile', { certificates: 1 })
+        test.mock.timers.reset()
+      }
+
+      test('the entry of an instance whose clock is an hour behind excuses the missing end', async (t) => {
+        await cutBack(4)
+        await watch.look()
+        await reconciledBy(t, -HOUR_MS)
+        await look()
+        assert.deepEqual(told, ['went back: entry 6 is missing at the end'])
+      })
+
+      test('an entry that was seen excuses no cut, though it is of an hour ahead', async (t) => {
+        await reconciledBy(t, HOUR_MS)
+        await watch.look()
+        await record(2)
+        await watch.look()
+        await cutBack(7)
+        await look()
+        assert.deepEqual(told, ['the entries 8 to 9 are missing at the end'])
+      })
+
+      test('nor does an older one that a cut lays bare', async (t) => {
+        await reconciledBy(t, HOUR_MS)
+        await reconciledBy(t, HOUR_MS)
+        await watch.look()
+        await cutBack(7)
+        await look()
+        assert.deepEqual(told, ['entry 8 is missing at the end'])
+      })
     })
 
     test('an entry under another key excuses no cut', async () => {

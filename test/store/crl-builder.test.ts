@@ -481,6 +481,33 @@ describe('building CRLs', () => {
     })
   })
 
+  /** As if the list had been made so many hours ahead of now(), and the slow clock were as far ahead. */
+  async function aListAhead(hours: number) {
+    await anInstance().round()
+    await store.sql(
+      `UPDATE crls SET this_update = this_update + make_interval(hours => $1), next_update = next_update + make_interval(hours => $1),
+                       started_at = started_at + make_interval(hours => $1)`,
+      [hours],
+    )
+    await store.sql('INSERT INTO slow_clock (at) VALUES (now() + make_interval(hours => $1))', [hours])
+    return (await createCrlStore(store.db).published())[0]!
+  }
+
+  test('a list is built anew at once also where the slow clock has followed a clock that was ahead for long', async () => {
+    assert.equal((await aListAhead(12)).isAhead, true)
+    assert.equal(await anInstance().round(), 1)
+  })
+
+  // RFC 5280 §5.1.2.5: whoever has the right clock would take one that was made now for expired.
+  test('a clock that is further back than a list lasts makes no list of its own time', async () => {
+    const valid = await aListAhead(9600)
+    assert.equal(valid.isAhead, false)
+    assert.equal(await anInstance().round(), 0)
+    await revoke(await certificates(1))
+    assert.equal(await anInstance().round(), 1)
+    assert.ok((await served()).nextUpdate.getTime() >= valid.nextUpdate.getTime())
+  })
+
   test('nothing leaves the lists by a clock that jumped (§3.3)', async () => {
     const serials = await certificates(2, { notAfter: '-90 days' })
     await revoke(serials, "now() - interval '100 days'")

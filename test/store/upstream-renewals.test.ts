@@ -6,7 +6,7 @@ import type { UpstreamRenewal } from '../../src/ca/csr-backend.ts'
 import { askUpstreamRenewals, type UpstreamRenewalsOptions } from '../../src/services/renewal.ts'
 import { createUpstreamRenewalStore, type UpstreamRenewalStore } from '../../src/store/renewal-store.ts'
 import { gate } from '../support/gate.ts'
-import { cutOff, newId, useStores } from './support.ts'
+import { cutOff, jumped, newId, useStores } from './support.ts'
 
 const HOUR_MS = 3_600_000
 const SUGGESTED: UpstreamRenewal = {
@@ -26,6 +26,7 @@ describe('renewal information of CAs', () => {
   beforeEach(async () => {
     failed = []
     await fixture.sql('DELETE FROM upstream_renewals')
+    await fixture.sql('DELETE FROM slow_clock')
   })
 
   async function waiting(backend: string, count = 1): Promise<void> {
@@ -84,5 +85,30 @@ describe('renewal information of CAs', () => {
     assert.equal(await asked, 1)
     assert.deepEqual(failed, [])
     assert.equal((await fixture.sql('SELECT FROM upstream_renewals')).length, 1)
+  })
+
+  describe('a certificate that no client renews any more', () => {
+    const left = async () => (await fixture.sql('SELECT FROM upstream_renewals')).length
+
+    for (const [what, change] of [
+      ['has expired', "not_before = now() - interval '2 days', not_after = now() - interval '1 day'"],
+      ['is revoked', 'revoked_at = now()'],
+    ] as const)
+      test(`${what}, and is forgotten`, async () => {
+        await waiting('well')
+        await fixture.sql(`UPDATE certificates SET ${change}`)
+        assert.equal(await round('well', { well }), 0)
+        assert.equal(await left(), 0)
+      })
+
+    test('is none where the clock of the database is ahead: its CA is asked on', async () => {
+      await waiting('well')
+      await fixture.sql(
+        "UPDATE certificates SET not_before = now() - interval '400 days', not_after = now() - interval '300 days'",
+      )
+      await jumped(fixture, 400)
+      assert.equal(await round('well', { well }), 1)
+      assert.equal(await left(), 1)
+    })
   })
 })

@@ -7,7 +7,7 @@
 
 import type { DatabasePool } from 'slonik'
 import { auditMac, isSameMac, type NotedHead, tailFault } from '../../domain/audit-chain.ts'
-import { readAuditChain, readAuditTail } from './audit-store.ts'
+import { readAuditChain, readAuditPage, readAuditTail } from './audit-store.ts'
 
 export interface AuditWatchEvents {
   /** Called once until the end is there again. It waits for the entry of a reconciliation. */
@@ -19,6 +19,7 @@ export interface AuditWatchEvents {
 /** Half a minute: a reconciliation begins within seconds of a fail-over. */
 const LOOKS_BEFORE_ALARM = 6
 const NEWEST = 500
+const RECONCILED = 'database.reconcile'
 
 interface AuditWatchOptions {
   db: DatabasePool
@@ -29,7 +30,8 @@ interface AuditWatchOptions {
 export class AuditWatch {
   readonly #options: AuditWatchOptions
   #remembered: NotedHead | undefined
-  #rememberedAt = new Date()
+  /** Entries of reconciliations while the log was whole, newest first. Instances have clocks of their own, so no time counts. */
+  #seen: readonly NotedHead[] | undefined
   /** Looks in a row that found a fault. */
   #faulty = 0
 
@@ -40,7 +42,6 @@ export class AuditWatch {
   /** After the commit of an entry. */
   remember(head: NotedHead): void {
     if (this.#faulty > 0) return
-    this.#rememberedAt = new Date()
     if (head.sequence > (this.#remembered?.sequence ?? 0)) this.#remembered = head
   }
 
@@ -48,26 +49,35 @@ export class AuditWatch {
   async look(): Promise<NotedHead> {
     const { db, key, events } = this.#options
     const remembered = this.#remembered
+    // Before the tail: one that comes after a fail-over meanwhile was not seen in the log of before.
+    const { entries } = await readAuditPage(db, { action: RECONCILED }, undefined, NEWEST)
     const tail = await readAuditTail(db, remembered?.sequence ?? 0)
     const fault = tailFault(remembered, tail, key)
     const hasGoneBack = fault !== undefined && (await this.#hasGoneBack(tail.head.sequence))
     if (fault === undefined || hasGoneBack) {
       if (this.#faulty > 0) events.found(fault)
       this.#faulty = 0
+      this.#seen = entries.map(({ sequence, mac }) => ({ sequence, mac }))
       if (hasGoneBack) this.#remembered = undefined
     } else if (++this.#faulty === LOOKS_BEFORE_ALARM) events.missing(fault)
     this.remember(tail.head)
     return tail.head
   }
 
-  /** Looks for an entry, made with the key, that the database was behind its signer. That explains the missing end. */
+  /** Looks for a new entry, made with the key, that the database was behind its signer. That explains the missing end. */
   async #hasGoneBack(head: number): Promise<boolean> {
     const { db, key } = this.#options
     const entries = await readAuditChain(db, { after: Math.max(0, head - NEWEST), limit: NEWEST })
     return entries.some((entry, at) => {
       const before = entries[at - 1]
-      if (!before || entry.action !== 'database.reconcile' || entry.createdAt < this.#rememberedAt) return false
+      if (!before || entry.action !== RECONCILED || !this.#isUnseen(entry)) return false
       return isSameMac(entry.mac, auditMac(key, before.mac, entry))
     })
+  }
+
+  /** What is older than a full memory may have been seen. */
+  #isUnseen({ sequence, mac }: NotedHead): boolean {
+    const oldest = this.#seen?.[NEWEST - 1]?.sequence ?? 0
+    return sequence > oldest && (this.#seen?.every((one) => !one.mac.equals(mac)) ?? false)
   }
 }

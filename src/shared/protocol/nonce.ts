@@ -62,8 +62,8 @@ export function createNonces(settings: NonceSettings, window: ReplayWindow): Non
  * The text: a counter and a time, sealed under a key, 22 characters.
  *
  * One AES-256 block: 6 bytes of counter, 4 bytes of time, 6 zero bytes. The time is in tenths of a
- * second since the key was made, enough for 13 years. A foreign block decrypts to six zero bytes
- * once in 2^48 tries.
+ * second since the key was made, modulo 13 years: a process may start before its clock is right. A
+ * foreign block decrypts to six zero bytes once in 2^48 tries.
  */
 
 const BLOCK_BYTES = 16
@@ -77,10 +77,12 @@ const BATCH_LIFE_MS = 5_000
 const BATCH_LIFE_SHARE = 0.2
 
 const TICK_MS = 100
+/** When the 4 bytes begin anew. */
+const LAP_MS = 2 ** 32 * TICK_MS
 
 interface Unsealed {
   counter: number
-  /** Tenths of a second since the key was made. */
+  /** Tenths of a second since the key was made, modulo `LAP_MS`. */
   tick: number
 }
 
@@ -106,7 +108,7 @@ export function createNonceSeal(key: Uint8Array, madeAtMs: number, expirySeconds
       const blocks = Buffer.alloc(NONCE_BATCH * BLOCK_BYTES)
       // A clock set back to before the start gives nonces a longer life, instead of a negative
       // time.
-      const tick = Math.max(0, Math.floor((nowMs - madeAtMs) / TICK_MS))
+      const tick = Math.floor((Math.max(0, nowMs - madeAtMs) % LAP_MS) / TICK_MS)
       for (let i = 0; i < NONCE_BATCH; i++) {
         blocks.writeUIntBE(firstCounter + i, i * BLOCK_BYTES, 6)
         blocks.writeUInt32BE(tick, i * BLOCK_BYTES + 6)
@@ -122,7 +124,8 @@ export function createNonceSeal(key: Uint8Array, madeAtMs: number, expirySeconds
       const block = open.update(sealed)
       if (block.readUIntBE(10, 6) !== 0) return undefined
       const tick = block.readUInt32BE(6)
-      const ageMs = nowMs - madeAtMs - tick * TICK_MS
+      const sinceMs = nowMs - madeAtMs - tick * TICK_MS
+      const ageMs = sinceMs - Math.round(sinceMs / LAP_MS) * LAP_MS
       return ageMs <= expirySeconds * 1000 ? { counter: block.readUIntBE(0, 6), tick } : undefined
     },
   }

@@ -37,8 +37,24 @@ describe('rounds of the clock', () => {
     assert.deepEqual(jumps, [3600, -3600])
   })
 
-  test('count no more than a minute, and no jump, where another instance may have led meanwhile', async () => {
-    assert.deepEqual(await rounds([0, 0], [5000, 90_000]), { elapsed: [0, 60], jumps: [] })
+  test('count no more than a minute, where another instance may have led meanwhile', async () => {
+    assert.deepEqual(await rounds([0, 0], [5000, 0]), { elapsed: [0, 60], jumps: [] })
+  })
+
+  test('notice a jump of a database that was away for longer, as while its host started anew', async () => {
+    assert.deepEqual((await rounds([0, 0], [120, 90_000])).jumps, [90_000])
+    assert.deepEqual((await rounds([0, 0], [120, -90_000])).jumps, [-90_000])
+  })
+
+  test('take no long absence for a jump, whoever moved the slow clock meanwhile, and whether towards it or not', async () => {
+    for (const [before, after] of [
+      [0, 4880],
+      [90_000, 85_000],
+      [90_000, 94_880],
+      [-90_000, -75_000],
+      [-90_000, -84_880],
+    ] as const)
+      assert.deepEqual((await rounds([0, before], [5000, after])).jumps, [], `${before} ${after}`)
   })
 
   test('take a service that has caught up with a long stop for no jump', async () => {

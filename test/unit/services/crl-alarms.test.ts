@@ -47,17 +47,21 @@ describe('alarms of a CRL', () => {
 
   test('an overdue list is told once, and again when it is overdue again', () => {
     const { raised, alarms } = watching()
-    const list = { name: 'default', nextUpdate, isAhead: false }
+    const list = { name: 'default', thisUpdate: new Date(0), nextUpdate, isAhead: false }
     for (const crls of [[list], [list], [], [list]]) alarms.overdue(crls)
     assert.equal(raised.length, 2)
     assert.match(raised[0]?.reason ?? '', /nextUpdate is 2026-11-23T12:00:00/)
   })
 
-  test('one of a time that has not come says clock', () => {
-    const { raised, alarms } = watching()
-    alarms.overdue([{ name: 'default', nextUpdate, isAhead: true }])
-    assert.match(raised[0]?.reason ?? '', /thisUpdate is ahead of the clock/)
-  })
+  for (const [whose, thisUpdate, isAhead] of [
+    ['the database', new Date(), true],
+    ['this instance', new Date(Date.now() + 400_000), false],
+  ] as const)
+    test(`one of a time that has not come by the clock of ${whose} names that clock`, () => {
+      const { raised, alarms } = watching()
+      alarms.overdue([{ name: 'default', thisUpdate, nextUpdate, isAhead }])
+      assert.match(raised[0]?.reason ?? '', new RegExp(`thisUpdate is ahead of the clock of ${whose}`))
+    })
 })
 
 describe('a list should have been replaced', () => {

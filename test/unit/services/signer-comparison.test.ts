@@ -172,46 +172,69 @@ describe('what has expired is decided by the slow clock: the mark passes it for 
   })
 })
 
-test('what does not come back is remembered by its serial number, in the database', async () => {
-  const remembered: unknown[] = []
-  const lost = { sequence: 7, serialNumber: '0abc', reason: 'the record is no certificate' }
-  const comparison = new SignerComparison({
-    records: {
-      state: unused,
-      serials: async () => ({ sequences: [7], serialNumbers: ['0abc'], signedAt: [1e9], last: 7, more: false }),
-      certificates: unused,
-      note: unused,
-      revocations: unused,
-    },
-    marks: {
-      mark: unused,
-      withoutCertificate: async (serials) => ({ lacking: serials.map((_, place) => place), underWay: [] }),
-      lackingRevocations: unused,
-      lower: unused,
-      noteBehind: unused,
-      noteWhole: unused,
-      noteGivenUp: async (...noted) => void remembered.push(noted),
-      givenUp: unused,
-      acceptGivenUp: unused,
-    },
-    crls: { raiseNumber: async () => undefined },
-    restoration: {
-      issuers: unused,
-      read: async (lines) => {
-        assert.deepEqual(lines, [{ sequence: 7, signedAt: new Date(1e12), serial: '0abc' }])
-        return { found: [], expired: new Set(), givenUp: new Map([[7, lost]]) }
+describe('what does not come back', () => {
+  const LOST = { sequence: 7, serialNumber: '0abc', reason: 'the record is no certificate' }
+  const state = { ...STATE, certificates: { first: 1, last: 8 }, revocations: { first: 1, last: 0 } }
+
+  /** A signer with a line that is lost and one of an issuance under way. @param known what the database has as given up */
+  function lost(known: readonly number[] = []) {
+    const [remembered, told, lacking]: [unknown[], unknown[], string[]] = [[], [], []]
+    const comparison = aComparisonWith({
+      records: {
+        state: unused,
+        serials: async () => ({
+          sequences: [7, 8],
+          serialNumbers: ['0abc', '0def'],
+          signedAt: [1e9, 1e9],
+          last: 8,
+          more: false,
+        }),
+        certificates: unused,
+        note: unused,
+        revocations: unused,
       },
-      record: async () => undefined,
-      revocations: unused,
-    },
-    now: async () => new Date(),
-    intentSeconds: 60,
-    expiredAfterDays: undefined,
-    onLacking: async () => undefined,
-    onStrangeTimes: unused,
-    isStopping: () => false,
+      marks: {
+        ...({} as ComparisonParts['marks']),
+        withoutCertificate: async (serials) => ({
+          lacking: serials.flatMap((serial, place) => (serial === '0abc' ? [place] : [])),
+          underWay: serials.flatMap((serial, place) => (serial === '0def' ? [place] : [])),
+        }),
+        noteGivenUp: async (...noted) => {
+          remembered.push(noted)
+          return noted[1].filter(({ sequence }) => !known.includes(sequence))
+        },
+      },
+      crls: { raiseNumber: async () => undefined },
+      restoration: {
+        issuers: unused,
+        read: async (lines) => {
+          assert.deepEqual(lines, [{ sequence: 7, signedAt: new Date(1e12), serial: '0abc' }])
+          return { found: [], expired: new Set(), givenUp: new Map([[7, LOST]]) }
+        },
+        record: async ({ givenUp }) => void told.push(...givenUp.values()),
+        revocations: unused,
+      },
+      onLacking: async (_, serials) => lacking.push(...serials),
+    })
+    return { comparison, remembered, told, lacking }
+  }
+
+  test('is remembered by its serial number, in the database, and told', async () => {
+    const { comparison, remembered, told, lacking } = lost()
+    assert.equal((await comparison.run(state, FIRST, 'restore')).certificates, 1)
+    assert.deepEqual(remembered, [[state.chain, [LOST]]])
+    assert.deepEqual([told, lacking], [[LOST], ['0abc']])
   })
-  const state = { ...STATE, certificates: { first: 1, last: 7 }, revocations: { first: 1, last: 0 } }
-  await comparison.run(state, FIRST, 'restore')
-  assert.deepEqual(remembered, [[state.chain, [lost]]])
+
+  test('is told once, however many comparisons find it before the issuance beside it has ended', async () => {
+    const { comparison, told, lacking } = lost([7])
+    assert.equal((await comparison.run(state, FIRST, 'restore')).certificates, 0)
+    assert.deepEqual([told, lacking], [[], []])
+  })
+
+  test('lacks where it is only counted', async () => {
+    const { comparison, remembered } = lost([7])
+    assert.equal((await comparison.run(state, FIRST, 'count')).certificates, 1)
+    assert.deepEqual(remembered, [])
+  })
 })

@@ -82,6 +82,17 @@ test('a clock that was set back to before the start stops nothing', () => {
   assert.equal(redeem(nonces, nonce, EPOCH - HOUR_MS), true)
 })
 
+test('a start 14 or 60 years before the time that the clock is set right to stops nothing', () => {
+  for (const years of [14, 60]) {
+    const nonces = createNonces(settings(), openReplayWindow(memory()))
+    const now = EPOCH + years * 365 * 24 * HOUR_MS
+    const nonce = nonces.issue(now)
+    assert.equal(isAuthentic(nonces, nonce, now + HOUR_MS / 2), true)
+    assert.equal(isAuthentic(nonces, nonce, now + 2 * HOUR_MS), false)
+    assert.equal(redeem(nonces, nonce, now), true)
+  }
+})
+
 test('no other text is authentic: a character changed, forms of other servers, anything', () => {
   const nonces = createNonces(settings(), openReplayWindow(memory()))
   const nonce = nonces.issue(EPOCH)
