@@ -6,6 +6,7 @@
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { GatheredBody } from './body-memory.ts'
 import { PeerAddresses } from './client-address.ts'
 import type { BodyRest, HttpReply, HttpRequest } from './http-message.ts'
@@ -163,6 +164,10 @@ export interface Exchange {
   over: boolean
   /** Called when it is over. */
   onOver?: (() => void) | undefined
+  /** Called when a full socket has room again. */
+  onRoom?: () => void
+  /** The socket was full at some time. */
+  isSlow?: boolean
 }
 
 export class Exchanges {
@@ -231,30 +236,42 @@ export class HandlerCalls {
   }
 }
 
+/** With a head below the 16 KiB that `cork` gathers: behind a full socket the library loses a longer write. */
+const CORKED_BYTES = 12 * 1024
+/** Less than a full socket takes when it has room again, so that what the library holds for it shrinks. */
+const PROBE_BYTES = 1024
+
 /**
  * Sends a body of unknown length, a piece whenever the socket has room.
  * @returns false when the client went away; the caller ends the reply otherwise
  */
 export async function pourBody(exchange: Exchange, first: string | Buffer, rest: BodyRest): Promise<boolean> {
   const { res } = exchange
-  let onRoom = (): void => undefined
   exchange.onOver = () => {
     rest.cancel()
-    onRoom()
+    exchange.onRoom?.()
   }
   res.onWritable(() => {
-    onRoom()
+    // The end of a `cork` sends what the library holds; with a handler it does not do so itself.
+    res.cork(() => undefined)
+    exchange.onRoom?.()
     return true
   })
+  // The head's `cork` ends first.
+  await nextTurn()
+  let isFull = false
   for (let piece: string | Buffer | undefined = first; piece !== undefined; piece = await rest.next()) {
-    if (exchange.over) return false
-    const octets = piece
-    let hasRoom = true
-    if (octets.length > 0)
+    const octets = typeof piece === 'string' ? Buffer.from(piece) : piece
+    for (let from = 0, to = 0; from < octets.length && !exchange.over; from = to) {
+      // The last octet goes alone: a write tells whether the socket has taken those before it.
+      to = Math.min(from + (isFull ? PROBE_BYTES : CORKED_BYTES), Math.max(octets.length - 1, from + 1))
       res.cork(() => {
-        hasRoom = res.write(octets)
+        isFull = !res.write(octets.subarray(from, to))
       })
-    if (!hasRoom) await new Promise<void>((resolve) => (onRoom = resolve))
+      if (!isFull) continue
+      exchange.isSlow = true
+      await new Promise<void>((resolve) => (exchange.onRoom = resolve))
+    }
     // A cancelled stream has no next piece.
     if (exchange.over) return false
   }

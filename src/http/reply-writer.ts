@@ -4,7 +4,6 @@
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type BodyRest, type HttpReply, headOf, type ReplyHead } from './http-message.ts'
 import {
   BARE_500,
@@ -23,6 +22,10 @@ const STREAMED_REPLY_BYTES = 64 * 1024
  * Without a bound, 42 MB through TLS held up all other requests for 60 ms.
  */
 const TURN_BYTES = 256 * 1024
+/** Until its end `cork` gathers shorter pieces, and nothing shows whether the socket takes them. */
+const CORK_BYTES = 16 * 1024
+/** The library has closed a connection that takes nothing by then. */
+const LONGEST_IDLE_MS = 12_000
 
 /**
  * Replies sent in the turn that read their requests; others wait for its end
@@ -43,22 +46,9 @@ function bodilessReplies(): number {
 
 /** The next piece for the socket. A string is short and ASCII, so it is one piece. */
 function pieceOf(body: string | Buffer, offset: number): string | Buffer {
-  return typeof body === 'string' ? body.slice(offset) : body.subarray(offset, offset + TURN_BYTES)
-}
-
-/** A piece for each turn. The library keeps what the socket does not take of one, so they are short. */
-function piecesOf(body: string | Buffer): BodyRest {
-  let offset = 0
-  return {
-    async next() {
-      if (offset > 0) await nextTurn()
-      const [from, to] = [offset, offset + STREAMED_REPLY_BYTES]
-      const piece = typeof body === 'string' ? body.slice(from, to) : body.subarray(from, to)
-      offset += piece.length
-      return piece.length > 0 ? piece : undefined
-    },
-    cancel: () => undefined,
-  }
+  if (typeof body === 'string') return body.slice(offset)
+  const isLast = body.length - offset <= TURN_BYTES + CORK_BYTES
+  return body.subarray(offset, isLast ? body.length : offset + TURN_BYTES)
 }
 
 export class ReplyWriter {
@@ -176,10 +166,7 @@ export class ReplyWriter {
       return true
     }
     if (close) res.writeHeader('Connection', 'close')
-    if (!close || request.isClosedByLibrary) return this.#stream(res, request, octets, exchange)
-    // The library keeps the connection behind `tryEnd`.
-    void this.#pour(exchange ?? this.#exchanges.begin(res, request), '', piecesOf(octets), close)
-    return false
+    return this.#stream(res, request, octets, close, exchange)
   }
 
   #isLastBodiless(): boolean {
@@ -209,8 +196,10 @@ export class ReplyWriter {
     })
   }
 
-  #stream(res: HttpResponse, request: LiveRequest, body: string | Buffer, exchange: Exchange | undefined): boolean {
-    const [accepted, complete] = res.tryEnd(pieceOf(body, 0), body.length)
+  #stream(res: HttpResponse, request: LiveRequest, body: string | Buffer, ends: boolean, exchange?: Exchange): boolean {
+    // Behind a whole reply the library reads the next request. To it, one that closes lacks an octet.
+    const total = body.length + (ends ? 1 : 0)
+    const [accepted, complete] = res.tryEnd(ends ? body.slice(0, 1) : pieceOf(body, 0), body.length)
     if (complete) return true
     const pending = exchange ?? this.#exchanges.begin(res, request)
     const goOn = () =>
@@ -218,8 +207,10 @@ export class ReplyWriter {
         if (!pending.over) res.cork(() => next(res.getWriteOffset()))
       })
     const next = (offset: number): boolean => {
-      const [taken, done] = res.tryEnd(pieceOf(body, offset), body.length)
+      if (offset === body.length) return true
+      const [taken, done] = res.tryEnd(pieceOf(body, offset), total)
       if (done) this.#exchanges.settle(pending)
+      else if (taken && res.getWriteOffset() === body.length) this.#closeAfterTurn(pending)
       else if (taken) goOn()
       return taken
     }
@@ -242,11 +233,22 @@ export class ReplyWriter {
     if (close) {
       // Writes the last chunk as a header. The library's call for a closing end would add a header to the chunks.
       res.cork(() => res.writeHeader('\r\n0\r\nX-End', '1\r\n'))
-      this.#closeAfterTurn(exchange)
+      if (exchange.isSlow) this.#closeWhenIdle(exchange)
+      else this.#closeAfterTurn(exchange)
       return
     }
     res.cork(() => res.end())
     this.#exchanges.settle(exchange)
+  }
+
+  /** A close drops what the socket has not taken, and nothing shows when it has taken the last chunk. */
+  #closeWhenIdle(exchange: Exchange): void {
+    const timer = setTimeout(() => exchange.res.close(), LONGEST_IDLE_MS)
+    exchange.onRoom = () => timer.refresh()
+    exchange.res.onAborted(() => {
+      clearTimeout(timer)
+      this.#exchanges.settle(exchange)
+    })
   }
 
   /** Faults of a reply are found here, before its first byte is written. */

@@ -11,6 +11,7 @@
  * - All requests of one read, up to 512 KB, come in one turn. This bounds pipelining, because a
  *   reply stays pending until the socket has taken it.
  * - Only `tryEnd` tells whether the socket took a reply. Other calls let unread replies pile up.
+ * - `write` tells, within `cork`, whether the socket took what was written before. `close` drops the rest.
  * - The parser itself answers or drops requests without Host, of HTTP/1.0, with both length
  *   headers, or with a head over the limit. No handler sees them.
  * - A head that arrives in pieces may have 4 KiB. UWS_HTTP_MAX_HEADERS_SIZE raises that if it is
