@@ -207,10 +207,12 @@ export class ReplyWriter {
         if (!pending.over) res.cork(() => next(res.getWriteOffset()))
       })
     const next = (offset: number): boolean => {
-      if (offset === body.length) return true
+      if (offset === body.length) {
+        this.#closeAfterTurn(pending)
+        return true
+      }
       const [taken, done] = res.tryEnd(pieceOf(body, offset), total)
       if (done) this.#exchanges.settle(pending)
-      else if (taken && res.getWriteOffset() === body.length) this.#closeAfterTurn(pending)
       else if (taken) goOn()
       return taken
     }
