@@ -50,8 +50,10 @@ export async function makePlace(auditFile: string, waitMs: number): Promise<OwnP
     removeAbandoned(auditFile)
     mkdirSync(folder, { mode: 0o700 })
   } catch (cause) {
-    const sentence = 'the folder of the audit chain (ca.signer.audit_file) has to be there, and to belong to this user'
-    throw new Error(`${folder}: ${describeFileError(cause)}; ${sentence}`, { cause })
+    const sentence =
+      '; the folder of the audit chain (ca.signer.audit_file) has to be there, and to belong to this user'
+    const isFull = ['ENOSPC', 'EDQUOT'].includes((cause as NodeJS.ErrnoException).code ?? '')
+    throw new Error(`${folder}: ${describeFileError(cause)}${isFull ? '' : sentence}`, { cause })
   }
   try {
     await untilAlone(auditFile, waitMs)

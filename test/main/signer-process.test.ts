@@ -14,6 +14,7 @@ import { type SignerProcess, startSignerProcess } from '../../src/ca/signer-proc
 import { identifyProcess } from '../../src/runtime/process-identity.ts'
 import { signerProgram } from '../../src/settings/signer-settings.ts'
 import { DAY_MS, makeAuthority } from '../signer/authority.ts'
+import { noRoom, withFs } from '../signer/full-disk.ts'
 import { now, rawTbsList } from '../signer/raw-tbs-list.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { until } from '../support/until.ts'
@@ -139,6 +140,17 @@ describe('the signer of the service', () => {
       start(away),
       /ENOENT.*; the folder of the audit chain \(ca\.signer\.audit_file\) has to be there/,
     )
+  })
+
+  test('whose disk is full is told so, without a word about its folder, and leaves nothing', async (context) => {
+    const fail = (error: Error) => () => {
+      throw error
+    }
+    await withFs(context, 'mkdirSync', fail(noRoom()), () =>
+      assert.rejects(start(), /signer-[\d.]+: ENOSPC, no space is left$/),
+    )
+    await withFs(context, 'writeFileSync', fail(noRoom()), () => assert.rejects(start(), /ENOSPC/))
+    assert.ok(!existsSync(placeOf(process.pid)))
   })
 
   test('that was just started again, and has not been heard of yet, is stopped like any other', async () => {
