@@ -1,7 +1,8 @@
 /** The signer that the service starts for itself, from its own configuration. */
 
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -17,6 +18,7 @@ import { DAY_MS, makeAuthority } from '../signer/authority.ts'
 import { noRoom, withFs } from '../signer/full-disk.ts'
 import { now, rawTbsList } from '../signer/raw-tbs-list.ts'
 import { WAIT_MS } from '../support/patience.ts'
+import { canMount } from '../support/small-disk.ts'
 import { until } from '../support/until.ts'
 import { aConfig, type Tree } from '../unit/config/support.ts'
 
@@ -112,6 +114,26 @@ describe('the signer of the service', () => {
     rmSync(other, { recursive: true })
     await starting
     assert.ok(existsSync(signer.socketPath))
+  })
+
+  test('leaves that of another container alone while it lives, which nobody sees by its process', {
+    skip: !canMount && 'needs to make namespaces',
+  }, async () => {
+    const module = new URL('../../src/ca/signer-place.js', import.meta.url).href
+    const program = `const { makePlace } = await import('${module}')
+      console.log((await makePlace('${auditFile()}', 0)).secretFile)
+      process.stdin.resume()`
+    const command = ['-pf', '--mount-proc', process.execPath, '--input-type=module', '-e', program]
+    const container = spawn('unshare', command, { stdio: ['pipe', 'pipe', 'inherit'] })
+    const [secretFile] = await once(container.stdout, 'data')
+    const other = path.dirname(String(secretFile).trim())
+    await assert.rejects(start({}, 0), AuditChainInUse)
+    assert.ok(existsSync(other))
+    container.stdin.end()
+    await once(container, 'exit')
+    assert.ok(existsSync(other), 'as after a kill')
+    await start()
+    assert.ok(!existsSync(other))
   })
 
   test('that of another process is found once it listens', async () => {
