@@ -464,6 +464,16 @@ describe('starting and stopping', () => {
       })
     }, 'limits: { connections: 0, nonsense: 1 }\n'))
 
+  test('audit export into a reader that has gone, such as head, ends without a word', () =>
+    withFiles(async (files, signer) => {
+      await signer.launch()
+      await signBy(signer)
+      writeFileSync(files.auditFile, readFileSync(files.auditFile, 'utf8').repeat(3_000))
+      const command = '{ "$@"; echo $? >&2; } | head -n 1'
+      const words = ['-c', command, 'sh', process.execPath, SIGNER_PROGRAM, 'audit', 'export', files.auditFile]
+      assert.deepEqual((await run('/bin/sh', words)).stderr, '0\n')
+    }))
+
   test('audit verify tells a good chain from a changed one', () =>
     withFiles(async (files, signer) => {
       await signer.launch()
