@@ -68,7 +68,8 @@ interface DaemonOptions {
  * Runs until SIGTERM or SIGINT and resolves after the drain. @throws Error when it cannot start.
  */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
-  const log = createLog(options.config)
+  const output = new LogOutput(0, { resumed: (lost) => log.warn({ lost }, LINES_LOST) })
+  const log = createLog(options.config, output)
   ignoreUserSignals(RELOAD_OR_STOP, (sentence) => log.warn(sentence))
   // Before "signer ready": a parent may send its signal right after that line.
   const stop = nextSignal(options.withParent)
@@ -78,11 +79,12 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   } finally {
     // An open standard input would keep the process alive.
     if (options.withParent) process.stdin.destroy()
+    output.end()
   }
 }
 
 /** Log lines have the form of the service's (src/ops/logging.ts). */
-function createLog({ log: { level } }: SignerConfig): Logger {
+function createLog({ log: { level } }: SignerConfig, output: LogOutput): Logger {
   const form = {
     name: 'chancery-signer',
     level,
@@ -90,8 +92,7 @@ function createLog({ log: { level } }: SignerConfig): Logger {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (name: string) => ({ level: name }) },
   }
-  const log: Logger = pino(form, new LogOutput(0, { resumed: (lost) => log.warn({ lost }, LINES_LOST) }))
-  return log
+  return pino(form, output)
 }
 
 async function startDaemon(options: DaemonOptions, log: Logger): Promise<Daemon> {

@@ -13,8 +13,12 @@ import { ROOT, writeTree } from './tree.ts'
 const DEBIAN_PACKAGES = ['base-files', 'ca-certificates', 'libc6', 'libssl3t64', 'libstdc++6']
 /** Those of them, and of what they depend on, whose files stay. */
 const KEPT_PACKAGES =
-  /^(?:base-files|ca-certificates|gcc-\d+-base|libc6|libgcc-s1|libssl3t64|libstdc\+\+6|libzstd1|zlib1g)$/
-const LIBRARIES = /\.so(?:\.|$)/
+  /^(?:base-files|ca-certificates|gcc-\d+-base|libc6|libgcc-s1|libssl3t64|libstdc\+\+6|libzstd1|util-linux|zlib1g)$/
+/** Util-linux for flock(1), which links to libc only; what else it depends on is left out. */
+const ADD_FLOCK = `--extract-hook=cd "$1/var/cache/apt/archives" && export APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" &&
+  apt-get -qq -o APT::Sandbox::User=root download util-linux && dpkg-deb --extract util-linux_* "$1"`
+/** Debuggers and profilers load the others. */
+const LIBRARIES = /^(?!lib(?:c_malloc_debug|memusage|pcprofile|thread_db)\.).*\.so(?:\.|$)/
 /** Only the library for this number of Node.js' ABI is loaded. */
 const OTHER_ABI = /^uws_.*_(?!137\.)\d+\.node$/
 
@@ -63,13 +67,14 @@ export async function writeImageRoot(root: string, work: string): Promise<void> 
 function copyDebian(root: string, debian: string): void {
   const keepsPackages = '--skip=cleanup/apt/cache'
   const include = `--include=${DEBIAN_PACKAGES.join(',')}`
-  run('mmdebstrap', ['--quiet', '--variant=extract', keepsPackages, include, 'trixie', debian], ROOT)
+  run('mmdebstrap', ['--quiet', '--variant=extract', keepsPackages, include, ADD_FLOCK, 'trixie', debian], ROOT)
   const [triplet = ''] = readdirSync(path.join(debian, 'usr/lib')).filter((name) => name.endsWith('-linux-gnu'))
   const libraries = path.join('usr/lib', triplet)
   for (const name of readdirSync(path.join(debian, libraries)))
     if (LIBRARIES.test(name) || name === 'ossl-modules') copy(debian, root, path.join(libraries, name))
   for (const name of ['usr/lib64', 'usr/lib/os-release', 'etc/os-release', 'etc/debian_version', 'etc/ssl/openssl.cnf'])
     copy(debian, root, name)
+  copy(debian, root, 'usr/bin/flock')
   for (const name of ['lib', 'lib64']) symlinkSync(`usr/${name}`, path.join(root, name))
   writeAuthorities(debian, root)
   listPackages(debian, root)

@@ -124,7 +124,9 @@ export async function exportCommand(file: string, options: ExportOptions): Promi
   }
   const texts = format === 'pem' ? exportCertificates(file, selection) : exportAudit(file, selection, format)
   for await (const text of texts) {
-    if (!process.stdout.write(text)) await once(process.stdout, 'drain')
+    // What it means is said by the program (src/shared/command-line.ts).
+    if (process.stdout.errored) break
+    if (!process.stdout.write(text)) await once(process.stdout, 'drain').catch(() => undefined)
   }
   return true
 }

@@ -23,7 +23,7 @@
 
 import path from 'node:path'
 import { IdleSignal } from '../../src/shared/lib/time-limit.ts'
-import { SignerUnavailable } from '../protocol/signer-errors.ts'
+import { NO_ROOM, SignerUnavailable } from '../protocol/signer-errors.ts'
 import type { AppendFile } from './append-file.ts'
 import { type AuditLine, type AuditRecord, type ChainPlace, segmentName, sha256Hex } from './line.ts'
 import { hasRoom, isWantOfRoom, keepAside, MAX_GROUP_BYTES, openAtTail, syncDirectory, type Tail } from './tail.ts'
@@ -231,12 +231,11 @@ export class AuditChain<R extends NewRecord = NewRecord> {
   }
 
   #fail(group: readonly Pending<R>[], cause: unknown): void {
-    this.#failure = new Error(`audit chain stopped: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      cause,
-    })
+    const waitsForRoom = isWantOfRoom(cause) && this.#rollBack()
+    const stopped = waitsForRoom ? NO_ROOM : 'audit chain stopped'
+    this.#failure = new Error(`${stopped}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
     const lost = [...group, ...this.#pending.splice(0)]
     for (const { reject } of lost) reject(notRecorded(this.#failure))
-    const waitsForRoom = isWantOfRoom(cause) && this.#rollBack()
     this.#events.stopped?.(this.#failure, waitsForRoom)
     this.#idle.notify()
     if (waitsForRoom) {
@@ -277,7 +276,7 @@ export class AuditChain<R extends NewRecord = NewRecord> {
 }
 
 function notRecorded(cause: Error): SignerUnavailable {
-  return new SignerUnavailable('the signature could not be recorded, so it is not given out', { cause })
+  return new SignerUnavailable(`${cause.message}; the signature is not given out`, { cause })
 }
 
 export interface OpenedAudit<R extends NewRecord> {

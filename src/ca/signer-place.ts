@@ -3,16 +3,18 @@
  * configuration of that signer. A second writer would stop the chain.
  *
  * A process first makes its folder and then looks for others, so of two at least one sees the other.
- * The folder's name has the start of its process as well, since process ids are given again.
+ * The folder's name has the start of its process as well, since process ids are given again. Its process holds a lock on
+ * it, since one in another container is not seen.
  */
 
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MAX_SOCKET_PATH_BYTES } from '../../signer/protocol/frames.ts'
 import { identifyProcess, type ProcessIdentity } from '../runtime/process-identity.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
+import { isLocked, tryLock } from '../shared/lib/file-lock.ts'
 
 export interface SignerPlace {
   socketPath: string
@@ -37,8 +39,7 @@ const LOOK_MS = 100
  * Makes the folder of this process, and removes those of dead ones.
  *
  * tmpfiles.d empties temporary folders after ten days; a restarted signer or front thread would then find neither
- * secret
- * nor configuration.
+ * secret nor configuration.
  *
  * @param waitMs how long another process may still have its signer on the chain
  * @throws AuditChainInUse after that, without leaving a folder; Error in a plain sentence
@@ -50,12 +51,17 @@ export async function makePlace(auditFile: string, waitMs: number): Promise<OwnP
     removeAbandoned(auditFile)
     mkdirSync(folder, { mode: 0o700 })
   } catch (cause) {
-    const sentence = 'the folder of the audit chain (ca.signer.audit_file) has to be there, and to belong to this user'
-    throw new Error(`${folder}: ${describeFileError(cause)}; ${sentence}`, { cause })
+    const sentence =
+      '; the folder of the audit chain (ca.signer.audit_file) has to be there, and to belong to this user'
+    const isFull = ['ENOSPC', 'EDQUOT'].includes((cause as NodeJS.ErrnoException).code ?? '')
+    throw new Error(`${folder}: ${describeFileError(cause)}${isFull ? '' : sentence}`, { cause })
   }
+  const fd = openSync(folder, 'r')
+  tryLock(fd)
   try {
     await untilAlone(auditFile, waitMs)
   } catch (error) {
+    closeSync(fd)
     rmSync(folder, { recursive: true, force: true })
     throw error
   }
@@ -126,9 +132,10 @@ function placesBeside(auditFile: string): PlaceBeside[] {
 
 const othersAlive = (auditFile: string) => placesBeside(auditFile).filter(isOfAnother)
 
-function isOfAnother({ pid, startedAt }: PlaceBeside): boolean {
-  const now = pid === process.pid ? undefined : identifyProcess(pid)
-  return now !== undefined && [now.startedAt, ''].includes(startedAt)
+function isOfAnother({ folder, pid, startedAt }: PlaceBeside): boolean {
+  const now = identifyProcess(pid)
+  const isSeen = now !== undefined && [now.startedAt, ''].includes(startedAt)
+  return isSeen ? pid !== process.pid : isLocked(folder)
 }
 
 /** Removes folders of killed services, including one that had this process's id. */

@@ -44,8 +44,6 @@ const RESTART = { initialDelayMs: 100, maxDelayMs: 10_000, maxRestarts: 1_000_00
  */
 export async function startSignerProcess(program: SignerProgram, log: Logger, waitMs: number): Promise<SignerProcess> {
   const { configFile, remove, ...place } = await makePlace(program.auditFile, waitMs)
-  writeFileSync(place.secretFile, randomBytes(32).toString('hex'), { mode: 0o600 })
-  writeFileSync(configFile, JSON.stringify(program.configFor(place), null, 2), { mode: 0o600 })
 
   let child: ChildProcess
   let history = NO_FAILURES
@@ -87,6 +85,8 @@ export async function startSignerProcess(program: SignerProgram, log: Logger, wa
   }
 
   try {
+    writeFileSync(place.secretFile, randomBytes(32).toString('hex'), { mode: 0o600 })
+    writeFileSync(configFile, JSON.stringify(program.configFor(place), null, 2), { mode: 0o600 })
     await start()
   } catch (error) {
     remove()

@@ -1,5 +1,6 @@
 /** Programs of commands: sade parses them and answers --help. An error is one sentence and an exit code. */
 
+import { fstatSync, writeSync } from 'node:fs'
 import sade from 'sade'
 import { printable } from './lib/terminal.ts'
 
@@ -53,6 +54,7 @@ export interface Program {
   commands: readonly Command[]
 }
 
+const STANDARD_OUTPUT = 1
 const QUESTIONS = ['-h', '--help', '-v', '--version']
 const wordsOf = ({ usage }: Command) => usage.split(' ').filter((word) => /^[^<]/.test(word))
 
@@ -105,6 +107,17 @@ function requireOutput(name: string): void {
       process.exitCode ||= 1
     })
   })
+  // Of a file Node.js ignores how much a write took, and a nearly full disk takes a part without an error (write(2)).
+  if (fstatSync(STANDARD_OUTPUT).isFile()) process.stdout._write = writeWhole
+}
+
+function writeWhole(bytes: Buffer, _encoding: string, done: (error?: Error) => void): void {
+  try {
+    for (let rest = bytes; rest.length > 0; ) rest = rest.subarray(writeSync(STANDARD_OUTPUT, rest))
+    done()
+  } catch (error) {
+    done(error as Error)
+  }
 }
 
 /** Flags with their values: the parser takes `-1` for an option, and a word behind a switch for its value. */

@@ -89,7 +89,7 @@ describe('the container image', requireImages(), () => {
     const packages = files.flatMap(({ name }) => /^var\/lib\/dpkg\/status\.d\/(.+)$/.exec(name)?.[1] ?? [])
     for (const wanted of ['libc6', 'libssl3t64', 'libstdc++6', 'ca-certificates'])
       assert.ok(packages.includes(wanted), wanted)
-    for (const licence of ['libc6', 'libssl3t64', 'gcc-14-base', 'nodejs'])
+    for (const licence of ['libc6', 'util-linux', 'libssl3t64', 'gcc-14-base', 'nodejs'])
       assert.ok(
         files.some(({ name }) => name === `usr/share/doc/${licence}/copyright`),
         licence,
@@ -103,6 +103,11 @@ describe('the container image', requireImages(), () => {
     assert.deepEqual([signer.code, signer.output.trim()], [0, `chancery-signer, ${VERSION}`])
     const tried = await run('node', '-e', "try { fs.writeFileSync('/tmp/x', '') } catch (e) { console.log(e.code) }")
     assert.equal(tried.output.trim(), 'EROFS')
+  })
+
+  test('locks an audit chain', async () => {
+    const { code, output } = await run('flock', '-n', '/opt/chancery', 'node', '-p', '"locked"')
+    assert.deepEqual([code, output.trim()], [0, 'locked'])
   })
 
   test('loads every package that is not in the bundles, those with native libraries included', async () => {

@@ -96,6 +96,15 @@ describe('command line', () => {
     assert.deepEqual(await run('"$@" --help | true'), { code: 0, output: '' })
   })
 
+  test('output of which a full disk takes a part is an error of the command', async () => {
+    const file = path.join(scratch, 'cut-help')
+    const { code, output } = await runCommand('/bin/sh', [
+      ...['-c', 'ulimit -f 1; "$@" --help > "$0"', file, process.execPath, CLI],
+    ])
+    assert.deepEqual([code, output], [1, 'chancery: cannot write to standard output: EFBIG: file too large, write\n'])
+    assert.ok(readFileSync(file).length > 0)
+  })
+
   for (const command of commands) {
     test(`${command.join(' ')} --help shows usage, options and an example`, async () => {
       const { code, output } = await chancery(...command, '--help')

@@ -1,7 +1,8 @@
 /** The signer that the service starts for itself, from its own configuration. */
 
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -14,8 +15,10 @@ import { type SignerProcess, startSignerProcess } from '../../src/ca/signer-proc
 import { identifyProcess } from '../../src/runtime/process-identity.ts'
 import { signerProgram } from '../../src/settings/signer-settings.ts'
 import { DAY_MS, makeAuthority } from '../signer/authority.ts'
+import { noRoom, withFs } from '../signer/full-disk.ts'
 import { now, rawTbsList } from '../signer/raw-tbs-list.ts'
 import { WAIT_MS } from '../support/patience.ts'
+import { canMount } from '../support/small-disk.ts'
 import { until } from '../support/until.ts'
 import { aConfig, type Tree } from '../unit/config/support.ts'
 
@@ -113,6 +116,26 @@ describe('the signer of the service', () => {
     assert.ok(existsSync(signer.socketPath))
   })
 
+  test('leaves that of another container alone while it lives, which nobody sees by its process', {
+    skip: !canMount && 'needs to make namespaces',
+  }, async () => {
+    const module = new URL('../../src/ca/signer-place.js', import.meta.url).href
+    const program = `const { makePlace } = await import('${module}')
+      console.log((await makePlace('${auditFile()}', 0)).secretFile)
+      process.stdin.resume()`
+    const command = ['-pf', '--mount-proc', process.execPath, '--input-type=module', '-e', program]
+    const container = spawn('unshare', command, { stdio: ['pipe', 'pipe', 'inherit'] })
+    const [secretFile] = await once(container.stdout, 'data')
+    const other = path.dirname(String(secretFile).trim())
+    await assert.rejects(start({}, 0), AuditChainInUse)
+    assert.ok(existsSync(other))
+    container.stdin.end()
+    await once(container, 'exit')
+    assert.ok(existsSync(other), 'as after a kill')
+    await start()
+    assert.ok(!existsSync(other))
+  })
+
   test('that of another process is found once it listens', async () => {
     assert.equal(findRunningSigner(auditFile()), undefined)
     const other = placeOf(process.ppid)
@@ -139,6 +162,17 @@ describe('the signer of the service', () => {
       start(away),
       /ENOENT.*; the folder of the audit chain \(ca\.signer\.audit_file\) has to be there/,
     )
+  })
+
+  test('whose disk is full is told so, without a word about its folder, and leaves nothing', async (context) => {
+    const fail = (error: Error) => () => {
+      throw error
+    }
+    await withFs(context, 'mkdirSync', fail(noRoom()), () =>
+      assert.rejects(start(), /signer-[\d.]+: ENOSPC, no space is left$/),
+    )
+    await withFs(context, 'writeFileSync', fail(noRoom()), () => assert.rejects(start(), /ENOSPC/))
+    assert.ok(!existsSync(placeOf(process.pid)))
   })
 
   test('that was just started again, and has not been heard of yet, is stopped like any other', async () => {

@@ -1,12 +1,26 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { appendFileSync, chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { CaError } from '../../src/ca/backend.ts'
@@ -171,6 +185,38 @@ describe('starting and stopping', () => {
       }
       const verdict = await verifyAuditChain(files.auditFile)
       assert.deepEqual(verdict.ok && verdict.signatures, signed)
+    }))
+
+  test('its last lines reach a pipe that is full and then read', () =>
+    withFiles(async (files) => {
+      writeFileSync(files.config, readFileSync(files.config, 'utf8').replace('level: warn', 'level: info'))
+      const pipe = path.join(files.folder, 'pipe')
+      await run('mkfifo', [pipe])
+      // The child's end is one that blocks until the child says otherwise, so this process reads by an end of its own.
+      const end = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)
+      const fd = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK)
+      const piece = Buffer.alloc(4096, '\n')
+      assert.throws(() => {
+        for (;;) writeSync(fd, piece)
+      }, /EAGAIN/)
+      const child = spawn(process.execPath, [SIGNER_PROGRAM, '-c', files.config], { stdio: ['ignore', fd, 'inherit'] })
+      closeSync(fd)
+      const ended = once(child, 'exit')
+      await until('its socket', () => existsSync(files.socket))
+      child.kill('SIGTERM')
+      await sleep(300)
+      let said = ''
+      await until('the end of the pipe', () => {
+        try {
+          for (let bytes = 1; bytes > 0; said += piece.toString('utf8', 0, bytes)) bytes = readSync(end, piece)
+          return true
+        } catch {
+          return false
+        }
+      })
+      closeSync(end)
+      assert.deepEqual(await ended, [0, null])
+      assert.match(said, /"signer ready".*"signer stopped"/s)
     }))
 
   test('SIGINT stops an idle daemon with open connections at once', () =>
@@ -417,6 +463,16 @@ describe('starting and stopping', () => {
         return true
       })
     }, 'limits: { connections: 0, nonsense: 1 }\n'))
+
+  test('audit export into a reader that has gone, such as head, ends without a word', () =>
+    withFiles(async (files, signer) => {
+      await signer.launch()
+      await signBy(signer)
+      writeFileSync(files.auditFile, readFileSync(files.auditFile, 'utf8').repeat(3_000))
+      const command = '{ "$@"; echo $? >&2; } | head -n 1'
+      const words = ['-c', command, 'sh', process.execPath, SIGNER_PROGRAM, 'audit', 'export', files.auditFile]
+      assert.deepEqual((await run('/bin/sh', words)).stderr, '0\n')
+    }))
 
   test('audit verify tells a good chain from a changed one', () =>
     withFiles(async (files, signer) => {

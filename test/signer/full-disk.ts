@@ -9,7 +9,7 @@ export const noRoom = (): Error => Object.assign(new Error('ENOSPC: no space lef
 /** Has a function of `fs` be another one while the work runs. */
 export async function withFs(
   context: TestContext,
-  name: 'write' | 'openSync' | 'closeSync',
+  name: 'write' | 'openSync' | 'closeSync' | 'mkdirSync' | 'writeFileSync',
   stand: (...parts: never[]) => unknown,
   work: () => Promise<void>,
 ): Promise<void> {

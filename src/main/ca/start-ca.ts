@@ -3,6 +3,7 @@
  */
 
 import path from 'node:path'
+import { NO_ROOM } from '../../../signer/protocol/signer-errors.ts'
 import type { CaBackend } from '../../ca/backend.ts'
 import { requireTestSignatures, requireUsableIssuers } from '../../ca/signer-check.ts'
 import type { SignerPlace } from '../../ca/signer-place.ts'
@@ -53,11 +54,13 @@ export async function startCa(context: StartContext): Promise<CaPart> {
   const flags = openSharedFlags(flagsMemory)
   const ca = connectCa({ config, signer, flags, metrics, log })
   teardown.add(() => ca.close())
-  // A service that cannot sign would accept orders and never finish them.
+  // A service that cannot sign would accept orders and never finish them; room comes back by itself.
   if (signer)
     await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS).catch((error: Error) => {
-      if (csrBackendNames(config).length === 0) throw error
-      log.error({ reason: error.message }, 'the signer is away; other backends issue meanwhile')
+      const hasOthers = csrBackendNames(config).length > 0
+      if (!hasOthers && !(error.cause as Error | undefined)?.message.startsWith(NO_ROOM)) throw error
+      const until = hasOthers ? 'other backends issue meanwhile' : 'nothing is signed until its disk has room'
+      log.error({ reason: error.message }, `the signer is away; ${until}`)
     })
   requireUsableIssuers(ca.issuers(), issuerDuties(config))
   return { signer, ca, flags, flagsMemory }

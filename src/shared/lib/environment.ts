@@ -1,5 +1,7 @@
 /** Refuses or pins what the environment of a process may undo, before any key or password is read. */
 
+import { debuglog } from 'node:util'
+
 /** Options that are refused, and what each does. */
 const NODE_OPTIONS: readonly (readonly [option: RegExp, does: string])[] = [
   [/--inspect(?!-port|-publish)/, 'opens the process, with its keys, to a debugger'],
@@ -8,18 +10,19 @@ const NODE_OPTIONS: readonly (readonly [option: RegExp, does: string])[] = [
   [/--tls-keylog/, 'writes the keys of connections into a file'],
   [/--security-revert/, 'takes a mend of Node.js back'],
 ]
-/** Node.js writes passwords and tokens of its connections to standard error. */
-const LOGS_SECRETS = /(?:^|,)\s*(?:https?\w*|net|tls|undici|\*)\s*(?:,|$)/i
+/** With these in NODE_DEBUG Node.js writes passwords and tokens of its connections to standard error. */
+const LOGS_SECRETS = ['http', 'https', 'http2', 'net', 'tls', 'undici', 'fetch']
 
 /** @returns a sentence; undefined when nothing is undone */
 export function unsafeEnvironment(env: NodeJS.ProcessEnv): string | undefined {
   if (env['NODE_TLS_REJECT_UNAUTHORIZED'] === '0')
     return 'NODE_TLS_REJECT_UNAUTHORIZED=0 takes any certificate of database, mail server and CA; unset it, and name their roots in the configuration'
-  // Node.js takes `--tls_min_v1.0`, too.
-  const options = (env['NODE_OPTIONS'] ?? '').replaceAll('_', '-')
+  // Node.js takes `--tls_min_v1.0` and `--tls-min-v"1.0"`, too.
+  const options = (env['NODE_OPTIONS'] ?? '').replace(/["\\]/g, '').replaceAll('_', '-')
   const found = NODE_OPTIONS.find(([option]) => option.test(options))
   if (found) return `NODE_OPTIONS has an option that ${found[1]} (${found[0].exec(options)?.[0]}); unset it`
-  if (LOGS_SECRETS.test(env['NODE_DEBUG'] ?? ''))
+  // Patterns such as `ht*` count as well, and Node.js has read them.
+  if (LOGS_SECRETS.some((name) => debuglog(name).enabled))
     return 'NODE_DEBUG writes passwords and tokens of connections to standard error; unset it'
   return undefined
 }

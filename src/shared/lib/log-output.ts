@@ -1,6 +1,6 @@
 /**
  * Standard output for the lines of a log. The log never stops a program: a line that a full disk, an input/output error
- * or a closed pipe refuses is dropped and counted. Behind a line that was cut the next begins a new one.
+ * or a closed pipe refuses is dropped and counted. Then a line end is tried first: this thread or another has cut a line.
  */
 
 import { writeSync } from 'node:fs'
@@ -15,6 +15,7 @@ const MOST_HELD = 1024 * 1024
 /** A pipe is full, which passes sooner than a full disk. */
 const IS_BUSY: readonly unknown[] = ['EAGAIN', 'EBUSY']
 const BUSY_RETRY_MS = 10
+const FULL_RETRY_MS = 100
 /** At the end of a program, for a reader that is slow. */
 const LAST_TRIES = 100
 
@@ -34,7 +35,7 @@ export class LogOutput {
   #held = ''
   /** What is written next: whole lines, but for the first after a part of it. */
   #chunk = NOTHING
-  /** What stands in the file does not end with a line end. */
+  /** What stands in the file may not end with a line end. */
   #isTorn = false
   #lost = 0
   #retry: NodeJS.Timeout | undefined
@@ -72,7 +73,7 @@ export class LogOutput {
 
   /** @returns whether there is something to write */
   #take(): boolean {
-    if (this.#chunk.length === 0 && this.#held !== '') {
+    if (this.#chunk.length === 0 && (this.#held !== '' || this.#isTorn)) {
       this.#chunk = Buffer.from(this.#isTorn ? `\n${this.#held}` : this.#held)
       this.#held = ''
     }
@@ -95,17 +96,21 @@ export class LogOutput {
   }
 
   #fail(error: unknown): void {
-    if (IS_BUSY.includes((error as NodeJS.ErrnoException).code)) {
-      this.#retry ??= setTimeout(() => {
+    const isBusy = IS_BUSY.includes((error as NodeJS.ErrnoException).code)
+    if (!isBusy) {
+      // A first line end that only closes a cut line is no line.
+      const lines = this.#chunk.filter((byte) => byte === NEWLINE).length
+      this.#drop(this.#isTorn && this.#chunk[0] === NEWLINE ? lines - 1 : lines)
+      this.#chunk = NOTHING
+      this.#isTorn = true
+    }
+    this.#retry ??= setTimeout(
+      () => {
         this.#retry = undefined
         this.flush()
-      }, BUSY_RETRY_MS).unref()
-      return
-    }
-    // A first line end that only closes a cut line is no line.
-    const lines = this.#chunk.filter((byte) => byte === NEWLINE).length
-    this.#drop(this.#isTorn && this.#chunk[0] === NEWLINE ? lines - 1 : lines)
-    this.#chunk = NOTHING
+      },
+      isBusy ? BUSY_RETRY_MS : FULL_RETRY_MS,
+    ).unref()
   }
 
   #drop(lines: number): void {

@@ -90,6 +90,43 @@ function onFullDisk(disk: SmallDisk, program: string) {
   return readFileSync(file, 'utf8').trimEnd().split('\n').slice(1)
 }
 
+for (const [how, meanwhile] of [
+  ['was refused a line as well', "two.log.info('refused'); await until(() => dropped === 2); rmSync(process.argv[1])"],
+  ['had no line meanwhile', 'rmSync(process.argv[1]); await until(() => fstatSync(1).size > size)'],
+] as const)
+  test(`behind a line that a full disk cut, the line of another thread that ${how} stands alone`, {
+    skip: !canMount && 'needs to mount a tmpfs',
+  }, async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'log-disk-'))
+    const disk = await startDisk(folder, 256 * 1024)
+    try {
+      const lines = onFullDisk(
+        disk,
+        `
+        const { createLogger } = await import(${JSON.stringify(LOGGING)})
+        const { fstatSync, rmSync } = await import('node:fs')
+        let dropped = 0
+        const metrics = { logLinesDropped: { inc: (lines) => { dropped += lines } } }
+        const until = async (what) => { while (!what()) await new Promise((go) => setTimeout(go, 5)) }
+        const [one, two] = ['one', 'two'].map((name) => createLogger({ level: 'INFO', format: 'json' }, name, { metrics }))
+        one.log.info('cut')
+        await until(() => dropped === 1)
+        const { size } = fstatSync(1)
+        ${meanwhile}
+        two.log.info('after')
+        two.flush()
+        one.flush()`,
+      )
+      assert.ok(
+        lines.some((line) => /^\{[^{}]*"after"\}$/.test(line)),
+        lines.join('\n'),
+      )
+    } finally {
+      disk.stop()
+      rmSync(folder, { recursive: true })
+    }
+  })
+
 for (const buffered of [false, true]) {
   const how = buffered ? 'a front thread' : 'the supervisor'
   test(`lines of ${how} that a full disk refuses are dropped and counted, and one line says so`, {

@@ -369,7 +369,12 @@ describe('the audit chain', () => {
           for (const serial of ['02', '03'])
             await assert.rejects(chain.append(record(serial)), (error: Error) => {
               assert.ok(error instanceof SignerUnavailable)
-              assert.match((error.cause as Error).message, /audit chain stopped: ENOSPC/)
+              // An old file that cannot be closed is no want of room that passes.
+              const isOpen = name === 'openSync'
+              assert.match(
+                error.message,
+                isOpen ? /^audit chain stopped until .*: ENOSPC/ : /^audit chain stopped: ENOSPC/,
+              )
               return true
             })
           assert.equal(stops.length, 1)
