@@ -124,7 +124,7 @@ export function createNonceSeal(key: Uint8Array, madeAtMs: number, expirySeconds
       const block = open.update(sealed)
       if (block.readUIntBE(10, 6) !== 0) return undefined
       const tick = block.readUInt32BE(6)
-      const sinceMs = nowMs - madeAtMs - tick * TICK_MS
+      const sinceMs = Math.max(0, nowMs - madeAtMs) - tick * TICK_MS
       const ageMs = sinceMs - Math.round(sinceMs / LAP_MS) * LAP_MS
       return ageMs <= expirySeconds * 1000 ? { counter: block.readUIntBE(0, 6), tick } : undefined
     },
