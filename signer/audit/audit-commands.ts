@@ -123,9 +123,11 @@ export async function exportCommand(file: string, options: ExportOptions): Promi
     serial: options.serial?.toLowerCase(),
   }
   const texts = format === 'pem' ? exportCertificates(file, selection) : exportAudit(file, selection, format)
+  // What an error means is said by the program (src/shared/command-line.ts).
+  let hasFailed = false
+  process.stdout.once('error', () => (hasFailed = true))
   for await (const text of texts) {
-    // What it means is said by the program (src/shared/command-line.ts).
-    if (process.stdout.errored) break
+    if (hasFailed) break
     if (!process.stdout.write(text)) await once(process.stdout, 'drain').catch(() => undefined)
   }
   return true

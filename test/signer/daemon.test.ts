@@ -474,6 +474,21 @@ describe('starting and stopping', () => {
       assert.deepEqual((await run('/bin/sh', words)).stderr, '0\n')
     }))
 
+  test('and reads no further than that', () =>
+    withFiles(async (files, signer) => {
+      await signer.launch()
+      await signBy(signer)
+      const text = readFileSync(files.auditFile, 'utf8')
+      writeFileSync(files.auditFile, text.repeat(3_000))
+      appendFileSync(files.auditFile, 'no line of a chain\n')
+      const toEnd = run(process.execPath, [SIGNER_PROGRAM, 'audit', 'export', files.auditFile], {
+        maxBuffer: 64 * 2 ** 20,
+      })
+      await assert.rejects(toEnd, /line \d+/)
+      const words = ['-c', '{ "$@"; echo $? >&2; } | head -n 1', 'sh', process.execPath, SIGNER_PROGRAM]
+      assert.deepEqual((await run('/bin/sh', [...words, 'audit', 'export', files.auditFile])).stderr, '0\n')
+    }))
+
   test('audit verify tells a good chain from a changed one', () =>
     withFiles(async (files, signer) => {
       await signer.launch()
