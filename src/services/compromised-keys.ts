@@ -23,8 +23,11 @@ const REVOKED = 1_000
 /** @returns one round; the next goes on where it has ended. It resolves to how many certificates were revoked */
 export function compromisedKeys({ store, note, onRevoked }: CompromisedKeysParts): () => Promise<number> {
   let walk: { keys: DueKey[]; afterId: string } | undefined
+  /** Keys that have had a walk, and get their last one once they are settled. */
+  const walked = new Set<string>()
+  const isDue = ({ key, isSettled }: DueKey) => isSettled || !walked.has(key.toString('hex'))
   return async () => {
-    walk ??= { keys: await store.due(), afterId: FIRST_ID }
+    walk ??= { keys: (await store.due()).filter(isDue), afterId: FIRST_ID }
     let count = 0
     const hashes = walk.keys.map(({ key }) => key)
     for (let windows = 0; walk.keys.length > 0 && windows < WINDOWS && count < REVOKED; windows++) {
@@ -34,6 +37,7 @@ export function compromisedKeys({ store, note, onRevoked }: CompromisedKeysParts
       await note(revoked)
       if (end !== undefined) walk.afterId = end
       else {
+        for (const { key, isSettled } of walk.keys) walked[isSettled ? 'delete' : 'add'](key.toString('hex'))
         await store.spread(walk.keys.filter(({ isSettled }) => isSettled))
         walk.keys = []
       }

@@ -46,10 +46,11 @@ test('a round that has revoked many ends, so that other tasks have their turn', 
   assert.deepEqual([await round(), await round(), await round()], [1_000, 1_000, 500])
 })
 
-test('a key whose proof is young is walked for again', async () => {
+test('a key whose proof is young is walked for at once, and once more when it is settled', async () => {
   let isSettled = false
   const { round, due } = aWalk(1, 1, () => isSettled)
   assert.equal(await round(), 1)
+  assert.equal(await round(), 0)
   assert.deepEqual(due, [Buffer.of(1)])
   isSettled = true
   assert.equal(await round(), 1)
