@@ -4,6 +4,7 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Certificate } from '../domain/records.ts'
 import { BatcherFull } from '../shared/lib/batcher.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import { isUnavailable } from '../store/database.ts'
@@ -33,18 +34,18 @@ export async function untilDone<T>(work: () => Promise<T>, until: number): Promi
   }
 }
 
-/** Asks until the database answers. @returns whether exactly this certificate is recorded */
-export async function isRecordedAfterAll(
+/** Asks until the database answers. @returns exactly this certificate, if it is recorded */
+export async function recordedAfterAll(
   certificates: Pick<CertificateStore, 'findBySerial'>,
   serialNumber: Buffer,
   der: Buffer,
-): Promise<boolean> {
+): Promise<Certificate | undefined> {
   for (;;) {
     await sleep(PAUSE_MS, undefined, { ref: false })
     try {
-      return (await certificates.findBySerial(serialNumber, der)) !== undefined
+      return await certificates.findBySerial(serialNumber, der)
     } catch (error) {
-      if (!isPassing(error)) return false
+      if (!isPassing(error)) return undefined
     }
   }
 }

@@ -120,7 +120,7 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
       serialNumber: Buffer.from(serialNumber, 'hex'),
     }
     const tell = (isLate: boolean) => announce(events, { row, isLate }, serialNumber, names, warnings)
-    const outcome = await recordReceived(options, certificate, until, () => tell(row.abandonedSeconds !== undefined))
+    const outcome = await recordReceived(options, certificate, until, tell)
     // A revocation would hit the certificate that was delivered first.
     if (outcome === 'duplicate') return refuse(row, [`the serial number ${serialNumber} was given before`], until)
     if (outcome === 'lost') return disown(row, der, until)

@@ -2,7 +2,7 @@
 
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { CsrIssuanceStore, ReceivedCertificate, RecordOutcome } from '../store/csr-issuance-store.ts'
-import { isRecordedAfterAll, untilDone } from './late-record.ts'
+import { recordedAfterAll, untilDone } from './late-record.ts'
 import { LAPSE_PROBLEMS } from './recovery.ts'
 
 interface RecordParts {
@@ -20,7 +20,7 @@ export async function recordReceived(
   parts: RecordParts,
   received: ReceivedCertificate,
   until: number,
-  onRecordedAfterAll: () => void,
+  onRecordedAfterAll: (isLate: boolean) => void,
 ): Promise<RecordOutcome> {
   const { certificates } = parts
   const { serialNumber, der } = received
@@ -28,7 +28,9 @@ export async function recordReceived(
     return await recordOnce(parts, received, until)
   } catch (error) {
     // No other place learns of it.
-    void isRecordedAfterAll(certificates, serialNumber, der).then((isRecorded) => isRecorded && onRecordedAfterAll())
+    void recordedAfterAll(certificates, serialNumber, der).then(
+      (known) => known && onRecordedAfterAll(known.revokedAt !== undefined),
+    )
     throw error
   }
 }
