@@ -10,6 +10,7 @@ import { beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CaBackend, CaError } from '../../src/ca/backend.ts'
 import type { Order } from '../../src/domain/records.ts'
+import { KEY_COMPROMISE } from '../../src/domain/revocation.ts'
 import type { KnownAccount } from '../../src/services/account-cache.ts'
 import { createAccountRules } from '../../src/services/account-rules.ts'
 import { Finalization, type FinalizationOptions, type FinalizeRequest } from '../../src/services/finalization.ts'
@@ -258,14 +259,14 @@ describe('issuance under faults', () => {
     ).map(({ serial }) => serial)
 
   /** What may have been signed is on the next CRL, without being a certificate of anybody. */
-  async function requireRevokedUnseen(serials: readonly string[]): Promise<void> {
+  async function requireRevokedUnseen(serials: readonly string[], reason = 5): Promise<void> {
     assert.equal(serials.length, 1)
     const rows = await store.sql(
       `SELECT account_id, order_id, length(der) AS length, revocation_reason AS reason, revoked_at IS NOT NULL AS revoked
          FROM certificates WHERE encode(serial_number, 'hex') = $1`,
       [serials[0]],
     )
-    assert.deepEqual(rows, [{ account_id: null, order_id: null, length: 0, reason: 5, revoked: true }])
+    assert.deepEqual(rows, [{ account_id: null, order_id: null, length: 0, reason, revoked: true }])
   }
   const stored = async ({ id }: Order) =>
     (
@@ -620,14 +621,14 @@ describe('issuance under faults', () => {
       await requireIssuedOnce(order)
     })
 
-    test('signed, but the key was blocked before the answer came: the certificate is revoked, unseen', async () => {
+    test('signed, but the key was blocked before the answer came: the certificate is revoked for keyCompromise, unseen', async () => {
       const issuance = signing(failingOnce(signTbs, 'after', SILENT))
       await finalize(issuance, order)
       const serials = await serialsOf(order)
       await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
       assert.deepEqual(await recover(issuance), ['key blocked'])
       await requireInvalid(order, 'badCSR')
-      await requireRevokedUnseen(serials)
+      await requireRevokedUnseen(serials, KEY_COMPROMISE)
       assert.deepEqual([signed.length, announced], [1, []])
     })
 
