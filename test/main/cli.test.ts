@@ -103,6 +103,7 @@ describe('command line', () => {
     ])
     assert.deepEqual([code, output], [1, 'chancery: cannot write to standard output: EFBIG: file too large, write\n'])
     assert.ok(readFileSync(file).length > 0)
+    rmSync(file)
   })
 
   for (const command of commands) {
