@@ -7,6 +7,7 @@
  * older list: the caller compares `number` with the newest one signed (crl-numbers.ts).
  */
 
+import { CLOCKS_DIFFER_MS } from '../src/shared/lib/clocks.ts'
 import { isWeaker, SIGNATURE_ALGORITHMS } from '../src/shared/pki/algorithms.ts'
 import { lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../src/shared/pki/crl-lint.ts'
 import { DerError } from '../src/shared/pki/der.ts'
@@ -20,8 +21,6 @@ import { SerialSet } from './serial-set.ts'
 
 /** Building a list of millions of entries takes minutes between its thisUpdate and this check. */
 const MAX_AGE_MS = 3_600_000
-/** How far the clocks of two hosts may differ. */
-const MAX_AHEAD_MS = 300_000
 
 export interface CrlFacts {
   number: bigint
@@ -124,7 +123,7 @@ function checkTimes(thisUpdate: Date, nextUpdate: Date, policy: SigningPolicy, n
   const ageMs = now.getTime() - thisUpdate.getTime()
   const seconds = Math.round(Math.abs(ageMs) / 1000)
   if (ageMs > MAX_AGE_MS) return `thisUpdate is ${seconds} s behind the clock of the signer`
-  if (ageMs < -MAX_AHEAD_MS) return `thisUpdate is ${seconds} s ahead of the clock of the signer`
+  if (ageMs < -CLOCKS_DIFFER_MS) return `thisUpdate is ${seconds} s ahead of the clock of the signer`
   if (thisUpdate < policy.issuer.notBefore || thisUpdate > policy.issuer.notAfter)
     return 'thisUpdate is outside the validity of the issuer'
   const validityMs = nextUpdate.getTime() - thisUpdate.getTime()

@@ -123,11 +123,11 @@ export async function exportCommand(file: string, options: ExportOptions): Promi
     serial: options.serial?.toLowerCase(),
   }
   const texts = format === 'pem' ? exportCertificates(file, selection) : exportAudit(file, selection, format)
-  // What an error means is said by the program (src/shared/command-line.ts).
   let hasFailed = false
   process.stdout.once('error', () => (hasFailed = true))
   for await (const text of texts) {
     if (hasFailed) break
+    // The program reports an error of its output (src/shared/command-line.ts).
     if (!process.stdout.write(text)) await once(process.stdout, 'drain').catch(() => undefined)
   }
   return true

@@ -5,6 +5,7 @@ import type { AdminGate } from '../admin/admin-gate.ts'
 import { type HealthReport, isHealthy, unreadiness } from '../domain/health.ts'
 import type { Header, HttpReply, HttpRequest } from '../http/http-message.ts'
 import { METRICS_CONTENT_TYPE } from '../ops/metrics.ts'
+import { CLOCKS_DIFFER_MS } from '../shared/lib/clocks.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -147,8 +148,6 @@ export const CACHE_REQUEST_HEADERS = ['if-none-match', 'if-modified-since'] as c
 
 const CONTENT_TYPE = 'application/pkix-crl'
 const NO_BODY = Buffer.alloc(0)
-/** Clocks of two hosts may differ as much. */
-const CLOCKS_DIFFER_MS = 300_000
 
 /**
  * @param maxAgeSeconds how long a cache may reuse the list; a list that expires earlier is kept

@@ -1,5 +1,6 @@
 /** Moves the slow clock, notices a clock that jumped, and mends what it wrote (docs/decisions/clocks.md). */
 
+import { CLOCKS_DIFFER_SECONDS } from '../shared/lib/clocks.ts'
 import type { ClockStore } from '../store/clock-store.ts'
 
 interface ClockUpkeepParts {
@@ -13,8 +14,6 @@ interface ClockUpkeepParts {
 export const CLOCK_ROUND_MS = 10_000
 /** What a round counts at most: longer without one, and another instance may have led, or this host stood still. */
 const LONGEST_ROUND_MS = 6 * CLOCK_ROUND_MS
-/** What the signer takes for a difference between two hosts. */
-const JUMP_SECONDS = 300
 
 /** @returns a round, which says how many waits it ended */
 export function createClockUpkeep({ store, onJump, elapsedMs = () => performance.now() }: ClockUpkeepParts) {
@@ -25,9 +24,9 @@ export function createClockUpkeep({ store, onJump, elapsedMs = () => performance
     const behind = await store.advance(passedMs / 1000)
     if (former) {
       const change = behind - former.behind
-      // Without a jump now() goes by what has passed, and the slow clock by at most twice that, the other way if it is ahead.
+      // Without a jump, now() advances by the time that has passed. The slow clock moves by at most twice that, and back if it is ahead.
       const most = ((at - former.at) / 1000) * (former.behind < 0 ? 3 : 1)
-      if (Math.abs(change) > most + JUMP_SECONDS) onJump(Math.round(change))
+      if (Math.abs(change) > most + CLOCKS_DIFFER_SECONDS) onJump(Math.round(change))
     }
     former = { at, behind }
     return store.endLongWaits()

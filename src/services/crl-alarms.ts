@@ -1,5 +1,6 @@
 /** When a list that is not published becomes an alarm: each trouble of a list once, until it is over. */
 
+import { CLOCKS_DIFFER_MS } from '../shared/lib/clocks.ts'
 import type { PublishedCrl } from '../store/crl-store.ts'
 import { MalformedCrl } from './crl-builder.ts'
 
@@ -12,9 +13,6 @@ export interface CrlAlarm {
 export interface OverdueCrl extends Pick<PublishedCrl, 'thisUpdate' | 'nextUpdate' | 'isAhead'> {
   name: string
 }
-
-/** Clocks of two hosts may differ as much. */
-const CLOCKS_DIFFER_MS = 300_000
 
 /**
  * Why a list should have been replaced: `late`, or `ahead` of the clock of the database alone. Clients take the latter, and

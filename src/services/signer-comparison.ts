@@ -9,6 +9,7 @@
 
 import type { RecordedRevocations, RecordState, SerialPage, SignerRecords } from '../ca/signer-records.ts'
 import { KEY_COMPROMISE } from '../domain/revocation.ts'
+import { CLOCKS_DIFFER_MS } from '../shared/lib/clocks.ts'
 import { settled, unwrap } from '../shared/lib/settled.ts'
 import type { CrlStore } from '../store/crl-store.ts'
 import {
@@ -65,8 +66,6 @@ export interface Beginning {
 }
 
 const DAY_SECONDS = 86_400
-/** As far as the signer lets clocks of two hosts differ. */
-const CLOCKS_DIFFER_MS = 300_000
 /** 250,000 serial numbers: in their order, each page of the index is read once for all of them. */
 const PAGES_TOGETHER = 100
 /**

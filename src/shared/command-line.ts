@@ -107,7 +107,7 @@ function requireOutput(name: string): void {
       process.exitCode ||= 1
     })
   })
-  // Of a file Node.js ignores how much a write took, and a nearly full disk takes a part without an error (write(2)).
+  // A nearly full disk takes a part and reports no error (write(2)). For a file, Node.js does not write the rest.
   if (fstatSync(STANDARD_OUTPUT).isFile()) process.stdout._write = writeWhole
 }
 

@@ -9,6 +9,7 @@
  */
 
 import { COMPLETE, octetsOf } from '../domain/crl-scope.ts'
+import { CLOCKS_DIFFER_SECONDS } from '../shared/lib/clocks.ts'
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 import { bulkRevocation } from './status-sql.ts'
@@ -144,10 +145,10 @@ export interface CrlStore {
 const REQUEST_KEY = 'crl_rebuild'
 
 /**
- * Of a row `c`; the signer lets the clocks of two hosts differ as much. Not where the slow clock says that now() is too far back:
- * a list that begins at such a now() has expired for those whose clock is right.
+ * Of a row `c`: its list begins in the future. Where the slow clock is ahead of now() by more than a list lasts, now() is
+ * wrong, and a list of that time would have expired (RFC 5280 §5.1.2.5).
  */
-const IS_AHEAD = `(coalesce(c.this_update > now() + interval '300 s', false)
+const IS_AHEAD = `(coalesce(c.this_update > now() + interval '${CLOCKS_DIFFER_SECONDS} s', false)
             AND NOT EXISTS (SELECT FROM slow_clock w WHERE w.at >= now() + (c.next_update - c.this_update))) AS is_ahead`
 
 /** During a longer bulk revocation, lists come at this interval. */

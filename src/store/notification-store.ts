@@ -3,6 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { COUNTED_APART, type NotificationType, type TEST_MAIL } from '../domain/notification.ts'
+import { CLOCKS_DIFFER_MS } from '../shared/lib/clocks.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import { rowsOf, sql } from './slonik.ts'
 
@@ -54,7 +55,7 @@ export async function findHolders(tx: CommonQueryMethods, accountIds: readonly s
 
 /** What was written while a clock was ahead does not count until that time comes. */
 const isLately = (since: Date) =>
-  sql.fragment`id BETWEEN ${lowestUuidv7(since.getTime())} AND ${lowestUuidv7(Date.now() + 300_000)}`
+  sql.fragment`id BETWEEN ${lowestUuidv7(since.getTime())} AND ${lowestUuidv7(Date.now() + CLOCKS_DIFFER_MS)}`
 
 /** How many of a limited type went to a recipient of the account lately; without an account, to anybody. */
 export async function countLately(

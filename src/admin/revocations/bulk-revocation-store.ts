@@ -9,6 +9,7 @@ import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
+import { CLOCKS_DIFFER_SECONDS } from '../../shared/lib/clocks.ts'
 import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
 import { hasSuffix } from '../../store/certificate-filter.ts'
 import { hasIndex } from '../../store/list-page.ts'
@@ -67,8 +68,6 @@ const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 const WINDOW_ROWS = 10_000
 /** Rows are committed after their key was made: recovery may complete an issuance a day later. */
 const LATE_MS = 86_400_000
-/** What was issued later than that has its time of a clock that was ahead (docs/decisions/clocks.md). */
-const CLOCKS_DIFFER = '300 seconds'
 
 export function insertJob(
   tx: CommonQueryMethods,
@@ -166,8 +165,9 @@ export function matching(filter: RevocationFilter, { afterId, endId }: Window, u
     filter
   const conditions = [
     sql.fragment`c.id > ${afterId} AND c.id <= ${endId ?? upperBound(filter)}`,
+    // By the clocks of both times: a certificate may have been issued while one was ahead.
     sql.fragment`c.not_after > (SELECT slow_now())
-      AND (c.issued_at <= ${until.toISOString()}::timestamptz OR c.issued_at > now() + ${CLOCKS_DIFFER}::interval)`,
+      AND (c.issued_at <= ${until.toISOString()}::timestamptz OR c.issued_at > now() + make_interval(secs => ${CLOCKS_DIFFER_SECONDS}))`,
     ...(serial_numbers ? [sql.fragment`c.serial_number IN (${serials(serial_numbers)})`] : []),
     ...(account_id === undefined ? [] : [ofAccount(account_id, serial_numbers === undefined)]),
     ...(eab_kid === undefined ? [] : [ofCredential(eab_kid)]),

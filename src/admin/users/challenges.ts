@@ -7,6 +7,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
+import { CLOCKS_DIFFER_MS } from '../../shared/lib/clocks.ts'
 import { parseJsonObject } from '../../shared/lib/encoding.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { useChallenge } from './passkey-store.ts'
@@ -28,8 +29,6 @@ export type Challenge = z.infer<typeof Challenge>
 
 /** Longer than a person looks for a key. */
 const LIFE_MS = 5 * 60_000
-/** One that lives longer was made while a clock was ahead. */
-const CLOCKS_DIFFER_MS = 300_000
 const NAME = 'webauthn challenge'
 
 export const hashOf = (text: string) => createHash('sha256').update(text).digest()

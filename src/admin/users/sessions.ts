@@ -11,6 +11,7 @@ import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { type Actor, ROLES, SESSION_METHODS, type SessionMethod } from '../../domain/administrator.ts'
 import { type Authority, includesAuthority, lesserAuthority } from '../../domain/permissions.ts'
+import { CLOCKS_DIFFER_SECONDS } from '../../shared/lib/clocks.ts'
 import type { Fragment } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
@@ -174,7 +175,7 @@ export function isRecentlyConfirmed(db: CommonQueryMethods, id: string, seconds:
   return db.exists(rowsOf(None)`
     SELECT FROM admin_sessions
      WHERE id = ${id} AND authenticated_at > now() - make_interval(secs => ${seconds})
-       AND authenticated_at < now() + interval '300 s'`)
+       AND authenticated_at < now() + make_interval(secs => ${CLOCKS_DIFFER_SECONDS})`)
 }
 
 export async function noteConfirmed(tx: CommonQueryMethods, id: string): Promise<void> {

@@ -1,6 +1,6 @@
 /**
  * Standard output for the lines of a log. The log never stops a program: a line that a full disk, an input/output error
- * or a closed pipe refuses is dropped and counted. Then a line end is tried first: this thread or another has cut a line.
+ * or a closed pipe refuses is dropped and counted. After that the next write begins with a line end, since a line may have been cut.
  */
 
 import { writeSync } from 'node:fs'
