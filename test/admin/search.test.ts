@@ -37,7 +37,7 @@ describe('the search over everything', () => {
     groups: Group[]
     not_searched: { kind: string; reason: string }[]
   }
-  /** A group has a second, which a busy machine may exceed. */
+  /** A group has five seconds, which a busy machine may exceed. */
   const search = async (q: string, who: AdminClient = at.admin) => {
     let found: Found = { groups: [], not_searched: [] }
     await until('each group was searched in time', async () => {

@@ -220,13 +220,13 @@ export async function sees(where: Page | Locator, ...texts: readonly string[]): 
   for (const text of texts) await where.getByText(text, { exact: false }).first().waitFor()
 }
 
-/** The search has hits for a text that was typed. On a machine that is busy the database may be late, and one types again. */
+/** The search has a hit with the text that was typed. On a machine that is busy the database may be late, and one types again. */
 export async function found(page: Page, text: string): Promise<void> {
-  const hits = page.getByRole('listbox', { name: 'Hits' }).getByRole('option')
-  const late = page.getByText('did not answer in time', { exact: false })
+  const hit = page.getByRole('listbox', { name: 'Hits' }).getByRole('option').filter({ hasText: text }).first()
+  const late = page.getByText('did not answer in time', { exact: false }).first()
   await until(`hits for ${text}`, async () => {
-    await hits.or(late).first().waitFor()
-    if ((await hits.count()) > 0 && (await late.count()) === 0) return true
+    await hit.or(late).first().waitFor()
+    if ((await hit.count()) > 0) return true
     const field = page.getByRole('combobox', { name: 'Search everything' })
     await field.fill('')
     await field.fill(text)
