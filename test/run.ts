@@ -111,7 +111,8 @@ function sharedParts() {
 const ALL_RINGS = process.env['CHANCERY_ALL_RINGS'] === '1'
 
 let interrupted = false
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
+// Test processes are in sessions of their own, which the end of a terminal does not reach.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => {
     interrupted = true
     endTestProcesses()

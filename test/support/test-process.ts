@@ -73,8 +73,8 @@ function runToEnd(entry: string, { report, environment, mostMs, isShown }: Proce
   const child = spawn(process.execPath, [...OPTIONS, ...reporters, ...(isShown ? SPEC : []), entry], {
     env: { ...environment, [PARTS_VARIABLE]: `${report}.parts` },
     stdio: isShown ? 'inherit' : ['ignore', 'pipe', 'pipe'],
-    // A session of its own shares the processors as one (sched(7), autogroup). Else an admin thread, whose priority is
-    // low, gets a hundredth of a processor beside the threads of four other files.
+    // The kernel shares the processors among sessions (sched(7), autogroup). In one session an admin thread, whose priority
+    // is low, gets next to nothing beside other files: console/jobs took 355 s and failed, and takes 37 s.
     detached: !isShown,
   })
   let output = ''
