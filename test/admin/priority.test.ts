@@ -64,7 +64,7 @@ describe('the priority of administrators', { skip: os.platform() !== 'linux' && 
     const logins = async () => {
       for (let n = 0; n < LOGINS; n++) await signIn(service.baseUrl, 'alice', password)
     }
-    // The others work of their own accord, too, and a busy machine takes long: a pause of the same length tells how much.
+    // The others work of their own accord, too. A pause of the same length tells how much.
     const rounds: string[] = []
     for (let isShown = false; !isShown; ) {
       assert.ok(rounds.length < MOST_ROUNDS, rounds.join(', '))

@@ -220,10 +220,10 @@ export async function sees(where: Page | Locator, ...texts: readonly string[]): 
   for (const text of texts) await where.getByText(text, { exact: false }).first().waitFor()
 }
 
-/** The search has a hit with the text that was typed. On a machine that is busy the database may be late, and one types again. */
+/** The search has a hit with the text that was typed. On a busy machine it may be late; then the text is typed again. */
 export async function found(page: Page, text: string): Promise<void> {
   const hit = page.getByRole('listbox', { name: 'Hits' }).getByRole('option').filter({ hasText: text }).first()
-  const late = page.getByText('did not answer in time', { exact: false }).first()
+  const late = page.getByText('It took longer than', { exact: false }).first()
   await until(`hits for ${text}`, async () => {
     await hit.or(late).first().waitFor()
     if ((await hit.count()) > 0) return true
