@@ -84,7 +84,7 @@ async function* linesOf(file: string, input: ReadStream): AsyncGenerator<Located
 
 /** The content of a line, without its place in the chain. */
 export interface AuditRecord {
-  method: 'signCertificate' | 'signCrl' | 'noteRevocations' | 'testSign' | 'auditRepair'
+  method: 'signCertificate' | 'signCrl' | 'noteRevocations' | 'noteDecisions' | 'testSign' | 'auditRepair'
   issuer: string
   /**
    * Serial number of a certificate or number of a CRL, in lower-case hex. Empty for other methods.

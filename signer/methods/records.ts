@@ -2,12 +2,13 @@
 
 import * as z from 'zod/v4'
 import { boundedArray } from '../../src/shared/lib/bounded.ts'
+import { sha256Hex } from '../audit/line.ts'
 import { issuerKeyOf } from '../issuers.ts'
 import { noteEntries } from '../noted-revocations.ts'
-import { MAX_NOTED } from '../protocol/methods.ts'
+import { MAX_DECISION_BYTES, MAX_DECISIONS, MAX_NOTED } from '../protocol/methods.ts'
 import { SignerRefusal } from '../protocol/signer-errors.ts'
-import { certificateLines, revocationsAfter, serialsAfter } from '../records/pages.ts'
-import type { RevocationEntry } from '../records/record.ts'
+import { certificateLines, linesAfter, serialsAfter } from '../records/pages.ts'
+import { decisionRecord, type RevocationEntry } from '../records/record.ts'
 import type { RecordStream } from '../records/record-stream.ts'
 import type { SignedCrls } from '../signed-crls.ts'
 import { requireIssuer, type SigningService } from '../signing.ts'
@@ -15,7 +16,13 @@ import type { MethodHandlers } from './method-handler.ts'
 
 type RecordMethods = Pick<
   MethodHandlers,
-  'recordState' | 'signedSerials' | 'signedCertificates' | 'signedRevocations' | 'noteRevocations'
+  | 'recordState'
+  | 'signedSerials'
+  | 'signedCertificates'
+  | 'signedRevocations'
+  | 'noteRevocations'
+  | 'noteDecisions'
+  | 'signedDecisions'
 >
 
 /** Serial number of at most 20 octets, Unix seconds, CRLReason (RFC 5280 §5.3.1). */
@@ -24,6 +31,8 @@ const Entries = boundedArray(
   MAX_NOTED,
   1,
 )
+
+const Decisions = boundedArray(z.record(z.string(), z.unknown()), MAX_DECISIONS, 1)
 
 const kept = ({ first, last }: RecordStream) => ({ first, last })
 
@@ -35,7 +44,7 @@ export function recordMethods(
   signed: SignedCrls,
   warn: (facts: object, sentence: string) => void,
 ): RecordMethods {
-  const { chain, certificates, revocations } = service.records
+  const { chain, certificates, revocations, decisions } = service.records
   return {
     recordState() {
       return {
@@ -52,13 +61,13 @@ export function recordMethods(
       return { meta: { more }, payload }
     },
     async signedRevocations({ after }) {
-      const { payload, last, more } = await revocationsAfter(revocations, after)
+      const { payload, last, more } = await linesAfter(revocations, after)
       return { meta: { last, more }, payload }
     },
     async noteRevocations({ issuer: id, requester }, payload) {
       const issuer = requireIssuer(service, id)
       const isRecorded = service.recorded.of(issuerKeyOf(issuer))
-      const unrecorded = readEntries(payload).filter(
+      const unrecorded = read(Entries, payload, 'a list of [serial, seconds, reason]').filter(
         ([serial, , reason]) => !isRecorded(Buffer.from(serial, 'hex'), reason),
       )
       // What is recorded once is not recorded again, so a time that has not come would stay.
@@ -74,19 +83,31 @@ export function recordMethods(
       if (entries.length > 0) await noteEntries(service, { issuer, requester }, entries)
       return { meta: {} }
     },
+    async noteDecisions({ requester }, payload) {
+      if (payload.length > MAX_DECISION_BYTES)
+        throw new SignerRefusal(`the decisions have more than ${MAX_DECISION_BYTES} octets`)
+      const noted = read(Decisions, payload, 'a list of objects')
+      const names = [`decisions:${noted.length}`]
+      const content = { issuer: '', serial: '', names, sha256: sha256Hex(payload), requester }
+      await service.audit.append({ method: 'noteDecisions', ...content }, decisionRecord(requester, noted))
+      return { meta: {} }
+    },
+    async signedDecisions({ after }) {
+      const { payload, last, more } = await linesAfter(decisions, after)
+      return { meta: { first: decisions.first, last, more }, payload }
+    },
   }
 }
 
-function readEntries(payload: Buffer): RevocationEntry[] {
+/** @param is what it has to be. @throws SignerRefusal */
+function read<T>(schema: z.ZodType<T>, payload: Buffer, is: string): T {
   let value: unknown
   try {
     value = JSON.parse(payload.toString('utf8'))
   } catch (cause) {
-    throw new SignerRefusal('the revocations are not JSON', { cause })
+    throw new SignerRefusal('what is to be noted is not JSON', { cause })
   }
-  const parsed = Entries.safeParse(value)
+  const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
-  throw new SignerRefusal(
-    `the revocations are not a list of [serial, seconds, reason]: ${parsed.error.issues[0]?.message}`,
-  )
+  throw new SignerRefusal(`what is to be noted is not ${is}: ${parsed.error.issues[0]?.message}`)
 }

@@ -19,6 +19,9 @@ export const SERIALS_PAGE_BYTES = 64 * 1024
 export const LINES_PAGE_BYTES = 256 * 1024
 /** Entries of one `noteRevocations`, and of one line of revocations. */
 export const MAX_NOTED = 500
+/** Decisions of one `noteDecisions`, and their bytes in JSON. */
+export const MAX_DECISIONS = 100
+export const MAX_DECISION_BYTES = 64 * 1024
 
 // Names appear in log and audit lines: short, and without control characters.
 const IssuerId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
@@ -46,6 +49,8 @@ const Part = z.strictObject({ seq: Count, part: Count })
  * - `signedCertificates` and `signedRevocations` return whole lines of the record files. What is kept no longer is
  *   left out. With `more`, ask again for what comes after the last line.
  * - `noteRevocations` takes JSON, a list of `[serial, Unix seconds, reason]`. It records what no CRL holds yet.
+ * - `noteDecisions` takes JSON, a list of objects, and records them as they are.
+ * - `signedDecisions` returns their lines, as `signedRevocations` does.
  * - `describe` returns the certificates of all issuers in a row. `chain` gives the length of each
  *   certificate; `alternates` gives the lengths for the further chains, which follow.
  */
@@ -139,6 +144,17 @@ export const METHODS = {
     code: 12,
     params: z.strictObject({ issuer: IssuerId, requester: Requester }),
     result: Nothing,
+  },
+  noteDecisions: {
+    code: 13,
+    params: z.strictObject({ requester: Requester }),
+    result: Nothing,
+  },
+  signedDecisions: {
+    code: 14,
+    params: z.strictObject({ after: Part }),
+    /** `first`: sequence number of the oldest that is kept; 0 when there is none. */
+    result: z.strictObject({ first: Count, last: Part, more: z.boolean() }),
   },
 } as const
 

@@ -5,7 +5,7 @@
 
 import * as z from 'zod/v4'
 import { boundedArray } from '../../src/shared/lib/bounded.ts'
-import { MAX_NOTED } from './methods.ts'
+import { MAX_DECISIONS, MAX_NOTED } from './methods.ts'
 import { SignerProtocolError } from './signer-errors.ts'
 
 const Sequence = z.int().min(0)
@@ -36,6 +36,12 @@ const RevocationLine = z.object({
   entries: boundedArray(RevokedEntry, MAX_NOTED),
 })
 
+/** A service of a later release may have made them: their reader judges each by itself. */
+const DecisionLine = z.object({
+  seq: Sequence,
+  decisions: boundedArray(z.record(z.string(), z.unknown()), MAX_DECISIONS),
+})
+
 export type NotedRevocation = z.infer<typeof RevokedEntry>
 
 /** @throws SignerProtocolError */
@@ -44,6 +50,8 @@ export const readLists = (payload: Buffer) => parse(SignedLists, payload.toStrin
 export const readCertificateLines = (payload: Buffer) => linesOf(CertificateLine, payload)
 /** @throws SignerProtocolError */
 export const readRevocationLines = (payload: Buffer) => linesOf(RevocationLine, payload)
+/** @throws SignerProtocolError */
+export const readDecisionLines = (payload: Buffer) => linesOf(DecisionLine, payload)
 
 function linesOf<T>(schema: z.ZodType<T>, payload: Buffer): T[] {
   const lines = payload.toString('utf8').split('\n')

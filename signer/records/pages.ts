@@ -48,10 +48,10 @@ export async function lineOf(stream: Pick<RecordStream, 'closed' | 'lines'>, seq
   return at < table.count && table.keyAt(at).seq === seq ? table.textAt(at) : undefined
 }
 
-/** @returns lines after this place */
-export async function revocationsAfter(revocations: RecordStream, after: LineKey): Promise<Page<LineKey>> {
+/** @returns lines of revocations or decisions after this place */
+export async function linesAfter(stream: RecordStream, after: LineKey): Promise<Page<LineKey>> {
   const page = new LinePage()
-  const { closed } = revocations
+  const { closed } = stream
   let last = after
   const addFrom = (table: LineTable): boolean => {
     for (let at = table.indexAfter(after); at < table.count; at++) {
@@ -63,9 +63,9 @@ export async function revocationsAfter(revocations: RecordStream, after: LineKey
   let isWhole = true
   for (let segment = closed.find(after.seq); segment && isWhole; segment = closed.find(segment.last + 1))
     isWhole = addFrom(await closed.lines(segment))
-  if (isWhole) isWhole = addFrom(revocations.lines)
+  if (isWhole) isWhole = addFrom(stream.lines)
   // As for certificates.
-  if (isWhole && last.seq < revocations.last) last = { seq: revocations.last, part: 0 }
+  if (isWhole && last.seq < stream.last) last = { seq: stream.last, part: 0 }
   return { payload: page.payload, last, more: !isWhole }
 }
 

@@ -1,6 +1,6 @@
 /**
- * The files beside the audit chain from which certificates and revocations can be brought back:
- * `<audit>.certificates` and `<audit>.revocations`, see docs/decisions/records-of-the-signer.md.
+ * The files beside the audit chain from which a service can bring back what its database lost: `<audit>.certificates`,
+ * `<audit>.revocations` and `<audit>.decisions`, see docs/decisions/records-of-the-signer.md.
  *
  * Records go to disk at most a second after their line, and at once when the kernel decides so. What
  * is closed is compressed in the background, and the oldest goes when its stream reaches its share of the bound.
@@ -17,8 +17,9 @@ import { RecordStream } from './record-stream.ts'
 /** The current file is read whole at a start, which takes 0.1 s. */
 const FILE_BYTES = 8 * 1024 * 1024
 const SYNC_MS = 1000
-/** Of the bound. With one for both, a front that was taken over could note revocations until no certificate is left. */
-const SHARES = { certificates: 3 / 4, revocations: 1 / 4 }
+/** Of the bound. Without shares, a front that was taken over could push every certificate out by noting revocations. */
+const SHARES = { certificates: 3 / 4, revocations: 3 / 16, decisions: 1 / 16 }
+const STREAMS = ['certificates', 'revocations', 'decisions'] as const
 /** Until a compression that failed is tried again. */
 const RETRY_MS = 60_000
 
@@ -41,6 +42,7 @@ export class RecordFiles implements RecordWriter<SignerRecord> {
   readonly chain: string
   readonly certificates: RecordStream
   readonly revocations: RecordStream
+  readonly decisions: RecordStream
   readonly #maxBytes: number
   readonly #events: RecordEvents
   #syncTimer: NodeJS.Timeout | undefined
@@ -54,14 +56,14 @@ export class RecordFiles implements RecordWriter<SignerRecord> {
     this.chain = chain
     this.certificates = new RecordStream(`${audit}.certificates`, { hasIndex: true, fileBytes })
     this.revocations = new RecordStream(`${audit}.revocations`, { hasIndex: false, fileBytes })
+    this.decisions = new RecordStream(`${audit}.decisions`, { hasIndex: false, fileBytes })
     this.#maxBytes = maxBytes
     this.#events = events
   }
 
   cutTo(newest: number, lines: readonly AuditLine[]): void {
     const chain = new Map(lines.map((line) => [line.seq, line]))
-    this.certificates.cutTo(newest, chain)
-    this.revocations.cutTo(newest, chain)
+    for (const stream of this.#streams) stream.cutTo(newest, chain)
     this.#tidyLater()
   }
 
@@ -70,18 +72,21 @@ export class RecordFiles implements RecordWriter<SignerRecord> {
       done(this.#failure)
       return
     }
-    const certificates = records.filter(({ stream }) => stream === 'certificates')
-    const revocations = records.filter(({ stream }) => stream === 'revocations')
-    this.certificates.append(certificates, (error) => {
-      if (error) done(error)
-      else this.revocations.append(revocations, done)
-    })
+    const appendFrom = (at: number): void => {
+      const name = STREAMS[at]
+      if (name === undefined) {
+        done(undefined)
+        return
+      }
+      const own = records.filter(({ stream }) => stream === name)
+      this[name].append(own, (error) => (error ? done(error) : appendFrom(at + 1)))
+    }
+    appendFrom(0)
   }
 
   commit(): void {
     const closed = this.#closed
-    this.certificates.commit()
-    this.revocations.commit()
+    for (const stream of this.#streams) stream.commit()
     if (this.#closed !== closed) this.#tidyLater()
     this.#syncTimer ??= setTimeout(() => this.#sync(), SYNC_MS).unref()
   }
@@ -89,8 +94,7 @@ export class RecordFiles implements RecordWriter<SignerRecord> {
   rollBack(): void {
     // Want of room can fail a sync, too, and ends.
     this.#failure = undefined
-    this.certificates.rollBack()
-    this.revocations.rollBack()
+    for (const stream of this.#streams) stream.rollBack()
   }
 
   /** Ends the work in the background, then closes the files. The chain is closed before. */
@@ -99,17 +103,20 @@ export class RecordFiles implements RecordWriter<SignerRecord> {
     clearTimeout(this.#syncTimer)
     clearTimeout(this.#retryTimer)
     await this.#tidying
-    this.certificates.close()
-    this.revocations.close()
+    for (const stream of this.#streams) stream.close()
+  }
+
+  get #streams(): RecordStream[] {
+    return STREAMS.map((name) => this[name])
   }
 
   get #closed(): number {
-    return this.certificates.closed.count + this.revocations.closed.count
+    return this.#streams.reduce((sum, { closed }) => sum + closed.count, 0)
   }
 
   #sync(): void {
     this.#syncTimer = undefined
-    for (const stream of [this.certificates, this.revocations])
+    for (const stream of this.#streams)
       stream.sync((error) => {
         // The kernel may have dropped what it could not write, so nothing more may follow it.
         if (error) this.#failure = error
@@ -126,11 +133,11 @@ export class RecordFiles implements RecordWriter<SignerRecord> {
   }
 
   async #tidy(): Promise<void> {
-    for (const [name, share] of Object.entries(SHARES)) {
-      const stream = this[name as keyof typeof SHARES]
+    for (const name of STREAMS) {
+      const stream = this[name]
       if (this.#isClosed) return
       await stream.closed.compress()
-      while (stream.bytes > share * this.#maxBytes && stream.closed.oldest) {
+      while (stream.bytes > SHARES[name] * this.#maxBytes && stream.closed.oldest) {
         const { last } = stream.closed.oldest
         await stream.closed.drop()
         this.#events.dropped?.(name, last)

@@ -1,6 +1,6 @@
 /**
- * The lines of the record files. They hold in full what the audit chain names: a certificate in DER, or
- * the revocations that were noted or that a CRL added.
+ * The lines of the record files. They hold in full what the audit chain names: a certificate in DER, the revocations that
+ * were noted or that a CRL added, or the decisions that a service told of.
  */
 
 import type { LinePlace, NewRecord } from '../audit/chain.ts'
@@ -37,8 +37,17 @@ export interface RevocationLine {
   entries: readonly RevocationEntry[]
 }
 
+/** What administrators and clients decided, as the service describes it (src/domain/decision.ts). */
+export interface DecisionLine {
+  seq: number
+  part: 0
+  time: string
+  requester: string
+  decisions: readonly object[]
+}
+
 export interface SignerRecord extends NewRecord {
-  stream: 'certificates' | 'revocations'
+  stream: 'certificates' | 'revocations' | 'decisions'
   seq: number
   /** Of a certificate. */
   indexed: { seconds: number; serial: string } | undefined
@@ -78,3 +87,15 @@ export const revocationRecord =
       bytes: text.length,
     }
   }
+
+/** Makes the record of decisions. */
+export const decisionRecord =
+  (requester: string, decisions: readonly object[]) =>
+  ({ seq, time }: LinePlace): SignerRecord => {
+    const line: DecisionLine = { seq, part: 0, time, requester, decisions }
+    // The files are latin1: a character beyond is an escape.
+    const text = `${JSON.stringify(line).replaceAll(/[\u0080-\uffff]/g, escaped)}\n`
+    return { stream: 'decisions', seq, indexed: undefined, lines: [text], sha256: sha256Hex(text), bytes: text.length }
+  }
+
+const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`

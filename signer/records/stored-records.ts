@@ -63,7 +63,11 @@ export class RecordCheck {
   }
 
   static async open(audit: string): Promise<RecordCheck> {
-    const streams = [storedStream(`${audit}.certificates`, true), storedStream(`${audit}.revocations`, false)]
+    const streams = [
+      storedStream(`${audit}.certificates`, true),
+      storedStream(`${audit}.revocations`, false),
+      storedStream(`${audit}.decisions`, false),
+    ]
     return new RecordCheck(
       await Promise.all(
         streams.map(async (stream) => {

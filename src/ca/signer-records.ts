@@ -4,6 +4,7 @@ import { MAX_CERTIFICATES } from '../../signer/protocol/methods.ts'
 import {
   type NotedRevocation,
   readCertificateLines,
+  readDecisionLines,
   readLists,
   readRevocationLines,
 } from '../../signer/protocol/record-lines.ts'
@@ -66,6 +67,20 @@ export interface RecordedRevocations {
 
 export type { NotedRevocation }
 
+/** Decisions of one line of the chain. */
+export interface RecordedDecisions {
+  sequence: number
+  decisions: readonly Readonly<Record<string, unknown>>[]
+}
+
+export interface DecisionPage {
+  /** Number of the oldest line that is kept. */
+  first: number
+  lines: readonly RecordedDecisions[]
+  last: { seq: number; part: number }
+  more: boolean
+}
+
 /** @throws SignerUnavailable, SignerRefusal, SignerProtocolError */
 export interface SignerRecords {
   /** Undefined from a signer of an earlier release, which keeps no records. */
@@ -80,6 +95,14 @@ export interface SignerRecords {
    * @returns false when the signer keeps no records
    */
   note(issuerId: string, entries: readonly NotedRevocation[], requester: string, timeoutMs: number): Promise<boolean>
+  /** Undefined from a signer of an earlier release, which keeps none. */
+  decisions(after: { seq: number; part: number }): Promise<DecisionPage | undefined>
+  /**
+   * Tells of decisions that the database has committed.
+   * @param payload a JSON list of at most MAX_DECISIONS objects in MAX_DECISION_BYTES
+   * @returns false when the signer keeps none
+   */
+  noteDecisions(payload: Buffer, requester: string, timeoutMs: number): Promise<boolean>
 }
 
 /** The signer may read a compressed file first. */
@@ -138,6 +161,16 @@ export function signerRecords(client: Pick<SignerClient, 'call'>): SignerRecords
     async note(issuer, entries, requester, timeoutMs) {
       const payload = Buffer.from(JSON.stringify(entries))
       const reply = await ifKept(() => client.call('noteRevocations', { issuer, requester }, { timeoutMs, payload }))
+      return reply !== undefined
+    },
+    decisions: (after) =>
+      ifKept(async () => {
+        const { meta, payload } = await client.call('signedDecisions', { after }, limit)
+        const lines = readDecisionLines(payload).map(({ seq, decisions }) => ({ sequence: seq, decisions }))
+        return { ...meta, lines }
+      }),
+    async noteDecisions(payload, requester, timeoutMs) {
+      const reply = await ifKept(() => client.call('noteDecisions', { requester }, { timeoutMs, payload }))
       return reply !== undefined
     },
   }

@@ -82,6 +82,7 @@ export const AUDIT_ACTIONS = [
   'terms.accept',
   'settings.reload',
   'database.reconcile',
+  'database.lost_entry',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 

@@ -44,6 +44,8 @@ function aComparisonWith(
     serials: unused,
     certificates: unused,
     note: unused,
+    decisions: unused,
+    noteDecisions: unused,
     revocations: async ({ seq }) => ({
       lines: pages[seq] ?? [],
       last: { seq: seq + 1, part: 0 },
@@ -150,6 +152,8 @@ describe('what has expired is decided by the slow clock: the mark passes it for 
         serials: async () => ({ sequences: [7], serialNumbers: ['0a'], signedAt, last: 7, more: false }),
         certificates: unused,
         note: unused,
+        decisions: unused,
+        noteDecisions: unused,
         revocations: unused,
       },
       marks: {
@@ -191,6 +195,8 @@ describe('what does not come back', () => {
         }),
         certificates: unused,
         note: unused,
+        decisions: unused,
+        noteDecisions: unused,
         revocations: unused,
       },
       marks: {

@@ -23,7 +23,7 @@ import { verifyAuditChain } from '../../../signer/audit/audit-commands.ts'
 import { type AuditChain, openAuditChain } from '../../../signer/audit/chain.ts'
 import type { AuditRecord } from '../../../signer/audit/line.ts'
 import { SignerUnavailable } from '../../../signer/protocol/signer-errors.ts'
-import { lineOf, revocationsAfter, serialsAfter } from '../../../signer/records/pages.ts'
+import { lineOf, linesAfter, serialsAfter } from '../../../signer/records/pages.ts'
 import { certificateRecord, revocationRecord, type SignerRecord } from '../../../signer/records/record.ts'
 import { openRecordFiles, type RecordEvents, type RecordFiles } from '../../../signer/records/record-files.ts'
 import { filling, noRoom, withFs } from '../../signer/full-disk.ts'
@@ -104,7 +104,7 @@ describe('the record files', () => {
     const found: string[] = []
     let after = { seq: 0, part: 0 }
     for (let more = true; more; ) {
-      const page = await revocationsAfter(records.revocations, after)
+      const page = await linesAfter(records.revocations, after)
       for (const text of page.payload.toString().trimEnd().split('\n').filter(Boolean)) {
         const line = JSON.parse(text) as { seq: number; part: number }
         found.push(`${line.seq}.${line.part}`)
@@ -200,7 +200,7 @@ describe('the record files', () => {
     let reached = { last: 0, more: true }
     while (reached.more) reached = await serialsAfter(certificates, reached.last)
     assert.equal(reached.last, certificates.last)
-    const page = await revocationsAfter(revocations, { seq: 0, part: 0 })
+    const page = await linesAfter(revocations, { seq: 0, part: 0 })
     assert.deepEqual([page.last.seq, page.more], [revocations.last, false])
   })
 

@@ -1,0 +1,247 @@
+/**
+ * What people and clients decide, as it is recorded in a second place before it is answered
+ * (docs/decisions/decisions-outlive-the-database.md). Pure.
+ */
+
+import { createHmac } from 'node:crypto'
+import * as z from 'zod/v4'
+import { AUDIT_ACTIONS, type AuditAction, canonicalJson, isSameMac } from './audit-chain.ts'
+
+/** What clients decide over ACME; administrators' acts have the names of their entries in the audit log. */
+export const ACME_ACTS = [
+  'acme.new_account',
+  'acme.update_contacts',
+  'acme.deactivate_account',
+  'acme.change_key',
+  'acme.deactivate_authorization',
+  'acme.prove_compromise',
+] as const
+export type AcmeAct = (typeof ACME_ACTS)[number]
+export type Act = AuditAction | AcmeAct
+
+/**
+ * `restricts`: a fail-over that loses it brings it back. `permits`: it is told as lost, and nobody is given anything by a
+ * record. `tells`: nothing but its entry in the audit log outlives it.
+ */
+export type Effect = 'restricts' | 'permits' | 'tells'
+
+export interface Decision {
+  id: string
+  /** RFC 3339, by the clock of the instance. */
+  at: string
+  act: Act
+  /** For people: a username, a user of the operating system, or an account. */
+  by: string
+  details: Readonly<Record<string, unknown>>
+  /** Its place in the audit log; undefined for an act over ACME. */
+  entry?: DecisionEntry | undefined
+}
+
+export interface DecisionEntry {
+  sequence: number
+  /** Hexadecimal. */
+  mac: string
+  id: string
+  user_id: string | null
+  target_user_id: string | null
+  ip_address: string | null
+}
+
+/** Which database a decision is of, and the key that says so. */
+export interface DatabaseIdentity {
+  id: string
+  key: Buffer
+}
+
+/**
+ * What a comparison made of a decision that the database lacked. `restored`: what it restricts is back. `partly`: so is what it
+ * restricts, and what it permits is lost. `lost`: it permits, so a person may repeat it. `overtaken`: a later decision about the
+ * same thing counts, or the thing is gone. `entry`: nothing but its entry in the audit log was lost.
+ */
+export const OUTCOMES = ['restored', 'partly', 'lost', 'overtaken', 'entry'] as const
+export type Outcome = (typeof OUTCOMES)[number]
+
+type EffectOf = Effect | ((details: Decision['details']) => Effect)
+
+const restrictsIf =
+  (is: (details: Decision['details']) => boolean, otherwise: Effect = 'permits'): EffectOf =>
+  (details) =>
+    is(details) ? 'restricts' : otherwise
+
+/** A member that an entry names with its values before and after. */
+export const changedMember = (
+  details: Decision['details'],
+  name: string,
+): { before: unknown; after: unknown } | undefined => {
+  const value = details[name] as { before?: unknown; after?: unknown } | undefined
+  return value !== undefined && typeof value === 'object' && value !== null && 'after' in value
+    ? { before: value.before, after: value.after }
+    : undefined
+}
+
+/** Each act of the audit log and of ACME: a new one does not compile without its effect. */
+export const EFFECTS = {
+  'auth.login': 'tells',
+  'auth.login_failed': restrictsIf(({ ended_sessions: ended }) => ended !== undefined, 'tells'),
+  'auth.locked': 'tells',
+  'auth.second_factor_asked': 'tells',
+  'auth.logout': 'restricts',
+  'auth.confirm': 'tells',
+  'user.create': 'permits',
+  'user.update': 'restricts',
+  'user.delete': 'restricts',
+  'user.reset_password': 'restricts',
+  'user.change_password': 'restricts',
+  'user.end_session': 'restricts',
+  'user.add_passkey': 'permits',
+  'user.rename_passkey': 'tells',
+  'user.remove_passkey': 'restricts',
+  'user.reset_second_factor': 'restricts',
+  'user.unlock': 'tells',
+  'user.import': 'permits',
+  'token.create': 'permits',
+  'token.revoke': 'restricts',
+  'approval.request': 'permits',
+  'approval.approve': 'restricts',
+  'approval.reject': 'restricts',
+  'approval.withdraw': 'restricts',
+  'approval.collect': 'restricts',
+  'approval.emergency': 'tells',
+  'eab.create': 'permits',
+  'eab.revoke': 'restricts',
+  'eab.update': 'restricts',
+  'eab.pre_approve': 'permits',
+  'eab.add_identifier': 'permits',
+  'eab.remove_identifier': 'restricts',
+  'eab.assign_csr_profile': 'restricts',
+  'eab.unassign_csr_profile': 'permits',
+  'eab.reseal': 'tells',
+  'identifier.create': 'permits',
+  'identifier.delete': 'restricts',
+  'identifier.add_account': 'permits',
+  'identifier.remove_account': 'restricts',
+  'csr_profile.create': 'restricts',
+  'csr_profile.update': 'restricts',
+  'csr_profile.delete': 'permits',
+  'csr_profile.assign': 'restricts',
+  'csr_profile.unassign': 'permits',
+  'account.update': 'restricts',
+  'account.deactivate': 'restricts',
+  // The signer has each revocation of its own.
+  'certificate.revoke': 'tells',
+  'certificate.bulk_revoke': restrictsIf(({ phase }) => phase === 'begun', 'tells'),
+  'certificate.import': 'permits',
+  'import.write': 'permits',
+  'import.audit_entry': 'tells',
+  'incident.begin': 'permits',
+  'key.block': 'restricts',
+  'key.unblock': 'permits',
+  'renewal.advise': 'permits',
+  'renewal.clear': 'permits',
+  'renewal.mute': 'permits',
+  'renewal.unmute': 'permits',
+  'renewal.notify': 'tells',
+  'crl.rebuild': 'tells',
+  'notification.retry': 'tells',
+  'notification.purge': 'tells',
+  'notification.test': 'tells',
+  'event.retry': 'tells',
+  'backend.revocation_given_up': 'tells',
+  'audit.export': 'tells',
+  'audit.cut': 'tells',
+  'maintenance.set': restrictsIf(({ enabled }) => enabled === true),
+  'signing.stop': 'restricts',
+  'signing.resume': 'permits',
+  'terms.accept': 'permits',
+  'settings.reload': 'tells',
+  'database.reconcile': 'tells',
+  'database.lost_entry': 'tells',
+  'acme.new_account': 'permits',
+  'acme.update_contacts': 'restricts',
+  'acme.deactivate_account': 'restricts',
+  'acme.change_key': 'restricts',
+  'acme.deactivate_authorization': 'restricts',
+  'acme.prove_compromise': 'restricts',
+} as const satisfies Record<Act, EffectOf>
+
+/** Acts that restrict always, or with some details. */
+export type RestrictingAct = {
+  [A in Act]: (typeof EFFECTS)[A] extends 'permits' | 'tells' ? never : A
+}[Act]
+
+export function effectOf({ act, details }: Pick<Decision, 'act' | 'details'>): Effect {
+  const effect: EffectOf = EFFECTS[act]
+  return typeof effect === 'function' ? effect(details) : effect
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** What opposite acts are about, so that the later one counts: `add` and `remove` of the same pair, stop and resume. */
+const THINGS: { readonly [A in Act]?: (details: Decision['details']) => string } = {
+  'signing.stop': () => 'signing',
+  'signing.resume': () => 'signing',
+  'maintenance.set': () => 'maintenance',
+  'key.block': ({ spki_sha256: key }) => `key ${text(key)}`,
+  'key.unblock': ({ spki_sha256: key }) => `key ${text(key)}`,
+  'eab.add_identifier': ({ eab_id: id, identifier_id: name }) => `name ${text(name)} of ${text(id)}`,
+  'eab.remove_identifier': ({ eab_id: id, identifier_id: name }) => `name ${text(name)} of ${text(id)}`,
+  'identifier.add_account': ({ account_id: id, identifier_id: name }) => `name ${text(name)} of ${text(id)}`,
+  'identifier.remove_account': ({ account_id: id, identifier_id: name }) => `name ${text(name)} of ${text(id)}`,
+  'csr_profile.assign': ({ account_id: id, profile_id: profile }) => `profile ${text(profile)} of ${text(id)}`,
+  'csr_profile.unassign': ({ account_id: id, profile_id: profile }) => `profile ${text(profile)} of ${text(id)}`,
+  'eab.assign_csr_profile': ({ eab_id: id, profile_id: profile }) => `profile ${text(profile)} of ${text(id)}`,
+  'eab.unassign_csr_profile': ({ eab_id: id, profile_id: profile }) => `profile ${text(profile)} of ${text(id)}`,
+  'renewal.mute': ({ serial_numbers: which }) => `mute ${text(which)}`,
+  'renewal.unmute': ({ serial_numbers: which }) => `mute ${text(which)}`,
+}
+
+/** @returns undefined where a decision stands for itself */
+export const thingOf = ({ act, details }: Pick<Decision, 'act' | 'details'>): string | undefined =>
+  THINGS[act]?.(details)
+
+/** The same in every spelling of its JSON. */
+export function decisionSeal({ key }: DatabaseIdentity, decision: Decision): Buffer {
+  return createHmac('sha256', key).update('decision ').update(canonicalJson(decision)).digest()
+}
+
+const Entry = z.object({
+  sequence: z.int().min(1),
+  mac: z.string().regex(/^[0-9a-f]{64}$/),
+  id: z.uuid(),
+  user_id: z.uuid().nullable(),
+  target_user_id: z.uuid().nullable(),
+  ip_address: z.string().max(64).nullable(),
+})
+
+const Recorded = z.object({
+  database: z.string(),
+  seal: z.string().regex(/^[0-9a-f]{64}$/),
+  id: z.uuid(),
+  at: z.iso.datetime(),
+  act: z.enum([...AUDIT_ACTIONS, ...ACME_ACTS]),
+  by: z.string().max(400),
+  details: z.record(z.string(), z.unknown()),
+  entry: Entry.optional(),
+})
+
+/**
+ * `foreign`: another database uses the same place. `damaged`: it says that it is of this one, and its seal does not. `unknown`: a
+ * later release made it.
+ */
+export type ReadDecision = Decision | 'foreign' | 'damaged' | 'unknown'
+
+export function recorded(identity: DatabaseIdentity, decision: Decision): Record<string, unknown> {
+  return { database: identity.id, seal: decisionSeal(identity, decision).toString('hex'), ...decision }
+}
+
+export function readDecision(identity: DatabaseIdentity, value: Readonly<Record<string, unknown>>): ReadDecision {
+  if (value['database'] !== identity.id) return typeof value['database'] === 'string' ? 'foreign' : 'damaged'
+  const { database: _, seal, ...rest } = value
+  if (typeof seal !== 'string') return 'damaged'
+  const wanted = decisionSeal(identity, rest as unknown as Decision)
+  if (!isSameMac(Buffer.from(seal, 'hex'), wanted)) return 'damaged'
+  const parsed = Recorded.safeParse(value)
+  if (!parsed.success) return 'unknown'
+  const { database: _of, seal: _seal, ...decision } = parsed.data
+  return decision
+}

@@ -1,0 +1,117 @@
+/**
+ * Puts decisions into a second place before they are answered: the signer's records, or a file beside the instance where the
+ * signer does not take them (docs/decisions/decisions-outlive-the-database.md).
+ */
+
+import { MAX_DECISION_BYTES, MAX_DECISIONS } from '../../../signer/protocol/methods.ts'
+import type { SignerRecords } from '../../ca/signer-records.ts'
+import { type DatabaseIdentity, type Decision, recorded } from '../../domain/decision.ts'
+import type { DecisionFile } from './decision-file.ts'
+
+export interface DecisionRecorderParts {
+  identity: DatabaseIdentity
+  /** Undefined where no certificate is signed here. */
+  records: Pick<SignerRecords, 'noteDecisions'> | undefined
+  /** Undefined where none is configured. */
+  file: Pick<DecisionFile, 'append'> | undefined
+  /** In log and audit lines of the signer. */
+  requester: string
+  /** The signer did not take them, and the file did. */
+  onFile(reason: string): void
+}
+
+/** What was decided is in effect, and a fail-over could still undo it. */
+export class NotRecorded extends Error {
+  constructor(reason: string) {
+    super(`done, but not in a second place yet, so a fail-over of the database could undo it: ${reason}`)
+    this.name = 'NotRecorded'
+  }
+}
+
+const TIMEOUT_MS = 2_000
+/** Room for the brackets and commas of the list. */
+const MOST_BYTES = MAX_DECISION_BYTES - MAX_DECISIONS - 2
+
+interface Waiting {
+  text: string
+  resolve(): void
+  reject(error: Error): void
+}
+
+export class DecisionRecorder {
+  readonly #parts: DecisionRecorderParts
+  readonly #waiting: Waiting[] = []
+  #isAtWork = false
+
+  constructor(parts: DecisionRecorderParts) {
+    this.#parts = parts
+  }
+
+  /** Resolves when they are on a disk. @throws NotRecorded */
+  async note(decisions: readonly Decision[]): Promise<void> {
+    await Promise.all(decisions.map((decision) => this.#note(decision)))
+  }
+
+  #note(decision: Decision): Promise<void> {
+    const whole = JSON.stringify(recorded(this.#parts.identity, decision))
+    // Its time, its author and what it was about are told all the same.
+    const isTooLong = Buffer.byteLength(whole) > MOST_BYTES
+    const text = isTooLong ? JSON.stringify(recorded(this.#parts.identity, cut(decision))) : whole
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ text, resolve, reject })
+      void this.#work()
+    })
+  }
+
+  /** What comes while a group is under way is the next one. */
+  async #work(): Promise<void> {
+    if (this.#isAtWork) return
+    this.#isAtWork = true
+    while (this.#waiting.length > 0) {
+      const group = this.#takeGroup()
+      try {
+        await this.#put(group.map(({ text }) => text))
+        for (const { resolve } of group) resolve()
+      } catch (error) {
+        for (const { reject } of group) reject(new NotRecorded((error as Error).message))
+      }
+    }
+    this.#isAtWork = false
+  }
+
+  #takeGroup(): Waiting[] {
+    let bytes = 0
+    let count = 0
+    for (const { text } of this.#waiting) {
+      bytes += Buffer.byteLength(text)
+      if (count > 0 && (bytes > MOST_BYTES || count === MAX_DECISIONS)) break
+      count += 1
+    }
+    return this.#waiting.splice(0, count)
+  }
+
+  async #put(texts: readonly string[]): Promise<void> {
+    const { records, file, requester, onFile } = this.#parts
+    const reason = records ? await this.#tell(records, texts, requester) : 'no certificate is signed here'
+    if (reason === undefined) return
+    if (!file) throw new Error(reason)
+    await file.append(texts)
+    if (records) onFile(reason)
+  }
+
+  /** @returns why the signer did not take them */
+  async #tell(
+    records: Pick<SignerRecords, 'noteDecisions'>,
+    texts: readonly string[],
+    requester: string,
+  ): Promise<string | undefined> {
+    try {
+      const isTaken = await records.noteDecisions(Buffer.from(`[${texts.join(',')}]`), requester, TIMEOUT_MS)
+      return isTaken ? undefined : 'the signer is of an earlier release and records no decisions'
+    } catch (error) {
+      return (error as Error).message
+    }
+  }
+}
+
+const cut = ({ details: _, ...decision }: Decision): Decision => ({ ...decision, details: { cut: true } })

@@ -1,0 +1,134 @@
+/** SQL of decisions: which database this is, how far it has what was decided, and what a fail-over lost (migration 0033). */
+
+import type { DatabaseIdentity, Decision, Outcome } from '../domain/decision.ts'
+import type { Database, Statement } from './database.ts'
+
+export interface LostDecision {
+  id: string
+  at: Date
+  by: string
+  act: string
+  /** What it was about. */
+  subject: string
+  outcome: Outcome
+  details: Record<string, unknown>
+  foundAt: Date
+}
+
+export interface DecisionStore {
+  identity(): Promise<DatabaseIdentity>
+  /** The line of a place up to which everything decided is here. @param place in hexadecimal */
+  mark(place: string): Promise<number>
+  /** Moves it forward, and never back. */
+  move(place: string, line: number): Promise<void>
+  /** Those of these audit entries that the log has, or that its retention has cut, by sequence number. */
+  presentEntries(entries: readonly { sequence: number; mac: string }[]): Promise<Set<number>>
+  /** Those of these that a comparison has dealt with. */
+  dealtWith(ids: readonly string[]): Promise<Set<string>>
+  /** The newest first. */
+  lost(limit: number): Promise<LostDecision[]>
+  noteLost(decisions: readonly (Decision & { subject: string; outcome: Outcome })[]): Promise<void>
+  acceptLost(): Promise<void>
+  /** Sessions begin in this database from now on. @param incarnation as `beginSession` reads it */
+  noteCompared(incarnation: string): Promise<void>
+}
+
+const IDENTITY: Statement = { name: 'database-identity', text: 'SELECT id, key FROM database_identity' }
+
+const MARK: Statement = {
+  name: 'decision-mark',
+  // signer_marks_pkey
+  text: "SELECT decisions_seq::double precision AS line FROM signer_marks WHERE chain = decode($1, 'hex')",
+}
+
+const MOVE: Statement = {
+  name: 'decision-mark-move',
+  text: `
+    INSERT INTO signer_marks AS m (chain, decisions_seq) VALUES (decode($1, 'hex'), $2)
+    ON CONFLICT (chain) DO UPDATE SET decisions_seq = EXCLUDED.decisions_seq, updated_at = now()
+     WHERE m.decisions_seq < EXCLUDED.decisions_seq`,
+}
+
+const PRESENT: Statement = {
+  name: 'audit-entries-present',
+  // admin_audit_log_pkey
+  text: `
+    SELECT e.sequence::double precision
+      FROM unnest($1::bigint[], $2::text[]) AS e (sequence, mac), admin_audit_head h
+     WHERE e.sequence <= h.cut_sequence
+        OR EXISTS (SELECT FROM admin_audit_log a WHERE a.sequence = e.sequence AND a.mac = decode(e.mac, 'hex'))`,
+}
+
+const DEALT_WITH: Statement = {
+  name: 'lost-decisions-known',
+  // lost_decisions_pkey
+  text: 'SELECT id FROM lost_decisions WHERE id = ANY ($1::uuid[])',
+}
+
+const LOST: Statement = {
+  name: 'lost-decisions',
+  // lost_decisions_found
+  text: `
+    SELECT id, decided_at AS at, decided_by AS by, act, subject, outcome, details, found_at AS "foundAt"
+      FROM lost_decisions WHERE accepted_at IS NULL ORDER BY found_at DESC, id LIMIT $1`,
+}
+
+const NOTE_LOST: Statement = {
+  name: 'lost-decisions-note',
+  text: `
+    INSERT INTO lost_decisions (id, decided_at, decided_by, act, subject, outcome, details)
+    SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[])
+    ON CONFLICT DO NOTHING`,
+}
+
+const ACCEPT_LOST: Statement = {
+  name: 'lost-decisions-accept',
+  text: 'UPDATE lost_decisions SET accepted_at = now() WHERE accepted_at IS NULL',
+}
+
+const NOTE_COMPARED: Statement = {
+  name: 'database-compared',
+  text: 'UPDATE database_identity SET compared = $1 WHERE compared IS DISTINCT FROM $1',
+}
+
+export function createDecisionStore(db: Pick<Database, 'query'>): DecisionStore {
+  return {
+    async identity() {
+      const [row] = await db.query<DatabaseIdentity>(IDENTITY, [])
+      if (!row) throw new Error('the database has lost its identity (table database_identity)')
+      return row
+    },
+    mark: async (place) => (await db.query<{ line: number }>(MARK, [place]))[0]?.line ?? 0,
+    async move(place, line) {
+      await db.query(MOVE, [place, line])
+    },
+    async presentEntries(entries) {
+      const values = [entries.map(({ sequence }) => sequence), entries.map(({ mac }) => mac)]
+      const rows = entries.length > 0 ? await db.query<{ sequence: number }>(PRESENT, values) : []
+      return new Set(rows.map(({ sequence }) => sequence))
+    },
+    async dealtWith(ids) {
+      const rows = ids.length > 0 ? await db.query<{ id: string }>(DEALT_WITH, [ids]) : []
+      return new Set(rows.map(({ id }) => id))
+    },
+    lost: (limit) => db.query<LostDecision>(LOST, [limit]),
+    async noteLost(decisions) {
+      if (decisions.length === 0) return
+      await db.query(NOTE_LOST, [
+        decisions.map(({ id }) => id),
+        decisions.map(({ at }) => at),
+        decisions.map(({ by }) => by),
+        decisions.map(({ act }) => act),
+        decisions.map(({ subject }) => subject),
+        decisions.map(({ outcome }) => outcome),
+        decisions.map(({ details }) => JSON.stringify(details)),
+      ])
+    },
+    async acceptLost() {
+      await db.query(ACCEPT_LOST, [])
+    },
+    async noteCompared(incarnation) {
+      await db.query(NOTE_COMPARED, [incarnation])
+    },
+  }
+}
