@@ -23,7 +23,10 @@ CREATE TABLE lost_decisions (
   subject text NOT NULL,
   outcome text NOT NULL CHECK (outcome IN ('restored', 'partly', 'lost', 'overtaken', 'entry')),
   details jsonb NOT NULL,
+  since timestamptz, -- Time of the last commit that the database had; null where it does not say.
   found_at timestamptz NOT NULL DEFAULT now(),
+  told_at timestamptz, -- Set once an alarm has told of it.
   accepted_at timestamptz -- Set once an operator has said that it needs nothing more.
 );
 CREATE INDEX lost_decisions_found ON lost_decisions (found_at DESC, id);
+CREATE INDEX lost_decisions_untold ON lost_decisions (id) WHERE told_at IS NULL;

@@ -2,6 +2,7 @@
 
 import type { ShownSetting } from '../config/shown.ts'
 import type { InstanceState } from '../domain/alarms.ts'
+import type { Decision } from '../domain/decision.ts'
 import type { Header } from '../http/http-message.ts'
 
 export interface AdminRequest {
@@ -53,6 +54,8 @@ export type AdminQuestions = {
   roots: { message: undefined; reply: string }
   /** Ids of certificates whose revocation is committed: for the signer. */
   noteRevocations: { message: readonly string[]; reply: undefined }
+  /** What was committed, for a second place. The reply says why it is in none. */
+  noteDecisions: { message: readonly Decision[]; reply: string | undefined }
 }
 
 /** The configuration in force, and what the file would change. */

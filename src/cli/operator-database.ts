@@ -9,6 +9,7 @@ import { databaseSettings } from '../settings/server-settings.ts'
 import { type Database, openDatabase } from '../store/database.ts'
 import { requireUsableSchema } from '../store/schema/schema-state.ts'
 import { type DatabasePool, openCheckedDatabase } from '../store/slonik.ts'
+import { commandDecisions } from './command-decisions.ts'
 
 /** An index over a large table takes minutes, and so does a change of millions of rows. */
 const STATEMENT_TIMEOUT_MS = 3_600_000
@@ -36,18 +37,24 @@ export interface Administration {
 
 /**
  * @param schema `any` for what must work between two releases
+ * @param ofDatabase `any` for what compares it (src/store/incarnation.ts)
  * @throws SchemaMismatch and connection errors
  */
 export async function withAdministration<T>(
   config: Config,
   work: (administration: Administration) => Promise<T>,
   schema: 'current' | 'any' = 'current',
+  ofDatabase: 'compared' | 'any' = 'compared',
 ): Promise<T> {
-  const settings = settingsOf(config)
+  const settings = { ...settingsOf(config), requireCompared: () => ofDatabase === 'compared' }
   if (schema === 'current') await requireUsableSchema(settings)
   const db = await openCheckedDatabase(settings)
   try {
-    return await work({ db, audit: new AuditLog(db, auditKeyOf(config)), actor: commandLine() })
+    return await work({
+      db,
+      audit: new AuditLog(db, auditKeyOf(config), undefined, commandDecisions(config, db)),
+      actor: commandLine(),
+    })
   } finally {
     await db.end()
   }

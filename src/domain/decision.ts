@@ -199,6 +199,18 @@ const THINGS: { readonly [A in Act]?: (details: Decision['details']) => string }
 export const thingOf = ({ act, details }: Pick<Decision, 'act' | 'details'>): string | undefined =>
   THINGS[act]?.(details)
 
+/** Members that name what an act was about, the best first. */
+const NAMES = [
+  ...['username', 'kid', 'identifier_value', 'spki_sha256', 'serial_number', 'authorization_id', 'account_id'],
+  ...['label', 'name', 'summary', 'eab_id', 'job_id', 'session_id', 'token_id', 'passkey_id', 'incident_id'],
+]
+
+/** What it was about, for people; empty where its act says all. */
+export function subjectOf({ details, entry }: Pick<Decision, 'details' | 'entry'>): string {
+  const named = NAMES.map((name) => details[name]).find((value) => typeof value === 'string')
+  return (named as string | undefined) ?? entry?.target_user_id ?? ''
+}
+
 /** The same in every spelling of its JSON. */
 export function decisionSeal({ key }: DatabaseIdentity, decision: Decision): Buffer {
   return createHmac('sha256', key).update('decision ').update(canonicalJson(decision)).digest()

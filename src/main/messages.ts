@@ -3,6 +3,7 @@
 import type { CaaFinding, MailDomainFinding } from '../../workers/job.ts'
 import type { AdminMessages } from '../admin/admin-message.ts'
 import type { Config } from '../config/schema.ts'
+import type { Decision } from '../domain/decision.ts'
 import type { CheckStatus, HealthReport } from '../domain/health.ts'
 import type { RefusalCounts } from '../events/abuse-summary.ts'
 import type { RegisteredHook } from '../events/hooks/registered-hook.ts'
@@ -22,6 +23,8 @@ export type SupervisorMessages = {
   /** Takes the steps of an issuance from a CSR that has just begun. */
   issueFromCsr: { message: string; reply: CsrOutcome }
   caa: { message: CaaCheckRequest; reply: readonly CaaFinding[] | undefined }
+  /** Puts decisions into a second place. The reply says why they are in none. */
+  noteDecisions: { message: readonly Decision[]; reply: string | undefined }
   mailDomains: { message: readonly string[]; reply: readonly MailDomainFinding[] | undefined }
   health: { message: undefined; reply: HealthReport }
   metrics: { message: undefined; reply: string }

@@ -24,6 +24,7 @@ import { type Crls, startCrls } from './ca/start-crl.ts'
 import { backendTasks } from './ca/start-csr-issuances.ts'
 import { issuanceEvents, orderRecovered } from './ca/start-issuance.ts'
 import { type ReconciliationPart, startReconciliation } from './ca/start-reconciliation.ts'
+import type { DecisionsPart } from './decisions/start-decisions.ts'
 import { type Events, smtpStatus } from './events/start-events.ts'
 import { expirationTasks } from './expiration-tasks.ts'
 import { startResolverCheck } from './resolver-check.ts'
@@ -122,6 +123,7 @@ export function startBackground(
 }
 
 interface LaterParts {
+  decisions: DecisionsPart
   crl: Crls | undefined
   /** Undefined when no certificate is signed here. */
   reconciliation: ReconciliationPart | undefined
@@ -138,7 +140,7 @@ export function startSupervisor(
     issuance: { stores, backends, csrIssuances },
     validation,
   }: EarlierParts,
-  { crl, reconciliation, background, admin, events }: LaterParts,
+  { decisions, crl, reconciliation, background, admin, events }: LaterParts,
 ): Supervisor {
   const refusals = new AbuseSummary(eventWriter, presence.instanceId)
   teardown.add(async () => refusals.stop())
@@ -156,6 +158,7 @@ export function startSupervisor(
     signTimeoutMs: config.ca.signer.timeout_seconds * 1000,
     issueWithinMs: issuancePolicy(config, []).finalizeWaitMs,
     ...validation,
+    noteDecisions: (noted) => decisions.note(noted),
     admin,
     events,
     refusals,

@@ -27,6 +27,8 @@ export interface DatabasePart {
   db: Database
   presence: InstancePresence
   eventWriter: EventWriter
+  /** Once it is on, no session begins in a database whose decisions were not compared. */
+  gate: { isOn: boolean }
 }
 
 /** May run while the database is unreachable. */
@@ -44,7 +46,8 @@ export async function prepareSchema(config: Config, log: Logger): Promise<void> 
 }
 
 export async function startDatabase({ config, log, metrics, teardown, now }: StartContext): Promise<DatabasePart> {
-  const db = openDatabase(databaseSettings(config), (error) =>
+  const gate = { isOn: false }
+  const db = openDatabase({ ...databaseSettings(config), requireCompared: () => gate.isOn }, (error) =>
     log.warn({ reason: error.message }, 'database connection lost'),
   )
   teardown.add(() => db.close())
@@ -65,7 +68,7 @@ export async function startDatabase({ config, log, metrics, teardown, now }: Sta
     )
     teardown.add(() => epochs.stop())
   }
-  return { db, presence, eventWriter }
+  return { db, presence, eventWriter, gate }
 }
 
 /**

@@ -17,6 +17,7 @@ import { loadChallengeMethods } from '../validation/extensions.ts'
 import { startAdmin } from './admin/start-admin.ts'
 import { startCa, startIssuance } from './ca/start-ca.ts'
 import { requireCaModules } from './ca/start-ca-module.ts'
+import { startDecisions } from './decisions/start-decisions.ts'
 import { startEvents } from './events/start-events.ts'
 import { startFronts } from './front/start-fronts.ts'
 import type { ReloadChanges } from './messages.ts'
@@ -79,6 +80,7 @@ async function start(context: StartContext, stopping: AbortSignal) {
 
   if (hasSigner(config)) onStep('starting the signer')
   const ca = await startCa(context)
+  const decisions = await startDecisions(context, database, ca.ca, stopping)
   const issuance = await startIssuance(context, database, ca, methods)
 
   onStep('starting the validation workers')
@@ -92,10 +94,10 @@ async function start(context: StartContext, stopping: AbortSignal) {
   const reconciliation = startReconciliationPart(context, parts)
   const crl = await startCrlPart(context, parts, reconciliation?.reconciliation)
   const events = await startEvents(context, database, hooks)
-  const admin = await startAdmin(context, ca, issuance.stores.certificates)
+  const admin = await startAdmin(context, ca, issuance.stores.certificates, decisions)
   if (admin) reconciliation?.tellAudit(admin)
   const background = startBackground(context, parts, { crl, reconciliation }, admin)
-  const supervisor = startSupervisor(context, parts, { crl, reconciliation, background, admin, events })
+  const supervisor = startSupervisor(context, parts, { decisions, crl, reconciliation, background, admin, events })
   now.supervisor = supervisor
 
   onStep(`starting ${config.server.workers} front threads`)

@@ -27,6 +27,7 @@ import type { Database, PoolNumbers } from '../store/database.ts'
 import { DISK_TROUBLES } from '../store/sqlstate.ts'
 import type { AdminThread } from './admin/start-admin.ts'
 import type { CsrBackends } from './ca/csr-backends.ts'
+import type { DecisionsPart } from './decisions/start-decisions.ts'
 import type { Events } from './events/start-events.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
 import { type BackendHealth, createProbe, type Probe, type ProbeParts } from './probe.ts'
@@ -48,6 +49,7 @@ export interface SupervisorParts {
   sendEnded: DispatcherEvents['ended']
   checkCaa: AskForCaa
   checkMailDomains: AskForMailDomains
+  noteDecisions: DecisionsPart['note']
   /** Undefined when the Admin API is off. */
   admin: AdminThread | undefined
   events: Pick<Events, 'thread'>
@@ -82,8 +84,11 @@ const EXPOSITION_INTERVAL_MS = 1_000
 
 type Operations = Pick<SupervisorMessages, 'health' | 'metrics' | 'lastMetrics'>
 type CsrSteps = Pick<SupervisorMessages, 'issueFromCsr'>
-type Work = Omit<SupervisorMessages, keyof Operations | keyof CsrSteps>
+type DecisionMessages = Pick<SupervisorMessages, 'noteDecisions'>
+type Work = Omit<SupervisorMessages, keyof Operations | keyof CsrSteps | keyof DecisionMessages>
 
+/** Acts of all threads that wait for their record. */
+const DECISIONS_LIMIT = 1_024
 /** Issuances that fronts wait for. */
 const ISSUING_LIMIT = 1_024
 
@@ -95,11 +100,13 @@ export function spawnSupervisor(parts: SupervisorParts): Supervisor {
   const work = spawnWork(parts)
   const operations = spawnOperations(parts)
   const issuing = spawnIssuing(parts)
+  const decisions = spawnDecisions(parts)
   const byKind: Partial<Record<keyof SupervisorMessages, unknown>> = {
     health: operations,
     metrics: operations,
     lastMetrics: operations,
     issueFromCsr: issuing,
+    noteDecisions: decisions,
   }
   const actorFor = (kind: keyof SupervisorMessages) => (byKind[kind] ?? work) as ActorRef<SupervisorMessages>
   return {
@@ -110,6 +117,7 @@ export function spawnSupervisor(parts: SupervisorParts): Supervisor {
       work.stop()
       operations.stop()
       issuing.stop()
+      decisions.stop()
     },
   }
 }
@@ -185,6 +193,18 @@ function spawnIssuing({ log, csrIssuances, issueWithinMs }: SupervisorParts) {
       issueFromCsr: async (certificateId) =>
         csrIssuances ? within(csrIssuances.issue(certificateId), issueWithinMs, 'pending') : 'pending',
     }),
+  })
+}
+
+/** The recorder joins what waits. */
+function spawnDecisions({ log, noteDecisions }: SupervisorParts) {
+  return spawn<DecisionMessages>({
+    name: 'decisions',
+    mailboxLimit: DECISIONS_LIMIT,
+    concurrency: DECISIONS_LIMIT,
+    restart: RESTART,
+    onFailure: ({ error }) => log.error({ err: error }, 'decisions actor failed'),
+    start: () => ({ noteDecisions }),
   })
 }
 

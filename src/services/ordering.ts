@@ -26,6 +26,7 @@ import {
 } from '../store/order-store.ts'
 import { unlessStale } from './account-cache.ts'
 import type { AccountRules, Quotas } from './account-rules.ts'
+import type { NoteAcmeAct } from './decisions/acme-decisions.ts'
 import type { Issuance } from './issuance.ts'
 import { countedIdentifiers, type RateLimiter, type Visit } from './rate-limiter.ts'
 import { type Renewal, replacesRefused } from './renewal.ts'
@@ -78,6 +79,7 @@ export interface OrderingOptions {
   quotas: Quotas
   limits: Pick<RateLimiter, 'require'>
   policy: OrderingPolicy
+  note: NoteAcmeAct
   events: OrderingEvents
 }
 
@@ -160,7 +162,12 @@ export class Ordering {
 
   async deactivateAuthorization(requester: Requester, authorizationId: string): Promise<Authorization> {
     const deactivated = await this.#options.authorizations.deactivate(requester, authorizationId)
-    if (deactivated) return deactivated
+    if (deactivated) {
+      await this.#options.note('acme.deactivate_authorization', requester.accountId, {
+        authorization_id: authorizationId,
+      })
+      return deactivated
+    }
     const { status } = await this.findAuthorization(requester, authorizationId)
     throw new Problem('malformed', `an authorization that is ${status} cannot be deactivated`)
   }

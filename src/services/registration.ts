@@ -10,6 +10,7 @@ import { Problem, type ProblemType } from '../shared/protocol/problem.ts'
 import type { AccountStore } from '../store/account-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import { type AccountCache, type KnownAccount, StaleAccountError } from './account-cache.ts'
+import type { NoteAcmeAct } from './decisions/acme-decisions.ts'
 import type { ExternalAccounts, ProvenBinding } from './external-accounts.ts'
 
 export interface RegistrationPolicy {
@@ -54,6 +55,7 @@ export interface RegistrationOptions {
   requireMailDomains: RequireMailDomains | undefined
   certificates: Pick<CertificateStore, 'isKeyBlocked'>
   policy: RegistrationPolicy
+  note: NoteAcmeAct
   events: RegistrationEvents
 }
 
@@ -101,6 +103,8 @@ export class Registration {
     cache.remember(requireValid(account), key)
     if (!created) return { created, account: await this.#renewAgreement(account, request) }
     events.registered(account, admitted.binding?.kid)
+    const { contacts, thumbprint } = account
+    await this.#options.note('acme.new_account', account.id, { contacts, thumbprint, kid: admitted.binding?.kid })
     return { created, account }
   }
 
@@ -121,19 +125,23 @@ export class Registration {
   }
 
   async updateContacts({ requester }: KnownAccount, contacts: readonly string[]): Promise<Account> {
-    const { store, policy, requireMailDomains } = this.#options
+    const { store, policy, requireMailDomains, note } = this.#options
     if (!policy.allowContactUpdate) throw new Problem('unauthorized', 'contacts cannot be changed on this server')
     const checked = checkContacts(contacts, policy.contacts)
     if (requireMailDomains) await requireMailDomains(checked)
-    return this.#updated(await store.updateContacts(requester, checked))
+    const account = this.#updated(await store.updateContacts(requester, checked))
+    const changedAt = await store.changedAt(account.id)
+    await note('acme.update_contacts', account.id, { contacts: checked, changed_at: changedAt })
+    return account
   }
 
   async deactivate({ requester }: KnownAccount): Promise<Account> {
-    const { store, policy, events } = this.#options
+    const { store, policy, note, events } = this.#options
     if (!policy.allowDeactivation)
       throw new Problem('unauthorized', 'accounts cannot be deactivated by their holders on this server')
     const account = this.#updated(await store.deactivate(requester))
     events.deactivated(account)
+    await note('acme.deactivate_account', account.id, {})
     return account
   }
 
@@ -148,6 +156,8 @@ export class Registration {
     if (result && 'taken' in result) return result
     const account = this.#updated(result)
     this.#options.events.keyChanged(account)
+    const { id, keyVersion } = account
+    await this.#options.note('acme.change_key', id, { key_version: keyVersion, jwk, thumbprint })
     return account
   }
 

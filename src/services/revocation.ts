@@ -15,6 +15,7 @@ import type { Requester } from '../store/account-store.ts'
 import type { BackendRevocation, BackendRevocationStore } from '../store/backend-revocation-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import { unlessStale } from './account-cache.ts'
+import type { NoteAcmeAct } from './decisions/acme-decisions.ts'
 import type { NoteRevocations } from './revocation-notes.ts'
 
 /** An account, or the holder of the certificate's own key. */
@@ -38,6 +39,7 @@ const EXPIRED = 'this certificate has expired, and is not here any more or was n
 export function createRevocation(
   store: CertificateStore,
   note: NoteRevocations,
+  noteAct: NoteAcmeAct,
   events: RevocationEvents,
 ): RevocationService {
   async function isAuthority(
@@ -75,6 +77,8 @@ export function createRevocation(
         throw new Problem('alreadyRevoked', 'this certificate is revoked already')
       await note([certificate.id])
       events.revoked(certificate, reason)
+      if (isProved && blockedKey)
+        await noteAct('acme.prove_compromise', undefined, { spki_sha256: blockedKey.toString('hex') })
     },
   }
 }

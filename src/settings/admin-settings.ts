@@ -79,7 +79,7 @@ export function adminTls({ admin_api: { listen } }: Config): { certPath: string;
 }
 
 export function adminDatabaseSettings(config: Config): DatabaseSettings {
-  return databaseSettings(config, connectionsFor(config, 'admin'))
+  return { ...databaseSettings(config, connectionsFor(config, 'admin')), requireCompared: () => true }
 }
 
 const withoutSlash = (text: string) => text.replace(/\/$/, '')

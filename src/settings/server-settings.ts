@@ -46,7 +46,7 @@ function readRoots(file: string): string {
 export function threadDatabaseSettings(config: Config): DatabaseSettings {
   const { database, server } = config
   const minConnections = Math.ceil(database.min_connections / server.workers)
-  return { ...databaseSettings(config, frontConnections(config)), minConnections }
+  return { ...databaseSettings(config, frontConnections(config)), minConnections, requireCompared: () => true }
 }
 
 /** Settings that SIGHUP changes in a running thread. */

@@ -59,6 +59,13 @@ function auditFileOf(ca: Config['ca']): string {
   return path.resolve(signer.audit_file ?? path.join(path.dirname(beside ?? '.'), 'signer-audit.jsonl'))
 }
 
+/** Where decisions go that the signer does not take; undefined for nowhere. */
+export function decisionsFile({ database, ca }: Config): string | undefined {
+  if (database.decisions_file !== null) return path.resolve(database.decisions_file)
+  const isOwn = signerBackend(ca) !== undefined && ca.signer.socket === null
+  return isOwn ? path.join(path.dirname(auditFileOf(ca)), 'decisions.jsonl') : undefined
+}
+
 /** The issuer of the signer that the service starts itself; undefined with another signer or none. */
 export function ownIssuer({ ca }: Config): { id: string; certificateFile: string } | undefined {
   const backend = signerBackend(ca)

@@ -39,6 +39,8 @@ export interface AccountStore {
   create(account: NewAccount): Promise<{ created: boolean; account: Account }>
   /** Undefined when the account is not valid any more. */
   updateContacts(requester: Requester, contacts: readonly string[]): Promise<Account | undefined>
+  /** Time of its last change, with microseconds; undefined when there is no such account. */
+  changedAt(accountId: string): Promise<string | undefined>
   /** Records an agreement to the terms. Undefined when there is no such valid account. */
   agreeToTerms(accountId: string, version: string): Promise<Account | undefined>
   /**
@@ -113,6 +115,12 @@ const UPDATE_CONTACTS: Statement = {
       FROM unnest($1::uuid[], $2::integer[], $3::jsonb[]) AS i (account_id, version, wanted)
      WHERE id = i.account_id AND key_version = i.version AND status ${account.is('valid')}
     RETURNING ${COLUMNS}`,
+}
+
+const CHANGED_AT: Statement = {
+  name: 'account-changed-at',
+  // accounts_pkey, one row
+  text: 'SELECT updated_at::text AS at FROM accounts WHERE id = $1',
 }
 
 const AGREE_TO_TERMS: Statement = {
@@ -191,6 +199,7 @@ export function createAccountStore(db: Database): AccountStore {
       if (!existing) throw new Error('an account that blocked an insert by its thumbprint must exist')
       return { created: false, account: existing }
     },
+    changedAt: async (accountId) => (await db.query<{ at: string }>(CHANGED_AT, [accountId]))[0]?.at,
     async agreeToTerms(accountId, version) {
       return decodeFirst(await db.query<AccountRow>(AGREE_TO_TERMS, [accountId, version]))
     },

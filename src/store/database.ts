@@ -6,6 +6,7 @@
  */
 
 import { type Batched, Batcher, type CommandTraits } from '../shared/lib/batcher.ts'
+import { requireCompared } from './incarnation.ts'
 import pg, { cutOff, forgetStatements } from './pg.ts'
 import { createPipeline, type Pipeline, type Statement } from './pipeline.ts'
 import {
@@ -105,7 +106,9 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
     async onConnect(client) {
       const session = sessionOf.get(client) as Session
       const options = { ...KEYED_PLANS, ...timeLimits(settings.statementTimeoutMs) }
-      sessions.begun(session, await beginSession(client, session.host, options))
+      const server = await beginSession(client, session.host, options)
+      if (settings.requireCompared?.()) await requireCompared(client, session.host)
+      sessions.begun(session, server)
     },
     max: settings.maxConnections,
     min: Math.min(settings.minConnections ?? 0, settings.maxConnections),

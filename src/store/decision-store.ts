@@ -1,6 +1,6 @@
 /** SQL of decisions: which database this is, how far it has what was decided, and what a fail-over lost (migration 0033). */
 
-import type { DatabaseIdentity, Decision, Outcome } from '../domain/decision.ts'
+import { type DatabaseIdentity, type Decision, type Outcome, subjectOf } from '../domain/decision.ts'
 import type { Database, Statement } from './database.ts'
 
 export interface LostDecision {
@@ -12,6 +12,8 @@ export interface LostDecision {
   subject: string
   outcome: Outcome
   details: Record<string, unknown>
+  /** Time of the last commit that the database had. */
+  since: Date | null
   foundAt: Date
 }
 
@@ -21,13 +23,15 @@ export interface DecisionStore {
   mark(place: string): Promise<number>
   /** Moves it forward, and never back. */
   move(place: string, line: number): Promise<void>
-  /** Those of these audit entries that the log has, or that its retention has cut, by sequence number. */
-  presentEntries(entries: readonly { sequence: number; mac: string }[]): Promise<Set<number>>
+  /** Those of these audit entries that the log has, or that its retention has cut, by MAC. */
+  presentEntries(entries: readonly { sequence: number; mac: string }[]): Promise<Set<string>>
   /** Those of these that a comparison has dealt with. */
   dealtWith(ids: readonly string[]): Promise<Set<string>>
   /** The newest first. */
   lost(limit: number): Promise<LostDecision[]>
-  noteLost(decisions: readonly (Decision & { subject: string; outcome: Outcome })[]): Promise<void>
+  noteLost(decisions: readonly { decision: Decision; outcome: Outcome }[], since: Date | null): Promise<void>
+  /** Those that no alarm has told of, in the order of their time; the next call has others. */
+  takeUntold(): Promise<LostDecision[]>
   acceptLost(): Promise<void>
   /** Sessions begin in this database from now on. @param incarnation as `beginSession` reads it */
   noteCompared(incarnation: string): Promise<void>
@@ -53,7 +57,7 @@ const PRESENT: Statement = {
   name: 'audit-entries-present',
   // admin_audit_log_pkey
   text: `
-    SELECT e.sequence::double precision
+    SELECT e.mac
       FROM unnest($1::bigint[], $2::text[]) AS e (sequence, mac), admin_audit_head h
      WHERE e.sequence <= h.cut_sequence
         OR EXISTS (SELECT FROM admin_audit_log a WHERE a.sequence = e.sequence AND a.mac = decode(e.mac, 'hex'))`,
@@ -65,19 +69,30 @@ const DEALT_WITH: Statement = {
   text: 'SELECT id FROM lost_decisions WHERE id = ANY ($1::uuid[])',
 }
 
+const COLUMNS = 'id, decided_at AS at, decided_by AS by, act, subject, outcome, details, since, found_at AS "foundAt"'
+
 const LOST: Statement = {
   name: 'lost-decisions',
   // lost_decisions_found
   text: `
-    SELECT id, decided_at AS at, decided_by AS by, act, subject, outcome, details, found_at AS "foundAt"
+    SELECT ${COLUMNS}
       FROM lost_decisions WHERE accepted_at IS NULL ORDER BY found_at DESC, id LIMIT $1`,
+}
+
+const TAKE_UNTOLD: Statement = {
+  name: 'lost-decisions-untold',
+  // lost_decisions_untold
+  text: `
+    WITH told AS (UPDATE lost_decisions SET told_at = now() WHERE told_at IS NULL RETURNING *)
+    SELECT ${COLUMNS} FROM told ORDER BY decided_at, id`,
 }
 
 const NOTE_LOST: Statement = {
   name: 'lost-decisions-note',
   text: `
-    INSERT INTO lost_decisions (id, decided_at, decided_by, act, subject, outcome, details)
-    SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[])
+    INSERT INTO lost_decisions (id, decided_at, decided_by, act, subject, outcome, details, since)
+    SELECT i.*, $8::timestamptz
+      FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[]) AS i
     ON CONFLICT DO NOTHING`,
 }
 
@@ -104,26 +119,23 @@ export function createDecisionStore(db: Pick<Database, 'query'>): DecisionStore 
     },
     async presentEntries(entries) {
       const values = [entries.map(({ sequence }) => sequence), entries.map(({ mac }) => mac)]
-      const rows = entries.length > 0 ? await db.query<{ sequence: number }>(PRESENT, values) : []
-      return new Set(rows.map(({ sequence }) => sequence))
+      const rows = entries.length > 0 ? await db.query<{ mac: string }>(PRESENT, values) : []
+      return new Set(rows.map(({ mac }) => mac))
     },
     async dealtWith(ids) {
       const rows = ids.length > 0 ? await db.query<{ id: string }>(DEALT_WITH, [ids]) : []
       return new Set(rows.map(({ id }) => id))
     },
     lost: (limit) => db.query<LostDecision>(LOST, [limit]),
-    async noteLost(decisions) {
-      if (decisions.length === 0) return
-      await db.query(NOTE_LOST, [
-        decisions.map(({ id }) => id),
-        decisions.map(({ at }) => at),
-        decisions.map(({ by }) => by),
-        decisions.map(({ act }) => act),
-        decisions.map(({ subject }) => subject),
-        decisions.map(({ outcome }) => outcome),
-        decisions.map(({ details }) => JSON.stringify(details)),
-      ])
+    async noteLost(lost, since) {
+      if (lost.length === 0) return
+      const columns = (['id', 'at', 'by', 'act'] as const).map((name) => lost.map(({ decision }) => decision[name]))
+      const subjects = lost.map(({ decision }) => subjectOf(decision))
+      const outcomes = lost.map(({ outcome }) => outcome)
+      const details = lost.map(({ decision }) => JSON.stringify(decision.details))
+      await db.query(NOTE_LOST, [...columns, subjects, outcomes, details, since])
     },
+    takeUntold: () => db.query<LostDecision>(TAKE_UNTOLD, []),
     async acceptLost() {
       await db.query(ACCEPT_LOST, [])
     },

@@ -35,6 +35,8 @@ export interface DatabaseSettings {
   idleTimeoutMs: number
   /** Bound of every statement, at the server and at the client; 0 for none. */
   statementTimeoutMs: number
+  /** Whether a session may begin only where decisions were compared (incarnation.ts); asked for each. Absent for no. */
+  requireCompared?: () => boolean
 }
 
 /** For people: each host with its port. */

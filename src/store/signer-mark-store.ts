@@ -169,7 +169,8 @@ const LOWER: Statement = {
   text: `
     UPDATE signer_marks SET certificates_seq = least(certificates_seq, $2),
            revocations_part = CASE WHEN revocations_seq > $3 THEN ${WHOLE_LINE} ELSE revocations_part END,
-           revocations_seq = least(revocations_seq, $3), updated_at = now()
+           revocations_seq = least(revocations_seq, $3),
+           decisions_seq = least(decisions_seq, greatest($2, $3)), updated_at = now()
      WHERE chain = decode($1, 'hex')`,
 }
 

@@ -20,6 +20,7 @@ import {
 import type { z } from 'zod/v4'
 import { startTimeLimit } from '../shared/lib/time-limit.ts'
 import { type Database, type DatabaseSettings, isUnavailable, type Statement } from './database.ts'
+import { requireCompared } from './incarnation.ts'
 import { beginSession, connectionOptions, timeLimits } from './session.ts'
 import { type Session, Sessions } from './sessions.ts'
 
@@ -94,7 +95,9 @@ function sessionDriver(settings: DatabaseSettings): DriverFactory {
         const client = await driver.createClient()
         client.acquire()
         try {
-          sessions.begun(session, await beginSession(client, host, timeLimits(settings.statementTimeoutMs)))
+          const server = await beginSession(client, host, timeLimits(settings.statementTimeoutMs))
+          if (settings.requireCompared?.()) await requireCompared(client, host)
+          sessions.begun(session, server)
         } catch (error) {
           await client.destroy()
           throw error

@@ -46,7 +46,9 @@ export async function adminInstance(service: TestService, changes: Sections = {}
   const reread = () => loadConfig(file, process.env)
   const context = { config, now, version: '0', log, teardown, reread, onBroken: () => undefined }
   const ca = { issuers: () => [] } as never
-  const thread = await startAdmin(context as unknown as StartContext, { ca }, undefined as never)
+  const thread = await startAdmin(context as unknown as StartContext, { ca }, undefined as never, {
+    note: async () => undefined,
+  })
   assert.ok(thread)
   return {
     baseUrl: `http://127.0.0.1:${port}`,

@@ -9,6 +9,7 @@ import type { DatabasePool, DatabaseTransactionConnection } from 'slonik'
 import type { Actor } from '../../domain/administrator.ts'
 import type { NotedHead } from '../../domain/audit-chain.ts'
 import { type AuditAction, type AuditDetails, type AuditEntry, auditMac } from '../../domain/audit-chain.ts'
+import type { Decision } from '../../domain/decision.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { requireAuthority } from '../users/sessions.ts'
 import { appendAuditEntry, lockAuditHead, moveAuditHead } from './audit-store.ts'
@@ -16,16 +17,28 @@ import type { AuditWatch } from './audit-watch.ts'
 
 export type Transaction = DatabaseTransactionConnection
 
-/** Adds an entry to the transaction. Without a call nothing is logged: nothing was changed. */
-export type Note = (action: AuditAction, details?: AuditDetails, targetUserId?: string) => void
+/**
+ * Adds an entry to the transaction. Without a call nothing is logged: nothing was changed.
+ * @param beside details that only its record has (src/domain/decision.ts)
+ */
+export type Note = (action: AuditAction, details?: AuditDetails, targetUserId?: string, beside?: AuditDetails) => void
 
 export type Work<T> = (tx: Transaction, note: Note) => Promise<T>
 
 /** `userId` is undefined for a failed login of an unknown user. */
 type AuditAuthor = Pick<Actor, 'userId' | 'ipAddress'> &
-  Pick<Partial<Actor>, 'role' | 'scope' | 'sessionId' | 'apiTokenId' | 'operator'>
+  Pick<Partial<Actor>, 'username' | 'role' | 'scope' | 'sessionId' | 'apiTokenId' | 'operator'>
 
-type Noted = { by: AuditAuthor; action: AuditAction; details: AuditDetails; targetUserId: string | undefined }
+interface Noted {
+  by: AuditAuthor
+  action: AuditAction
+  details: AuditDetails
+  targetUserId: string | undefined
+  beside: AuditDetails | undefined
+}
+
+/** Puts what was committed into a second place. Rejects when it is in none. */
+export type RecordDecisions = (decisions: readonly Decision[]) => Promise<void>
 
 /** What lets an act happen: another person's decision, or an emergency. */
 export interface Permit {
@@ -41,26 +54,38 @@ export class AuditLog {
   readonly #db: DatabasePool
   readonly #key: Buffer | undefined
   readonly #watch: Pick<AuditWatch, 'remember'> | undefined
+  readonly #record: RecordDecisions | undefined
   readonly #permit: Permit | undefined
 
-  /** @param key of the chain's HMAC; without one, which only a command may be, nothing is logged */
-  constructor(db: DatabasePool, key: Buffer | undefined, watch?: Pick<AuditWatch, 'remember'>, permit?: Permit) {
+  /**
+   * @param key of the chain's HMAC; without one, which only a command may be, nothing is logged
+   * @param record absent where what is written is no decision
+   */
+  constructor(
+    db: DatabasePool,
+    key: Buffer | undefined,
+    watch?: Pick<AuditWatch, 'remember'>,
+    record?: RecordDecisions,
+    permit?: Permit,
+  ) {
     this.#db = db
     this.#key = key
     this.#watch = watch
+    this.#record = record
     this.#permit = permit
   }
 
   /** The same log for one act, whose transaction begins with what permits it. */
   permitted(permit: Permit): AuditLog {
-    return new AuditLog(this.#db, this.#key, this.#watch, permit)
+    return new AuditLog(this.#db, this.#key, this.#watch, this.#record, permit)
   }
 
   /**
-   * Commits the work together with its entries, or neither.
+   * Commits the work together with its entries, or neither, and puts them into a second place.
    *
    * @param before takes the locks that the work needs before the author's own rows
-   * @throws AdminError unauthorized, forbidden when the author may no longer do this
+   * @throws AdminError unauthorized, forbidden when the author may no longer do this; unavailable when it is done, and the
+   *   database alone has it
    */
   transaction<T>(author: AuditAuthor, work: Work<T>, before?: (tx: Transaction) => Promise<void>): Promise<T> {
     return this.#commit(author, work, async (tx) => {
@@ -75,21 +100,25 @@ export class AuditLog {
   }
 
   async #commit<T>(author: AuditAuthor, work: Work<T>, begin: (tx: Transaction) => Promise<void>): Promise<T> {
+    let decisions: readonly Decision[] = []
     let head: NotedHead | undefined
     const result = await this.#db.transaction(async (tx) => {
       await begin(tx)
       const noted: Noted[] = []
       const noteBy =
         (by: AuditAuthor, common?: AuditDetails): Note =>
-        (action, details, targetUserId) => {
-          noted.push({ by, action, details: { ...details, ...common }, targetUserId })
+        (action, details, targetUserId, beside) => {
+          noted.push({ by, action, details: { ...details, ...common }, targetUserId, beside })
         }
       if (this.#permit) await this.#permit.work(tx, noteBy(this.#permit.author))
       const done = await work(tx, noteBy(author, this.#permit?.details))
-      head = noted.length > 0 && this.#key ? await this.#append(tx, this.#key, noted) : undefined
+      const appended = noted.length > 0 && this.#key ? await this.#append(tx, this.#key, noted) : undefined
+      head = appended?.head
+      decisions = noted.map((one, at) => decisionOf(one, appended?.entries[at]))
       return done
     })
     if (head) this.#watch?.remember(head)
+    if (decisions.length > 0) await this.#record?.(decisions)
     return result
   }
 
@@ -98,7 +127,8 @@ export class AuditLog {
     return this.transaction(author, async (_tx, note) => note(action, details, targetUserId))
   }
 
-  async #append(tx: Transaction, key: Buffer, noted: readonly Noted[]): Promise<NotedHead> {
+  async #append(tx: Transaction, key: Buffer, noted: readonly Noted[]): Promise<Appended> {
+    const entries: Appended['entries'] = []
     let { sequence, mac } = await lockAuditHead(tx)
     const now = new Date()
     for (const { by, action, details, targetUserId } of noted) {
@@ -115,11 +145,38 @@ export class AuditLog {
       }
       mac = auditMac(key, mac, entry)
       await appendAuditEntry(tx, entry, mac)
+      entries.push({ entry, mac })
     }
     const head = { sequence, mac }
     await moveAuditHead(tx, head)
-    return head
+    return { head, entries }
   }
+}
+
+interface Appended {
+  head: NotedHead
+  entries: { entry: AuditEntry; mac: Buffer }[]
+}
+
+function decisionOf({ by, action, details, beside }: Noted, appended?: Appended['entries'][number]): Decision {
+  const { username, operator, userId } = by
+  const decided = { act: action, by: username ?? operator ?? userId ?? 'the service' }
+  if (!appended) {
+    const now = new Date()
+    const content = storable({ ...details, ...beside, ...wayOf(by) }) as AuditDetails
+    return { id: uuidv7(now.getTime()), at: now.toISOString(), ...decided, details: content }
+  }
+  const { entry, mac } = appended
+  const place = {
+    sequence: entry.sequence,
+    mac: mac.toString('hex'),
+    id: entry.id,
+    user_id: entry.userId ?? null,
+    target_user_id: entry.targetUserId ?? null,
+    ip_address: entry.ipAddress ?? null,
+  }
+  const content = { ...entry.details, ...(storable(beside ?? {}) as AuditDetails) }
+  return { id: entry.id, at: entry.createdAt.toISOString(), ...decided, details: content, entry: place }
 }
 
 function wayOf({ apiTokenId, operator }: AuditAuthor): AuditDetails {

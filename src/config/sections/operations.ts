@@ -70,7 +70,11 @@ export const Database = z
     auto_setup: setting(flag(false), 'Create or migrate the tables at start.'),
     reconcile: setting(
       choice(['automatic', 'manual'], 'automatic'),
-      'What follows when the database lacks what the signer has recorded, as after a fail-over: `automatic` brings it back, `manual` raises an alarm and builds no CRL until `chancery reconcile` was run.',
+      'What follows when the database lacks what the signer has recorded, as after a fail-over: `automatic` brings it back, `manual` raises an alarm, and builds no CRL until `chancery reconcile` was run. While it lacks a decision that restricts, nobody works with it.',
+    ),
+    decisions_file: setting(
+      optionalText(),
+      'File for decisions that the signer does not take: it is away, its disk is full, or there is none. Each instance has its own. Without it, `decisions.jsonl` beside the audit chain of a signer that the service starts itself; with another signer none, and then an act is answered 503 while the signer is away.',
     ),
   })
   .meta({ description: 'The PostgreSQL database.' })

@@ -6,6 +6,7 @@ import { AdminGate, type AdminPort } from '../../admin/admin-gate.ts'
 import type { AdminQuestions, AdminRequest } from '../../admin/admin-message.ts'
 import { readConsole } from '../../admin/console-files.ts'
 import type { AdminContext, AdminEvents } from '../../admin/context.ts'
+import { recordThrough } from '../../admin/decisions/record-decisions.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
 import { type AdminServer, listenForAdministrators } from '../../admin/listener.ts'
 import { bulkRevocationEvents, revocationEvents } from '../../admin/revocations/revocation-events.ts'
@@ -41,7 +42,12 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   const db = await openCheckedDatabase(adminDatabaseSettings(data.config))
   const streams = new ReplyStreams()
   const { baseUrl } = adminSettings(data.config)
-  const { key, audit, watch, eventWriter } = createAudit(data, db, { log, metrics })
+  const { key, audit, watch, eventWriter } = createAudit(
+    data,
+    db,
+    { log, metrics },
+    recordThrough((decisions) => supervisor.ask('noteDecisions', decisions, ANSWER_MS)),
+  )
   const context = createAdminContext(data, {
     db,
     audit,

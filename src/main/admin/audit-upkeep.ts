@@ -5,7 +5,7 @@
  */
 
 import type { Logger } from 'pino'
-import { AuditLog } from '../../admin/audit/audit-log.ts'
+import { AuditLog, type RecordDecisions } from '../../admin/audit/audit-log.ts'
 import { cutAuditLog } from '../../admin/audit/audit-retention.ts'
 import { emergenciesAfter } from '../../admin/audit/audit-store.ts'
 import { AuditWatch, type AuditWatchEvents } from '../../admin/audit/audit-watch.ts'
@@ -27,11 +27,12 @@ export function createAudit(
   { config, auditState }: AdminThreadData,
   db: DatabasePool,
   { log, metrics }: { log: Logger; metrics: Metrics },
+  record: RecordDecisions,
 ) {
   const eventWriter = createEventWriter(queriesOf(db), log, metrics)
   const key = requireAuditKey(config)
   const watch = new AuditWatch({ db, key, events: auditAlarm(auditState, { log, metrics, eventWriter }) })
-  return { key, watch, eventWriter, audit: new AuditLog(db, key, watch) }
+  return { key, watch, eventWriter, audit: new AuditLog(db, key, watch, record) }
 }
 
 /**

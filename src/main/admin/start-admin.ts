@@ -18,6 +18,7 @@ import { programFile } from '../../shared/lib/program-files.ts'
 import type { CertificateStore } from '../../store/certificate-store.ts'
 import { revocationNotes } from '../ca/revocation-notes.ts'
 import type { CaPart } from '../ca/start-ca.ts'
+import type { DecisionsPart } from '../decisions/start-decisions.ts'
 import type { AdminThreadData, AdminThreadMessages, ReconciledFacts, ReloadChanges } from '../messages.ts'
 import { threadEvents } from '../service-events.ts'
 import { type StartContext, THREAD_READY_TIMEOUT_MS } from '../start-context.ts'
@@ -39,6 +40,7 @@ export async function startAdmin(
   context: StartContext,
   { ca }: Pick<CaPart, 'ca'>,
   certificates: CertificateStore,
+  decisions: Pick<DecisionsPart, 'note'>,
 ): Promise<AdminThread | undefined> {
   const { config, version, log, teardown, onBroken } = context
   if (!config.admin_api.enabled) return undefined
@@ -50,7 +52,7 @@ export async function startAdmin(
   const data: AdminThreadData = { config, version, isInteractive, auditState }
   const stopMs = config.server.graceful_timeout * 1000
   const notes = revocationNotes({ log, ca }, { certificates })
-  const questions = spawnAdminQuestions(context, ca, notes)
+  const questions = spawnAdminQuestions(context, ca, notes, decisions)
   teardown.add(async () => questions.stop())
   const thread = superviseThread<AdminThreadMessages, AdminQuestions>({
     name: 'admin',
@@ -93,7 +95,12 @@ const SETTINGS = { intervalMs: 250, mostWaiting: MOST_WAITING }
 type Context = Pick<StartContext, 'config' | 'log' | 'now' | 'reread'>
 
 /** How this instance is, and its configuration. */
-function spawnAdminQuestions(context: Context, ca: Pick<CaBackend, 'issuers'>, notes: NoteRevocations) {
+function spawnAdminQuestions(
+  context: Context,
+  ca: Pick<CaBackend, 'issuers'>,
+  notes: NoteRevocations,
+  decisions: Pick<DecisionsPart, 'note'>,
+) {
   const settings = sharedWork(() => readSettings(context), SETTINGS)
   const roots = createTrustBundle(ca.issuers, readRootsPem(furtherRootsPem(context.config)))
   return spawn<AdminQuestions>({
@@ -107,6 +114,7 @@ function spawnAdminQuestions(context: Context, ca: Pick<CaBackend, 'issuers'>, n
       settings,
       roots: async () => roots().pem,
       noteRevocations: async (ids) => void (await notes(ids)),
+      noteDecisions: (noted) => decisions.note(noted),
     }),
   })
 }

@@ -11,7 +11,7 @@ import { databaseSettings } from '../../settings/server-settings.ts'
 import type { DatabaseSettings } from '../../store/database.ts'
 
 export function eventsDatabaseSettings(config: Config): DatabaseSettings {
-  return databaseSettings(config, connectionsFor(config, 'events'))
+  return { ...databaseSettings(config, connectionsFor(config, 'events')), requireCompared: () => true }
 }
 
 /** RFC 5425 §4.1. */

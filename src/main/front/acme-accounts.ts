@@ -3,6 +3,7 @@
 import { registrationEvents } from '../../front/events.ts'
 import { type AccountCache, createAccountCache } from '../../services/account-cache.ts'
 import { type AccountRules, createAccountRules } from '../../services/account-rules.ts'
+import type { NoteAcmeAct } from '../../services/decisions/acme-decisions.ts'
 import { createExternalAccounts } from '../../services/external-accounts.ts'
 import { announcingAccounts } from '../../services/flow-cache.ts'
 import { type AskForMailDomains, createMailDomainCheck, Registration } from '../../services/registration.ts'
@@ -24,6 +25,7 @@ export function createAccountServices(
   thread: ThreadParts,
   changes: ChangeCounters,
   askForMailDomains: AskForMailDomains | undefined,
+  note: NoteAcmeAct,
 ): AccountServices {
   const { config, db, stores } = thread
   const store = announcingAccounts(createAccountStore(db), changes)
@@ -35,6 +37,7 @@ export function createAccountServices(
     requireMailDomains: askForMailDomains && createMailDomainCheck(askForMailDomains),
     certificates: stores.certificates,
     policy: registrationPolicy(config),
+    note,
     events: registrationEvents(thread),
   })
   const rules = createAccountRules(createAllowlistStore(db), createCsrProfileStore(db), accountRulesPolicy(config))

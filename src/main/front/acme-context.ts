@@ -6,6 +6,7 @@ import { rateLimitEvents } from '../../front/events.ts'
 import type { AbuseBudget } from '../../overload/abuse-budget.ts'
 import type { AskForCaa } from '../../services/caa-freshness.ts'
 import { ChallengeTriggers, type DispatchValidation } from '../../services/challenge-triggers.ts'
+import type { NoteAcmeAct } from '../../services/decisions/acme-decisions.ts'
 import { FlowCache } from '../../services/flow-cache.ts'
 import { RateLimiter } from '../../services/rate-limiter.ts'
 import type { AskForMailDomains } from '../../services/registration.ts'
@@ -33,10 +34,11 @@ export interface AcmeParts {
   /** Undefined when mail domains are not checked. */
   askForMailDomains: AskForMailDomains | undefined
   issueFromCsr: OrderParts['issueFromCsr']
+  note: NoteAcmeAct
 }
 
 export function createAcmeContext(parts: AcmeParts): AcmeContext {
-  const { thread, memory, nonces, budget, dispatch, waitEvents, askForCaa, askForMailDomains } = parts
+  const { thread, memory, nonces, budget, dispatch, waitEvents, askForCaa, askForMailDomains, note } = parts
   const { config, methods, stores, instanceId } = thread
   const changes = openChangeCounters(memory.changes)
   // The cache needs a single instance, because instances do not report changes to each other. Only
@@ -52,7 +54,7 @@ export function createAcmeContext(parts: AcmeParts): AcmeContext {
     events: rateLimitEvents(thread),
   })
   const flags = openSharedFlags(memory.flags)
-  const { rules, ...accounts } = createAccountServices(thread, changes, askForMailDomains)
+  const { rules, ...accounts } = createAccountServices(thread, changes, askForMailDomains, note)
   return {
     urls: new Urls(urlSettings(config)),
     settings: acmeSettings(config),
@@ -69,6 +71,7 @@ export function createAcmeContext(parts: AcmeParts): AcmeContext {
       rules,
       limits,
       askForCaa,
+      note,
       issueFromCsr: parts.issueFromCsr,
       isSigningStopped: () => flags.isOn('stopSigning'),
       outages: openSharedOutages(memory.outages, csrBackendNames(config)),

@@ -7,6 +7,7 @@ import { createQuotas } from '../../services/account-rules.ts'
 import { type AskForCaa, createCaaFreshness } from '../../services/caa-freshness.ts'
 import { type ChainDownload, createChainDownload } from '../../services/chain-download.ts'
 import { CsrFinalization, type CsrFinalizationOptions } from '../../services/csr-finalization.ts'
+import type { NoteAcmeAct } from '../../services/decisions/acme-decisions.ts'
 import { Finalization } from '../../services/finalization.ts'
 import type { FlowCache } from '../../services/flow-cache.ts'
 import type { Issuance } from '../../services/issuance.ts'
@@ -42,6 +43,7 @@ export interface OrderParts {
   rules: AccountRules
   limits: RateLimiter
   askForCaa: AskForCaa
+  note: NoteAcmeAct
   /** Hands an issuance from a CSR to the supervisor; undefined when the signer signs everything. */
   issueFromCsr: CsrFinalizationOptions['issue'] | undefined
   isSigningStopped(): boolean
@@ -49,7 +51,7 @@ export interface OrderParts {
 }
 
 export function createOrderServices(parts: OrderParts): OrderServices {
-  const { thread, authorizations, flowCache, rules, limits, askForCaa } = parts
+  const { thread, authorizations, flowCache, rules, limits, askForCaa, note } = parts
   const { config, methods, db, stores } = thread
   const csrStore = createCsrIssuanceStore(db)
   const orderStore = createOrderStore(db)
@@ -65,6 +67,7 @@ export function createOrderServices(parts: OrderParts): OrderServices {
     quotas,
     limits,
     policy: orderingPolicy(config, methods.enabled),
+    note,
     events: orderingEvents(thread),
   })
   const finalization = new Finalization({
@@ -96,6 +99,6 @@ export function createOrderServices(parts: OrderParts): OrderServices {
     finalization,
     renewal,
     chains: createChainDownload(stores.certificates, chainSettings, flowCache),
-    revocation: createRevocation(stores.certificates, revocationNotes(thread, stores), revocationEvents(thread)),
+    revocation: createRevocation(stores.certificates, revocationNotes(thread, stores), note, revocationEvents(thread)),
   }
 }

@@ -32,7 +32,14 @@ import { createFrontCrls } from './front-crls.ts'
 import { databaseTroubleTo, reportPoolTo, startTicks } from './front-load.ts'
 import { openThreadNonces } from './front-nonces.ts'
 import { startServers } from './front-servers.ts'
-import { caaThrough, csrIssuancesThrough, mailDomainsOf, refusalsTo, validationsThrough } from './through-supervisor.ts'
+import {
+  caaThrough,
+  csrIssuancesThrough,
+  decisionsThrough,
+  mailDomainsOf,
+  refusalsTo,
+  validationsThrough,
+} from './through-supervisor.ts'
 
 type Context = ThreadContext<FrontThreadData, SupervisorMessages, AdminMessages>
 type Parts = Awaited<ReturnType<typeof assemble>>
@@ -97,6 +104,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     dispatch: validationsThrough(supervisor, data.front, log, (lost) => context.challenges.ended(lost)),
     waitEvents: overload.admission,
     askForCaa: caaThrough(supervisor, config),
+    note: decisionsThrough(supervisor),
     issueFromCsr: csrIssuancesThrough(supervisor, config, log),
     askForMailDomains: mailDomainsOf(supervisor, config, log),
   })

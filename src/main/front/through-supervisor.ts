@@ -7,6 +7,7 @@ import type { ActorRef } from '../../runtime/actor.ts'
 import type { AskForCaa } from '../../services/caa-freshness.ts'
 import type { AttemptEnded, DispatchValidation, ValidationRequest } from '../../services/challenge-triggers.ts'
 import type { CsrOutcome } from '../../services/csr-step.ts'
+import { type NoteAcmeAct, noteAcmeActs } from '../../services/decisions/acme-decisions.ts'
 import type { AskForMailDomains } from '../../services/registration.ts'
 import { batchPerTick } from '../../shared/lib/batch-per-tick.ts'
 import { caaAnswerDeadlineMs } from '../../validation/caa-checks.ts'
@@ -18,6 +19,8 @@ type Supervisor = ActorRef<SupervisorMessages>
 
 /** Exceeds the longest wait of a finalize. */
 const ISSUING_DEADLINE_MS = 120_000
+/** The recorder gives the signer two seconds, then writes its file. */
+const DECISIONS_DEADLINE_MS = 5_000
 const REFUSALS_REPORT_MS = 5_000
 
 /** Hands over all validations of one tick in one message. */
@@ -41,6 +44,10 @@ export function validationsThrough(
 
 export function caaThrough(supervisor: Supervisor, config: Config): AskForCaa {
   return (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config))
+}
+
+export function decisionsThrough(supervisor: Supervisor): NoteAcmeAct {
+  return noteAcmeActs((decisions) => supervisor.ask('noteDecisions', decisions, DECISIONS_DEADLINE_MS))
 }
 
 /** @returns undefined when mail domains are not checked */

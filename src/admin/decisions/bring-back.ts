@@ -1,0 +1,96 @@
+/**
+ * Deals with decisions that a fail-over has lost: what restricts comes back, what permits is listed, and each entry of the audit
+ * log is written back as one of its own kind (docs/decisions/decisions-outlive-the-database.md).
+ */
+
+import { type Decision, effectOf, type Outcome, type RestrictingAct } from '../../domain/decision.ts'
+import type { LackingDecision } from '../../services/decisions/decision-comparison.ts'
+import { createDecisionStore } from '../../store/decision-store.ts'
+import { isBusy, queriesOf, sql } from '../../store/slonik.ts'
+import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
+import { RESTORES } from './restores.ts'
+
+export interface DealtWith {
+  decision: Decision
+  outcome: Outcome
+  /** Why it did not come back, though it restricts. */
+  failure?: string
+}
+
+/** One transaction each would take a minute for the new accounts of ten minutes. */
+const TOGETHER = 200
+
+/**
+ * In the order of the decisions. What was dealt with stays so when it is interrupted; instances take turns.
+ * @throws when the database is away
+ */
+export async function bringBack(
+  audit: AuditLog,
+  lacking: readonly LackingDecision[],
+  since: Date | null,
+): Promise<DealtWith[]> {
+  const dealtWith: DealtWith[] = []
+  for (const group of groupsOf(lacking)) dealtWith.push(...(await dealWith(audit, group, since)))
+  return dealtWith
+}
+
+/** What restricts is a group of its own, so that one that fails undoes nothing else. */
+function groupsOf(lacking: readonly LackingDecision[]): LackingDecision[][] {
+  const groups: LackingDecision[][] = []
+  let open: LackingDecision[] | undefined
+  for (const one of lacking) {
+    if (isToRestore(one)) {
+      groups.push([one])
+      open = undefined
+    } else {
+      if (!open || open.length === TOGETHER) {
+        open = []
+        groups.push(open)
+      }
+      open.push(one)
+    }
+  }
+  return groups
+}
+
+const isToRestore = ({ decision, isOvertaken }: LackingDecision) => !isOvertaken && effectOf(decision) === 'restricts'
+
+async function dealWith(audit: AuditLog, group: readonly LackingDecision[], since: Date | null): Promise<DealtWith[]> {
+  const nobody = { userId: undefined, ipAddress: undefined, username: 'the service' }
+  const work = (failure?: string) =>
+    audit.onward(nobody, async (tx, note) => {
+      await tx.query(sql.unsafe`SELECT pg_advisory_xact_lock(hashtext('chancery: lost decisions'))`)
+      const store = createDecisionStore(queriesOf(tx))
+      const known = await store.dealtWith(group.map(({ decision }) => decision.id))
+      const dealtWith: DealtWith[] = []
+      for (const one of group.filter(({ decision }) => !known.has(decision.id))) {
+        const outcome = failure === undefined ? await outcomeOf(tx, one) : 'lost'
+        dealtWith.push({ decision: one.decision, outcome, ...(failure !== undefined && { failure }) })
+        writeBack(one.decision, outcome, note)
+      }
+      await store.noteLost(dealtWith, since)
+      return dealtWith
+    })
+  try {
+    return await work()
+  } catch (error) {
+    if (isBusy(error)) throw error
+    // It must not keep the service closed for ever: an operator is told to do it by hand.
+    return work(error instanceof Error ? error.message : String(error))
+  }
+}
+
+async function outcomeOf(tx: Transaction, one: LackingDecision): Promise<Outcome> {
+  if (one.isOvertaken) return 'overtaken'
+  const { decision } = one
+  const effect = effectOf(decision)
+  if (effect === 'permits') return 'lost'
+  return effect === 'tells' ? 'entry' : RESTORES[decision.act as RestrictingAct](tx, decision)
+}
+
+function writeBack({ id, at, act, by, details, entry }: Decision, outcome: Outcome, note: Note): void {
+  if (!entry) return
+  const { sequence, mac, user_id, ip_address } = entry
+  const place = { sequence, mac, id, user_id, ip_address }
+  note('database.lost_entry', { ...place, at, action: act, by, outcome, details }, entry.target_user_id ?? undefined)
+}

@@ -1,0 +1,70 @@
+/**
+ * Compares the database with what was decided, and deals with what it lacks. Until that is done nobody works in a database that
+ * went back to an earlier time (docs/decisions/decisions-outlive-the-database.md).
+ */
+
+import { ACME_ACTS, type AcmeAct, type DatabaseIdentity, type Decision, effectOf } from '../../domain/decision.ts'
+import { type DecisionPlaces, findLacking, type LackingDecision } from '../../services/decisions/decision-comparison.ts'
+import { createDecisionStore } from '../../store/decision-store.ts'
+import { readIncarnation } from '../../store/incarnation.ts'
+import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
+import type { AuditLog } from '../audit/audit-log.ts'
+import { bringBack, type DealtWith } from './bring-back.ts'
+import { ACME_LACKING } from './restores.ts'
+
+export interface CompareDecisionsParts extends DecisionPlaces {
+  /** Its sessions begin in a database that was not compared, too. */
+  db: DatabasePool
+  audit: AuditLog
+  identity: DatabaseIdentity
+}
+
+/**
+ * `restore` deals with all. `wait` does so unless a decision lacks that restricts: then an operator has to. `count` does nothing.
+ */
+export type DecisionMode = 'restore' | 'wait' | 'count'
+
+export interface ComparedDecisions {
+  /** Which database this was. */
+  incarnation: string
+  /** Everything is dealt with, so sessions begin in it. */
+  isDone: boolean
+  lacking: readonly LackingDecision[]
+  dealtWith: readonly DealtWith[]
+  unreadable: number
+}
+
+/** @throws errors of database, signer and file; what was dealt with until then stays so */
+export async function compareDecisions(parts: CompareDecisionsParts, mode: DecisionMode): Promise<ComparedDecisions> {
+  const { db, audit } = parts
+  const store = createDecisionStore(queriesOf(db))
+  const { incarnation, compared, since } = await readIncarnation(queriesOf(db))
+  const isAnother = compared !== null && compared !== incarnation
+  const lackingOfAcme = (decisions: readonly Decision[]) => lackingIn(db, decisions)
+  const { lacking, unreadable, read } = await findLacking({ ...parts, store, lackingOfAcme }, isAnother)
+  const found = { incarnation, lacking, unreadable }
+  const restricts = lacking.some(({ decision, isOvertaken }) => !isOvertaken && effectOf(decision) === 'restricts')
+  if (mode === 'count' || (mode === 'wait' && restricts)) return { ...found, isDone: false, dealtWith: [] }
+  const dealtWith = await bringBack(audit, lacking, isAnother ? since : null)
+  if (dealtWith.length > 0) await leaveEntry(audit, dealtWith)
+  for (const { place, line } of read) if (place !== '') await store.move(place, line)
+  await store.noteCompared(incarnation)
+  return { ...found, isDone: true, dealtWith }
+}
+
+async function lackingIn(db: DatabasePool, decisions: readonly Decision[]): Promise<ReadonlySet<string>> {
+  const lacking = new Set<string>()
+  for (const act of ACME_ACTS) {
+    const ofAct = decisions.filter((one): one is Decision & { act: AcmeAct } => one.act === act)
+    if (ofAct.length === 0) continue
+    for (const id of await db.transaction((tx) => ACME_LACKING[act](tx, ofAct))) lacking.add(id)
+  }
+  return lacking
+}
+
+/** The watch of the audit log takes it for the reason why the end of the log is another one. */
+async function leaveEntry(audit: AuditLog, dealtWith: readonly DealtWith[]): Promise<void> {
+  const decisions: Record<string, number> = {}
+  for (const { outcome } of dealtWith) decisions[outcome] = (decisions[outcome] ?? 0) + 1
+  await audit.record({ userId: undefined, ipAddress: undefined }, 'database.reconcile', { decisions })
+}

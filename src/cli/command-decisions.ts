@@ -1,0 +1,51 @@
+/** Decisions of a command: told to the signer that is there, else to the file beside the instance of this host. */
+
+import path from 'node:path'
+import { readSharedSecret } from '../../signer/protocol/handshake.ts'
+import type { RecordDecisions } from '../admin/audit/audit-log.ts'
+import { recordThrough } from '../admin/decisions/record-decisions.ts'
+import { SignerClient } from '../ca/signer-client.ts'
+import { findRunningSigner, type SignerPlace } from '../ca/signer-place.ts'
+import { signerRecords } from '../ca/signer-records.ts'
+import { hasSigner } from '../config/backends.ts'
+import type { Config } from '../config/schema.ts'
+import { DecisionFile } from '../services/decisions/decision-file.ts'
+import { DecisionRecorder } from '../services/decisions/decision-recorder.ts'
+import { decisionsFile, signerProgram } from '../settings/signer-settings.ts'
+import { createDecisionStore } from '../store/decision-store.ts'
+import { type DatabasePool, queriesOf } from '../store/slonik.ts'
+
+export function commandDecisions(config: Config, db: DatabasePool): RecordDecisions {
+  return recordThrough(async (decisions) => {
+    const place = placeOf(config)
+    const file = decisionsFile(config)
+    if (!place && file === undefined) return undefined
+    const identity = await createDecisionStore(queriesOf(db)).identity()
+    const client =
+      place && new SignerClient({ socketPath: place.socketPath, secret: readSharedSecret(place.secretFile) })
+    try {
+      const recorder = new DecisionRecorder({
+        identity,
+        records: client && signerRecords(client),
+        file: file === undefined ? undefined : new DecisionFile(file),
+        requester: 'command',
+        onFile: () => undefined,
+      })
+      await recorder.note(decisions)
+      return undefined
+    } catch (error) {
+      return (error as Error).message
+    } finally {
+      await client?.close()
+    }
+  })
+}
+
+/** Undefined where none is configured, or none runs. */
+export function placeOf(config: Config): SignerPlace | undefined {
+  if (!hasSigner(config)) return undefined
+  const { socket, secret_file } = config.ca.signer
+  if (socket !== null && secret_file !== null) return { socketPath: socket, secretFile: path.resolve(secret_file) }
+  const running = findRunningSigner(signerProgram(config).auditFile)
+  return running === 'starting' ? undefined : running
+}

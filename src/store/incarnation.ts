@@ -1,0 +1,53 @@
+/**
+ * Which database a session has begun in. A promoted standby, a restored backup and a copy differ from what they were made of, so
+ * nobody works in one before it is compared with what was decided (docs/decisions/decisions-outlive-the-database.md).
+ */
+
+import type { Database, Statement } from './database.ts'
+
+/** System identifier, timeline and oid: no two databases of a signer have the same. */
+const INCARNATION = `(SELECT system_identifier FROM pg_control_system()) || '/' ||
+         left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) || '/' ||
+         (SELECT oid FROM pg_database WHERE datname = current_database())`
+
+const READ: Statement = {
+  name: 'incarnation-read',
+  text: `SELECT ${INCARNATION} AS incarnation, compared, pg_last_xact_replay_timestamp() AS since FROM database_identity`,
+}
+
+export interface Incarnation {
+  incarnation: string
+  /** The one that was compared last; null before the first comparison. */
+  compared: string | null
+  /** Time of the last commit that a promoted standby has; null in other databases. */
+  since: Date | null
+}
+
+export async function readIncarnation(db: Pick<Database, 'query'>): Promise<Incarnation> {
+  const [row] = await db.query<Incarnation>(READ, [])
+  if (!row) throw new Error('the database has lost its identity (table database_identity)')
+  return row
+}
+
+/** For a session that has begun: nobody compared this database yet. For its callers the database is away. */
+export class NotCompared extends Error {
+  /** cannot_connect_now */
+  readonly code = '57P03'
+
+  constructor(host: string) {
+    super(
+      `the database at ${host} went back to an earlier time or is another one, and was not compared with what was decided since; a running service does so, or: chancery reconcile`,
+    )
+    this.name = 'NotCompared'
+  }
+}
+
+/** @throws NotCompared */
+export async function requireCompared(
+  client: { query(text: string): Promise<{ rows: Record<string, unknown>[] }> },
+  host: string,
+): Promise<void> {
+  // Before the first comparison nothing was decided that could be lost.
+  const { rows } = await client.query(`SELECT coalesce(compared = ${INCARNATION}, true) AS ok FROM database_identity`)
+  if (rows[0]?.['ok'] !== true) throw new NotCompared(host)
+}
