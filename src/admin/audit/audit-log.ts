@@ -16,8 +16,11 @@ import type { AuditWatch } from './audit-watch.ts'
 
 export type Transaction = DatabaseTransactionConnection
 
-/** Adds an entry to the transaction. Without a call nothing is logged: nothing was changed. */
-export type Note = (action: AuditAction, details?: AuditDetails, targetUserId?: string) => void
+/**
+ * Adds an entry to the transaction. Without a call nothing is logged: nothing was changed.
+ * @param beside what its record has more than the entry (src/domain/decision.ts); no secret
+ */
+export type Note = (action: AuditAction, details?: AuditDetails, targetUserId?: string, beside?: AuditDetails) => void
 
 export type Work<T> = (tx: Transaction, note: Note) => Promise<T>
 
@@ -25,7 +28,13 @@ export type Work<T> = (tx: Transaction, note: Note) => Promise<T>
 type AuditAuthor = Pick<Actor, 'userId' | 'ipAddress'> &
   Pick<Partial<Actor>, 'role' | 'scope' | 'sessionId' | 'apiTokenId' | 'operator'>
 
-type Noted = { by: AuditAuthor; action: AuditAction; details: AuditDetails; targetUserId: string | undefined }
+interface Noted {
+  by: AuditAuthor
+  action: AuditAction
+  details: AuditDetails
+  targetUserId: string | undefined
+  beside: AuditDetails | undefined
+}
 
 /** What lets an act happen: another person's decision, or an emergency. */
 export interface Permit {
@@ -81,8 +90,8 @@ export class AuditLog {
       const noted: Noted[] = []
       const noteBy =
         (by: AuditAuthor, common?: AuditDetails): Note =>
-        (action, details, targetUserId) => {
-          noted.push({ by, action, details: { ...details, ...common }, targetUserId })
+        (action, details, targetUserId, beside) => {
+          noted.push({ by, action, details: { ...details, ...common }, targetUserId, beside })
         }
       if (this.#permit) await this.#permit.work(tx, noteBy(this.#permit.author))
       const done = await work(tx, noteBy(author, this.#permit?.details))
