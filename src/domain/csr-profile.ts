@@ -96,7 +96,8 @@ function withoutUndefined(profile: { [K in keyof CsrProfile]: CsrProfile[K] | un
   return Object.fromEntries(Object.entries(profile).filter(([, value]) => value !== undefined)) as unknown as CsrProfile
 }
 
-const domain = (text: string) => text.toLowerCase().replace(/^\*\./, '').replace(/\.$/, '')
+/** A base domain in one spelling. */
+export const domain = (text: string) => text.toLowerCase().replace(/^\*\./, '').replace(/\.$/, '')
 
 function depthRule(max: number, bases: readonly string[]): NonNullable<CsrProfile['depth']> {
   const longestBase = bases.reduce((longest, { length }) => Math.max(longest, length), 0)

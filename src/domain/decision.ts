@@ -82,7 +82,11 @@ export const changedMember = (
 /** Each act of the audit log and of ACME: a new one does not compile without its effect. */
 export const EFFECTS = {
   'auth.login': 'tells',
-  'auth.login_failed': restrictsIf(({ ended_sessions: ended }) => ended !== undefined, 'tells'),
+  // A provider has taken the groups from somebody.
+  'auth.login_failed': restrictsIf(
+    ({ ended_sessions: sessions = 0, revoked_tokens: tokens = 0 }) => Number(sessions) + Number(tokens) > 0,
+    'tells',
+  ),
   'auth.locked': 'tells',
   'auth.second_factor_asked': 'tells',
   'auth.logout': 'restricts',
@@ -122,13 +126,14 @@ export const EFFECTS = {
   'identifier.remove_account': 'restricts',
   'csr_profile.create': 'restricts',
   'csr_profile.update': 'restricts',
-  'csr_profile.delete': 'permits',
+  // An account goes back to the profile of its credential, which may be the tighter one.
+  'csr_profile.delete': 'restricts',
   'csr_profile.assign': 'restricts',
-  'csr_profile.unassign': 'permits',
+  'csr_profile.unassign': 'restricts',
   'account.update': 'restricts',
   'account.deactivate': 'restricts',
-  // The signer has each revocation of its own.
-  'certificate.revoke': 'tells',
+  // The signer has the revocations of its own certificates, and neither the keys that they block nor those of other CAs.
+  'certificate.revoke': 'restricts',
   'certificate.bulk_revoke': restrictsIf(({ phase }) => phase === 'begun', 'tells'),
   'certificate.import': 'permits',
   'import.write': 'permits',
@@ -177,7 +182,7 @@ export function effectOf({ act, details }: Pick<Decision, 'act' | 'details'>): E
 const text = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 /** What opposite acts are about, so that the later one counts: `add` and `remove` of the same pair, stop and resume. */
-const THINGS: { readonly [A in Act]?: (details: Decision['details']) => string } = {
+const THINGS: { readonly [A in Act]?: (details: Decision['details']) => string | undefined } = {
   'signing.stop': () => 'signing',
   'signing.resume': () => 'signing',
   'maintenance.set': () => 'maintenance',
@@ -187,12 +192,16 @@ const THINGS: { readonly [A in Act]?: (details: Decision['details']) => string }
   'eab.remove_identifier': ({ eab_id: id, identifier_id: name }) => `name ${text(name)} of ${text(id)}`,
   'identifier.add_account': ({ account_id: id, identifier_id: name }) => `name ${text(name)} of ${text(id)}`,
   'identifier.remove_account': ({ account_id: id, identifier_id: name }) => `name ${text(name)} of ${text(id)}`,
-  'csr_profile.assign': ({ account_id: id, profile_id: profile }) => `profile ${text(profile)} of ${text(id)}`,
-  'csr_profile.unassign': ({ account_id: id, profile_id: profile }) => `profile ${text(profile)} of ${text(id)}`,
-  'eab.assign_csr_profile': ({ eab_id: id, profile_id: profile }) => `profile ${text(profile)} of ${text(id)}`,
-  'eab.unassign_csr_profile': ({ eab_id: id, profile_id: profile }) => `profile ${text(profile)} of ${text(id)}`,
+  // An account or a credential has one at a time.
+  'csr_profile.assign': ({ account_id: id }) => `profile of ${text(id)}`,
+  'csr_profile.unassign': ({ account_id: id }) => `profile of ${text(id)}`,
+  'eab.assign_csr_profile': ({ eab_id: id }) => `profile of ${text(id)}`,
+  'eab.unassign_csr_profile': ({ eab_id: id }) => `profile of ${text(id)}`,
+  // One that was refused or cancelled does not begin again; one that has ended may.
+  'certificate.bulk_revoke': ({ job_id: id, phase }) => (phase === undefined ? undefined : `job ${text(id)}`),
   'renewal.mute': ({ serial_numbers: which }) => `mute ${text(which)}`,
   'renewal.unmute': ({ serial_numbers: which }) => `mute ${text(which)}`,
+  'acme.prove_compromise': ({ spki_sha256: key }) => `key ${text(key)}`,
 }
 
 /** @returns undefined where a decision stands for itself */

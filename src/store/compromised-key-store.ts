@@ -77,3 +77,20 @@ export function createCompromisedKeyStore(db: Pick<Database, 'query'>): Compromi
     },
   }
 }
+
+const BLOCK: Statement = {
+  name: 'compromised-key-block',
+  // Without a certificate it is a key of a file, unless an administrator has blocked it.
+  text: `
+    INSERT INTO blocked_keys AS b (spki_sha256, by_administrator, proved_at) VALUES (decode($1, 'hex'), true, now())
+    ON CONFLICT (spki_sha256) DO UPDATE SET proved_at = now(), by_administrator = b.by_administrator OR b.certificate_id IS NULL
+     WHERE b.proved_at IS NULL RETURNING spki_sha256`,
+}
+
+/**
+ * Blocks a key again whose proof was lost; its certificates are walked through as after the proof.
+ * @param hash SHA-256 of the SubjectPublicKeyInfo in lower-case hexadecimal @returns false where the proof is known
+ */
+export async function blockProvedKey(db: Pick<Database, 'query'>, hash: string): Promise<boolean> {
+  return (await db.query(BLOCK, [hash])).length > 0
+}

@@ -100,7 +100,7 @@ export function pagesOfApprovals(
 
 interface DecisionOf {
   decision: Decision
-  by: Actor
+  by: Pick<Actor, 'userId' | 'username'>
   reason: string | undefined
 }
 

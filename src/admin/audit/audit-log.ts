@@ -19,7 +19,7 @@ export type Transaction = DatabaseTransactionConnection
 
 /**
  * Adds an entry to the transaction. Without a call nothing is logged: nothing was changed.
- * @param beside details that only its record has (src/domain/decision.ts)
+ * @param beside what its record has more than the entry (src/domain/decision.ts); no secret
  */
 export type Note = (action: AuditAction, details?: AuditDetails, targetUserId?: string, beside?: AuditDetails) => void
 

@@ -63,12 +63,17 @@ export function createIdentifier(audit: AuditLog, actor: Actor, wanted: AllowedI
 
 export function removeIdentifier(audit: AuditLog, actor: Actor, id: string): Promise<void> {
   return audit.transaction(actor, async (tx, note) => {
-    const granting = await lockGrantingCredentials(tx, id)
-    const gone = await deleteIdentifier(tx, id)
-    if (!gone) throw notFound('allowed identifier')
-    const revoked = await revokeWithdrawnApprovals(tx, granting)
-    note('identifier.delete', { ...detailsOf(gone), ...revokedApprovals(revoked) })
+    const removed = await deleteWithApprovals(tx, id)
+    if (!removed) throw notFound('allowed identifier')
+    note('identifier.delete', { ...detailsOf(removed.gone), ...revokedApprovals(removed.revoked) })
   })
+}
+
+/** With every grant of it, and what credentials have approved by them. @returns undefined when there is none */
+export async function deleteWithApprovals(tx: Transaction, id: string) {
+  const granting = await lockGrantingCredentials(tx, id)
+  const gone = await deleteIdentifier(tx, id)
+  return gone ? { gone, revoked: await revokeWithdrawnApprovals(tx, granting) } : undefined
 }
 
 export function giveNameToAccount(
@@ -206,10 +211,16 @@ async function grant(tx: Transaction, note: Note, identifier: IdentifierRow, cre
 }
 
 async function ungrant(tx: Transaction, note: Note, identifier: IdentifierRow, credentialId: string) {
-  if (!(await disallowToCredential(tx, identifier.id, credentialId))) return false
-  const revoked = await revokeWithdrawnApprovals(tx, [credentialId])
+  const revoked = await disallowWithApprovals(tx, identifier.id, credentialId)
+  if (revoked === undefined) return false
   note('eab.remove_identifier', { eab_id: credentialId, ...detailsOf(identifier), ...revokedApprovals(revoked) })
   return true
+}
+
+/** To a credential that is locked. @returns how many approvals it has taken back; undefined when it was not granted */
+export async function disallowWithApprovals(tx: Transaction, identifierId: string, credentialId: string) {
+  const isGone = await disallowToCredential(tx, identifierId, credentialId)
+  return isGone ? revokeWithdrawnApprovals(tx, [credentialId]) : undefined
 }
 
 async function withdraw(tx: Transaction, note: Note, identifier: IdentifierRow, accountId: string) {

@@ -159,7 +159,7 @@ export async function createProfile(
   return audit.transaction(actor, async (tx, note) => {
     const made = await insertProfile(tx, uuidv7(Date.now()), wanted, actor.userId)
     if (!made) throw nameTaken(wanted.name)
-    note('csr_profile.create', profileDetails(made))
+    note('csr_profile.create', profileDetails(made), undefined, profileData(made))
     return made
   })
 }
@@ -178,7 +178,7 @@ async function replace(
     if (!before) throw notFound('CSR profile')
     const after = await replaceProfile(tx, id, wanted)
     if (!after) return before
-    note('csr_profile.update', { ...profileDetails(after), ...changesOf(before, after) })
+    note('csr_profile.update', { ...profileDetails(after), ...changesOf(before, after) }, undefined, profileData(after))
     return after
   })
   return replaced.catch((error: unknown) => {
@@ -200,6 +200,8 @@ function remove(audit: AuditLog, actor: Actor, id: string): Promise<void> {
 async function prepare(indexes: HistoryIndexes, data: object): Promise<void> {
   if (asksForHistory(profileOf(data))) await indexes.require()
 }
+
+const profileData = ({ description, profile_data }: ProfileRow) => ({ description, profile_data })
 
 const nameTaken = (name: string) => new AdminError('conflict', `there is a CSR profile ${JSON.stringify(name)} already`)
 

@@ -78,6 +78,22 @@ export function findProfileOfCredential(db: CommonQueryMethods, credentialId: st
      WHERE e.eab_credential_id = ${credentialId}`)
 }
 
+/** What an account would have without a profile of its own. */
+export function findFallbackProfile(db: CommonQueryMethods, accountId: string): Promise<ProfileRow | null> {
+  return db.maybeOne(rowsOf(Profile)`
+    SELECT ${columns} FROM accounts c JOIN eab_csr_profiles e USING (eab_credential_id) JOIN csr_profiles p ON p.id = e.csr_profile_id
+     WHERE c.id = ${accountId}`)
+}
+
+/** Accounts that have this profile themselves, and another one by their credential. account_csr_profiles_profile */
+export async function accountsFallingBack(db: CommonQueryMethods, profileId: string): Promise<string[]> {
+  const rows = await db.any(rowsOf(Id)`
+    SELECT a.account_id AS id
+      FROM account_csr_profiles a JOIN accounts c ON c.id = a.account_id JOIN eab_csr_profiles e ON e.eab_credential_id = c.eab_credential_id
+     WHERE a.csr_profile_id = ${profileId} AND a.eab_credential_id IS NULL AND e.csr_profile_id <> a.csr_profile_id`)
+  return rows.map(({ id }) => id)
+}
+
 export interface WantedProfile {
   name: string
   description: string | undefined

@@ -56,6 +56,8 @@ interface WantedRevocation {
 /** Half of a connection stays free, whatever a page takes. */
 const MOST_REST_MS = 500
 const MOST_LOGGED_SERIALS = 100
+/** With their JSON 43 KB, of the 64 KiB that a record may have. */
+const MOST_RECORDED_SERIALS = 1_000
 /** After this, another instance takes a job up. */
 const STANDING_SECONDS = 5
 const LOOK_MS = 2_000
@@ -207,7 +209,8 @@ export async function recordJob(
   const id = uuidv7(Date.now())
   const job = await insertJob(tx, { id, filter, reason, author: withoutSession(author), at_most })
   const facts = { filter: shownFilter(filter), reason: revocationReasonName(reason) }
-  note('certificate.bulk_revoke', { job_id: id, phase: 'begun', ...facts })
+  const recorded = { ...job, filter: { ...filter, ...serialsOf(filter, MOST_RECORDED_SERIALS) } }
+  note('certificate.bulk_revoke', { job_id: id, phase: 'begun', ...facts }, undefined, { job: recordedJob(recorded) })
   return job
 }
 
@@ -229,13 +232,16 @@ function mostOf(
 }
 
 /** The filter for audit entries. It is cut, because a page of the audit log has up to a thousand entries. */
-function shownFilter({ serial_numbers: serials, ...others }: RevocationFilter) {
-  const shown = serials && {
-    serial_numbers: serials.slice(0, MOST_LOGGED_SERIALS),
-    serial_numbers_total: serials.length,
-  }
-  return { ...others, ...shown }
+function shownFilter(filter: RevocationFilter) {
+  const { serial_numbers: serials } = filter
+  const shown = serialsOf(filter, MOST_LOGGED_SERIALS)
+  return { ...filter, ...shown, ...(serials && { serial_numbers_total: serials.length }) }
 }
+
+const serialsOf = ({ serial_numbers: serials }: RevocationFilter, most: number) =>
+  serials && { serial_numbers: serials.slice(0, most) }
+
+const recordedJob = ({ filter, reason, author, at_most }: RevocationJob) => ({ filter, reason, author, at_most })
 
 function noteEnd(note: Note, { id, status, filter, reason, revoked, failed, at_most }: RevocationJob): void {
   const facts = { job_id: id, filter: shownFilter(filter), reason: revocationReasonName(reason) }

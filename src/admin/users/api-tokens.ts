@@ -181,10 +181,10 @@ function pagesOfApiTokens(db: CommonQueryMethods): ReadPage<ApiTokenRow> {
   )
 }
 
-function findApiTokenById(tx: CommonQueryMethods, id: string): Promise<ApiTokenRow | null> {
+export function findApiTokenById(tx: CommonQueryMethods, id: string): Promise<ApiTokenRow | null> {
   return tx.maybeOne(rowsOf(Token)`SELECT ${columns} FROM admin_api_tokens WHERE id = ${id} FOR UPDATE`)
 }
 
-async function markRevoked(tx: CommonQueryMethods, id: string): Promise<void> {
+export async function markRevoked(tx: CommonQueryMethods, id: string): Promise<void> {
   await tx.query(rowsOf(z.object({}))`UPDATE admin_api_tokens SET revoked_at = now() WHERE id = ${id}`)
 }

@@ -211,7 +211,7 @@ export class SignIn {
     return this.#options.audit.transaction({ userId, ipAddress }, async (tx, note) => {
       const methods = await deleteSession(tx, sessionId)
       if (!methods) throw noLongerGood()
-      note('auth.logout')
+      note('auth.logout', undefined, undefined, { session_id: sessionId })
       return methods
     })
   }
