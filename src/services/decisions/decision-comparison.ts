@@ -68,7 +68,7 @@ export async function findLacking(parts: DecisionComparisonParts, isAnother: boo
   // The signer's are in their order; those of a file come between them by their time.
   if (recorded.length > 1) decisions.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
   const lacking = await lackingOf(decisions, parts, isAnother)
-  return { lacking: withOvertaken(lacking), unreadable, read: recorded.map(({ place, line }) => ({ place, line })) }
+  return { lacking: withOvertaken(lacking, decisions), unreadable, read: recorded.map(({ place, line }) => ({ place, line })) }
 }
 
 async function ofSigner({ records, store }: DecisionComparisonParts): Promise<Recorded[]> {
@@ -129,9 +129,10 @@ async function lackingOf(
 
 const isOfAcme = ({ act }: Decision) => ACME_ACTS.includes(act as AcmeAct)
 
-function withOvertaken(lacking: readonly Decision[]): LackingDecision[] {
+/** @param all what the database has counts, too */
+function withOvertaken(lacking: readonly Decision[], all: readonly Decision[]): LackingDecision[] {
   const last = new Map<string, Decision>()
-  for (const decision of lacking) {
+  for (const decision of all) {
     const thing = thingOf(decision)
     if (thing !== undefined) last.set(thing, decision)
   }
