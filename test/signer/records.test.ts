@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
@@ -244,6 +244,36 @@ describe('the records of a signer', () => {
         ;({ last: after, more } = page)
       }
       assert.deepEqual([seen, pages], [[1, 2, 3, 4], 4])
+    }))
+
+  test('say how many of them are damaged, and the log says it once', () =>
+    withSigner(async ({ client, files, daemon }) => {
+      const note = (n: number) =>
+        client.call('noteDecisions', { requester: 'decisions' }, { timeoutMs, payload: Buffer.from(`[{"n":${n}}]`) })
+      await sign(client, 2)
+      await note(10)
+      await note(11)
+      const file = `${files.auditFile}.decisions`
+      writeFileSync(file, readFileSync(file, 'utf8').replace('"n":10', '"n":70'))
+      const records = signerRecords(client)
+      const none = { lines: 0, first: 0 }
+      for (let n = 0; n < 2; n++)
+        assert.deepEqual(await records.damage(), {
+          certificates: none,
+          revocations: none,
+          decisions: { lines: 1, first: 3 },
+        })
+      const line = /.*record files are damaged.*/g
+      await daemon.wrote(line)
+      assert.deepEqual(
+        daemon
+          .output()
+          .match(line)
+          ?.map((text) => JSON.parse(text).stream),
+        ['decisions'],
+      )
+      const page = await records.decisions({ seq: 0, part: 0 })
+      assert.deepEqual(page?.lines, [{ sequence: 4, decisions: [{ n: 11 }] }])
     }))
 
   test('hold a revocation whose time has not come, or cannot be, as of the clock of the signer', () =>

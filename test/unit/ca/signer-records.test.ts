@@ -16,6 +16,7 @@ test('a signer of an earlier release records no decisions, and that is an answer
   const records = failing(new SignerProtocolError('unknown method 13'))
   assert.equal(await records.noteDecisions(Buffer.from('[{}]'), 'decisions', 1_000), false)
   assert.equal(await records.decisions(PLACE), undefined)
+  assert.equal(await records.damage(), undefined)
 })
 
 test('a signer that is away or fails is an error', async () => {

@@ -18,12 +18,13 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { gunzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { verifyAuditChain } from '../../../signer/audit/audit-commands.ts'
 import { type AuditChain, openAuditChain } from '../../../signer/audit/chain.ts'
 import type { AuditRecord } from '../../../signer/audit/line.ts'
 import { readDecisionLines } from '../../../signer/protocol/record-lines.ts'
 import { SignerUnavailable } from '../../../signer/protocol/signer-errors.ts'
+import { damageOf } from '../../../signer/records/damage.ts'
 import { lineOf, linesAfter, serialsAfter } from '../../../signer/records/pages.ts'
 import {
   certificateRecord,
@@ -408,6 +409,104 @@ describe('the record files', () => {
     assert.match(failures[0]!.message, /ENOSPC/)
     assert.equal(chain.failure, undefined)
     assert.deepEqual(await serials(), serialsOf(0, 100))
+  })
+
+  describe('that are damaged', () => {
+    const NONE = { lines: 0, first: 0 }
+    const told: [string, number][] = []
+    const search = () => damageOf(records, (stream, { lines }) => told.push([stream, lines]))
+    const flip = (name: string, from: string, to: string) => {
+      const place = path.join(folder, name)
+      const bytes = readFileSync(place, 'latin1')
+      assert.ok(bytes.includes(from))
+      writeFileSync(place, bytes.replace(from, to), 'latin1')
+    }
+    const refused = async () => {
+      const found = await verifyAuditChain(file)
+      assert.ok(!found.ok)
+      return found.reason
+    }
+    beforeEach(() => {
+      told.length = 0
+    })
+
+    test('are counted by stream, with the first line, and told once; nobody is sent such a line', async () => {
+      await signMany(0, 2)
+      for (let n = 0; n < 3; n++) await note(1)
+      for (let n = 0; n < 3; n++) await decide({ n })
+      assert.deepEqual(await search()(), { certificates: NONE, revocations: NONE, decisions: NONE })
+      // A digit of a serial number, half a head, and a value of a decision: what is left of each is JSON, or a line.
+      flip('audit.jsonl.revocations', '"400000"', '"400001"')
+      flip('audit.jsonl.decisions', '{"seq":6,', '{"sea":6,')
+      flip('audit.jsonl.decisions', '"n":1', '"n":7')
+      await reopen()
+      const found = { certificates: NONE, revocations: { lines: 1, first: 3 }, decisions: { lines: 2, first: 7 } }
+      assert.deepEqual(await search()(), found)
+      assert.deepEqual([await revocations(), await decided()], [['4.0', '5.0'], [{ n: 2 }]])
+      assert.match(await refused(), /its record in .*revocations is another one/)
+      told.length = 0
+      const one = search()
+      await one()
+      await one()
+      assert.deepEqual(told, [
+        ['revocations', 1],
+        ['decisions', 2],
+      ])
+    })
+
+    test('between two lines do not verify either', async () => {
+      for (let n = 0; n < 3; n++) await decide({ n })
+      flip('audit.jsonl.decisions', '{"seq":2,', '{"sea":2,')
+      assert.match(await refused(), /^1 record from here on cannot be read$/)
+    })
+
+    test('at their end are cut off by the start, which says so', async () => {
+      for (let n = 0; n < 3; n++) await decide({ n })
+      await close()
+      flip('audit.jsonl.decisions', '"n":2', '"n":3')
+      await open()
+      assert.deepEqual((await search()()).decisions, { lines: 1, first: 3 })
+    })
+
+    test('in a closed file are passed over, and counted until it is gone', async () => {
+      await reopen({ fileBytes: 4_000 })
+      while (records.decisions.closed.count < 3) await decide({ reason: randomBytes(200).toString('hex') })
+      const all = (await decided()).length
+      await compressed()
+      await close()
+      const [first, second] = filesOf('decisions').filter((name) => name.endsWith('.gz'))
+      const bytes = readFileSync(path.join(folder, first!))
+      bytes[bytes.length >> 1]! ^= 1
+      writeFileSync(path.join(folder, first!), bytes)
+      const text = unzipped(second!)
+      writeFileSync(path.join(folder, second!), gzipSync(text.replace(/"reason":"./, '"reason":"x')))
+      await open({ fileBytes: 4_000 })
+      const lost = records.decisions.closed.oldest!.last + 1
+      assert.equal((await decided()).length, all - lost)
+      let now = 0
+      const performanceNow = performance.now
+      performance.now = () => now
+      try {
+        const look = search()
+        for (; now < 20_000; now += 5_001) await look()
+        assert.deepEqual((await look()).decisions, { lines: 2, first: 1 })
+        await records.decisions.closed.drop()
+        now += 5_001
+        assert.deepEqual((await look()).decisions, { lines: 1, first: lost })
+      } finally {
+        performance.now = performanceNow
+      }
+      assert.match(await refused(), /another one|cannot be read/)
+    })
+
+    test('are not those that an earlier release wrote without a checksum', async () => {
+      await decide({ n: 0 })
+      await decide({ n: 1 })
+      await close()
+      flip('audit.jsonl.decisions', /,"sum":"\w+"/.exec(readFileSync(`${file}.decisions`, 'latin1'))![0], '')
+      await open()
+      assert.deepEqual([(await search()()).decisions, await decided()], [NONE, [{ n: 0 }, { n: 1 }]])
+    })
   })
 
   test('keep the identity of their chain', async () => {
