@@ -185,7 +185,7 @@ const Config = z
         .default(16 * 1024 ** 3)
         .meta({
           description:
-            'Of certificates and revocations beside the audit file; the oldest go. A certificate takes 0.35 KB.',
+            'Of certificates, revocations and decisions beside the audit file; the oldest go. A certificate takes 0.35 KB.',
         }),
     }),
     crl_numbers_file: File.optional().meta({

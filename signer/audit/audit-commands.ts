@@ -2,6 +2,7 @@
 
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { plural } from '../../src/shared/lib/plural.ts'
 import { RecordCheck } from '../records/stored-records.ts'
 import { type AuditSelection, describeLine, exportAudit, exportCertificates, followLines, lastLines } from './export.ts'
 import { type AuditLine, auditLines, closedSegments, NO_PREVIOUS, parseAuditLine, sha256Hex } from './line.ts'
@@ -58,6 +59,16 @@ export async function verifyAuditChain(file: string): Promise<AuditVerdict> {
     const kind = KINDS[line.method]
     if (kind) counts[kind] += 1
     head = sha256Hex(text)
+  }
+  await records.readOn()
+  if (records.damaged) {
+    const { file, damage } = records.damaged
+    return {
+      ok: false,
+      file,
+      line: damage.first,
+      reason: `${plural(damage.lines, 'record')} from here on cannot be read`,
+    }
   }
   return { ok: true, ...counts, first: first ?? 1, records, head }
 }

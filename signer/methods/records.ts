@@ -7,6 +7,7 @@ import { issuerKeyOf } from '../issuers.ts'
 import { noteEntries } from '../noted-revocations.ts'
 import { MAX_DECISION_BYTES, MAX_DECISIONS, MAX_NOTED } from '../protocol/methods.ts'
 import { SignerRefusal } from '../protocol/signer-errors.ts'
+import { damageOf } from '../records/damage.ts'
 import { certificateLines, linesAfter, serialsAfter } from '../records/pages.ts'
 import { decisionRecord, type RevocationEntry } from '../records/record.ts'
 import type { RecordStream } from '../records/record-stream.ts'
@@ -23,6 +24,7 @@ type RecordMethods = Pick<
   | 'noteRevocations'
   | 'noteDecisions'
   | 'signedDecisions'
+  | 'recordDamage'
 >
 
 /** Serial number of at most 20 octets, Unix seconds, CRLReason (RFC 5280 §5.3.1). */
@@ -45,6 +47,9 @@ export function recordMethods(
   warn: (facts: object, sentence: string) => void,
 ): RecordMethods {
   const { chain, certificates, revocations, decisions } = service.records
+  const damage = damageOf(service.records, (stream, { lines, first }) =>
+    warn({ stream, lines, first }, 'record files are damaged; compare them with: chancery-signer audit verify'),
+  )
   return {
     recordState() {
       return {
@@ -96,6 +101,7 @@ export function recordMethods(
       const { payload, last, more } = await linesAfter(decisions, after)
       return { meta: { first: decisions.first, last, more }, payload }
     },
+    recordDamage: async () => ({ meta: await damage() }),
   }
 }
 

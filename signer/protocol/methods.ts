@@ -32,6 +32,8 @@ const Count = z.int().min(0)
 /** Sequence numbers of the oldest and the newest record; both 0 when there is none. */
 const Kept = z.strictObject({ first: Count, last: Count })
 const Part = z.strictObject({ seq: Count, part: Count })
+/** `first`: sequence number of the first damaged line; 0 when there is none. */
+const Damage = z.strictObject({ lines: Count, first: Count })
 
 /**
  * Every method with its code on the wire and the strict schemas of its meta parts. The payloads:
@@ -51,6 +53,7 @@ const Part = z.strictObject({ seq: Count, part: Count })
  * - `noteRevocations` takes JSON, a list of `[serial, Unix seconds, reason]`. It records what no CRL holds yet.
  * - `noteDecisions` takes JSON, a list of objects, and records them as they are.
  * - `signedDecisions` returns their lines, as `signedRevocations` does.
+ * - `recordDamage` returns how many lines of the record files are damaged, as far as they were read. Each call reads on.
  * - `describe` returns the certificates of all issuers in a row. `chain` gives the length of each
  *   certificate; `alternates` gives the lengths for the further chains, which follow.
  */
@@ -155,6 +158,11 @@ export const METHODS = {
     params: z.strictObject({ after: Part }),
     /** `first`: sequence number of the oldest that is kept; 0 when there is none. */
     result: z.strictObject({ first: Count, last: Part, more: z.boolean() }),
+  },
+  recordDamage: {
+    code: 16,
+    params: Nothing,
+    result: z.strictObject({ certificates: Damage, revocations: Damage, decisions: Damage }),
   },
 } as const
 

@@ -106,6 +106,11 @@ export class ClosedSegments {
     return table
   }
 
+  /** As they are on the disk now. */
+  async read(segment: Segment): Promise<LineTable> {
+    return tableOf(await read(segment))
+  }
+
   async index(segment: Segment): Promise<Buffer> {
     if (segment.index) return segment.index
     // Missing after a crash; the lines have all that is in it.
@@ -142,12 +147,13 @@ const sizeOf = (file: string): number =>
     0,
   )
 
-/** Compression may end in between, so it looks twice. */
+/** Compression may end in between, so it looks twice. Of a damaged file nothing can be unpacked; see `damageIn`. */
 async function read({ file }: Segment): Promise<Buffer> {
   try {
     return await readFile(file)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    return await unzip(await readFile(`${file}.gz`), { maxOutputLength: MAX_SEGMENT_BYTES })
+    const zipped = await readFile(`${file}.gz`)
+    return await unzip(zipped, { maxOutputLength: MAX_SEGMENT_BYTES }).catch(() => Buffer.alloc(0))
   }
 }

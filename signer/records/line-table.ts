@@ -1,4 +1,6 @@
-/** Where each line of a record file begins, to find lines by sequence number. */
+/** Where each line of a record file begins, to find lines by sequence number; and whether a line is whole. */
+
+import { sha256Hex } from '../audit/line.ts'
 
 const NEWLINE = 0x0a
 /** Longer than the head of a line up to its part number. */
@@ -12,6 +14,22 @@ export interface LineKey {
   part: number
 }
 
+/** Lines that cannot be read. `first` is the sequence number of the first, or of the next one to it that has one; 0 for none. */
+export interface Damage {
+  lines: number
+  first: number
+}
+export const WHOLE: Damage = { lines: 0, first: 0 }
+
+export const sumOf = (found: readonly Damage[]): Damage =>
+  found.reduce(
+    (sum, { lines, first }) => ({
+      lines: sum.lines + lines,
+      first: sum.first === 0 || first === 0 ? sum.first + first : Math.min(sum.first, first),
+    }),
+    WHOLE,
+  )
+
 const isAfter = (one: LineKey, other: LineKey): boolean =>
   one.seq > other.seq || (one.seq === other.seq && one.part > other.part)
 
@@ -21,6 +39,10 @@ export class LineTable {
   /** One more than lines: the last is the end. */
   readonly #starts: number[] = [0]
   readonly #read: (start: number, end: number) => Buffer
+  /** Between lines: it has no key. */
+  damage = WHOLE
+  /** Lines behind the last one: of the current file, what a crash leaves. */
+  torn = 0
 
   constructor(read: (start: number, end: number) => Buffer) {
     this.#read = read
@@ -48,6 +70,11 @@ export class LineTable {
     this.#starts.pop()
   }
 
+  /** Of a closed file. */
+  get betweenLines(): Damage {
+    return sumOf([this.damage, { lines: this.torn, first: this.torn && (this.#keys.at(-1)?.seq ?? 0) }])
+  }
+
   keyAt(index: number): LineKey {
     return this.#keys[index]!
   }
@@ -71,29 +98,52 @@ export class LineTable {
   }
 }
 
-/** Finds the lines in `bytes` by their heads. What is no line, or out of order, is left out. */
+/** Finds the lines in `bytes` by their heads. What is no line, or out of order, is damage. */
 export function tableOf(bytes: Buffer, read = (start: number, end: number) => bytes.subarray(start, end)): LineTable {
   const table = new LineTable(read)
   let newest: LineKey = { seq: 0, part: 0 }
   for (let start = 0; start < bytes.length; ) {
     const end = bytes.indexOf(NEWLINE, start) + 1
     // Without a line end it is torn.
-    if (end === 0) break
+    if (end === 0) {
+      table.torn += 1
+      break
+    }
     const head = HEAD.exec(bytes.toString('latin1', start, Math.min(end, start + HEAD_BYTES)))
     const key = head && { seq: Number(head[1]), part: Number(head[2] ?? 0) }
     if (key && isAfter(key, newest)) {
+      table.damage = sumOf([table.damage, { lines: table.torn, first: table.torn && key.seq }])
+      table.torn = 0
       table.add(key, start, end)
       newest = key
-    }
+    } else table.torn += 1
     start = end
   }
   return table
 }
 
-/** @returns undefined for what is no JSON object, such as what a loss of power leaves */
+const SUM_DIGITS = 16
+const SUM = /,"sum":"([0-9a-f]{16})"\}$/
+const sumOfText = (text: string): string => sha256Hex(text).slice(0, SUM_DIGITS)
+
+/** A line with its end. Its last member is a checksum of what is before: a changed digit of a serial number is JSON, too. */
+export function recordText(line: object): string {
+  // The files are latin1: a character beyond ASCII is an escape.
+  const text = JSON.stringify(line)
+    .slice(0, -1)
+    .replaceAll(/[\u0080-\uffff]/g, escaped)
+  return `${text},"sum":"${sumOfText(text)}"}\n`
+}
+
+const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+/** @returns undefined for what is no JSON object, or was changed. Lines of earlier releases have no checksum. */
 export function parseRecordLine<T extends object>(text: Buffer): T | undefined {
   try {
-    const line = JSON.parse(text.toString('latin1')) as T | null
+    const whole = text.toString('latin1')
+    const sum = SUM.exec(whole)
+    if (sum && sumOfText(whole.slice(0, sum.index)) !== sum[1]) return undefined
+    const line = JSON.parse(whole) as T | null
     return typeof line === 'object' && line !== null ? line : undefined
   } catch {
     return undefined

@@ -11,7 +11,7 @@ import { readFileSync } from 'node:fs'
 import type { RecordWriter } from '../audit/chain.ts'
 import type { AuditLine } from '../audit/line.ts'
 import { replaceFile } from '../replace-file.ts'
-import type { SignerRecord } from './record.ts'
+import { type SignerRecord, STREAMS } from './record.ts'
 import { RecordStream } from './record-stream.ts'
 
 /** The current file is read whole at a start, which takes 0.1 s. */
@@ -19,7 +19,6 @@ const FILE_BYTES = 8 * 1024 * 1024
 const SYNC_MS = 1000
 /** Of the bound. Without shares, a front that was taken over could push every certificate out by noting revocations. */
 const SHARES = { certificates: 3 / 4, revocations: 3 / 16, decisions: 1 / 16 }
-const STREAMS = ['certificates', 'revocations', 'decisions'] as const
 /** Until a compression that failed is tried again. */
 const RETRY_MS = 60_000
 

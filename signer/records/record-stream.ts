@@ -8,7 +8,7 @@ import { closeSync, readFileSync } from 'node:fs'
 import { AppendFile, openForAppending } from '../audit/append-file.ts'
 import { type AuditLine, segmentName, sha256Hex } from '../audit/line.ts'
 import { ClosedSegments } from './closed-segments.ts'
-import { type LineKey, type LineTable, parseRecordLine, tableOf } from './line-table.ts'
+import { type Damage, type LineKey, type LineTable, parseRecordLine, sumOf, tableOf, WHOLE } from './line-table.ts'
 import type { SignerRecord } from './record.ts'
 import { indexOf, SerialIndex } from './serial-index.ts'
 
@@ -25,6 +25,8 @@ export class RecordStream {
   #pending: readonly SignerRecord[] = []
   #isSyncing = false
   #isDirty = false
+  /** Records of the chain that the start has cut off, because they were others. */
+  cutOff: Damage = WHOLE
 
   /**
    * Opens the files of the stream `path`, and makes the current one (mode 0640) when it is missing.
@@ -92,6 +94,7 @@ export class RecordStream {
     let cut = 0
     while (lines.count > 0 && !this.#isChained(newest, chain)) {
       const { seq } = lines.keyAt(lines.count - 1)
+      if (chain.get(seq)?.record !== undefined) this.cutOff = sumOf([this.cutOff, { lines: 1, first: seq }])
       while (lines.count > 0 && lines.keyAt(lines.count - 1).seq === seq) lines.pop()
       cut += 1
     }

@@ -6,6 +6,7 @@
 import type { LinePlace, NewRecord } from '../audit/chain.ts'
 import { sha256Hex } from '../audit/line.ts'
 import { MAX_NOTED } from '../protocol/methods.ts'
+import { recordText } from './line-table.ts'
 
 /** One certificate, one line. */
 export interface CertificateLine {
@@ -46,8 +47,11 @@ export interface DecisionLine {
   decisions: readonly object[]
 }
 
+export const STREAMS = ['certificates', 'revocations', 'decisions'] as const
+export type StreamName = (typeof STREAMS)[number]
+
 export interface SignerRecord extends NewRecord {
-  stream: 'certificates' | 'revocations' | 'decisions'
+  stream: StreamName
   seq: number
   /** Of a certificate. */
   indexed: { seconds: number; serial: string } | undefined
@@ -60,7 +64,7 @@ export const certificateRecord =
   ({ seq, time }: LinePlace): SignerRecord => {
     const { issuer, serial, requester } = facts
     const line: CertificateLine = { seq, time, issuer, serial, requester, certificate: certificate.toString('base64') }
-    const text = `${JSON.stringify(line)}\n`
+    const text = recordText(line)
     const indexed = { seconds: Math.floor(Date.parse(time) / 1000), serial }
     return { stream: 'certificates', seq, indexed, lines: [text], sha256: sha256Hex(text), bytes: text.length }
   }
@@ -75,7 +79,7 @@ export const revocationRecord =
       const some = entries.slice(part * MAX_NOTED, (part + 1) * MAX_NOTED)
       const { issuer, key, list } = facts
       const line: RevocationLine = { seq, part, time, issuer, key, ...(list && { list }), entries: some }
-      lines.push(`${JSON.stringify(line)}\n`)
+      lines.push(recordText(line))
     } while (lines.length * MAX_NOTED < entries.length)
     const text = lines.join('')
     return {
@@ -93,9 +97,6 @@ export const decisionRecord =
   (requester: string, decisions: readonly object[]) =>
   ({ seq, time }: LinePlace): SignerRecord => {
     const line: DecisionLine = { seq, part: 0, time, requester, decisions }
-    // The files are latin1: a character beyond is an escape.
-    const text = `${JSON.stringify(line).replaceAll(/[\u0080-\uffff]/g, escaped)}\n`
+    const text = recordText(line)
     return { stream: 'decisions', seq, indexed: undefined, lines: [text], sha256: sha256Hex(text), bytes: text.length }
   }
-
-const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`

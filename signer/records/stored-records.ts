@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import type { AuditLine } from '../audit/line.ts'
 import { sha256Hex } from '../audit/line.ts'
 import { ClosedSegments } from './closed-segments.ts'
-import { type LineTable, parseRecordLine, tableOf } from './line-table.ts'
+import { type Damage, type LineTable, parseRecordLine, tableOf } from './line-table.ts'
 import { lineOf } from './pages.ts'
 import type { CertificateLine } from './record.ts'
 
@@ -27,8 +27,17 @@ interface StoredRecord {
   file: string
 }
 
-async function* recordsOf({ file, closed, lines }: StoredStream): AsyncGenerator<StoredRecord, undefined> {
-  for (const segment of closed.all) yield* recordsIn(await closed.lines(segment), segment.file)
+/** @param damaged is called for what is between records */
+async function* recordsOf(
+  { file, closed, lines }: StoredStream,
+  damaged: (file: string, damage: Damage) => void,
+): AsyncGenerator<StoredRecord, undefined> {
+  for (const segment of closed.all) {
+    const table = await closed.read(segment)
+    damaged(segment.file, table.count === 0 ? { lines: 1, first: segment.first } : table.betweenLines)
+    yield* recordsIn(table, segment.file)
+  }
+  damaged(file, lines.damage)
   yield* recordsIn(lines, file)
 }
 
@@ -52,15 +61,13 @@ interface Compared {
  * those of the chain; older ones may have gone.
  */
 export class RecordCheck {
-  readonly #streams: Compared[]
+  readonly #streams: Compared[] = []
+  /** The first file with lines that are no records. */
+  damaged: { file: string; damage: Damage } | undefined
   /** Records that agree with their line. */
   found = 0
   /** Lines whose record is not there, after the first one that is. */
   missing = 0
-
-  private constructor(streams: Compared[]) {
-    this.#streams = streams
-  }
 
   static async open(audit: string): Promise<RecordCheck> {
     const streams = [
@@ -68,14 +75,19 @@ export class RecordCheck {
       storedStream(`${audit}.revocations`, false),
       storedStream(`${audit}.decisions`, false),
     ]
-    return new RecordCheck(
-      await Promise.all(
-        streams.map(async (stream) => {
-          const records = recordsOf(stream)
-          return { records, next: (await records.next()).value }
-        }),
-      ),
-    )
+    const check = new RecordCheck()
+    for (const stream of streams) {
+      const records = recordsOf(stream, (file, damage) => {
+        if (damage.lines > 0) check.damaged ??= { file, damage }
+      })
+      check.#streams.push({ records, next: (await records.next()).value })
+    }
+    return check
+  }
+
+  /** Call it after the last line of the chain: then `damaged` has what is behind. */
+  async readOn(): Promise<void> {
+    for (const { records } of this.#streams) while (!(await records.next()).done);
   }
 
   /** @returns what is wrong, in a few words */

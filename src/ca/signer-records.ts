@@ -81,6 +81,9 @@ export interface DecisionPage {
   more: boolean
 }
 
+/** Lines that cannot be read. `first`: number of the first in the audit chain; 0 for none. */
+export type RecordDamage = Record<'certificates' | 'revocations' | 'decisions', { lines: number; first: number }>
+
 /** @throws SignerUnavailable, SignerRefusal, SignerProtocolError */
 export interface SignerRecords {
   /** Undefined from a signer of an earlier release, which keeps no records. */
@@ -103,6 +106,8 @@ export interface SignerRecords {
    * @returns false when the signer keeps none
    */
   noteDecisions(payload: Buffer, requester: string, timeoutMs: number): Promise<boolean>
+  /** As far as the signer has read its files; each call makes it read on. Undefined from a signer of an earlier release. */
+  damage(): Promise<RecordDamage | undefined>
 }
 
 /** The signer may read a compressed file first. */
@@ -173,6 +178,7 @@ export function signerRecords(client: Pick<SignerClient, 'call'>): SignerRecords
       const reply = await ifKept(() => client.call('noteDecisions', { requester }, { timeoutMs, payload }))
       return reply !== undefined
     },
+    damage: async () => (await ifKept(() => client.call('recordDamage', {}, limit)))?.meta,
   }
 }
 

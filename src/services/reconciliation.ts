@@ -3,7 +3,7 @@
  * and what the lists have to know (docs/decisions/records-of-the-signer.md).
  */
 
-import type { RecordState, SignerRecords } from '../ca/signer-records.ts'
+import type { RecordDamage, RecordState, SignerRecords } from '../ca/signer-records.ts'
 import type { SignerMark, SignerMarkStore } from '../store/signer-mark-store.ts'
 import type { Lacking, SignerComparison } from './signer-comparison.ts'
 
@@ -18,10 +18,12 @@ export interface ReconciliationEvents {
   gap(from: number, to: number): void
   /** The signer has fewer records than were compared: after a loss of power, or with files of an earlier day. */
   fewer(last: number, compared: number): void
+  /** The signer has found lines of its records that cannot be read; again when there are more. */
+  damaged(found: RecordDamage): void
 }
 
 export interface ReconciliationParts {
-  records: Pick<SignerRecords, 'state'>
+  records: Pick<SignerRecords, 'state' | 'damage'>
   marks: Pick<SignerMarkStore, 'mark' | 'lower' | 'noteBehind' | 'noteWhole'>
   comparison: Pick<SignerComparison, 'run'>
   /** `automatic` brings back what lacks; `manual` only says that it lacks. */
@@ -29,6 +31,9 @@ export interface ReconciliationParts {
   events: ReconciliationEvents
   isStopping(): boolean
 }
+
+/** Each question makes the signer read two of its files. */
+const DAMAGE_MS = 60_000
 
 /** Why a list is not built. */
 const MANUAL = 'the database lacks what the signer has recorded; run "chancery reconcile"'
@@ -47,6 +52,8 @@ export class Reconciliation {
   #isUntold = false
   /** First numbers behind gaps. */
   readonly #gapsTold = new Set<number>()
+  #damageAskedAt = Number.NEGATIVE_INFINITY
+  #damagedTold = 0
 
   constructor(parts: ReconciliationParts) {
     this.#parts = parts
@@ -76,6 +83,7 @@ export class Reconciliation {
     const { marks, comparison, mode } = this.#parts
     const state = await this.look()
     if (!state) return undefined
+    await this.#askForDamage()
     const mark = await this.#markFor(state)
     // Another instance may have ended what this one began; this one has yet to tell what it brought back.
     this.#isBehind ||= mark.behindSince !== undefined
@@ -132,6 +140,15 @@ export class Reconciliation {
     events.fewer(Math.max(certificates.last, revocations.last), Math.max(mark.certificates, mark.revocations.seq))
     await marks.lower(chain, { certificates: certificates.last, revocations: revocations.last })
     return marks.mark(chain)
+  }
+
+  async #askForDamage(): Promise<void> {
+    if (performance.now() - this.#damageAskedAt < DAMAGE_MS) return
+    this.#damageAskedAt = performance.now()
+    const found = await this.#parts.records.damage()
+    const lines = Object.values(found ?? {}).reduce((sum, one) => sum + one.lines, 0)
+    if (found && lines > this.#damagedTold) this.#parts.events.damaged(found)
+    this.#damagedTold = Math.max(this.#damagedTold, lines)
   }
 
   #tellGap(first: number, mark: number): void {

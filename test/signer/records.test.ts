@@ -3,13 +3,15 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
-import { CRL_PIECE_BYTES, LINES_PAGE_BYTES } from '../../signer/protocol/methods.ts'
+import { CRL_PIECE_BYTES, LINES_PAGE_BYTES, MAX_DECISION_BYTES, MAX_DECISIONS } from '../../signer/protocol/methods.ts'
+import { readDecisionLines } from '../../signer/protocol/record-lines.ts'
 import type { CertificateLine, RevocationLine } from '../../signer/records/record.ts'
 import type { SignerClient } from '../../src/ca/signer-client.ts'
+import { signerRecords } from '../../src/ca/signer-records.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { encodeDer } from '../../src/shared/pki/der-writer.ts'
 import { writeDistributionPointName } from '../../src/shared/pki/extensions.ts'
@@ -183,6 +185,95 @@ describe('the records of a signer', () => {
       assert.deepEqual([inChain['method'], inChain['names']], ['noteRevocations', ['entries:2']])
       for (const wrong of [[], [['40', 1, 99]], [['x', 1, 1]], {}, Array.from({ length: 501 }, () => entries[0])])
         await assert.rejects(note(wrong), { name: 'SignerRefusal' })
+    }))
+
+  test('hold decisions as they were told, before the answer', () =>
+    withSigner(async ({ client, files }, restart) => {
+      const note = (payload: Buffer) => client.call('noteDecisions', { requester: 'decisions' }, { timeoutMs, payload })
+      const told = [{ act: 'signing.stop', by: 'Jörg' }, { act: 'key.block' }]
+      const payload = Buffer.from(JSON.stringify(told))
+      await note(payload)
+      await restart('SIGKILL')
+      const page = await client.call('signedDecisions', { after: { seq: 0, part: 0 } }, { timeoutMs })
+      const lines = readDecisionLines(page.payload)
+      assert.deepEqual(lines, [{ seq: 1, decisions: told }])
+      assert.deepEqual(page.meta, { first: 1, last: { seq: 1, part: 0 }, more: false })
+      const inChain = JSON.parse(readFileSync(files.auditFile, 'utf8')) as Record<string, unknown>
+      assert.deepEqual(
+        [inChain['method'], inChain['names'], inChain['requester'], inChain['sha256']],
+        ['noteDecisions', ['decisions:2'], 'decisions', createHash('sha256').update(payload).digest('hex')],
+      )
+    }))
+
+  test('take decisions that are a bounded list of objects, and nothing else', () =>
+    withSigner(async ({ client }) => {
+      const note = (payload: string) =>
+        client.call('noteDecisions', { requester: 'decisions' }, { timeoutMs, payload: Buffer.from(payload) })
+      const most = JSON.stringify([{ reason: 'x'.repeat(MAX_DECISION_BYTES - 15) }])
+      for (const wrong of [
+        '',
+        '{}',
+        '[]',
+        '[1]',
+        '[[]]',
+        JSON.stringify(Array(MAX_DECISIONS + 1).fill({})),
+        `${most} `,
+      ])
+        await assert.rejects(note(wrong), { name: 'SignerRefusal' }, wrong.slice(0, 20))
+      // As deep as no value is that the service makes: it may be refused in any way, and costs nothing else.
+      const depth = MAX_DECISION_BYTES / 2 - 8
+      await assert.rejects(note(`[{"a":${'['.repeat(depth)}${']'.repeat(depth)}}]`))
+      assert.equal(Buffer.byteLength(most), MAX_DECISION_BYTES)
+      await note(most)
+      await note(JSON.stringify(Array(MAX_DECISIONS).fill({})))
+    }))
+
+  test('come in pages of whole lines of decisions, as long as they may be', () =>
+    withSigner(async ({ client }) => {
+      // In the file each of these letters has three times its octets.
+      const payload = Buffer.from(JSON.stringify([{ reason: 'ö'.repeat(MAX_DECISION_BYTES / 2 - 10) }]))
+      for (let n = 0; n < 4; n++) await client.call('noteDecisions', { requester: 'decisions' }, { timeoutMs, payload })
+      const records = signerRecords(client)
+      const seen: number[] = []
+      let pages = 0
+      let after = { seq: 0, part: 0 }
+      for (let more = true; more; pages++) {
+        const page = await records.decisions(after)
+        assert.ok(page)
+        seen.push(...page.lines.map(({ sequence }) => sequence))
+        ;({ last: after, more } = page)
+      }
+      assert.deepEqual([seen, pages], [[1, 2, 3, 4], 4])
+    }))
+
+  test('say how many of them are damaged, and the log says it once', () =>
+    withSigner(async ({ client, files, daemon }) => {
+      const note = (n: number) =>
+        client.call('noteDecisions', { requester: 'decisions' }, { timeoutMs, payload: Buffer.from(`[{"n":${n}}]`) })
+      await sign(client, 2)
+      await note(10)
+      await note(11)
+      const file = `${files.auditFile}.decisions`
+      writeFileSync(file, readFileSync(file, 'utf8').replace('"n":10', '"n":70'))
+      const records = signerRecords(client)
+      const none = { lines: 0, first: 0 }
+      for (let n = 0; n < 2; n++)
+        assert.deepEqual(await records.damage(), {
+          certificates: none,
+          revocations: none,
+          decisions: { lines: 1, first: 3 },
+        })
+      const line = /.*record files are damaged.*/g
+      await daemon.wrote(line)
+      assert.deepEqual(
+        daemon
+          .output()
+          .match(line)
+          ?.map((text) => JSON.parse(text).stream),
+        ['decisions'],
+      )
+      const page = await records.decisions({ seq: 0, part: 0 })
+      assert.deepEqual(page?.lines, [{ sequence: 4, decisions: [{ n: 11 }] }])
     }))
 
   test('hold a revocation whose time has not come, or cannot be, as of the clock of the signer', () =>

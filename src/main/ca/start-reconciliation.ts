@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { CaBackend } from '../../ca/backend.ts'
-import type { SignerRecords } from '../../ca/signer-records.ts'
+import type { RecordDamage, SignerRecords } from '../../ca/signer-records.ts'
 import type { Config } from '../../config/schema.ts'
 import type { EventWriter } from '../../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
@@ -189,6 +189,7 @@ export class Report {
         ),
       gap: (from, to) =>
         log.error({ event: 'signer_records_gone', from, to }, 'the signer has removed records that were not compared'),
+      damaged: (found) => this.#raise(reasonOfDamage(found), 'records of the signer are damaged', { damaged: found }),
     }
   }
 
@@ -198,6 +199,15 @@ export class Report {
     log.fatal({ event: 'alarm', ...facts, reason }, message)
     eventWriter.write({ kind: 'alarm', subject: 'database', accountId: undefined, data: { message, reason } })
   }
+}
+
+/** The signer knows where its files are. */
+const DAMAGED = 'say which with: chancery-signer audit verify FILE (docs/operations/signer.md#damaged-records)'
+
+function reasonOfDamage(found: RecordDamage): string {
+  const streams = Object.entries(found).filter(([, { lines }]) => lines > 0)
+  const told = streams.map(([stream, { lines, first }]) => `${plural(lines, 'line')} of ${stream}, the first ${first}`)
+  return `${told.join('; ')}; ${DAMAGED}`
 }
 
 const countsOf = ({ certificates, revocations }: { certificates: number; revocations: number }) =>

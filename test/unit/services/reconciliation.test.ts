@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { RecordState } from '../../../src/ca/signer-records.ts'
+import type { RecordDamage, RecordState } from '../../../src/ca/signer-records.ts'
 import { Reconciliation, type ReconciliationParts } from '../../../src/services/reconciliation.ts'
 
 const ISSUER_KEY = Buffer.alloc(32, 1)
@@ -24,6 +24,7 @@ function aReconciliation(states: (RecordState | Error)[]) {
   const mark = { certificates: 100, revocations: { seq: 90, part: 3 }, behindSince: undefined }
   const compared: number[] = []
   const fewer: number[][] = []
+  const damage: RecordDamage[] = []
   const told: string[] = []
   const parts: ReconciliationParts = {
     records: {
@@ -32,6 +33,7 @@ function aReconciliation(states: (RecordState | Error)[]) {
         if (next instanceof Error) throw next
         return next
       },
+      damage: async () => damage.shift(),
     },
     marks: {
       mark: async () => structuredClone(mark),
@@ -56,10 +58,11 @@ function aReconciliation(states: (RecordState | Error)[]) {
       noRecords: () => undefined,
       gap: (from, to) => told.push(`gap ${from} to ${to}`),
       fewer: (...found) => fewer.push(found),
+      damaged: ({ decisions }) => told.push(`${decisions.lines} damaged from ${decisions.first}`),
     },
     isStopping: () => false,
   }
-  return { reconciliation: new Reconciliation(parts), compared, fewer, found, told }
+  return { reconciliation: new Reconciliation(parts), compared, fewer, found, told, damage }
 }
 
 test('the newest number of a list is not known before the signer has answered', async () => {
@@ -104,4 +107,21 @@ test('records that the signer removed before they were compared are told once, c
   await reconciliation.round()
   await reconciliation.round()
   assert.deepEqual(told, ['gap 101 to 149', 'gap 91 to 119'])
+})
+
+test('records that are damaged are told once, and again when there are more; the signer is asked once a minute', async (t) => {
+  let now = 0
+  t.mock.method(performance, 'now', () => now)
+  const { reconciliation, damage, told } = aReconciliation(Array.from({ length: 5 }, () => aState(120, 130)))
+  const none = { lines: 0, first: 0 }
+  const found = (lines: number) => ({ certificates: none, revocations: none, decisions: { lines, first: 7 } })
+  damage.push(found(0), found(2), found(2), found(3))
+  await reconciliation.round()
+  await reconciliation.round()
+  assert.equal(damage.length, 3)
+  for (let minute = 1; minute <= 3; minute++) {
+    now = minute * 60_000
+    await reconciliation.round()
+  }
+  assert.deepEqual(told, ['2 damaged from 7', '3 damaged from 7'])
 })

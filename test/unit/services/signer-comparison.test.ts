@@ -46,6 +46,7 @@ function aComparisonWith(
     note: unused,
     decisions: unused,
     noteDecisions: unused,
+    damage: unused,
     revocations: async ({ seq }) => ({
       lines: pages[seq] ?? [],
       last: { seq: seq + 1, part: 0 },
@@ -154,6 +155,7 @@ describe('what has expired is decided by the slow clock: the mark passes it for 
         note: unused,
         decisions: unused,
         noteDecisions: unused,
+        damage: unused,
         revocations: unused,
       },
       marks: {
@@ -197,6 +199,7 @@ describe('what does not come back', () => {
         note: unused,
         decisions: unused,
         noteDecisions: unused,
+        damage: unused,
         revocations: unused,
       },
       marks: {

@@ -18,13 +18,20 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { gunzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { verifyAuditChain } from '../../../signer/audit/audit-commands.ts'
 import { type AuditChain, openAuditChain } from '../../../signer/audit/chain.ts'
 import type { AuditRecord } from '../../../signer/audit/line.ts'
+import { readDecisionLines } from '../../../signer/protocol/record-lines.ts'
 import { SignerUnavailable } from '../../../signer/protocol/signer-errors.ts'
+import { damageOf } from '../../../signer/records/damage.ts'
 import { lineOf, linesAfter, serialsAfter } from '../../../signer/records/pages.ts'
-import { certificateRecord, revocationRecord, type SignerRecord } from '../../../signer/records/record.ts'
+import {
+  certificateRecord,
+  decisionRecord,
+  revocationRecord,
+  type SignerRecord,
+} from '../../../signer/records/record.ts'
 import { openRecordFiles, type RecordEvents, type RecordFiles } from '../../../signer/records/record-files.ts'
 import { filling, noRoom, withFs } from '../../signer/full-disk.ts'
 import { until } from '../../support/until.ts'
@@ -88,6 +95,9 @@ describe('the record files', () => {
       ),
     )
 
+  const decide = (...decisions: object[]) =>
+    chain.append(content('noteDecisions', ''), decisionRecord('decision', decisions))
+
   async function serials(after = 0): Promise<string[]> {
     const found: string[] = []
     for (let more = true; more; ) {
@@ -114,6 +124,17 @@ describe('the record files', () => {
     return found
   }
 
+  async function decided(): Promise<object[]> {
+    const found: object[] = []
+    let after = { seq: 0, part: 0 }
+    for (let more = true; more; ) {
+      const page = await linesAfter(records.decisions, after)
+      for (const { decisions } of readDecisionLines(page.payload)) found.push(...decisions)
+      ;({ last: after, more } = page)
+    }
+    return found
+  }
+
   const filesOf = (stream: string) => readdirSync(folder).filter((name) => name.startsWith(`audit.jsonl.${stream}`))
   const verdict = async () => {
     const found = await verifyAuditChain(file)
@@ -124,17 +145,30 @@ describe('the record files', () => {
   const unzipped = (name: string) => gunzipSync(readFileSync(path.join(folder, name))).toString()
   const rawOf = (stream: string) => filesOf(stream).filter((name) => /\d{12}-\d{12}$/.test(name))
   async function compressed(): Promise<void> {
-    while (rawOf('certificates').length + rawOf('revocations').length > 0) await sleep(10)
+    while (['certificates', 'revocations', 'decisions'].some((stream) => rawOf(stream).length > 0)) await sleep(10)
   }
 
   test('are in order with the chain, however records and lines without one are mixed', async () => {
-    await Promise.all([sign(0), chain.append(content('testSign', '')), note(1200), sign(1), note(0)])
-    assert.deepEqual(await serials(), serialsOf(0, 2))
-    assert.deepEqual(await revocations(), ['3.0', '3.1', '3.2', '5.0'])
+    const both = [{ act: 'signing.stop' }, { act: 'key.block' }]
+    await Promise.all([sign(0), chain.append(content('testSign', '')), note(1200), decide(...both), sign(1), note(0)])
+    const areThere = async () => {
+      assert.deepEqual(await serials(), serialsOf(0, 2))
+      assert.deepEqual(await revocations(), ['3.0', '3.1', '3.2', '6.0'])
+      assert.deepEqual(await decided(), both)
+    }
+    await areThere()
     await reopen()
-    assert.deepEqual(await serials(), serialsOf(0, 2))
-    assert.deepEqual(await revocations(), ['3.0', '3.1', '3.2', '5.0'])
-    assert.deepEqual(await verdict(), [4, 0])
+    await areThere()
+    assert.deepEqual(await verdict(), [5, 0])
+  })
+
+  test('give decisions back with every character that they had', async () => {
+    const decision = { by: 'Jörg 李', reason: 'a\n"\\"\u0000\u007f\u0080\u2028🔑\ud800' }
+    await decide(decision)
+    assert.deepEqual(await decided(), [decision])
+    await reopen()
+    assert.deepEqual(await decided(), [decision])
+    assert.deepEqual(await verdict(), [1, 0])
   })
 
   for (const [what, damage] of [
@@ -143,13 +177,17 @@ describe('the record files', () => {
     ['zeros, as a loss of power can leave', `${'\0'.repeat(700)}\n`],
   ] as const)
     test(`lose ${what} at their end, and go on`, async () => {
-      await signMany(0, 3)
+      await signMany(0, 2)
+      await decide({ n: 0 })
       await close()
       appendFileSync(`${file}.certificates`, damage)
+      appendFileSync(`${file}.decisions`, damage)
       await open()
-      await signMany(3, 2)
-      assert.deepEqual(await serials(), serialsOf(0, 5))
-      assert.deepEqual(await verdict(), [5, 0])
+      await signMany(2, 2)
+      await decide({ n: 1 })
+      assert.deepEqual(await serials(), serialsOf(0, 4))
+      assert.deepEqual(await decided(), [{ n: 0 }, { n: 1 }])
+      assert.deepEqual(await verdict(), [6, 0])
     })
 
   test('lose the record of a line that was torn, whose number the repair takes', async () => {
@@ -280,17 +318,41 @@ describe('the record files', () => {
     assert.deepEqual(await verdict(), [kept.length, 0])
   })
 
-  test('that somebody changed or put there do not verify', async () => {
-    await signMany(0, 100)
-    await close()
-    const text = readFileSync(`${file}.certificates`, 'utf8')
-    writeFileSync(`${file}.certificates`, text.replace('order 1', 'order 2'))
-    const found = await verifyAuditChain(file)
-    assert.ok(!found.ok)
-    assert.match(found.reason, /its record in .*audit\.jsonl\.certificates is another one/)
-    writeFileSync(`${file}.certificates`, text)
-    await open()
+  test('of decisions have a sixteenth of the bound, and push out no others', async () => {
+    const dropped = new Set<string>()
+    events.dropped = (stream) => dropped.add(stream)
+    await reopen({ maxBytes: 320_000 })
+    await sign(0)
+    await note(1)
+    // Random, because what is kept is compressed.
+    while (!dropped.has('decisions')) await decide({ reason: randomBytes(2_000).toString('base64') })
+    await compressed()
+    assert.ok(records.decisions.closed.bytes <= 20_000)
+    assert.deepEqual([[...dropped], await serials(), await revocations()], [['decisions'], serialsOf(0, 1), ['2.0']])
+    const page = await linesAfter(records.decisions, { seq: 0, part: 0 })
+    assert.equal(readDecisionLines(page.payload)[0]?.seq, records.decisions.first)
+    assert.ok(records.decisions.first > 3)
+    assert.ok((await verifyAuditChain(file)).ok)
   })
+
+  for (const [stream, from, to] of [
+    ['certificates', 'order 1', 'order 2'],
+    ['revocations', '1790000000', '1790000001'],
+    ['decisions', 'key.block', 'key.black'],
+  ] as const)
+    test(`that somebody changed or put there do not verify: ${stream}`, async () => {
+      await signMany(0, 100)
+      await note(1)
+      await decide({ act: 'key.block' })
+      await close()
+      const text = readFileSync(`${file}.${stream}`, 'utf8')
+      writeFileSync(`${file}.${stream}`, text.replace(from, to))
+      const found = await verifyAuditChain(file)
+      assert.ok(!found.ok)
+      assert.match(found.reason, new RegExp(`its record in .*audit\\.jsonl\\.${stream} is another one`))
+      writeFileSync(`${file}.${stream}`, text)
+      await open()
+    })
 
   test('stop the chain when somebody else moves them', async () => {
     await signMany(0, 1)
@@ -305,17 +367,28 @@ describe('the record files', () => {
   ] as const)
     test(`are cut back with the chain when the disk is full and ${what}, and go on with it`, async (context) => {
       await signMany(0, 2)
-      const before = [readFileSync(file), readFileSync(`${file}.certificates`)]
+      const contents = () => [file, `${file}.certificates`, `${file}.decisions`].map((one) => readFileSync(one))
+      const before = contents()
       await withFs(context, 'write', filling(octets), async () => {
-        const outcomes = await Promise.allSettled([sign(2), note(3), sign(3)])
+        const outcomes = await Promise.allSettled([sign(2), note(3), decide({ n: 0 }), sign(3)])
         assert.ok(outcomes.every(({ status }) => status === 'rejected'))
-        assert.deepEqual([readFileSync(file), readFileSync(`${file}.certificates`)], before)
+        assert.deepEqual(contents(), before)
       })
       while (chain.failure) await sleep(20)
       await signMany(4, 1)
+      await decide({ n: 1 })
       assert.deepEqual(await serials(), [...serialsOf(0, 2), serialOf(4)])
-      assert.deepEqual(await verdict(), [3, 0])
+      assert.deepEqual(await decided(), [{ n: 1 }])
+      assert.deepEqual(await verdict(), [4, 0])
     })
+
+  test('take no decision, and say so, while the disk is full', async (context) => {
+    await withFs(context, 'write', filling(100), async () => {
+      await assert.rejects(decide({ act: 'signing.stop' }), SignerUnavailable)
+    })
+    while (chain.failure) await sleep(20)
+    assert.deepEqual(await decided(), [])
+  })
 
   test('are compressed later when there is no room for it, and nothing stops', async (context) => {
     const failures: Error[] = []
@@ -336,6 +409,104 @@ describe('the record files', () => {
     assert.match(failures[0]!.message, /ENOSPC/)
     assert.equal(chain.failure, undefined)
     assert.deepEqual(await serials(), serialsOf(0, 100))
+  })
+
+  describe('that are damaged', () => {
+    const NONE = { lines: 0, first: 0 }
+    const told: [string, number][] = []
+    const search = () => damageOf(records, (stream, { lines }) => told.push([stream, lines]))
+    const flip = (name: string, from: string, to: string) => {
+      const place = path.join(folder, name)
+      const bytes = readFileSync(place, 'latin1')
+      assert.ok(bytes.includes(from))
+      writeFileSync(place, bytes.replace(from, to), 'latin1')
+    }
+    const refused = async () => {
+      const found = await verifyAuditChain(file)
+      assert.ok(!found.ok)
+      return found.reason
+    }
+    beforeEach(() => {
+      told.length = 0
+    })
+
+    test('are counted by stream, with the first line, and told once; nobody is sent such a line', async () => {
+      await signMany(0, 2)
+      for (let n = 0; n < 3; n++) await note(1)
+      for (let n = 0; n < 3; n++) await decide({ n })
+      assert.deepEqual(await search()(), { certificates: NONE, revocations: NONE, decisions: NONE })
+      // A digit of a serial number, half a head, and a value of a decision: what is left of each is JSON, or a line.
+      flip('audit.jsonl.revocations', '"400000"', '"400001"')
+      flip('audit.jsonl.decisions', '{"seq":6,', '{"sea":6,')
+      flip('audit.jsonl.decisions', '"n":1', '"n":7')
+      await reopen()
+      const found = { certificates: NONE, revocations: { lines: 1, first: 3 }, decisions: { lines: 2, first: 7 } }
+      assert.deepEqual(await search()(), found)
+      assert.deepEqual([await revocations(), await decided()], [['4.0', '5.0'], [{ n: 2 }]])
+      assert.match(await refused(), /its record in .*revocations is another one/)
+      told.length = 0
+      const one = search()
+      await one()
+      await one()
+      assert.deepEqual(told, [
+        ['revocations', 1],
+        ['decisions', 2],
+      ])
+    })
+
+    test('between two lines do not verify either', async () => {
+      for (let n = 0; n < 3; n++) await decide({ n })
+      flip('audit.jsonl.decisions', '{"seq":2,', '{"sea":2,')
+      assert.match(await refused(), /^1 record from here on cannot be read$/)
+    })
+
+    test('at their end are cut off by the start, which says so', async () => {
+      for (let n = 0; n < 3; n++) await decide({ n })
+      await close()
+      flip('audit.jsonl.decisions', '"n":2', '"n":3')
+      await open()
+      assert.deepEqual((await search()()).decisions, { lines: 1, first: 3 })
+    })
+
+    test('in a closed file are passed over, and counted until it is gone', async () => {
+      await reopen({ fileBytes: 4_000 })
+      while (records.decisions.closed.count < 3) await decide({ reason: randomBytes(200).toString('hex') })
+      const all = (await decided()).length
+      await compressed()
+      await close()
+      const [first, second] = filesOf('decisions').filter((name) => name.endsWith('.gz'))
+      const bytes = readFileSync(path.join(folder, first!))
+      bytes[bytes.length >> 1]! ^= 1
+      writeFileSync(path.join(folder, first!), bytes)
+      const text = unzipped(second!)
+      writeFileSync(path.join(folder, second!), gzipSync(text.replace(/"reason":"./, '"reason":"x')))
+      await open({ fileBytes: 4_000 })
+      const lost = records.decisions.closed.oldest!.last + 1
+      assert.equal((await decided()).length, all - lost)
+      let now = 0
+      const performanceNow = performance.now
+      performance.now = () => now
+      try {
+        const look = search()
+        for (; now < 20_000; now += 5_001) await look()
+        assert.deepEqual((await look()).decisions, { lines: 2, first: 1 })
+        await records.decisions.closed.drop()
+        now += 5_001
+        assert.deepEqual((await look()).decisions, { lines: 1, first: lost })
+      } finally {
+        performance.now = performanceNow
+      }
+      assert.match(await refused(), /another one|cannot be read/)
+    })
+
+    test('are not those that an earlier release wrote without a checksum', async () => {
+      await decide({ n: 0 })
+      await decide({ n: 1 })
+      await close()
+      flip('audit.jsonl.decisions', /,"sum":"\w+"/.exec(readFileSync(`${file}.decisions`, 'latin1'))![0], '')
+      await open()
+      assert.deepEqual([(await search()()).decisions, await decided()], [NONE, [{ n: 0 }, { n: 1 }]])
+    })
   })
 
   test('keep the identity of their chain', async () => {
