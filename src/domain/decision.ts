@@ -156,6 +156,7 @@ export const EFFECTS = {
   'settings.reload': 'tells',
   'database.reconcile': 'tells',
   'database.lost_entry': 'tells',
+  'database.accept_lost': 'tells',
   'acme.new_account': 'permits',
   'acme.update_contacts': 'restricts',
   'acme.deactivate_account': 'restricts',
