@@ -121,7 +121,7 @@ export const EVENT_SAMPLES: { readonly [K in EventKind]: EventData<K> } = {
     lines: [
       'From 2026-11-23 11:58:40 UTC to 2026-11-23 12:00:00 UTC the database lost 1 act.',
       '',
-      'These acts are lost; repeat what you still want.',
+      'These acts are lost. Repeat what you still want.',
       '2026-11-23 11:59:12 UTC, EAB credential: create, web-1, by alice',
       '',
       'All of them: "Lost decisions" in the console, or chancery reconcile --lost',

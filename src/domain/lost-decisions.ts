@@ -2,7 +2,7 @@
 
 import { plural } from '../shared/lib/plural.ts'
 import { actionText } from './action-words.ts'
-import type { Outcome } from './decision.ts'
+import { OPEN_OUTCOMES, type Outcome } from './decision.ts'
 
 export interface LostAct {
   at: Date
@@ -41,14 +41,15 @@ const COMMAND = 'chancery reconcile --lost'
 
 /** Those that ask for something come first. */
 const HEADINGS: Readonly<Record<Exclude<Outcome, 'entry'>, string>> = {
-  lost: 'These acts are lost; repeat what you still want.',
-  partly: 'Of these acts what restricts is back, and what permits is lost; repeat what you still want.',
-  restored: 'These acts are back; nothing is to be done.',
-  overtaken: 'After these acts came others that count, or what they were about is gone; nothing is to be done.',
+  lost: 'These acts are lost. Repeat what you still want.',
+  partly: 'Of these acts what restricts is back, and what permits is lost. Repeat what you still want.',
+  restored: 'These acts are back. Nothing is to be done.',
+  overtaken: 'After these acts came others that count, or what they were about is gone. Nothing is to be done.',
 }
 
 /** Whether a person has to look at it. */
-export const isOpen = ({ outcome }: Pick<LostAct, 'outcome'>): boolean => outcome === 'lost' || outcome === 'partly'
+export const isOpen = ({ outcome }: Pick<LostAct, 'outcome'>): boolean =>
+  (OPEN_OUTCOMES as readonly Outcome[]).includes(outcome)
 
 export function storyOf({ from, to, decisions, certificates, revocations }: FailOver): Story {
   const back = `${plural(certificates, 'certificate')} and ${plural(revocations, 'revocation')} are back from the signer`

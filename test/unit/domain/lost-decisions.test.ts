@@ -46,17 +46,17 @@ describe('the story of a fail-over', () => {
     assert.deepEqual(lines, [
       'From 2026-03-01 21:04:12 UTC to 2026-03-01 21:07:00 UTC the database lost 6 acts.',
       '',
-      'These acts are lost; repeat what you still want.',
+      'These acts are lost. Repeat what you still want.',
       '2026-03-01 21:04:15 UTC, EAB credential: create, web-2, by alice',
       '2026-03-01 21:04:16 UTC, User: create, bob, by alice',
       '',
-      'Of these acts what restricts is back, and what permits is lost; repeat what you still want.',
+      'Of these acts what restricts is back, and what permits is lost. Repeat what you still want.',
       '2026-03-01 21:04:17 UTC, EAB credential: update, web-1, by alice',
       '',
-      'These acts are back; nothing is to be done.',
+      'These acts are back. Nothing is to be done.',
       '2026-03-01 21:04:20 UTC, Signing: stop, signing, by alice',
       '',
-      'After these acts came others that count, or what they were about is gone; nothing is to be done.',
+      'After these acts came others that count, or what they were about is gone. Nothing is to be done.',
       '2026-03-01 21:04:18 UTC, Key: block, key ab, by alice',
       '',
       'Of 1 act nothing but its entry in the audit log was lost.',
@@ -105,10 +105,10 @@ describe('the story of a fail-over', () => {
 test('a command is told all acts, those that ask for something first', () => {
   const lines = toldByOutcome([act('restored', 'key.block', 'key ab'), act('lost', 'user.create', 'bob')])
   assert.deepEqual(lines, [
-    'These acts are lost; repeat what you still want.',
+    'These acts are lost. Repeat what you still want.',
     '2026-03-01 21:04:15 UTC, User: create, bob, by alice',
     '',
-    'These acts are back; nothing is to be done.',
+    'These acts are back. Nothing is to be done.',
     '2026-03-01 21:04:15 UTC, Key: block, key ab, by alice',
   ])
   assert.deepEqual(toldByOutcome([]), [])
