@@ -4,6 +4,7 @@ import * as z from 'zod/v4'
 import { type AnyEndpoint, endpoint, endpointGroup } from './admin-endpoint.ts'
 import { APPROVALS } from './approvals/approval-endpoints.ts'
 import { AUDIT_LOG } from './audit/audit-endpoints.ts'
+import { LOST_DECISIONS } from './audit/lost-decision-endpoints.ts'
 import { ACCOUNTS } from './certificates/account-endpoints.ts'
 import { AT_RISK } from './certificates/at-risk-endpoints.ts'
 import { CERTIFICATE_DETAILS } from './certificates/certificate-details.ts'
@@ -67,6 +68,7 @@ export const OPERATIONS = {
   ...NAMES,
   ...APPROVALS,
   ...AUDIT_LOG,
+  ...LOST_DECISIONS,
   ...BULK_REVOCATIONS,
   ...OPERATION,
   ...BACKEND_REVOCATIONS,

@@ -70,6 +70,7 @@ export const ALARM_CODES = [
   'instance',
   'database',
   'database_behind',
+  'lost_decisions',
   'signer',
   'token',
   'issuer',
@@ -93,6 +94,8 @@ export interface AlarmFacts {
   instance: InstanceState | undefined
   /** Since when the database lacks what its signer has recorded. */
   databaseBehindSince: Date | undefined
+  /** Acts that a fail-over has lost, wholly or in part, and that nobody has accepted. */
+  lostDecisions: number
   crl: { isPublished: boolean; isStale: boolean; obstacle: string | undefined }
   isSigningStopped: boolean
   isInMaintenance: boolean
@@ -147,12 +150,14 @@ function* instanceAlarms({ instance, now }: AlarmFacts): Generator<Alarm> {
 }
 
 function* operationAlarms(facts: AlarmFacts): Generator<Alarm> {
-  const { crl, databaseBehindSince, isSigningStopped, isInMaintenance, alarmEvents, emergencies } = facts
+  const { crl, databaseBehindSince, lostDecisions, isSigningStopped, isInMaintenance, alarmEvents, emergencies } = facts
   if (databaseBehindSince)
     yield error(
       'database_behind',
       `since ${databaseBehindSince.toISOString()} the database lacks what the signer has recorded`,
     )
+  if (lostDecisions > 0)
+    yield error('lost_decisions', `a fail-over has lost ${plural(lostDecisions, 'act')}: repeat what you still want`)
   if (isSigningStopped) yield error('signing_stopped', 'signing is stopped: no certificate and no CRL is signed')
   if (isInMaintenance) yield warning('maintenance', 'maintenance mode is on: new orders are refused')
   if (crl.isPublished && crl.isStale)

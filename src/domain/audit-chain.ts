@@ -83,6 +83,7 @@ export const AUDIT_ACTIONS = [
   'settings.reload',
   'database.reconcile',
   'database.lost_entry',
+  'database.accept_lost',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 

@@ -60,6 +60,8 @@ export interface DatabaseIdentity {
  */
 export const OUTCOMES = ['restored', 'partly', 'lost', 'overtaken', 'entry'] as const
 export type Outcome = (typeof OUTCOMES)[number]
+/** Those for which a person has something to repeat. */
+export const OPEN_OUTCOMES = ['lost', 'partly'] as const satisfies readonly Outcome[]
 
 type EffectOf = Effect | ((details: Decision['details']) => Effect)
 
@@ -161,6 +163,7 @@ export const EFFECTS = {
   'settings.reload': 'tells',
   'database.reconcile': 'tells',
   'database.lost_entry': 'tells',
+  'database.accept_lost': 'tells',
   'acme.new_account': 'permits',
   'acme.update_contacts': 'restricts',
   'acme.deactivate_account': 'restricts',

@@ -114,7 +114,19 @@ export const EVENT_SAMPLES: { readonly [K in EventKind]: EventData<K> } = {
     until: '2026-11-23T12:00:00.000Z',
     instance: 1,
   },
-  alarm: { message: 'the end of the audit log was cut or changed', reason: 'the newest entry is missing' },
+  alarm: {
+    message: 'the database was behind its signer, and 1 act is lost',
+    reason:
+      '1 act since 2026-11-23 11:58:40 UTC was missing: 1 is lost, wholly or in part; repeat what you still want (chancery reconcile --lost)',
+    lines: [
+      'From 2026-11-23 11:58:40 UTC to 2026-11-23 12:00:00 UTC the database lost 1 act.',
+      '',
+      'These acts are lost. Repeat what you still want.',
+      '2026-11-23 11:59:12 UTC, EAB credential: create, web-1, by alice',
+      '',
+      'All of them: "Lost decisions" in the console, or chancery reconcile --lost',
+    ],
+  },
 }
 
 export function sampleEvent(kind: EventKind): OccurredEvent {

@@ -235,6 +235,7 @@ export const EVENTS = {
       certificate_id: id.optional(),
       serial_number: text.optional(),
       backend: text.optional(),
+      lines: texts.optional().describe('what a person reads below the reason, such as acts that were lost'),
     },
     { severity: CRITICAL },
   ),

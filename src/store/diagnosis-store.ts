@@ -1,5 +1,6 @@
 /** SQL of `chancery doctor`: what it reads of PostgreSQL and of the tables, each by one statement that changes nothing. */
 
+import { OPEN_OUTCOMES } from '../domain/decision.ts'
 import { type DatabaseSettings, openPrimary } from './session.ts'
 
 export interface DiagnosisRows {
@@ -17,7 +18,7 @@ export interface DiagnosisRows {
   csrIssuances: { count: number; failures: number }
   deliveries: { deadLetters: number; failedMails: number }
   alarms: { count: number }
-  marks: { behindSince: Date | null }
+  marks: { behindSince: Date | null; lostDecisions: number }
   crls: {
     issuerId: string
     shards: number
@@ -84,7 +85,10 @@ const STATEMENTS: Readonly<Record<DiagnosisName, string>> = {
   alarms: `
     SELECT coalesce(sum(events), 0)::integer AS count FROM event_counts
      WHERE kind = 'alarm' AND hour > now() - interval '24 hours'`,
-  marks: 'SELECT min(behind_since) AS "behindSince" FROM signer_marks',
+  marks: `
+    SELECT (SELECT min(behind_since) FROM signer_marks) AS "behindSince",
+           (SELECT count(*)::integer FROM lost_decisions
+             WHERE outcome IN ('${OPEN_OUTCOMES.join("', '")}') AND accepted_at IS NULL) AS "lostDecisions"`,
   crls: `
     SELECT issuer_id AS "issuerId", shards, shard, number::text, this_update AS "thisUpdate", next_update AS "nextUpdate",
            bytes::text FROM crls ORDER BY issuer_id, shards, shard LIMIT 2000`,

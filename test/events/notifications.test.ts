@@ -72,6 +72,12 @@ describe('the words of all mails', () => {
     })
   }
 
+  test('an alarm without further lines ends with its reason', () => {
+    const { text, html } = templates.render('alarm', { ...sampleOf('alarm'), lines: [] })
+    assert.match(text, /Reason: {2}1 act since .*\n\nA line of level fatal in the log/)
+    assert.match(html, /<\/table>\n<p>A line of level fatal/)
+  })
+
   test('what others wrote is escaped in HTML, and does not end a line of the subject', () => {
     const values = {
       ...sampleOf('challenge_failed'),

@@ -43,6 +43,7 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   withdraw: { path: `/approvals/${NOBODY}/withdraw` },
   collectApproved: { path: `/approvals/${NOBODY}/collect` },
   exportAuditLog: { path: '/audit-log/export' },
+  acceptLostDecisions: { path: '/lost-decisions/accept' },
   bulkRevoke: { path: '/certificates/bulk-revoke', body: { filter } },
   cancelBulkRevocation: { path: `/bulk-revocations/${NOBODY}/cancel` },
   setMaintenance: { path: '/maintenance', body: { enabled: true } },

@@ -4,6 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import type { InstanceState } from '../../domain/alarms.ts'
 import { ALARM_CODES, alarmsOf, EMERGENCY_SHOWN_DAYS } from '../../domain/alarms.ts'
+import { OPEN_OUTCOMES } from '../../domain/decision.ts'
 import { FAILURE_KINDS } from '../../domain/event.ts'
 import { NEVER_SENT, type NotificationStatus } from '../../domain/notification.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
@@ -135,6 +136,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     now: numbers.now,
     instance,
     databaseBehindSince: numbers.behind_since ?? undefined,
+    lostDecisions: numbers.lost_decisions,
     crl,
     workers,
     isSigningStopped: stopSigning.on,
@@ -211,6 +213,7 @@ const Numbers = z.object({
   dead_letters: z.int(),
   failures_kept: z.int(),
   behind_since: z.date().nullable(),
+  lost_decisions: z.int(),
   now: z.date(),
 })
 type OverviewNumbers = z.infer<typeof Numbers>
@@ -234,7 +237,10 @@ function readOverviewNumbers(db: CommonQueryMethods): Promise<OverviewNumbers> {
            (SELECT count(*)::integer FROM (
              SELECT FROM account_failures
               WHERE occurred_at >= date_trunc('hour', now(), 'UTC') - make_interval(hours => ${HOURS - 1})
-              LIMIT ${MOST_COUNTED}) f) AS failures_kept
+              LIMIT ${MOST_COUNTED}) f) AS failures_kept,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM lost_decisions WHERE outcome = ANY (${sql.array(OPEN_OUTCOMES, 'text')}) AND accepted_at IS NULL
+              LIMIT ${MOST_COUNTED}) l) AS lost_decisions
       FROM (SELECT ARRAY[${sql.join(EXPIRY_DAYS.map(endingWithin), sql.fragment`, `)}] AS expiring,
                    CASE WHEN count(*) = ${MOST_COUNTED} THEN max(not_after) END AS counted_until
               FROM (SELECT not_after, revoked_at FROM certificates

@@ -139,11 +139,17 @@ const RECONCILE = onHost('it compares the database with the signer of that host'
   ],
   options: {
     'dry-run': isGiven('Say what lacks, and change nothing'),
-    'accept-lost': isGiven('Take note of what cannot come back: it is no trouble any more'),
+    lost: isGiven('Say which certificates and acts of people a fail-over has lost, and what to do; asks no signer'),
+    'accept-lost': isGiven('Nothing more is to be done about certificates and acts that are lost'),
     all: isGiven('Compare from the first record of the signer, not only what is new since the last comparison'),
     ...PRINTING,
   },
-  examples: ['-c config.yaml reconcile --dry-run', '-c config.yaml reconcile --all'],
+  examples: [
+    '-c config.yaml reconcile --dry-run',
+    '-c config.yaml reconcile --all',
+    '-c config.yaml reconcile --lost',
+    '-c config.yaml reconcile --lost --accept-lost',
+  ],
   run: async (options) => (await import('./reconcile.ts')).reconcile(options),
 })
 

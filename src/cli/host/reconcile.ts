@@ -26,13 +26,16 @@ import { readConfigFile } from '../config-file.ts'
 import { type Administration, withAdministration, withDatabase } from '../operator-database.ts'
 import { tell } from '../printing.ts'
 import { CommandError, type Printing } from '../values.ts'
+import { acceptLost, givenUpFacts, givenUpLine, showLost } from './lost-decisions.ts'
 import { withSigner } from './with-signer.ts'
 
 export interface ReconcileOptions extends Printing {
   'dry-run': boolean
+  /** Says what is lost, and asks no signer. */
+  lost: boolean
   /** From the first record on; else from the mark of the database. */
   all: boolean
-  /** What was given up stays lost, and is no trouble any more. */
+  /** Certificates and acts that stay lost are no trouble any more. */
   'accept-lost': boolean
 }
 
@@ -40,6 +43,7 @@ const ANSWER_MS = 15_000
 
 /** @returns 0 when the database has everything now; 1 when something lacks or did not come back */
 export async function reconcile(options: ReconcileOptions): Promise<number> {
+  if (options.lost) return showLost(options)
   const config = await readConfigFile(options.config)
   if (!hasSigner(config)) throw new CommandError('no certificate is signed here: there is no signer to compare with')
   const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main')
@@ -129,14 +133,9 @@ async function compare({ config, db, administration, ca, records, state }: Parts
     await leaveEntry(administration, report)
   }
   const lost = await marks.givenUp()
-  for (const { sequence, serialNumber, reason } of lost)
-    say(`lost         ${serialNumber}  line ${sequence} of the audit chain: ${reason}`)
-  if (options['accept-lost'] && lost.length > 0) {
-    const { audit, actor } = administration
-    await audit.record(actor, 'database.reconcile', { accepted: lost.map(({ serialNumber }) => serialNumber) })
-    await marks.acceptGivenUp()
-  }
-  report.lost = lost.map(({ serialNumber, reason }) => ({ serial_number: serialNumber, reason }))
+  for (const one of lost) say(givenUpLine(one))
+  if (options['accept-lost']) await acceptLost(administration, marks)
+  report.lost = lost.map(givenUpFacts)
   const { lacking, lost: _, decisions: dealtWith, ...back } = report
   const counted = Object.entries(dealtWith).map(([outcome, count]) => `${count} ${outcome}`)
   const ofDecisions = counted.length > 0 ? `; decisions: ${counted.join(', ')}` : ''

@@ -1,41 +1,11 @@
-/** Entries of the audit log in words: their action, the objects they name, and what has changed. Pure. */
+/** Entries of the audit log in words: the objects they name, and what has changed. Pure. */
 
+import { actionText } from '../../domain/action-words.ts'
 import type { OperationId } from '../api.ts'
 import { href } from '../router.ts'
 
 /** From `domain/audit-chain.ts`, by `src/dev/build-console.mjs`. */
 declare const ACTIONS_OF_BUILD: readonly string[]
-
-/** The first part of an action. */
-const SUBJECTS: Readonly<Record<string, string>> = {
-  auth: 'Sign-in',
-  user: 'User',
-  token: 'API token',
-  eab: 'EAB credential',
-  identifier: 'Allowed identifier',
-  csr_profile: 'CSR profile',
-  account: 'Account',
-  certificate: 'Certificate',
-  import: 'Import',
-  key: 'Key',
-  renewal: 'Renewal',
-  crl: 'CRL',
-  notification: 'Notification',
-  event: 'Event',
-  backend: 'CA backend',
-  audit: 'Audit log',
-  maintenance: 'Maintenance',
-  signing: 'Signing',
-  terms: 'Terms of service',
-  settings: 'Settings',
-  database: 'Database',
-}
-
-/** `EAB credential: add identifier` for `eab.add_identifier`. */
-export function actionText(action: string): string {
-  const [subject = '', verb = ''] = action.split('.')
-  return `${SUBJECTS[subject] ?? subject}: ${verb.replaceAll('_', ' ')}`
-}
 
 /** For a choice, in the order of their words. */
 export const actionOptions = (): (readonly [value: string, text: string])[] =>

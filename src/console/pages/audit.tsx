@@ -1,6 +1,7 @@
 /** The audit log: who did what, whether its chain is whole, and its export. */
 
 import { useState } from 'preact/hooks'
+import { actionText } from '../../domain/action-words.ts'
 import { call, type Input, lines, type Output } from '../api.ts'
 import { Allowed, Badge, Copyable, Empty, LinkTo, Problem, Ready, Time } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
@@ -12,7 +13,7 @@ import type { PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
 import { useApi } from '../use-api.ts'
 import { useList } from '../use-list.ts'
-import { actionOptions, actionText, factsOf } from './audit-words.ts'
+import { actionOptions, factsOf } from './audit-words.ts'
 
 type Entry = Output<'listAuditLog'>[number]
 type User = Output<'listUsers'>[number]

@@ -41,7 +41,7 @@ export const OPERATION: readonly Check[] = [
     title: 'Background tasks run, and their events are delivered',
     async look(sources) {
       const workers = await readWorkers(await sources.database())
-      const [{ deadLetters, failedMails }, alarms, { behindSince }] = await Promise.all([
+      const [{ deadLetters, failedMails }, alarms, { behindSince, lostDecisions }] = await Promise.all([
         sources.read('deliveries'),
         sources.read('alarms'),
         sources.read('marks'),
@@ -52,6 +52,7 @@ export const OPERATION: readonly Check[] = [
         failedMails,
         alarmEvents: alarms.count,
         behindSince,
+        lostDecisions,
         now: new Date(),
       })
     },
@@ -73,6 +74,7 @@ interface Operation {
   failedMails: number
   alarmEvents: number
   behindSince: Date | null
+  lostDecisions: number
   now: Date
 }
 
@@ -82,12 +84,22 @@ const MENDS: Readonly<Record<string, string>> = {
   dead_letters: 'chancery -c FILE events dead lists them, events retry delivers them (docs/operations/events.md)',
   notifications: 'chancery -c FILE notifications list shows them; smtp.* names the mail server',
   alarm_event: 'look for lines of level fatal in the log, each with its reason: journalctl -u chancery',
+  lost_decisions:
+    'chancery -c FILE reconcile --lost says which; --accept-lost, too, when nothing more is to be done (docs/operations/database.md)',
   database_behind:
     'chancery -c FILE reconcile --dry-run says what lacks (docs/operations/database.md, "After a fail-over")',
 }
 
 /** As the overview of the console judges them. */
-function judgeOperation({ workers, deadLetters, failedMails, alarmEvents, behindSince, now }: Operation) {
+function judgeOperation({
+  workers,
+  deadLetters,
+  failedMails,
+  alarmEvents,
+  behindSince,
+  lostDecisions,
+  now,
+}: Operation) {
   const alarms = alarmsOf({
     now,
     instance: {
@@ -98,6 +110,7 @@ function judgeOperation({ workers, deadLetters, failedMails, alarmEvents, behind
       issuers: [],
     },
     databaseBehindSince: behindSince ?? undefined,
+    lostDecisions,
     crl: { isPublished: false, isStale: false, obstacle: undefined },
     isSigningStopped: false,
     isInMaintenance: false,

@@ -138,6 +138,7 @@ const RULES: { readonly [K in EventKind]?: Rule<K> } = {
     values: ({ data }) => ({
       message: text(data.message),
       reason: text(data.reason ?? 'the log of the service says more'),
+      lines: (data.lines ?? []).map(text),
     }),
   },
   'challenge.on_failure': holder('challenge_failed', (data) => ({

@@ -18,6 +18,7 @@ const QUIET: AlarmFacts = {
   now: NOW,
   instance: INSTANCE,
   databaseBehindSince: undefined,
+  lostDecisions: 0,
   crl: { isPublished: true, isStale: false, obstacle: undefined },
   isSigningStopped: false,
   isInMaintenance: false,
@@ -57,6 +58,11 @@ const cases: readonly (readonly [what: string, facts: Partial<AlarmFacts>, expec
     'a database behind its signer',
     { databaseBehindSince: NOW },
     [`error database_behind: since ${NOW.toISOString()} the database lacks what the signer has recorded`],
+  ],
+  [
+    'acts that a fail-over has lost',
+    { lostDecisions: 2 },
+    ['error lost_decisions: a fail-over has lost 2 acts: repeat what you still want'],
   ],
   ['a silent instance', { instance: undefined }, ['error instance: the instance that answers does not say how it is']],
   [

@@ -1,0 +1,126 @@
+/** What people are told of acts that a fail-over has lost (docs/decisions/decisions-outlive-the-database.md). Pure. */
+
+import { plural } from '../shared/lib/plural.ts'
+import { actionText } from './action-words.ts'
+import { OPEN_OUTCOMES, type Outcome } from './decision.ts'
+
+export interface LostAct {
+  at: Date
+  by: string
+  act: string
+  /** Empty where the act says all. */
+  subject: string
+  outcome: Outcome
+}
+
+interface FailOver {
+  /** The last commit that the new primary has; undefined where that is not known. */
+  from: Date | undefined
+  to: Date
+  decisions: readonly LostAct[]
+  /** How many are back from the signer. */
+  certificates: number
+  revocations: number
+}
+
+export interface Story {
+  /** The subject. */
+  message: string
+  /** One sentence. */
+  reason: string
+  /** For a mail; none where no act was lost. */
+  lines: readonly string[]
+}
+
+/** A mail of a screen or two is read. */
+const MOST_ACTS = 100
+const MOST_SUBJECTS = 10
+/** Of a subject or an author: 100 of them are 40 KB. */
+const MOST_OF_A_TEXT = 200
+const COMMAND = 'chancery reconcile --lost'
+
+/** Those that ask for something come first. */
+const HEADINGS: Readonly<Record<Exclude<Outcome, 'entry'>, string>> = {
+  lost: 'These acts are lost. Repeat what you still want.',
+  partly: 'Of these acts what restricts is back, and what permits is lost. Repeat what you still want.',
+  restored: 'These acts are back. Nothing is to be done.',
+  overtaken: 'After these acts came others that count, or what they were about is gone. Nothing is to be done.',
+}
+
+/** Whether a person has to look at it. */
+export const isOpen = ({ outcome }: Pick<LostAct, 'outcome'>): boolean =>
+  (OPEN_OUTCOMES as readonly Outcome[]).includes(outcome)
+
+export function storyOf({ from, to, decisions, certificates, revocations }: FailOver): Story {
+  const back = `${plural(certificates, 'certificate')} and ${plural(revocations, 'revocation')} are back from the signer`
+  const message = 'the database was behind its signer'
+  if (decisions.length === 0) return { message, reason: back, lines: [] }
+  const acts = plural(decisions.length, 'act')
+  const lost = decisions.filter(isOpen).length
+  const since = from ? ` since ${timeText(from)}` : ''
+  const were = decisions.length === 1 ? 'was' : 'were'
+  const what = `${acts}${since} ${were} missing: ${lost === 0 ? 'none' : lost} ${lost < 2 ? 'is' : 'are'} lost`
+  const toDo = lost === 0 ? what : `${what}, wholly or in part; repeat what you still want (${COMMAND})`
+  return {
+    message: lost === 0 ? message : `${message}, and ${plural(lost, 'act')} ${lost === 1 ? 'is' : 'are'} lost`,
+    reason: certificates + revocations > 0 ? `${back}; ${toDo}` : toDo,
+    lines: [
+      from
+        ? `From ${timeText(from)} to ${timeText(to)} the database lost ${acts}.`
+        : `Until ${timeText(to)} the database lost ${acts}; since when is not known.`,
+      '',
+      ...toldByOutcome(decisions, MOST_ACTS),
+      '',
+      `All of them: "Lost decisions" in the console, or ${COMMAND}`,
+    ],
+  }
+}
+
+/** One paragraph an outcome, with an empty line between two. */
+export function toldByOutcome(decisions: readonly LostAct[], most = Number.POSITIVE_INFINITY): string[] {
+  const paragraphs: string[][] = []
+  let left = most
+  let untold = 0
+  for (const outcome of OUTCOMES_BY_NEED) {
+    const told = linesOf(decisions.filter((one) => one.outcome === outcome))
+    if (told.length === 0) continue
+    const shown = told.slice(0, left)
+    left -= shown.length
+    untold += told.length - shown.length
+    if (shown.length > 0) paragraphs.push([HEADINGS[outcome], ...shown])
+  }
+  if (untold > 0) paragraphs.at(-1)?.push(`and ${untold} more: ${COMMAND}`)
+  const entries = decisions.filter(({ outcome }) => outcome === 'entry').length
+  if (entries > 0)
+    paragraphs.push([`Of ${plural(entries, 'act')} nothing but ${its(entries)} in the audit log was lost.`])
+  return paragraphs.flatMap((lines, at) => (at === 0 ? lines : ['', ...lines]))
+}
+
+const OUTCOMES_BY_NEED = Object.keys(HEADINGS) as (keyof typeof HEADINGS)[]
+const its = (entries: number) => (entries === 1 ? 'its entry' : 'their entries')
+
+function linesOf(decisions: readonly LostAct[]): string[] {
+  const inOrder = decisions.toSorted((a, b) => a.at.getTime() - b.at.getTime())
+  const accounts = inOrder.filter(({ act }) => act === 'acme.new_account')
+  if (accounts.length < 2) return inOrder.map(lineOf)
+  return [manyOf(accounts), ...inOrder.filter(({ act }) => act !== 'acme.new_account').map(lineOf)]
+}
+
+const lineOf = ({ at, act, subject, by }: LostAct): string =>
+  [timeText(at), actionText(act), ...(subject === '' ? [] : [short(subject)]), `by ${short(by)}`].join(', ')
+
+function manyOf(decisions: readonly LostAct[]): string {
+  const [first] = decisions as readonly [LostAct]
+  const subjects = decisions.slice(0, MOST_SUBJECTS).map(({ subject }) => short(subject))
+  const rest = decisions.length - subjects.length
+  const more = rest > 0 ? ` and ${rest} more` : ''
+  return `${timeText(first.at)} and later, ${actionText(first.act)}, ${decisions.length} times: ${subjects.join(', ')}${more}`
+}
+
+/** Control characters of a stranger's text would end its line. */
+function short(text: string): string {
+  const line = text.slice(0, 2 * MOST_OF_A_TEXT).replaceAll(/[\p{Cc}\u2028\u2029\s]+/gu, ' ')
+  return line.length > MOST_OF_A_TEXT ? `${line.slice(0, MOST_OF_A_TEXT - 1)}…` : line
+}
+
+const timeText = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
