@@ -65,6 +65,7 @@ export interface RecordedRevocations {
   entries: readonly { serialNumber: string; revokedAt: Date; reason: number }[]
 }
 
+export { MAX_DECISION_BYTES, MAX_DECISIONS } from '../../signer/protocol/methods.ts'
 export type { NotedRevocation }
 
 /** Decisions of one line of the chain. */

@@ -24,14 +24,13 @@ import { type Crls, startCrls } from './ca/start-crl.ts'
 import { backendTasks } from './ca/start-csr-issuances.ts'
 import { issuanceEvents, orderRecovered } from './ca/start-issuance.ts'
 import { type ReconciliationPart, startReconciliation } from './ca/start-reconciliation.ts'
-import type { DecisionsPart } from './decisions/start-decisions.ts'
 import { type Events, smtpStatus } from './events/start-events.ts'
 import { expirationTasks } from './expiration-tasks.ts'
 import { startResolverCheck } from './resolver-check.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
 import type { ValidationPart } from './start-validation.ts'
-import { type Supervisor, spawnSupervisor } from './supervisor.ts'
+import { type Supervisor, type SupervisorParts, spawnSupervisor } from './supervisor.ts'
 
 /** The parts started before these. */
 export interface EarlierParts {
@@ -123,7 +122,7 @@ export function startBackground(
 }
 
 interface LaterParts {
-  decisions: DecisionsPart
+  noteDecisions: SupervisorParts['noteDecisions']
   crl: Crls | undefined
   /** Undefined when no certificate is signed here. */
   reconciliation: ReconciliationPart | undefined
@@ -140,7 +139,7 @@ export function startSupervisor(
     issuance: { stores, backends, csrIssuances },
     validation,
   }: EarlierParts,
-  { decisions, crl, reconciliation, background, admin, events }: LaterParts,
+  { noteDecisions, crl, reconciliation, background, admin, events }: LaterParts,
 ): Supervisor {
   const refusals = new AbuseSummary(eventWriter, presence.instanceId)
   teardown.add(async () => refusals.stop())
@@ -158,7 +157,7 @@ export function startSupervisor(
     signTimeoutMs: config.ca.signer.timeout_seconds * 1000,
     issueWithinMs: issuancePolicy(config, []).finalizeWaitMs,
     ...validation,
-    noteDecisions: (noted) => decisions.note(noted),
+    noteDecisions,
     admin,
     events,
     refusals,

@@ -97,7 +97,14 @@ async function start(context: StartContext, stopping: AbortSignal) {
   const admin = await startAdmin(context, ca, issuance.stores.certificates, decisions)
   if (admin) reconciliation?.tellAudit(admin)
   const background = startBackground(context, parts, { crl, reconciliation }, admin)
-  const supervisor = startSupervisor(context, parts, { decisions, crl, reconciliation, background, admin, events })
+  const supervisor = startSupervisor(context, parts, {
+    noteDecisions: (noted) => decisions.note(noted),
+    crl,
+    reconciliation,
+    background,
+    admin,
+    events,
+  })
   now.supervisor = supervisor
 
   onStep(`starting ${config.server.workers} front threads`)

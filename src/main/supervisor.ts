@@ -27,7 +27,6 @@ import type { Database, PoolNumbers } from '../store/database.ts'
 import { DISK_TROUBLES } from '../store/sqlstate.ts'
 import type { AdminThread } from './admin/start-admin.ts'
 import type { CsrBackends } from './ca/csr-backends.ts'
-import type { DecisionsPart } from './decisions/start-decisions.ts'
 import type { Events } from './events/start-events.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
 import { type BackendHealth, createProbe, type Probe, type ProbeParts } from './probe.ts'
@@ -49,7 +48,7 @@ export interface SupervisorParts {
   sendEnded: DispatcherEvents['ended']
   checkCaa: AskForCaa
   checkMailDomains: AskForMailDomains
-  noteDecisions: DecisionsPart['note']
+  noteDecisions(decisions: SupervisorMessages['noteDecisions']['message']): Promise<string | undefined>
   /** Undefined when the Admin API is off. */
   admin: AdminThread | undefined
   events: Pick<Events, 'thread'>

@@ -3,7 +3,11 @@
  * nobody works in one before it is compared with what was decided (docs/decisions/decisions-outlive-the-database.md).
  */
 
-import type { Database, Statement } from './database.ts'
+import type { Statement } from './pipeline.ts'
+
+interface Queries {
+  query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
+}
 
 /** System identifier, timeline and oid: no two databases of a signer have the same. */
 const INCARNATION = `(SELECT system_identifier FROM pg_control_system()) || '/' ||
@@ -23,7 +27,7 @@ export interface Incarnation {
   since: Date | null
 }
 
-export async function readIncarnation(db: Pick<Database, 'query'>): Promise<Incarnation> {
+export async function readIncarnation(db: Queries): Promise<Incarnation> {
   const [row] = await db.query<Incarnation>(READ, [])
   if (!row) throw new Error('the database has lost its identity (table database_identity)')
   return row

@@ -22,17 +22,18 @@ describe('lost decisions', () => {
   before(async () => {
     const db = openDatabase(settingsFor(service.database.connection, 1), () => undefined)
     const lost = (last: number, outcome: Outcome, act: 'user.create' | 'signing.stop' | 'acme.new_account') => ({
-      id: ID(last),
-      at: `2026-03-01T21:04:1${last}.000Z`,
-      act,
-      by: 'alice',
-      details: { username: 'bob' },
-      subject: `thing ${last}`,
+      decision: {
+        id: ID(last),
+        at: `2026-03-01T21:04:1${last}.000Z`,
+        act,
+        by: 'alice',
+        details: { username: `thing ${last}` },
+      },
       outcome,
     })
     const decisions = createDecisionStore(db)
-    await decisions.noteLost([lost(1, 'lost', 'user.create'), lost(2, 'restored', 'signing.stop')])
-    await decisions.noteLost([lost(3, 'lost', 'acme.new_account'), lost(4, 'partly', 'user.create')])
+    await decisions.noteLost([lost(1, 'lost', 'user.create'), lost(2, 'restored', 'signing.stop')], null)
+    await decisions.noteLost([lost(3, 'lost', 'acme.new_account'), lost(4, 'partly', 'user.create')], null)
     await db.close()
   })
 
@@ -50,7 +51,7 @@ describe('lost decisions', () => {
       act: 'acme.new_account',
       subject: 'thing 3',
       outcome: 'lost',
-      details: { username: 'bob' },
+      details: { username: 'thing 3' },
       accepted_at: null,
     })
     assert.deepEqual(await listed(), ['thing 3', 'thing 4', 'thing 1', 'thing 2'])

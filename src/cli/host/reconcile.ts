@@ -1,32 +1,27 @@
 /** `chancery reconcile`: compares the database with what the signer has recorded, and brings back what it lacks. */
 
-import { compareDecisions } from '../../admin/decisions/compare-decisions.ts'
 import type { CaBackend } from '../../ca/backend.ts'
 import type { RecordState, SignerRecords } from '../../ca/signer-records.ts'
 import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
-import { effectOf, subjectOf } from '../../domain/decision.ts'
 import { connectSigner } from '../../main/ca/signer-connection.ts'
 import { createLogger } from '../../ops/logging.ts'
-import { DecisionFile } from '../../services/decisions/decision-file.ts'
 import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
 import { FIRST, type Lacking, SignerComparison } from '../../services/signer-comparison.ts'
-import { decisionsFile } from '../../settings/signer-settings.ts'
 import { fingerprintSha256 } from '../../shared/pki/certificate.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { slowNow } from '../../store/clock-store.ts'
 import { createCrlStore } from '../../store/crl-store.ts'
 import type { Database } from '../../store/database.ts'
-import { createDecisionStore } from '../../store/decision-store.ts'
 import { createIssuanceStore } from '../../store/issuance-store.ts'
 import { restorationStore } from '../../store/restoration-store.ts'
 import { createSignerMarkStore } from '../../store/signer-mark-store.ts'
-import { queriesOf } from '../../store/slonik.ts'
 import { readConfigFile } from '../config-file.ts'
 import { type Administration, withAdministration, withDatabase } from '../operator-database.ts'
 import { tell } from '../printing.ts'
 import { CommandError, type Printing } from '../values.ts'
 import { acceptLost, givenUpFacts, givenUpLine, showLost } from './lost-decisions.ts'
+import { reconcileDecisions } from './reconcile-decisions.ts'
 import { withSigner } from './with-signer.ts'
 
 export interface ReconcileOptions extends Printing {
@@ -123,7 +118,7 @@ async function compare({ config, db, administration, ca, records, state }: Parts
     report.lacking.certificates += found.certificates
     report.lacking.revocations += found.revocations
   }
-  report.decisions = await decisions({ config, administration, records }, options['dry-run'], say)
+  report.decisions = await reconcileDecisions({ config, administration, records }, options['dry-run'], say)
   const mark = await marks.mark(state.chain)
   if (options['dry-run']) await run(state, options.all ? FIRST : mark, 'count')
   else {
@@ -150,30 +145,6 @@ async function compare({ config, db, administration, ca, records, state }: Parts
   const isLacking = lacking.certificates + lacking.revocations + Object.keys(dealtWith).length > 0
   const isLost = lost.length > 0 && !options['accept-lost']
   return isLost || (options['dry-run'] && isLacking) ? 1 : 0
-}
-
-/** They come first: nobody works in the database until they were compared. */
-async function decisions(
-  { config, administration: { db, audit }, records }: Pick<Parts, 'config' | 'administration' | 'records'>,
-  isDryRun: boolean,
-  say: (line: string) => void,
-): Promise<Record<string, number>> {
-  const path = decisionsFile(config)
-  const file = path === undefined ? undefined : new DecisionFile(path)
-  const identity = await createDecisionStore(queriesOf(db)).identity()
-  const found = await compareDecisions({ db, audit, identity, records, file }, isDryRun ? 'count' : 'restore')
-  const dealtWith = isDryRun
-    ? found.lacking.map(({ decision, isOvertaken }) => ({
-        decision,
-        outcome: isOvertaken ? 'overtaken' : effectOf(decision),
-      }))
-    : found.dealtWith
-  const counts: Record<string, number> = {}
-  for (const { decision, outcome } of dealtWith) {
-    counts[outcome] = (counts[outcome] ?? 0) + 1
-    say(`decision     ${outcome.padEnd(9)}  ${decision.at}  ${decision.by}  ${decision.act}  ${subjectOf(decision)}`)
-  }
-  return counts
 }
 
 const NOTHING = { certificates: 0, without_order: 0, revocations: 0, given_up: 0, lost: [], decisions: {} }

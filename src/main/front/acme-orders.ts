@@ -7,11 +7,10 @@ import { createQuotas } from '../../services/account-rules.ts'
 import { type AskForCaa, createCaaFreshness } from '../../services/caa-freshness.ts'
 import { type ChainDownload, createChainDownload } from '../../services/chain-download.ts'
 import { CsrFinalization, type CsrFinalizationOptions } from '../../services/csr-finalization.ts'
-import type { NoteAcmeAct } from '../../services/decisions/acme-decisions.ts'
 import { Finalization } from '../../services/finalization.ts'
 import type { FlowCache } from '../../services/flow-cache.ts'
 import type { Issuance } from '../../services/issuance.ts'
-import { Ordering } from '../../services/ordering.ts'
+import { Ordering, type OrderingOptions } from '../../services/ordering.ts'
 import type { RateLimiter } from '../../services/rate-limiter.ts'
 import { createRenewal, type Renewal } from '../../services/renewal.ts'
 import { createRevocation, type RevocationService } from '../../services/revocation.ts'
@@ -43,7 +42,7 @@ export interface OrderParts {
   rules: AccountRules
   limits: RateLimiter
   askForCaa: AskForCaa
-  note: NoteAcmeAct
+  note: OrderingOptions['note']
   /** Hands an issuance from a CSR to the supervisor; undefined when the signer signs everything. */
   issueFromCsr: CsrFinalizationOptions['issue'] | undefined
   isSigningStopped(): boolean

@@ -68,7 +68,11 @@ export async function findLacking(parts: DecisionComparisonParts, isAnother: boo
   // The signer's are in their order; those of a file come between them by their time.
   if (recorded.length > 1) decisions.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
   const lacking = await lackingOf(decisions, parts, isAnother)
-  return { lacking: withOvertaken(lacking, decisions), unreadable, read: recorded.map(({ place, line }) => ({ place, line })) }
+  return {
+    lacking: withOvertaken(lacking, decisions),
+    unreadable,
+    read: recorded.map(({ place, line }) => ({ place, line })),
+  }
 }
 
 async function ofSigner({ records, store }: DecisionComparisonParts): Promise<Recorded[]> {

@@ -3,8 +3,7 @@
  * signer does not take them (docs/decisions/decisions-outlive-the-database.md).
  */
 
-import { MAX_DECISION_BYTES, MAX_DECISIONS } from '../../../signer/protocol/methods.ts'
-import type { SignerRecords } from '../../ca/signer-records.ts'
+import { MAX_DECISION_BYTES, MAX_DECISIONS, type SignerRecords } from '../../ca/signer-records.ts'
 import { type DatabaseIdentity, type Decision, recorded } from '../../domain/decision.ts'
 import type { DecisionFile } from './decision-file.ts'
 
