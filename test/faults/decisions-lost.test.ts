@@ -1,69 +1,178 @@
 /**
- * A fail-over to a standby that was behind: what restricts comes back before anybody works with the database, and what permits
- * is listed (docs/decisions/decisions-outlive-the-database.md).
+ * Acts of all kinds that were answered, and then lost by a fail-over to a standby that was behind: what restricts is in force
+ * before anybody works with the database, and what permits is listed (docs/decisions/decisions-outlive-the-database.md).
+ * `CHANCERY_NIGHTLY=1` does more of each, with a standby that is 1 s, 25 s and 10 minutes behind.
  */
 
 import assert from 'node:assert/strict'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { findRunningSigner } from '../../src/ca/signer-place.ts'
-import { closeConnections, send } from '../support/acme-client.ts'
-import { adminConfig, createAdministrator } from '../support/admin.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { makeAuthority } from '../signer/authority.ts'
+import { TestSigner } from '../signer/daemon.ts'
+import { closeConnections, type Responder, send, startResponder } from '../support/acme-client.ts'
+import { adminConfig, administrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { type DatabasePair, startDatabasePair } from '../support/database-pair.ts'
-import { operate } from '../support/operator.ts'
+import { PERMISSIONS, PERMITTING, REFUSALS, RESTRICTING, type World } from '../support/decided-acts.ts'
+import { chancery, operate } from '../support/operator.ts'
+import { WAIT_MS } from '../support/patience.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { canMount, type SmallDisk, startDisk } from '../support/small-disk.ts'
 import { until } from '../support/until.ts'
 
-describe('decisions that a fail-over has lost', () => {
+const IS_NIGHTLY = process.env['CHANCERY_NIGHTLY'] === '1'
+const OF_EACH = IS_NIGHTLY ? 6 : 2
+const CONSOLE = 'https://console.corp.example'
+
+interface Scene {
+  mode: 'automatic' | 'manual'
+  /** Between the last commit that the standby has and its promotion. */
+  lagMs: number
+}
+
+const SCENES: Scene[] = IS_NIGHTLY
+  ? (['automatic', 'manual'] as const).flatMap((mode) => [1_000, 25_000, 600_000].map((lagMs) => ({ mode, lagMs })))
+  : [
+      { mode: 'automatic', lagMs: 0 },
+      { mode: 'manual', lagMs: 0 },
+    ]
+
+for (const scene of SCENES)
+  describe(
+    `acts that a fail-over has lost, ${scene.lagMs / 1000} s behind, reconciled ${scene.mode === 'manual' ? 'by hand' : 'by the service'}`,
+    {
+      skip: !canMount && 'needs to mount a tmpfs',
+    },
+    () => survive(scene),
+  )
+
+function survive({ mode, lagMs }: Scene): void {
+  const signer = new TestSigner({ default: makeAuthority('P-256') }, { policyYaml: '{ max_crl_validity_days: 2 }' })
   let pair: DatabasePair
-  let first: TestService
-  let second: TestService
-  const config = () => ({
-    ...adminConfig({}),
-    crl: { enabled: true },
-    nonce: { store: 'database' },
-    database: { auto_setup: true, host: pair.hosts },
-  })
+  let disk: SmallDisk
+  let service: TestService
+  let responder: Responder
+  let world: World
+
   before(async () => {
+    signer.write()
+    mkdirSync(signer.at('disk'))
+    disk = await startDisk(signer.at('disk'), 8 * 2 ** 20)
+    const yaml = readFileSync(signer.files.config, 'utf8')
+    writeFileSync(signer.files.config, yaml.replace('file: audit.jsonl', `file: ${disk.folder}/audit.jsonl`))
+    await signer.launch()
     pair = await startDatabasePair()
-    first = await startTestService({
+    service = await startTestService({
       fronts: 1,
       database: { connection: pair.primary.connection, drop: async () => undefined },
-      config: config(),
+      config: {
+        ...adminConfig({ approvals: { bulk_revocation_above: 0 }, console_url: `${CONSOLE}/api/console/` }),
+        ca: { signer: signer.section },
+        crl: { enabled: true },
+        nonce: { store: 'database' },
+        database: {
+          auto_setup: true,
+          host: pair.hosts,
+          reconcile: mode,
+          decisions_file: signer.at('decisions.jsonl'),
+        },
+      },
     })
-    await createAdministrator(first.database, 'admin')
-    const place = findRunningSigner(path.join(first.folder, 'signer-audit.jsonl'))
-    assert.ok(place && place !== 'starting')
-    const ca = { signer: { socket: place.socketPath, secret_file: place.secretFile } }
-    second = await startTestService({ fronts: 1, config: { ...config(), ca }, beside: first })
+    responder = await startResponder(service.http01Port)
+    const { baseUrl, directoryUrl } = service
+    const [admin, second] = [await administrator(service, 'alice'), await administrator(service, 'olga')]
+    world = { baseUrl, directoryUrl, console: CONSOLE, admin, second, responder }
   })
   after(async () => {
     closeConnections()
-    await second?.dispose()
-    await first?.dispose()
+    await responder?.close()
+    await service?.dispose()
     await pair?.stop()
+    await signer.end()
+    disk?.stop()
   })
-  const now = () => ({ connection: pair.standby.connection, drop: async () => undefined })
 
-  test('signing stays stopped', async () => {
+  const standby = () => ({ connection: pair.standby.connection, drop: async () => undefined })
+  const lines = async (database: Parameters<typeof rowsIn>[0], text: string) =>
+    new Set((await rowsIn<{ line: string }>(database, text)).map(({ line }) => line))
+
+  async function prepared() {
+    const acts: (() => Promise<unknown>)[] = []
+    for (const prepare of [...Object.values(RESTRICTING), ...Object.values(PERMITTING)])
+      for (let n = 0; n < OF_EACH; n++) acts.push(await prepare(world, acts.length))
+    // Each kind is at the beginning, in the middle and at the end.
+    return acts.map((act, at) => ({ act, at: (at * 7_919) % acts.length })).sort((a, b) => a.at - b.at)
+  }
+
+  test('none that restricts is undone, and none that permits is left unmentioned', async () => {
+    const acts = await prepared()
     await pair.freeze()
-    await operate(second, 'signing', 'stop', '--reason', 'the key may have leaked')
-    await pair.primary.stop()
+    const frozenAt = Date.now()
+    const ballast = path.join(disk.folder, 'ballast')
+    for (const [at, { act }] of acts.entries()) {
+      if (at === Math.floor(acts.length / 3)) fill(ballast)
+      if (at === Math.floor((2 * acts.length) / 3)) rmSync(ballast)
+      await act()
+    }
+    await sleep(Math.max(0, frozenAt + lagMs - Date.now()))
+    await operate(service, 'maintenance', 'on')
+    await operate(service, 'signing', 'stop', '--reason', 'the key may have leaked')
+    await pair.killPrimary()
     await pair.promote()
-    const rows = await until('it is dealt with', async () => {
-      const found = await rowsIn(now(), 'SELECT act, outcome FROM lost_decisions ORDER BY decided_at')
-      return found.length > 0 && found
+
+    if (mode === 'manual') {
+      await service.untilLogged('the wait', ({ event }) => event === 'decisions_not_compared')
+      assert.equal((await send({ method: 'GET', url: `${service.baseUrl}/readyz` })).status, 503)
+      const refused = await chancery(service, 'users', 'list')
+      assert.match(refused.stderr, /was not compared with what was decided/)
+      assert.equal((await chancery(service, 'reconcile', '--dry-run')).code, 1)
+      await operate(service, 'reconcile')
+    }
+    await until('it is compared', async () => {
+      const [row] = await rowsIn<{ compared: string }>(standby(), 'SELECT compared FROM database_identity')
+      return row?.compared.includes('/00000002/')
     })
-    assert.deepEqual(rows, [{ act: 'signing.stop', outcome: 'restored' }])
-    await until('the instance works', async () => {
-      const { status } = await send({ method: 'GET', url: `${first.baseUrl}/livez` })
-      return status === 200
-    })
-    for (const service of [first, second])
-      assert.equal(
-        service.log.some(({ event, enabled }) => event === 'signing_switch_changed' && enabled === false),
-        false,
-      )
+    const former = await pair.reopenFormer()
+    const was = { connection: former.connection, drop: async () => undefined }
+    const [permitted, refused] = [await lines(was, PERMISSIONS), await lines(was, REFUSALS)]
+    // Revocations come back from the signer, and a bulk revocation goes on.
+    await until(
+      'nothing is undone',
+      async () => [...(await lines(standby(), PERMISSIONS))].every((line) => permitted.has(line)),
+      WAIT_MS,
+    ).catch(() => undefined)
+    const now = [await lines(standby(), PERMISSIONS), await lines(standby(), REFUSALS)] as const
+    assert.deepEqual(
+      [...now[0]].filter((line) => !permitted.has(line)),
+      [],
+      'permitted anew',
+    )
+    assert.deepEqual(
+      [...refused].filter((line) => !now[1].has(line)),
+      [],
+      'refused no more',
+    )
+
+    const entries = `SELECT id::text AS line FROM admin_audit_log`
+    const told = await lines(standby(), 'SELECT id::text AS line FROM lost_decisions')
+    const kept = await lines(standby(), entries)
+    const untold = [...(await lines(was, entries))].filter((id) => !told.has(id) && !kept.has(id))
+    assert.deepEqual(untold, [], 'entries that nobody is told of')
+    const accounts = `SELECT id::text AS line FROM accounts`
+    const [before, after] = [await lines(was, accounts), await lines(standby(), accounts)]
+    const mentioned = await lines(standby(), "SELECT details->>'account_id' AS line FROM lost_decisions")
+    assert.deepEqual(
+      [...before].filter((id) => !after.has(id) && !mentioned.has(id)),
+      [],
+      'accounts unmentioned',
+    )
+    const failed = await rowsIn(standby(), "SELECT act, details FROM lost_decisions WHERE details ? 'not_brought_back'")
+    assert.deepEqual(failed, [])
   })
-})
+}
+
+function fill(file: string): void {
+  assert.throws(() => writeFileSync(file, Buffer.alloc(8 * 2 ** 20)), /ENOSPC/)
+}

@@ -17,6 +17,10 @@ export interface DatabasePair {
   freeze(isBackup?: boolean): Promise<void>
   /** Makes the standby, or the backup, a primary. The former one has to be stopped before. */
   promote(): Promise<void>
+  /** Ends the primary at once, as a loss of its machine does. */
+  killPrimary(): Promise<void>
+  /** Starts the former primary again, so that what it had can be read; nobody else knows it. */
+  reopenFormer(): Promise<EmbeddedPostgres>
   stop(): Promise<void>
 }
 
@@ -40,6 +44,7 @@ export async function startDatabasePair(): Promise<DatabasePair> {
   writeConnection(path.join(folder, 'standby', 'cluster'), primary)
   let standby = await start('standby')
   let isStopped = false
+  let former: EmbeddedPostgres | undefined
   const isFollowing = async () => (await asSuperuser(primary, 'SELECT 1 FROM pg_stat_replication')).length > 0
   await until('the standby follows', isFollowing)
 
@@ -62,12 +67,25 @@ export async function startDatabasePair(): Promise<DatabasePair> {
       if (isBackup) await standby.stop()
       isStopped = isBackup === true
     },
+    async killPrimary() {
+      process.kill(-primary.pid, 'SIGKILL')
+      await primary.exited
+    },
+    async reopenFormer() {
+      former = await startEmbeddedPostgres({
+        dataDir: path.join(folder, 'primary'),
+        settings: { fsync: 'off', hba_file: hba },
+        log: () => undefined,
+      })
+      return former
+    },
     async promote() {
       if (isStopped) standby = await start('standby')
       await asSuperuser(standby, 'SELECT pg_promote()')
     },
     async stop() {
       await standby.stop()
+      await former?.stop()
       await primary.stop()
       rmSync(folder, { recursive: true, force: true })
     },

@@ -65,8 +65,9 @@ async function dealWith(audit: AuditLog, group: readonly LackingDecision[], sinc
       const dealtWith: DealtWith[] = []
       for (const one of group.filter(({ decision }) => !known.has(decision.id))) {
         const outcome = failure === undefined ? await outcomeOf(tx, one) : 'lost'
-        dealtWith.push({ decision: one.decision, outcome, ...(failure !== undefined && { failure }) })
-        writeBack(one.decision, outcome, note)
+        const decision = failure === undefined ? one.decision : withFailure(one.decision, failure)
+        dealtWith.push({ decision, outcome, ...(failure !== undefined && { failure }) })
+        writeBack(decision, outcome, note)
       }
       await store.noteLost(dealtWith, since)
       return dealtWith
@@ -79,6 +80,11 @@ async function dealWith(audit: AuditLog, group: readonly LackingDecision[], sinc
     return work(error instanceof Error ? error.message : String(error))
   }
 }
+
+const withFailure = (decision: Decision, failure: string): Decision => ({
+  ...decision,
+  details: { ...decision.details, not_brought_back: failure },
+})
 
 async function outcomeOf(tx: Transaction, one: LackingDecision): Promise<Outcome> {
   if (one.isOvertaken) return 'overtaken'
