@@ -19,6 +19,8 @@ export interface Case {
   act(at: At, world: World): Promise<unknown>
   /** False before the act. @param decision undefined before it */
   holds(at: At, world: World, decision: Decision | undefined): Promise<boolean>
+  /** Asked before the act, it would do the act itself. */
+  isAct?: true
   /** `restored` when absent. */
   outcome?: 'partly' | 'lost'
 }
@@ -298,13 +300,28 @@ export const CASES: Readonly<Record<RestrictingAct, readonly Case[]>> = {
     },
   ],
   'approval.approve': [
-    { does: 'is decided once', act: async (at, world) => void (await decide('approve')(at, world)), holds: isDecided },
+    {
+      does: 'is decided once',
+      act: async (at, world) => void (await decide('approve')(at, world)),
+      holds: isDecided,
+      isAct: true,
+    },
   ],
   'approval.reject': [
-    { does: 'is decided once', act: async (at, world) => void (await decide('reject')(at, world)), holds: isDecided },
+    {
+      does: 'is decided once',
+      act: async (at, world) => void (await decide('reject')(at, world)),
+      holds: isDecided,
+      isAct: true,
+    },
   ],
   'approval.withdraw': [
-    { does: 'is decided once', act: async (at, world) => void (await decide('withdraw')(at, world)), holds: isDecided },
+    {
+      does: 'is decided once',
+      act: async (at, world) => void (await decide('withdraw')(at, world)),
+      holds: isDecided,
+      isAct: true,
+    },
   ],
   'approval.collect': [
     {
@@ -317,6 +334,7 @@ export const CASES: Readonly<Record<RestrictingAct, readonly Case[]>> = {
           () => false,
           () => true,
         ),
+      isAct: true,
     },
   ],
   'auth.login_failed': [
