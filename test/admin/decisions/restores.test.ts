@@ -201,6 +201,15 @@ describe('a decision that the database lacks', () => {
     })
   })
 
+  test('has in its record what its entry in the audit log does not say', async () => {
+    await inCopy(async (at) => {
+      await CASES['auth.logout'][0]?.act(at, world)
+      const [row] = await at.sql("SELECT details FROM admin_audit_log WHERE action = 'auth.logout'")
+      assert.deepEqual(row, { details: {} })
+      assert.deepEqual((await decisionOf(at, 'auth.logout', 'bob')).details, { session_id: world.session })
+    })
+  })
+
   test('whose details were too long for the record is told as lost', async () => {
     await inCopy(async (at) => {
       const cut = { ...overAcme('csr_profile.create', { cut: true }) }
