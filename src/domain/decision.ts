@@ -134,7 +134,7 @@ export const EFFECTS = {
   'csr_profile.unassign': 'restricts',
   'account.update': 'restricts',
   'account.deactivate': 'restricts',
-  // The signer has the revocations of its own certificates, and neither the keys that they block nor those of other CAs.
+  // The signer has those of its own certificates; of a certificate of another CA nobody else has it.
   'certificate.revoke': 'restricts',
   'certificate.bulk_revoke': restrictsIf(({ phase }) => phase === 'begun', 'tells'),
   'certificate.import': 'permits',

@@ -63,6 +63,10 @@ export async function testDatabase(): Promise<TestDatabase> {
   return createDatabase(server, `TEMPLATE ${await requireTemplate(server)}`)
 }
 
+/** Another one with the same rows. Nobody may be connected to the first. */
+export const copyOf = async ({ connection }: TestDatabase): Promise<TestDatabase> =>
+  createDatabase(givenPostgres() ?? (await ownServer()), `TEMPLATE ${connection.database}`)
+
 /** A fresh database without a schema, for a release that makes its own. The one before needs PostgreSQL's own settings. */
 export async function emptyDatabase(): Promise<TestDatabase> {
   const server = givenPostgres() ?? (await ownServer())

@@ -8,7 +8,6 @@
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
-import { KEY_COMPROMISE } from '../../domain/revocation.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { CLOCKS_DIFFER_SECONDS } from '../../shared/lib/clocks.ts'
 import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
@@ -228,16 +227,11 @@ export function noteMatching(tx: CommonQueryMethods, job: RevocationJob, window:
   return tx.one(rowsOf(Noted)`
     WITH noted AS (
       INSERT INTO bulk_revocation_certificates (job_id, certificate_id, serial_number, outcome)
-      SELECT ${job.id}::uuid, c.id, c.serial_number, CASE WHEN c.revoked_at IS NOT NULL AND NOT (${isOwn(job)}) THEN ${ALREADY_REVOKED} END
+      SELECT ${job.id}::uuid, c.id, c.serial_number, CASE WHEN c.revoked_at IS NOT NULL THEN ${ALREADY_REVOKED} END
         FROM ${matching(job.filter, window, job.created_at)}
       ON CONFLICT DO NOTHING RETURNING outcome)
     SELECT count(*)::integer AS matched, count(outcome)::integer AS revoked FROM noted`)
 }
-
-/** The signer's records bring back what a job had revoked, and not the keys that it had blocked: the job goes through them again. */
-const isOwn = ({ reason, created_at }: RevocationJob) => sql.fragment`
-  ${reason === KEY_COMPROMISE}::boolean AND c.revocation_reason = ${KEY_COMPROMISE}
-  AND c.revoked_at >= date_trunc('second', ${created_at.toISOString()}::timestamptz)`
 
 const BY_KEY = ['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_sort']
 

@@ -209,8 +209,13 @@ export async function recordJob(
   const id = uuidv7(Date.now())
   const job = await insertJob(tx, { id, filter, reason, author: withoutSession(author), at_most })
   const facts = { filter: shownFilter(filter), reason: revocationReasonName(reason) }
-  const recorded = { ...job, filter: { ...filter, ...serialsOf(filter, MOST_RECORDED_SERIALS) } }
-  note('certificate.bulk_revoke', { job_id: id, phase: 'begun', ...facts }, undefined, { job: recordedJob(recorded) })
+  const recorded = {
+    filter: { ...filter, ...serialsOf(filter, MOST_RECORDED_SERIALS) },
+    reason,
+    author: job.author,
+    at_most,
+  }
+  note('certificate.bulk_revoke', { job_id: id, phase: 'begun', ...facts }, undefined, { job: recorded })
   return job
 }
 
@@ -240,8 +245,6 @@ function shownFilter(filter: RevocationFilter) {
 
 const serialsOf = ({ serial_numbers: serials }: RevocationFilter, most: number) =>
   serials && { serial_numbers: serials.slice(0, most) }
-
-const recordedJob = ({ filter, reason, author, at_most }: RevocationJob) => ({ filter, reason, author, at_most })
 
 function noteEnd(note: Note, { id, status, filter, reason, revoked, failed, at_most }: RevocationJob): void {
   const facts = { job_id: id, filter: shownFilter(filter), reason: revocationReasonName(reason) }
