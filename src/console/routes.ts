@@ -245,6 +245,13 @@ export const ROUTES: readonly Route[] = [
     key: 'h',
   },
   {
+    path: '/lost-decisions',
+    name: 'Lost decisions',
+    page: lazyPage(() => import('./pages/lost-decisions.tsx'), 'LostDecisionsPage'),
+    needs: 'listLostDecisions',
+    group: 'People',
+  },
+  {
     path: '/approvals',
     name: 'Approvals',
     page: lazyPage(() => import('./pages/approvals.tsx'), 'ApprovalsPage'),

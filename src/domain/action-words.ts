@@ -1,4 +1,4 @@
-/** Acts of administrators and of ACME clients in words, for the console, mails and commands. Pure. */
+/** Acts of administrators and of ACME clients, and times, in words for the console, mails and commands. Pure. */
 
 /** The first part of an action. */
 const SUBJECTS: Readonly<Record<string, string>> = {
@@ -33,3 +33,6 @@ export function actionText(action: string): string {
   const [subject = '', verb = ''] = action.split('.')
   return `${SUBJECTS[subject] ?? subject}: ${verb.replaceAll('_', ' ')}`
 }
+
+/** To the second. */
+export const utcText = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`

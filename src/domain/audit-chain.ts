@@ -7,6 +7,7 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { type WrittenBack, WrittenBackEntries } from './written-back.ts'
 
 export const AUDIT_ACTIONS = [
   'auth.login',
@@ -147,6 +148,8 @@ export interface AuditVerdict {
   cutSequence: number
   /** Sentences; at most `MOST_FAULTS`. None for a whole chain. */
   faults: readonly string[]
+  /** What a fail-over took and a comparison wrote back; undefined for nothing. */
+  writtenBack: WrittenBack | undefined
 }
 
 const MOST_FAULTS = 20
@@ -175,6 +178,11 @@ interface AuditCheckOptions {
 export class AuditCheck {
   readonly #options: AuditCheckOptions
   readonly #faults: string[] = []
+  readonly #writtenBack = new WrittenBackEntries()
+  /** Noted heads that the log contradicts. */
+  readonly #unfitHeads = new Map<NotedHead, string>()
+  /** Those that are explained by what was written back. */
+  readonly #formerHeads = new Set<string>()
   #last: NotedHead
   #entries = 0
   #unfit = 0
@@ -184,8 +192,9 @@ export class AuditCheck {
     this.#options = options
     this.#last = cut
     if (cut.sequence > 0 && !isSealed(cut, key)) this.#fault(`the cut at ${cut.sequence} was not made by retention`)
-    for (const { sequence } of noted) {
-      if (sequence > head.sequence) this.#fault(`${missing(head.sequence + 1, sequence)} at the end`)
+    for (const one of noted) {
+      const { sequence } = one
+      if (sequence > head.sequence) this.#unfitHeads.set(one, `${missing(head.sequence + 1, sequence)} at the end`)
       if (sequence < cut.sequence)
         this.#fault(`the noted head ${sequence} cannot be compared: retention has cut the log at ${cut.sequence}`)
     }
@@ -201,7 +210,7 @@ export class AuditCheck {
     else if (!isSameMac(mac, auditMac(this.#options.key, this.#last.mac, entry))) {
       this.#unfit++
       this.#fault(`entry ${sequence} was changed, or moved, or written under another key`)
-    }
+    } else if (entry.action === 'database.lost_entry') this.#addWrittenBack(entry)
     this.#last = { sequence, mac }
     this.#compareNoted(this.#last)
   }
@@ -209,18 +218,26 @@ export class AuditCheck {
   verdict(): AuditVerdict {
     const { head, cut } = this.#options
     const last = this.#last
+    for (const [noted, fault] of this.#unfitHeads) if (!this.#formerHeads.has(renderHead(noted))) this.#fault(fault)
     if (last.sequence < head.sequence) this.#fault(`${missing(last.sequence + 1, head.sequence)} at the end`)
     else if (last.sequence > head.sequence || !isSameMac(last.mac, head.mac))
       this.#fault(`the head, ${head.sequence}, is not that of the last entry, ${last.sequence}`)
     const isOtherKey = this.#unfit > 1 && this.#unfit === this.#entries
     const faults = isOtherKey ? ['no entry fits: the key is not the one the log was written under'] : this.#faults
-    return { entries: this.#entries, head, cutSequence: cut.sequence, faults }
+    return { entries: this.#entries, head, cutSequence: cut.sequence, faults, writtenBack: this.#writtenBack.told() }
   }
 
   #compareNoted({ sequence, mac }: NotedHead): void {
     for (const noted of this.#options.noted)
       if (noted.sequence === sequence && !isSameMac(noted.mac, mac))
-        this.#fault(`entry ${sequence} is not the one of the noted head`)
+        this.#unfitHeads.set(noted, `entry ${sequence} is not the one of the noted head`)
+  }
+
+  /** A head that was noted before the fail-over is that of the former entry, wherever this one is. */
+  #addWrittenBack(entry: AuditEntry): void {
+    this.#writtenBack.add(entry)
+    const { sequence, mac } = entry.details
+    if (this.#options.noted.some((one) => one.sequence === sequence)) this.#formerHeads.add(`${sequence}:${mac}`)
   }
 
   #fault(sentence: string): void {

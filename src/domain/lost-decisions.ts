@@ -1,7 +1,7 @@
 /** What people are told of acts that a fail-over has lost (docs/decisions/decisions-outlive-the-database.md). Pure. */
 
 import { plural } from '../shared/lib/plural.ts'
-import { actionText } from './action-words.ts'
+import { actionText, utcText } from './action-words.ts'
 import { OPEN_OUTCOMES, type Outcome } from './decision.ts'
 
 export interface LostAct {
@@ -57,7 +57,7 @@ export function storyOf({ from, to, decisions, certificates, revocations }: Fail
   if (decisions.length === 0) return { message, reason: back, lines: [] }
   const acts = plural(decisions.length, 'act')
   const lost = decisions.filter(isOpen).length
-  const since = from ? ` since ${timeText(from)}` : ''
+  const since = from ? ` since ${utcText(from)}` : ''
   const were = decisions.length === 1 ? 'was' : 'were'
   const what = `${acts}${since} ${were} missing: ${lost === 0 ? 'none' : lost} ${lost < 2 ? 'is' : 'are'} lost`
   const toDo = lost === 0 ? what : `${what}, wholly or in part; repeat what you still want (${COMMAND})`
@@ -66,8 +66,8 @@ export function storyOf({ from, to, decisions, certificates, revocations }: Fail
     reason: certificates + revocations > 0 ? `${back}; ${toDo}` : toDo,
     lines: [
       from
-        ? `From ${timeText(from)} to ${timeText(to)} the database lost ${acts}.`
-        : `Until ${timeText(to)} the database lost ${acts}; since when is not known.`,
+        ? `From ${utcText(from)} to ${utcText(to)} the database lost ${acts}.`
+        : `Until ${utcText(to)} the database lost ${acts}; since when is not known.`,
       '',
       ...toldByOutcome(decisions, MOST_ACTS),
       '',
@@ -107,14 +107,14 @@ function linesOf(decisions: readonly LostAct[]): string[] {
 }
 
 const lineOf = ({ at, act, subject, by }: LostAct): string =>
-  [timeText(at), actionText(act), ...(subject === '' ? [] : [short(subject)]), `by ${short(by)}`].join(', ')
+  [utcText(at), actionText(act), ...(subject === '' ? [] : [short(subject)]), `by ${short(by)}`].join(', ')
 
 function manyOf(decisions: readonly LostAct[]): string {
   const [first] = decisions as readonly [LostAct]
   const subjects = decisions.slice(0, MOST_SUBJECTS).map(({ subject }) => short(subject))
   const rest = decisions.length - subjects.length
   const more = rest > 0 ? ` and ${rest} more` : ''
-  return `${timeText(first.at)} and later, ${actionText(first.act)}, ${decisions.length} times: ${subjects.join(', ')}${more}`
+  return `${utcText(first.at)} and later, ${actionText(first.act)}, ${decisions.length} times: ${subjects.join(', ')}${more}`
 }
 
 /** Control characters of a stranger's text would end its line. */
@@ -122,5 +122,3 @@ function short(text: string): string {
   const line = text.slice(0, 2 * MOST_OF_A_TEXT).replaceAll(/[\p{Cc}\u2028\u2029\s]+/gu, ' ')
   return line.length > MOST_OF_A_TEXT ? `${line.slice(0, MOST_OF_A_TEXT - 1)}…` : line
 }
-
-const timeText = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`

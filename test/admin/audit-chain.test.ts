@@ -108,6 +108,51 @@ describe('the chain of the audit log', () => {
       assert.match((await faults()).join('\n'), expected)
     })
 
+  test('entries that a fail-over lost and that are written back are told with their window, and the log is whole', async () => {
+    assert.deepEqual((await verifyAuditLog(db, KEY, [])).writtenBack, undefined)
+    const audit = new AuditLog(db, KEY)
+    const writeBack = (...lost: [sequence: number, at: string][]) =>
+      audit.transaction(AUTHOR, async (_tx, note) => {
+        for (const [sequence, at] of lost)
+          note('database.lost_entry', { sequence, at, mac: 'ab'.repeat(32), action: 'user.create', by: 'alice' })
+      })
+    await writeBack([5, '2026-03-01T21:04:12.300Z'], [6, '2026-03-01T21:04:59.000Z'], [8, '2026-03-01T21:05:40.000Z'])
+    await writeBack([7, '2026-03-02T10:00:00.000Z'])
+    await record(1)
+    await writeBack([8, 'no time'])
+    const { faults: found, writtenBack } = await verifyAuditLog(db, KEY, [])
+    assert.deepEqual(found, [])
+    assert.equal(writtenBack?.entries, 5)
+    const spans = writtenBack?.spans.map((sentence) => sentence.replace(/ at \d{4}-\S+ \S+ UTC/, ' at NOW'))
+    assert.deepEqual(spans, [
+      '3 entries, 5 to 8, of 2026-03-01 21:04:12 UTC to 2026-03-01 21:05:40 UTC, were lost by a fail-over and are written back as 7 to 9 at NOW',
+      'entry 7, of 2026-03-02 10:00:00 UTC, was lost by a fail-over and is written back as 10 at NOW',
+      'entry 8 was lost by a fail-over and is written back as 12 at NOW',
+    ])
+  })
+
+  test('a noted head that a fail-over lost is explained by the entry that was written back, and no other is', async () => {
+    const mac = 'cd'.repeat(32)
+    await new AuditLog(db, KEY).record(AUTHOR, 'database.lost_entry', { sequence: 6, mac, at: new Date() })
+    assert.deepEqual(await faults(`6:${mac}`), [])
+    assert.deepEqual(await faults(`6:${'ce'.repeat(32)}`), ['entry 6 is not the one of the noted head'])
+    assert.deepEqual(await faults(`8:${mac}`), ['entry 8 is missing at the end'])
+    for (const sequence of [8, 20]) {
+      // The first has its own number again.
+      await new AuditLog(db, KEY).record(AUTHOR, 'database.lost_entry', { sequence, mac, at: new Date() })
+      assert.deepEqual(await faults(`${sequence}:${mac}`), [])
+    }
+  })
+
+  test('of many spans that were written back twenty are told, and all entries are counted', async () => {
+    const audit = new AuditLog(db, KEY)
+    await audit.transaction(AUTHOR, async (_tx, note) => {
+      for (let at = 0; at < 25; at++) note('database.lost_entry', { sequence: 100 - at, at: new Date() })
+    })
+    const { writtenBack } = await verifyAuditLog(db, KEY, [])
+    assert.deepEqual([writtenBack?.entries, writtenBack?.spans.length], [25, 20])
+  })
+
   test('a cut tail whose head was moved back is found by a head noted elsewhere', async () => {
     const { head } = await verifyAuditLog(db, KEY, [])
     await tamper(

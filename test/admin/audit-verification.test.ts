@@ -62,6 +62,15 @@ describe('a check of the audit log', () => {
     assert.deepEqual(told, [])
   })
 
+  test('tells what a fail-over lost and was written back, under its seal', async () => {
+    const details = { sequence: 7, at: '2026-03-01T21:04:12.000Z' }
+    await new AuditLog(db, KEY).record(AUTHOR, 'database.lost_entry', details)
+    const jobs = instance()
+    const ended = await endOf(jobs, (await jobs.begin([])).id)
+    assert.deepEqual([ended.status, ended.verdict?.written_back?.entries], ['done', 1])
+    assert.match(String(ended.verdict?.written_back?.spans), /^entry 7, of 2026-03-01 21:04:12 UTC, was lost/)
+  })
+
   test('that runs lets no second one begin, at any instance', async () => {
     // A check of 1,200 entries can end before the third instance asks: it reads none while they do.
     const begun = await withQuery(database.connection, async (query) => {

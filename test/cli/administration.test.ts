@@ -7,7 +7,7 @@ import path from 'node:path'
 import { describe, test } from 'node:test'
 import { MOST_OF_ADDRESS, MOST_OF_USERNAME } from '../../src/domain/rate-limit.ts'
 import { boxOf } from '../../src/settings/eab-secret.ts'
-import { type AdminClient, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
+import { type AdminClient, adminRequest, signIn, TOKEN_SECRET, withAuditLog } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
 import { chancery, createCredential, operate } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
@@ -164,6 +164,16 @@ describe('administration from the command line', () => {
     const whole = await operate(service, 'audit', 'verify', '--head', verdict.head)
     assert.match(whole, /the audit log is whole/)
     assert.match(whole, new RegExp(`^not seen {2}.* after ${verdict.head.split(':')[0]}.*audit_head.*--head`, 'm'))
+    await withAuditLog(service.database, (audit) =>
+      audit.onward({ userId: undefined, ipAddress: undefined }, async (_tx, note) => {
+        for (const sequence of [120, 121])
+          note('database.lost_entry', { sequence, mac: 'ab'.repeat(32), at: '2026-03-01T21:04:12Z' })
+      }),
+    )
+    assert.match(
+      await operate(service, 'audit', 'verify'),
+      /^of them 2 were lost by a fail-over and are written back:\n2 entries, 120 to 121, of .* written back as \d+ to \d+ at /m,
+    )
     const [first] = await sql<{ mac: string }>(
       "SELECT encode(mac, 'hex') AS mac FROM admin_audit_log WHERE sequence = 1",
     )

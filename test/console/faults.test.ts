@@ -16,6 +16,7 @@ const FAILURE = { error: 'internal', message: 'the server failed', status: 500, 
 /** With what each shows only when its figures are there. */
 const PLACES = [
   ['/audit-log', 'role: auditor'],
+  ['/lost-decisions', 'No lost decisions'],
   ['/notifications', 'No notifications'],
   ['/events', 'No undelivered events'],
   ['/users', 'ada@example.com'],

@@ -161,6 +161,39 @@ describe('pages of the console', requireCommand('chromium-headless-shell'), () =
     await becomes(() => page.locator('td', { hasText: 'Sign-in: login' }).count(), 0)
   })
 
+  test('lost decisions are on the overview and on a page with what to do, until an administrator needs nothing more', async () => {
+    const lose = (act: string, subject: string, outcome: string) =>
+      at.sql(
+        `INSERT INTO lost_decisions (id, decided_at, decided_by, act, subject, outcome, details)
+         VALUES (gen_random_uuid(), now(), 'alice', $1, $2, $3, $4)`,
+        [act, subject, outcome, JSON.stringify({ label: HOSTILE })],
+      )
+    await lose('user.create', HOSTILE, 'lost')
+    await lose('signing.stop', 'signing', 'restored')
+    const auditor = await at.browser.as('auditor', '/')
+    await auditor.page.getByText('a fail-over has lost 1 act: repeat what you still want').waitFor()
+    await auditor.page.locator('main a[href="#/lost-decisions"]').click()
+    const lost = auditor.page.locator('tr', { hasText: 'User: create' })
+    await lost.getByText('Repeat it, if you still want it.').waitFor()
+    await lost.getByText(HOSTILE, { exact: true }).waitFor()
+    assert.equal(await auditor.page.evaluate('window.hacked'), undefined)
+    await assertAccessible(auditor.page, 'lost decisions')
+    await auditor.page.getByLabel('Outcome', { exact: true }).selectOption({ label: 'back' })
+    await auditor.page.locator('td', { hasText: 'Signing: stop' }).waitFor()
+    await becomes(() => auditor.page.locator('td', { hasText: 'User: create' }).count(), 0)
+    assert.equal(await auditor.page.getByRole('button', { name: 'Nothing more to do' }).count(), 0)
+
+    const { page } = await at.browser.as('admin', '/lost-decisions?accepted=false')
+    await page.locator('tr', { hasText: 'Signing: stop' }).getByRole('checkbox').check()
+    await press(page, 'Nothing more to do about these')
+    await confirm(page, 'Nothing more to do about these')
+    await page.getByText('1 act is accepted.').waitFor()
+    await becomes(() => page.locator('td', { hasText: 'Signing: stop' }).count(), 0)
+    await press(page, 'Nothing more to do')
+    await confirm(page, 'Nothing more to do')
+    await page.getByText('No matches').waitFor()
+  })
+
   test('what the filters of the audit log find is saved as lines of JSON', async () => {
     const { page } = await at.browser.as('admin', '/audit-log?action=eab.create')
     const lines = (await saved(page, 'Save all as NDJSON')).trim().split('\n')

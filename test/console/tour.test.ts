@@ -60,7 +60,7 @@ describe('a tour of the console', requireCommand('chromium-headless-shell'), () 
       /accounts /accounts/${data.accountId} /failures /failures?by=cause /names/www.shop.test /names/fails.shop.test
       /orders /orders/${data.orderId} /authorizations/${data.authorizationId} /identifiers /eab
       /eab/${data.credentialId} /onboarding /onboarding/${data.credentialId} /csr-profiles
-      /csr-profiles/${data.profileId} /blocked-keys /incident /incident/${data.incidentId} /audit-log /notifications
+      /csr-profiles/${data.profileId} /blocked-keys /incident /incident/${data.incidentId} /audit-log /lost-decisions /notifications
       /events /operation /issuers /crl /settings?part=server /users /approvals /tokens /profile /nothing
       /bulk-revocations/new /csr-profiles/new
     `

@@ -128,14 +128,19 @@ export async function createAdministrator(
   role: Role = 'admin',
   scope: readonly string[] = role === 'registrar' ? ['team'] : [],
 ): Promise<string> {
+  return withAuditLog(database, async (audit) => {
+    const resources = { audit, passwords: new PasswordHasher(HASHING_HERE), policy: { passwordLength: 20 } }
+    const wanted = { username, email: `${username}@example.com`, role, scope }
+    return (await createUser(resources, COMMAND_LINE, wanted)).password
+  })
+}
+
+/** Under the key of the service. */
+export async function withAuditLog<T>(database: TestDatabase, work: (audit: AuditLog) => Promise<T>): Promise<T> {
   const db = await openCheckedDatabase(settingsFor(database.connection, 1))
   try {
     const key = requireAuditKey({ admin_api: { audit_key_file: null, token_secret: TOKEN_SECRET } } as Config)
-    const passwords = new PasswordHasher(HASHING_HERE)
-    const resources = { audit: new AuditLog(db, key), passwords, policy: { passwordLength: 20 } }
-    const wanted = { username, email: `${username}@example.com`, role, scope }
-    const { password } = await createUser(resources, COMMAND_LINE, wanted)
-    return password
+    return await work(new AuditLog(db, key))
   } finally {
     await db.end()
   }

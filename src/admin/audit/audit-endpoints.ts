@@ -79,6 +79,12 @@ const AuditVerification = z
       .meta({ description: 'Number and MAC of the last entry, as the log line audit_head has them.' }),
     cut_sequence: z.int().nullable().meta({ description: 'Retention deleted everything up to here; 0 for nothing.' }),
     faults: z.array(z.string()).meta({ description: 'At most 20 sentences.' }),
+    written_back: z
+      .strictObject({ entries: z.int(), spans: z.array(z.string()).meta({ description: 'At most 20 sentences.' }) })
+      .nullable()
+      .meta({
+        description: 'Entries that a fail-over of the database took and that are at the end again; null for none.',
+      }),
     failure: z.string().nullable().meta({ description: 'Why the check did not reach the end of the log.' }),
     created_at: timestamp(),
     finished_at: timestamp().nullable(),
@@ -97,6 +103,7 @@ function verificationBody(job: StoredVerification): z.input<typeof AuditVerifica
     head: verdict?.head ?? null,
     cut_sequence: verdict?.cut_sequence ?? null,
     faults: verdict ? verdict.faults : [],
+    written_back: verdict?.written_back ?? null,
     failure,
     created_at: time(job.created_at),
     finished_at: timeOrNull(job.finished_at),

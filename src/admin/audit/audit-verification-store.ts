@@ -12,6 +12,7 @@ const Verdict = z.object({
   head: z.string(),
   cut_sequence: z.int(),
   faults: z.array(z.string()),
+  written_back: z.object({ entries: z.int(), spans: z.array(z.string()) }).optional(),
 })
 export type StoredVerdict = z.infer<typeof Verdict>
 

@@ -168,6 +168,13 @@ export class AuditVerifications {
   }
 }
 
-function storedVerdict({ entries, head, cutSequence, faults }: AuditVerdict): StoredVerdict {
-  return { entries, head: renderHead(head), cut_sequence: cutSequence, faults: [...faults] }
+function storedVerdict({ entries, head, cutSequence, faults, writtenBack }: AuditVerdict): StoredVerdict {
+  return {
+    entries,
+    head: renderHead(head),
+    cut_sequence: cutSequence,
+    faults: [...faults],
+    // Absent where there is none: an instance of the release before, which does not know it, finds the seal right.
+    ...(writtenBack && { written_back: { ...writtenBack, spans: [...writtenBack.spans] } }),
+  }
 }

@@ -98,7 +98,9 @@ export const AUDIT_VERIFY = adminCommand({
     const retention = cut === 0 ? '' : `; retention has cut it at ${cut}`
     const last = verdict.head?.split(':')[0] ?? 0
     const unseen = `not seen  entries after ${last} that this database has lost: a line audit_head of the service's log finds them, by --head`
-    tell(json, verdict, `${state}: ${entries} entries${retention}`, `head  ${verdict.head}`, unseen)
+    const { written_back: back } = verdict
+    const lost = back ? [`of them ${back.entries} were lost by a fail-over and are written back:`, ...back.spans] : []
+    tell(json, verdict, `${state}: ${entries} entries${retention}`, ...lost, `head  ${verdict.head}`, unseen)
     return whole ? 0 : 1
   },
 })

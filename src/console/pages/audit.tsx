@@ -47,7 +47,7 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
   ]
 }
 
-const Details = ({ details }: Pick<Entry, 'details'>) => (
+export const Details = ({ details }: Pick<Entry, 'details'>) => (
   <ul class="details">
     {factsOf(details).map(({ name, text, page }) => (
       <li key={name}>
@@ -149,8 +149,8 @@ function Check({ status, checked, total, whole, entries, head, cut_sequence: cut
       {whole && `, verified up to entry ${countText(Number(head?.split(':')[0] ?? 0))}`}, head{' '}
       {cut !== null && cut > 0 && `cut by retention at ${countText(cut)}, `} <Copyable text={head ?? ''} /> ({at})
       <ul>
-        {others.faults.map((fault) => (
-          <li key={fault}>{fault}</li>
+        {[...others.faults, ...(others.written_back?.spans ?? [])].map((sentence) => (
+          <li key={sentence}>{sentence}</li>
         ))}
       </ul>
     </>

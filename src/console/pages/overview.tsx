@@ -33,6 +33,7 @@ const HELP: Partial<Record<Alarm['code'], readonly [path: string, needs: Operati
   signing_stopped: ['/operation', 'getOverview'],
   maintenance: ['/operation', 'getOverview'],
   issuer: ['/settings', 'getSettings'],
+  lost_decisions: ['/lost-decisions', 'listLostDecisions'],
   dead_letters: ['/events', 'getWorkers'],
   consumer: ['/events', 'getWorkers'],
   notifications: ['/notifications', 'listNotifications'],
