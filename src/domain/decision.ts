@@ -15,6 +15,7 @@ export const ACME_ACTS = [
   'acme.change_key',
   'acme.deactivate_authorization',
   'acme.prove_compromise',
+  'acme.revoke',
 ] as const
 export type AcmeAct = (typeof ACME_ACTS)[number]
 export type Act = AuditAction | AcmeAct
@@ -170,6 +171,8 @@ export const EFFECTS = {
   'acme.change_key': 'restricts',
   'acme.deactivate_authorization': 'restricts',
   'acme.prove_compromise': 'restricts',
+  // Only where the signer did not take it: else its own records have it.
+  'acme.revoke': 'restricts',
 } as const satisfies Record<Act, EffectOf>
 
 /** Acts that restrict always, or with some details. */

@@ -10,7 +10,10 @@ import { parseCertificate } from '../shared/pki/certificate.ts'
 import type { CertificateStore, CommittedRevocation } from '../store/certificate-store.ts'
 
 /** Never rejects, and takes at most two seconds. @param certificateIds of revoked certificates */
-export type NoteRevocations = (certificateIds: readonly string[]) => Promise<void>
+export type NoteRevocations = (certificateIds: readonly string[]) => Promise<unknown>
+
+/** @returns whether the signer has them all */
+export type TellRevocations = (certificateIds: readonly string[]) => Promise<boolean>
 
 interface RevocationNotesParts {
   ca: Pick<CaBackend, 'issuers' | 'unreachable'>
@@ -23,7 +26,7 @@ interface RevocationNotesParts {
 const PAGE = 500
 const TIMEOUT_MS = 2_000
 
-export function createRevocationNotes({ ca, records, certificates, onFailed }: RevocationNotesParts): NoteRevocations {
+export function createRevocationNotes({ ca, records, certificates, onFailed }: RevocationNotesParts): TellRevocations {
   /** Id in the signer by fingerprint; a renewed certificate has the name and key of the one before. */
   async function issuerIdOf(fingerprint: string): Promise<string | undefined> {
     const [der] = (await certificates.findIssuerChain(fingerprint)) ?? []
@@ -33,6 +36,7 @@ export function createRevocationNotes({ ca, records, certificates, onFailed }: R
   }
 
   async function tell(signer: Pick<SignerRecords, 'note'>, revocations: readonly CommittedRevocation[], until: number) {
+    let areAllTold = true
     const byIssuer = new Map<string, NotedRevocation[]>()
     for (const { issuerFingerprint, serialNumber, revokedAt, reason } of revocations) {
       const entries = byIssuer.get(issuerFingerprint) ?? []
@@ -42,18 +46,27 @@ export function createRevocationNotes({ ca, records, certificates, onFailed }: R
     for (const [fingerprint, entries] of byIssuer) {
       // An issuer that the signer has no more, or another CA, has no list here.
       const issuerId = await issuerIdOf(fingerprint)
-      if (issuerId !== undefined) await signer.note(issuerId, entries, 'revocation', until - performance.now())
+      const isTold =
+        issuerId !== undefined && (await signer.note(issuerId, entries, 'revocation', until - performance.now()))
+      if (!isTold) areAllTold = false
     }
+    return areAllTold
   }
 
   return async (certificateIds) => {
-    if (!records || ca.unreachable()) return
+    if (!records || ca.unreachable()) return false
+    let areAllTold = true
     const until = performance.now() + TIMEOUT_MS
     try {
-      for (let at = 0; at < certificateIds.length && performance.now() < until; at += PAGE)
-        await tell(records, await certificates.findRevocations(certificateIds.slice(at, at + PAGE)), until)
+      for (let at = 0; at < certificateIds.length; at += PAGE) {
+        if (performance.now() >= until) return false
+        const revocations = await certificates.findRevocations(certificateIds.slice(at, at + PAGE))
+        if (!(await tell(records, revocations, until))) areAllTold = false
+      }
     } catch (error) {
       onFailed(error, certificateIds.length)
+      return false
     }
+    return areAllTold
   }
 }

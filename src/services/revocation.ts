@@ -16,7 +16,7 @@ import type { BackendRevocation, BackendRevocationStore } from '../store/backend
 import type { CertificateStore } from '../store/certificate-store.ts'
 import { unlessStale } from './account-cache.ts'
 import type { NoteAcmeAct } from './decisions/acme-decisions.ts'
-import type { NoteRevocations } from './revocation-notes.ts'
+import type { TellRevocations } from './revocation-notes.ts'
 
 /** An account, or the holder of the certificate's own key. */
 export type Revoker = { requester: Requester } | { certificateKey: AccountKey }
@@ -38,7 +38,7 @@ const EXPIRED = 'this certificate has expired, and is not here any more or was n
 
 export function createRevocation(
   store: CertificateStore,
-  note: NoteRevocations,
+  note: TellRevocations,
   noteAct: NoteAcmeAct,
   events: RevocationEvents,
 ): RevocationService {
@@ -75,13 +75,23 @@ export function createRevocation(
       const revocation = { certificateId: certificate.id, reason, blockedKey, isProved, requester }
       if (!unlessStale(await store.revoke(revocation)))
         throw new Problem('alreadyRevoked', 'this certificate is revoked already')
-      await note([certificate.id])
+      const isAtSigner = await note([certificate.id])
       events.revoked(certificate, reason)
+      // A list has it soon, and a fail-over may come first.
+      if (!isAtSigner) await noteAct('acme.revoke', requester?.accountId, factsOf(certificate, reason))
       if (isProved && blockedKey)
         await noteAct('acme.prove_compromise', undefined, { spki_sha256: blockedKey.toString('hex') })
     },
   }
 }
+
+const factsOf = ({ id, serialNumber, issuerFingerprint, notAfter }: Certificate, reason: number) => ({
+  certificate_id: id,
+  serial_number: serialNumber,
+  issuer_fingerprint: issuerFingerprint,
+  not_after: notAfter.toISOString(),
+  reason,
+})
 
 function read(der: Buffer) {
   try {

@@ -25,6 +25,10 @@ const LACKS: Readonly<Record<AcmeAct, string>> = {
               AND z.status ${authorization.allows('deactivate')})`,
   'acme.prove_compromise': `NOT EXISTS (
            SELECT FROM blocked_keys b WHERE b.spki_sha256 = decode(d.spki_sha256, 'hex') AND b.proved_at IS NOT NULL)`,
+  // certificates_serial_issuer
+  'acme.revoke': `NOT EXISTS (
+           SELECT FROM certificates c WHERE c.serial_number = decode(d.serial_number, 'hex')
+              AND c.issuer_fingerprint = decode(d.issuer_fingerprint, 'hex') AND c.revoked_at IS NOT NULL)`,
 }
 
 /** @returns the ids of those that the database lacks */
@@ -38,7 +42,8 @@ export async function findLacking(
     name: `lacking-${act}`,
     text: `
       SELECT d.id::text FROM jsonb_to_recordset($1::jsonb) AS d (id uuid, account_id uuid, authorization_id uuid,
-             key_version integer, thumbprint text, changed_at timestamptz, spki_sha256 text)
+             key_version integer, thumbprint text, changed_at timestamptz, spki_sha256 text, serial_number text,
+             issuer_fingerprint text)
        WHERE ${LACKS[act]}`,
   }
   const rows = await db.query<{ id: string }>(statement, [

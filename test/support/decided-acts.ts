@@ -255,8 +255,7 @@ export const PERMITTING: Readonly<Record<string, Prepare>> = {
 }
 
 /**
- * What a database permits, a line a permission. A fail-over may lose some, and must add none. Keys that were blocked and users,
- * profiles and so on that are there at all count by what they allow.
+ * What a database permits, a line a permission. A fail-over may lose some, and must add none.
  */
 export const PERMISSIONS = `
   WITH switches AS (SELECT key FROM server_settings WHERE (value->'enabled')::boolean)
@@ -280,8 +279,6 @@ export const PERMISSIONS = `
     UNION ALL SELECT 'passkey ' || id FROM admin_passkeys
     UNION ALL SELECT 'approval ' || id || ' may be decided' FROM admin_approvals WHERE decision IS NULL
     UNION ALL SELECT 'certificate ' || id FROM certificates WHERE revoked_at IS NULL
-    UNION ALL SELECT 'profile ' || id || ' allows ' || n || ' names'
-      FROM csr_profiles, generate_series(1, coalesce((profile_data->>'san_maximum')::integer, 20)) AS n
   ) AS permissions (line) ORDER BY line`
 
 /** What a database refuses, a line a refusal. A fail-over must lose none of those that were decided. */
@@ -290,4 +287,6 @@ export const REFUSALS = `
     SELECT 'key ' || encode(spki_sha256, 'hex') FROM blocked_keys
     UNION ALL SELECT 'account ' || account_id || ' has profile ' || csr_profile_id FROM account_csr_profiles
     UNION ALL SELECT 'credential ' || eab_credential_id || ' has profile ' || csr_profile_id FROM eab_csr_profiles
+    UNION ALL SELECT 'profile ' || id || ' refuses ' || n || ' names'
+      FROM csr_profiles, generate_series((profile_data->>'san_maximum')::integer + 1, 10) AS n
   ) AS refusals (line) ORDER BY line`

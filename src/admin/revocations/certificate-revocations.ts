@@ -117,14 +117,19 @@ export async function revokeBySerial(
     const { certificate, isUnseen } = await toRevoke(tx, serialNumber, scopeOf(actor), wanted)
     const blockedKey = await revokeOne(tx, certificate, wanted)
     if (blockedKey === false) throw new AdminError('conflict', 'the certificate is revoked already')
-    note('certificate.revoke', {
+    const found = await requireCertificate(tx, serialNumber, undefined, certificate.issuer_fingerprint)
+    const { issuer_fingerprint } = certificate
+    const details = {
       serial_number: serialNumber,
       certificate_id: certificate.id,
       reason: revocationReasonName(wanted.reason),
       blocked_key: blockedKey?.toString('hex'),
-      ...(isUnseen && { issuer_fingerprint: certificate.issuer_fingerprint }),
-    })
-    return requireCertificate(tx, serialNumber, undefined, certificate.issuer_fingerprint)
+      ...(isUnseen && { issuer_fingerprint }),
+    }
+    // A fail-over may lose the certificate, too.
+    const unseen = { serial_number: serialNumber, issuer_fingerprint, not_after: found.not_after }
+    note('certificate.revoke', details, undefined, { unseen })
+    return found
   })
   await noteAtSigner([revoked.id])
   events.revoked(subjectOf(revoked), wanted.reason)

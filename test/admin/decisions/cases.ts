@@ -513,6 +513,22 @@ export const CASES: Readonly<Record<RestrictingAct, readonly Case[]>> = {
       },
     },
   ],
+  'acme.revoke': [
+    {
+      does: 'revokes the certificate',
+      async act(at, { certificates: { first } }) {
+        const revocation = { certificateId: first.id, reason: 4, blockedKey: undefined, requester: undefined }
+        await at.stores.certificates.revoke(revocation)
+        const row = await at.one<object>(
+          `SELECT encode(serial_number, 'hex') AS serial_number, encode(issuer_fingerprint, 'hex') AS issuer_fingerprint,
+                  not_after FROM certificates WHERE id = $1`,
+          first.id,
+        )
+        return overAcme('acme.revoke', { certificate_id: first.id, reason: 4, ...row })
+      },
+      holds: (at, { certificates: { first } }) => isCertificateRevoked(at, first.id),
+    },
+  ],
 }
 
 export async function changeKey(at: At, { requester, account }: World): Promise<Decision> {
