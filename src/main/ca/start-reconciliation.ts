@@ -1,9 +1,7 @@
 /** The comparison of the database with the signer in the supervisor: its parts, and what is told of it. */
 
-import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { ANNOUNCE_MS } from '../../../signer/protocol/methods.ts'
 import type { CaBackend } from '../../ca/backend.ts'
 import type { RecordDamage, SignerRecords } from '../../ca/signer-records.ts'
 import type { Config } from '../../config/schema.ts'
@@ -11,21 +9,19 @@ import type { CheckStatus } from '../../domain/health.ts'
 import { PART_THEM, SHARED } from '../../domain/signer-use.ts'
 import type { EventWriter } from '../../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
-import { startLoop } from '../../runtime/loop.ts'
 import type { Issuance } from '../../services/issuance.ts'
 import { Reconciliation, type ReconciliationEvents } from '../../services/reconciliation.ts'
 import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
 import { SignerComparison } from '../../services/signer-comparison.ts'
-import { SignerUseWatch } from '../../services/signer-use-watch.ts'
+import type { SignerUseWatch } from '../../services/signer-use-watch.ts'
 import { plural } from '../../shared/lib/plural.ts'
 import { slowNow } from '../../store/clock-store.ts'
 import type { Database } from '../../store/database.ts'
-import { createDecisionStore } from '../../store/decision-store.ts'
-import { readIncarnation } from '../../store/incarnation.ts'
 import { restorationStore } from '../../store/restoration-store.ts'
 import type { AdminThread } from '../admin/start-admin.ts'
 import type { ReconciledFacts } from '../messages.ts'
 import type { Stores } from '../stores.ts'
+import { announceRegularly, watchSignerUse } from './announce-database.ts'
 
 export interface ReconciliationPart {
   reconciliation: Reconciliation
@@ -80,12 +76,7 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
     events: report.events(),
     isStopping,
   })
-  const announcements = startLoop({
-    name: 'database_announcement',
-    intervalMs: ANNOUNCE_MS,
-    round: () => use.announce(),
-    onError: (_, error) => parts.log.debug({ err: error }, 'the database could not be announced at the signer'),
-  })
+  const announcements = announceRegularly(use, parts.log)
   return {
     reconciliation,
     status: () => (reconciliation.isBehind || use.isShared ? 'error' : 'ok'),
@@ -95,19 +86,6 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
       report.tellHeld()
     },
   }
-}
-
-function watchSignerUse(records: SignerRecords, { config, db, metrics }: Parts): SignerUseWatch {
-  const store = createDecisionStore(db)
-  return new SignerUseWatch({
-    records,
-    async place() {
-      const [{ id }, { incarnation }] = await Promise.all([store.identity(), readIncarnation(db)])
-      return { database: id, incarnation }
-    },
-    requester: `${hostname()} ${config.server.external_url}`.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 200),
-    onAnswer: (others) => metrics.otherDatabases.set(others),
-  })
 }
 
 const ENTRY_AGAIN_MS = 5_000
