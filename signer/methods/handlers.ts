@@ -1,5 +1,6 @@
 /** All methods of the daemon (docs/decisions/three-trust-zones.md). */
 
+import { AnnouncedDatabases } from '../announced-databases.ts'
 import type { SigningService } from '../signing.ts'
 import type { MethodHandlers } from './method-handler.ts'
 import { describeMethod, healthMethod, testSignMethod } from './probes.ts'
@@ -13,6 +14,7 @@ export function createHandlers(
   crls: Parameters<typeof crlMethods>[1],
   warn: Parameters<typeof recordMethods>[2],
 ): MethodHandlers {
+  const databases = new AnnouncedDatabases()
   return {
     describe: describeMethod(version, service),
     health: healthMethod(service),
@@ -20,5 +22,6 @@ export function createHandlers(
     testSign: testSignMethod(service),
     ...crlMethods(service, crls),
     ...recordMethods(service, crls.signed, warn),
+    announceDatabase: (params) => ({ meta: databases.announce(params, performance.now()) }),
   }
 }

@@ -23,9 +23,14 @@ export const MAX_NOTED = 500
 export const MAX_DECISIONS = 100
 export const MAX_DECISION_BYTES = 64 * 1024
 
+/** Each service announces its database so often. */
+export const ANNOUNCE_MS = 10_000
+
 // Names appear in log and audit lines: short, and without control characters.
 const IssuerId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
 const Requester = z.string().regex(/^[\x20-\x7e]{1,200}$/)
+/** Of a database: its id, and where it runs, as the service reads both. */
+const Announced = { database: z.uuid(), incarnation: Requester, requester: Requester }
 const UploadId = z.string().regex(/^[0-9a-f]{32}$/)
 const Nothing = z.strictObject({})
 const Count = z.int().min(0)
@@ -53,6 +58,8 @@ const Damage = z.strictObject({ lines: Count, first: Count })
  * - `noteRevocations` takes JSON, a list of `[serial, Unix seconds, reason]`. It records what no CRL holds yet.
  * - `noteDecisions` takes JSON, a list of objects, and records them as they are.
  * - `signedDecisions` returns their lines, as `signedRevocations` does.
+ * - `announceDatabase` returns which other databases are announced beside this one. `settled` is false while one may yet turn
+ *   out to be. Without `remember` it only asks.
  * - `recordDamage` returns how many lines of the record files are damaged, as far as they were read. Each call reads on.
  * - `describe` returns the certificates of all issuers in a row. `chain` gives the length of each
  *   certificate; `alternates` gives the lengths for the further chains, which follow.
@@ -158,6 +165,11 @@ export const METHODS = {
     params: z.strictObject({ after: Part }),
     /** `first`: sequence number of the oldest that is kept; 0 when there is none. */
     result: z.strictObject({ first: Count, last: Part, more: z.boolean() }),
+  },
+  announceDatabase: {
+    code: 15,
+    params: z.strictObject({ ...Announced, remember: z.boolean() }),
+    result: z.strictObject({ others: boundedArray(z.strictObject(Announced), 16), settled: z.boolean() }),
   },
   recordDamage: {
     code: 16,

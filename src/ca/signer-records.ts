@@ -9,6 +9,7 @@ import {
   readRevocationLines,
 } from '../../signer/protocol/record-lines.ts'
 import { SignerProtocolError } from '../../signer/protocol/signer-errors.ts'
+import type { DatabasePlace, SignerUse } from '../domain/signer-use.ts'
 import type { SignerClient } from './signer-client.ts'
 
 /** Numbers of lines; 0 where there is none. */
@@ -109,6 +110,12 @@ export interface SignerRecords {
   noteDecisions(payload: Buffer, requester: string, timeoutMs: number): Promise<boolean>
   /** As far as the signer has read its files; each call makes it read on. Undefined from a signer of an earlier release. */
   damage(): Promise<RecordDamage | undefined>
+  /**
+   * Says which database the service works on, and asks for others.
+   * @param how.remember false for a command, which only asks
+   * @returns undefined from a signer of an earlier release
+   */
+  announce(own: DatabasePlace, how: { requester: string; remember: boolean }): Promise<SignerUse | undefined>
 }
 
 /** The signer may read a compressed file first. */
@@ -178,6 +185,10 @@ export function signerRecords(client: Pick<SignerClient, 'call'>): SignerRecords
     async noteDecisions(payload, requester, timeoutMs) {
       const reply = await ifKept(() => client.call('noteDecisions', { requester }, { timeoutMs, payload }))
       return reply !== undefined
+    },
+    async announce({ database, incarnation }, how) {
+      const reply = await ifKept(() => client.call('announceDatabase', { database, incarnation, ...how }, limit))
+      return reply && { others: reply.meta.others, isSettled: reply.meta.settled }
     },
     damage: async () => (await ifKept(() => client.call('recordDamage', {}, limit)))?.meta,
   }

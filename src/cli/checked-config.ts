@@ -6,6 +6,9 @@
 import { requireUsableIssuers } from '../ca/signer-check.ts'
 import { signerBackend, usesBackend } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
+import { openDatabaseFor } from '../doctor/facts/database.ts'
+import { othersAtSigner } from '../doctor/facts/signer-use.ts'
+import { PART_THEM, SHARED } from '../domain/signer-use.ts'
 import { loadHooks } from '../events/hooks/load-hooks.ts'
 import { requireCaModules } from '../main/ca/start-ca-module.ts'
 import { PERSPECTIVE_SECTIONS } from '../mpic/perspective-service.ts'
@@ -14,12 +17,16 @@ import { databaseSettings } from '../settings/server-settings.ts'
 import { issuerDuties, ownIssuer } from '../settings/signer-settings.ts'
 import { readCertificates } from '../shared/lib/certificate-file.ts'
 import { VERSION } from '../shared/lib/program-files.ts'
+import { within } from '../shared/lib/time-limit.ts'
 import { typeOf } from '../shared/protocol/challenge.ts'
 import { placesOf } from '../store/session.ts'
 import { loadChallengeMethods } from '../validation/extensions.ts'
 import { readConfigFile, readConfigSections, requireFiles } from './config-file.ts'
 import { inspectBackendFiles, inspectPerspectiveFiles, inspectServiceFiles } from './configured-files.ts'
 import { CommandError, type CommonOptions } from './values.ts'
+
+/** For database and signer together. */
+const SIGNER_MS = 8_000
 
 /** Prints all warnings. @throws CommandError */
 export async function serviceConfig(options: CommonOptions & { dev?: boolean }): Promise<Config> {
@@ -88,6 +95,18 @@ export async function validateOnly(options: CommonOptions, usage: string): Promi
   console.log(`challenges ${enabled.map(typeOf).join(', ')}`)
   for (const { name, kinds } of hooks) console.log(`${name} for ${kinds.join(', ')}`)
   console.log(`database ${database.database} at ${placesOf(databaseSettings(config))}`)
+  const others = await within(othersThere(config), SIGNER_MS, undefined)
+  if (others) console.log(`warning: ${SHARED}: ${others}; ${PART_THEM}`)
   console.log('the configuration is valid')
   return 0
+}
+
+/** Not before a first start, where database and signer are not there yet. */
+async function othersThere(config: Config): Promise<string | undefined> {
+  try {
+    const database = await openDatabaseFor(config)
+    return await othersAtSigner(config, database).finally(() => database.close())
+  } catch {
+    return undefined
+  }
 }

@@ -40,7 +40,7 @@ export interface HealthReport {
     }
     /** Absent when no CRL is published. */
     crl?: { status: CheckStatus; stale: boolean }
-    /** `error` while the database lacks what the signer has recorded, or has given some up that nobody accepted. Absent when no certificate is signed here. */
+    /** `error` while the database lacks what the signer has recorded, another one uses the signer, or it has given some up that nobody accepted. Absent when no certificate is signed here. */
     signer_records?: { status: CheckStatus; given_up?: number }
     /** Absent without `dns.resolvers`. */
     dns_resolver?: { status: CheckStatus }

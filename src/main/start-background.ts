@@ -43,11 +43,13 @@ export interface EarlierParts {
 
 /** @returns undefined when no certificate is signed here */
 export function startReconciliationPart(
-  { config, metrics, log, now }: StartContext,
+  { config, metrics, log, now, teardown }: StartContext,
   { database: { db, eventWriter }, ca: { ca }, issuance: { stores, issuance } }: EarlierParts,
 ): ReconciliationPart | undefined {
   const parts = { config, db, stores, issuance, ca, metrics, log, eventWriter, isStopping: () => now.stopping }
-  return ca.records && startReconciliation(ca.records, parts)
+  const started = ca.records && startReconciliation(ca.records, parts)
+  if (started) teardown.add(() => started.stop())
+  return started
 }
 
 /** @returns undefined when no CRL is published */
@@ -169,7 +171,8 @@ export function startSupervisor(
     }),
     background: () => readWorkers(db),
     crl: () => crl?.health(),
-    signerRecords: () => reconciliation && (reconciliation.reconciliation.isBehind ? 'error' : 'ok'),
+    signerRecords: () => reconciliation?.status(),
+    isBehind: () => reconciliation?.reconciliation.isBehind === true,
     givenUp: async () => (reconciliation ? (await stores.marks.givenUp()).length : 0),
     dnsResolver: () => resolvers?.status(),
     auditLog: () => admin?.auditLog(),

@@ -49,6 +49,8 @@ export interface SupervisorParts {
   checkCaa: AskForCaa
   checkMailDomains: AskForMailDomains
   noteDecisions(decisions: SupervisorMessages['noteDecisions']['message']): Promise<string | undefined>
+  /** Whether the database lacks what the signer has recorded. */
+  isBehind(): boolean
   /** Undefined when the Admin API is off. */
   admin: AdminThread | undefined
   events: Pick<Events, 'thread'>
@@ -232,7 +234,7 @@ function createExposition(parts: SupervisorParts, probe: Probe, threadMetrics: T
     for (const kind of DISK_TROUBLES) metrics.databaseDisk.set({ kind }, disk === kind ? 1 : 0)
     metrics.ready.set(isReady ? 1 : 0)
     metrics.givenUp.set(givenUp)
-    metrics.databaseBehind.set(parts.signerRecords() === 'error' ? 1 : 0)
+    metrics.databaseBehind.set(parts.isBehind() ? 1 : 0)
     // Removes issuers that have left the signer.
     metrics.issuerNotAfter.reset()
     for (const { id, notAfter } of parts.ca.issuers())

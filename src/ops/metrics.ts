@@ -130,6 +130,7 @@ function signingMetrics({ counter, gauge, histogram }: MetricFactory) {
     caSigningErrors: counter('ca_signing_errors_total', 'Signatures the CA backend did not make.'),
     alarms: counter('alarms_total', 'Broken invariants; each is in the log with its reason.'),
     databaseBehind: gauge('database_behind', '1 while the database lacks what its signer has recorded.'),
+    otherDatabases: gauge('other_databases', 'Other databases that use the signer of this one at the same time.'),
     givenUp: gauge('given_up', 'Certificates that the signer has recorded and that do not come back.'),
     reconciled: counter('reconciled_total', 'What was lost in the database and is back from the signer.', ['kind']),
     auditLogBroken: gauge('audit_log_broken', '1 while the end of the audit log is not what it was.'),

@@ -20,6 +20,8 @@ export interface ReconciliationEvents {
   fewer(last: number, compared: number): void
   /** The signer has found lines of its records that cannot be read; again when there are more. */
   damaged(found: RecordDamage): void
+  /** A round begins, and the signer has answered. */
+  looked(): void
 }
 
 export interface ReconciliationParts {
@@ -83,6 +85,7 @@ export class Reconciliation {
     const { marks, comparison, mode } = this.#parts
     const state = await this.look()
     if (!state) return undefined
+    this.#parts.events.looked()
     await this.#askForDamage()
     const mark = await this.#markFor(state)
     // Another instance may have ended what this one began; this one has yet to tell what it brought back.

@@ -19,6 +19,8 @@ export interface LostDecision {
 
 export interface DecisionStore {
   identity(): Promise<DatabaseIdentity>
+  /** For a copy that is to be a database of its own. @returns its new id */
+  renewIdentity(): Promise<string>
   /** The line of a place up to which everything decided is here. @param place in hexadecimal */
   mark(place: string): Promise<number>
   /** Moves it forward, and never back. */
@@ -37,7 +39,17 @@ export interface DecisionStore {
   noteCompared(incarnation: string): Promise<void>
 }
 
+const NO_IDENTITY = 'the database has lost its identity (table database_identity)'
+
 const IDENTITY: Statement = { name: 'database-identity', text: 'SELECT id, key FROM database_identity' }
+
+const RENEW: Statement = {
+  name: 'database-identity-renew',
+  text: `
+    UPDATE database_identity
+       SET id = gen_random_uuid(), key = decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')
+    RETURNING id`,
+}
 
 const MARK: Statement = {
   name: 'decision-mark',
@@ -110,8 +122,13 @@ export function createDecisionStore(db: Pick<Database, 'query'>): DecisionStore 
   return {
     async identity() {
       const [row] = await db.query<DatabaseIdentity>(IDENTITY, [])
-      if (!row) throw new Error('the database has lost its identity (table database_identity)')
+      if (!row) throw new Error(NO_IDENTITY)
       return row
+    },
+    async renewIdentity() {
+      const [row] = await db.query<{ id: string }>(RENEW, [])
+      if (!row) throw new Error(NO_IDENTITY)
+      return row.id
     },
     mark: async (place) => (await db.query<{ line: number }>(MARK, [place]))[0]?.line ?? 0,
     async move(place, line) {

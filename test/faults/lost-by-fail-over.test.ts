@@ -230,16 +230,17 @@ function survives({ waitMs, isBackup }: Lag): void {
       entries.map(({ details }) => [details.certificates, details.without_order, details.given_up]),
       [[READY + NEW, NEW, 0]],
     )
-    const alarms = [...first.log, ...second.log].filter(
-      ({ event, code }) => event === 'alarm' && code === 'database_behind',
-    )
-    assert.equal(alarms.length, 1)
+    const alarms = () =>
+      [...first.log, ...second.log].filter(({ event, code }) => event === 'alarm' && code === 'database_behind')
+    // It waits until the former primary has been silent.
+    await until('the alarm', () => alarms().length > 0)
     const told = () => mail.mails.filter(({ text }) => text.includes('the database was behind its signer'))
     await until('the mail', () => told().length > 0)
     assert.deepEqual(
       told().map(({ to }) => to),
       [['admin@example.com']],
     )
+    assert.equal(alarms().length, 1)
     const health = (await send({ method: 'GET', url: `${first.baseUrl}/healthz` })).json
     assert.deepEqual(health.checks.signer_records, { status: 'ok' })
   })

@@ -3,6 +3,7 @@
 import { isAnyProfileStored } from '../../admin/profiles/profile-store.ts'
 import { databaseSettings } from '../../settings/server-settings.ts'
 import { openDatabase } from '../../store/database.ts'
+import { createDecisionStore } from '../../store/decision-store.ts'
 import {
   dropIndexes,
   HISTORY_INDEXES,
@@ -17,11 +18,11 @@ import { planMigrations } from '../../store/schema/migration-plan.ts'
 import { readRollbackPoint } from '../../store/schema/rollback-point.ts'
 import { readSchemaState } from '../../store/schema/schema-state.ts'
 import { durabilityWarnings, placesOf, requireOwnSessions } from '../../store/session.ts'
-import type { DatabasePool } from '../../store/slonik.ts'
+import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import { readConfigFile } from '../config-file.ts'
 import { withAdministration } from '../operator-database.ts'
 import { tell } from '../printing.ts'
-import type { Printing } from '../values.ts'
+import { CommandError, type Printing } from '../values.ts'
 import { renderPlan } from './migration-plan-text.ts'
 import { showProgress } from './migration-progress.ts'
 import { renderRollbackPoint } from './rollback-point-text.ts'
@@ -77,6 +78,28 @@ export async function rollbackPoint({ config: file, json }: Printing): Promise<n
   const point = await readRollbackPoint(settings)
   tell(json, point, ...renderRollbackPoint(point))
   return 0
+}
+
+/** A running instance has the former identity in memory, so none may be there. */
+export async function newIdentity({ config: file, json }: Printing): Promise<number> {
+  const config = await readConfigFile(file)
+  return withAdministration(
+    config,
+    async ({ db, audit, actor }) => {
+      const queries = queriesOf(db)
+      const instances = await queries.query(
+        { name: 'live-instances', text: 'SELECT FROM live_instances() LIMIT 1' },
+        [],
+      )
+      if (instances.length > 0) throw new CommandError('an instance runs on this database: stop all of them first')
+      const id = await createDecisionStore(queries).renewIdentity()
+      await audit.record(actor, 'database.reconcile', { new_identity: id })
+      tell(json, { database: id }, `the database is ${id} from now on`)
+      return 0
+    },
+    'current',
+    'any',
+  )
 }
 
 type IndexOptions = Printing & { drop: boolean; history: boolean }

@@ -118,6 +118,13 @@ const DATABASE = [
     run: async (options) => (await import('./database-commands.ts')).rollbackPoint(options),
   }),
   onHost(OF_DATABASE, {
+    usage: 'db new-identity',
+    about: 'Make a copy of a database one of its own, which decisions recorded for the other no longer concern',
+    options: PRINTING,
+    examples: ['-c config.yaml db new-identity'],
+    run: async (options) => (await import('./database-commands.ts')).newIdentity(options),
+  }),
+  onHost(OF_DATABASE, {
     usage: 'db search-indexes',
     about:
       'Create the indexes that speed up lists: certificates by issuer, key and expiry of revoked ones, orders by name, accounts by contact',

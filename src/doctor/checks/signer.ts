@@ -2,8 +2,10 @@
 
 import type { CaIssuer } from '../../ca/backend.ts'
 import { hasSigner } from '../../config/backends.ts'
+import { PART_THEM, SHARED } from '../../domain/signer-use.ts'
 import type { Check } from '../check.ts'
-import { failure, messageOf, ok, orOk, type Verdict, warning } from '../verdict.ts'
+import { othersAtSigner } from '../facts/signer-use.ts'
+import { CannotTell, failure, messageOf, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
 import { profilesOf, withSigner } from './signer-shared.ts'
 
 export const SIGNER: readonly Check[] = [
@@ -61,6 +63,19 @@ export const SIGNER: readonly Check[] = [
       withSigner(sources, ({ signed }) =>
         signed?.map(({ issuer, durationMs }) => ok(`${issuer} signed in ${durationMs.toFixed(1)} ms`)),
       ),
+  },
+  {
+    id: 'signer.database',
+    title: 'No other database uses the signer',
+    async look(sources) {
+      if (!hasSigner(sources.config)) return undefined
+      const database = await sources.database()
+      const others = await othersAtSigner(sources.config, database).catch((error) => {
+        throw error instanceof CannotTell ? error : new CannotTell(messageOf(error))
+      })
+      if (others === undefined) return unknown('the signer is of an earlier release and does not know')
+      return others === '' ? ok('it says so') : failure(`${SHARED}: ${others}`, PART_THEM)
+    },
   },
   {
     id: 'signer.issuers',

@@ -54,7 +54,8 @@ export async function connectForFacts(config: Config, testSign: boolean): Promis
   }
 }
 
-function placeOf(config: Config): SignerPlace {
+/** @throws CannotTell */
+export function placeOf(config: Config): SignerPlace {
   if (!hasSigner(config)) throw new CannotTell('no certificate is signed here')
   const { socket, secret_file } = config.ca.signer
   if (socket !== null) return { socketPath: socket, secretFile: path.resolve(secret_file ?? '') }

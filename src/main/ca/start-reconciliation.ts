@@ -5,12 +5,15 @@ import type { Logger } from 'pino'
 import type { CaBackend } from '../../ca/backend.ts'
 import type { RecordDamage, SignerRecords } from '../../ca/signer-records.ts'
 import type { Config } from '../../config/schema.ts'
+import type { CheckStatus } from '../../domain/health.ts'
+import { PART_THEM, SHARED } from '../../domain/signer-use.ts'
 import type { EventWriter } from '../../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
 import type { Issuance } from '../../services/issuance.ts'
 import { Reconciliation, type ReconciliationEvents } from '../../services/reconciliation.ts'
 import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
 import { SignerComparison } from '../../services/signer-comparison.ts'
+import type { SignerUseWatch } from '../../services/signer-use-watch.ts'
 import { plural } from '../../shared/lib/plural.ts'
 import { slowNow } from '../../store/clock-store.ts'
 import type { Database } from '../../store/database.ts'
@@ -18,9 +21,13 @@ import { restorationStore } from '../../store/restoration-store.ts'
 import type { AdminThread } from '../admin/start-admin.ts'
 import type { ReconciledFacts } from '../messages.ts'
 import type { Stores } from '../stores.ts'
+import { announceRegularly, watchSignerUse } from './announce-database.ts'
 
 export interface ReconciliationPart {
   reconciliation: Reconciliation
+  /** Of records and of the signer's use: `error` while the database lacks something, or another one uses the signer. */
+  status(): CheckStatus
+  stop(): Promise<void>
   /** The admin thread starts later, and has the key of the audit log. */
   tellAudit(admin: Pick<AdminThread, 'noteReconciled'>): void
 }
@@ -39,7 +46,8 @@ interface Parts {
 
 export function startReconciliation(records: SignerRecords, parts: Parts): ReconciliationPart {
   const { config, db, stores, issuance, ca, isStopping } = parts
-  const report = new Report(parts)
+  const use = watchSignerUse(records, parts)
+  const report = new Report({ ...parts, use })
   const restoration = new Restoration({
     records,
     ca,
@@ -68,33 +76,42 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
     events: report.events(),
     isStopping,
   })
-  return { reconciliation, tellAudit: (admin) => report.tellAudit(admin) }
+  const announcements = announceRegularly(use, parts.log)
+  return {
+    reconciliation,
+    status: () => (reconciliation.isBehind || use.isShared ? 'error' : 'ok'),
+    tellAudit: (admin) => report.tellAudit(admin),
+    async stop() {
+      await announcements.stop()
+      report.tellHeld()
+    },
+  }
 }
 
 const ENTRY_AGAIN_MS = 5_000
-/** A database does not go back twice within an hour: then somebody else has certificates signed. */
-const EPISODES_APART_MS = 3_600_000
-const MESSAGES = { behind: 'the database was behind its signer', shared: 'another database uses this signer' }
-const FURTHER = {
-  behind: 'the end of the audit log went back with it, where entries were made since (audit_log_went_back in the log)',
-  shared: 'so did others within the hour; give each database a signer of its own',
-}
+const BEHIND = 'the database was behind its signer'
+const FURTHER =
+  'the end of the audit log went back with it, where entries were made since (audit_log_went_back in the log)'
 /** Serial numbers in an alarm; `chancery reconcile` has all. */
 const MOST_TOLD = 10
 const NOTHING: ReconciledFacts = { certificates: 0, without_order: 0, revocations: 0, given_up: 0 }
 
+type ReportParts = Pick<Parts, 'metrics' | 'log' | 'eventWriter' | 'isStopping'> & {
+  use: Pick<SignerUseWatch, 'isShared' | 'isAlone' | 'doubt' | 'takeAlarm'>
+}
+
 /** Counts what comes back until all of it is there; then come one alarm and one entry of the audit log. */
 export class Report {
-  readonly #parts: Pick<Parts, 'metrics' | 'log' | 'eventWriter' | 'isStopping'>
+  readonly #parts: ReportParts
   #back = { ...NOTHING }
   #admin: Pick<AdminThread, 'noteReconciled'> | undefined
   #untold: ReconciledFacts[] = []
-  /** `performance.now()` of the last alarm of each kind. */
-  readonly #raisedAt: { behind?: number; shared?: number } = {}
+  /** Reasons of alarms that wait until it is known whether another database made what was lacking. */
+  #held: string[] = []
   /** Serial numbers of what does not come back. */
   #lost: string[] = []
 
-  constructor(parts: Pick<Parts, 'metrics' | 'log' | 'eventWriter' | 'isStopping'>) {
+  constructor(parts: ReportParts) {
     this.#parts = parts
     beginAtZero(parts.metrics.reconciled, { kind: 'certificate' }, { kind: 'revocation' })
   }
@@ -156,7 +173,7 @@ export class Report {
       behind: (found) => {
         const facts = found ?? {}
         log.error({ event: 'database_behind', ...facts }, 'the database lacks what the signer has recorded')
-        if (found) this.#raise(`${countsOf(found)} are to be brought back with: chancery reconcile`)
+        if (found) this.#hold(`${countsOf(found)} are to be brought back with: chancery reconcile`)
       },
       whole: (since) => {
         const back = this.#back
@@ -169,13 +186,7 @@ export class Report {
             ? `; ${plural(back.given_up, 'certificate')} did not come back, the log says why: ${this.#lost.splice(0).slice(0, MOST_TOLD).join(', ')}`
             : ''
         const reason = `${countsOf(back)} are back from the signer, ${back.without_order} without an order${lost}`
-        const now = performance.now()
-        const isFirst = now - (this.#raisedAt.behind ?? -EPISODES_APART_MS) >= EPISODES_APART_MS
-        const kind = isFirst ? 'behind' : 'shared'
-        if (!isFirst && back.given_up === 0 && now - (this.#raisedAt.shared ?? -EPISODES_APART_MS) < EPISODES_APART_MS)
-          return
-        this.#raisedAt[kind] = now
-        this.#raise(`${reason}; ${FURTHER[kind]}`, MESSAGES[kind])
+        this.#hold(`${reason}; ${FURTHER}`)
       },
       noRecords: () =>
         log.warn(
@@ -189,11 +200,27 @@ export class Report {
         ),
       gap: (from, to) =>
         log.error({ event: 'signer_records_gone', from, to }, 'the signer has removed records that were not compared'),
+      looked: () => {
+        const others = this.#parts.use.takeAlarm()
+        if (others !== undefined) this.#raise(`${others}; ${PART_THEM}`, SHARED, {})
+        // Its certificates lack here all the time: that is this one alarm.
+        if (this.#parts.use.isShared) this.#held = []
+        else if (this.#parts.use.isAlone) this.tellHeld()
+      },
       damaged: (found) => this.#raise(reasonOfDamage(found), 'records of the signer are damaged', { damaged: found }),
     }
   }
 
-  #raise(reason: string, message = MESSAGES.behind, facts: object = { code: 'database_behind' }): void {
+  #hold(reason: string): void {
+    this.#parts.use.doubt()
+    this.#held.push(reason)
+  }
+
+  tellHeld(): void {
+    for (const reason of this.#held.splice(0)) this.#raise(reason)
+  }
+
+  #raise(reason: string, message = BEHIND, facts: object = { code: 'database_behind' }): void {
     const { metrics, log, eventWriter } = this.#parts
     metrics.alarms.inc()
     log.fatal({ event: 'alarm', ...facts, reason }, message)

@@ -41,6 +41,7 @@ const now: Row = {
     number('In maintenance', 'short', gauge('max', 'maintenance')),
     number('Database behind its signer', 'short', gauge('max', 'databaseBehind')),
     number('Certificates that do not come back', 'short', gauge('max', 'givenUp')),
+    number('Other databases at the signer', 'short', gauge('max', 'otherDatabases')),
     number('Audit log broken', 'short', gauge('max', 'auditLogBroken')),
     number('First CRL runs out in', 's', `min(${secondsUntil('crlNextUpdate', 'crl')})`),
     number('First issuer ends in', 's', `min(${secondsUntil('issuerNotAfter', 'issuer')})`),

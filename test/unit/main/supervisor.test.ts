@@ -43,6 +43,7 @@ function aSupervisor(more: object = {}) {
     workers: () => ({ challenge: true, cleanup: true, expiration: false }),
     background: async () => ({ tasks: [], consumers: [] }),
     signerRecords: () => undefined,
+    isBehind: () => false,
     givenUp: async () => 0,
     dnsResolver: () => undefined,
     auditLog: () => undefined,

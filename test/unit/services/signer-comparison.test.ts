@@ -47,6 +47,7 @@ function aComparisonWith(
     decisions: unused,
     noteDecisions: unused,
     damage: unused,
+    announce: unused,
     revocations: async ({ seq }) => ({
       lines: pages[seq] ?? [],
       last: { seq: seq + 1, part: 0 },
@@ -156,6 +157,7 @@ describe('what has expired is decided by the slow clock: the mark passes it for 
         decisions: unused,
         noteDecisions: unused,
         damage: unused,
+        announce: unused,
         revocations: unused,
       },
       marks: {
@@ -200,6 +202,7 @@ describe('what does not come back', () => {
         decisions: unused,
         noteDecisions: unused,
         damage: unused,
+        announce: unused,
         revocations: unused,
       },
       marks: {
