@@ -18,9 +18,8 @@ interface FailOver {
   from: Date | undefined
   to: Date
   decisions: readonly LostAct[]
-  /** How many are back from the signer. */
-  certificates: number
-  revocations: number
+  /** What is said of certificates and revocations; undefined for nothing. */
+  back: string | undefined
 }
 
 export interface Story {
@@ -51,10 +50,9 @@ const HEADINGS: Readonly<Record<Exclude<Outcome, 'entry'>, string>> = {
 export const isOpen = ({ outcome }: Pick<LostAct, 'outcome'>): boolean =>
   (OPEN_OUTCOMES as readonly Outcome[]).includes(outcome)
 
-export function storyOf({ from, to, decisions, certificates, revocations }: FailOver): Story {
-  const back = `${plural(certificates, 'certificate')} and ${plural(revocations, 'revocation')} are back from the signer`
+export function storyOf({ from, to, decisions, back }: FailOver): Story {
   const message = 'the database was behind its signer'
-  if (decisions.length === 0) return { message, reason: back, lines: [] }
+  if (decisions.length === 0) return { message, reason: back ?? '', lines: [] }
   const acts = plural(decisions.length, 'act')
   const lost = decisions.filter(isOpen).length
   const since = from ? ` since ${utcText(from)}` : ''
@@ -63,11 +61,12 @@ export function storyOf({ from, to, decisions, certificates, revocations }: Fail
   const toDo = lost === 0 ? what : `${what}, wholly or in part; repeat what you still want (${COMMAND})`
   return {
     message: lost === 0 ? message : `${message}, and ${plural(lost, 'act')} ${lost === 1 ? 'is' : 'are'} lost`,
-    reason: certificates + revocations > 0 ? `${back}; ${toDo}` : toDo,
+    reason: back === undefined ? toDo : `${back}; ${toDo}`,
     lines: [
       from
         ? `From ${utcText(from)} to ${utcText(to)} the database lost ${acts}.`
         : `Until ${utcText(to)} the database lost ${acts}; since when is not known.`,
+      ...(back === undefined ? [] : [`${back}.`]),
       '',
       ...toldByOutcome(decisions, MOST_ACTS),
       '',

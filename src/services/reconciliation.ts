@@ -21,7 +21,7 @@ export interface ReconciliationEvents {
   /** The signer has found lines of its records that cannot be read; again when there are more. */
   damaged(found: RecordDamage): void
   /** A round begins, and the signer has answered. */
-  looked(): void
+  looked(): Promise<void>
 }
 
 export interface ReconciliationParts {
@@ -85,7 +85,7 @@ export class Reconciliation {
     const { marks, comparison, mode } = this.#parts
     const state = await this.look()
     if (!state) return undefined
-    this.#parts.events.looked()
+    await this.#parts.events.looked()
     await this.#askForDamage()
     const mark = await this.#markFor(state)
     // Another instance may have ended what this one began; this one has yet to tell what it brought back.

@@ -19,6 +19,8 @@ export interface LostDecision {
 
 export interface DecisionStore {
   identity(): Promise<DatabaseIdentity>
+  /** Instances take turns; in a transaction. */
+  lock(): Promise<void>
   /** For a copy that is to be a database of its own. @returns its new id */
   renewIdentity(): Promise<string>
   /** The line of a place up to which everything decided is here. @param place in hexadecimal */
@@ -50,6 +52,8 @@ const RENEW: Statement = {
        SET id = gen_random_uuid(), key = decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')
     RETURNING id`,
 }
+
+const LOCK: Statement = { name: 'database-identity-lock', text: 'SELECT one FROM database_identity FOR UPDATE' }
 
 const MARK: Statement = {
   name: 'decision-mark',
@@ -129,6 +133,9 @@ export function createDecisionStore(db: Pick<Database, 'query'>): DecisionStore 
       const [row] = await db.query<{ id: string }>(RENEW, [])
       if (!row) throw new Error(NO_IDENTITY)
       return row.id
+    },
+    async lock() {
+      await db.query(LOCK, [])
     },
     mark: async (place) => (await db.query<{ line: number }>(MARK, [place]))[0]?.line ?? 0,
     async move(place, line) {

@@ -70,6 +70,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
     const report = JSON.parse(await operate(service, 'reconcile', '--json'))
     assert.deepEqual(report, {
       lacking: { certificates: 1, revocations: 1 },
+      decisions: {},
       certificates: 1,
       without_order: 0,
       revocations: 1,

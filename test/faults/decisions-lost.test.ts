@@ -11,7 +11,14 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeAuthority } from '../signer/authority.ts'
 import { TestSigner } from '../signer/daemon.ts'
-import { closeConnections, type Responder, send, startResponder } from '../support/acme-client.ts'
+import {
+  closeConnections,
+  problemOf,
+  type Responder,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { type DatabasePair, startDatabasePair } from '../support/database-pair.ts'
@@ -83,7 +90,7 @@ function survive({ mode, lagMs }: Scene): void {
     responder = await startResponder(service.http01Port)
     const { baseUrl, directoryUrl } = service
     const [admin, second] = [await administrator(service, 'alice'), await administrator(service, 'olga')]
-    world = { baseUrl, directoryUrl, console: CONSOLE, admin, second, responder }
+    world = { baseUrl, directoryUrl, console: CONSOLE, admin, second, responder, registered: [] }
   })
   after(async () => {
     closeConnections()
@@ -134,14 +141,14 @@ function survive({ mode, lagMs }: Scene): void {
       const [row] = await rowsIn<{ compared: string }>(standby(), 'SELECT compared FROM database_identity')
       return row?.compared.includes('/00000002/')
     })
-    const former = await pair.reopenFormer()
+    const former = await pair.openFormer()
     const was = { connection: former.connection, drop: async () => undefined }
     const [permitted, refused] = [await lines(was, PERMISSIONS), await lines(was, REFUSALS)]
     // Revocations come back from the signer, and a bulk revocation goes on.
     await until(
       'nothing is undone',
       async () => [...(await lines(standby(), PERMISSIONS))].every((line) => permitted.has(line)),
-      WAIT_MS,
+      20_000,
     ).catch(() => undefined)
     const now = [await lines(standby(), PERMISSIONS), await lines(standby(), REFUSALS)] as const
     assert.deepEqual(
@@ -155,8 +162,9 @@ function survive({ mode, lagMs }: Scene): void {
       'refused no more',
     )
 
-    const entries = `SELECT id::text AS line FROM admin_audit_log`
-    const told = await lines(standby(), 'SELECT id::text AS line FROM lost_decisions')
+    // The end of a job is answered to nobody.
+    const entries = `SELECT id || ' ' || action AS line FROM admin_audit_log WHERE details->>'phase' IS DISTINCT FROM 'done'`
+    const told = await lines(standby(), "SELECT id || ' ' || act AS line FROM lost_decisions")
     const kept = await lines(standby(), entries)
     const untold = [...(await lines(was, entries))].filter((id) => !told.has(id) && !kept.has(id))
     assert.deepEqual(untold, [], 'entries that nobody is told of')
@@ -170,6 +178,35 @@ function survive({ mode, lagMs }: Scene): void {
     )
     const failed = await rowsIn(standby(), "SELECT act, details FROM lost_decisions WHERE details ? 'not_brought_back'")
     assert.deepEqual(failed, [])
+  })
+
+  test('clients of lost accounts are told to register again', async () => {
+    for (const client of world.registered) {
+      // A nonce of before may be refused once, and a client repeats its request (RFC 8555 §6.5).
+      const answers = [problemOf(await client.post(client.kid)), problemOf(await client.post(client.kid))]
+      assert.equal(answers[1], '400 accountDoesNotExist')
+      await registeredClient(service.directoryUrl, client.key)
+    }
+  })
+
+  test('is one alarm, and the audit log is whole', async () => {
+    const isOfDatabase = ({ event, code }: Record<string, unknown>) => event === 'alarm' && code === 'database_behind'
+    const wanted = mode === 'manual' ? 2 : 1
+    await until('the story', () => service.log.filter(isOfDatabase).length === wanted, 3 * WAIT_MS)
+    const [reason] = service.log
+      .filter(isOfDatabase)
+      .map((line) => String(line.reason))
+      .slice(-1)
+    assert.match(
+      String(reason),
+      /acts since .* were missing: \d+ are lost, wholly or in part; repeat what you still want/,
+    )
+    assert.match(await operate(service, 'audit', 'verify'), /written back/)
+    const others = service.log.filter((line) => line.event === 'alarm' && !isOfDatabase(line))
+    assert.deepEqual(
+      others.map(({ msg, reason }) => [msg, reason]),
+      [],
+    )
   })
 }
 

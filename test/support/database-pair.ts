@@ -19,8 +19,8 @@ export interface DatabasePair {
   promote(): Promise<void>
   /** Ends the primary at once, as a loss of its machine does. */
   killPrimary(): Promise<void>
-  /** Starts the former primary again, so that what it had can be read; nobody else knows it. */
-  reopenFormer(): Promise<EmbeddedPostgres>
+  /** What the former primary had, in a server that nobody else knows: at its place the service would find it. */
+  openFormer(): Promise<EmbeddedPostgres>
   stop(): Promise<void>
 }
 
@@ -71,12 +71,10 @@ export async function startDatabasePair(): Promise<DatabasePair> {
       process.kill(-primary.pid, 'SIGKILL')
       await primary.exited
     },
-    async reopenFormer() {
-      former = await startEmbeddedPostgres({
-        dataDir: path.join(folder, 'primary'),
-        settings: { fsync: 'off', hba_file: hba },
-        log: () => undefined,
-      })
+    async openFormer() {
+      copyCluster(primary.folder, path.join(folder, 'former'))
+      rmSync(path.join(folder, 'former', 'cluster', 'postmaster.pid'), { force: true })
+      former = await start('former')
       return former
     },
     async promote() {

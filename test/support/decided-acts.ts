@@ -29,6 +29,8 @@ export interface World {
   /** Approves what the other one asks for. */
   second: AdminClient
   responder: Responder
+  /** Clients whose account was made by an act. */
+  registered: AcmeClient[]
 }
 
 /** Makes what an act needs. @returns the act, which resolves when it was answered with success */
@@ -218,7 +220,7 @@ export const RESTRICTING: Readonly<Record<string, Prepare>> = {
 
 export const PERMITTING: Readonly<Record<string, Prepare>> = {
   async 'an account registers'(world) {
-    return () => registeredClient(world.directoryUrl)
+    return async () => world.registered.push(await registeredClient(world.directoryUrl))
   },
   async 'a user is made'(world, n) {
     return () => aUser(world, `new-${n}`)
@@ -278,7 +280,7 @@ export const PERMISSIONS = `
     UNION ALL SELECT 'token ' || id FROM admin_api_tokens WHERE revoked_at IS NULL
     UNION ALL SELECT 'passkey ' || id FROM admin_passkeys
     UNION ALL SELECT 'approval ' || id || ' may be decided' FROM admin_approvals WHERE decision IS NULL
-    UNION ALL SELECT 'certificate ' || id FROM certificates WHERE revoked_at IS NULL
+    UNION ALL SELECT 'certificate ' || id || ' for ' || names::text FROM certificates WHERE revoked_at IS NULL
   ) AS permissions (line) ORDER BY line`
 
 /** What a database refuses, a line a refusal. A fail-over must lose none of those that were decided. */

@@ -38,7 +38,7 @@ describe('the page of decisions', () => {
     for (const [act, effect, recorded, does, shown] of table('Acts')) {
       assert.match(
         recorded ?? '',
-        act?.startsWith('acme.') ? /^record: `account_id`|^record: `spki_sha256`/ : /^audit log and record/,
+        act?.startsWith('acme.') ? /^record: `(?:account_id|spki_sha256|serial_number)`/ : /^audit log and record/,
         act,
       )
       assert.ok(does, act)

@@ -6,7 +6,7 @@
 import { type Decision, effectOf, type Outcome, type RestrictingAct } from '../../domain/decision.ts'
 import type { LackingDecision } from '../../services/decisions/decision-comparison.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
-import { isBusy, queriesOf, sql } from '../../store/slonik.ts'
+import { isBusy, queriesOf } from '../../store/slonik.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
 import { RESTORES } from './restores.ts'
 
@@ -59,8 +59,8 @@ async function dealWith(audit: AuditLog, group: readonly LackingDecision[], sinc
   const nobody = { userId: undefined, ipAddress: undefined, username: 'the service' }
   const work = (failure?: string) =>
     audit.onward(nobody, async (tx, note) => {
-      await tx.query(sql.unsafe`SELECT pg_advisory_xact_lock(hashtext('chancery: lost decisions'))`)
       const store = createDecisionStore(queriesOf(tx))
+      await store.lock()
       const known = await store.dealtWith(group.map(({ decision }) => decision.id))
       const dealtWith: DealtWith[] = []
       for (const one of group.filter(({ decision }) => !known.has(decision.id))) {

@@ -6,6 +6,7 @@ import type { CaBackend } from '../../ca/backend.ts'
 import type { RecordDamage, SignerRecords } from '../../ca/signer-records.ts'
 import type { Config } from '../../config/schema.ts'
 import type { CheckStatus } from '../../domain/health.ts'
+import { storyOf } from '../../domain/lost-decisions.ts'
 import { PART_THEM, SHARED } from '../../domain/signer-use.ts'
 import type { EventWriter } from '../../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
@@ -17,6 +18,7 @@ import type { SignerUseWatch } from '../../services/signer-use-watch.ts'
 import { plural } from '../../shared/lib/plural.ts'
 import { slowNow } from '../../store/clock-store.ts'
 import type { Database } from '../../store/database.ts'
+import { createDecisionStore, type LostDecision } from '../../store/decision-store.ts'
 import { restorationStore } from '../../store/restoration-store.ts'
 import type { AdminThread } from '../admin/start-admin.ts'
 import type { ReconciledFacts } from '../messages.ts'
@@ -27,6 +29,8 @@ export interface ReconciliationPart {
   reconciliation: Reconciliation
   /** Of records and of the signer's use: `error` while the database lacks something, or another one uses the signer. */
   status(): CheckStatus
+  /** Whether another database uses the signer. */
+  isShared(): boolean
   stop(): Promise<void>
   /** The admin thread starts later, and has the key of the audit log. */
   tellAudit(admin: Pick<AdminThread, 'noteReconciled'>): void
@@ -47,7 +51,8 @@ interface Parts {
 export function startReconciliation(records: SignerRecords, parts: Parts): ReconciliationPart {
   const { config, db, stores, issuance, ca, isStopping } = parts
   const use = watchSignerUse(records, parts)
-  const report = new Report({ ...parts, use })
+  const { takeUntold } = createDecisionStore(db)
+  const report = new Report({ ...parts, use, takeUntold })
   const restoration = new Restoration({
     records,
     ca,
@@ -79,25 +84,25 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
   const announcements = announceRegularly(use, parts.log)
   return {
     reconciliation,
+    isShared: () => use.isShared,
     status: () => (reconciliation.isBehind || use.isShared ? 'error' : 'ok'),
     tellAudit: (admin) => report.tellAudit(admin),
     async stop() {
       await announcements.stop()
-      report.tellHeld()
+      await report.tellHeld()
     },
   }
 }
 
 const ENTRY_AGAIN_MS = 5_000
-const BEHIND = 'the database was behind its signer'
-const FURTHER =
-  'the end of the audit log went back with it, where entries were made since (audit_log_went_back in the log)'
 /** Serial numbers in an alarm; `chancery reconcile` has all. */
 const MOST_TOLD = 10
 const NOTHING: ReconciledFacts = { certificates: 0, without_order: 0, revocations: 0, given_up: 0 }
 
 type ReportParts = Pick<Parts, 'metrics' | 'log' | 'eventWriter' | 'isStopping'> & {
   use: Pick<SignerUseWatch, 'isShared' | 'isAlone' | 'doubt' | 'takeAlarm'>
+  /** Decisions that the database lacked, each once. */
+  takeUntold(): Promise<readonly LostDecision[]>
 }
 
 /** Counts what comes back until all of it is there; then come one alarm and one entry of the audit log. */
@@ -186,7 +191,7 @@ export class Report {
             ? `; ${plural(back.given_up, 'certificate')} did not come back, the log says why: ${this.#lost.splice(0).slice(0, MOST_TOLD).join(', ')}`
             : ''
         const reason = `${countsOf(back)} are back from the signer, ${back.without_order} without an order${lost}`
-        this.#hold(`${reason}; ${FURTHER}`)
+        this.#hold(reason)
       },
       noRecords: () =>
         log.warn(
@@ -200,12 +205,12 @@ export class Report {
         ),
       gap: (from, to) =>
         log.error({ event: 'signer_records_gone', from, to }, 'the signer has removed records that were not compared'),
-      looked: () => {
+      looked: async () => {
         const others = this.#parts.use.takeAlarm()
         if (others !== undefined) this.#raise(`${others}; ${PART_THEM}`, SHARED, {})
         // Its certificates lack here all the time: that is this one alarm.
         if (this.#parts.use.isShared) this.#held = []
-        else if (this.#parts.use.isAlone) this.tellHeld()
+        else if (this.#parts.use.isAlone) await this.tellHeld()
       },
       damaged: (found) => this.#raise(reasonOfDamage(found), 'records of the signer are damaged', { damaged: found }),
     }
@@ -216,15 +221,26 @@ export class Report {
     this.#held.push(reason)
   }
 
-  tellHeld(): void {
-    for (const reason of this.#held.splice(0)) this.#raise(reason)
+  /** One alarm for certificates, revocations and decisions. */
+  async tellHeld(): Promise<void> {
+    const decisions = await this.#parts.takeUntold()
+    const held = this.#held.splice(0)
+    if (held.length + decisions.length === 0) return
+    const { message, reason, lines } = storyOf({
+      from: decisions.find(({ since }) => since !== null)?.since ?? undefined,
+      to: new Date(),
+      decisions,
+      back: held.length > 0 ? held.join('; ') : undefined,
+    })
+    this.#raise(reason, message, { code: 'database_behind' }, lines)
   }
 
-  #raise(reason: string, message = BEHIND, facts: object = { code: 'database_behind' }): void {
+  #raise(reason: string, message: string, facts: object, lines: readonly string[] = []): void {
     const { metrics, log, eventWriter } = this.#parts
     metrics.alarms.inc()
     log.fatal({ event: 'alarm', ...facts, reason }, message)
-    eventWriter.write({ kind: 'alarm', subject: 'database', accountId: undefined, data: { message, reason } })
+    const data = { message, reason, ...(lines.length > 0 && { lines }) }
+    eventWriter.write({ kind: 'alarm', subject: 'database', accountId: undefined, data })
   }
 }
 

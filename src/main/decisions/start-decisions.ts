@@ -10,6 +10,7 @@ import { type ComparedDecisions, compareDecisions } from '../../admin/decisions/
 import type { CaBackend } from '../../ca/backend.ts'
 import { hasSigner } from '../../config/backends.ts'
 import type { Decision } from '../../domain/decision.ts'
+import { type Story, storyOf } from '../../domain/lost-decisions.ts'
 import { lifeLog } from '../../ops/logging.ts'
 import { startLoop } from '../../runtime/loop.ts'
 import { DecisionFile } from '../../services/decisions/decision-file.ts'
@@ -17,6 +18,7 @@ import { DecisionRecorder } from '../../services/decisions/decision-recorder.ts'
 import { auditKeyOf } from '../../settings/admin-settings.ts'
 import { databaseSettings } from '../../settings/server-settings.ts'
 import { decisionsFile } from '../../settings/signer-settings.ts'
+import { plural } from '../../shared/lib/plural.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
 import { readIncarnation } from '../../store/incarnation.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
@@ -26,8 +28,8 @@ import { type DatabasePart, StartAbandoned } from '../start-database.ts'
 export interface DecisionsPart {
   /** @returns why they are in the database alone; undefined when they are in a second place, too */
   note(decisions: readonly Decision[]): Promise<string | undefined>
-  /** Called after each comparison that dealt with something. */
-  onDealtWith(tell: () => Promise<void>): void
+  /** Regular comparisons rest while this says so: another database records its decisions at the same signer. */
+  restWhile(isShared: () => boolean): void
 }
 
 const LOOK_MS = 1_000
@@ -67,7 +69,8 @@ class DecisionKeeper implements DecisionsPart {
   #comparedAt = Number.NEGATIVE_INFINITY
   #said: { reason: string; at: number } | undefined
   #unreadable = 0
-  #tell: () => Promise<void> = async () => undefined
+  #isWaiting = false
+  #isShared = () => false
 
   static async create(
     context: StartContext,
@@ -109,9 +112,8 @@ class DecisionKeeper implements DecisionsPart {
     )
   }
 
-  onDealtWith(tell: () => Promise<void>): void {
-    this.#tell = tell
-    void this.#tellNow()
+  restWhile(isShared: () => boolean): void {
+    this.#isShared = isShared
   }
 
   /** @throws StartAbandoned */
@@ -138,7 +140,7 @@ class DecisionKeeper implements DecisionsPart {
 
   /** A session of this pool does not begin in a database that was not compared. */
   async #isDue(): Promise<boolean> {
-    if (performance.now() - this.#comparedAt >= REGULARLY_MS) return true
+    if (performance.now() - this.#comparedAt >= REGULARLY_MS && !this.#isShared()) return true
     try {
       return (await readIncarnation(this.#database.db)).incarnation !== this.#incarnation
     } catch {
@@ -160,14 +162,15 @@ class DecisionKeeper implements DecisionsPart {
     }
     this.#tellUnreadable(found.unreadable)
     if (!found.isDone) {
-      this.#say(`${found.lacking.length} decisions are to be brought back with: chancery reconcile`)
+      this.#tellWait(found.lacking.length)
       return false
     }
+    this.#isWaiting = false
     this.#incarnation = found.incarnation
     this.#comparedAt = performance.now()
     this.#said = undefined
     if (found.dealtWith.length > 0) this.#logDealtWith(found)
-    await this.#tellNow()
+    if (!this.#places.records) await this.#tellLost()
     return true
   }
 
@@ -177,6 +180,17 @@ class DecisionKeeper implements DecisionsPart {
     if (reason === this.#said?.reason && now - this.#said.at < REMIND_MS) return
     this.#said = { reason, at: now }
     log.error({ event: 'decisions_not_compared', reason }, 'nobody works in the database until it is compared')
+  }
+
+  /** In the log and the metrics alone: nobody can write an event meanwhile. */
+  #tellWait(count: number): void {
+    const { log, metrics } = this.#context
+    const reason = `${plural(count, 'decision')} ${count === 1 ? 'is' : 'are'} to be brought back with: chancery reconcile`
+    this.#say(reason)
+    if (this.#isWaiting) return
+    this.#isWaiting = true
+    metrics.alarms.inc()
+    log.fatal({ event: 'alarm', code: 'database_behind', reason }, 'the database was behind its signer')
   }
 
   #logDealtWith({ dealtWith }: ComparedDecisions): void {
@@ -189,23 +203,25 @@ class DecisionKeeper implements DecisionsPart {
   }
 
   #tellUnreadable(count: number): void {
-    const { log, metrics } = this.#context
-    if (count === this.#unreadable) return
+    const isMore = count > this.#unreadable
     this.#unreadable = count
-    if (count === 0) return
-    metrics.alarms.inc()
-    const message = 'records of decisions cannot be read'
     const reason = `${count} of them are damaged, gone or of a later release; what they say is not compared`
-    log.fatal({ event: 'alarm', reason }, message)
-    this.#database.eventWriter.write({
-      kind: 'alarm',
-      subject: 'decisions',
-      accountId: undefined,
-      data: { message, reason },
-    })
+    if (isMore) this.#raise({ message: 'records of decisions cannot be read', reason, lines: [] })
   }
 
-  async #tellNow(): Promise<void> {
-    await this.#tell().catch((error) => this.#context.log.warn({ err: error }, 'lost decisions could not be told'))
+  /** Where a signer is, the story waits for what comes back from it (src/main/ca/start-reconciliation.ts). */
+  async #tellLost(): Promise<void> {
+    const decisions = await createDecisionStore(this.#database.db).takeUntold()
+    if (decisions.length === 0) return
+    const from = decisions.find(({ since }) => since !== null)?.since ?? undefined
+    this.#raise(storyOf({ from, to: new Date(), decisions, back: undefined }))
+  }
+
+  #raise({ message, reason, lines }: Story): void {
+    const { log, metrics } = this.#context
+    metrics.alarms.inc()
+    log.fatal({ event: 'alarm', reason }, message)
+    const data = { message, reason, ...(lines.length > 0 && { lines }) }
+    this.#database.eventWriter.write({ kind: 'alarm', subject: 'database', accountId: undefined, data })
   }
 }

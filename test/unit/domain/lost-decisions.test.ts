@@ -15,11 +15,11 @@ const act = (outcome: Outcome, name: string, subject: string, second = 15): Lost
   outcome,
 })
 const story = (decisions: readonly LostAct[], others: Partial<Parameters<typeof storyOf>[0]> = {}) =>
-  storyOf({ from: FROM, to: TO, decisions, certificates: 0, revocations: 0, ...others })
+  storyOf({ from: FROM, to: TO, decisions, back: undefined, ...others })
 
 describe('the story of a fail-over', () => {
   test('without a decision is that of certificates and revocations', () => {
-    assert.deepEqual(story([], { certificates: 70, revocations: 1 }), {
+    assert.deepEqual(story([], { back: '70 certificates and 1 revocation are back from the signer' }), {
       message: 'the database was behind its signer',
       reason: '70 certificates and 1 revocation are back from the signer',
       lines: [],
@@ -36,7 +36,7 @@ describe('the story of a fail-over', () => {
         act('overtaken', 'key.block', 'key ab', 18),
         act('entry', 'auth.login', '', 19),
       ],
-      { certificates: 2 },
+      { back: '2 certificates and 0 revocations are back from the signer' },
     )
     assert.equal(message, 'the database was behind its signer, and 3 acts are lost')
     assert.equal(
@@ -45,6 +45,7 @@ describe('the story of a fail-over', () => {
     )
     assert.deepEqual(lines, [
       'From 2026-03-01 21:04:12 UTC to 2026-03-01 21:07:00 UTC the database lost 6 acts.',
+      '2 certificates and 0 revocations are back from the signer.',
       '',
       'These acts are lost. Repeat what you still want.',
       '2026-03-01 21:04:15 UTC, EAB credential: create, web-2, by alice',

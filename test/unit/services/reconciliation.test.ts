@@ -58,7 +58,7 @@ function aReconciliation(states: (RecordState | Error)[]) {
       noRecords: () => undefined,
       gap: (from, to) => told.push(`gap ${from} to ${to}`),
       fewer: (...found) => fewer.push(found),
-      looked: () => undefined,
+      looked: async () => undefined,
       damaged: ({ decisions }) => told.push(`${decisions.lines} damaged from ${decisions.first}`),
     },
     isStopping: () => false,
