@@ -28,6 +28,7 @@ export const PLACES = {
   softhsmPin: '/var/lib/chancery-signer/softhsm/pin',
   tokenPin: '/var/lib/chancery-signer/token.pin',
   tlsFolder: '/var/lib/chancery/tls',
+  decisions: '/var/lib/chancery/decisions.jsonl',
   serviceUnit: '/etc/systemd/system/chancery.service',
   signerUnit: '/etc/systemd/system/chancery-signer.service',
   tokenDropIn: '/etc/systemd/system/chancery-signer.service.d/hsm.conf',

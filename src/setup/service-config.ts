@@ -76,7 +76,9 @@ function database(answers: Answers): string {
           '  host: /var/run/postgresql',
           `  port: ${database_port}`,
         ]
-  return ['database:', ...place, `  database: ${yaml(database_name)}`, `  user: ${yaml(database_user)}`].join('\n')
+  const names = [`  database: ${yaml(database_name)}`, `  user: ${yaml(database_user)}`]
+  const decisions = ['  # What is decided while the signer is away.', `  decisions_file: ${PLACES.decisions}`]
+  return ['database:', ...place, ...names, ...decisions].join('\n')
 }
 
 function ca({ crl_url, tls }: Answers): string {

@@ -8,7 +8,7 @@ import { mkdir, open, readFile, rename, stat } from 'node:fs/promises'
 import path from 'node:path'
 
 /** Then it becomes `<file>.1`, and the one before goes. */
-const MOST_BYTES = 8 * 1024 * 1024
+const MOST_BYTES = 4 * 1024 * 1024
 const MODE = 0o600
 
 export interface FileDecisions {
@@ -33,9 +33,15 @@ export class DecisionFile {
       const file = await open(this.#path, 'a', MODE)
       try {
         const isNew = (await file.stat()).size === 0
+        // A command of root makes it for the service.
+        if (isNew && process.getuid?.() === 0) {
+          const { uid, gid } = await stat(path.dirname(this.#path))
+          await file.chown(uid, gid)
+        }
         // One write: what another process appends comes before or after it. An empty line ends what a crash left torn.
         await file.appendFile(isNew ? `${header()}\n${lines}` : `\n${lines}`)
         await file.sync()
+        if (isNew) await syncFolder(this.#path)
       } finally {
         await file.close()
       }
@@ -60,6 +66,16 @@ export class DecisionFile {
   }
 }
 
+/** Else a loss of power could take the file's name. */
+async function syncFolder(file: string): Promise<void> {
+  const folder = await open(path.dirname(file), 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
 const header = () => JSON.stringify({ decisions: randomBytes(16).toString('hex') })
 
 async function readIfThere(file: string): Promise<string | undefined> {
@@ -73,12 +89,19 @@ async function readIfThere(file: string): Promise<string | undefined> {
 
 function parse(text: string): FileDecisions {
   const [first = '', ...rest] = text.split('\n')
-  const id = objectOf(first)?.['decisions']
   return {
-    id: typeof id === 'string' && /^[0-9a-f]{32}$/.test(id) ? id : undefined,
-    lines: rest.flatMap((line, at) => (line === '' ? [] : [{ number: at + 1, value: objectOf(line) }])),
+    id: idOf(first),
+    lines: rest.flatMap((line, at) => (isToSkip(line) ? [] : [{ number: at + 1, value: objectOf(line) }])),
   }
 }
+
+function idOf(line: string): string | undefined {
+  const id = objectOf(line)?.['decisions']
+  return typeof id === 'string' && /^[0-9a-f]{32}$/.test(id) ? id : undefined
+}
+
+/** Two processes that make the file at the same moment leave two first lines. */
+const isToSkip = (line: string) => line === '' || idOf(line) !== undefined
 
 function objectOf(text: string): Record<string, unknown> | undefined {
   try {
