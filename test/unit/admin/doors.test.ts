@@ -28,6 +28,7 @@ const GIVES_NOTHING = words`
   exportAuditLog bulkRevoke cancelBulkRevocation setMaintenance rebuildCrl retryDeadLetter retryDeadLetters
   giveUpBackendRevocation retryNotifications sendTestMail purgeNotifications revokeEabCredential removeIdentifierFromEab
   createAllowedIdentifier deleteAllowedIdentifier removeAccountFromIdentifier deactivateAccount acceptTerms
+  acceptLostDecisions
   revokeCertificate revokeFromCrl beginIncident adviseRenewal clearRenewals muteAtRisk unmuteAtRisk notifyAtRisk blockKey
 `
 const COMMANDS_GIVE_NOTHING = [
@@ -35,6 +36,7 @@ const COMMANDS_GIVE_NOTHING = [
   'db status',
   'db migrate',
   'db rollback-point',
+  'db new-identity',
   'db search-indexes',
   'doctor',
   'mail test',
