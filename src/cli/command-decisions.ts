@@ -13,19 +13,23 @@ import { DecisionFile } from '../services/decisions/decision-file.ts'
 import { DecisionRecorder } from '../services/decisions/decision-recorder.ts'
 import { decisionsFile, signerProgram } from '../settings/signer-settings.ts'
 import { createDecisionStore } from '../store/decision-store.ts'
+import { hasNoIdentity, readIncarnation } from '../store/incarnation.ts'
 import { type DatabasePool, queriesOf } from '../store/slonik.ts'
 
 export function commandDecisions(config: Config, db: DatabasePool): RecordDecisions {
   return recordThrough(async (decisions) => {
     const place = placeOf(config)
     const file = decisionsFile(config)
-    if (!place && file === undefined) return undefined
-    const identity = await createDecisionStore(queriesOf(db)).identity()
+    if (decisions.length === 0 || (!place && file === undefined)) return undefined
+    const known = await knownDatabase(db)
+    if (!known) return undefined
+    const { identity, incarnation } = known
     const client =
       place && new SignerClient({ socketPath: place.socketPath, secret: readSharedSecret(place.secretFile) })
     try {
       const recorder = new DecisionRecorder({
         identity,
+        incarnation: () => incarnation,
         records: client && signerRecords(client),
         file: file === undefined ? undefined : new DecisionFile(file),
         requester: 'command',
@@ -39,6 +43,18 @@ export function commandDecisions(config: Config, db: DatabasePool): RecordDecisi
       await client?.close()
     }
   })
+}
+
+/** Undefined between two releases, when there is no table for it. */
+async function knownDatabase(db: DatabasePool) {
+  const queries = queriesOf(db)
+  try {
+    const { incarnation } = await readIncarnation(queries)
+    return { identity: await createDecisionStore(queries).identity(), incarnation }
+  } catch (error) {
+    if (hasNoIdentity(error)) return undefined
+    throw error
+  }
 }
 
 /** Undefined where none is configured, or none runs. */

@@ -36,6 +36,8 @@ export interface Decision {
   details: Readonly<Record<string, unknown>>
   /** Its place in the audit log; undefined for an act over ACME. */
   entry?: DecisionEntry | undefined
+  /** Of the database in which it was decided (src/store/incarnation.ts). */
+  incarnation?: string | undefined
 }
 
 export interface DecisionEntry {
@@ -180,6 +182,13 @@ export type RestrictingAct = {
   [A in Act]: (typeof EFFECTS)[A] extends 'permits' | 'tells' ? never : A
 }[Act]
 
+/** Whether both are databases of one cluster and name, of whatever timeline: a fail-over leads from one to the other. */
+export function isOneLine(one: string | null | undefined, other: string): boolean {
+  const [system, , ...names] = (one ?? '').split('/')
+  const [otherSystem, , ...otherNames] = other.split('/')
+  return system === otherSystem && names.join() === otherNames.join()
+}
+
 export function effectOf({ act, details }: Pick<Decision, 'act' | 'details'>): Effect {
   const effect: EffectOf = EFFECTS[act]
   return typeof effect === 'function' ? effect(details) : effect
@@ -249,6 +258,7 @@ const Recorded = z.object({
   by: z.string().max(400),
   details: z.record(z.string(), z.unknown()),
   entry: Entry.optional(),
+  incarnation: z.string().max(200).optional(),
 })
 
 /**
@@ -261,12 +271,21 @@ export function recorded(identity: DatabaseIdentity, decision: Decision): Record
   return { database: identity.id, seal: decisionSeal(identity, decision).toString('hex'), ...decision }
 }
 
+function isSealed(
+  identity: DatabaseIdentity,
+  { database: _, seal, ...rest }: Readonly<Record<string, unknown>>,
+): boolean {
+  try {
+    return typeof seal === 'string' && isSameMac(Buffer.from(seal, 'hex'), decisionSeal(identity, rest as never))
+  } catch {
+    // Thousands of lists in each other: nobody has sealed that.
+    return false
+  }
+}
+
 export function readDecision(identity: DatabaseIdentity, value: Readonly<Record<string, unknown>>): ReadDecision {
   if (value['database'] !== identity.id) return typeof value['database'] === 'string' ? 'foreign' : 'damaged'
-  const { database: _, seal, ...rest } = value
-  if (typeof seal !== 'string') return 'damaged'
-  const wanted = decisionSeal(identity, rest as unknown as Decision)
-  if (!isSameMac(Buffer.from(seal, 'hex'), wanted)) return 'damaged'
+  if (!isSealed(identity, value)) return 'damaged'
   const parsed = Recorded.safeParse(value)
   if (!parsed.success) return 'unknown'
   const { database: _of, seal: _seal, ...decision } = parsed.data

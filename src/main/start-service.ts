@@ -92,7 +92,7 @@ async function start(context: StartContext, stopping: AbortSignal) {
 
   const parts = { methods, database, ca, issuance, validation }
   const reconciliation = startReconciliationPart(context, parts)
-  if (reconciliation) decisions.restWhile(reconciliation.isShared)
+  if (reconciliation) decisions.restWhile(reconciliation.isCopied)
   const crl = await startCrlPart(context, parts, reconciliation?.reconciliation)
   const events = await startEvents(context, database, hooks)
   const admin = await startAdmin(context, ca, issuance.stores.certificates, decisions)

@@ -34,6 +34,12 @@ export class SignerUseWatch {
     return (this.#answer?.others.length ?? 0) > 0
   }
 
+  /** A copy has the identity of this one, and so do its decisions. */
+  get isCopied(): boolean {
+    const answer = this.#answer
+    return answer?.others.some(({ database }) => database === answer.place.database) === true
+  }
+
   /** Whether the signer has said since the last `doubt` that nobody else is there. */
   get isAlone(): boolean {
     return this.#answer?.isSettled === true && !this.isShared

@@ -2,6 +2,7 @@
 
 import { type DatabaseIdentity, type Decision, type Outcome, subjectOf } from '../domain/decision.ts'
 import type { Database, Statement } from './database.ts'
+import { IN_INCARNATION } from './incarnation.ts'
 
 export interface LostDecision {
   id: string
@@ -19,8 +20,8 @@ export interface LostDecision {
 
 export interface DecisionStore {
   identity(): Promise<DatabaseIdentity>
-  /** Instances take turns; in a transaction. */
-  lock(): Promise<void>
+  /** Instances take turns; in a transaction. @throws Error where this is another database meanwhile */
+  lock(incarnation: string): Promise<void>
   /** For a copy that is to be a database of its own. @returns its new id */
   renewIdentity(): Promise<string>
   /** The line of a place up to which everything decided is here. @param place in hexadecimal */
@@ -53,7 +54,10 @@ const RENEW: Statement = {
     RETURNING id`,
 }
 
-const LOCK: Statement = { name: 'database-identity-lock', text: 'SELECT one FROM database_identity FOR UPDATE' }
+const LOCK: Statement = {
+  name: 'database-identity-lock',
+  text: `SELECT one FROM database_identity WHERE ${IN_INCARNATION(1)} FOR UPDATE`,
+}
 
 const MARK: Statement = {
   name: 'decision-mark',
@@ -134,8 +138,9 @@ export function createDecisionStore(db: Pick<Database, 'query'>): DecisionStore 
       if (!row) throw new Error(NO_IDENTITY)
       return row.id
     },
-    async lock() {
-      await db.query(LOCK, [])
+    async lock(incarnation) {
+      const [row] = await db.query(LOCK, [incarnation])
+      if (!row) throw new Error('the database went back to an earlier time while it was compared')
     },
     mark: async (place) => (await db.query<{ line: number }>(MARK, [place]))[0]?.line ?? 0,
     async move(place, line) {

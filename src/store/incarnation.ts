@@ -9,14 +9,18 @@ interface Queries {
   query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
 }
 
-/** System identifier, timeline and oid: no two databases of a signer have the same. */
+/**
+ * System identifier, timeline, oid of the database, and that of a table, which `pg_restore --clean` makes anew: no two databases
+ * of a signer have the same.
+ */
 const INCARNATION = `(SELECT system_identifier FROM pg_control_system()) || '/' ||
          left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) || '/' ||
-         (SELECT oid FROM pg_database WHERE datname = current_database())`
+         (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' || 'database_identity'::regclass::oid`
 
 const READ: Statement = {
   name: 'incarnation-read',
-  text: `SELECT ${INCARNATION} AS incarnation, compared, pg_last_xact_replay_timestamp() AS since FROM database_identity`,
+  text: `SELECT ${INCARNATION} AS incarnation, compared, pg_last_xact_replay_timestamp() AS since,
+                 pg_postmaster_start_time()::text AS server FROM database_identity`,
 }
 
 export interface Incarnation {
@@ -25,6 +29,8 @@ export interface Incarnation {
   compared: string | null
   /** Time of the last commit that a promoted standby has; null in other databases. */
   since: Date | null
+  /** When it was started. */
+  server: string
 }
 
 export async function readIncarnation(db: Queries): Promise<Incarnation> {
@@ -32,6 +38,9 @@ export async function readIncarnation(db: Queries): Promise<Incarnation> {
   if (!row) throw new Error('the database has lost its identity (table database_identity)')
   return row
 }
+
+/** For a statement that works in this database alone. */
+export const IN_INCARNATION = (parameter: number) => `${INCARNATION} = $${parameter}`
 
 /** For a session that has begun: nobody compared this database yet. For its callers the database is away. */
 export class NotCompared extends Error {
@@ -46,12 +55,22 @@ export class NotCompared extends Error {
   }
 }
 
+/** Of a database before migration 0033, in which nothing is recorded: SQLSTATE undefined_table. */
+export function hasNoIdentity(error: unknown): boolean {
+  if ((error as { code?: unknown } | null)?.code === '42P01') return true
+  return error instanceof Error && error.cause !== undefined && hasNoIdentity(error.cause)
+}
+
 /** @throws NotCompared */
 export async function requireCompared(
   client: { query(text: string): Promise<{ rows: Record<string, unknown>[] }> },
   host: string,
 ): Promise<void> {
   // Before the first comparison nothing was decided that could be lost.
-  const { rows } = await client.query(`SELECT coalesce(compared = ${INCARNATION}, true) AS ok FROM database_identity`)
-  if (rows[0]?.['ok'] !== true) throw new NotCompared(host)
+  try {
+    const { rows } = await client.query(`SELECT coalesce(compared = ${INCARNATION}, true) AS ok FROM database_identity`)
+    if (rows[0]?.['ok'] !== true) throw new NotCompared(host)
+  } catch (error) {
+    if (!hasNoIdentity(error)) throw error
+  }
 }

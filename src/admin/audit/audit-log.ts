@@ -118,7 +118,8 @@ export class AuditLog {
       return done
     })
     if (head) this.#watch?.remember(head)
-    if (decisions.length > 0) await this.#record?.(decisions)
+    // Without one, too: whoever repeats what was not recorded finds nothing to do.
+    await this.#record?.(decisions)
     return result
   }
 

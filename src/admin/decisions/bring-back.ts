@@ -3,9 +3,10 @@
  * log is written back as one of its own kind (docs/decisions/decisions-outlive-the-database.md).
  */
 
-import { type Decision, effectOf, type Outcome, type RestrictingAct } from '../../domain/decision.ts'
+import { type Decision, effectOf, isOneLine, type Outcome, type RestrictingAct } from '../../domain/decision.ts'
 import type { LackingDecision } from '../../services/decisions/decision-comparison.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
+import type { Incarnation } from '../../store/incarnation.ts'
 import { isBusy, queriesOf } from '../../store/slonik.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
 import { RESTORES } from './restores.ts'
@@ -27,10 +28,15 @@ const TOGETHER = 200
 export async function bringBack(
   audit: AuditLog,
   lacking: readonly LackingDecision[],
-  since: Date | null,
+  { incarnation, compared, since }: Incarnation,
 ): Promise<DealtWith[]> {
   const dealtWith: DealtWith[] = []
-  for (const group of groupsOf(lacking)) dealtWith.push(...(await dealWith(audit, group, since)))
+  // What was decided in a copy is nothing that this one has lost.
+  const isOwn = ({ decision }: LackingDecision) =>
+    decision.incarnation === undefined ||
+    [incarnation, compared].some((one) => isOneLine(one, decision.incarnation ?? ''))
+  const deal = { audit, incarnation, since: compared === incarnation ? null : since, isOwn }
+  for (const group of groupsOf(lacking)) dealtWith.push(...(await dealWith(deal, group)))
   return dealtWith
 }
 
@@ -55,18 +61,31 @@ function groupsOf(lacking: readonly LackingDecision[]): LackingDecision[][] {
 
 const isToRestore = ({ decision, isOvertaken }: LackingDecision) => !isOvertaken && effectOf(decision) === 'restricts'
 
-async function dealWith(audit: AuditLog, group: readonly LackingDecision[], since: Date | null): Promise<DealtWith[]> {
+interface Deal {
+  audit: AuditLog
+  incarnation: string
+  since: Date | null
+  isOwn(one: LackingDecision): boolean
+}
+
+const OF_A_COPY = 'it was decided in a copy of this database'
+
+async function dealWith(
+  { audit, incarnation, since, isOwn }: Deal,
+  group: readonly LackingDecision[],
+): Promise<DealtWith[]> {
   const nobody = { userId: undefined, ipAddress: undefined, username: 'the service' }
   const work = (failure?: string) =>
     audit.onward(nobody, async (tx, note) => {
       const store = createDecisionStore(queriesOf(tx))
-      await store.lock()
+      await store.lock(incarnation)
       const known = await store.dealtWith(group.map(({ decision }) => decision.id))
       const dealtWith: DealtWith[] = []
       for (const one of group.filter(({ decision }) => !known.has(decision.id))) {
-        const outcome = failure === undefined ? await outcomeOf(tx, one) : 'lost'
-        const decision = failure === undefined ? one.decision : withFailure(one.decision, failure)
-        dealtWith.push({ decision, outcome, ...(failure !== undefined && { failure }) })
+        const reason = failure ?? (isToRestore(one) && !isOwn(one) ? OF_A_COPY : undefined)
+        const outcome = reason === undefined ? await outcomeOf(tx, one) : 'lost'
+        const decision = reason === undefined ? one.decision : withFailure(one.decision, reason)
+        dealtWith.push({ decision, outcome, ...(reason !== undefined && { failure: reason }) })
         writeBack(decision, outcome, note)
       }
       await store.noteLost(dealtWith, since)

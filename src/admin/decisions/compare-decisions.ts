@@ -3,10 +3,11 @@
  * went back to an earlier time (docs/decisions/decisions-outlive-the-database.md).
  */
 
+import type { AuditDetails } from '../../domain/audit-chain.ts'
 import { ACME_ACTS, type AcmeAct, type DatabaseIdentity, type Decision, effectOf } from '../../domain/decision.ts'
 import { type DecisionPlaces, findLacking, type LackingDecision } from '../../services/decisions/decision-comparison.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
-import { readIncarnation } from '../../store/incarnation.ts'
+import { type Incarnation, readIncarnation } from '../../store/incarnation.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { bringBack, type DealtWith } from './bring-back.ts'
@@ -24,9 +25,9 @@ export interface CompareDecisionsParts extends DecisionPlaces {
  */
 export type DecisionMode = 'restore' | 'wait' | 'count'
 
-export interface ComparedDecisions {
-  /** Which database this was. */
-  incarnation: string
+export interface ComparedDecisions extends Incarnation {
+  /** People worked in it while it was compared. */
+  isOpen: boolean
   /** Everything is dealt with, so sessions begin in it. */
   isDone: boolean
   lacking: readonly LackingDecision[]
@@ -38,17 +39,24 @@ export interface ComparedDecisions {
 export async function compareDecisions(parts: CompareDecisionsParts, mode: DecisionMode): Promise<ComparedDecisions> {
   const { db, audit } = parts
   const store = createDecisionStore(queriesOf(db))
-  const { incarnation, compared, since } = await readIncarnation(queriesOf(db))
+  const place = await readIncarnation(queriesOf(db))
+  const { incarnation, compared } = place
   const isAnother = compared !== null && compared !== incarnation
   const lackingOfAcme = (decisions: readonly Decision[]) => lackingIn(db, decisions)
   const { lacking, unreadable, read } = await findLacking({ ...parts, store, lackingOfAcme }, isAnother)
-  const found = { incarnation, lacking, unreadable }
+  const found = { ...place, isOpen: !isAnother, lacking, unreadable }
   const restricts = lacking.some(({ decision, isOvertaken }) => !isOvertaken && effectOf(decision) === 'restricts')
   if (mode === 'count' || (mode === 'wait' && restricts)) return { ...found, isDone: false, dealtWith: [] }
-  const dealtWith = await bringBack(audit, lacking, isAnother ? since : null)
-  if (dealtWith.length > 0) await leaveEntry(audit, dealtWith)
-  for (const { place, line } of read) if (place !== '') await store.move(place, line)
-  await store.noteCompared(incarnation)
+  // Before the first of them is written back: an interrupted comparison is no cut of the audit log either.
+  if (lacking.length > 0) await leaveEntry(audit, { decisions_lacking: lacking.length })
+  const dealtWith = await bringBack(audit, lacking, place)
+  if (dealtWith.length > 0) await leaveEntry(audit, { decisions: countsOf(dealtWith) })
+  await db.transaction(async (tx) => {
+    const last = createDecisionStore(queriesOf(tx))
+    await last.lock(incarnation)
+    for (const { place: id, line } of read) if (id !== '') await last.move(id, line)
+    await last.noteCompared(incarnation)
+  })
   return { ...found, isDone: true, dealtWith }
 }
 
@@ -63,8 +71,11 @@ async function lackingIn(db: DatabasePool, decisions: readonly Decision[]): Prom
 }
 
 /** The watch of the audit log takes it for the reason why the end of the log is another one. */
-async function leaveEntry(audit: AuditLog, dealtWith: readonly DealtWith[]): Promise<void> {
-  const decisions: Record<string, number> = {}
-  for (const { outcome } of dealtWith) decisions[outcome] = (decisions[outcome] ?? 0) + 1
-  await audit.record({ userId: undefined, ipAddress: undefined }, 'database.reconcile', { decisions })
+const leaveEntry = (audit: AuditLog, details: AuditDetails): Promise<void> =>
+  audit.record({ userId: undefined, ipAddress: undefined }, 'database.reconcile', details)
+
+function countsOf(dealtWith: readonly DealtWith[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const { outcome } of dealtWith) counts[outcome] = (counts[outcome] ?? 0) + 1
+  return counts
 }

@@ -21,7 +21,7 @@ import { type Administration, withAdministration, withDatabase } from '../operat
 import { tell } from '../printing.ts'
 import { CommandError, type Printing } from '../values.ts'
 import { acceptLost, givenUpFacts, givenUpLine, showLost } from './lost-decisions.ts'
-import { reconcileDecisions } from './reconcile-decisions.ts'
+import { reconcileDecisions, reconcileFile, toldCounts } from './reconcile-decisions.ts'
 import { withSigner } from './with-signer.ts'
 
 export interface ReconcileOptions extends Printing {
@@ -40,14 +40,17 @@ const ANSWER_MS = 15_000
 export async function reconcile(options: ReconcileOptions): Promise<number> {
   if (options.lost) return showLost(options)
   const config = await readConfigFile(options.config)
-  if (!hasSigner(config)) throw new CommandError('no certificate is signed here: there is no signer to compare with')
+  if (!hasSigner(config)) return reconcileFile(config, options)
   const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main')
   return withSigner(config, log, async (place) => {
     const ca = connectSigner(place, log)
     try {
       await ca.health({ timeoutMs: ANSWER_MS })
       const state = await ca.records?.state()
-      if (!ca.records || !state) throw new CommandError('the signer is of an earlier release, and keeps no records')
+      if (!ca.records || !state) {
+        await reconcileFile(config, options)
+        throw new CommandError('the signer is of an earlier release, and keeps no records')
+      }
       const { records } = ca
       return await withAdministration(
         config,
@@ -132,9 +135,8 @@ async function compare({ config, db, administration, ca, records, state }: Parts
   if (options['accept-lost']) await acceptLost(administration, marks)
   report.lost = lost.map(givenUpFacts)
   const { lacking, lost: _, decisions: dealtWith, ...back } = report
-  const counted = Object.entries(dealtWith).map(([outcome, count]) => `${count} ${outcome}`)
-  const ofDecisions = counted.length > 0 ? `; decisions: ${counted.join(', ')}` : ''
-  const wanted = `lacking: ${lacking.certificates} certificates, ${lacking.revocations} revocations${ofDecisions}`
+  const ofCertificates = `lacking: ${lacking.certificates} certificates, ${lacking.revocations} revocations`
+  const wanted = [ofCertificates, toldCounts(dealtWith)].filter((text) => text !== '').join('; ')
   const done = `back: ${back.certificates} certificates (${back.without_order} without an order), ${back.revocations} revocations; ${back.given_up} do not come back`
   tell(
     options.json,

@@ -29,8 +29,8 @@ export interface ReconciliationPart {
   reconciliation: Reconciliation
   /** Of records and of the signer's use: `error` while the database lacks something, or another one uses the signer. */
   status(): CheckStatus
-  /** Whether another database uses the signer. */
-  isShared(): boolean
+  /** Whether a copy of the database uses the signer. */
+  isCopied(): boolean
   stop(): Promise<void>
   /** The admin thread starts later, and has the key of the audit log. */
   tellAudit(admin: Pick<AdminThread, 'noteReconciled'>): void
@@ -84,7 +84,7 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
   const announcements = announceRegularly(use, parts.log)
   return {
     reconciliation,
-    isShared: () => use.isShared,
+    isCopied: () => use.isCopied,
     status: () => (reconciliation.isBehind || use.isShared ? 'error' : 'ok'),
     tellAudit: (admin) => report.tellAudit(admin),
     async stop() {
@@ -95,12 +95,14 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
 }
 
 const ENTRY_AGAIN_MS = 5_000
+/** Whoever announces one database after the other must not keep the story back. */
+const MOST_HELD_MS = 120_000
 /** Serial numbers in an alarm; `chancery reconcile` has all. */
 const MOST_TOLD = 10
 const NOTHING: ReconciledFacts = { certificates: 0, without_order: 0, revocations: 0, given_up: 0 }
 
 type ReportParts = Pick<Parts, 'metrics' | 'log' | 'eventWriter' | 'isStopping'> & {
-  use: Pick<SignerUseWatch, 'isShared' | 'isAlone' | 'doubt' | 'takeAlarm'>
+  use: Pick<SignerUseWatch, 'isShared' | 'isCopied' | 'isAlone' | 'doubt' | 'takeAlarm'>
   /** Decisions that the database lacked, each once. */
   takeUntold(): Promise<readonly LostDecision[]>
 }
@@ -113,6 +115,8 @@ export class Report {
   #untold: ReconciledFacts[] = []
   /** Reasons of alarms that wait until it is known whether another database made what was lacking. */
   #held: string[] = []
+  /** Of what may wait. */
+  #heldSince = performance.now()
   /** Serial numbers of what does not come back. */
   #lost: string[] = []
 
@@ -210,7 +214,8 @@ export class Report {
         if (others !== undefined) this.#raise(`${others}; ${PART_THEM}`, SHARED, {})
         // Its certificates lack here all the time: that is this one alarm.
         if (this.#parts.use.isShared) this.#held = []
-        else if (this.#parts.use.isAlone) await this.tellHeld()
+        const isLong = performance.now() - this.#heldSince > MOST_HELD_MS
+        if (this.#parts.use.isAlone || (isLong && !this.#parts.use.isCopied)) await this.tellHeld()
       },
       damaged: (found) => this.#raise(reasonOfDamage(found), 'records of the signer are damaged', { damaged: found }),
     }
@@ -224,6 +229,7 @@ export class Report {
   /** One alarm for certificates, revocations and decisions. */
   async tellHeld(): Promise<void> {
     const decisions = await this.#parts.takeUntold()
+    this.#heldSince = performance.now()
     const held = this.#held.splice(0)
     if (held.length + decisions.length === 0) return
     const { message, reason, lines } = storyOf({

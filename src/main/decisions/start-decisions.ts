@@ -4,7 +4,6 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import { AuditLog } from '../../admin/audit/audit-log.ts'
 import { type ComparedDecisions, compareDecisions } from '../../admin/decisions/compare-decisions.ts'
 import type { CaBackend } from '../../ca/backend.ts'
@@ -21,19 +20,22 @@ import { decisionsFile } from '../../settings/signer-settings.ts'
 import { plural } from '../../shared/lib/plural.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
 import { readIncarnation } from '../../store/incarnation.ts'
-import { openCheckedDatabase } from '../../store/slonik.ts'
+import { isBusy, openCheckedDatabase } from '../../store/slonik.ts'
 import type { StartContext } from '../start-context.ts'
 import { type DatabasePart, StartAbandoned } from '../start-database.ts'
 
 export interface DecisionsPart {
   /** @returns why they are in the database alone; undefined when they are in a second place, too */
   note(decisions: readonly Decision[]): Promise<string | undefined>
-  /** Regular comparisons rest while this says so: another database records its decisions at the same signer. */
-  restWhile(isShared: () => boolean): void
+  /** Regular comparisons rest while this says so: a copy of the database records its decisions at the same signer. */
+  restWhile(isCopied: () => boolean): void
 }
 
 const LOOK_MS = 1_000
 const REGULARLY_MS = 60_000
+/** To revoke a credential of many accounts takes minutes, and is not given up while nobody can work. */
+const STATEMENT_TIMEOUT_MS = 3_600_000
+const AGAIN_MS = 10_000
 const REMIND_MS = 10_000
 
 /** Resolves when the database was compared; without an answer of the signer, unless it is another one than before. */
@@ -43,7 +45,7 @@ export async function startDecisions(
   ca: Pick<CaBackend, 'records'>,
   stopping: AbortSignal,
 ): Promise<DecisionsPart> {
-  const { teardown, log } = context
+  const { teardown } = context
   const keeper = await DecisionKeeper.create(context, database, ca)
   await keeper.begin(stopping)
   database.gate.isOn = true
@@ -51,7 +53,7 @@ export async function startDecisions(
     name: 'decisions',
     intervalMs: LOOK_MS,
     round: () => keeper.round(),
-    onError: (_, error) => log.debug({ err: error }, 'decisions could not be compared'),
+    onError: () => undefined, // a round tells its failures itself
   })
   teardown.add(() => loop.stop())
   return keeper
@@ -67,10 +69,16 @@ class DecisionKeeper implements DecisionsPart {
   #incarnation: string | undefined
   /** By `performance.now()`. */
   #comparedAt = Number.NEGATIVE_INFINITY
+  /** When another database was found, by `performance.now()`. */
+  #changedAt = Number.NEGATIVE_INFINITY
+  /** Its start. */
+  #server: string | undefined
   #said: { reason: string; at: number } | undefined
   #unreadable = 0
   #isWaiting = false
-  #isShared = () => false
+  #isCopied = () => false
+  /** Sessions of this instance begin. */
+  #isOpen = false
 
   static async create(
     context: StartContext,
@@ -97,7 +105,14 @@ class DecisionKeeper implements DecisionsPart {
     if (records || file) {
       const onFile = (reason: string) =>
         log.warn({ event: 'decisions_in_file', reason }, 'the signer did not take decisions; they are in the file')
-      this.#recorder = new DecisionRecorder({ identity, records, file, requester: 'chancery', onFile })
+      this.#recorder = new DecisionRecorder({
+        identity,
+        incarnation: () => this.#incarnation,
+        records,
+        file,
+        requester: 'chancery',
+        onFile,
+      })
     } else
       log.warn(
         { event: 'decisions_unrecorded' },
@@ -106,27 +121,34 @@ class DecisionKeeper implements DecisionsPart {
   }
 
   async note(decisions: readonly Decision[]): Promise<string | undefined> {
-    return this.#recorder?.note(decisions).then(
+    const began = performance.now()
+    const reason = await this.#recorder?.note(decisions).then(
       () => undefined,
       (error: Error) => error.message,
     )
+    // A fail-over came between the commit and the record.
+    if (this.#changedAt > began) this.#comparedAt = Number.NEGATIVE_INFINITY
+    return reason
   }
 
-  restWhile(isShared: () => boolean): void {
-    this.#isShared = isShared
+  restWhile(isCopied: () => boolean): void {
+    this.#isCopied = isCopied
   }
 
   /** @throws StartAbandoned */
   async begin(stopping: AbortSignal): Promise<void> {
-    const { log } = this.#context
     for (;;) {
       try {
         if (await this.#compare()) return
       } catch (error) {
-        const { incarnation, compared } = await readIncarnation(this.#database.db)
-        const isKnown = compared === null || compared === incarnation
-        this.#say(`decisions cannot be compared: ${(error as Error).message}`, isKnown ? log : lifeLog(log))
-        if (isKnown) return
+        const now = await readIncarnation(this.#database.db).catch(() => undefined)
+        const isKnown = now !== undefined && (now.compared === null || now.compared === now.incarnation)
+        this.#isOpen = isKnown
+        this.#say(`decisions cannot be compared: ${(error as Error).message}`)
+        if (isKnown) {
+          this.#incarnation = now.incarnation
+          return
+        }
       }
       // It rejects only when the service stops, which the next line asks.
       await sleep(LOOK_MS, undefined, { signal: stopping }).catch(() => undefined)
@@ -135,15 +157,26 @@ class DecisionKeeper implements DecisionsPart {
   }
 
   async round(): Promise<void> {
-    if (await this.#isDue()) await this.#compare()
+    await this.#recorder?.placeRest().catch(() => undefined) // whoever decides next is told
+    if (!(await this.#isDue())) return
+    try {
+      await this.#compare()
+    } catch (error) {
+      if (this.#isOpen) this.#comparedAt = performance.now() - REGULARLY_MS + AGAIN_MS
+      if (!isBusy(error)) this.#say(`decisions cannot be compared: ${(error as Error).message}`)
+    }
   }
 
   /** A session of this pool does not begin in a database that was not compared. */
   async #isDue(): Promise<boolean> {
-    if (performance.now() - this.#comparedAt >= REGULARLY_MS && !this.#isShared()) return true
     try {
-      return (await readIncarnation(this.#database.db)).incarnation !== this.#incarnation
+      const { incarnation, server } = await readIncarnation(this.#database.db)
+      // A snapshot of the same machine has the same incarnation, and another start.
+      this.#isOpen = true
+      if (incarnation !== this.#incarnation || server !== this.#server) return true
+      return performance.now() - this.#comparedAt >= REGULARLY_MS && !this.#isCopied()
     } catch {
+      this.#isOpen = false
       return true
     }
   }
@@ -151,7 +184,7 @@ class DecisionKeeper implements DecisionsPart {
   /** @returns false while an operator has to bring back what lacks. @throws errors of database, signer and file */
   async #compare(): Promise<boolean> {
     const { config } = this.#context
-    const db = await openCheckedDatabase(databaseSettings(config, 1))
+    const db = await openCheckedDatabase({ ...databaseSettings(config, 1), statementTimeoutMs: STATEMENT_TIMEOUT_MS })
     let found: ComparedDecisions
     try {
       const audit = new AuditLog(db, auditKeyOf(config))
@@ -162,11 +195,15 @@ class DecisionKeeper implements DecisionsPart {
     }
     this.#tellUnreadable(found.unreadable)
     if (!found.isDone) {
-      this.#tellWait(found.lacking.length)
-      return false
+      this.#comparedAt = performance.now()
+      if (found.isOpen) this.#server = found.server
+      this.#tellWait(found)
+      return found.isOpen
     }
     this.#isWaiting = false
+    if (this.#incarnation !== found.incarnation) this.#changedAt = performance.now()
     this.#incarnation = found.incarnation
+    this.#server = found.server
     this.#comparedAt = performance.now()
     this.#said = undefined
     if (found.dealtWith.length > 0) this.#logDealtWith(found)
@@ -174,18 +211,22 @@ class DecisionKeeper implements DecisionsPart {
     return true
   }
 
-  /** Each new reason, then every ten seconds. */
-  #say(reason: string, log: Logger = lifeLog(this.#context.log)): void {
+  /** Each new reason; while nobody can work, every ten seconds. */
+  #say(reason: string): void {
+    const isOpen = this.#isOpen
+    const log = isOpen ? this.#context.log : lifeLog(this.#context.log)
     const now = performance.now()
-    if (reason === this.#said?.reason && now - this.#said.at < REMIND_MS) return
+    if (reason === this.#said?.reason && (isOpen || now - this.#said.at < REMIND_MS)) return
     this.#said = { reason, at: now }
-    log.error({ event: 'decisions_not_compared', reason }, 'nobody works in the database until it is compared')
+    const sentence = isOpen ? 'decisions lack in the database' : 'nobody works in the database until it is compared'
+    log.error({ event: 'decisions_not_compared', reason }, sentence)
   }
 
   /** In the log and the metrics alone: nobody can write an event meanwhile. */
-  #tellWait(count: number): void {
+  #tellWait({ lacking: { length: count }, isOpen }: ComparedDecisions): void {
     const { log, metrics } = this.#context
     const reason = `${plural(count, 'decision')} ${count === 1 ? 'is' : 'are'} to be brought back with: chancery reconcile`
+    this.#isOpen = isOpen
     this.#say(reason)
     if (this.#isWaiting) return
     this.#isWaiting = true

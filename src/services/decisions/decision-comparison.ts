@@ -45,7 +45,7 @@ export interface LackingDecision {
 
 /** What a place has after its mark. */
 interface Recorded {
-  values: Readonly<Record<string, unknown>>[]
+  decisions: Decision[]
   unreadable: number
   place: string
   line: number
@@ -56,54 +56,74 @@ interface Recorded {
  * @throws errors of database, signer and file
  */
 export async function findLacking(parts: DecisionComparisonParts, isAnother: boolean): Promise<FoundDecisions> {
-  const { identity } = parts
-  const recorded = [...(await ofSigner(parts)), ...(await ofFile(parts))]
-  let unreadable = recorded.reduce((sum, one) => sum + one.unreadable, 0)
-  const decisions: Decision[] = []
-  for (const value of recorded.flatMap(({ values }) => values)) {
-    const decision = readDecision(identity, value)
-    if (typeof decision === 'object') decisions.push(decision)
-    else if (decision !== 'foreign') unreadable += 1
-  }
-  // The signer's are in their order; those of a file come between them by their time.
-  if (recorded.length > 1) decisions.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
+  const ofTheSigner = await ofSigner(parts)
+  const ofFiles = await ofFile(parts)
+  const recorded = [...ofTheSigner, ...ofFiles]
+  const decisions = merged(
+    ofTheSigner.flatMap((one) => one.decisions),
+    ofFiles.flatMap((one) => one.decisions),
+  )
   const lacking = await lackingOf(decisions, parts, isAnother)
   return {
     lacking: withOvertaken(lacking, decisions),
-    unreadable,
+    unreadable: recorded.reduce((sum, one) => sum + one.unreadable, 0),
     read: recorded.map(({ place, line }) => ({ place, line })),
   }
 }
 
-async function ofSigner({ records, store }: DecisionComparisonParts): Promise<Recorded[]> {
+/** Each once: the signer may have taken what it did not confirm. The signer's order stays, as clocks differ. */
+function merged(signers: readonly Decision[], files: readonly Decision[]): Decision[] {
+  const all: Decision[] = []
+  let at = 0
+  for (const decision of signers) {
+    for (let next = files[at]; next && Date.parse(next.at) < Date.parse(decision.at); next = files[++at]) all.push(next)
+    all.push(decision)
+  }
+  all.push(...files.slice(at))
+  return [...new Map(all.map((decision) => [decision.id, decision])).values()]
+}
+
+function add(
+  recorded: Recorded,
+  identity: DatabaseIdentity,
+  value: Readonly<Record<string, unknown>> | undefined,
+): void {
+  const decision = value === undefined ? 'damaged' : readDecision(identity, value)
+  if (typeof decision === 'object') recorded.decisions.push(decision)
+  else if (decision !== 'foreign') recorded.unreadable += 1
+}
+
+async function ofSigner({ records, store, identity }: DecisionComparisonParts): Promise<Recorded[]> {
   const state = await records?.state()
   if (!records || !state) return []
   const place = state.chain
   const mark = await store.mark(place)
-  const found: Recorded = { values: [], unreadable: 0, place, line: mark }
+  const found: Recorded = { decisions: [], unreadable: 0, place, line: mark }
   let after = { seq: mark, part: 0 }
   for (;;) {
     const page = await records.decisions(after)
     if (!page) return []
     if (mark > 0 && page.first > mark + 1 && after.seq === mark) found.unreadable += 1
-    found.values.push(...page.lines.flatMap(({ decisions }) => decisions))
+    for (const value of page.lines.flatMap(({ decisions }) => decisions)) add(found, identity, value)
     after = page.last
     found.line = page.last.seq
     if (!page.more) return [found]
   }
 }
 
-async function ofFile({ file, store }: DecisionComparisonParts): Promise<Recorded[]> {
+async function ofFile({ file, store, identity }: DecisionComparisonParts): Promise<Recorded[]> {
+  const files = (await file?.read()) ?? []
   const recorded: Recorded[] = []
-  for (const { id, lines } of (await file?.read()) ?? []) {
+  for (const [at, { id, after, lines }] of files.entries()) {
     // A file without its first line has no mark.
     const mark = id === undefined ? 0 : await store.mark(id)
-    const further = lines.filter(({ number }) => number > mark)
-    const values = further.flatMap(({ value }) => (value ? [value] : []))
-    const unreadable = further.length - values.length + (id === undefined ? 1 : 0)
-    recorded.push({ values, unreadable, place: id ?? '', line: lines.at(-1)?.number ?? mark })
+    const found: Recorded = { decisions: [], unreadable: 0, place: id ?? '', line: lines.at(-1)?.number ?? mark }
+    // Those before the oldest are gone.
+    if (id === undefined || (at === 0 && after !== undefined && mark === 0)) found.unreadable += 1
+    for (const { number, value } of lines) if (number > mark) add(found, identity, value)
+    recorded.push(found)
   }
-  return recorded.filter(({ place, values }) => place !== '' || values.length > 0)
+  return recorded
 }
 
 const PAGE = 1_000
@@ -138,10 +158,16 @@ function withOvertaken(lacking: readonly Decision[], all: readonly Decision[]): 
   const last = new Map<string, Decision>()
   for (const decision of all) {
     const thing = thingOf(decision)
-    if (thing !== undefined) last.set(thing, decision)
+    const before = thing === undefined ? undefined : last.get(thing)
+    if (thing !== undefined && !(before && isLater(before, decision))) last.set(thing, decision)
   }
   return lacking.map((decision) => {
     const thing = thingOf(decision)
-    return { decision, isOvertaken: thing !== undefined && last.get(thing) !== decision }
+    return { decision, isOvertaken: thing !== undefined && last.get(thing)?.id !== decision.id }
   })
 }
+
+/** Two instances may record in another order than they committed; the audit log has that one. */
+const isLater = (one: Decision, other: Decision) =>
+  one.incarnation === other.incarnation &&
+  (one.entry?.sequence ?? 0) > (other.entry?.sequence ?? Number.POSITIVE_INFINITY)

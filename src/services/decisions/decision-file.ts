@@ -7,13 +7,17 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename, stat } from 'node:fs/promises'
 import path from 'node:path'
 
-/** Then it becomes `<file>.1`, and the one before goes. */
+/** Then it becomes `<file>.1`, which becomes `<file>.2`, and so on. */
 const MOST_BYTES = 4 * 1024 * 1024
 const MODE = 0o600
+/** 32 MiB: a restored backup needs those of its day. */
+const FORMER = 7
 
 export interface FileDecisions {
   /** In hexadecimal; undefined for a file that is missing or damaged at its beginning. */
   id: string | undefined
+  /** That of the file before; undefined in the first one. */
+  after: string | undefined
   /** With the number of its line; undefined for a line that is no JSON object. */
   lines: readonly { number: number; value: Record<string, unknown> | undefined }[]
 }
@@ -28,7 +32,7 @@ export class DecisionFile {
   /** Resolves when they are on disk. @throws Error that names the file */
   async append(texts: readonly string[]): Promise<void> {
     try {
-      await this.#turnOver()
+      const after = await this.#turnOver()
       const lines = texts.map((text) => `${text}\n`).join('')
       const file = await open(this.#path, 'a', MODE)
       try {
@@ -39,7 +43,7 @@ export class DecisionFile {
           await file.chown(uid, gid)
         }
         // One write: what another process appends comes before or after it. An empty line ends what a crash left torn.
-        await file.appendFile(isNew ? `${header()}\n${lines}` : `\n${lines}`)
+        await file.appendFile(isNew ? `${header(after)}\n${lines}` : `\n${lines}`)
         await file.sync()
         if (isNew) await syncFolder(this.#path)
       } finally {
@@ -50,20 +54,36 @@ export class DecisionFile {
     }
   }
 
-  /** The former file and this one. @throws Error that names the file */
+  /** The former files and this one, the oldest first. @throws Error that names the file */
   async read(): Promise<FileDecisions[]> {
-    const files = await Promise.all([`${this.#path}.1`, this.#path].map((file) => readIfThere(file)))
-    return files.flatMap((text) => (text === undefined ? [] : [parse(text)]))
+    const files: FileDecisions[] = []
+    for (let n = FORMER; n >= 0; n--) {
+      const text = await readIfThere(this.#former(n))
+      if (text !== undefined) files.push(parse(text))
+    }
+    return files
   }
 
-  async #turnOver(): Promise<void> {
+  #former(n: number): string {
+    return n === 0 ? this.#path : `${this.#path}.${n}`
+  }
+
+  /** @returns the identity of the file before, where a new one begins */
+  async #turnOver(): Promise<string | undefined> {
     const size = await stat(this.#path).then(
       (facts) => facts.size,
       () => 0,
     )
     if (size === 0) await mkdir(path.dirname(this.#path), { recursive: true, mode: 0o700 })
-    if (size > MOST_BYTES) await rename(this.#path, `${this.#path}.1`)
+    if (size <= MOST_BYTES) return undefined
+    const { id } = parse((await readIfThere(this.#path)) ?? '')
+    for (let n = FORMER; n > 0; n--) await rename(this.#former(n - 1), this.#former(n)).catch(ignoreMissing)
+    return id
   }
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOENT') throw error
 }
 
 /** Else a loss of power could take the file's name. */
@@ -76,7 +96,7 @@ async function syncFolder(file: string): Promise<void> {
   }
 }
 
-const header = () => JSON.stringify({ decisions: randomBytes(16).toString('hex') })
+const header = (after: string | undefined) => JSON.stringify({ decisions: randomBytes(16).toString('hex'), after })
 
 async function readIfThere(file: string): Promise<string | undefined> {
   try {
@@ -90,18 +110,19 @@ async function readIfThere(file: string): Promise<string | undefined> {
 function parse(text: string): FileDecisions {
   const [first = '', ...rest] = text.split('\n')
   return {
-    id: idOf(first),
+    id: idOf(first, 'decisions'),
+    after: idOf(first, 'after'),
     lines: rest.flatMap((line, at) => (isToSkip(line) ? [] : [{ number: at + 1, value: objectOf(line) }])),
   }
 }
 
-function idOf(line: string): string | undefined {
-  const id = objectOf(line)?.['decisions']
+function idOf(line: string, member: 'decisions' | 'after'): string | undefined {
+  const id = objectOf(line)?.[member]
   return typeof id === 'string' && /^[0-9a-f]{32}$/.test(id) ? id : undefined
 }
 
 /** Two processes that make the file at the same moment leave two first lines. */
-const isToSkip = (line: string) => line === '' || idOf(line) !== undefined
+const isToSkip = (line: string) => line === '' || idOf(line, 'decisions') !== undefined
 
 function objectOf(text: string): Record<string, unknown> | undefined {
   try {

@@ -9,6 +9,8 @@ import type { DecisionFile } from './decision-file.ts'
 
 export interface DecisionRecorderParts {
   identity: DatabaseIdentity
+  /** Of the database in which they are decided. */
+  incarnation(): string | undefined
   /** Undefined where no certificate is signed here. */
   records: Pick<SignerRecords, 'noteDecisions'> | undefined
   /** Undefined where none is configured. */
@@ -28,6 +30,8 @@ export class NotRecorded extends Error {
 }
 
 const TIMEOUT_MS = 2_000
+/** Acts that were answered 503, which wait for room. */
+const MOST_UNPLACED = 1_000
 /** Room for the brackets and commas of the list. */
 const MOST_BYTES = MAX_DECISION_BYTES - MAX_DECISIONS - 2
 
@@ -40,22 +44,40 @@ interface Waiting {
 export class DecisionRecorder {
   readonly #parts: DecisionRecorderParts
   readonly #waiting: Waiting[] = []
+  /** They are done, so whoever repeats them finds nothing to do: they are to be placed all the same. */
+  #unplaced: string[] = []
   #isAtWork = false
 
   constructor(parts: DecisionRecorderParts) {
     this.#parts = parts
   }
 
-  /** Resolves when they are on a disk. @throws NotRecorded */
+  /** Resolves when they, and all before them, are on a disk. @throws NotRecorded */
   async note(decisions: readonly Decision[]): Promise<void> {
     await Promise.all(decisions.map((decision) => this.#note(decision)))
+    if (decisions.length === 0) await this.placeRest()
+  }
+
+  /** @throws NotRecorded */
+  async placeRest(): Promise<void> {
+    while (this.#unplaced.length > 0) {
+      const texts = this.#unplaced.splice(0, countWithin(this.#unplaced))
+      try {
+        await this.#put(texts)
+      } catch (error) {
+        this.#unplaced = [...texts, ...this.#unplaced].slice(0, MOST_UNPLACED)
+        throw new NotRecorded((error as Error).message)
+      }
+    }
   }
 
   #note(decision: Decision): Promise<void> {
-    const whole = JSON.stringify(recorded(this.#parts.identity, decision))
+    const { identity, incarnation } = this.#parts
+    const placed = { ...decision, incarnation: incarnation() }
+    const whole = JSON.stringify(recorded(identity, placed))
     // Its time, its author and what it was about are told all the same.
     const isTooLong = Buffer.byteLength(whole) > MOST_BYTES
-    const text = isTooLong ? JSON.stringify(recorded(this.#parts.identity, cut(decision))) : whole
+    const text = isTooLong ? JSON.stringify(recorded(identity, cut(placed))) : whole
     return new Promise((resolve, reject) => {
       this.#waiting.push({ text, resolve, reject })
       void this.#work()
@@ -67,26 +89,17 @@ export class DecisionRecorder {
     if (this.#isAtWork) return
     this.#isAtWork = true
     while (this.#waiting.length > 0) {
-      const group = this.#takeGroup()
+      const group = this.#waiting.splice(0, countWithin(this.#waiting.map(({ text }) => text)))
+      // In their order, behind what could not be placed before.
+      this.#unplaced.push(...group.map(({ text }) => text))
       try {
-        await this.#put(group.map(({ text }) => text))
+        await this.placeRest()
         for (const { resolve } of group) resolve()
       } catch (error) {
-        for (const { reject } of group) reject(new NotRecorded((error as Error).message))
+        for (const { reject } of group) reject(error as Error)
       }
     }
     this.#isAtWork = false
-  }
-
-  #takeGroup(): Waiting[] {
-    let bytes = 0
-    let count = 0
-    for (const { text } of this.#waiting) {
-      bytes += Buffer.byteLength(text)
-      if (count > 0 && (bytes > MOST_BYTES || count === MAX_DECISIONS)) break
-      count += 1
-    }
-    return this.#waiting.splice(0, count)
   }
 
   async #put(texts: readonly string[]): Promise<void> {
@@ -111,6 +124,18 @@ export class DecisionRecorder {
       return (error as Error).message
     }
   }
+}
+
+/** How many of these fit into one request, at least one. */
+function countWithin(texts: readonly string[]): number {
+  let bytes = 0
+  let count = 0
+  for (const text of texts) {
+    bytes += Buffer.byteLength(text)
+    if (count > 0 && (bytes > MOST_BYTES || count === MAX_DECISIONS)) break
+    count += 1
+  }
+  return count
 }
 
 const cut = ({ details: _, ...decision }: Decision): Decision => ({ ...decision, details: { cut: true } })

@@ -30,6 +30,7 @@ function aRecorder(take: ((payload: Buffer) => Promise<boolean>) | undefined, fi
   }
   const recorder = new DecisionRecorder({
     identity: IDENTITY,
+    incarnation: () => undefined,
     records: take === undefined ? undefined : { noteDecisions },
     file,
     requester: 'tests',
