@@ -30,6 +30,7 @@ interface Directory {
   newAccount: string
   newOrder: string
   revokeCert: string
+  keyChange: string
   renewalInfo?: string
 }
 
