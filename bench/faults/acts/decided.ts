@@ -17,7 +17,7 @@ const PERMISSIONS = `
     UNION ALL SELECT 'account ' || account_id || ' for ' || identifier_id FROM account_allowed_identifiers
     UNION ALL SELECT 'user ' || id || ' as ' || role || coalesce(' of ' || nullif(scope::text, '{}'), '') FROM admin_users WHERE enabled
     UNION ALL SELECT 'user ' || id || ' is written to at ' || email FROM admin_users WHERE enabled
-    UNION ALL SELECT 'user ' || id || ' by password ' || password_hash FROM admin_users WHERE password_hash LIKE '$argon2%'
+    UNION ALL SELECT 'user ' || id || ' by password ' || md5(password_hash) FROM admin_users WHERE password_hash LIKE '$argon2%'
     UNION ALL SELECT 'session ' || id FROM admin_sessions WHERE expires_at > now()
     UNION ALL SELECT 'token ' || id FROM admin_api_tokens WHERE revoked_at IS NULL
     UNION ALL SELECT 'passkey ' || id FROM admin_passkeys
