@@ -14,12 +14,21 @@ import { PersistentRequests, type RequestOptions } from './persistent-requests.t
 export interface HeldCertificate {
   name: string
   orderId: string
+  orderUrl: string
   chainPem: string
   leaf: X509Certificate
 }
 
 export interface PersistentClient {
   readonly thumbprint: string
+  /** Of the account. */
+  readonly key: EcKey
+  /** Of the certificates to come. */
+  readonly certificateKey: EcKey
+  /** Its account URL; undefined before it has one. */
+  readonly kid: string | undefined
+  /** For what is not below: each is signed by the account. */
+  readonly requests: PersistentRequests
   /** Orders that ended invalid and were given up for a new one, by name. */
   readonly invalidOrders: readonly { name: string; orderId: string }[]
   /** How often the service said 503 with Retry-After. */
@@ -61,12 +70,22 @@ interface AuthorizationObject {
 
 export function createPersistentClient({ contact, ...options }: PersistentClientOptions): PersistentClient {
   const key: EcKey = newKey()
-  let csrFor = csrMaker(newKey())
+  let certificateKey = newKey()
+  let csrFor = csrMaker(certificateKey)
+  let kid: string | undefined
   const requests = new PersistentRequests(key, options)
   const invalidOrders: { name: string; orderId: string }[] = []
 
   return {
     thumbprint: thumbprint(key.jwk),
+    key,
+    requests,
+    get certificateKey() {
+      return certificateKey
+    },
+    get kid() {
+      return kid
+    },
     invalidOrders,
     complaints: requests.complaints,
     get unavailable() {
@@ -77,7 +96,7 @@ export function createPersistentClient({ contact, ...options }: PersistentClient
     },
     async register() {
       requests.signAs(undefined)
-      const kid = await requests.persist('new-account', async () => {
+      kid = await requests.persist('new-account', async () => {
         const { newAccount } = await requests.directory()
         const account = { termsOfServiceAgreed: true, ...(contact !== undefined && { contact: [contact] }) }
         return (await requests.post(newAccount, JSON.stringify(account))).headers.location
@@ -113,7 +132,9 @@ export function createPersistentClient({ contact, ...options }: PersistentClient
         return requests.post(revokeCert, JSON.stringify({ certificate, reason }), 'alreadyRevoked')
       })
       // A key that is compromised is certified no more.
-      if (reason === KEY_COMPROMISE) csrFor = csrMaker(newKey())
+      if (reason !== KEY_COMPROMISE) return
+      certificateKey = newKey()
+      csrFor = csrMaker(certificateKey)
     },
   }
 }
@@ -135,7 +156,7 @@ async function advance(
       return undefined
     case 'valid': {
       const { text: chainPem } = await requests.post(order.certificate ?? '', '')
-      return { name, orderId: idOf(orderUrl), chainPem, leaf: new X509Certificate(chainPem) }
+      return { name, orderId: idOf(orderUrl), orderUrl, chainPem, leaf: new X509Certificate(chainPem) }
     }
     case 'invalid':
       return 'invalid'

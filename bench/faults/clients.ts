@@ -38,6 +38,8 @@ export interface Incident {
 }
 
 export interface Clients {
+  /** Of all whose challenges are answered here. */
+  readonly proofs: Proofs
   readonly held: readonly Held[]
   /** Answered with 200. */
   readonly revoked: readonly Revoked[]
@@ -130,6 +132,7 @@ export async function startClients(stand: Stand, options: LoadOptions): Promise<
   // `finish` throws it; until then it must not end the process.
   all.catch(() => undefined)
   return {
+    proofs,
     held,
     revoked,
     complaints,

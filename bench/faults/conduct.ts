@@ -1,9 +1,11 @@
 /** Conducts a run: load, faults as planned, recovery of each, and the books in the end. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Acting, startActing } from './acting.ts'
 import { startReading } from './administrator.ts'
 import { type Books, checkBooks } from './books.ts'
 import { type Clients, type Incident, type LoadOptions, startClients } from './clients.ts'
+import type { Checked } from './kinds/kind.ts'
 import { KINDS } from './kinds/table.ts'
 import { watchLists } from './list-watch.ts'
 import { chanceFrom } from './random.ts'
@@ -32,7 +34,17 @@ export interface Run {
   deaths: { part: string; at: number }[]
   flows: readonly { begunAt: number; at: number }[]
   soak: Soak | undefined
+  acts: Acts | undefined
   books: Books
+}
+
+export interface Acts {
+  /** Answered with success. */
+  restricting: number
+  permitting: number
+  /** Over all promotions, as in `Checked`. */
+  restored: number
+  told: number
 }
 
 export interface RunOptions {
@@ -65,28 +77,42 @@ export async function conduct(stand: Stand, options: RunOptions): Promise<Run> {
     await sleep(CALM_MS)
     const soaked =
       options.soakSeconds === undefined ? undefined : await soakAtHalf(stand, clients, options.soakSeconds, options)
+    const acting = soaked ? undefined : await startActing(stand, clients.proofs)
     const startedAt = soaked?.startedAt ?? Date.now()
+    const checks: Checked[] = []
     const faults: Promise<Happened>[] = []
     for (const fault of planned) {
       // Rejects when the run is interrupted; the loop ends then.
       await sleep(startedAt + 1000 * fault.at - Date.now(), undefined, { signal: interrupt }).catch(() => undefined)
       if (interrupt.aborted) break
-      const happening = happen(stand, clients, fault, startedAt, boundMs)
+      const happening = happen({ stand, clients, acting, checks }, fault, startedAt, boundMs)
       faults.push(happening)
       if (!overlap) tell(described(faults.length, planned.length, await happening))
     }
     const happened = await Promise.all(faults)
     await sleep(CALM_MS)
     tell('the books: waiting for what was begun')
+    await acting?.end()
     const left = await clients.finish(boundMs)
     const books = await checkBooks({ stand, clients, list, boundMs })
+    books.findings.push(...checks.flatMap(({ findings }) => findings))
+    const complained = [...(soaked?.complaints ?? []), ...(acting?.complaints ?? [])]
     books.findings.push(...left.map((incident) => ({ trouble: 'stuck' as const, ...incident })))
-    books.findings.push(...(soaked?.complaints ?? []).map((incident) => ({ trouble: 'error' as const, ...incident })))
+    books.findings.push(...complained.map((incident) => ({ trouble: 'error' as const, ...incident })))
     const deaths = stand.parts.flatMap(({ name, deaths }) =>
       deaths.map((at) => ({ part: name, at: at.getTime() })).filter(({ at }) => !mayEndAt(at, happened)),
     )
     const flows = clients.held.map(({ begunAt, at }) => ({ begunAt, at }))
-    return { startedAt, endedAt: Date.now(), faults: happened, deaths, flows, soak: soaked?.soak, books }
+    return {
+      startedAt,
+      endedAt: Date.now(),
+      faults: happened,
+      deaths,
+      flows,
+      soak: soaked?.soak,
+      acts: acting && actsOf(acting, checks),
+      books,
+    }
   } finally {
     list.end()
     await clients.close()
@@ -120,21 +146,39 @@ function mayEndAt(at: number, happened: readonly Happened[]): boolean {
   return fault !== undefined && KINDS[fault.kind]?.mayEnd === true
 }
 
+function actsOf({ done }: Acting, checks: readonly Checked[]): Acts {
+  const sum = (what: 'restored' | 'told') => checks.reduce((total, one) => total + (one[what] ?? 0), 0)
+  return { ...done, restored: sum('restored'), told: sum('told') }
+}
+
+interface Scene {
+  stand: Stand
+  clients: Clients
+  acting: Acting | undefined
+  checks: Checked[]
+}
+
 async function happen(
-  stand: Stand,
-  clients: Clients,
+  { stand, clients, acting, checks }: Scene,
   { kind, at, share, seed }: Planned,
   startedAt: number,
   boundMs: number,
 ): Promise<Happened> {
-  const { lasts, begin } = KINDS[kind]!
+  const { lasts, begin, promotes } = KINDS[kind]!
   const beganAt = Date.now()
-  const { target, end, repair } = await begin(stand, chanceFrom(seed))
+  const { target, end, check, repair } = await begin(stand, chanceFrom(seed))
   await sleep(1000 * (lasts[0] + share * (lasts[1] - lasts[0])))
+  if (promotes) await acting?.pause()
   await end()
   const endedAt = Date.now()
+  if (promotes) {
+    const undone = (await acting?.resumeSigning(boundMs)) ?? []
+    checks.push({ findings: undone.map((incident) => ({ trouble: 'undone', ...incident })) })
+  }
   const recoveryMs = await recovered(stand, clients, endedAt, boundMs)
   const silenceMs = longestSilence(clients, beganAt)
+  if (check) checks.push(await check(boundMs))
+  if (promotes) acting?.resume()
   await repair?.()
   await stand.makeWhole(boundMs)
   return { kind, target, plannedAt: startedAt + 1000 * at, beganAt, endedAt, recoveryMs, silenceMs }

@@ -11,6 +11,7 @@ export interface Places {
   signerSocket: string
   secretFile: string
   auditLog: string
+  decisionsFile: string
   resolver: number
   http01: number
   mail: number
@@ -18,6 +19,7 @@ export interface Places {
 }
 
 export const ADMINISTRATOR = 'admin@faults.test'
+export const CONSOLE = 'https://console.faults.test/api/console/'
 export const EVENTS = ['certificate.issuance', 'certificate.revocation']
 
 export function instanceConfiguration(places: Places): object {
@@ -41,6 +43,7 @@ export function instanceConfiguration(places: Places): object {
       sslrootcert: database.certificate,
       max_connections: 20,
       auto_setup: true,
+      decisions_file: places.decisionsFile,
     },
     ca: { signer: { socket: places.signerSocket, secret_file: places.secretFile, timeout_seconds: 5 } },
     challenges: {
@@ -60,6 +63,9 @@ export function instanceConfiguration(places: Places): object {
       enabled: true,
       token_secret: '0123456789abcdef0123456789abcdef',
       initial_admin_email: ADMINISTRATOR,
+      console_url: CONSOLE,
+      // Each waits for a second administrator, who may approve, reject, or let it be withdrawn.
+      approvals: { bulk_revocation_above: 0 },
     },
     smtp: { enabled: true, host: '127.0.0.1', port: places.mail, use_tls: false, from_address: 'acme@faults.test' },
     notifications: {

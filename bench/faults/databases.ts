@@ -58,19 +58,22 @@ export class Databases {
   #primary: 0 | 1 = 0
   readonly #options: DatabaseOptions
   readonly #account: PostgresAccount
+  readonly #making: Making
 
-  private constructor(options: DatabaseOptions, account: PostgresAccount, nodes: [DatabaseNode, DatabaseNode]) {
-    this.#options = options
-    this.#account = account
+  private constructor(making: Making, nodes: [DatabaseNode, DatabaseNode]) {
+    this.#options = making.options
+    this.#account = making.account
+    this.#making = making
     this.nodes = nodes
   }
 
   static async start(options: DatabaseOptions): Promise<Databases> {
     const account = requirePostgresAccount(path.join(options.folders[0], 'cluster'), () => undefined)
     const binaries = requirePostgresBinaries(account, '/var/lib/chancery', () => undefined)
-    const make = async (folder: string) => makeNode(folder, await freePort(), { account, binaries, options })
+    const making = { account, binaries, options }
+    const make = async (folder: string) => makeNode(folder, await freePort(), making)
     const nodes: [DatabaseNode, DatabaseNode] = [await make(options.folders[0]), await make(options.folders[1])]
-    const databases = new Databases(options, account, nodes)
+    const databases = new Databases(making, nodes)
     prepareCluster({ account, folder: nodes[0].folder, cluster: clusterOf(nodes[0]) }, binaries, false)
     databases.writeCertificate()
     nodes[0].part.start()
@@ -139,6 +142,19 @@ export class Databases {
     this.#primary = this.#primary === 0 ? 1 : 0
   }
 
+  /** Starts the former primary where nobody else finds it. Its successor is promoted, and not yet copied over it. */
+  async withFormer<T>(work: (former: DatabaseNode) => Promise<T>): Promise<T> {
+    const { folder, port } = this.replica
+    const former = makeNode(folder, port, this.#making, 'former')
+    former.part.start()
+    try {
+      await former.part.untilReady()
+      return await work(former)
+    } finally {
+      await former.part.stop()
+    }
+  }
+
   /** Whether a commit waits for the replica. */
   async setSynchronous(on: boolean): Promise<void> {
     await this.ask(`ALTER SYSTEM SET synchronous_standby_names = '${on ? '*' : ''}'`)
@@ -171,20 +187,27 @@ interface Making {
   options: DatabaseOptions
 }
 
-function makeNode(folder: string, port: number, { account, binaries, options }: Making): DatabaseNode {
-  chmodSync(folder, 0o755)
-  giveTo(account, folder)
+/** @param hidden subfolder for its socket, where it listens at no address */
+function makeNode(folder: string, port: number, making: Making, hidden?: string): DatabaseNode {
+  const { account, binaries, options } = making
+  const sockets = path.join(folder, hidden ?? '')
+  for (const one of [folder, sockets]) {
+    mkdirSync(one, { recursive: true })
+    chmodSync(one, 0o755)
+    giveTo(account, one)
+  }
   const hba = path.join(folder, 'pg_hba.conf')
   writeFileSync(hba, ACCESS, { mode: 0o644 })
   const settings = {
     ...SETTINGS,
     port,
-    unix_socket_directories: folder,
+    ...(hidden !== undefined && { listen_addresses: '' }),
+    unix_socket_directories: sockets,
     hba_file: hba,
     ssl_cert_file: path.join(folder, 'server.crt'),
     ssl_key_file: path.join(folder, 'server.key'),
   }
-  const local = { host: folder, port }
+  const local = { host: sockets, port }
   const part = new Part({
     name: `database ${path.basename(folder)}`,
     command: [binaries.postgres, '-D', path.join(folder, 'cluster'), ...renderSettings(settings)],

@@ -30,6 +30,7 @@ export interface FaultsDocument {
   faults: Happened[]
   deaths: Run['deaths']
   soak: Run['soak']
+  acts: Run['acts']
   /** Certificates obtained in each second from the start. */
   certificatesBySecond: number[]
 }
@@ -77,11 +78,12 @@ export function documentOf(command: string[], seed: number, run: Run): FaultsDoc
     faults: run.faults,
     deaths: run.deaths,
     soak: run.soak,
+    acts: run.acts,
     certificatesBySecond: bySecond(run),
   }
 }
 
-/** 0/0/0/0, every fault was recovered from, no part ended by itself, and nothing rises in a soak. */
+/** Nothing is at odds, every fault was recovered from, no part ended by itself, and nothing rises in a soak. */
 export function isGood({ total, faults, deaths, soak }: FaultsDocument): boolean {
   if (soak?.verdicts.some(({ isFlat }) => !isFlat)) return false
   const areRecovered = faults.every(({ recoveryMs }) => recoveryMs !== undefined)

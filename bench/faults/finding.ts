@@ -2,7 +2,11 @@
 
 import type { Incident } from './clients.ts'
 
-export const TROUBLES = ['lost', 'doubled', 'stuck', 'error'] as const
+/**
+ * `undone` is a restriction that a promotion ended, `untold` an act that it lost and nobody is told of, `unseen` a damage that
+ * nobody is told of.
+ */
+export const TROUBLES = ['lost', 'doubled', 'stuck', 'error', 'undone', 'untold', 'unseen'] as const
 export type Trouble = (typeof TROUBLES)[number]
 
 /** An order that is gone, and an event or a mail that came again, of a certificate that came back. */

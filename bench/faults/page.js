@@ -5,6 +5,7 @@
   const root = document.querySelector('main')
   const SVG = 'http://www.w3.org/2000/svg'
   const MINUTE_WIDTH = 10
+  const TROUBLES = Object.keys(report.total)
   const startedAt = Date.parse(report.startedAt)
 
   function add(parent, tag, text = '', className = '') {
@@ -34,11 +35,12 @@
   const seconds = (value) => `${value.toFixed(1)} s`
 
   function kinds() {
-    const cellsOf = ({ kind, times, lost, doubled, stuck, error, recovery, longestSilence }) => {
+    const cellsOf = ({ kind, times, recovery, longestSilence, ...troubles }) => {
       const recoveries = recovery ? [seconds(recovery.median), seconds(recovery.longest)] : ['never', 'never']
-      return [kind, times, lost, doubled, stuck, error, ...recoveries, seconds(longestSilence)]
+      return [kind, times, ...TROUBLES.map((trouble) => troubles[trouble]), ...recoveries, seconds(longestSilence)]
     }
-    table(['', 'times', 'lost', 'doubled', 'stuck', '500', 'recovery', 'longest', 'silence'], report.rows.map(cellsOf))
+    const names = TROUBLES.map((trouble) => (trouble === 'error' ? '500' : trouble))
+    table(['', 'times', ...names, 'recovery', 'longest', 'silence'], report.rows.map(cellsOf))
     for (const { kind, forgotten, repeated } of report.rows)
       if (forgotten + repeated > 0)
         add(root, 'p', `${kind}: ${forgotten} forgotten orders, ${repeated} events and mails that came again`, 'note')
@@ -118,6 +120,15 @@
     `${certificates} certificates, ${signatures} signatures, ${revoked} revoked, ` +
       `${events.received} events (${events.distinct} distinct), ${mails.received} mails (${mails.distinct} distinct)`,
   )
+  if (report.acts) {
+    const { restricting, permitting, restored, told } = report.acts
+    add(
+      root,
+      'p',
+      `${restricting} restricting and ${permitting} permitting acts; promotions lost ${restored} restrictions that came back, ` +
+        `and ${told} entries and accounts that are listed`,
+    )
+  }
   if (report.soak) soak(report.soak)
   if (report.faults.length > 0) kinds()
   findings()

@@ -264,6 +264,7 @@ function makeInstance({ at, ports, disks, clocks }: Ground, who: 0 | 1): Instanc
     signerSocket: at(`tunnel-${who}.sock`),
     secretFile: at('secret'),
     auditLog: at(`instance-${who}.audit`),
+    decisionsFile: at(`instance-${who}.decisions`),
     resolver: ports.resolver,
     http01: ports.http01,
     mail: ports.mail,
@@ -298,7 +299,7 @@ function makeBalancer({ at, ports }: Ground): [Part, string] {
 }
 
 function makeHelper({ at }: Ground, name: string, port: number, file?: string): Part {
-  const program = path.join(PROGRAMS, `bench/faults/parts/${name}.js`)
+  const program = path.join(import.meta.dirname, `parts/${name}.js`)
   return new Part({
     name,
     command: [process.execPath, program, String(port), ...(file === undefined ? [] : [file])],

@@ -3,11 +3,24 @@
 import { type FaultsDocument, isGood, type Row } from './document.ts'
 import { TROUBLES } from './finding.ts'
 
-const COLUMNS = ['kind', 'times', 'lost', 'doubled', 'stuck', '500', 'recovery', 'longest', 'silence']
+const COLUMNS = [
+  'kind',
+  'times',
+  'lost',
+  'doubled',
+  'stuck',
+  '500',
+  'undone',
+  'untold',
+  'unseen',
+  'recovery',
+  'longest',
+  'silence',
+]
 const MOST_FINDINGS = 20
 
 export function renderText(document: FaultsDocument): string {
-  const { rows, total, books, findings, deaths, faults, soak } = document
+  const { rows, total, books, findings, deaths, faults, soak, acts } = document
   const totalCells = ['all', String(faults.length), ...TROUBLES.map((trouble) => String(total[trouble])), '', '', '']
   const shown = findings.slice(0, MOST_FINDINGS).map(({ trouble, what, at, fault }) => {
     const cause = fault === undefined ? 'before all faults' : `by ${fault + 1} ${faults[fault]?.kind}`
@@ -25,6 +38,12 @@ export function renderText(document: FaultsDocument): string {
     `${books.certificates} certificates, ${books.signatures} signatures, ${books.revoked} revoked; ` +
       `${books.events.received} events received (${books.events.distinct} distinct), ` +
       `${books.mails.received} mails (${books.mails.distinct} distinct)`,
+    ...(acts
+      ? [
+          `${acts.restricting} restricting and ${acts.permitting} permitting acts; promotions lost ${acts.restored} ` +
+            `restrictions that came back, and ${acts.told} entries and accounts that are listed`,
+        ]
+      : []),
     ...(soak?.verdicts ?? []).map(
       ({ name, first, last, perHour, isFlat }) =>
         `${isFlat ? 'flat ' : 'RISES'}  ${name}: ${first} to ${last}${perHour === undefined ? ' (peaks)' : `, ${perHour} more an hour`}`,

@@ -9,20 +9,18 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Caller } from '../../bench/faults/acts/caller.ts'
+import { type Decided, readDecided, undoneIn, untoldIn } from '../../bench/faults/acts/decided.ts'
+import { PERMITTING } from '../../bench/faults/acts/permitting.ts'
+import { RESTRICTING } from '../../bench/faults/acts/restricting.ts'
+import { World } from '../../bench/faults/acts/world.ts'
+import { startResponder } from '../../bench/responder/responders.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { TestSigner } from '../signer/daemon.ts'
-import {
-  closeConnections,
-  problemOf,
-  type Responder,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
-import { adminConfig, administrator } from '../support/admin.ts'
+import { closeConnections, send } from '../support/acme-client.ts'
+import { adminConfig, createAdministrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { type DatabasePair, startDatabasePair } from '../support/database-pair.ts'
-import { PERMISSIONS, PERMITTING, REFUSALS, RESTRICTING, type World } from '../support/decided-acts.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -60,7 +58,7 @@ function survive({ mode, lagMs }: Scene): void {
   let pair: DatabasePair
   let disk: SmallDisk
   let service: TestService
-  let responder: Responder
+  let responder: Awaited<ReturnType<typeof startResponder>>
   let world: World
 
   before(async () => {
@@ -87,10 +85,14 @@ function survive({ mode, lagMs }: Scene): void {
         },
       },
     })
-    responder = await startResponder(service.http01Port)
-    const { baseUrl, directoryUrl } = service
-    const [admin, second] = [await administrator(service, 'alice'), await administrator(service, 'olga')]
-    world = { baseUrl, directoryUrl, console: CONSOLE, admin, second, responder, registered: [] }
+    const { baseUrl, directoryUrl, http01Port } = service
+    const proofs = new Map<string, string>()
+    responder = await startResponder('http-01', { host: '127.0.0.1', http01Port, dnsPort: 0, tlsAlpn01Port: 0 }, proofs)
+    const caller = async (username: string) =>
+      new Caller({ baseUrl, username, password: await createAdministrator(service.database, username) })
+    const [admin, second] = [await caller('alice'), await caller('olga')]
+    const requests = { directoryUrl, timeoutMs: 20 * WAIT_MS }
+    world = new World({ consoleOrigin: CONSOLE, admin, second, proofs, requests })
   })
   after(async () => {
     closeConnections()
@@ -102,8 +104,7 @@ function survive({ mode, lagMs }: Scene): void {
   })
 
   const standby = () => ({ connection: pair.standby.connection, drop: async () => undefined })
-  const lines = async (database: Parameters<typeof rowsIn>[0], text: string) =>
-    new Set((await rowsIn<{ line: string }>(database, text)).map(({ line }) => line))
+  const decidedIn = (database: Parameters<typeof rowsIn>[0]) => readDecided((text) => rowsIn(database, text))
 
   async function prepared() {
     const acts: (() => Promise<unknown>)[] = []
@@ -142,50 +143,24 @@ function survive({ mode, lagMs }: Scene): void {
       return row?.compared.includes('/00000002/')
     })
     const former = await pair.openFormer()
-    const was = { connection: former.connection, drop: async () => undefined }
-    const [permitted, refused] = [await lines(was, PERMISSIONS), await lines(was, REFUSALS)]
+    const was = await decidedIn({ connection: former.connection, drop: async () => undefined })
+    let now: Decided = was
     // Revocations come back from the signer, and a bulk revocation goes on.
-    await until(
-      'nothing is undone',
-      async () => [...(await lines(standby(), PERMISSIONS))].every((line) => permitted.has(line)),
-      20_000,
-    ).catch(() => undefined)
-    const now = [await lines(standby(), PERMISSIONS), await lines(standby(), REFUSALS)] as const
-    assert.deepEqual(
-      [...now[0]].filter((line) => !permitted.has(line)),
-      [],
-      'permitted anew',
-    )
-    assert.deepEqual(
-      [...refused].filter((line) => !now[1].has(line)),
-      [],
-      'refused no more',
-    )
-
-    // The end of a job is answered to nobody.
-    const entries = `SELECT id || ' ' || action AS line FROM admin_audit_log WHERE details->>'phase' IS DISTINCT FROM 'done'`
-    const told = await lines(standby(), "SELECT id || ' ' || act AS line FROM lost_decisions")
-    const kept = await lines(standby(), entries)
-    const untold = [...(await lines(was, entries))].filter((id) => !told.has(id) && !kept.has(id))
-    assert.deepEqual(untold, [], 'entries that nobody is told of')
-    const accounts = `SELECT id::text AS line FROM accounts`
-    const [before, after] = [await lines(was, accounts), await lines(standby(), accounts)]
-    const mentioned = await lines(standby(), "SELECT details->>'account_id' AS line FROM lost_decisions")
-    assert.deepEqual(
-      [...before].filter((id) => !after.has(id) && !mentioned.has(id)),
-      [],
-      'accounts unmentioned',
-    )
-    const failed = await rowsIn(standby(), "SELECT act, details FROM lost_decisions WHERE details ? 'not_brought_back'")
-    assert.deepEqual(failed, [])
+    const isWhole = async () => {
+      now = await decidedIn(standby())
+      return undoneIn(now, was).length === 0
+    }
+    await until('nothing is undone', isWhole, 20_000).catch(() => undefined)
+    assert.deepEqual(undoneIn(now, was), [], 'restrictions undone')
+    assert.deepEqual(untoldIn(now, was), [], 'entries and accounts that nobody is told of')
   })
 
   test('clients of lost accounts are told to register again', async () => {
-    for (const client of world.registered) {
+    for (const { client, url } of world.registered) {
       // A nonce of before may be refused once, and a client repeats its request (RFC 8555 §6.5).
-      const answers = [problemOf(await client.post(client.kid)), problemOf(await client.post(client.kid))]
-      assert.equal(answers[1], '400 accountDoesNotExist')
-      await registeredClient(service.directoryUrl, client.key)
+      const asked = client.requests.persist('the account', () => client.requests.post(url, ''))
+      await assert.rejects(asked, /400 .*:accountDoesNotExist/)
+      await client.register()
     }
   })
 

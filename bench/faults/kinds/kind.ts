@@ -1,5 +1,6 @@
 /** The type of a fault. */
 
+import type { Finding } from '../finding.ts'
 import type { Chance } from '../random.ts'
 import type { Stand } from '../stand.ts'
 
@@ -14,6 +15,8 @@ export interface Kind {
   mayEnd?: true
   /** The database goes back in time: certificates and revocations are promised nevertheless, and nothing else. */
   goesBack?: true
+  /** Acts end right before it does: what is under way nobody was promised. */
+  promotes?: true
   begin(stand: Stand, chance: Chance): Begun | Promise<Begun>
 }
 
@@ -22,8 +25,18 @@ export interface Begun {
   target: string
   /** Makes everything whole, as far as clients notice. Recovery counts from then. */
   end(): void | Promise<void>
+  /** After recovery, while nobody acts. */
+  check?(withinMs: number): Promise<Checked>
   /** What remains to be done before the next fault, such as a new replica. */
   repair?(): Promise<void>
+}
+
+export interface Checked {
+  findings: Finding[]
+  /** Restrictions that a promotion had ended and that are in force again. */
+  restored?: number
+  /** Entries and accounts that a promotion has lost, and that are listed. */
+  told?: number
 }
 
 export type Kinds = Readonly<Record<string, Kind>>

@@ -8,6 +8,7 @@ import { MEMORY_KINDS } from './memory.ts'
 import { NETWORK_KINDS } from './networks.ts'
 import { PROCESS_KINDS } from './processes.ts'
 import { PROMOTION_KINDS } from './promotions.ts'
+import { RECORD_KINDS } from './records.ts'
 import { TOKEN_KINDS } from './token.ts'
 
 export const KINDS: Kinds = {
@@ -17,6 +18,7 @@ export const KINDS: Kinds = {
   ...CLOCK_KINDS,
   ...MEMORY_KINDS,
   ...PROMOTION_KINDS,
+  ...RECORD_KINDS,
   ...CERTIFICATE_KINDS,
   ...TOKEN_KINDS,
 }
