@@ -48,6 +48,8 @@ export interface BackgroundParts extends Reporting {
   onArchived: ArchiveOptions['onArchived']
   onRemoved: ArchiveOptions['onRemoved']
   onClockJump(seconds: number): void
+  /** Which database it is, as it was compared last. */
+  incarnation(): string | undefined
   presentSince(): number | undefined
   /** Undefined when no CRL is published. */
   crls: { builder: CrlBuilder; watch(): void } | undefined
@@ -147,8 +149,8 @@ function archiveTasks({ config, stores, crls, onArchived, onRemoved, isStopping 
   ]
 }
 
-function clockTask({ stores, onClockJump }: BackgroundParts): BackgroundTask {
-  const round = createClockUpkeep({ store: stores.clock, onJump: onClockJump })
+function clockTask({ stores, onClockJump, incarnation }: BackgroundParts): BackgroundTask {
+  const round = createClockUpkeep({ store: stores.clock, onJump: onClockJump, incarnation })
   return { name: 'clock', role: 'cleanup', intervalMs: CLOCK_ROUND_MS, round }
 }
 

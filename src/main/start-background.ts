@@ -82,7 +82,7 @@ export function startBackground(
     issuance: { stores, issuance, backends, csrIssuances },
     validation,
   }: EarlierParts,
-  { crl, reconciliation }: Pick<LaterParts, 'crl' | 'reconciliation'>,
+  { crl, reconciliation, incarnation }: Pick<LaterParts, 'crl' | 'reconciliation' | 'incarnation'>,
   admin: AdminThread | undefined,
 ): BackgroundWorkers {
   const tasks = backgroundTasks({
@@ -101,6 +101,7 @@ export function startBackground(
     crls: crl,
     reconciliation: reconciliation?.reconciliation,
     admin,
+    incarnation,
     isStopping: () => now.stopping,
   })
   const recorder = new RunRecorder({
@@ -125,6 +126,7 @@ export function startBackground(
 
 interface LaterParts {
   noteDecisions: SupervisorParts['noteDecisions']
+  incarnation(): string | undefined
   crl: Crls | undefined
   /** Undefined when no certificate is signed here. */
   reconciliation: ReconciliationPart | undefined
@@ -141,7 +143,7 @@ export function startSupervisor(
     issuance: { stores, backends, csrIssuances },
     validation,
   }: EarlierParts,
-  { noteDecisions, crl, reconciliation, background, admin, events }: LaterParts,
+  { noteDecisions, crl, reconciliation, background, admin, events }: Omit<LaterParts, 'incarnation'>,
 ): Supervisor {
   const refusals = new AbuseSummary(eventWriter, presence.instanceId)
   teardown.add(async () => refusals.stop())

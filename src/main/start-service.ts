@@ -97,7 +97,12 @@ async function start(context: StartContext, stopping: AbortSignal) {
   const events = await startEvents(context, database, hooks)
   const admin = await startAdmin(context, ca, issuance.stores.certificates, decisions)
   if (admin) reconciliation?.tellAudit(admin)
-  const background = startBackground(context, parts, { crl, reconciliation }, admin)
+  const background = startBackground(
+    context,
+    parts,
+    { crl, reconciliation, incarnation: () => decisions.incarnation },
+    admin,
+  )
   const supervisor = startSupervisor(context, parts, {
     noteDecisions: (noted) => decisions.note(noted),
     crl,

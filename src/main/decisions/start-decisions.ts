@@ -27,6 +27,8 @@ import { type DatabasePart, StartAbandoned } from '../start-database.ts'
 export interface DecisionsPart {
   /** @returns why they are in the database alone; undefined when they are in a second place, too */
   note(decisions: readonly Decision[]): Promise<string | undefined>
+  /** Which database it is, as it was compared last. */
+  readonly incarnation: string | undefined
   /** Regular comparisons rest while this says so: a copy of the database records its decisions at the same signer. */
   restWhile(isCopied: () => boolean): void
 }
@@ -129,6 +131,10 @@ class DecisionKeeper implements DecisionsPart {
     // A fail-over came between the commit and the record.
     if (this.#changedAt > began) this.#comparedAt = Number.NEGATIVE_INFINITY
     return reason
+  }
+
+  get incarnation(): string | undefined {
+    return this.#incarnation
   }
 
   restWhile(isCopied: () => boolean): void {

@@ -6,10 +6,11 @@ import { createClockUpkeep } from '../../../src/services/clock-upkeep.ts'
 
 describe('rounds of the clock', () => {
   /** @param rounds when each is, in seconds of a monotonic clock, and how far the slow clock is behind then */
-  async function rounds(...rounds: readonly (readonly [at: number, behind: number])[]) {
+  async function rounds(...rounds: readonly (readonly [at: number, behind: number, of?: string])[]) {
     const [elapsed, jumps]: [number[], number[]] = [[], []]
     let now = 0
     let behind = 0
+    let incarnation: string | undefined
     const round = createClockUpkeep({
       store: {
         advance: async (seconds) => {
@@ -19,10 +20,11 @@ describe('rounds of the clock', () => {
         endLongWaits: async () => 0,
       },
       onJump: (seconds) => jumps.push(seconds),
+      incarnation: () => incarnation,
       elapsedMs: () => now * 1000,
     })
-    for (const [at, lag] of rounds) {
-      ;[now, behind] = [at, lag]
+    for (const [at, lag, of] of rounds) {
+      ;[now, behind, incarnation] = [at, lag, of]
       await round()
     }
     return { elapsed, jumps }
@@ -35,6 +37,10 @@ describe('rounds of the clock', () => {
   test('notice a jump, ahead and back', async () => {
     const { jumps } = await rounds([0, 0], [10, 3600], [20, 3590], [30, -10])
     assert.deepEqual(jumps, [3600, -3600])
+  })
+
+  test('take the older clock of a standby that took over for no jump', async () => {
+    assert.deepEqual((await rounds([0, 0, 'a'], [10, 0, 'a'], [20, 600, 'b'], [30, 4200, 'b'])).jumps, [3600])
   })
 
   test('count no more than a minute, where another instance may have led meanwhile', async () => {
