@@ -336,7 +336,7 @@ export type SharedServiceName = keyof typeof SHARED
 /** What threads of a running service rely on, and what an audit log does not allow. */
 const KEPT = words`
   schema_migrations server_settings issuers nonce_% crl% event_consumers background_runs admin_audit_%
-  audit_verifications signer_% %_progress
+  audit_verifications database_identity signer_% %_progress
 `
 
 const closing: (() => Promise<void>)[] = []
@@ -375,6 +375,6 @@ export function configOf({ folder }: Pick<TestService, 'folder'>): Record<string
 /** What the service has compared with its signer does not come back. */
 async function empty(service: TestService): Promise<void> {
   const compared = lastLineOf(service)
-  const marks = `UPDATE signer_marks SET certificates_seq = ${compared}, revocations_seq = ${compared}`
+  const marks = `UPDATE signer_marks SET certificates_seq = ${compared}, revocations_seq = ${compared}, decisions_seq = ${compared}`
   await emptyTables(service.database, { kept: KEPT, with: marks })
 }
