@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import { Authenticator } from '../../bench/client/authenticator.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { createAdministrator, signIn } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
-import { Authenticator } from '../../bench/client/authenticator.ts'
 import { each } from '../support/each.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { CONSOLE_ORIGIN, mailsOf, sharedService } from '../support/shared-service.ts'
