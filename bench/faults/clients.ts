@@ -38,8 +38,6 @@ export interface Incident {
 }
 
 export interface Clients {
-  /** Of all whose challenges are answered here. */
-  readonly proofs: Proofs
   readonly held: readonly Held[]
   /** Answered with 200. */
   readonly revoked: readonly Revoked[]
@@ -65,10 +63,10 @@ export interface LoadOptions {
 /** One certificate of so many is revoked. */
 const REVOKED_OF = 8
 
-export async function startClients(stand: Stand, options: LoadOptions): Promise<Clients> {
+/** @param proofs of all whose challenges are answered here */
+export async function startClients(stand: Stand, options: LoadOptions, proofs: Proofs): Promise<Clients> {
   const { clients: count, perSecond, readsRenewalInfo } = options
   let rate = perSecond
-  const proofs: Proofs = new Map()
   const places = { host: '127.0.0.1', http01Port: stand.http01Port, dnsPort: 0, tlsAlpn01Port: 0 }
   const responder = await startResponder('http-01', places, proofs)
   const held: Held[] = []
@@ -132,7 +130,6 @@ export async function startClients(stand: Stand, options: LoadOptions): Promise<
   // `finish` throws it; until then it must not end the process.
   all.catch(() => undefined)
   return {
-    proofs,
     held,
     revoked,
     complaints,

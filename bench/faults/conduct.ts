@@ -1,6 +1,7 @@
 /** Conducts a run: load, faults as planned, recovery of each, and the books in the end. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Proofs } from '../responder/responders.ts'
 import { type Acting, startActing } from './acting.ts'
 import { startReading } from './administrator.ts'
 import { type Books, checkBooks } from './books.ts'
@@ -71,13 +72,14 @@ const LATEST = 1_000
 export async function conduct(stand: Stand, options: RunOptions): Promise<Run> {
   const { planned, load, overlap, boundMs, interrupt, tell } = options
   const list = watchLists(stand.instances.map(({ port }) => port))
-  const clients = await startClients(stand, load)
+  const proofs: Proofs = new Map()
+  const clients = await startClients(stand, load, proofs)
   try {
     await recovered(stand, clients, Date.now(), boundMs)
     await sleep(CALM_MS)
     const soaked =
       options.soakSeconds === undefined ? undefined : await soakAtHalf(stand, clients, options.soakSeconds, options)
-    const acting = soaked ? undefined : await startActing(stand, clients.proofs)
+    const acting = soaked ? undefined : await startActing(stand, proofs)
     const startedAt = soaked?.startedAt ?? Date.now()
     const checks: Checked[] = []
     const faults: Promise<Happened>[] = []

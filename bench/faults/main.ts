@@ -27,7 +27,7 @@ const FAULTS = command({
     '',
     'Starts two instances, a balancer, a signer, PostgreSQL with a replica, a name server, a mail server and a receiver',
     'of webhooks. Does to them what a seed says, while clients obtain and revoke certificates. Exits with 1 when anything',
-    'was lost, doubled, stuck or answered with 500.',
+    'was lost, doubled, stuck, answered with 500, undone, untold or unseen.',
   ],
   options: {
     seed: option('Number that decides which faults come when', integer(1, 2_147_483_646), 1),

@@ -150,7 +150,7 @@ function survive({ mode, lagMs }: Scene): void {
       now = await decidedIn(standby())
       return undoneIn(now, was).length === 0
     }
-    await until('nothing is undone', isWhole, 20_000).catch(() => undefined)
+    await until('nothing is undone', isWhole, WAIT_MS).catch(() => undefined)
     assert.deepEqual(undoneIn(now, was), [], 'restrictions undone')
     assert.deepEqual(untoldIn(now, was), [], 'entries and accounts that nobody is told of')
   })
