@@ -32,12 +32,9 @@ export interface DecisionStore {
   presentEntries(entries: readonly { sequence: number; mac: string }[]): Promise<Set<string>>
   /** Those of these that a comparison has dealt with. */
   dealtWith(ids: readonly string[]): Promise<Set<string>>
-  /** The newest first. */
-  lost(limit: number): Promise<LostDecision[]>
   noteLost(decisions: readonly { decision: Decision; outcome: Outcome }[], since: Date | null): Promise<void>
   /** Those that no alarm has told of, in the order of their time; the next call has others. */
   takeUntold(): Promise<LostDecision[]>
-  acceptLost(): Promise<void>
   /** Sessions begin in this database from now on. @param incarnation as `beginSession` reads it */
   noteCompared(incarnation: string): Promise<void>
 }
@@ -91,14 +88,6 @@ const DEALT_WITH: Statement = {
 
 const COLUMNS = 'id, decided_at AS at, decided_by AS by, act, subject, outcome, details, since, found_at AS "foundAt"'
 
-const LOST: Statement = {
-  name: 'lost-decisions',
-  // lost_decisions_found
-  text: `
-    SELECT ${COLUMNS}
-      FROM lost_decisions WHERE accepted_at IS NULL ORDER BY found_at DESC, id LIMIT $1`,
-}
-
 const TAKE_UNTOLD: Statement = {
   name: 'lost-decisions-untold',
   // lost_decisions_untold
@@ -114,11 +103,6 @@ const NOTE_LOST: Statement = {
     SELECT i.*, $8::timestamptz
       FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[]) AS i
     ON CONFLICT DO NOTHING`,
-}
-
-const ACCEPT_LOST: Statement = {
-  name: 'lost-decisions-accept',
-  text: 'UPDATE lost_decisions SET accepted_at = now() WHERE accepted_at IS NULL',
 }
 
 const NOTE_COMPARED: Statement = {
@@ -155,7 +139,6 @@ export function createDecisionStore(db: Pick<Database, 'query'>): DecisionStore 
       const rows = ids.length > 0 ? await db.query<{ id: string }>(DEALT_WITH, [ids]) : []
       return new Set(rows.map(({ id }) => id))
     },
-    lost: (limit) => db.query<LostDecision>(LOST, [limit]),
     async noteLost(lost, since) {
       if (lost.length === 0) return
       const columns = (['id', 'at', 'by', 'act'] as const).map((name) => lost.map(({ decision }) => decision[name]))
@@ -165,9 +148,6 @@ export function createDecisionStore(db: Pick<Database, 'query'>): DecisionStore 
       await db.query(NOTE_LOST, [...columns, subjects, outcomes, details, since])
     },
     takeUntold: () => db.query<LostDecision>(TAKE_UNTOLD, []),
-    async acceptLost() {
-      await db.query(ACCEPT_LOST, [])
-    },
     async noteCompared(incarnation) {
       await db.query(NOTE_COMPARED, [incarnation])
     },

@@ -8,21 +8,19 @@ import { AuditLog } from '../../admin/audit/audit-log.ts'
 import { type ComparedDecisions, compareDecisions } from '../../admin/decisions/compare-decisions.ts'
 import type { CaBackend } from '../../ca/backend.ts'
 import { hasSigner } from '../../config/backends.ts'
-import type { Decision } from '../../domain/decision.ts'
-import { type Story, storyOf } from '../../domain/lost-decisions.ts'
-import { lifeLog } from '../../ops/logging.ts'
+import type { DatabaseIdentity, Decision } from '../../domain/decision.ts'
 import { startLoop } from '../../runtime/loop.ts'
 import { DecisionFile } from '../../services/decisions/decision-file.ts'
 import { DecisionRecorder } from '../../services/decisions/decision-recorder.ts'
 import { auditKeyOf } from '../../settings/admin-settings.ts'
 import { databaseSettings } from '../../settings/server-settings.ts'
 import { decisionsFile } from '../../settings/signer-settings.ts'
-import { plural } from '../../shared/lib/plural.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
 import { readIncarnation } from '../../store/incarnation.ts'
 import { isBusy, openCheckedDatabase } from '../../store/slonik.ts'
 import type { StartContext } from '../start-context.ts'
 import { type DatabasePart, StartAbandoned } from '../start-database.ts'
+import { DecisionReport } from './decision-report.ts'
 
 export interface DecisionsPart {
   /** @returns why they are in the database alone; undefined when they are in a second place, too */
@@ -38,7 +36,6 @@ const REGULARLY_MS = 60_000
 /** To revoke a credential of many accounts takes minutes, and is not given up while nobody can work. */
 const STATEMENT_TIMEOUT_MS = 3_600_000
 const AGAIN_MS = 10_000
-const REMIND_MS = 10_000
 
 /** Resolves when the database was compared; without an answer of the signer, unless it is another one than before. */
 export async function startDecisions(
@@ -47,8 +44,8 @@ export async function startDecisions(
   ca: Pick<CaBackend, 'records'>,
   stopping: AbortSignal,
 ): Promise<DecisionsPart> {
-  const { teardown } = context
-  const keeper = await DecisionKeeper.create(context, database, ca)
+  const identity = await createDecisionStore(database.db).identity()
+  const keeper = new DecisionKeeper(context, database, ca, identity)
   await keeper.begin(stopping)
   database.gate.isOn = true
   const loop = startLoop({
@@ -57,7 +54,7 @@ export async function startDecisions(
     round: () => keeper.round(),
     onError: () => undefined, // a round tells its failures itself
   })
-  teardown.add(() => loop.stop())
+  context.teardown.add(() => loop.stop())
   return keeper
 }
 
@@ -66,7 +63,8 @@ class DecisionKeeper implements DecisionsPart {
   readonly #database: DatabasePart
   readonly #places: { records: CaBackend['records']; file: DecisionFile | undefined }
   readonly #recorder: DecisionRecorder | undefined
-  readonly #identity: Awaited<ReturnType<ReturnType<typeof createDecisionStore>['identity']>>
+  readonly #identity: DatabaseIdentity
+  readonly #report: DecisionReport
   /** Which database was compared by this instance. */
   #incarnation: string | undefined
   /** By `performance.now()`. */
@@ -75,31 +73,19 @@ class DecisionKeeper implements DecisionsPart {
   #changedAt = Number.NEGATIVE_INFINITY
   /** Its start. */
   #server: string | undefined
-  #said: { reason: string; at: number } | undefined
-  #unreadable = 0
-  #isWaiting = false
   #isCopied = () => false
-  /** Sessions of this instance begin. */
-  #isOpen = false
 
-  static async create(
+  constructor(
     context: StartContext,
     database: DatabasePart,
     ca: Pick<CaBackend, 'records'>,
-  ): Promise<DecisionKeeper> {
-    return new DecisionKeeper(context, database, ca, await createDecisionStore(database.db).identity())
-  }
-
-  private constructor(
-    context: StartContext,
-    database: DatabasePart,
-    ca: Pick<CaBackend, 'records'>,
-    identity: { id: string; key: Buffer },
+    identity: DatabaseIdentity,
   ) {
     const { config, log } = context
     this.#context = context
     this.#database = database
     this.#identity = identity
+    this.#report = new DecisionReport(context, database)
     const path = decisionsFile(config)
     const records = hasSigner(config) ? ca.records : undefined
     const file = path === undefined ? undefined : new DecisionFile(path)
@@ -149,8 +135,8 @@ class DecisionKeeper implements DecisionsPart {
       } catch (error) {
         const now = await readIncarnation(this.#database.db).catch(() => undefined)
         const isKnown = now !== undefined && (now.compared === null || now.compared === now.incarnation)
-        this.#isOpen = isKnown
-        this.#say(`decisions cannot be compared: ${(error as Error).message}`)
+        this.#report.isOpen = isKnown
+        this.#report.say((error as Error).message)
         if (isKnown) {
           this.#incarnation = now.incarnation
           return
@@ -168,8 +154,8 @@ class DecisionKeeper implements DecisionsPart {
     try {
       await this.#compare()
     } catch (error) {
-      if (this.#isOpen) this.#comparedAt = performance.now() - REGULARLY_MS + AGAIN_MS
-      if (!isBusy(error)) this.#say(`decisions cannot be compared: ${(error as Error).message}`)
+      if (this.#report.isOpen) this.#comparedAt = performance.now() - REGULARLY_MS + AGAIN_MS
+      if (!isBusy(error)) this.#report.say((error as Error).message)
     }
   }
 
@@ -178,11 +164,11 @@ class DecisionKeeper implements DecisionsPart {
     try {
       const { incarnation, server } = await readIncarnation(this.#database.db)
       // A snapshot of the same machine has the same incarnation, and another start.
-      this.#isOpen = true
+      this.#report.isOpen = true
       if (incarnation !== this.#incarnation || server !== this.#server) return true
       return performance.now() - this.#comparedAt >= REGULARLY_MS && !this.#isCopied()
     } catch {
-      this.#isOpen = false
+      this.#report.isOpen = false
       return true
     }
   }
@@ -199,76 +185,18 @@ class DecisionKeeper implements DecisionsPart {
     } finally {
       await db.end()
     }
-    this.#tellUnreadable(found.unreadable)
+    this.#report.unreadable(found.unreadable)
     if (!found.isDone) {
       this.#comparedAt = performance.now()
       if (found.isOpen) this.#server = found.server
-      this.#tellWait(found)
+      this.#report.waits(found)
       return found.isOpen
     }
-    this.#isWaiting = false
     if (this.#incarnation !== found.incarnation) this.#changedAt = performance.now()
     this.#incarnation = found.incarnation
     this.#server = found.server
     this.#comparedAt = performance.now()
-    this.#said = undefined
-    if (found.dealtWith.length > 0) this.#logDealtWith(found)
-    if (!this.#places.records) await this.#tellLost()
+    await this.#report.done(found, { isWhole: !this.#places.records })
     return true
-  }
-
-  /** Each new reason; while nobody can work, every ten seconds. */
-  #say(reason: string): void {
-    const isOpen = this.#isOpen
-    const log = isOpen ? this.#context.log : lifeLog(this.#context.log)
-    const now = performance.now()
-    if (reason === this.#said?.reason && (isOpen || now - this.#said.at < REMIND_MS)) return
-    this.#said = { reason, at: now }
-    const sentence = isOpen ? 'decisions lack in the database' : 'nobody works in the database until it is compared'
-    log.error({ event: 'decisions_not_compared', reason }, sentence)
-  }
-
-  /** In the log and the metrics alone: nobody can write an event meanwhile. */
-  #tellWait({ lacking: { length: count }, isOpen }: ComparedDecisions): void {
-    const { log, metrics } = this.#context
-    const reason = `${plural(count, 'decision')} ${count === 1 ? 'is' : 'are'} to be brought back with: chancery reconcile`
-    this.#isOpen = isOpen
-    this.#say(reason)
-    if (this.#isWaiting) return
-    this.#isWaiting = true
-    metrics.alarms.inc()
-    log.fatal({ event: 'alarm', code: 'database_behind', reason }, 'the database was behind its signer')
-  }
-
-  #logDealtWith({ dealtWith }: ComparedDecisions): void {
-    const { log } = this.#context
-    for (const { decision, outcome, failure } of dealtWith) {
-      const { id, at, act, by } = decision
-      const facts = { event: 'decision_dealt_with', decision: id, at, act, by, outcome, failure }
-      log[failure === undefined ? 'warn' : 'error'](facts, 'the database lacked a decision')
-    }
-  }
-
-  #tellUnreadable(count: number): void {
-    const isMore = count > this.#unreadable
-    this.#unreadable = count
-    const reason = `${count} of them are damaged, gone or of a later release; what they say is not compared`
-    if (isMore) this.#raise({ message: 'records of decisions cannot be read', reason, lines: [] })
-  }
-
-  /** Where a signer is, the story waits for what comes back from it (src/main/ca/start-reconciliation.ts). */
-  async #tellLost(): Promise<void> {
-    const decisions = await createDecisionStore(this.#database.db).takeUntold()
-    if (decisions.length === 0) return
-    const from = decisions.find(({ since }) => since !== null)?.since ?? undefined
-    this.#raise(storyOf({ from, to: new Date(), decisions, back: undefined }))
-  }
-
-  #raise({ message, reason, lines }: Story): void {
-    const { log, metrics } = this.#context
-    metrics.alarms.inc()
-    log.fatal({ event: 'alarm', reason }, message)
-    const data = { message, reason, ...(lines.length > 0 && { lines }) }
-    this.#database.eventWriter.write({ kind: 'alarm', subject: 'database', accountId: undefined, data })
   }
 }
