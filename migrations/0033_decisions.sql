@@ -7,7 +7,9 @@ CREATE TABLE database_identity (
   id uuid NOT NULL,
   key bytea NOT NULL, -- Of the seals of decisions.
   -- System identifier, timeline and oid that were compared with the records. No session begins in another one before it is compared, too.
-  compared text
+  compared text,
+  -- Those that were compared before it, the oldest first: what was decided in them is this database's own.
+  former text[] NOT NULL DEFAULT '{}'
 );
 INSERT INTO database_identity (id, key)
 VALUES (gen_random_uuid(), decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex'));

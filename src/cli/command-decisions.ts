@@ -24,9 +24,9 @@ export function commandDecisions(config: Config, db: DatabasePool): RecordDecisi
     const known = await knownDatabase(db)
     if (!known) return undefined
     const { identity, incarnation } = known
-    const client =
-      place && new SignerClient({ socketPath: place.socketPath, secret: readSharedSecret(place.secretFile) })
+    let client: SignerClient | undefined
     try {
+      if (place) client = connectTo(place, file !== undefined)
       const recorder = new DecisionRecorder({
         identity,
         incarnation: () => incarnation,
@@ -34,6 +34,7 @@ export function commandDecisions(config: Config, db: DatabasePool): RecordDecisi
         file: file === undefined ? undefined : new DecisionFile(file),
         requester: 'command',
         onFile: () => undefined,
+        onDropped: () => undefined,
       })
       await recorder.note(decisions)
       return undefined
@@ -64,4 +65,14 @@ export function placeOf(config: Config): SignerPlace | undefined {
   if (socket !== null && secret_file !== null) return { socketPath: socket, secretFile: path.resolve(secret_file) }
   const running = findRunningSigner(signerProgram(config).auditFile)
   return running === 'starting' ? undefined : running
+}
+
+/** @returns undefined where the secret cannot be read, and there is a file instead */
+function connectTo({ socketPath, secretFile }: SignerPlace, hasFile: boolean): SignerClient | undefined {
+  try {
+    return new SignerClient({ socketPath, secret: readSharedSecret(secretFile) })
+  } catch (error) {
+    if (hasFile) return undefined
+    throw error
+  }
 }

@@ -36,7 +36,7 @@ export interface Administration {
 }
 
 /**
- * @param schema `any` for what must work between two releases
+ * @param schema `any` for what must work between two releases, also where the database cannot say whether it was compared
  * @param ofDatabase `any` for what compares it (src/store/incarnation.ts)
  * @throws SchemaMismatch and connection errors
  */
@@ -46,7 +46,7 @@ export async function withAdministration<T>(
   schema: 'current' | 'any' = 'current',
   ofDatabase: 'compared' | 'any' = 'compared',
 ): Promise<T> {
-  const settings = { ...settingsOf(config), requireCompared: () => ofDatabase === 'compared' }
+  const settings = { ...settingsOf(config), requireCompared: () => ofDatabase === 'compared' && schema === 'current' }
   if (schema === 'current') await requireUsableSchema(settings)
   const db = await openCheckedDatabase(settings)
   try {

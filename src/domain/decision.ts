@@ -73,17 +73,6 @@ const restrictsIf =
   (details) =>
     is(details) ? 'restricts' : otherwise
 
-/** A member that an entry names with its values before and after. */
-export const changedMember = (
-  details: Decision['details'],
-  name: string,
-): { before: unknown; after: unknown } | undefined => {
-  const value = details[name] as { before?: unknown; after?: unknown } | undefined
-  return value !== undefined && typeof value === 'object' && value !== null && 'after' in value
-    ? { before: value.before, after: value.after }
-    : undefined
-}
-
 /** Each act of the audit log and of ACME: a new one does not compile without its effect. */
 export const EFFECTS = {
   'auth.login': 'tells',
@@ -191,6 +180,8 @@ export function isOneLine(one: string | null | undefined, other: string): boolea
 
 export function effectOf({ act, details }: Pick<Decision, 'act' | 'details'>): Effect {
   const effect: EffectOf = EFFECTS[act]
+  // Nobody knows what one did that was too long for its record.
+  if (details['cut'] === true && typeof effect === 'function') return 'permits'
   return typeof effect === 'function' ? effect(details) : effect
 }
 

@@ -7,7 +7,7 @@ import { account, authorization } from './status-sql.ts'
 
 type Queries = Pick<Database, 'query'>
 
-/** The account has not had this key. A key may have been changed by whoever has the old one, so the version alone does not tell. */
+/** The account never had this key. Whoever holds the old key may have changed it, so the version alone does not decide. */
 const LACKS_KEY = `a.thumbprint <> d.thumbprint AND d.thumbprint <> ALL (a.former_thumbprints)
            AND a.key_version < d.key_version + ${MAX_FORMER_KEYS}`
 

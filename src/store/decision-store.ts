@@ -107,7 +107,9 @@ const NOTE_LOST: Statement = {
 
 const NOTE_COMPARED: Statement = {
   name: 'database-compared',
-  text: 'UPDATE database_identity SET compared = $1 WHERE compared IS DISTINCT FROM $1',
+  text: `
+    UPDATE database_identity SET compared = $1, former = array_remove(former || compared, NULL)
+     WHERE compared IS DISTINCT FROM $1`,
 }
 
 export function createDecisionStore(db: Pick<Database, 'query'>): DecisionStore {

@@ -19,7 +19,7 @@ const INCARNATION = `(SELECT system_identifier FROM pg_control_system()) || '/' 
 
 const READ: Statement = {
   name: 'incarnation-read',
-  text: `SELECT ${INCARNATION} AS incarnation, compared, pg_last_xact_replay_timestamp() AS since,
+  text: `SELECT ${INCARNATION} AS incarnation, compared, former, pg_last_xact_replay_timestamp() AS since,
                  pg_postmaster_start_time()::text AS server FROM database_identity`,
 }
 
@@ -27,6 +27,8 @@ export interface Incarnation {
   incarnation: string
   /** The one that was compared last; null before the first comparison. */
   compared: string | null
+  /** Those that were compared before it. */
+  former: readonly string[]
   /** Time of the last commit that a promoted standby has; null in other databases. */
   since: Date | null
   /** When it was started. */
@@ -67,10 +69,6 @@ export async function requireCompared(
   host: string,
 ): Promise<void> {
   // Before the first comparison nothing was decided that could be lost.
-  try {
-    const { rows } = await client.query(`SELECT coalesce(compared = ${INCARNATION}, true) AS ok FROM database_identity`)
-    if (rows[0]?.['ok'] !== true) throw new NotCompared(host)
-  } catch (error) {
-    if (!hasNoIdentity(error)) throw error
-  }
+  const { rows } = await client.query(`SELECT coalesce(compared = ${INCARNATION}, true) AS ok FROM database_identity`)
+  if (rows[0]?.['ok'] !== true) throw new NotCompared(host)
 }

@@ -88,18 +88,28 @@ export class AuditLog {
    *   database alone has it
    */
   transaction<T>(author: AuditAuthor, work: Work<T>, before?: (tx: Transaction) => Promise<void>): Promise<T> {
-    return this.#commit(author, work, async (tx) => {
-      await before?.(tx)
-      await requireAuthority(tx, this.#permit?.author ?? author)
-    })
+    return this.#commit(
+      author,
+      work,
+      async (tx) => {
+        await before?.(tx)
+        await requireAuthority(tx, this.#permit?.author ?? author)
+      },
+      author.userId !== undefined || author.operator !== undefined,
+    )
   }
 
   /** For work that was begun with authority and continues without its author, such as a job. */
   onward<T>(author: AuditAuthor, work: Work<T>): Promise<T> {
-    return this.#commit(author, work, async () => undefined)
+    return this.#commit(author, work, async () => undefined, false)
   }
 
-  async #commit<T>(author: AuditAuthor, work: Work<T>, begin: (tx: Transaction) => Promise<void>): Promise<T> {
+  async #commit<T>(
+    author: AuditAuthor,
+    work: Work<T>,
+    begin: (tx: Transaction) => Promise<void>,
+    isOfPerson: boolean,
+  ): Promise<T> {
     let decisions: readonly Decision[] = []
     let head: NotedHead | undefined
     const result = await this.#db.transaction(async (tx) => {
@@ -118,8 +128,10 @@ export class AuditLog {
       return done
     })
     if (head) this.#watch?.remember(head)
-    // Without one, too: whoever repeats what was not recorded finds nothing to do.
-    await this.#record?.(decisions)
+    // Called without decisions, too: a repeated act changes nothing, but must not succeed before its first try is recorded.
+    if (isOfPerson) await this.#record?.(decisions)
+    // Nobody waits for an answer; the recorder keeps what it could not place.
+    else await this.#record?.(decisions).catch(() => undefined)
     return result
   }
 

@@ -3,7 +3,7 @@
  * log is written back as one of its own kind (docs/decisions/decisions-outlive-the-database.md).
  */
 
-import { type Decision, effectOf, isOneLine, type Outcome, type RestrictingAct } from '../../domain/decision.ts'
+import { type Decision, effectOf, type Outcome, type RestrictingAct } from '../../domain/decision.ts'
 import type { LackingDecision } from '../../services/decisions/decision-comparison.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
 import type { Incarnation } from '../../store/incarnation.ts'
@@ -31,11 +31,7 @@ export async function bringBack(
   { incarnation, compared, since }: Incarnation,
 ): Promise<DealtWith[]> {
   const dealtWith: DealtWith[] = []
-  // What was decided in a copy is nothing that this one has lost.
-  const isOwn = ({ decision }: LackingDecision) =>
-    decision.incarnation === undefined ||
-    [incarnation, compared].some((one) => isOneLine(one, decision.incarnation ?? ''))
-  const deal = { audit, incarnation, since: compared === incarnation ? null : since, isOwn }
+  const deal = { audit, incarnation, since: compared === incarnation ? null : since }
   for (const group of groupsOf(lacking)) dealtWith.push(...(await dealWith(deal, group)))
   return dealtWith
 }
@@ -65,15 +61,11 @@ interface Deal {
   audit: AuditLog
   incarnation: string
   since: Date | null
-  isOwn(one: LackingDecision): boolean
 }
 
 const OF_A_COPY = 'it was decided in a copy of this database'
 
-async function dealWith(
-  { audit, incarnation, since, isOwn }: Deal,
-  group: readonly LackingDecision[],
-): Promise<DealtWith[]> {
+async function dealWith({ audit, incarnation, since }: Deal, group: readonly LackingDecision[]): Promise<DealtWith[]> {
   const nobody = { userId: undefined, ipAddress: undefined, username: 'the service' }
   const work = (failure?: string) =>
     audit.onward(nobody, async (tx, note) => {
@@ -82,7 +74,7 @@ async function dealWith(
       const known = await store.dealtWith(group.map(({ decision }) => decision.id))
       const dealtWith: DealtWith[] = []
       for (const one of group.filter(({ decision }) => !known.has(decision.id))) {
-        const reason = failure ?? (isToRestore(one) && !isOwn(one) ? OF_A_COPY : undefined)
+        const reason = failure ?? (one.isOwn || !isToRestore(one) ? undefined : OF_A_COPY)
         const outcome = reason === undefined ? await outcomeOf(tx, one) : 'lost'
         const decision = reason === undefined ? one.decision : withFailure(one.decision, reason)
         dealtWith.push({ decision, outcome, ...(reason !== undefined && { failure: reason }) })

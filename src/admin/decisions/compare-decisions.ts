@@ -6,15 +6,15 @@
 import type { AuditDetails } from '../../domain/audit-chain.ts'
 import { ACME_ACTS, type AcmeAct, type DatabaseIdentity, type Decision, effectOf } from '../../domain/decision.ts'
 import { type DecisionPlaces, findLacking, type LackingDecision } from '../../services/decisions/decision-comparison.ts'
+import { findLacking as lackingDecisions } from '../../store/account-decisions.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
 import { type Incarnation, readIncarnation } from '../../store/incarnation.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { bringBack, type DealtWith } from './bring-back.ts'
-import { ACME_LACKING } from './restores.ts'
 
 export interface CompareDecisionsParts extends DecisionPlaces {
-  /** Its sessions begin in a database that was not compared, too. */
+  /** A pool that may work in a database not yet compared. */
   db: DatabasePool
   audit: AuditLog
   identity: DatabaseIdentity
@@ -43,11 +43,13 @@ export async function compareDecisions(parts: CompareDecisionsParts, mode: Decis
   const { incarnation, compared } = place
   const isAnother = compared !== null && compared !== incarnation
   const lackingOfAcme = (decisions: readonly Decision[]) => lackingIn(db, decisions)
-  const { lacking, unreadable, read } = await findLacking({ ...parts, store, lackingOfAcme }, isAnother)
+  const { lacking, unreadable, read } = await findLacking({ ...parts, place, store, lackingOfAcme })
   const found = { ...place, isOpen: !isAnother, lacking, unreadable }
-  const restricts = lacking.some(({ decision, isOvertaken }) => !isOvertaken && effectOf(decision) === 'restricts')
+  const restricts = lacking.some(
+    ({ decision, isOvertaken, isOwn }) => isOwn && !isOvertaken && effectOf(decision) === 'restricts',
+  )
   if (mode === 'count' || (mode === 'wait' && restricts)) return { ...found, isDone: false, dealtWith: [] }
-  // Before the first of them is written back: an interrupted comparison is no cut of the audit log either.
+  // This entry comes first, so that an interrupted comparison does not look like a cut audit log.
   if (lacking.length > 0) await leaveEntry(audit, { decisions_lacking: lacking.length })
   const dealtWith = await bringBack(audit, lacking, place)
   if (dealtWith.length > 0) await leaveEntry(audit, { decisions: countsOf(dealtWith) })
@@ -65,12 +67,12 @@ async function lackingIn(db: DatabasePool, decisions: readonly Decision[]): Prom
   for (const act of ACME_ACTS) {
     const ofAct = decisions.filter((one): one is Decision & { act: AcmeAct } => one.act === act)
     if (ofAct.length === 0) continue
-    for (const id of await db.transaction((tx) => ACME_LACKING[act](tx, ofAct))) lacking.add(id)
+    for (const id of await db.transaction((tx) => lackingDecisions(queriesOf(tx), act, ofAct))) lacking.add(id)
   }
   return lacking
 }
 
-/** The watch of the audit log takes it for the reason why the end of the log is another one. */
+/** With this entry the watch accepts the new end of the log. */
 const leaveEntry = (audit: AuditLog, details: AuditDetails): Promise<void> =>
   audit.record({ userId: undefined, ipAddress: undefined }, 'database.reconcile', details)
 

@@ -3,10 +3,7 @@
  * (docs/decisions/decisions-outlive-the-database.md).
  */
 
-import { ACME_ACTS, type AcmeAct, type Decision, type RestrictingAct } from '../../domain/decision.ts'
-import { findLacking } from '../../store/account-decisions.ts'
-import { queriesOf } from '../../store/slonik.ts'
-import type { Transaction } from '../audit/audit-log.ts'
+import type { RestrictingAct } from '../../domain/decision.ts'
 import { ACCOUNT_RESTORES } from './accounts.ts'
 import { APPROVAL_RESTORES } from './approvals.ts'
 import { CREDENTIAL_RESTORES } from './credentials.ts'
@@ -27,10 +24,3 @@ export const RESTORES: Readonly<Record<RestrictingAct, Restore>> = {
   ...SWITCH_RESTORES,
   ...USER_RESTORES,
 }
-
-/** Which of these decisions over ACME the database lacks. @returns their ids */
-export type FindLacking = (tx: Transaction, decisions: readonly Decision[]) => Promise<ReadonlySet<string>>
-
-export const ACME_LACKING = Object.fromEntries(
-  ACME_ACTS.map((act): [AcmeAct, FindLacking] => [act, (tx, decisions) => findLacking(queriesOf(tx), act, decisions)]),
-) as Readonly<Record<AcmeAct, FindLacking>>

@@ -50,8 +50,8 @@ const Change = z.object({
 })
 
 /**
- * Of two roles without an order the recorded one. The name stays: another user may have it. Nothing keeps an admin here: of
- * those who came later none is left.
+ * Where two roles have no order, the recorded one counts. The name is not restored: another user may have it. The last admin is
+ * not protected here.
  */
 const update = ofUser(Change, async (tx, id, { username, email, enabled, role, scope }) => {
   const now = await findUser(tx, id)

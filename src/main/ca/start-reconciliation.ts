@@ -228,7 +228,8 @@ export class Report {
 
   /** One alarm for certificates, revocations and decisions. */
   async tellHeld(): Promise<void> {
-    const decisions = await this.#parts.takeUntold()
+    // What cannot be read now is told by the next round.
+    const decisions = await this.#parts.takeUntold().catch(() => [])
     this.#heldSince = performance.now()
     const held = this.#held.splice(0)
     if (held.length + decisions.length === 0) return

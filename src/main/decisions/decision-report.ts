@@ -34,7 +34,7 @@ export class DecisionReport {
     log.error({ event: 'decisions_not_compared', reason }, sentence)
   }
 
-  /** An operator has to reconcile. In the log and the metrics alone: nobody can write an event meanwhile. */
+  /** An operator has to reconcile. In a closed database nobody can write an event: log and metrics say it. */
   waits({ lacking: { length: count }, isOpen }: ComparedDecisions): void {
     const { log, metrics } = this.#context
     const reason = `${plural(count, 'decision')} ${count === 1 ? 'is' : 'are'} to be brought back with: chancery reconcile`
@@ -42,8 +42,12 @@ export class DecisionReport {
     this.say(reason)
     if (this.#isWaiting) return
     this.#isWaiting = true
-    metrics.alarms.inc()
-    log.fatal({ event: 'alarm', code: 'database_behind', reason }, 'the database was behind its signer')
+    const message = 'the database was behind its signer'
+    if (isOpen) this.#raise({ message, reason, lines: [] })
+    else {
+      metrics.alarms.inc()
+      log.fatal({ event: 'alarm', code: 'database_behind', reason }, message)
+    }
   }
 
   /**

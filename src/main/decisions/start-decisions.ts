@@ -37,7 +37,7 @@ const REGULARLY_MS = 60_000
 const STATEMENT_TIMEOUT_MS = 3_600_000
 const AGAIN_MS = 10_000
 
-/** Resolves when the database was compared; without an answer of the signer, unless it is another one than before. */
+/** Waits until the database was compared. Without an answer of the signer it goes on where it is the one compared last. */
 export async function startDecisions(
   context: StartContext,
   database: DatabasePart,
@@ -59,7 +59,7 @@ export async function startDecisions(
 }
 
 class DecisionKeeper implements DecisionsPart {
-  readonly #context: Pick<StartContext, 'config' | 'log' | 'metrics' | 'now'>
+  readonly #context: Pick<StartContext, 'config'>
   readonly #database: DatabasePart
   readonly #places: { records: CaBackend['records']; file: DecisionFile | undefined }
   readonly #recorder: DecisionRecorder | undefined
@@ -71,7 +71,7 @@ class DecisionKeeper implements DecisionsPart {
   #comparedAt = Number.NEGATIVE_INFINITY
   /** When another database was found, by `performance.now()`. */
   #changedAt = Number.NEGATIVE_INFINITY
-  /** Its start. */
+  /** When the server of the compared database was started. */
   #server: string | undefined
   #isCopied = () => false
 
@@ -100,6 +100,11 @@ class DecisionKeeper implements DecisionsPart {
         file,
         requester: 'chancery',
         onFile,
+        onDropped: (count) =>
+          log.error(
+            { event: 'decisions_dropped', count },
+            'decisions are in the database alone: too many could not be placed',
+          ),
       })
     } else
       log.warn(
@@ -138,7 +143,8 @@ class DecisionKeeper implements DecisionsPart {
         this.#report.isOpen = isKnown
         this.#report.say((error as Error).message)
         if (isKnown) {
-          this.#incarnation = now.incarnation
+          ;[this.#incarnation, this.#server] = [now.incarnation, now.server]
+          this.#comparedAt = performance.now() - REGULARLY_MS + AGAIN_MS
           return
         }
       }
@@ -159,7 +165,7 @@ class DecisionKeeper implements DecisionsPart {
     }
   }
 
-  /** A session of this pool does not begin in a database that was not compared. */
+  /** Sessions of this pool begin only in a compared database, so an error here also means: compare. */
   async #isDue(): Promise<boolean> {
     try {
       const { incarnation, server } = await readIncarnation(this.#database.db)
@@ -188,7 +194,7 @@ class DecisionKeeper implements DecisionsPart {
     this.#report.unreadable(found.unreadable)
     if (!found.isDone) {
       this.#comparedAt = performance.now()
-      if (found.isOpen) this.#server = found.server
+      if (found.isOpen) [this.#incarnation, this.#server] = [found.incarnation, found.server]
       this.#report.waits(found)
       return found.isOpen
     }

@@ -9,10 +9,12 @@ import {
   type AcmeAct,
   type DatabaseIdentity,
   type Decision,
+  isOneLine,
   readDecision,
   thingOf,
 } from '../../domain/decision.ts'
 import type { DecisionStore } from '../../store/decision-store.ts'
+import type { Incarnation } from '../../store/incarnation.ts'
 import type { DecisionFile } from './decision-file.ts'
 
 export interface DecisionPlaces {
@@ -23,6 +25,8 @@ export interface DecisionPlaces {
 
 export interface DecisionComparisonParts extends DecisionPlaces {
   identity: DatabaseIdentity
+  /** Of the database. */
+  place: Incarnation
   store: Pick<DecisionStore, 'mark' | 'presentEntries' | 'dealtWith'>
   /** @returns ids of those that the database lacks */
   lackingOfAcme(decisions: readonly Decision[]): Promise<ReadonlySet<string>>
@@ -41,6 +45,8 @@ export interface LackingDecision {
   decision: Decision
   /** A later decision about the same thing counts. */
   isOvertaken: boolean
+  /** It was decided in this database, or in one that it goes back to; else in a copy. */
+  isOwn: boolean
 }
 
 /** What a place has after its mark. */
@@ -51,11 +57,8 @@ interface Recorded {
   line: number
 }
 
-/**
- * @param isAnother the database is not the one that was compared before. Then a command's act that left no entry may lack, too
- * @throws errors of database, signer and file
- */
-export async function findLacking(parts: DecisionComparisonParts, isAnother: boolean): Promise<FoundDecisions> {
+/** @throws errors of database, signer and file */
+export async function findLacking(parts: DecisionComparisonParts): Promise<FoundDecisions> {
   const ofTheSigner = await ofSigner(parts)
   const ofFiles = await ofFile(parts)
   const recorded = [...ofTheSigner, ...ofFiles]
@@ -63,9 +66,9 @@ export async function findLacking(parts: DecisionComparisonParts, isAnother: boo
     ofTheSigner.flatMap((one) => one.decisions),
     ofFiles.flatMap((one) => one.decisions),
   )
-  const lacking = await lackingOf(decisions, parts, isAnother)
+  const lacking = await lackingOf(decisions, parts)
   return {
-    lacking: withOvertaken(lacking, decisions),
+    lacking: withOvertaken(lacking, decisions, parts.place),
     unreadable: recorded.reduce((sum, one) => sum + one.unreadable, 0),
     read: recorded.map(({ place, line }) => ({ place, line })),
   }
@@ -130,8 +133,7 @@ const PAGE = 1_000
 
 async function lackingOf(
   decisions: readonly Decision[],
-  { store, lackingOfAcme }: DecisionComparisonParts,
-  isAnother: boolean,
+  { store, lackingOfAcme, place: { incarnation } }: DecisionComparisonParts,
 ): Promise<Decision[]> {
   const lacking: Decision[] = []
   for (let at = 0; at < decisions.length; at += PAGE) {
@@ -142,7 +144,9 @@ async function lackingOf(
     const lost = acme.length > 0 ? await lackingOfAcme(acme) : new Set<string>()
     const isLacking = (decision: Decision) => {
       if (isOfAcme(decision)) return lost.has(decision.id)
-      return decision.entry ? !present.has(decision.entry.mac) : isAnother
+      if (decision.entry) return !present.has(decision.entry.mac)
+      // A command without the key of the audit log leaves no entry.
+      return decision.incarnation !== undefined && decision.incarnation !== incarnation
     }
     const found = page.filter(isLacking)
     const known = await store.dealtWith(found.map(({ id }) => id))
@@ -153,21 +157,24 @@ async function lackingOf(
 
 const isOfAcme = ({ act }: Decision) => ACME_ACTS.includes(act as AcmeAct)
 
-/** @param all what the database has counts, too */
-function withOvertaken(lacking: readonly Decision[], all: readonly Decision[]): LackingDecision[] {
+/** @param all includes decisions that the database has */
+function withOvertaken(lacking: readonly Decision[], all: readonly Decision[], place: Incarnation): LackingDecision[] {
+  const places = [place.incarnation, place.compared, ...place.former]
+  const isOwn = ({ incarnation: of }: Decision) => of === undefined || places.some((one) => isOneLine(one, of))
   const last = new Map<string, Decision>()
-  for (const decision of all) {
+  for (const decision of all.filter(isOwn)) {
     const thing = thingOf(decision)
     const before = thing === undefined ? undefined : last.get(thing)
     if (thing !== undefined && !(before && isLater(before, decision))) last.set(thing, decision)
   }
   return lacking.map((decision) => {
     const thing = thingOf(decision)
-    return { decision, isOvertaken: thing !== undefined && last.get(thing)?.id !== decision.id }
+    const isOvertaken = isOwn(decision) && thing !== undefined && last.get(thing)?.id !== decision.id
+    return { decision, isOvertaken, isOwn: isOwn(decision) }
   })
 }
 
-/** Two instances may record in another order than they committed; the audit log has that one. */
+/** Instances may record in another order than they committed; the numbers of the audit log decide. */
 const isLater = (one: Decision, other: Decision) =>
   one.incarnation === other.incarnation &&
   (one.entry?.sequence ?? 0) > (other.entry?.sequence ?? Number.POSITIVE_INFINITY)

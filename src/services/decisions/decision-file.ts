@@ -33,7 +33,8 @@ export class DecisionFile {
   async append(texts: readonly string[]): Promise<void> {
     try {
       const after = await this.#turnOver()
-      const lines = texts.map((text) => `${text}\n`).join('')
+      // Whole lines are followed by an empty one or by nothing, torn ones are not.
+      const lines = texts.map((text) => `${text}\n`).join('\n')
       const file = await open(this.#path, 'a', MODE)
       try {
         const isNew = (await file.stat()).size === 0
@@ -112,7 +113,11 @@ function parse(text: string): FileDecisions {
   return {
     id: idOf(first, 'decisions'),
     after: idOf(first, 'after'),
-    lines: rest.flatMap((line, at) => (isToSkip(line) ? [] : [{ number: at + 1, value: objectOf(line) }])),
+    lines: rest.flatMap((line, at) => {
+      const value = objectOf(line)
+      const isTorn = value === undefined && rest[at + 1] !== ''
+      return isTorn || isToSkip(line) ? [] : [{ number: at + 1, value }]
+    }),
   }
 }
 

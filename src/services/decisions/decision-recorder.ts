@@ -19,6 +19,8 @@ export interface DecisionRecorderParts {
   requester: string
   /** The signer did not take them, and the file did. */
   onFile(reason: string): void
+  /** So many acts are in the database alone: more could not be placed than are kept. */
+  onDropped(count: number): void
 }
 
 /** What was decided is in effect, and a fail-over could still undo it. */
@@ -30,7 +32,7 @@ export class NotRecorded extends Error {
 }
 
 const TIMEOUT_MS = 2_000
-/** Acts that were answered 503, which wait for room. */
+/** Acts answered 503 that are kept in memory. */
 const MOST_UNPLACED = 1_000
 /** Room for the brackets and commas of the list. */
 const MOST_BYTES = MAX_DECISION_BYTES - MAX_DECISIONS - 2
@@ -44,8 +46,9 @@ interface Waiting {
 export class DecisionRecorder {
   readonly #parts: DecisionRecorderParts
   readonly #waiting: Waiting[] = []
-  /** They are done, so whoever repeats them finds nothing to do: they are to be placed all the same. */
-  #unplaced: string[] = []
+  /** Acts that are done and recorded nowhere yet. Whoever repeats one finds nothing to do. */
+  readonly #unplaced: string[] = []
+  #placing: Promise<void> = Promise.resolve()
   #isAtWork = false
 
   constructor(parts: DecisionRecorderParts) {
@@ -58,16 +61,24 @@ export class DecisionRecorder {
     if (decisions.length === 0) await this.placeRest()
   }
 
-  /** @throws NotRecorded */
-  async placeRest(): Promise<void> {
+  /** Resolves when nothing is left to be placed. @throws NotRecorded */
+  placeRest(): Promise<void> {
+    // One after the other: a later act must not overtake one that is under way.
+    this.#placing = this.#placing.catch(() => undefined).then(() => this.#placeAll())
+    return this.#placing
+  }
+
+  async #placeAll(): Promise<void> {
     while (this.#unplaced.length > 0) {
-      const texts = this.#unplaced.splice(0, countWithin(this.#unplaced))
+      const texts = this.#unplaced.slice(0, countWithin(this.#unplaced))
       try {
         await this.#put(texts)
       } catch (error) {
-        this.#unplaced = [...texts, ...this.#unplaced].slice(0, MOST_UNPLACED)
+        const dropped = this.#unplaced.splice(MOST_UNPLACED).length
+        if (dropped > 0) this.#parts.onDropped(dropped)
         throw new NotRecorded((error as Error).message)
       }
+      this.#unplaced.splice(0, texts.length)
     }
   }
 
@@ -84,7 +95,7 @@ export class DecisionRecorder {
     })
   }
 
-  /** What comes while a group is under way is the next one. */
+  /** Acts that arrive meanwhile form the next group. */
   async #work(): Promise<void> {
     if (this.#isAtWork) return
     this.#isAtWork = true

@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { ACME_LACKING, RESTORES } from '../../../src/admin/decisions/restores.ts'
+import { RESTORES } from '../../../src/admin/decisions/restores.ts'
 import {
   ACME_ACTS,
   type AcmeAct,
@@ -14,6 +14,8 @@ import {
   effectOf,
   type RestrictingAct,
 } from '../../../src/domain/decision.ts'
+import { findLacking } from '../../../src/store/account-decisions.ts'
+import { queriesOf } from '../../../src/store/slonik.ts'
 import { aCertificate, inHours } from '../../store/support.ts'
 import { words } from '../../support/words.ts'
 import { CASES, type Case, changeKey } from './cases.ts'
@@ -24,7 +26,9 @@ const isDecision = (made: unknown): made is Decision => typeof made === 'object'
 const restore = (at: At, decision: Decision) =>
   at.db.transaction((tx) => RESTORES[decision.act as RestrictingAct](tx, decision))
 const lacks = (at: At, decision: Decision) =>
-  at.db.transaction(async (tx) => (await ACME_LACKING[decision.act as AcmeAct](tx, [decision])).has(decision.id))
+  at.db.transaction(async (tx) =>
+    (await findLacking(queriesOf(tx), decision.act as AcmeAct, [decision])).has(decision.id),
+  )
 
 describe('a decision that the database lacks', () => {
   let world: World

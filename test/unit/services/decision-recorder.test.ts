@@ -35,6 +35,7 @@ function aRecorder(take: ((payload: Buffer) => Promise<boolean>) | undefined, fi
     file,
     requester: 'tests',
     onFile: (reason) => reasons.push(reason),
+    onDropped: () => undefined,
   })
   return { recorder, payloads, reasons, listed: () => payloads.flatMap((payload) => JSON.parse(String(payload))) }
 }
@@ -91,15 +92,17 @@ describe('the recorder of decisions', () => {
     await assert.rejects(recorder.note([aDecision()]), /^NotRecorded: done, but not in a second place yet.*\/proc/)
   })
 
-  test('a line that a crash left torn is one that cannot be read, and the next stand for themselves', async () => {
+  test('a line that a crash left torn was never answered; a damaged one cannot be read', async () => {
     const file = aFile()
     const { recorder } = aRecorder(undefined, new DecisionFile(file))
     await recorder.note([aDecision()])
-    appendFileSync(file, '{"database":"')
-    await recorder.note([aDecision()])
+    appendFileSync(file, '\n{"database":"')
+    await recorder.note([aDecision(), aDecision({ name: 'second' })])
+    writeFileSync(file, readFileSync(file, 'utf8').replace(/\{(?=[^{]*"name)/, ''))
+    appendFileSync(file, '\n{"torn')
     assert.deepEqual(
       (await read(file)).map(({ value }) => value !== undefined),
-      [true, false, true],
+      [true, true, false],
     )
   })
 
