@@ -19,19 +19,18 @@ import { type DatabasePool, queriesOf } from '../store/slonik.ts'
 export function commandDecisions(config: Config, db: DatabasePool): RecordDecisions {
   return recordThrough(async (decisions) => {
     const place = placeOf(config)
-    const file = decisionsFile(config)
-    if (decisions.length === 0 || (!place && file === undefined)) return undefined
+    if (decisions.length === 0) return undefined
     const known = await knownDatabase(db)
     if (!known) return undefined
     const { identity, incarnation } = known
     let client: SignerClient | undefined
     try {
-      if (place) client = connectTo(place, file !== undefined)
+      if (place) client = connectTo(place)
       const recorder = new DecisionRecorder({
         identity,
         incarnation: () => incarnation,
         records: client && signerRecords(client),
-        file: file === undefined ? undefined : new DecisionFile(file),
+        file: new DecisionFile(decisionsFile(config)),
         requester: 'command',
         onFile: () => undefined,
         onDropped: () => undefined,
@@ -67,12 +66,11 @@ export function placeOf(config: Config): SignerPlace | undefined {
   return running === 'starting' ? undefined : running
 }
 
-/** @returns undefined where the secret cannot be read, and there is a file instead */
-function connectTo({ socketPath, secretFile }: SignerPlace, hasFile: boolean): SignerClient | undefined {
+/** @returns undefined where the secret cannot be read: then the file takes the act */
+function connectTo({ socketPath, secretFile }: SignerPlace): SignerClient | undefined {
   try {
     return new SignerClient({ socketPath, secret: readSharedSecret(secretFile) })
-  } catch (error) {
-    if (hasFile) return undefined
-    throw error
+  } catch {
+    return undefined
   }
 }

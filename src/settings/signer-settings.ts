@@ -59,11 +59,11 @@ function auditFileOf(ca: Config['ca']): string {
   return path.resolve(signer.audit_file ?? path.join(path.dirname(beside ?? '.'), 'signer-audit.jsonl'))
 }
 
-/** Where decisions go that the signer does not take; undefined for nowhere. */
-export function decisionsFile({ database, ca }: Config): string | undefined {
+/** Where decisions go that the signer does not take: beside the audit chain of a signer of its own, else in the working folder. */
+export function decisionsFile({ database, ca }: Config): string {
   if (database.decisions_file !== null) return path.resolve(database.decisions_file)
   const isOwn = signerBackend(ca) !== undefined && ca.signer.socket === null
-  return isOwn ? path.join(path.dirname(auditFileOf(ca)), 'decisions.jsonl') : undefined
+  return isOwn ? path.join(path.dirname(auditFileOf(ca)), 'decisions.jsonl') : path.join(process.cwd(), 'decisions.jsonl')
 }
 
 /** The issuer of the signer that the service starts itself; undefined with another signer or none. */

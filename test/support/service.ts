@@ -204,7 +204,11 @@ function baseConfig(
       graceful_timeout: 5,
       overload: { enabled: false },
     },
-    database: { ...databaseConfig(database.connection), max_connections: 20 },
+    database: {
+      ...databaseConfig(database.connection),
+      max_connections: 20,
+      decisions_file: path.join(folder, 'decisions.jsonl'),
+    },
     ca: {
       internal: { root_cert_path: ca.intermediate, root_key_path: ca.intermediateKey, chain_path: ca.root },
       signer: { audit_file: path.join(folder, 'signer-audit.jsonl') },

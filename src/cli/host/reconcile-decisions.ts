@@ -12,7 +12,7 @@ import { createDecisionStore } from '../../store/decision-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { type Administration, withAdministration } from '../operator-database.ts'
 import { tell } from '../printing.ts'
-import { CommandError, type Printing } from '../values.ts'
+import type { Printing } from '../values.ts'
 
 interface Parts {
   config: Config
@@ -27,8 +27,7 @@ export async function reconcileDecisions(
   isDryRun: boolean,
   say: (line: string) => void,
 ): Promise<Record<string, number>> {
-  const path = decisionsFile(config)
-  const file = path === undefined ? undefined : new DecisionFile(path)
+  const file = new DecisionFile(decisionsFile(config))
   // What is written back is in its record already.
   const audit = new AuditLog(db, auditKeyOf(config))
   const identity = await createDecisionStore(queriesOf(db)).identity()
@@ -49,8 +48,6 @@ export async function reconcileDecisions(
 
 /** Where the signer has no records, those of the file are all. @returns the exit code */
 export async function reconcileFile(config: Config, options: Printing & { 'dry-run': boolean }): Promise<number> {
-  if (decisionsFile(config) === undefined)
-    throw new CommandError('there is neither a signer nor a file to compare with')
   const say = (line: string) => options.json || console.log(line)
   const isDryRun = options['dry-run']
   const found = await withAdministration(

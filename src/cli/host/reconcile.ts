@@ -8,7 +8,6 @@ import { connectSigner } from '../../main/ca/signer-connection.ts'
 import { createLogger } from '../../ops/logging.ts'
 import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
 import { FIRST, type Lacking, SignerComparison } from '../../services/signer-comparison.ts'
-import { decisionsFile } from '../../settings/signer-settings.ts'
 import { fingerprintSha256 } from '../../shared/pki/certificate.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { slowNow } from '../../store/clock-store.ts'
@@ -49,7 +48,7 @@ export async function reconcile(options: ReconcileOptions): Promise<number> {
       await ca.health({ timeoutMs: ANSWER_MS })
       const state = await ca.records?.state()
       if (!ca.records || !state) {
-        if (decisionsFile(config) !== undefined) await reconcileFile(config, options)
+        await reconcileFile(config, options)
         throw new CommandError('the signer is of an earlier release, and keeps no records')
       }
       const { records } = ca

@@ -74,7 +74,7 @@ export const Database = z
     ),
     decisions_file: setting(
       optionalText(),
-      'File for decisions that the signer does not take: it is away, its disk is full, or there is none. Each instance has its own. Without it, `decisions.jsonl` beside the audit chain of a signer that the service starts itself; with another signer none, and then an act is answered 503 while the signer is away.',
+      'File for decisions that the signer does not take: it is away, its disk is full, or there is none. Each instance has its own. Without it, `decisions.jsonl` beside the audit chain of a signer that the service starts itself, else in the working folder. Where that cannot be written either, an act is answered 503.',
     ),
   })
   .meta({ description: 'The PostgreSQL database.' })

@@ -61,8 +61,8 @@ export async function startDecisions(
 class DecisionKeeper implements DecisionsPart {
   readonly #context: Pick<StartContext, 'config'>
   readonly #database: DatabasePart
-  readonly #places: { records: CaBackend['records']; file: DecisionFile | undefined }
-  readonly #recorder: DecisionRecorder | undefined
+  readonly #places: { records: CaBackend['records']; file: DecisionFile }
+  readonly #recorder: DecisionRecorder
   readonly #identity: DatabaseIdentity
   readonly #report: DecisionReport
   /** Which database was compared by this instance. */
@@ -86,36 +86,28 @@ class DecisionKeeper implements DecisionsPart {
     this.#database = database
     this.#identity = identity
     this.#report = new DecisionReport(context, database)
-    const path = decisionsFile(config)
     const records = hasSigner(config) ? ca.records : undefined
-    const file = path === undefined ? undefined : new DecisionFile(path)
+    const file = new DecisionFile(decisionsFile(config))
     this.#places = { records, file }
-    if (records || file) {
-      const onFile = (reason: string) =>
-        log.warn({ event: 'decisions_in_file', reason }, 'the signer did not take decisions; they are in the file')
-      this.#recorder = new DecisionRecorder({
-        identity,
-        incarnation: () => this.#incarnation,
-        records,
-        file,
-        requester: 'chancery',
-        onFile,
-        onDropped: (count) =>
-          log.error(
-            { event: 'decisions_dropped', count },
-            'decisions are in the database alone: too many could not be placed',
-          ),
-      })
-    } else
-      log.warn(
-        { event: 'decisions_unrecorded' },
-        'decisions are in the database alone: no certificate is signed here, and database.decisions_file is not set',
-      )
+    this.#recorder = new DecisionRecorder({
+      identity,
+      incarnation: () => this.#incarnation,
+      records,
+      file,
+      requester: 'chancery',
+      onFile: (reason) =>
+        log.warn({ event: 'decisions_in_file', reason }, 'the signer did not take decisions; they are in the file'),
+      onDropped: (count) =>
+        log.error(
+          { event: 'decisions_dropped', count },
+          'decisions are in the database alone: too many could not be placed',
+        ),
+    })
   }
 
   async note(decisions: readonly Decision[]): Promise<string | undefined> {
     const began = performance.now()
-    const reason = await this.#recorder?.note(decisions).then(
+    const reason = await this.#recorder.note(decisions).then(
       () => undefined,
       (error: Error) => error.message,
     )
@@ -155,7 +147,7 @@ class DecisionKeeper implements DecisionsPart {
   }
 
   async round(): Promise<void> {
-    await this.#recorder?.placeRest().catch(() => undefined) // whoever decides next is told
+    await this.#recorder.placeRest().catch(() => undefined) // whoever decides next is told
     if (!(await this.#isDue())) return
     try {
       await this.#compare()
