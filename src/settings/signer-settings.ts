@@ -63,7 +63,9 @@ function auditFileOf(ca: Config['ca']): string {
 export function decisionsFile({ database, ca }: Config): string {
   if (database.decisions_file !== null) return path.resolve(database.decisions_file)
   const isOwn = signerBackend(ca) !== undefined && ca.signer.socket === null
-  return isOwn ? path.join(path.dirname(auditFileOf(ca)), 'decisions.jsonl') : path.join(process.cwd(), 'decisions.jsonl')
+  return isOwn
+    ? path.join(path.dirname(auditFileOf(ca)), 'decisions.jsonl')
+    : path.join(process.cwd(), 'decisions.jsonl')
 }
 
 /** The issuer of the signer that the service starts itself; undefined with another signer or none. */
