@@ -71,15 +71,11 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const http01Port = former?.http01Port ?? (await freePort())
   const baseUrl = `http://127.0.0.1:${port}`
   const configFile = path.join(folder, 'config.yaml')
-  writeFileSync(
-    configFile,
-    stringify(
-      overlay(
-        baseConfig({ baseUrl, port, http01Port, ca, database, folder }, options.fronts ?? 2),
-        options.config ?? {},
-      ),
-    ),
-  )
+  const base = baseConfig({ baseUrl, port, http01Port, ca, database, folder }, options.fronts ?? 2)
+  // An earlier release does not know the key.
+  const ofThis =
+    options.root === undefined ? { database: { decisions_file: path.join(folder, 'decisions.jsonl') } } : {}
+  writeFileSync(configFile, stringify(overlay(overlay(base, ofThis), options.config ?? {})))
 
   const startedAt = performance.now()
   const program = [process.execPath, path.join(options.root ?? ROOT, CLI), '-c', configFile, 'serve']
@@ -204,11 +200,7 @@ function baseConfig(
       graceful_timeout: 5,
       overload: { enabled: false },
     },
-    database: {
-      ...databaseConfig(database.connection),
-      max_connections: 20,
-      decisions_file: path.join(folder, 'decisions.jsonl'),
-    },
+    database: { ...databaseConfig(database.connection), max_connections: 20 },
     ca: {
       internal: { root_cert_path: ca.intermediate, root_key_path: ca.intermediateKey, chain_path: ca.root },
       signer: { audit_file: path.join(folder, 'signer-audit.jsonl') },
