@@ -121,7 +121,8 @@ function isNeeded(file: string): boolean {
   if (name.startsWith('uws_') && name.endsWith('.node')) return HTTP_BINARY.test(name)
   if (name.startsWith('.') || /^node_modules\/uWebSockets\.js\/(?:src|misc|mvp|scripts)$/.test(file)) return false
   if (/node_modules\/(?:@[^/]+\/)?[^/]+\/(?:docs?|examples?|tests?|bench(?:mark)?s?)$/.test(file)) return false
-  if (isOtherForm(file)) return false
+  // The bundles import its ES modules; `script` is for require().
+  if (/^node_modules\/@simplewebauthn\/server\/script$/.test(file) || isOtherForm(file)) return false
   // What node-gyp leaves; other packages have their code in a folder of that name.
   if (/\/build\/(?:Makefile|config\.gypi|[^/]+\.mk|[^/]+\.Makefile|Release\/(?![^/]+\.node$).*)$/.test(file))
     return false
