@@ -111,9 +111,11 @@ describe('the container image', requireImages(), () => {
   })
 
   test('loads every package that is not in the bundles, those with native libraries included', async () => {
-    const loads = `const load = require('node:module').createRequire('/opt/chancery/package.json')
-      for (const name of ${JSON.stringify(LOADED)}) load(name)`
-    const { code, output } = await run('node', '-e', loads)
+    // As the bundles do: an import, which begins in the working folder.
+    const loads = `for (const name of ${JSON.stringify(LOADED)}) await import(name)`
+    const words = JSON.stringify(['--input-type=module', '-e', loads])
+    const inFolder = `require('node:child_process').execFileSync('node', ${words}, { cwd: '/opt/chancery', stdio: 'inherit' })`
+    const { code, output } = await run('node', '-e', inFolder)
     assert.equal(code, 0, output)
   })
 
