@@ -21,9 +21,9 @@ export interface HeldCertificate {
 
 export interface PersistentClient {
   readonly thumbprint: string
-  /** Of the account. */
+  /** The account's key. */
   readonly key: EcKey
-  /** Of the certificates to come. */
+  /** The key of later certificates. */
   readonly certificateKey: EcKey
   /** Its account URL; undefined before it has one. */
   readonly kid: string | undefined

@@ -38,7 +38,7 @@ const KINDS: readonly (readonly [Prepared['effect'], Prepare])[] = [
   ...Object.values(PERMITTING).map((prepare) => ['permitting', prepare] as const),
 ]
 const PAUSE_MS = 500
-/** Of a client's work on one act. */
+/** Time limit of one act. */
 const TIMEOUT_MS = 15_000
 /** Without a common divisor with the number of kinds: neighbours in the lists are no neighbours in time. */
 const STEP = 7

@@ -1,6 +1,6 @@
 /**
- * Finds damaged lines in the files of a record stream. Each look reads the current file, and the closed one before the one
- * that was read last, so that a look costs at most two files of 8 MiB and all of them are read in turn.
+ * Finds damaged lines in the files of a record stream. Each look reads the current file and one closed file, two times 8 MiB at
+ * most. The next look takes the closed file before that one, so all are read in turn.
  */
 
 import { setImmediate as pause } from 'node:timers/promises'

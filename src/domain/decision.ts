@@ -40,7 +40,7 @@ export interface Decision {
   incarnation?: string | undefined
 }
 
-export interface DecisionEntry {
+interface DecisionEntry {
   sequence: number
   /** Hexadecimal. */
   mac: string
@@ -227,7 +227,7 @@ export function subjectOf({ details, entry }: Pick<Decision, 'details' | 'entry'
 }
 
 /** The same in every spelling of its JSON. */
-export function decisionSeal({ key }: DatabaseIdentity, decision: Decision): Buffer {
+function decisionSeal({ key }: DatabaseIdentity, decision: Decision): Buffer {
   return createHmac('sha256', key).update('decision ').update(canonicalJson(decision)).digest()
 }
 
@@ -256,7 +256,7 @@ const Recorded = z.object({
  * `foreign`: another database uses the same place. `damaged`: it says that it is of this one, and its seal does not. `unknown`: a
  * later release made it.
  */
-export type ReadDecision = Decision | 'foreign' | 'damaged' | 'unknown'
+type ReadDecision = Decision | 'foreign' | 'damaged' | 'unknown'
 
 export function recorded(identity: DatabaseIdentity, decision: Decision): Record<string, unknown> {
   return { database: identity.id, seal: decisionSeal(identity, decision).toString('hex'), ...decision }

@@ -1,6 +1,6 @@
 /**
- * Which database a session has begun in. A promoted standby, a restored backup and a copy differ from what they were made of, so
- * nobody works in one before it is compared with what was decided (docs/decisions/decisions-outlive-the-database.md).
+ * Which database a session has begun in. A promoted standby, a restored backup and a copy each count as another database. Nobody
+ * works in one before it was compared with what was decided (docs/decisions/decisions-outlive-the-database.md).
  */
 
 import type { Statement } from './pipeline.ts'

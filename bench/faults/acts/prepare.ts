@@ -26,7 +26,7 @@ export const aName = ({ admin }: World, value: string) => admin.make('/allowed-i
 export const aProfile = ({ admin }: World, name: string) =>
   admin.make('/csr-profiles', { name, profile_data: { san_maximum: 9 } })
 
-/** Of a bulk revocation, which waits for the other administrator. @returns its id */
+/** Asks for a bulk revocation; the other administrator has to approve it. @returns the id of the approval */
 export async function anApproval(world: World): Promise<string> {
   const holder = await world.register()
   const domain = holder.nameFor('approval')
@@ -53,6 +53,6 @@ export async function aProfileOfAccount(world: World, name: string): Promise<str
   return `/csr-profiles/${profile.id}/accounts/${id}`
 }
 
-/** Of a user who may ask for one. */
+/** Asks for the options of a new passkey. */
 export const optionsOf = (caller: Caller) =>
   caller.make<{ challenge: string; user: { id: string } }>('/me/passkeys/options', {})

@@ -10,7 +10,7 @@ interface Parts {
   admin: Caller
   /** Approves what the other one asks for. */
   second: Caller
-  /** Of the console, for passkeys. */
+  /** Origin of the console, to which passkeys are bound. */
   consoleOrigin: string
   proofs: Proofs
   requests: RequestOptions
@@ -26,7 +26,7 @@ export class World {
   readonly #proofs: Proofs
   readonly #requests: RequestOptions
   #holders = FIRST_HOLDER
-  /** Whose account was made by an act. */
+  /** Clients that registered as an act. */
   readonly registered: Holder[] = []
 
   constructor({ admin, second, consoleOrigin, proofs, requests }: Parts) {

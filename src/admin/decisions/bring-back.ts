@@ -18,11 +18,11 @@ export interface DealtWith {
   failure?: string
 }
 
-/** One transaction each would take a minute for the new accounts of ten minutes. */
+/** Decisions in one transaction. With one each, the new accounts of ten minutes would take a minute. */
 const TOGETHER = 200
 
 /**
- * In the order of the decisions. What was dealt with stays so when it is interrupted; instances take turns.
+ * Deals with decisions in their order. After an interruption it goes on where it stopped. Instances take turns.
  * @throws when the database is away
  */
 export async function bringBack(

@@ -21,7 +21,7 @@ export interface CompareDecisionsParts extends DecisionPlaces {
 }
 
 /**
- * `restore` deals with all. `wait` does so unless a decision lacks that restricts: then an operator has to. `count` does nothing.
+ * `restore` deals with all. `wait` does so too, but stops if a restricting decision is missing. `count` changes nothing.
  */
 export type DecisionMode = 'restore' | 'wait' | 'count'
 

@@ -95,7 +95,7 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
 }
 
 const ENTRY_AGAIN_MS = 5_000
-/** Whoever announces one database after the other must not keep the story back. */
+/** The story is told after this time even if the signer never settles who else is there. */
 const MOST_HELD_MS = 120_000
 /** Serial numbers in an alarm; `chancery reconcile` has all. */
 const MOST_TOLD = 10
@@ -115,7 +115,7 @@ export class Report {
   #untold: ReconciledFacts[] = []
   /** Reasons of alarms that wait until it is known whether another database made what was lacking. */
   #held: string[] = []
-  /** Of what may wait. */
+  /** When the story was told last, by `performance.now()`. */
   #heldSince = performance.now()
   /** Serial numbers of what does not come back. */
   #lost: string[] = []

@@ -23,7 +23,7 @@ export interface DecisionPlaces {
   file: Pick<DecisionFile, 'read'> | undefined
 }
 
-export interface DecisionComparisonParts extends DecisionPlaces {
+interface DecisionComparisonParts extends DecisionPlaces {
   identity: DatabaseIdentity
   /** Of the database. */
   place: Incarnation
@@ -32,7 +32,7 @@ export interface DecisionComparisonParts extends DecisionPlaces {
   lackingOfAcme(decisions: readonly Decision[]): Promise<ReadonlySet<string>>
 }
 
-export interface FoundDecisions {
+interface FoundDecisions {
   /** In the order in which they were decided. */
   lacking: readonly LackingDecision[]
   /** Records that are damaged, gone before they were compared, or of a later release. */

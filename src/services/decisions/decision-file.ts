@@ -13,7 +13,7 @@ const MODE = 0o600
 /** 32 MiB: a restored backup needs those of its day. */
 const FORMER = 7
 
-export interface FileDecisions {
+interface FileDecisions {
   /** In hexadecimal; undefined for a file that is missing or damaged at its beginning. */
   id: string | undefined
   /** That of the file before; undefined in the first one. */

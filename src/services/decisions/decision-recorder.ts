@@ -7,7 +7,7 @@ import { MAX_DECISION_BYTES, MAX_DECISIONS, type SignerRecords } from '../../ca/
 import { type DatabaseIdentity, type Decision, recorded } from '../../domain/decision.ts'
 import type { DecisionFile } from './decision-file.ts'
 
-export interface DecisionRecorderParts {
+interface DecisionRecorderParts {
   identity: DatabaseIdentity
   /** Of the database in which they are decided. */
   incarnation(): string | undefined
