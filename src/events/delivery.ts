@@ -53,7 +53,6 @@ export class EventDelivery {
   /** Returns when the writers know what is wanted. */
   async start(): Promise<void> {
     await this.#register()
-    for (const delivery of this.#external) await delivery.release()
     const { external } = this.#options
     for (const consumer of this.#database) this.#take(consumer)
     this.#external.forEach((delivery, index) => {

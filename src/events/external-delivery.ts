@@ -58,8 +58,6 @@ export class ExternalDelivery {
   #timer: NodeJS.Timeout | undefined
   #isEnding = false
   #isFull = false
-  /** Whether a claim may be left behind, because the database went away in the middle. */
-  #isUnsettled = false
   #onPlace: (() => void) | undefined
 
   constructor(options: ExternalDeliveryOptions) {
@@ -74,11 +72,6 @@ export class ExternalDelivery {
     )
   }
 
-  /** Before the first round: what a replaced thread of this instance had claimed. */
-  release(): Promise<void> {
-    return this.#release()
-  }
-
   /** Whether the last round left events behind. */
   get isFull(): boolean {
     return this.#isFull
@@ -89,16 +82,9 @@ export class ExternalDelivery {
     const { db, consumer, instanceId } = this.#options
     while (this.#open.size > this.#page / 2 && !this.#isEnding) await this.#place()
     if (this.#isEnding) return 0
-    if (this.#isUnsettled) {
-      this.#isUnsettled = false
-      await this.#release()
-    }
     const limit = this.#page - this.#open.size
-    const deliveries = await claimDeliveries(db, consumer.name, instanceId, limit).catch((error) => {
-      // It may have been committed, and its answer lost.
-      this.#isUnsettled = true
-      throw error
-    })
+    const running = [...this.#open, ...this.#delivered]
+    const deliveries = await claimDeliveries(db, consumer.name, instanceId, { limit, running })
     this.#isFull = deliveries.length === limit
     if (deliveries.length > 0) this.#begin(deliveries)
     return deliveries.length
@@ -119,7 +105,8 @@ export class ExternalDelivery {
     await this.#remove()
     clearTimeout(this.#timer)
     this.#delivered = []
-    await this.#release()
+    const { db, consumer, instanceId } = this.#options
+    await releaseDeliveries(db, consumer.name, instanceId)
   }
 
   #begin(deliveries: readonly Delivery[]): void {
@@ -133,15 +120,6 @@ export class ExternalDelivery {
       const chunk = deliveries.slice(at, at + size)
       this.#queue.push({ id: String(++this.#chunks), deliveries: chunk })
     }
-  }
-
-  /** Releases claimed deliveries, except those in hand. */
-  async #release(): Promise<void> {
-    const { db, consumer, instanceId } = this.#options
-    await releaseDeliveries(db, consumer.name, instanceId, [...this.#open, ...this.#delivered]).catch((error) => {
-      this.#isUnsettled = true
-      throw error
-    })
   }
 
   /** Resolves at the end of an attempt. */
@@ -184,8 +162,7 @@ export class ExternalDelivery {
       else if (deliveries.length > 1 && consumer.isRefusal?.(failure.error)) isRefused = true
       else for (const delivery of deliveries) await this.#failed(delivery, failure.error)
     } catch (error) {
-      // No fault of the consumer: it is delivered again.
-      this.#isUnsettled = true
+      // No fault of the consumer: it is claimed and delivered again.
       events.failed(consumer.name, error)
     } finally {
       limit.clear()

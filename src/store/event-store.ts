@@ -46,11 +46,16 @@ const columns = sql.fragment`d.sequence, d.event_id, d.kind, d.subject, d.accoun
 /** First half of the key of a lock; the name of the consumer makes the second. */
 const TAKERS = 712101
 const inOrder = (rows: readonly Delivery[]) => rows.toSorted((a, b) => Number(BigInt(a.sequence) - BigInt(b.sequence)))
-const sequences = (deliveries: readonly Pick<Delivery, 'sequence'>[]) =>
-  sql.array(
+
+/** After a promotion that lost some, a sequence number may stand for another event. */
+const isOneOf = (row: 'n' | 'd', deliveries: readonly Delivery[]) => sql.fragment`
+  (${sql.identifier([row, 'sequence'])} = ANY (${sql.array(
     deliveries.map(({ sequence }) => sequence),
     'int8',
-  )
+  )}) AND ${sql.identifier([row, 'event_id'])} = ANY (${sql.array(
+    deliveries.map(({ event }) => event.id),
+    'uuid',
+  )}))`
 
 /**
  * Says which kinds a consumer wants; repeated while an instance delivers to it.
@@ -130,78 +135,76 @@ export async function takeDeliveries(
   return inOrder(rows.map(deliveryOf))
 }
 
-/** Takes the next deliveries for an instance; those of instances that are gone, too. */
+/** @param running what this instance has in hand; what else it has claimed came with an earlier state of the database */
+const isFree = (row: 'n' | 'd', instanceId: number, running: readonly Delivery[]) => {
+  const claimedBy = sql.identifier([row, 'claimed_by'])
+  return sql.fragment`
+    (${claimedBy} IS NULL
+      OR ${claimedBy} <> ${instanceId} AND ${claimedBy} NOT IN (SELECT live_instances())
+      OR ${claimedBy} = ${instanceId} AND NOT ${isOneOf(row, running)})`
+}
+
+/** Takes the next deliveries for an instance: unclaimed ones, those of instances that are gone, and its own that it lost. */
 export async function claimDeliveries(
   db: CommonQueryMethods,
   consumer: string,
   instanceId: number,
-  limit: number,
+  { limit, running }: { limit: number; running: readonly Delivery[] },
 ): Promise<readonly Delivery[]> {
   const rows = await db.transaction(async (tx) => {
     await tx.query(ALONG_THE_KEY)
     return tx.any(rowsOf(UncheckedRow)`
     UPDATE event_deliveries d SET claimed_by = ${instanceId} WHERE d.consumer = ${consumer} AND d.sequence = ANY (ARRAY(
       SELECT n.sequence FROM event_deliveries n
-       WHERE n.consumer = ${consumer} AND ${isAlone(consumer)} AND ${isNext}
-         AND (n.claimed_by IS NULL OR n.claimed_by NOT IN (SELECT live_instances()))
+       WHERE n.consumer = ${consumer} AND ${isAlone(consumer)} AND ${isNext} AND ${isFree('n', instanceId, running)}
        ORDER BY n.sequence LIMIT ${limit}))
        -- Once more: another claim may have been committed between the snapshot and the lock.
-       AND ${isDue('d')} AND (d.claimed_by IS NULL OR d.claimed_by NOT IN (SELECT live_instances()))
+       AND ${isDue('d')} AND ${isFree('d', instanceId, running)}
     RETURNING ${columns}`)
   })
   return inOrder(rows.map(deliveryOf))
 }
 
-/**
- * Releases deliveries that this instance has claimed and is not delivering. Its thread was replaced, or the database
- * was
- * away between the claim and the end.
- */
-export async function releaseDeliveries(
-  db: CommonQueryMethods,
-  consumer: string,
-  instanceId: number,
-  running: readonly Pick<Delivery, 'sequence'>[] = [],
-): Promise<void> {
+/** At the end of an instance: the others need not wait until it is gone. */
+export async function releaseDeliveries(db: CommonQueryMethods, consumer: string, instanceId: number): Promise<void> {
   await db.query(rowsOf(None)`
-    UPDATE event_deliveries SET claimed_by = NULL
-     WHERE consumer = ${consumer} AND claimed_by = ${instanceId} AND sequence <> ALL (${sequences(running)})`)
+    UPDATE event_deliveries SET claimed_by = NULL WHERE consumer = ${consumer} AND claimed_by = ${instanceId}`)
 }
 
 export async function removeDeliveries(
   tx: CommonQueryMethods,
   consumer: string,
   instanceId: number,
-  delivered: readonly Pick<Delivery, 'sequence'>[],
+  delivered: readonly Delivery[],
 ): Promise<void> {
   // Another instance may have taken one over.
   await tx.query(rowsOf(None)`
-    DELETE FROM event_deliveries
-     WHERE consumer = ${consumer} AND sequence = ANY (${sequences(delivered)}) AND claimed_by = ${instanceId}`)
+    DELETE FROM event_deliveries d
+     WHERE d.consumer = ${consumer} AND ${isOneOf('d', delivered)} AND d.claimed_by = ${instanceId}`)
 }
 
 export async function postponeDelivery(
   db: CommonQueryMethods,
   consumer: string,
-  { sequence }: Delivery,
+  delivery: Delivery,
   { error, delayMs }: { error: string; delayMs: number },
 ): Promise<void> {
   await db.query(rowsOf(None)`
-    UPDATE event_deliveries
+    UPDATE event_deliveries d
        SET attempts = attempts + 1, claimed_by = NULL, error = ${error}, due_at = now() + make_interval(secs => ${delayMs / 1000})
-     WHERE consumer = ${consumer} AND sequence = ${sequence}`)
+     WHERE d.consumer = ${consumer} AND ${isOneOf('d', [delivery])}`)
 }
 
 /** The delivery has failed for good. */
 export async function buryDelivery(
   db: CommonQueryMethods,
   consumer: string,
-  { sequence }: Delivery,
+  delivery: Delivery,
   error: string,
 ): Promise<void> {
   await db.query(rowsOf(None)`
     WITH gone AS (
-      DELETE FROM event_deliveries WHERE consumer = ${consumer} AND sequence = ${sequence} RETURNING *
+      DELETE FROM event_deliveries d WHERE d.consumer = ${consumer} AND ${isOneOf('d', [delivery])} RETURNING *
     )
     INSERT INTO event_dead_letters (consumer, event_id, kind, subject, account_id, occurred_at, data, attempts, error)
     SELECT consumer, event_id, kind, subject, account_id, occurred_at, data, attempts + 1, ${error} FROM gone`)

@@ -132,7 +132,10 @@ interface Claim {
   maxDelayMs: number
 }
 
-/** Takes rows that are due for an instance, and those of instances that are gone. */
+/**
+ * Takes rows that are due for an instance, and those of instances that are gone. It has none in hand: its own are of a thread
+ * that was replaced, or of an earlier state of the database.
+ */
 export function claimNotifications(
   db: CommonQueryMethods,
   { instanceId, status, limit, maxDelayMs }: Claim,
@@ -146,22 +149,22 @@ export function claimNotifications(
     WITH next AS (
       SELECT id FROM notifications
        WHERE status = ${status} AND ${isDue}
-         AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT live_instances()))
+         AND (claimed_by IS NULL OR claimed_by = ${instanceId} OR claimed_by NOT IN (SELECT live_instances()))
        ORDER BY due_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
     )
     UPDATE notifications n SET claimed_by = ${instanceId} FROM next WHERE n.id = next.id
     RETURNING n.id, n.recipient, n.subject, n.body_text, n.body_html, n.retry_count, n.message_id`)
 }
 
-/** At the start, what a replaced thread had claimed; later, what was not tried. */
+/** What was claimed and not tried. */
 export async function releaseNotifications(
   db: CommonQueryMethods,
   instanceId: number,
-  ids?: readonly string[],
+  ids: readonly string[],
 ): Promise<void> {
-  const these = ids ? sql.fragment`AND id = ANY (${sql.array([...ids], 'uuid')})` : sql.fragment``
   await db.query(rowsOf(None)`
-    UPDATE notifications SET claimed_by = NULL WHERE due_at IS NOT NULL AND claimed_by = ${instanceId} ${these}`)
+    UPDATE notifications SET claimed_by = NULL
+     WHERE due_at IS NOT NULL AND claimed_by = ${instanceId} AND id = ANY (${sql.array([...ids], 'uuid')})`)
 }
 
 export async function markSent(db: CommonQueryMethods, ids: readonly string[]): Promise<void> {

@@ -359,6 +359,46 @@ describe('events', () => {
     assert.deepEqual(seen, ['x'])
   })
 
+  test('a claim that came back with an earlier state of the database is delivered', async () => {
+    await registerConsumer(db, 'earlier', ['alarm'])
+    const seen: string[] = []
+    const of = delivery(consumer({ name: 'earlier', deliver: async ({ subject }) => void seen.push(subject) }))
+    await emit('alarm', 'x')
+    await rounds(of, 'x is delivered', async () => (await waiting('earlier')) === 0)
+    // As a promoted standby has it that knew of the claim and not of its end; no statement has failed.
+    await emit('alarm', 'y')
+    await run(rowsOf(None)`UPDATE event_deliveries SET claimed_by = ${fixture.instanceId} WHERE consumer = 'earlier'`)
+    await rounds(of, 'y is delivered', async () => (await waiting('earlier')) === 0)
+    await of.stop(1_000)
+    assert.deepEqual(seen, ['x', 'y'])
+  })
+
+  test('an event that has the number of a lost one is delivered', async () => {
+    await registerConsumer(db, 'reused', ['alarm'])
+    const seen: string[] = []
+    const former = gate()
+    const of = delivery(
+      consumer({
+        name: 'reused',
+        async deliver({ id, subject }) {
+          seen.push(subject)
+          if (subject === 'lost') await former.opened
+          else assert.equal(id, next)
+        },
+      }),
+    )
+    await emit('alarm', 'lost')
+    await rounds(of, 'it is under way', async () => seen.length === 1)
+    const next = uuidv7(Date.now())
+    await run(rowsOf(None)`
+      UPDATE event_deliveries SET event_id = ${next}, subject = 'next', claimed_by = NULL WHERE consumer = 'reused'`)
+    await of.round()
+    former.open()
+    await rounds(of, 'the next is delivered', async () => (await waiting('reused')) === 0)
+    await of.stop(1_000)
+    assert.deepEqual(seen, ['lost', 'next'])
+  })
+
   test('statistics count by hour and keep the last 50 failures of an account', async () => {
     await registerConsumer(db, STATISTICS.name, STATISTICS.kinds)
     const account = await anAccount()

@@ -331,6 +331,19 @@ describe('the mailer', () => {
       await untilStatus(id, 'sent')
     })
 
+  test('sends a claim that came back with an earlier state of the database', async () => {
+    const { port } = await server()
+    mailer(port)
+    await untilStatus(await aNotification(), 'sent')
+    const id = await aNotification()
+    await rowsIn(
+      database,
+      "UPDATE notifications SET status = 'pending', claimed_by = 1, due_at = now() WHERE id = $1",
+      [id],
+    )
+    await untilStatus(id, 'sent')
+  })
+
   test('repeats at once what failed while the clock of the database was ahead', async () => {
     const { port } = await server()
     const id = await aNotification()

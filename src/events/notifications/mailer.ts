@@ -85,17 +85,12 @@ export class Mailer {
   }
 
   async #run(): Promise<void> {
-    const { db, instanceId, events } = this.#options
-    let isReleased = false
+    const { events } = this.#options
     while (!this.#stopping.signal.aborted) {
       try {
         await this.#recordAll()
-        if (!isReleased) await releaseNotifications(db, instanceId)
-        isReleased = true
         if (await this.#round()) continue
       } catch (error) {
-        // Claimed deliveries, and mails that were being sent when the database was lost.
-        isReleased = false
         events.broken(error)
       }
       this.#wake = new AbortController()
