@@ -10,7 +10,7 @@ import { ANNOUNCE_MS, type MethodParams, type MethodResult } from './protocol/me
 const REMEMBERED_MS = 60_000
 /** A front that was taken over may announce any number. */
 const MOST = 16
-/** Who was not announced for so long is gone, or its service is busy. */
+/** A database that was not announced for this long is not in use, or its service is busy. */
 const SILENT_MS = 2 * ANNOUNCE_MS
 
 interface Announced {

@@ -28,7 +28,7 @@ export interface Saying {
   type?: string
   origin?: string
   crossOrigin?: boolean
-  /** Of the page around the one that asks. */
+  /** Origin of the page that embeds the one that asks. */
   topOrigin?: string
   challenge?: string
   rpId?: string

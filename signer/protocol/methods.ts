@@ -29,7 +29,7 @@ export const ANNOUNCE_MS = 10_000
 // Names appear in log and audit lines: short, and without control characters.
 const IssuerId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
 const Requester = z.string().regex(/^[\x20-\x7e]{1,200}$/)
-/** Of a database: its id, and where it runs, as the service reads both. */
+/** The id of a database and where it runs, as the service reads both. */
 const Announced = { database: z.uuid(), incarnation: Requester, requester: Requester }
 const UploadId = z.string().regex(/^[0-9a-f]{32}$/)
 const Nothing = z.strictObject({})

@@ -8,9 +8,9 @@ import { type Damage, type LineTable, parseRecordLine, sumOf, WHOLE } from './li
 import { STREAMS, type StreamName } from './record.ts'
 import type { RecordStream } from './record-stream.ts'
 
-/** So often at most, whoever asks: a look takes 0.2 s of the processor. */
+/** Least time between two looks: each takes 0.2 s of CPU. */
 const LOOK_MS = 5_000
-/** Between two pauses for signatures: 1 ms. */
+/** These take 1 ms. Then signatures have their turn. */
 const LINES_AT_ONCE = 64
 
 class DamageSearch {

@@ -39,9 +39,9 @@ export class LineTable {
   /** One more than lines: the last is the end. */
   readonly #starts: number[] = [0]
   readonly #read: (start: number, end: number) => Buffer
-  /** Between lines: it has no key. */
+  /** Damage between two lines. It belongs to no key. */
   damage = WHOLE
-  /** Lines behind the last one: of the current file, what a crash leaves. */
+  /** Unfinished lines behind the last one. A crash leaves them in the current file. */
   torn = 0
 
   constructor(read: (start: number, end: number) => Buffer) {
@@ -70,7 +70,7 @@ export class LineTable {
     this.#starts.pop()
   }
 
-  /** Of a closed file. */
+  /** Damage of a closed file: an unfinished last line counts as well. */
   get betweenLines(): Damage {
     return sumOf([this.damage, { lines: this.torn, first: this.torn && (this.#keys.at(-1)?.seq ?? 0) }])
   }

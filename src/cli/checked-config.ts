@@ -25,7 +25,7 @@ import { readConfigFile, readConfigSections, requireFiles } from './config-file.
 import { inspectBackendFiles, inspectPerspectiveFiles, inspectServiceFiles } from './configured-files.ts'
 import { CommandError, type CommonOptions } from './values.ts'
 
-/** For database and signer together. */
+/** Time limit of database and signer together. */
 const SIGNER_MS = 8_000
 
 /** Prints all warnings. @throws CommandError */

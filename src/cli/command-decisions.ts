@@ -45,7 +45,7 @@ export function commandDecisions(config: Config, db: DatabasePool): RecordDecisi
   })
 }
 
-/** Undefined between two releases, when there is no table for it. */
+/** Undefined before migration 0033, which makes its table. */
 async function knownDatabase(db: DatabasePool) {
   const queries = queriesOf(db)
   try {

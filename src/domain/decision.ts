@@ -36,7 +36,7 @@ export interface Decision {
   details: Readonly<Record<string, unknown>>
   /** Its place in the audit log; undefined for an act over ACME. */
   entry?: DecisionEntry | undefined
-  /** Of the database in which it was decided (src/store/incarnation.ts). */
+  /** The incarnation in which it was decided (src/store/incarnation.ts). */
   incarnation?: string | undefined
 }
 
@@ -180,7 +180,7 @@ export function isOneLine(one: string | null | undefined, other: string): boolea
 
 export function effectOf({ act, details }: Pick<Decision, 'act' | 'details'>): Effect {
   const effect: EffectOf = EFFECTS[act]
-  // Nobody knows what one did that was too long for its record.
+  // A record that was cut does not say what its act did.
   if (details['cut'] === true && typeof effect === 'function') return 'permits'
   return typeof effect === 'function' ? effect(details) : effect
 }

@@ -34,7 +34,7 @@ export interface Story {
 /** A mail of a screen or two is read. */
 const MOST_ACTS = 100
 const MOST_SUBJECTS = 10
-/** Of a subject or an author: 100 of them are 40 KB. */
+/** Characters of a subject or an author. A hundred acts are 40 KB. */
 const MOST_OF_A_TEXT = 200
 const COMMAND = 'chancery reconcile --lost'
 

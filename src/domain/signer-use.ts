@@ -3,7 +3,7 @@
 export interface DatabasePlace {
   /** Its id: a copy has the same. */
   database: string
-  /** Of the server and the database in it: a copy has another one (src/store/incarnation.ts). */
+  /** Names server, timeline and database. A copy has another one (src/store/incarnation.ts). */
   incarnation: string
 }
 

@@ -23,7 +23,7 @@ export class SignerUseWatch {
   readonly #parts: SignerUseParts
   /** Undefined while it is not known, or no longer. */
   #answer: (SignerUse & { place: DatabasePlace }) | undefined
-  /** By `performance.now()`. */
+  /** When another database was seen last, by `performance.now()`. */
   #sharedAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: SignerUseParts) {

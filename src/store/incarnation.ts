@@ -44,7 +44,7 @@ export async function readIncarnation(db: Queries): Promise<Incarnation> {
 /** For a statement that works in this database alone. */
 export const IN_INCARNATION = (parameter: number) => `${INCARNATION} = $${parameter}`
 
-/** For a session that has begun: nobody compared this database yet. For its callers the database is away. */
+/** Nobody has compared this database yet. Callers take it for a database that is away. */
 export class NotCompared extends Error {
   /** cannot_connect_now */
   readonly code = '57P03'
@@ -57,7 +57,7 @@ export class NotCompared extends Error {
   }
 }
 
-/** Of a database before migration 0033, in which nothing is recorded: SQLSTATE undefined_table. */
+/** Whether the database is older than migration 0033 and records nothing (SQLSTATE undefined_table). */
 export function hasNoIdentity(error: unknown): boolean {
   if ((error as { code?: unknown } | null)?.code === '42P01') return true
   return error instanceof Error && error.cause !== undefined && hasNoIdentity(error.cause)

@@ -9,16 +9,15 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Caller } from '../../bench/faults/acts/caller.ts'
 import { type Decided, readDecided, undoneIn, untoldIn } from '../../bench/faults/acts/decided.ts'
 import { PERMITTING } from '../../bench/faults/acts/permitting.ts'
 import { RESTRICTING } from '../../bench/faults/acts/restricting.ts'
-import { World } from '../../bench/faults/acts/world.ts'
-import { startResponder } from '../../bench/responder/responders.ts'
+import type { World } from '../../bench/faults/acts/world.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { TestSigner } from '../signer/daemon.ts'
 import { closeConnections, send } from '../support/acme-client.ts'
-import { adminConfig, createAdministrator } from '../support/admin.ts'
+import { type ActingWorld, startActingWorld } from '../support/acting-world.ts'
+import { adminConfig } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { type DatabasePair, startDatabasePair } from '../support/database-pair.ts'
 import { chancery, operate } from '../support/operator.ts'
@@ -58,7 +57,7 @@ function survive({ mode, lagMs }: Scene): void {
   let pair: DatabasePair
   let disk: SmallDisk
   let service: TestService
-  let responder: Awaited<ReturnType<typeof startResponder>>
+  let acting: ActingWorld
   let world: World
 
   before(async () => {
@@ -85,18 +84,12 @@ function survive({ mode, lagMs }: Scene): void {
         },
       },
     })
-    const { baseUrl, directoryUrl, http01Port } = service
-    const proofs = new Map<string, string>()
-    responder = await startResponder('http-01', { host: '127.0.0.1', http01Port, dnsPort: 0, tlsAlpn01Port: 0 }, proofs)
-    const caller = async (username: string) =>
-      new Caller({ baseUrl, username, password: await createAdministrator(service.database, username) })
-    const [admin, second] = [await caller('alice'), await caller('olga')]
-    const requests = { directoryUrl, timeoutMs: 20 * WAIT_MS }
-    world = new World({ consoleOrigin: CONSOLE, admin, second, proofs, requests })
+    acting = await startActingWorld(service, CONSOLE)
+    world = acting.world
   })
   after(async () => {
     closeConnections()
-    await responder?.close()
+    await acting?.close()
     await service?.dispose()
     await pair?.stop()
     await signer.end()

@@ -10,19 +10,16 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { Caller } from '../../bench/faults/acts/caller.ts'
 import { readDecided, undoneIn, untoldIn } from '../../bench/faults/acts/decided.ts'
 import { PERMITTING } from '../../bench/faults/acts/permitting.ts'
 import { RESTRICTING } from '../../bench/faults/acts/restricting.ts'
-import { World } from '../../bench/faults/acts/world.ts'
-import { startResponder } from '../../bench/responder/responders.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import { TestSigner } from '../signer/daemon.ts'
 import { closeConnections } from '../support/acme-client.ts'
-import { adminConfig, createAdministrator } from '../support/admin.ts'
+import { type ActingWorld, startActingWorld } from '../support/acting-world.ts'
+import { adminConfig } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { chancery } from '../support/operator.ts'
-import { WAIT_MS } from '../support/patience.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -81,7 +78,7 @@ describe('a restore of a backup, as the manual says', {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-restored-'))
   let postgres: ReturnType<typeof startDebianPostgres>
   let service: TestService
-  let responder: Awaited<ReturnType<typeof startResponder>>
+  let acting: ActingWorld
 
   before(async () => {
     chmodSync(folder, 0o755)
@@ -91,7 +88,7 @@ describe('a restore of a backup, as the manual says', {
   })
   after(async () => {
     closeConnections()
-    await responder?.close()
+    await acting?.close()
     await service?.dispose()
     await signer.end()
     postgres?.stop()
@@ -127,14 +124,8 @@ describe('a restore of a backup, as the manual says', {
   }
 
   test('restricts what was restricted since, and lists the rest', async () => {
-    const { baseUrl, directoryUrl, http01Port } = service
-    const proofs = new Map<string, string>()
-    responder = await startResponder('http-01', { host: '127.0.0.1', http01Port, dnsPort: 0, tlsAlpn01Port: 0 }, proofs)
-    const caller = async (username: string) =>
-      new Caller({ baseUrl, username, password: await createAdministrator(service.database, username) })
-    const [admin, second] = [await caller('alice'), await caller('olga')]
-    const requests = { directoryUrl, timeoutMs: 20 * WAIT_MS }
-    const world = new World({ consoleOrigin: CONSOLE, admin, second, proofs, requests })
+    acting = await startActingWorld(service, CONSOLE)
+    const { world } = acting
     const acts: (() => Promise<unknown>)[] = []
     for (const prepare of [...Object.values(RESTRICTING), ...Object.values(PERMITTING)])
       acts.push(await prepare(world, acts.length))

@@ -51,7 +51,7 @@ function damage(file: string): () => void {
     bytes[(start + end) >> 1]! ^= 1
     start = end + 1
   }
-  // In place: the signer goes on writing at the end of it.
+  // The signer has the file open and writes at its end.
   const write = (content: Buffer) => {
     const open = openSync(file, 'r+')
     writeSync(open, content, 0, content.length, 0)

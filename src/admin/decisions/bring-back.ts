@@ -22,7 +22,7 @@ export interface DealtWith {
 const TOGETHER = 200
 
 /**
- * Deals with decisions in their order. After an interruption it goes on where it stopped. Instances take turns.
+ * Deals with decisions in order. An interrupted run is continued by the next one. One instance works at a time.
  * @throws when the database is away
  */
 export async function bringBack(
@@ -87,7 +87,7 @@ async function dealWith({ audit, incarnation, since }: Deal, group: readonly Lac
     return await work()
   } catch (error) {
     if (isBusy(error)) throw error
-    // It must not keep the service closed for ever: an operator is told to do it by hand.
+    // One failure must not keep the service closed. An operator is told to do this one by hand.
     return work(error instanceof Error ? error.message : String(error))
   }
 }

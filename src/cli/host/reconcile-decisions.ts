@@ -21,7 +21,7 @@ interface Parts {
   records: SignerRecords | undefined
 }
 
-/** They come first: nobody works in the database until they were compared. */
+/** Decisions come before certificates: nobody works in the database until they were compared. */
 export async function reconcileDecisions(
   { config, administration: { db }, records }: Parts,
   isDryRun: boolean,
@@ -46,7 +46,7 @@ export async function reconcileDecisions(
   return counts
 }
 
-/** Where the signer has no records, those of the file are all. @returns the exit code */
+/** Compares with the file alone, where the signer keeps no records. @returns the exit code */
 export async function reconcileFile(config: Config, options: Printing & { 'dry-run': boolean }): Promise<number> {
   const say = (line: string) => options.json || console.log(line)
   const isDryRun = options['dry-run']

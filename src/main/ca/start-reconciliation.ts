@@ -27,7 +27,7 @@ import { announceRegularly, watchSignerUse } from './announce-database.ts'
 
 export interface ReconciliationPart {
   reconciliation: Reconciliation
-  /** Of records and of the signer's use: `error` while the database lacks something, or another one uses the signer. */
+  /** `error` while the database lacks a record, or another database uses the signer. */
   status(): CheckStatus
   /** Whether a copy of the database uses the signer. */
   isCopied(): boolean

@@ -37,7 +37,7 @@ const REGULARLY_MS = 60_000
 const STATEMENT_TIMEOUT_MS = 3_600_000
 const AGAIN_MS = 10_000
 
-/** Waits until the database was compared. Without an answer of the signer it goes on where it is the one compared last. */
+/** Waits until the database was compared. While the signer is away, it goes on if this is the database compared last. */
 export async function startDecisions(
   context: StartContext,
   database: DatabasePart,

@@ -25,7 +25,7 @@ export interface DecisionPlaces {
 
 interface DecisionComparisonParts extends DecisionPlaces {
   identity: DatabaseIdentity
-  /** Of the database. */
+  /** The incarnation that is compared. */
   place: Incarnation
   store: Pick<DecisionStore, 'mark' | 'presentEntries' | 'dealtWith'>
   /** @returns ids of those that the database lacks */
@@ -43,7 +43,7 @@ interface FoundDecisions {
 
 export interface LackingDecision {
   decision: Decision
-  /** A later decision about the same thing counts. */
+  /** A later decision about the same thing counts in its place. */
   isOvertaken: boolean
   /** It was decided in this database, or in one that it goes back to; else in a copy. */
   isOwn: boolean
@@ -121,7 +121,7 @@ async function ofFile({ file, store, identity }: DecisionComparisonParts): Promi
     // A file without its first line has no mark.
     const mark = id === undefined ? 0 : await store.mark(id)
     const found: Recorded = { decisions: [], unreadable: 0, place: id ?? '', line: lines.at(-1)?.number ?? mark }
-    // Those before the oldest are gone.
+    // Decisions before the oldest file are gone.
     if (id === undefined || (at === 0 && after !== undefined && mark === 0)) found.unreadable += 1
     for (const { number, value } of lines) if (number > mark) add(found, identity, value)
     recorded.push(found)

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename, stat } from 'node:fs/promises'
 import path from 'node:path'
 
-/** Then it becomes `<file>.1`, which becomes `<file>.2`, and so on. */
+/** A full file becomes `<file>.1`, that one `<file>.2`, and so on. */
 const MOST_BYTES = 4 * 1024 * 1024
 const MODE = 0o600
 /** 32 MiB: a restored backup needs those of its day. */
@@ -16,7 +16,7 @@ const FORMER = 7
 interface FileDecisions {
   /** In hexadecimal; undefined for a file that is missing or damaged at its beginning. */
   id: string | undefined
-  /** That of the file before; undefined in the first one. */
+  /** Id of the file before it; undefined in the first one. */
   after: string | undefined
   /** With the number of its line; undefined for a line that is no JSON object. */
   lines: readonly { number: number; value: Record<string, unknown> | undefined }[]

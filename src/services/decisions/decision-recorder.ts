@@ -9,7 +9,7 @@ import type { DecisionFile } from './decision-file.ts'
 
 interface DecisionRecorderParts {
   identity: DatabaseIdentity
-  /** Of the database in which they are decided. */
+  /** The incarnation in which they are decided. */
   incarnation(): string | undefined
   /** Undefined where no certificate is signed here. */
   records: Pick<SignerRecords, 'noteDecisions'> | undefined
@@ -19,7 +19,7 @@ interface DecisionRecorderParts {
   requester: string
   /** The signer did not take them, and the file did. */
   onFile(reason: string): void
-  /** So many acts are in the database alone: more could not be placed than are kept. */
+  /** Acts that only the database has, because too many waited for a second place. */
   onDropped(count: number): void
 }
 
@@ -101,7 +101,7 @@ export class DecisionRecorder {
     this.#isAtWork = true
     while (this.#waiting.length > 0) {
       const group = this.#waiting.splice(0, countWithin(this.#waiting.map(({ text }) => text)))
-      // In their order, behind what could not be placed before.
+      // Acts that could not be placed before go first.
       this.#unplaced.push(...group.map(({ text }) => text))
       try {
         await this.placeRest()
