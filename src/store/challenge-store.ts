@@ -200,12 +200,14 @@ const FORMER_PATH = '(SELECT min(p.path) FROM account_paths p WHERE p.account_id
 const ADOPT: Statement = {
   name: 'challenge-adopt',
   // authorizations_validating: as many rows as challenges are being validated.
+  // Who is not alive itself judges nobody: the database may have ended all presence connections.
   text: `
     WITH abandoned AS (
       SELECT id FROM authorizations
        WHERE validating_by IS NOT NULL AND validating_by <> $1 AND status ${authorization.is('pending')} AND expires_at > now()
          AND attempts ?| $2
-         AND (validating_by NOT IN (SELECT live_instances()) OR validating_since < now() - make_interval(secs => $3))
+         AND (validating_by NOT IN (SELECT live_instances()) AND $1 IN (SELECT live_instances())
+              OR validating_since < now() - make_interval(secs => $3))
        ORDER BY validating_since LIMIT $4 FOR UPDATE SKIP LOCKED
     )
     UPDATE authorizations z SET ${CLAIM}

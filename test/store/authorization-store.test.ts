@@ -636,6 +636,14 @@ describe('authorizations', () => {
       assert.deepEqual(await adopt(me, { staleSeconds: 30 }), [])
     })
 
+    test('takes nothing for an instance that has lost its own presence: then all others look dead, too', async () => {
+      const me = (await instances(1))[0]!
+      const { id } = await anAuthorization()
+      await trigger(id, { instanceId: 607 })
+      assert.deepEqual(await adopt({ instanceId: 608 }), [])
+      assert.equal((await adopt(me)).length, 1)
+    })
+
     test('of a deactivated account takes nothing', async () => {
       const me = (await instances(1))[0]!
       const { requester: holder } = await anAccount(store)
