@@ -21,7 +21,7 @@ import {
   walkById,
 } from './list-page.ts'
 import { hasTagOf, isInScope } from './scope.ts'
-import { type CommonQueryMethods, constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, constantSql, rowsOf, sql } from './slonik.ts'
 import { account } from './status-sql.ts'
 
 export interface AccountFilter {
@@ -85,7 +85,7 @@ export async function accountExists(db: CommonQueryMethods, id: string, scope: S
 
 /** @param after the cursor of the previous page */
 export async function listAccounts(
-  db: DatabasePool,
+  db: CommonQueryMethods,
   { status, contact, contactPart, eabKid, eabOnly, createdAfter, createdBefore, namePart, tag, scope }: AccountFilter,
   after: string | undefined,
   limit: number,
@@ -140,6 +140,6 @@ const hasNamePart = (part: string): Fragment => sql.fragment`
      SELECT FROM eab_credentials e WHERE e.id = a.eab_credential_id AND strpos(lower(e.kid), lower(${part})) > 0))`
 
 /** Works as skipOfCertificates. */
-export function skipOfAccounts(db: DatabasePool, filter: AccountFilter): Skip | undefined {
+export function skipOfAccounts(db: CommonQueryMethods, filter: AccountFilter): Skip | undefined {
   return skipById(db, sql.fragment`accounts a`, sql.fragment`a.id`, filter)
 }

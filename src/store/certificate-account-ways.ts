@@ -5,7 +5,7 @@ import { type CertificateFilter, conditionsOf } from './certificate-filter.ts'
 import { along, BY_ORDER, behindOrder, endsOf, ID, type Order, type Part, type Way } from './certificate-orders.ts'
 import { allOf, type Fragment, upTo } from './list-page.ts'
 import { hasTagOf, isAmongAccountsOf } from './scope.ts'
-import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
 
 /**
  * orders_account with certificates_pkey, and certificates_imported, each with its own limit: the
@@ -50,7 +50,7 @@ function newestOfAccount(account: Fragment, { after, end, where, limit }: Part):
 /** So many are read and sorted in 200 ms; of more, the index by expiry has a page sooner, also among ten million. */
 const MOST_SORTED = 20_000
 
-const hasMany = (db: DatabasePool, tags: readonly string[]): Promise<boolean> =>
+const hasMany = (db: CommonQueryMethods, tags: readonly string[]): Promise<boolean> =>
   db.exists(rowsOf(z.object({}))`
     SELECT FROM accounts s CROSS JOIN LATERAL (
       SELECT FROM orders o WHERE o.account_id = s.id LIMIT ${MOST_SORTED + 1}) o
@@ -58,7 +58,7 @@ const hasMany = (db: DatabasePool, tags: readonly string[]): Promise<boolean> =>
 
 /** No window ends at a certificate of others, so that no cursor names one. */
 export async function wayOfScope(
-  db: DatabasePool,
+  db: CommonQueryMethods,
   tags: readonly string[],
   filter: CertificateFilter,
   order: Order,

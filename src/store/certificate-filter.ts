@@ -5,7 +5,7 @@ import { certificateSample } from './certificate-sample.ts'
 import { createdBetween, type Fragment, instant } from './list-page.ts'
 import { isWindowOpen, type OpenWindow } from './renewal-window-store.ts'
 import { isAccountInScope } from './scope.ts'
-import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
 
 /** As the Admin API names them; `expired` includes revoked ones that have expired. */
 export const CERTIFICATE_STATUSES = ['active', 'revoked', 'expired'] as const
@@ -104,7 +104,7 @@ const SAMPLED = 2_000
 const Share = z.object({ is_rare: z.boolean() })
 
 /** Estimated from a sample of the whole table, so a name of past years counts as one of today. */
-export async function isRareSuffix(db: DatabasePool, suffix: string): Promise<boolean> {
+export async function isRareSuffix(db: CommonQueryMethods, suffix: string): Promise<boolean> {
   const { share, isInSample } = await certificateSample(db, SAMPLED)
   const row = await db.one(rowsOf(Share)`
     SELECT count(*) <= ${MOST_FOUND * share}::float8 AS is_rare

@@ -8,7 +8,7 @@ import type { Way } from './certificate-orders.ts'
 import { type CertificateSort, isEmpty, wayOf, wayOfAll } from './certificate-ways.ts'
 import { type Fragment, type ListPage, readPage, type Skip, type Walk } from './list-page.ts'
 import { isAccountInScope } from './scope.ts'
-import { type CommonQueryMethods, type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
 
 const Row = z.object({
   id: z.string(),
@@ -83,7 +83,7 @@ const MOST_TOGETHER = 200
  * @param sort another order, for the price of reading more where the filters have an index
  */
 export async function listCertificates(
-  db: DatabasePool,
+  db: CommonQueryMethods,
   filter: CertificateFilter,
   after: string | undefined,
   limit: number,
@@ -112,14 +112,14 @@ export async function listCertificates(
  * @returns undefined for a filtered list
  */
 export function skipOfCertificates(
-  db: DatabasePool,
+  db: CommonQueryMethods,
   filter: CertificateFilter,
   sort: CertificateSort | undefined,
 ): Skip | undefined {
   return isEmpty(filter) ? walkAlong(db, wayOfAll(sort), []).windowEnd : undefined
 }
 
-function walkAlong(db: DatabasePool, way: Way, fits: readonly Fragment[]): Walk<ListedCertificate> {
+function walkAlong(db: CommonQueryMethods, way: Way, fits: readonly Fragment[]): Walk<ListedCertificate> {
   const { by, rows, entries, fits: where = fits } = way
   return {
     cursorOf: ({ id }) => id,

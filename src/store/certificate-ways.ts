@@ -29,7 +29,7 @@ import {
 } from './certificate-orders.ts'
 import { ALL_ROWS, allOf, type Fragment, hasIndex } from './list-page.ts'
 import { SEARCH_INDEXES } from './optional-indexes.ts'
-import { type DatabasePool, sql } from './slonik.ts'
+import { type CommonQueryMethods, sql } from './slonik.ts'
 
 /** Orders that an index has: by time of issuance, and by expiry. */
 export const CERTIFICATE_SORTS = ['-issued_at', 'not_after', '-not_after'] as const
@@ -41,7 +41,7 @@ interface Wanted {
   isByExpiry: boolean
 }
 
-type WayFor = (wanted: Wanted, db: DatabasePool) => Way | undefined | Promise<Way | undefined>
+type WayFor = (wanted: Wanted, db: CommonQueryMethods) => Way | undefined | Promise<Way | undefined>
 
 /**
  * By index, in this order: the first that suits and exists is taken. Some exist only on request
@@ -71,7 +71,7 @@ const WAYS: Readonly<Record<string, WayFor>> = {
 
 /** @param sort undefined: by expiry where only that narrows the list, the latest first for a status */
 export async function wayOf(
-  db: DatabasePool,
+  db: CommonQueryMethods,
   filter: CertificateFilter,
   sort: CertificateSort = usualSort(filter),
 ): Promise<Way> {

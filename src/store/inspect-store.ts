@@ -6,7 +6,7 @@ import { AUTHORIZATION_STATUSES, ORDER_STATUSES, STORED_ORDER_STATUSES } from '.
 import { STATUS_NOW } from './authorization-row.ts'
 import { derivedStatus, StoredFacts } from './order-list.ts'
 import { isAccountInScope, isInScope } from './scope.ts'
-import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, constantSql, rowsOf, sql } from './slonik.ts'
 
 const Order = z.object({
   id: z.string(),
@@ -121,7 +121,7 @@ const authorizationColumns = sql.fragment`
   ${constantSql(STATUS_NOW)} AS status`
 
 /** @param scope of what is found: tags of which its account has one; undefined for all */
-export function createInspectStore(db: DatabasePool, scope?: Scope): InspectStore {
+export function createInspectStore(db: CommonQueryMethods, scope?: Scope): InspectStore {
   const ofScope = isAccountInScope(sql.fragment`account_id`, scope)
   return {
     async findOrder(id) {

@@ -8,7 +8,7 @@
 
 import * as z from 'zod/v4'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
-import { type CommonQueryMethods, type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
 
 export interface ListPage<T> {
   rows: T[]
@@ -108,7 +108,7 @@ interface WalkById<T> {
 }
 
 /** Along the primary key, newest first. */
-export function walkById<T extends { id: string }>(db: DatabasePool, options: WalkById<T>): Walk<T> {
+export function walkById<T extends { id: string }>(db: CommonQueryMethods, options: WalkById<T>): Walk<T> {
   const { table, id, bounds, fits, read } = options
   return {
     cursorOf: (row) => row.id,
@@ -126,7 +126,7 @@ export function walkById<T extends { id: string }>(db: DatabasePool, options: Wa
  * Past so many rows of a table, along its primary key alone.
  * @returns undefined for a filtered list
  */
-export function skipById(db: DatabasePool, table: Fragment, id: Fragment, filter: object): Skip | undefined {
+export function skipById(db: CommonQueryMethods, table: Fragment, id: Fragment, filter: object): Skip | undefined {
   if (Object.values(filter).some((value) => value !== undefined)) return undefined
   return walkById<{ id: string }>(db, { table, id, bounds: [], fits: [], read: async () => [] }).windowEnd
 }

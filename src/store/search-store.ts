@@ -4,7 +4,7 @@ import * as z from 'zod/v4'
 import type { Scope } from '../domain/permissions.ts'
 import { type Fragment, hasIndex } from './list-page.ts'
 import { isAccountInScope } from './scope.ts'
-import { type CommonQueryMethods, type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
 
 const Begun = z.object({
   id: z.string(),
@@ -73,7 +73,7 @@ const FIRST_NAME = sql.fragment`(c.names[1]) COLLATE "C"`
  * thousands of certificates. @returns undefined without that index (optional-indexes.ts)
  */
 export async function findFirstNames(
-  db: DatabasePool,
+  db: CommonQueryMethods,
   beginning: string,
   limit: number,
 ): Promise<readonly string[] | undefined> {

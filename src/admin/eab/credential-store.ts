@@ -19,7 +19,7 @@ import {
   type Walk,
 } from '../../store/list-page.ts'
 import { hasTagOf, isAccountInScope, isInScope } from '../../store/scope.ts'
-import { constantSql, type DatabasePool, rowsOf, sql } from '../../store/slonik.ts'
+import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { account, authorization, order } from '../../store/status-sql.ts'
 
 /** Without its key. */
@@ -122,7 +122,7 @@ export interface CredentialFilter {
 
 /** The newest first, along eab_credentials_pkey. */
 export function pagesOfCredentials(
-  db: DatabasePool,
+  db: CommonQueryMethods,
   { kid, namePart, tag, status, scope }: CredentialFilter = {},
 ): ReadPage<CredentialRow> {
   const fits = [

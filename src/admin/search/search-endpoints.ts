@@ -3,7 +3,7 @@
 import * as z from 'zod/v4'
 import { rolesOf } from '../../domain/permissions.ts'
 import { readSearch } from '../../domain/search-text.ts'
-import { within } from '../../shared/lib/time-limit.ts'
+import { withinTime } from '../../store/limited-statements.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { line } from '../schemas.ts'
 import { type Found, HITS, SEARCH_GROUPS, type SearchGroup } from './search-groups.ts'
@@ -33,7 +33,15 @@ const SearchResult = z
       }),
     ),
     not_searched: z
-      .array(z.strictObject({ kind: z.enum(KINDS), reason: z.string() }))
+      .array(
+        z.strictObject({
+          kind: z.enum(KINDS),
+          reason: z.string(),
+          searched: z
+            .enum(['in_part', 'not_at_all'])
+            .meta({ description: '`not_at_all`: there may be hits of this kind.' }),
+        }),
+      )
       .meta({ description: 'What a hit may be missing for.' }),
   })
   .meta({ id: 'SearchResult' })
@@ -58,12 +66,9 @@ export const SEARCH = endpointGroup('Search', {
       const kinds = KINDS.filter((kind) => rolesOf(SEARCH_GROUPS[kind].permission).includes(author.role))
       const groups = await Promise.all(
         kinds.map(async (kind) => {
-          const found: Found = await within<Found>(
-            SEARCH_GROUPS[kind].find(searched, author, context),
-            GROUP_MS,
-            TOO_SLOW,
-          )
-          return { kind, ...found }
+          const { find } = SEARCH_GROUPS[kind]
+          const found = await withinTime(context.db, GROUP_MS, (db) => find(searched, author, { db }))
+          return { kind, ...(found ?? TOO_SLOW), searched: found ? ('in_part' as const) : ('not_at_all' as const) }
         }),
       )
       return {
@@ -71,7 +76,9 @@ export const SEARCH = endpointGroup('Search', {
           groups: groups
             .filter(({ hits }) => hits.length > 0)
             .map(({ kind, hits, more = null }) => ({ kind, hits: [...hits], more: more && { ...more } })),
-          not_searched: groups.flatMap(({ kind, notSearched = [] }) => notSearched.map((reason) => ({ kind, reason }))),
+          not_searched: groups.flatMap(({ kind, notSearched = [], searched }) =>
+            notSearched.map((reason) => ({ kind, reason, searched })),
+          ),
         },
       }
     },

@@ -20,7 +20,7 @@ import {
   PART_CERTIFICATES,
   PART_FAILURES,
 } from '../../store/search-store.ts'
-import type { AdminContext } from '../context.ts'
+import type { CommonQueryMethods } from '../../store/slonik.ts'
 import { pagesOfCredentials } from '../eab/credential-store.ts'
 import { isSettingFor } from '../operation/settings-endpoints.ts'
 
@@ -40,10 +40,14 @@ export interface Found {
 
 export type Searcher = Pick<Actor, 'role'> & { scope?: readonly string[] }
 
+interface Statements {
+  db: CommonQueryMethods
+}
+
 interface Group {
   /** As the list of its objects. */
   permission: Permission
-  find(searched: SearchText, author: Searcher, context: Pick<AdminContext, 'db'>): Promise<Found>
+  find(searched: SearchText, author: Searcher, context: Statements): Promise<Found>
 }
 
 export const HITS = 5
@@ -66,7 +70,7 @@ export type SearchGroup = keyof typeof SEARCH_GROUPS
 
 const cut = <T>(rows: readonly T[]): readonly T[] => rows.slice(0, HITS)
 
-async function findNames(searched: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>): Promise<Found> {
+async function findNames(searched: SearchText, author: Searcher, { db }: Statements): Promise<Found> {
   const scope = scopeOf(author)
   const suffix = searched.name?.replace(/^\*\./, '')
   const part = searched.text.toLowerCase()
@@ -102,7 +106,7 @@ const partsNotSearched = (isBeginningSearched: boolean) =>
   `Whole names, all below a name${isBeginningSearched ? ' and the beginning of the first name' : ''} are looked for in all certificates; ` +
   `another part of a name in the newest ${PART_CERTIFICATES.toLocaleString('en')} alone. Of failures, whole names are looked for in all, a part in the newest ${PART_FAILURES.toLocaleString('en')}.`
 
-async function findCertificates({ hex, name, id }: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>) {
+async function findCertificates({ hex, name, id }: SearchText, author: Searcher, { db }: Statements) {
   const scope = scopeOf(author)
   const [bySerial, byFingerprint, byName, byId] = await Promise.all([
     hex === undefined || hex.length > 40 ? [] : findBySerialPrefix(db, hex, scope, HITS + 1),
@@ -125,7 +129,7 @@ function certificateHit(row: Pick<BegunCertificate, 'serial_number' | 'names' | 
 
 const day = (at: Date) => at.toISOString().slice(0, 10)
 
-async function findAccounts({ text, id }: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>) {
+async function findAccounts({ text, id }: SearchText, author: Searcher, { db }: Statements) {
   const scope = scopeOf(author)
   const one = id === undefined ? null : await findAccount(db, id, scope)
   if (one) return { hits: [accountHit(one)] }
@@ -154,14 +158,14 @@ const accountHit = (account: ListedAccount): Hit => {
   return { id, title: accountName({ id, label, contacts, eabKid }), detail: facts.join(', ') }
 }
 
-async function findOrders({ id }: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>): Promise<Found> {
+async function findOrders({ id }: SearchText, author: Searcher, { db }: Statements): Promise<Found> {
   const found = id === undefined ? undefined : await createInspectStore(db, scopeOf(author)).findOrder(id)
   if (!found) return { hits: [] }
   const names = found.order.identifiers.map(({ value }) => value).join(', ')
   return { hits: [{ id: found.order.id, title: names, detail: `Order of ${day(found.order.expires_at)}` }] }
 }
 
-async function findCredentials({ text, id }: SearchText, author: Searcher, { db }: Pick<AdminContext, 'db'>) {
+async function findCredentials({ text, id }: SearchText, author: Searcher, { db }: Statements) {
   const scope = scopeOf(author)
   const list = (filter: object) => pagesOfCredentials(db, { ...filter, scope })(undefined, HITS + 1)
   const [exact, byPart, byTag] = await Promise.all([list({ kid: text }), list({ namePart: text }), list({ tag: text })])
@@ -182,7 +186,7 @@ async function findCredentials({ text, id }: SearchText, author: Searcher, { db 
   }
 }
 
-async function findUsers({ text }: SearchText, _author: Searcher, { db }: Pick<AdminContext, 'db'>): Promise<Found> {
+async function findUsers({ text }: SearchText, _author: Searcher, { db }: Statements): Promise<Found> {
   const rows = await findUsersByPart(db, text, HITS + 1)
   return {
     hits: cut(rows).map(({ id, username, email, role, enabled }) => ({

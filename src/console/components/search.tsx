@@ -152,6 +152,8 @@ function statusOf(text: string, result: Result | undefined, error: unknown, hits
   if (text.trim().length < SHORTEST) return `Type ${SHORTEST} characters or more.`
   if (error !== undefined) return 'The search has failed.'
   if (!result) return 'Searching …'
+  const isWhole = result.not_searched.every(({ searched }) => searched === 'in_part')
+  if (!isWhole) return 'Not everything was searched: what is missing may be there.'
   return hits === 0 ? 'No matches' : 'Arrow keys choose, Enter opens.'
 }
 
