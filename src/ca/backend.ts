@@ -100,6 +100,8 @@ interface TokenState {
   status: 'ready' | 'away' | 'refused'
   /** RFC 3339. */
   since: string
+  /** Why it is not ready: for the operator, not for `/healthz`. */
+  reason?: string | undefined
 }
 
 /**

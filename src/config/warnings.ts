@@ -246,8 +246,7 @@ export const WARNINGS: readonly WarningRule[] = [
   ),
   warn(
     'notifications.enabled',
-    (c, isSet) =>
-      (isSet('notifications.enabled') || isSet('smtp.enabled')) && c.notifications.enabled && !c.smtp.enabled,
+    (c, isSet) => isSet('notifications.enabled') && c.notifications.enabled && !c.smtp.enabled,
     'is true while smtp.enabled is false; notifications are recorded and not sent',
   ),
   {
@@ -279,8 +278,8 @@ export const WARNINGS: readonly WarningRule[] = [
   ),
   warn(
     'admin_api.enabled',
-    (c) => c.admin_api.enabled && !c.smtp.enabled,
-    'is true while smtp.enabled is false; administrators get no mail',
+    (c, isSet) => c.admin_api.enabled && !c.smtp.enabled && !isSet('smtp.enabled'),
+    'is true, and no mail is set up: administrators get none; name a mail server in smtp, or write smtp.enabled: false',
   ),
 ]
 

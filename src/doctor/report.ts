@@ -26,9 +26,19 @@ export const exitCodeOf = ({ failure, warning }: Counts, isStrict: boolean): num
 export function textOf(findings: readonly Finding[]): string {
   const groups = AREA_NAMES.flatMap((area) => {
     const own = findings.filter((finding) => finding.area === area)
-    return own.length === 0 ? [] : [[AREAS[area], ...own.flatMap(linesOf)].join('\n')]
+    return own.length === 0 ? [] : [[AREAS[area], ...folded(own).flatMap(linesOf)].join('\n')]
   })
   return [...groups, summaryOf(countsOf(findings))].join('\n\n')
+}
+
+/** What one thing keeps from being seen is one line. */
+function folded(findings: readonly Finding[]): Finding[] {
+  const same = ({ result, says }: Finding) =>
+    findings.filter((other) => result === 'unknown' && other.result === result && other.says === says)
+  return findings.flatMap((finding) => {
+    const [first = finding, ...others] = same(finding)
+    return first === finding ? [{ ...finding, id: [finding, ...others].map(({ id }) => id).join(', ') }] : []
+  })
 }
 
 const INDENT = ' '.repeat(2 + WORD_WIDTH)

@@ -40,7 +40,17 @@ export async function runChecks(
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, work))
-  return found.flat()
+  return withoutConsequences(found.flat())
+}
+
+/** What did not answer is one finding; whatever else asked it was not looked at. */
+function withoutConsequences(findings: readonly Finding[]): Finding[] {
+  return findings.map((finding) => {
+    const first = findings.find(({ result, who }) => result === 'failure' && who === finding.who)
+    if (finding.who === undefined || first === undefined || first === finding) return finding
+    const { id, area, title } = finding
+    return { id, area, title, ...unknown(`not looked at, because of ${first.id}`) }
+  })
 }
 
 async function runCheck(check: Check, sources: Sources, limitMs: number): Promise<Finding[]> {
@@ -54,7 +64,7 @@ async function verdictsOf(check: Check, sources: Sources): Promise<readonly Verd
     const found = await check.look(sources)
     return found === undefined ? [] : 'result' in found ? [found] : found
   } catch (error) {
-    const mend = error instanceof CannotTell ? error.mend : undefined
-    return [unknown(`cannot tell, because ${messageOf(error)}`, mend)]
+    const { mend, who } = error instanceof CannotTell ? error : {}
+    return [{ ...unknown(`cannot tell, because ${messageOf(error)}`, mend), who }]
   }
 }

@@ -15,10 +15,10 @@ import { encodePem } from '../shared/pki/pem.ts'
 import { type FixedResource, Urls } from '../shared/protocol/urls.ts'
 import type { Diagnosis, DiagnosisName, DiagnosisRows } from '../store/diagnosis-store.ts'
 import { openDatabaseFor } from './facts/database.ts'
-import { type Answer, type Ask, type Asked, ask } from './facts/http.ts'
+import { type Answer, type Ask, type Asked, ask, type NoAnswer, UNRESOLVED } from './facts/http.ts'
 import { findService, type ServiceProcess } from './facts/process.ts'
 import { connectForFacts, type SignerFacts } from './facts/signer.ts'
-import { CannotTell, messageOf } from './verdict.ts'
+import { CannotTell, failure, messageOf, type Verdict } from './verdict.ts'
 
 interface DoctorOptions {
   /** Of the service. */
@@ -163,8 +163,17 @@ const keyOf = ({ method, headers, body, localAddress }: Ask): string =>
     localAddress,
   ])
 
+/** @param mend where the name resolves */
+export const noAnswer = ({ failure: why, who }: NoAnswer, says: string, mend: string): Verdict => ({
+  ...failure(
+    `${says}: ${why}`,
+    why === UNRESOLVED ? `let DNS or /etc/hosts of this host know ${who}, or ${mend}` : mend,
+  ),
+  who,
+})
+
 /** @throws CannotTell */
 export function requireAnswer(asked: Asked, who: string): Answer {
   if (asked.answer) return asked.answer
-  throw new CannotTell(`${who} does not answer: ${asked.failure}`)
+  throw new CannotTell(`${who} does not answer: ${asked.failure}`, undefined, asked.who)
 }

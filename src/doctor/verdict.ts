@@ -30,6 +30,8 @@ export interface Verdict {
   says: string
   /** What to do; always there for a warning and a failure. */
   mend?: string
+  /** Who did not answer: the first failure says it for all findings. */
+  who?: string | undefined
 }
 
 /** Undefined where the check does not apply to this installation, which the report leaves out. */
@@ -47,10 +49,12 @@ export const orOk = (found: readonly Verdict[], says: string): readonly Verdict[
 /** A fact cannot be had: the checks that need it end as unknown. The reason is a sentence without "cannot tell". */
 export class CannotTell extends Error {
   readonly mend: string | undefined
+  readonly who: string | undefined
 
-  constructor(reason: string, mend?: string) {
+  constructor(reason: string, mend?: string, who?: string) {
     super(reason)
     this.mend = mend
+    this.who = who
   }
 }
 

@@ -307,7 +307,8 @@ function shownBackground({ checks }: HealthReport, { tasks, consumers }: Workers
 }
 
 function shown(health: CaHealth | undefined): Pick<CaCheck, 'tokens'> {
-  return health && health.tokens.length > 0 ? { tokens: health.tokens } : {}
+  if (!health || health.tokens.length === 0) return {}
+  return { tokens: health.tokens.map(({ issuer, status, since }) => ({ issuer, status, since })) }
 }
 
 async function checkOf(check: Promise<unknown>): Promise<CheckStatus> {

@@ -23,7 +23,7 @@ export function serviceConfig(answers: Answers, tokenSecret: string): string {
     security(answers),
     acme(answers),
     'ari:\n  enabled: true',
-    ...(answers.mail_host === '' ? [] : [mail(answers)]),
+    answers.mail_host === '' ? 'smtp:\n  # Nobody gets mail.\n  enabled: false' : mail(answers),
     ...(answers.console ? [console_(answers, tokenSecret)] : []),
   ]
   return `${parts.join('\n')}\n`

@@ -210,6 +210,14 @@ describe('the plan', () => {
     assert.doesNotMatch(wordsOf(planOf({ name_constraints: 'no' }).steps, 'sign-request'), /--(?:permit|exclude)/)
   })
 
+  test('what setup writes has no warning, for which doctor --strict would fail each day', () => {
+    for (const given of [{}, MAIL, { tls: 'proxy' }, { accounts: 'open' }, { console: 'no' }]) {
+      const text = fileIn(planOf(given).steps, PLACES.config)
+      const read = parseConfigText(text, { format: 'yaml', env: { SMTP_PASSWORD: SECRET }, mode: 0o640 })
+      assert.deepEqual(read.ok && read.warnings, [], JSON.stringify(given))
+    }
+  })
+
   test('a request for another CA is where the plan ends', () => {
     const { steps, endsWithRequest } = planOf({ issuer: 'request' })
     assert.equal(endsWithRequest, true)

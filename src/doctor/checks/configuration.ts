@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { missingModule } from '../../../signer/keys/pkcs11/native.ts'
 import { formatErrors } from '../../config/load.ts'
+import type { ConfigNotice } from '../../shared/config-file/notice.ts'
 import { programFile } from '../../shared/lib/program-files.ts'
 import type { Check } from '../check.ts'
 import { stateOf } from '../facts/files.ts'
@@ -22,9 +23,13 @@ export const CONFIGURATION: readonly Check[] = [
   {
     id: 'configuration.intended',
     title: 'No setting is probably unintended',
-    look({ options: { loaded } }) {
+    look({ options: { loaded, configFile } }) {
       const warnings = loaded.ok ? loaded.warnings : []
-      const found = warnings.map((one) => warning(formatErrors([one]), `set ${one.path} as you mean it`))
+      const mendOf = (one: ConfigNotice) =>
+        /others may read this file/.test(one.message)
+          ? `chmod 640 ${configFile}; then replace the secret (${one.path})`
+          : `set ${one.path} as you mean it`
+      const found = warnings.map((one) => warning(formatErrors([one]), mendOf(one)))
       return loaded.ok ? orOk(found, 'no setting is known to be a mistake') : undefined
     },
   },

@@ -6,7 +6,7 @@ import type { DiagnosisRows } from '../../store/diagnosis-store.ts'
 import type { Check } from '../check.ts'
 import { type CrlFacts, readCrl } from '../facts/crl.ts'
 import type { Asked } from '../facts/http.ts'
-import type { Sources } from '../sources.ts'
+import { noAnswer, type Sources } from '../sources.ts'
 import { CannotTell, failure, messageOf, ok, orOk, type Verdict, warning } from '../verdict.ts'
 
 type Row = DiagnosisRows['crls'][number]
@@ -83,8 +83,8 @@ export const CRL: readonly Check[] = [
     title: 'Lists are sent as application/pkix-crl',
     look: (sources) =>
       forEach(sources, async ({ url }) => {
-        const { answer } = await sources.fetch(url)
-        if (answer?.status !== 200) throw new CannotTell(`${url} was not fetched`)
+        const { answer, who } = await sources.fetch(url)
+        if (answer?.status !== 200) throw new CannotTell(`${url} was not fetched`, undefined, who)
         const type = answer.headers['content-type'] ?? 'nothing'
         return type === 'application/pkix-crl'
           ? ok(url)
@@ -144,8 +144,8 @@ async function placesOf(sources: Sources): Promise<Place[]> {
 }
 
 async function listAt(sources: Sources, url: string): Promise<CrlFacts> {
-  const { answer, failure: why } = await sources.fetch(url)
-  if (!answer) throw new CannotTell(`${url} was not fetched: ${why}`)
+  const { answer, failure: why, who } = await sources.fetch(url)
+  if (!answer) throw new CannotTell(`${url} was not fetched: ${why}`, undefined, who)
   if (answer.status !== 200) throw new CannotTell(`${url} answers with ${answer.status}`)
   try {
     return readCrl(answer.body)
@@ -157,13 +157,14 @@ async function listAt(sources: Sources, url: string): Promise<CrlFacts> {
 const SERVE =
   'set crl.http_port: 80, or let the proxy serve the path without TLS and set ca.crl_url (docs/operations/crl.md)'
 
-export function judgeFetch(url: string, { answer, failure: why }: Asked): Verdict {
+export function judgeFetch(url: string, asked: Asked): Verdict {
+  const { answer } = asked
   if (/^https:/i.test(url))
     return failure(
       `certificates name ${url}, which relying parties cannot fetch while they check TLS (RFC 5280 §8)`,
       SERVE,
     )
-  if (!answer) return failure(`${url} cannot be fetched: ${why}`, SERVE)
+  if (!answer) return noAnswer(asked, `${url} cannot be fetched`, SERVE)
   if (answer.status >= 300 && answer.status < 400)
     return failure(
       `${url} is redirected to ${answer.headers.location ?? 'nowhere'}: relying parties do not follow, least of all to https`,

@@ -38,7 +38,8 @@ export const DISK: readonly Check[] = [
     look: ({ config: { logging } }) =>
       logging.audit.file === null
         ? undefined
-        : look(path.dirname(logging.audit.file), 'without room records wait in the database, for four days'),
+        : (missingFolder(path.dirname(path.resolve(logging.audit.file))) ??
+          look(path.dirname(logging.audit.file), 'without room records wait in the database, for four days')),
   },
   {
     id: 'disk.database',
@@ -75,6 +76,15 @@ export const DISK: readonly Check[] = [
         : undefined,
   },
 ]
+
+/** The service makes no folder for its log. */
+function missingFolder(folder: string): Verdict | undefined {
+  if (stateOf(folder).problem !== 'missing') return undefined
+  return failure(
+    `${folder} (logging.audit.file) is not there: records wait in the database, for four days`,
+    `install -d -o chancery -g chancery -m 750 ${folder}; then restart the service`,
+  )
+}
 
 /** pg_wal and tablespaces may be links to other disks. */
 export function otherDisksOf(folder: string): readonly (string | Verdict)[] {

@@ -6,7 +6,7 @@ import type { Check } from '../check.ts'
 import type { Answer, Ask, Asked } from '../facts/http.ts'
 import { jsonOf } from '../facts/json.ts'
 import { askForAccount } from '../facts/signed-request.ts'
-import { requireAnswer, type Sources } from '../sources.ts'
+import { noAnswer, requireAnswer, type Sources } from '../sources.ts'
 import { CannotTell, failure, ok, unknown, type Verdict } from '../verdict.ts'
 import { directory, isOldHttp, PUBLIC, requireDirectory } from './proxy-shared.ts'
 
@@ -21,10 +21,12 @@ export const PROXY: readonly Check[] = [
     title: 'The directory can be fetched from the public URL',
     async look(sources) {
       const url = sources.urls.fixed('directory')
-      const { answer, failure: why } = await directory(sources)
+      const asked = await directory(sources)
+      const { answer } = asked
       if (!answer)
-        return failure(
-          `${url} cannot be fetched from here: ${why}`,
+        return noAnswer(
+          asked,
+          `${url} cannot be fetched from here`,
           'see that the name leads here (server.external_url) and that the proxy listens',
         )
       if (answer.status === 200 || isOldHttp(answer)) return ok(`${url} answers`)

@@ -2,10 +2,12 @@
 
 import type { Check } from '../check.ts'
 import { jsonOf } from '../facts/json.ts'
-import { requireAnswer } from '../sources.ts'
+import { noAnswer, requireAnswer } from '../sources.ts'
 import { CannotTell, failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
 
 const START = 'start it: systemctl start chancery; journalctl -u chancery says why it has ended'
+const SLOW =
+  'something listens there and is slow or hangs: see the load of this host and the checks of the database; journalctl -u chancery says what it waits for'
 
 export const SERVICE: readonly Check[] = [
   {
@@ -13,8 +15,12 @@ export const SERVICE: readonly Check[] = [
     title: 'The service answers on its own port',
     async look(sources) {
       const { bind, port } = sources.config.server
-      const { answer, failure: why } = await sources.directly('/livez')
-      if (!answer) return failure(`the service does not answer at ${bind}:${port}: ${why}`, START)
+      const asked = await sources.directly('/livez')
+      const { answer } = asked
+      if (!answer) {
+        const isSlow = /^no answer within/.test(asked.failure)
+        return noAnswer(asked, `the service does not answer at ${bind}:${port}`, isSlow ? SLOW : START)
+      }
       if (answer.status === 200) return ok(`${bind}:${port} answers`)
       return failure(
         `${bind}:${port} answers /livez with ${answer.status}`,

@@ -1,6 +1,6 @@
 /** The signer: whether it answers and can sign, and for how long its issuers will do. */
 
-import type { CaIssuer } from '../../ca/backend.ts'
+import type { CaHealth, CaIssuer } from '../../ca/backend.ts'
 import { hasSigner } from '../../config/backends.ts'
 import { PART_THEM, SHARED } from '../../domain/signer-use.ts'
 import type { Check } from '../check.ts'
@@ -41,16 +41,7 @@ export const SIGNER: readonly Check[] = [
                     'make room on the disk of its audit chain, and it goes on by itself; else its log says why (journalctl -u chancery-signer), and it has to be started again',
                   ),
                 ]),
-            ...health.tokens
-              .filter(({ status }) => status !== 'ready')
-              .map(({ issuer, status, since }) =>
-                failure(
-                  `the signer cannot use the key of ${issuer}: its token is ${status === 'away' ? 'away, or has another key under that label,' : status} since ${since}`,
-                  status === 'refused'
-                    ? 'correct the PIN (pin_file), then start the signer again'
-                    : 'see that the token can be reached, and that its key is that of the certificate (docs/operations/signer.md)',
-                ),
-              ),
+            ...health.tokens.filter(({ status }) => status !== 'ready').map(judgeToken),
           ],
           'it says so',
         ),
@@ -105,6 +96,15 @@ export const SIGNER: readonly Check[] = [
       }),
   },
 ]
+
+/** @param token that is not ready; its reason is the signer's, which has seen what is in it */
+export const judgeToken = ({ issuer, status, since, reason }: CaHealth['tokens'][number]): Verdict =>
+  failure(
+    `the signer cannot use the key of ${issuer} since ${since}: ${reason ?? `its token is ${status}`}`,
+    status === 'refused'
+      ? 'correct the PIN (pin_file), then start the signer again'
+      : 'see that the token can be reached, and that its key is that of the certificate (docs/operations/signer.md)',
+  )
 
 const DAY_MS = 86_400_000
 const WARNING_DAYS = 90

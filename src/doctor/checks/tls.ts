@@ -42,13 +42,20 @@ export const TLS: readonly Check[] = [
       if (!served) throw new CannotTell('the service does not speak TLS')
       const inFile = new X509Certificate(readFileSync(path.resolve(cert_path)))
       if (inFile.raw.equals(served)) return ok(`it is that of ${cert_path}`)
-      return warning(
-        `the service uses another certificate than ${cert_path} has now`,
-        'restart the service: it reads the file at its start',
-      )
+      return judgeUnread(cert_path, inFile, new Date())
     },
   },
 ]
+
+/** @param inFile what the next start would use */
+export function judgeUnread(file: string, { validTo }: Pick<X509Certificate, 'validTo'>, now: Date): Verdict {
+  const says = `the service uses another certificate than ${file} has now`
+  if (Date.parse(validTo) > now.getTime()) return warning(says, 'restart the service: it reads the file at its start')
+  return failure(
+    `${says}, which ended at ${new Date(validTo).toISOString()}: the next start would serve that`,
+    `put a certificate that is valid into ${file} (server.tls.cert_path); do not restart the service before`,
+  )
+}
 
 const isRoot = (pem: string) => {
   const certificate = new X509Certificate(pem)

@@ -22,7 +22,14 @@ export interface TlsFacts {
   problem: string | undefined
 }
 
-export type Asked = { answer: Answer; failure?: never } | { answer?: never; failure: string }
+export interface NoAnswer {
+  answer?: never
+  failure: string
+  /** The name that does not resolve, else the address. */
+  who: string
+}
+
+export type Asked = { answer: Answer; failure?: never; who?: never } | NoAnswer
 
 export interface Ask {
   method?: string
@@ -44,6 +51,11 @@ export function ask(url: string, options: Ask = {}): Promise<Asked> {
     const { protocol, hostname, port, host, pathname, search } = new URL(url)
     const isTls = protocol === 'https:'
     const name = hostname.replace(/^\[|\]$/g, '')
+    const fail = (error: Error & { code?: string }) =>
+      resolve({
+        failure: describe(error),
+        who: isUnresolved(error) ? name : `${to?.host ?? name}:${to?.port ?? (port || protocol)}`,
+      })
     const sent = (isTls ? tlsRequest : plainRequest)(
       {
         method,
@@ -77,7 +89,7 @@ export function ask(url: string, options: Ask = {}): Promise<Asked> {
           if (length > MOST_BYTES) sent.destroy(new Error('the answer is too long'))
           else chunks.push(chunk)
         })
-        reply.once('error', (error) => resolve({ failure: describe(error) }))
+        reply.once('error', fail)
         reply.once('end', () =>
           resolve({
             answer: {
@@ -92,7 +104,7 @@ export function ask(url: string, options: Ask = {}): Promise<Asked> {
         )
       },
     )
-    sent.once('error', (error) => resolve({ failure: describe(error) }))
+    sent.once('error', fail)
     sent.end(body)
   })
 }
@@ -108,9 +120,12 @@ function tlsFacts(socket: TLSSocket): TlsFacts {
   return { chain, problem: authorized ? undefined : String(authorizationError ?? 'unknown') }
 }
 
+export const UNRESOLVED = 'its name does not resolve here'
+const isUnresolved = ({ code = '' }: { code?: string }) => code === 'ENOTFOUND' || code === 'EAI_AGAIN'
+
 function describe(error: Error & { code?: string }): string {
   if (error.name === 'TimeoutError' || error.name === 'AbortError') return `no answer within ${LIMIT_MS / 1000} s`
-  if (error.code === 'ENOTFOUND') return 'its name does not resolve here'
+  if (isUnresolved(error)) return UNRESOLVED
   if (error.code === 'ECONNREFUSED') return 'connection refused'
   return error.code ? `${error.code}: ${error.message}` : error.message
 }

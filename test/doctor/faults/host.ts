@@ -20,7 +20,7 @@ export const FILES: Fault[] = [
   {
     name: 'everybody may read a secret in the configuration',
     id: 'configuration.intended',
-    mend: /token_secret/,
+    mend: /^chmod 640 .*config\.yaml; then replace the secret/,
     plant: mode(({ files }) => files.config, 0o644),
   },
   {

@@ -86,6 +86,12 @@ export const OTHERS: Fault[] = [
     },
   },
   {
+    name: 'the folder of the audit records is gone',
+    id: 'disk.log',
+    mend: /^install -d .*gone; then restart/,
+    config: (stand) => ({ 'logging.audit': { enabled: true, file: at(stand, 'gone/audit.jsonl') } }),
+  },
+  {
     name: 'a credential ends unused',
     id: 'credentials.accounts',
     mend: /eab create/,

@@ -154,7 +154,8 @@ const CASES: [what: string, patch: Tree, warned: string][] = [
   ],
   ['few connections', { 'server.workers': 1, 'database.max_connections': 9 }, 'database.max_connections'],
   ['a long wait for the database', { 'database.connection_timeout': 15.5 }, 'database.connection_timeout'],
-  ['notifications without mail', { 'smtp.enabled': false }, 'notifications.enabled'],
+  ['notifications without mail', { 'smtp.enabled': false, 'notifications.enabled': true }, 'notifications.enabled'],
+  ['no mail, as it is written down', { 'admin_api.enabled': true, 'smtp.enabled': false }, ''],
   [
     'unknown notification types',
     { 'notifications.disabled_types': ['expiration_warning', 'x', 'y'] },
@@ -175,7 +176,7 @@ const CASES: [what: string, patch: Tree, warned: string][] = [
   ['a CA module without roots', { 'ca.backend': 'ext:./ca.js' }, 'ca.extension_settings'],
   [
     'an Admin API without mail',
-    { 'admin_api.enabled': true, 'smtp.enabled': false, 'notifications.enabled': false },
+    { 'admin_api.enabled': true, smtp: {}, 'notifications.enabled': false },
     'admin_api.enabled',
   ],
 ]

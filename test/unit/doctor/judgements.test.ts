@@ -17,8 +17,8 @@ import { judgeSigned } from '../../../src/doctor/checks/proxy.ts'
 import { judgeAddress } from '../../../src/doctor/checks/proxy-client.ts'
 import { judgeDnssec, judgeOwnName } from '../../../src/doctor/checks/resolvers.ts'
 import { judgeDescriptors, judgeHealth, judgeInstances } from '../../../src/doctor/checks/service.ts'
-import { judgeIssuer } from '../../../src/doctor/checks/signer.ts'
-import { judgeChain, judgeExpiry } from '../../../src/doctor/checks/tls.ts'
+import { judgeIssuer, judgeToken } from '../../../src/doctor/checks/signer.ts'
+import { judgeChain, judgeExpiry, judgeUnread } from '../../../src/doctor/checks/tls.ts'
 import { judgeServer } from '../../../src/doctor/checks/upstream.ts'
 import { diskOf } from '../../../src/doctor/facts/files.ts'
 import type { Verdict } from '../../../src/doctor/verdict.ts'
@@ -33,6 +33,11 @@ const is = (found: Verdict | readonly Verdict[], ...results: Verdict['result'][]
   for (const { result, mend } of [found].flat())
     if (result === 'failure' || result === 'warning') assert.ok(mend, 'says what to do')
 }
+
+const certificate = (from: number, to: number) => ({
+  validFrom: inDays(from).toUTCString(),
+  validTo: inDays(to).toUTCString(),
+})
 
 describe('the doctor judges', () => {
   test('clocks by what is certain: a slow answer is no wrong clock', () => {
@@ -52,10 +57,6 @@ describe('the doctor judges', () => {
   })
 
   test('a certificate by its own length: one of six days is not about to end', () => {
-    const certificate = (from: number, to: number) => ({
-      validFrom: inDays(from).toUTCString(),
-      validTo: inDays(to).toUTCString(),
-    })
     is(judgeExpiry(certificate(-2, 4), NOW, true), 'ok')
     is(judgeExpiry(certificate(-85, 5), NOW, false), 'warning')
     is(judgeExpiry(certificate(-90, -1), NOW, false), 'failure')
@@ -66,6 +67,21 @@ describe('the doctor judges', () => {
     is(judgeChain({ problem: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' }, false), 'unknown')
     is(judgeChain({ problem: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' }, true), 'failure')
     is(judgeChain({ problem: 'CERT_HAS_EXPIRED' }, true), 'ok')
+  })
+
+  test('a wrong key under the right label as what it is, not as a token that is away', () => {
+    const reason = 'the key in the token is not the key of the issuer certificate'
+    const verdict = judgeToken({ issuer: 'default', status: 'away', since: NOW.toISOString(), reason })
+    is(verdict, 'failure')
+    assert.match(verdict.says, /since \S+: the key in the token is not the key/)
+    assert.doesNotMatch(verdict.says, /away/)
+  })
+
+  test('a certificate that ended in its file: no restart, which would serve it', () => {
+    is(judgeUnread('cert.pem', certificate(-1, 80), NOW), 'warning')
+    const ended = judgeUnread('cert.pem', certificate(-90, -1), NOW)
+    is(ended, 'failure')
+    assert.match(ended.mend ?? '', /do not restart the service before/)
   })
 
   test('instances by what they share', () => {
@@ -123,7 +139,7 @@ describe('the doctor judges', () => {
     is(judgeNumber('http://crl', 5n, 5n), 'ok')
     is(judgeNumber('http://crl', 4n, 5n), 'warning')
     is(judgeNumber('http://crl', 6n, 5n), 'failure')
-    is(judgeFetch('https://crl', { failure: 'refused' }), 'failure')
+    is(judgeFetch('https://crl', { failure: 'refused', who: 'crl:80' }), 'failure')
   })
 
   test('a proxy by the address that the service sees', () => {

@@ -3,10 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { localProgram } from '../../../src/cli/program.ts'
 import type { Check } from '../../../src/doctor/check.ts'
+import { judgeFetch } from '../../../src/doctor/checks/crl.ts'
 import { CHECKS } from '../../../src/doctor/checks.ts'
 import { countsOf, exitCodeOf, jsonOf, textOf } from '../../../src/doctor/report.ts'
 import { runChecks } from '../../../src/doctor/run.ts'
-import { Sources } from '../../../src/doctor/sources.ts'
+import { requireAnswer, Sources } from '../../../src/doctor/sources.ts'
 import { AREA_NAMES, CannotTell, failure, ok, warning } from '../../../src/doctor/verdict.ts'
 import { each } from '../../support/each.ts'
 
@@ -56,6 +57,29 @@ describe('the report', () => {
         '1 ok, 1 warning, 1 failure, 1 unknown',
       ].join('\n'),
     )
+  })
+
+  test('what did not answer is one failure; what else asked it is one line of what was not looked at', async () => {
+    const nowhere = 'http://nowhere.invalid/'
+    const fetched = async () => judgeFetch(nowhere, await sources.fetch(nowhere))
+    const findings = await runChecks(
+      [
+        check('proxy.head', async () => ok(`${requireAnswer(await sources.fetch(nowhere), 'it').status}`)),
+        check('proxy.link', async () => ok(`${requireAnswer(await sources.fetch(nowhere), 'it').status}`)),
+        check('proxy.reachable', fetched),
+        check('crl.plain-http', fetched),
+      ],
+      sources,
+      quiet,
+    )
+    const report = textOf(findings)
+    assert.match(report, /^ {2}unknown {2}proxy\.head, proxy\.link: not looked at, because of proxy\.reachable$/m)
+    assert.match(
+      report,
+      /^ {2}FAIL {5}proxy\.reachable: .*its name does not resolve here\n.*to do: let DNS .* know nowhere\.invalid/m,
+    )
+    assert.match(report, /^ {2}unknown {2}crl\.plain-http: not looked at, because of proxy\.reachable$/m)
+    assert.match(report, /^0 ok, 0 warnings, 1 failure, 3 unknown$/m)
   })
 
   test('is JSON with the members that the manual shows', async () => {
