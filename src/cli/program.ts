@@ -55,11 +55,11 @@ const EMERGENCY = {
 }
 
 function onDatabase(one: AdminCommand): Command {
-  const { usage, about, options, further, anySchema, run } = one
+  const { usage, about, options, further, anySchema, approval, run } = one
   return command<Options & typeof PRINTING & typeof EMERGENCY>({
     usage,
     about,
-    options: { ...options, ...EMERGENCY, ...PRINTING },
+    options: { ...options, ...(approval && EMERGENCY), ...PRINTING } as Options & typeof PRINTING & typeof EMERGENCY,
     examples: examplesOf(one, '-c config.yaml'),
     ...(further && { further }),
     async run(values, words) {

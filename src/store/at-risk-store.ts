@@ -4,6 +4,7 @@ import * as z from 'zod/v4'
 import type { EventData } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
+import { isWindowOpen, type OpenWindow } from './renewal-window-store.ts'
 import { isAccountInScope } from './scope.ts'
 import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
 
@@ -89,12 +90,12 @@ const Due = z.object({
 })
 export type DueCertificate = z.infer<typeof Due>
 
-/** The first to expire at the top; ended certificates, and those of no account, are left out. */
-export function findLiving(db: CommonQueryMethods, serialNumbers: readonly string[], scope: Scope) {
+/** The first to expire at the top; those that have ended, have no account, or need no renewal yet are left out. */
+export function findDue(db: CommonQueryMethods, serialNumbers: readonly string[], scope: Scope, window: OpenWindow) {
   return db.any(rowsOf(Due)`
     WITH chosen AS MATERIALIZED (${living(serialNumbers, scope)})
     SELECT c.id, c.account_id, chosen.serial_number, c.names, c.not_after
-      FROM chosen JOIN certificates c ON c.id = chosen.id ORDER BY c.not_after, c.id`)
+      FROM chosen JOIN certificates c ON c.id = chosen.id WHERE ${isWindowOpen(window)} ORDER BY c.not_after, c.id`)
 }
 
 /** @returns the serial numbers of those that are muted now; ended certificates are left out */

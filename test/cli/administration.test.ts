@@ -2,17 +2,21 @@
 
 import assert from 'node:assert/strict'
 import { scryptSync } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
 import { MOST_OF_ADDRESS, MOST_OF_USERNAME } from '../../src/domain/rate-limit.ts'
 import { boxOf } from '../../src/settings/eab-secret.ts'
+import { settingsFor } from '../store/support.ts'
 import { type AdminClient, adminRequest, signIn, TOKEN_SECRET, withAuditLog } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
+import { testDatabase } from '../support/database.ts'
 import { chancery, createCredential, operate } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
 import type { TestService } from '../support/service.ts'
 import { sharedService } from '../support/shared-service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
+import { configFor, runWith } from './support.ts'
 
 const WERKZEUG_PASSWORD = 'a password of the former server'
 
@@ -32,6 +36,24 @@ async function addUpstreamAccount({ database }: TestService): Promise<void> {
     ),
   )
 }
+
+test('the first user needs nobody else where two have to agree, the second does', async () => {
+  const database = await testDatabase()
+  try {
+    const config = configFor(settingsFor(database.connection, 1), path.join(temporaryFolder(), 'config.yaml'))
+    appendFileSync(
+      config,
+      `admin_api: { enabled: true, token_secret: ${JSON.stringify(TOKEN_SECRET)}, initial_admin_email: a@example.com, approvals: { user_changes: true } }\n`,
+    )
+    const first = await runWith(config, 'admin', 'create-user')
+    assert.deepEqual([first.code, first.complaint], [0, 'The password is not shown again.\n'])
+    const second = await runWith(config, 'users', 'create', 'bob', '--email', 'b@example.com')
+    assert.equal(second.code, 1)
+    assert.match(second.complaint, /another person must approve this: Create the auditor bob/)
+  } finally {
+    await database.drop()
+  }
+})
 
 describe('administration from the command line', () => {
   const { service, sql } = administered(() => sharedService('admin'))

@@ -59,6 +59,27 @@ describe('the commands', () => {
     for (const row of OPERATION_ROWS) assert.equal(here.has(nameOf(row)), !row.needsSession, row.usage)
   })
 
+  test('--emergency is there exactly where another person may have to approve', async () => {
+    const endpoints = new Map(ENDPOINTS.map(({ id, approval }) => [id as string, approval !== undefined]))
+    const taking = new Set(commands.filter(({ options }) => options?.['emergency'] !== undefined).map(nameOf))
+    for (const { usage, operation, ofEab = operation } of OPERATION_ROWS) {
+      // To stop signing, nobody is asked.
+      const may = [operation, ofEab].some((id) => endpoints.get(id)) && usage !== 'signing stop'
+      assert.equal(taking.has(nameOf({ usage })), may, usage)
+    }
+    assert.deepEqual([...taking].filter((name) => OPERATION_ROWS.every((row) => nameOf(row) !== name)).toSorted(), [
+      'accounts allow',
+      'certificates bulk-revoke',
+      'eab create',
+      'identifiers allow',
+    ])
+    const every = (await localProgram(['api'])).commands.filter(({ usage }) => usage.startsWith('api '))
+    for (const { usage, options } of every) {
+      const id = usage.split(' ')[1] ?? ''
+      if (options?.['json']) assert.equal(options['emergency'] !== undefined, endpoints.get(id), usage)
+    }
+  })
+
   test('each has one name, and those of a group stand together', () => {
     const names = commands.map(nameOf)
     assert.deepEqual(
@@ -110,6 +131,31 @@ describe('operations on the database', () => {
     const [certificate] = await json('certificates', 'list', '--domain', 'a.test')
     assert.equal(certificate.order_id, listed.id)
     assert.match(await operate(service, 'certificates', 'chain', certificate.serial_number), /^-----BEGIN CERTIFICATE/)
+  })
+
+  test('failures, lists, overview and settings are asked for on the host; what an instance alone knows is said so', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    await client.newOrder([], { identifiers: [{ type: 'email', value: 'Nobody@failed.test' }] })
+    await until('it is kept', async () => (await operate(service, 'failures', 'list')).includes('failed.test'))
+    assert.match(await operate(service, 'crl', 'status'), /^enabled /m)
+    const overview = await operate(service, 'overview')
+    assert.match(overview, /the instance that answers does not say how it is/)
+    const settings = await chancery(service, 'settings')
+    assert.deepEqual(
+      [settings.code, settings.stderr.trim()],
+      [1, 'chancery: only the service itself can tell; ask with --server'],
+    )
+  })
+
+  test('lists name accounts and users, and show identifiers as names', async () => {
+    const orders = await operate(service, 'orders', 'list')
+    assert.match(orders, /\bvalid\b.* {2}a\.test {2}/)
+    assert.doesNotMatch(orders, /"value"/)
+    assert.match(await operate(service, 'certificates', 'list'), /^serial_number .* account_name /)
+    await operate(service, 'keys', 'block', 'ab'.repeat(32))
+    const [entry] = await json('audit', 'list', '--limit', '1')
+    assert.equal(entry.username, entry.details.operator)
+    assert.match(await operate(service, 'audit', 'list', '--object', 'ab'.repeat(32)), /key\.block/)
   })
 
   test('bulk-revoke counts first, ends when all are revoked, and names the operator in the audit log', async () => {

@@ -20,6 +20,8 @@ describe('owners of certificates at risk', () => {
   /** Has two contacts; `at.client` has none. */
   let owner: AcmeClient
   const serials: string[] = []
+  /** Of a certificate that is not at risk. */
+  let young: string
   before(async () => {
     mails = (await mailsOf()).mails
     owner = await createAcmeClient(at.service.directoryUrl)
@@ -35,7 +37,7 @@ describe('owners of certificates at risk', () => {
     await at.sql(
       "UPDATE certificates SET not_before = now() - interval '80 days', not_after = now() + interval '10 days'",
     )
-    await owner.obtain(['renewed.test'], at.responder)
+    young = serialOf(await owner.obtain(['renewed.test'], at.responder))
   })
 
   const serialOf = ({ der }: Obtained) => new X509Certificate(der).serialNumber.toLowerCase().replace(/^(00)+/, '')
@@ -46,8 +48,8 @@ describe('owners of certificates at risk', () => {
   test('the preview shows the mail of each account, counts those without a contact, and sends nothing', async () => {
     const { status, json, text } = await notify({ serial_numbers: serials, dry_run: true })
     assert.equal(status, 200, text)
-    const { enabled, certificates, mails: count, without_contact, owners } = json
-    assert.deepEqual([enabled, certificates, count, without_contact], [true, 3, 2, 1])
+    const { enabled, certificates, not_at_risk, mails: count, without_contact, owners } = json
+    assert.deepEqual([enabled, certificates, not_at_risk, count, without_contact], [true, 3, 1, 2, 1])
     const ours = owners.find(({ account_id }: { account_id: string }) => account_id === accountIdOf(owner))
     assert.deepEqual(ours.recipients, ['team-a@example.com', 'desk@example.com'])
     assert.match(ours.subject, /^Certificates to renew: (first|second)\.test, (first|second)\.test$/)
@@ -88,6 +90,14 @@ describe('owners of certificates at risk', () => {
     assert.equal((await notify({ serial_numbers: serials, dry_run: true }, at.auditor)).status, 403)
     for (const serial_numbers of [[], Array.from({ length: 201 }, () => '7a')])
       assert.equal((await notify({ serial_numbers })).status, 400)
+  })
+
+  test('owners of certificates that need no renewal yet are not told that they do', async () => {
+    const { json } = await notify({ serial_numbers: [young] })
+    assert.deepEqual([json.certificates, json.not_at_risk, json.mails, json.owners], [0, 1, 0, []])
+    const told = await chancery(at.service, 'certificates', 'tell-owners', young, '--send')
+    assert.equal(told.code, 1)
+    assert.match(told.stdout, /^0 mail\(s\) about 0 certificate\(s\) .*; 1 of those named are not at risk/m)
   })
 
   test('revoked and unknown certificates are passed over', async () => {

@@ -61,9 +61,11 @@ export async function resumeSigningAct({ stopped }: { stopped: boolean }, { poli
 
 export async function newUserAct(
   { username, ...others }: { username: string; email: string; role: string },
-  { policy }: Means,
+  { db, policy }: Means,
 ): Act {
-  if (!policy.approvals.userChanges) return undefined
+  // Of the first user nobody else could approve.
+  if (!policy.approvals.userChanges || !(await db.exists(rowsOf(z.object({}))`SELECT FROM admin_users`)))
+    return undefined
   return {
     act: 'user_changes',
     summary: `Create the ${others.role} ${username}`,

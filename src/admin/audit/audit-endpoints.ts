@@ -24,7 +24,11 @@ const AuditLogEntry = z
   })
   .meta({ id: 'AuditLogEntry' })
 
-function entryBody(entry: StoredAuditEntry): z.input<typeof AuditLogEntry> {
+const ListedEntry = AuditLogEntry.extend({
+  username: z.string().nullable().meta({ description: 'Of the user now; of the command line, the operator.' }),
+}).meta({ id: 'ListedAuditLogEntry' })
+
+function entryBody(entry: StoredAuditEntry): z.input<typeof ListedEntry> {
   const { id, sequence, userId, action, targetUserId, details, ipAddress, createdAt } = entry
   return {
     id,
@@ -32,6 +36,7 @@ function entryBody(entry: StoredAuditEntry): z.input<typeof AuditLogEntry> {
     action,
     details,
     user_id: userId ?? null,
+    username: entry.username ?? (details['operator'] as string | undefined) ?? null,
     target_user_id: targetUserId ?? null,
     ip_address: ipAddress ?? null,
     created_at: time(createdAt),
@@ -126,7 +131,7 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
     permission: 'read',
     summary: 'Lists actions of administrators, the newest first.',
     query: z.strictObject({ ...filters, cursor: cursor.optional(), limit: limitParameter() }),
-    reply: { status: 200, schema: z.array(AuditLogEntry) },
+    reply: { status: 200, schema: z.array(ListedEntry) },
     async handle({ query }, { db, pages }) {
       const limit = limitOf(query.limit, pages)
       const { entries, next, isCut } = await readAuditPage(db, filterOf(query), query.cursor, limit)

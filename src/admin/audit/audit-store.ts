@@ -37,6 +37,7 @@ const Entry = z
     sequence: z.coerce.number(),
     id: z.string(),
     user_id: z.string().nullable(),
+    username: z.string().nullish(),
     action: z.string(),
     target_user_id: z.string().nullable(),
     details: z.record(z.string(), z.unknown()),
@@ -48,6 +49,7 @@ const Entry = z
     sequence: row.sequence,
     id: row.id,
     userId: row.user_id ?? undefined,
+    username: row.username ?? undefined,
     action: row.action as AuditAction,
     targetUserId: row.target_user_id ?? undefined,
     details: row.details,
@@ -115,7 +117,9 @@ export async function readAuditPage(
   limit: number,
 ): Promise<{ entries: readonly StoredAuditEntry[]; next: number | undefined; isCut: boolean }> {
   const from = before ?? Number.MAX_SAFE_INTEGER
-  const found = await db.any(rowsOf(Entry)`SELECT ${columns} ${pageOf(filter, { before: from, limit: limit + 1 })}`)
+  const found = await db.any(rowsOf(Entry)`
+    SELECT ${columns}, (SELECT username FROM admin_users u WHERE u.id = user_id) AS username
+      ${pageOf(filter, { before: from, limit: limit + 1 })}`)
   const entries = found.slice(0, limit)
   if (found.length > limit) return { entries, next: entries.at(-1)?.sequence, isCut: false }
   const next = await endOfSearch(db, filter, from)

@@ -18,7 +18,7 @@ import { listCertificates } from '../../store/certificate-list.ts'
 import { accountNameMember } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import type { AdminContext } from '../context.ts'
+import type { AdminContext, AdminPolicy } from '../context.ts'
 import { recordOwnerMails } from '../owner-mails.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import {
@@ -67,6 +67,7 @@ const Notified = z
   .strictObject({
     enabled: z.boolean().meta({ description: 'Whether mail is sent at all.' }),
     certificates: z.int().meta({ description: 'Those that are not passed over.' }),
+    not_at_risk: z.int().meta({ description: 'Those that are: unknown, ended, renewed, or not due yet.' }),
     mails: z.int(),
     without_contact: z.int().meta({ description: 'Accounts that cannot be written to.' }),
     owners: z.array(
@@ -84,6 +85,7 @@ const Notified = z
     ),
   })
   .meta({ id: 'RenewalMails' })
+const openNow = ({ renewal: { renewalPercentage } }: AdminPolicy) => ({ renewalPercentage, now: new Date() })
 const Changed = z.strictObject({ certificates: z.int() })
 
 export const AT_RISK = endpointGroup('Renewals', {
@@ -102,7 +104,7 @@ export const AT_RISK = endpointGroup('Renewals', {
     reply: { status: 200, schema: z.array(AtRisk) },
     async handle({ query, author }, { db, pages, policy }) {
       const { account_id: accountId, expiring_before: expiresBefore, muted, ...place } = query
-      const windowOpen = { renewalPercentage: policy.renewal.renewalPercentage, now: new Date() }
+      const windowOpen = openNow(policy)
       const filter = { accountId, expiresBefore, muted, windowOpen, status: 'active', renewed: false } as const
       const page = await readPageOf(
         (after, limit) => listCertificates(db, { ...filter, scope: scopeOf(author) }, after, limit, 'not_after'),
@@ -157,7 +159,7 @@ export const AT_RISK = endpointGroup('Renewals', {
     permission: 'advise_renewal',
     scope: 'accounts',
     summary:
-      'Asks the owners of certificates at risk by mail to renew them. Renewed, revoked and expired ones are passed over.',
+      'Asks the owners of certificates at risk by mail to renew them. Those that are not at risk are passed over.',
     body: z.strictObject({
       serial_numbers: boundedArray(serialNumber(), MOST_TO_NOTIFY, 1),
       dry_run: z.boolean().default(false).meta({ description: 'Shows the mails, and sends none.' }),
@@ -166,8 +168,9 @@ export const AT_RISK = endpointGroup('Renewals', {
     errors: ['conflict'],
     audit: 'renewal.notify',
     async handle({ body: { serial_numbers: serialNumbers, dry_run }, author }, context) {
-      const { db, mail } = context
-      const found = await renewalMails(db, mail, serialNumbers, scopeOf(author))
+      const { db, mail, policy } = context
+      const found = await renewalMails(db, mail, serialNumbers, scopeOf(author), openNow(policy))
+      const certificates = found.reduce((sum, one) => sum + one.serialNumbers.length, 0)
       const told = found.filter(({ recipients }) => recipients.length > 0)
       const mails = dry_run
         ? told.reduce((sum, { recipients }) => sum + recipients.length, 0)
@@ -175,7 +178,8 @@ export const AT_RISK = endpointGroup('Renewals', {
       return {
         body: {
           enabled: mail.isEnabled,
-          certificates: found.reduce((sum, one) => sum + one.serialNumbers.length, 0),
+          certificates,
+          not_at_risk: new Set(serialNumbers).size - certificates,
           mails,
           without_contact: found.filter(({ recipients, passedOver }) => recipients.length + passedOver.length === 0)
             .length,

@@ -5,9 +5,10 @@ import { RENEWAL_REQUESTS } from '../../domain/notification.ts'
 import type { Scope } from '../../domain/permissions.ts'
 import type { RenderedMail } from '../../events/notifications/templates.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
-import { type DueCertificate, findLiving } from '../../store/at-risk-store.ts'
+import { type DueCertificate, findDue } from '../../store/at-risk-store.ts'
 import { succeededAmong } from '../../store/certificate-list.ts'
 import { countToAccounts } from '../../store/notification-store.ts'
+import type { OpenWindow } from '../../store/renewal-window-store.ts'
 import type { AdminMail } from '../context.ts'
 import { addressesOf, nameOf } from '../incidents/incident-hits.ts'
 import { findOwners, type Owner } from '../incidents/incident-store.ts'
@@ -22,20 +23,21 @@ export interface RenewalMail {
   rendered: RenderedMail
 }
 
-/** Of the certificates chosen that have neither ended nor a successor, those of one account together. */
+/** Of the certificates chosen that are at risk, those of one account together. */
 export async function renewalMails(
   db: CommonQueryMethods,
   mail: AdminMail,
   serialNumbers: readonly string[],
   scope: Scope,
+  window: OpenWindow,
 ): Promise<RenewalMail[]> {
-  const living = await findLiving(db, serialNumbers, scope)
+  const due = await findDue(db, serialNumbers, scope, window)
   const succeeded = await succeededAmong(
     db,
-    living.map(({ id }) => id),
+    due.map(({ id }) => id),
   )
   const byAccount = new Map<string, DueCertificate[]>()
-  for (const one of living) {
+  for (const one of due) {
     if (succeeded.has(one.id)) continue
     const known = byAccount.get(one.account_id)
     if (known) known.push(one)

@@ -8,6 +8,8 @@ export interface AdminCommand<O extends Options = Options>
   extends Pick<Command<O>, 'usage' | 'about' | 'options' | 'further'> {
   /** The words after the common options; without examples the help makes one of the usage. */
   examples?: readonly string[]
+  /** Takes `--emergency`: its operation may need another person (`approval` of the endpoint). */
+  approval?: true | undefined
   /** Works on the schema of another release, too. */
   anySchema?: true
   /**

@@ -24,6 +24,7 @@ const whole32 = whole(0, 2 ** 31 - 1, 'takes a whole number')
 
 export const BULK_REVOKE = adminCommand({
   usage: 'certificates bulk-revoke',
+  approval: true,
   about: 'Revoke all unexpired certificates that filters match, and show the progress',
   options: {
     ...FILTER,

@@ -28,6 +28,7 @@ const OPTIONS = {
 
 export const EAB_CREATE = adminCommand({
   usage: 'eab create',
+  approval: true,
   about: 'Make a credential of external account binding and print its HMAC key, once',
   options: OPTIONS,
   examples: ["eab create team-a --allow '*.a.example.com' 10.1.0.0/16"],

@@ -24,6 +24,7 @@ export const IDENTIFIER_COMMANDS: readonly AdminCommand[] = [
   }),
   adminCommand({
     usage: 'identifiers allow <identifier>',
+    approval: true,
     about: 'Allow identifiers to an account itself, or to a credential and its accounts; several may follow',
     options: TARGET,
     examples: ["identifiers allow '*.a.example.com' --eab team-a"],
@@ -40,6 +41,7 @@ export const IDENTIFIER_COMMANDS: readonly AdminCommand[] = [
   }),
   adminCommand({
     usage: 'accounts allow <id>',
+    approval: true,
     about: 'Allow identifiers to an account: names, *.name, addresses, networks',
     examples: ["accounts allow 01938c4e-… host.example.com '*.a.example.com'"],
     further: true,

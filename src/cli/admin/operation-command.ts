@@ -43,6 +43,8 @@ export interface OperationRow<I extends OperationId = OperationId> {
   further?: `--${string}`
   /** Works on the schema of another release, too. */
   anySchema?: true
+  /** As of a command. */
+  approval?: true | undefined
   /** Is about the user of a session, and so works only with `--server`. */
   needsSession?: true
 }
@@ -68,7 +70,7 @@ export const BODY = { body: optional('All members as JSON, or @ and the name of 
 export const EVERY_PAGE = { all: isGiven('Every page') }
 
 export function operationCommand(one: OperationRow): AdminCommand {
-  const { usage, about, query = {}, body, fixed, defaults, ofEab, further, anySchema } = one
+  const { usage, about, query = {}, body, fixed, defaults, ofEab, further, anySchema, approval } = one
   const positional = [...usage.matchAll(/<(\w+)>/g)].map(([, name = '']) => name)
   const hasBody = body !== undefined || fixed !== undefined
   return {
@@ -83,6 +85,7 @@ export function operationCommand(one: OperationRow): AdminCommand {
     },
     ...(further && { further }),
     ...(anySchema && { anySchema }),
+    approval,
     async run(caller, values, words, config) {
       const operation = operationOf(one, values)
       const inPath = caller.parametersOf(operation)
@@ -138,7 +141,8 @@ export async function perform(
   }
   const { body, next, isCut } = all ? await everyPage(caller, id, given) : await caller.page(id, given)
   if (json) console.log(JSON.stringify(body ?? null, null, 2))
-  else if (Array.isArray(body)) printRows(body, columns)
+  else if (Array.isArray(body) && !(isCut && body.length === 0)) printRows(body, columns)
+  else if (Array.isArray(body)) console.error('nothing was found so far')
   else if (text) console.log(text(body as never))
   else printReply(body)
   if (remark !== undefined) console.error(remark)

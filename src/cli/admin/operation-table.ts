@@ -89,6 +89,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     ...SIGNING,
     usage: 'signing resume',
     operation: 'setSigning',
+    approval: true,
     about: 'Resume signing; orders that were interrupted are finished',
     fixed: { stopped: false },
     body: REASON,
@@ -101,6 +102,28 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     text: workersText,
   }),
 
+  row({
+    usage: 'crl status',
+    operation: 'listCrls',
+    about: 'Say which lists are published and until when, and why there is no new one',
+  }),
+  row({
+    usage: 'overview',
+    operation: 'getOverview',
+    about: 'Show alarms, numbers of the last day and the state of all parts; of the instances only with --server',
+  }),
+  row({
+    usage: 'settings',
+    operation: 'getSettings',
+    about: 'Show the configuration in force on an instance, with --server only',
+  }),
+  row({
+    usage: 'failures list',
+    operation: 'listFailures',
+    about: 'List what clients failed at within 30 days, newest first; the last 50 of each account',
+    query: { account_id: optional('Only of the account with this id', text), ...OFFSET },
+    columns: ['occurred_at', 'account_name', 'kind', 'data'],
+  }),
   row({
     usage: 'certificates list',
     operation: 'listCertificates',
@@ -127,7 +150,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
       sort: optional('-issued_at, not_after or -not_after', oneOf(['-issued_at', 'not_after', '-not_after'])),
       ...PLACE,
     },
-    columns: ['serial_number', 'san_values', 'not_after', 'revoked_at'],
+    columns: ['serial_number', 'san_values', 'account_name', 'not_after', 'revoked_at'],
   }),
   row({
     usage: 'certificates at-risk',
@@ -219,6 +242,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   row({
     usage: 'incidents begin',
     operation: 'beginIncident',
+    approval: true,
     about: 'Revoke what an incident concerns, block the key, advise renewal, tell the owners',
     body: {
       filter: optional('The filter that examine shows, as JSON', incidentFilter),
@@ -289,7 +313,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
       created_after: optional('Only created after this date or time', text),
       ...PLACE,
     },
-    columns: ['id', 'status', 'created_at', 'identifiers', 'certificate_id'],
+    columns: ['id', 'status', 'created_at', 'identifiers', 'account_name', 'certificate_id'],
   }),
   row({
     usage: 'orders show <order_id>',
@@ -428,6 +452,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     ...PASSWORD,
     usage: 'admin create-user',
     operation: 'createUser',
+    approval: true,
     about: 'Create an administrator and print the generated password, once',
     body: {
       username: optional('Name of the user (default admin)', text),
@@ -453,6 +478,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     ...PASSWORD,
     usage: 'users create <username>',
     operation: 'createUser',
+    approval: true,
     about: 'Create a user of the Admin API and print the generated password, once',
     body: { ...EMAIL, ...ROLE },
     defaults: (config) => ({ email: config?.admin_api.initial_admin_email ?? undefined }),
@@ -461,6 +487,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   row({
     usage: 'users update <user_id>',
     operation: 'updateUser',
+    approval: true,
     about: 'Change name, mail address, role, scope or access of a user, at once',
     body: {
       username: optional('New name', text),
@@ -473,12 +500,14 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   row({
     usage: 'users delete <user_id>',
     operation: 'deleteUser',
+    approval: true,
     about: 'Delete a user with all sessions and API tokens',
   }),
   row({
     ...PASSWORD,
     usage: 'users reset-password <user_id>',
     operation: 'resetPassword',
+    approval: true,
     about: 'Generate a new password, print it once, and end all sessions and API tokens of the user',
   }),
   row({
@@ -551,8 +580,13 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'audit list',
     operation: 'listAuditLog',
     about: 'List the actions of administrators, newest first',
-    query: { ...AUDIT_FILTER, ...LIMIT, ...CURSOR },
-    columns: ['id', 'action', 'user_id', 'created_at', 'details'],
+    query: {
+      ...AUDIT_FILTER,
+      object: optional('Only about this id, name, kid or serial number, as the entry has it', text),
+      ...LIMIT,
+      ...CURSOR,
+    },
+    columns: ['created_at', 'action', 'username', 'details', 'id'],
   }),
   row({
     usage: 'audit export',

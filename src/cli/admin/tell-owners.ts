@@ -59,9 +59,10 @@ const mailText = ({ account_id, account_name, recipients, passed_over, subject, 
   return `${owner} ${passed_over.length > 0 ? 'has had enough of these mails today' : 'has no contact'}\n`
 }
 
-function summaryOf({ enabled, mails, certificates, without_contact }: Told, isSent: boolean): string {
+function summaryOf({ enabled, mails, certificates, not_at_risk, without_contact }: Told, isSent: boolean): string {
   return [
     `${mails} mail(s) about ${certificates} certificate(s) ${isSent ? 'will be sent' : 'would be sent with --send'}`,
+    ...(not_at_risk > 0 ? [`${not_at_risk} of those named are not at risk, and were passed over`] : []),
     ...(without_contact > 0 ? [`${without_contact} account(s) have no contact`] : []),
     ...(enabled ? [] : ['smtp.enabled or notifications.enabled is false: none can be sent']),
   ].join('; ')
