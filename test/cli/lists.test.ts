@@ -196,7 +196,7 @@ describe('lists', () => {
     const [heading, first, second, ...rest] = out.trimEnd().split('\n')
     assert.match(heading ?? '', /^serial_number +san_values +account_name +not_after +revoked_at$/)
     assert.match(first ?? '', new RegExp(`^[0-9a-f]+ +${names[4]} +\\S+ +\\S+Z +-$`))
-    assert.match(second ?? '', new RegExp(` ${names[3]} +\\S+Z +\\S+Z$`))
+    assert.match(second ?? '', new RegExp(` ${names[3]} +\\S+ +\\S+Z +\\S+Z$`))
     assert.deepEqual(rest, [])
     assert.equal(complaint, 'there are more: --all, or --limit 2 --offset 2\n')
     const none = await chancery('certificates', 'list', '--domain', 'nobody.example')

@@ -143,6 +143,7 @@ async function compare({ config, db, administration, ca, records, state }: Parts
     options['dry-run'] ? { lacking, decisions: dealtWith, lost: report.lost } : report,
     wanted,
     ...(options['dry-run'] ? [] : [done]),
+    ...(options.all ? [] : ['not compared: what the last comparison had; --all begins with the first record']),
   )
   const isLacking = lacking.certificates + lacking.revocations + Object.keys(dealtWith).length > 0
   const isLost = lost.length > 0 && !options['accept-lost']
