@@ -4,6 +4,10 @@
  */
 
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
 import { after, describe, test } from 'node:test'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { openDatabase } from '../../src/store/database.ts'
@@ -89,6 +93,61 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
     assert.ok(Math.abs((await issuedAt()) - before) < 60_000, 'as issued when it was signed, not at its notBefore')
     const order = await client.post(lost.orderUrl)
     assert.deepEqual([order.json.status, order.json.certificate], ['valid', lost.certificateUrl])
+  })
+
+  test('killed after each line that it prints, it goes on with its next run; what it said is back is there', async () => {
+    const lost = [await client.obtain(['first.test'], responder), await client.obtain(['second.test'], responder)]
+    const serials = lost.map(({ der }) => serialOf(der))
+    for (const { der } of lost) await revoke(client, der, 4)
+    await until('the list has both', async () => (await Promise.all(serials.map(isListed))).every(Boolean))
+    await untilCompared(service)
+    await rowsIn(
+      service.database,
+      `WITH gone AS (DELETE FROM certificates WHERE encode(serial_number, 'hex') = ANY ($1) RETURNING order_id),
+            opened AS (UPDATE orders SET status = 'open', certificate_id = NULL WHERE id IN (SELECT order_id FROM gone))
+       UPDATE signer_marks SET certificates_seq = 0, revocations_seq = 0, revocations_part = 0`,
+      [serials],
+    )
+    await until('health says so', async () => (await health()).checks.signer_records.status === 'error')
+    const isBack = async (what: string, serial: string) => {
+      const [row] = await rowsIn(
+        service.database,
+        "SELECT revoked_at FROM certificates WHERE encode(serial_number, 'hex') = $1",
+        [serial],
+      )
+      return what === 'certificate' ? row !== undefined : row?.['revoked_at'] != null
+    }
+    let deaths = 0
+    for (;;) {
+      const words = [
+        path.join(import.meta.dirname, '../../src/cli/main.js'),
+        '-c',
+        path.join(service.folder, 'config.yaml'),
+        'reconcile',
+      ]
+      const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'ignore'] })
+      const ended = once(child, 'exit')
+      for await (const line of createInterface({ input: child.stdout })) {
+        const [, what, serial] = /^(certificate|revocation) +(\w+) /.exec(line) ?? []
+        if (what === undefined || serial === undefined) continue
+        child.kill('SIGKILL')
+        deaths += 1
+        assert.ok(await isBack(what, serial), line)
+        break
+      }
+      const [code, signal] = await ended
+      if (signal === null) {
+        assert.equal(code, 0)
+        break
+      }
+    }
+    assert.ok(deaths > 1, `${deaths} deaths`)
+    assert.deepEqual(JSON.parse(await operate(service, 'reconcile', '--all', '--json')).lacking, {
+      certificates: 0,
+      revocations: 0,
+    })
+    await until('health is well', async () => (await health()).checks.signer_records.status === 'ok')
+    await until('the list has both again', async () => (await Promise.all(serials.map(isListed))).every(Boolean))
   })
 
   test('a copy that has no more than the intent of a certificate has it back before a revocation comes back that blocks its key', async () => {
