@@ -23,7 +23,6 @@ function table(lines: readonly (readonly string[])[]): string {
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-'
-  // Identifiers are of one type mostly, and their value says which.
   if (Array.isArray(value) && value.every((one) => typeof one !== 'object' || 'value' in (one ?? {})))
     return value.map((one) => cell(one?.value ?? one)).join(',') || '-'
   return oneLine(printable(typeof value === 'object' ? JSON.stringify(value) : String(value)))

@@ -32,14 +32,12 @@ export function textOf(findings: readonly Finding[]): string {
 }
 
 /** What one thing keeps from being seen is one line. */
-function folded(findings: readonly Finding[]): Finding[] {
-  const same = ({ result, says }: Finding) =>
-    findings.filter((other) => result === 'unknown' && other.result === result && other.says === says)
-  return findings.flatMap((finding) => {
-    const [first = finding, ...others] = same(finding)
-    return first === finding ? [{ ...finding, id: [finding, ...others].map(({ id }) => id).join(', ') }] : []
+const folded = (findings: readonly Finding[]): Finding[] =>
+  findings.flatMap((finding) => {
+    const { result, says } = finding
+    const same = result === 'unknown' ? findings.filter((one) => one.result === result && one.says === says) : [finding]
+    return same[0] === finding ? [{ ...finding, id: same.map(({ id }) => id).join(', ') }] : []
   })
-}
 
 const INDENT = ' '.repeat(2 + WORD_WIDTH)
 

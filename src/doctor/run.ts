@@ -48,8 +48,8 @@ function withoutConsequences(findings: readonly Finding[]): Finding[] {
   return findings.map((finding) => {
     const first = findings.find(({ result, who }) => result === 'failure' && who === finding.who)
     if (finding.who === undefined || first === undefined || first === finding) return finding
-    const { id, area, title } = finding
-    return { id, area, title, ...unknown(`not looked at, because of ${first.id}`) }
+    const { mend: _, ...rest } = finding
+    return { ...rest, ...unknown(`not looked at, because of ${first.id}`) }
   })
 }
 

@@ -1,8 +1,7 @@
 /** Statements that share a bounded time. PostgreSQL itself cancels the one that runs at its end: nothing is left behind. */
 
-import { StatementTimeoutError } from 'slonik'
 import * as z from 'zod/v4'
-import { type CommonQueryMethods, type DatabasePool, rowsOf } from './slonik.ts'
+import { type CommonQueryMethods, type DatabasePool, rowsOf, StatementTimeoutError } from './slonik.ts'
 
 class OutOfTime extends Error {}
 

@@ -25,7 +25,7 @@ import { beginSession, connectionOptions, timeLimits } from './session.ts'
 import { type Session, Sessions } from './sessions.ts'
 
 export type { CommonQueryMethods, DatabasePool }
-export { sql }
+export { StatementTimeoutError, sql }
 
 /** PostgreSQL ends a statement itself that takes too long, and says so. */
 const GRACE_MS = 1_000

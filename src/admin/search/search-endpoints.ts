@@ -61,13 +61,12 @@ export const SEARCH = endpointGroup('Search', {
       }),
     }),
     reply: { status: 200, schema: SearchResult },
-    async handle({ query: { q }, author }, context) {
+    async handle({ query: { q }, author }, { db }) {
       const searched = readSearch(q)
       const kinds = KINDS.filter((kind) => rolesOf(SEARCH_GROUPS[kind].permission).includes(author.role))
       const groups = await Promise.all(
         kinds.map(async (kind) => {
-          const { find } = SEARCH_GROUPS[kind]
-          const found = await withinTime(context.db, GROUP_MS, (db) => find(searched, author, { db }))
+          const found = await withinTime(db, GROUP_MS, (tx) => SEARCH_GROUPS[kind].find(searched, author, { db: tx }))
           return { kind, ...(found ?? TOO_SLOW), searched: found ? ('in_part' as const) : ('not_at_all' as const) }
         }),
       )

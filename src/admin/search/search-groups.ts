@@ -40,9 +40,7 @@ export interface Found {
 
 export type Searcher = Pick<Actor, 'role'> & { scope?: readonly string[] }
 
-interface Statements {
-  db: CommonQueryMethods
-}
+type Statements = { db: CommonQueryMethods }
 
 interface Group {
   /** As the list of its objects. */

@@ -43,7 +43,6 @@ export interface OperationRow<I extends OperationId = OperationId> {
   further?: `--${string}`
   /** Works on the schema of another release, too. */
   anySchema?: true
-  /** As of a command. */
   approval?: true | undefined
   /** Is about the user of a session, and so works only with `--server`. */
   needsSession?: true

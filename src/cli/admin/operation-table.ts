@@ -27,6 +27,7 @@ const ISSUER = { issuer: optional("SHA-256 of the issuer's certificate, where se
 const AUDIT_FILTER = {
   action: optional('Only this action, such as certificate.revoke', text),
   user_id: optional('Only of the user with this id', text),
+  object: optional('Only about this id, name, kid or serial number, as the entry has it', text),
   since: optional('Entries of this time and later', text),
   until: optional('Entries of this time and earlier', text),
   ip_address: optional('Only from this address', text),
@@ -580,12 +581,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'audit list',
     operation: 'listAuditLog',
     about: 'List the actions of administrators, newest first',
-    query: {
-      ...AUDIT_FILTER,
-      object: optional('Only about this id, name, kid or serial number, as the entry has it', text),
-      ...LIMIT,
-      ...CURSOR,
-    },
+    query: { ...AUDIT_FILTER, ...LIMIT, ...CURSOR },
     columns: ['created_at', 'action', 'username', 'details', 'id'],
   }),
   row({

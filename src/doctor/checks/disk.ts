@@ -36,10 +36,7 @@ export const DISK: readonly Check[] = [
     id: 'disk.log',
     title: 'There is room for the audit records of the log',
     look: ({ config: { logging } }) =>
-      logging.audit.file === null
-        ? undefined
-        : (missingFolder(path.dirname(path.resolve(logging.audit.file))) ??
-          look(path.dirname(logging.audit.file), 'without room records wait in the database, for four days')),
+      logging.audit.file === null ? undefined : lookForLog(path.dirname(path.resolve(logging.audit.file))),
   },
   {
     id: 'disk.database',
@@ -78,10 +75,11 @@ export const DISK: readonly Check[] = [
 ]
 
 /** The service makes no folder for its log. */
-function missingFolder(folder: string): Verdict | undefined {
-  if (stateOf(folder).problem !== 'missing') return undefined
+function lookForLog(folder: string): Verdict {
+  const wait = 'records wait in the database, for four days'
+  if (stateOf(folder).problem !== 'missing') return look(folder, `without room ${wait}`)
   return failure(
-    `${folder} (logging.audit.file) is not there: records wait in the database, for four days`,
+    `${folder} (logging.audit.file) is not there: ${wait}`,
     `install -d -o chancery -g chancery -m 750 ${folder}; then restart the service`,
   )
 }

@@ -16,14 +16,11 @@ export const SERVICE: readonly Check[] = [
     async look(sources) {
       const { bind, port } = sources.config.server
       const asked = await sources.directly('/livez')
-      const { answer } = asked
-      if (!answer) {
-        const isSlow = /^no answer within/.test(asked.failure)
-        return noAnswer(asked, `the service does not answer at ${bind}:${port}`, isSlow ? SLOW : START)
-      }
-      if (answer.status === 200) return ok(`${bind}:${port} answers`)
+      const isSlow = /^no answer within/.test(asked.failure ?? '')
+      if (!asked.answer) return noAnswer(asked, `the service does not answer at ${bind}:${port}`, isSlow ? SLOW : START)
+      if (asked.answer.status === 200) return ok(`${bind}:${port} answers`)
       return failure(
-        `${bind}:${port} answers /livez with ${answer.status}`,
+        `${bind}:${port} answers /livez with ${asked.answer.status}`,
         'see which program has that port: ss -ltnp; server.port names it',
       )
     },
