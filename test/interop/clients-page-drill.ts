@@ -126,10 +126,8 @@ async function tell(story: Story, host: NetworkHost, service: TestService): Prom
       await take(host, service, step, values)
       outcomes[step.block] = null
     }
-    if (story.hasBinding) {
-      const { used } = JSON.parse(await operate(service, 'eab', 'show', kid, '--json')) as { used: boolean }
-      assert.ok(used, `the credential of ${story.client} was not used`)
-    }
+    const { used } = JSON.parse(await operate(service, 'eab', 'show', kid, '--json')) as { used: boolean }
+    assert.ok(used, `the credential of ${story.client} was not used`)
   } catch (error) {
     const step = story.steps.find((one) => outcomes[one.block] !== null) ?? story.steps[0]
     if (step) outcomes[step.block] = String(error instanceof Error ? error.message : error)
@@ -146,6 +144,7 @@ async function tellOfPersist(host: NetworkHost, service: TestService): Promise<O
       'https://acme.corp.example/directory',
       service.ca.root,
       '*.corp.example',
+      await createCredential(service, 'persist'),
       publish,
     )
     checkChain({ chainPem, rootFile: service.ca.root, names: ['*.corp.example'] })

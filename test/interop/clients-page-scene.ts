@@ -99,7 +99,8 @@ export function startService(folder: string, connection: DatabaseConnection): Pr
           self_issued_names: ['acme.corp.example'],
         },
       },
-      acme: { eab_key_file: keyFile },
+      // As setup makes it: every account is bound.
+      acme: { eab_key_file: keyFile, eab_required: true },
       api: { roots_path: '/roots.pem' },
       crl: { enabled: true, http_port: 80 },
       challenges: {

@@ -1,4 +1,7 @@
-/** What is done with each client's blocks of docs/clients.md, in which order, and why the others are not run. */
+/**
+ * What is done with each client's blocks of docs/clients.md, in which order, and why the others are not run.
+ * A credential is made for each client, and is used up in the end.
+ */
 
 import type { RequiredCommand } from '../support/requirements.ts'
 
@@ -7,8 +10,6 @@ export interface Story {
   needs: readonly RequiredCommand[]
   /** Blocks by name, in the order of a reader; each is a file that is written, or commands that are run. */
   steps: readonly Step[]
-  /** A credential is made for it, and has to be used up in the end. */
-  hasBinding: boolean
 }
 
 export interface Step {
@@ -32,7 +33,6 @@ export const STORIES: readonly Story[] = [
   {
     client: 'certbot',
     needs: ['certbot'],
-    hasBinding: true,
     steps: [
       {
         block: 'certbot',
@@ -53,7 +53,6 @@ export const STORIES: readonly Story[] = [
   {
     client: 'lego',
     needs: ['lego'],
-    hasBinding: true,
     steps: [
       { block: 'lego', gives: { file: '/var/lib/lego/certificates/www.corp.example.crt', names: WWW }, deployed: 1 },
       {
@@ -71,7 +70,6 @@ export const STORIES: readonly Story[] = [
   {
     client: 'dehydrated',
     needs: ['dehydrated', 'nginx'],
-    hasBinding: true,
     steps: [
       { block: '/etc/nginx/conf.d/acme-challenge.conf', serves: ['nginx', '-g', 'daemon off;'] },
       { block: '/etc/dehydrated/conf.d/corp.sh' },
@@ -97,32 +95,37 @@ export const STORIES: readonly Story[] = [
   {
     client: 'uacme',
     needs: ['uacme', 'nginx'],
-    hasBinding: true,
     steps: [
       { block: '/etc/nginx/conf.d/acme-challenge.conf', serves: ['nginx', '-g', 'daemon off;'] },
       { block: 'uacme', gives: { file: '/etc/ssl/uacme/www.corp.example/cert.pem', names: WWW }, deployed: 1 },
+      {
+        block: 'uacme-renew',
+        gives: { file: '/etc/ssl/uacme/www.corp.example/cert.pem', names: WWW, isNew: true },
+        deployed: 2,
+      },
       { block: 'uacme-address', gives: { file: `/etc/ssl/uacme/${ADDRESS}/cert.pem`, names: [ADDRESS] } },
     ],
   },
   {
     client: 'acme-tiny',
-    needs: ['acme-tiny', 'nginx'],
-    hasBinding: false,
+    needs: ['acme-tiny', 'uacme', 'nginx'],
     steps: [
       { block: '/etc/nginx/conf.d/acme-challenge.conf', serves: ['nginx', '-g', 'daemon off;'] },
-      { block: 'acme-tiny', gives: { file: '/etc/ssl/www.corp.example.pem', names: WWW } },
+      { block: 'acme-tiny-account' },
+      { block: 'acme-tiny-binding' },
+      { block: 'acme-tiny-request' },
+      { block: 'acme-tiny', gives: { file: '/etc/ssl/www.corp.example.pem', names: WWW }, deployed: 1 },
+      { block: 'acme-tiny', gives: { file: '/etc/ssl/www.corp.example.pem', names: WWW, isNew: true }, deployed: 2 },
     ],
   },
   {
     client: 'Caddy',
     needs: ['caddy'],
-    hasBinding: true,
     steps: [{ block: '/etc/caddy/Caddyfile', serves: ['caddy', 'run', '--config', '/etc/caddy/Caddyfile'] }],
   },
   {
     client: 'Apache mod_md',
     needs: ['apache2'],
-    hasBinding: true,
     steps: [
       { block: '/etc/apache2/acme-eab.json' },
       {
