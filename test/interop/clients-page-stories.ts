@@ -1,5 +1,5 @@
 /**
- * What is done with each client's blocks of docs/clients.md, in which order, and why the others are not run.
+ * What is done with each client's blocks of docs/clients.md, in which order. The page says of the others why they are not run.
  * A credential is made for each client, and is used up in the end.
  */
 
@@ -27,7 +27,7 @@ const WILDCARD = ['*.corp.example']
 export const ADDRESS = '192.0.2.10'
 
 /** What several clients rely on; written and run once, before all. */
-export const COMMON = ['roots', 'trust', '/usr/local/sbin/use-certificate', '/usr/local/sbin/acme-txt'] as const
+export const COMMON = ['/usr/local/sbin/use-certificate', '/usr/local/sbin/acme-txt'] as const
 
 export const STORIES: readonly Story[] = [
   {
@@ -135,31 +135,3 @@ export const STORIES: readonly Story[] = [
     ],
   },
 ]
-
-const NO_PACKAGE = 'neither Debian nor npm has it'
-const NO_CLUSTER = 'there is no cluster; the YAML is read'
-const NO_HAPROXY = 'Debian 12 has 2.6, which has no ACME client'
-const NO_WINDOWS = 'needs Windows'
-
-export const NOT_RUN: Record<string, string> = {
-  'lego-5': 'Debian has version 4',
-  'lego-address': 'Debian 12 has 4.9; addresses came with 4.11',
-  'acme.sh': NO_PACKAGE,
-  'acme.sh-renew': NO_PACKAGE,
-  'acme.sh-record': NO_PACKAGE,
-  'acme.sh-persist': NO_PACKAGE,
-  'traefik.yaml': NO_PACKAGE,
-  'nginx-acme.conf': NO_PACKAGE,
-  'haproxy.cfg': NO_HAPROXY,
-  'haproxy-first': NO_HAPROXY,
-  'haproxy-renew': NO_HAPROXY,
-  'kubernetes-secret': NO_CLUSTER,
-  'cluster-issuer.yaml': NO_CLUSTER,
-  'ingress.yaml': NO_CLUSTER,
-  'gateway.yaml': NO_CLUSTER,
-  'wildcard.yaml': NO_CLUSTER,
-  'simple-acme': NO_WINDOWS,
-  'posh-acme': NO_WINDOWS,
-  proxmox: 'needs Proxmox VE',
-  synology: 'needs DSM',
-}
