@@ -159,7 +159,7 @@ describe('the manifests for Kubernetes', debianRoots, () => {
     }
     assert.deepEqual(one('base', 'NetworkPolicy', 'chancery').spec.podSelector.matchLabels, labels)
     assert.deepEqual(
-      one('base', 'NetworkPolicy', 'chancery-migrate').spec.podSelector.matchLabels,
+      one('migrate', 'NetworkPolicy').spec.podSelector.matchLabels,
       podOf('migrate').metadata.labels,
     )
     assert.deepEqual(

@@ -167,6 +167,9 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
     const files = ['config.yaml', 'signer.yaml', 'service.env', 'issuer.key', 'signer.secret']
     for (const name of files) await host.write(`/etc/chancery/${name}`, 'of the operator')
     await host.write('/var/lib/chancery-signer/audit.jsonl', 'of the auditor')
+    // As `chancery setup` leaves them.
+    await host.write('/root/chancery-root/key.pem', 'of the root')
+    await host.write('/root/chancery-secrets.txt', 'of the administrator')
     await host.run('apt-get remove -y chancery chancery-signer')
     const stays = await host.run('ls /etc/chancery /var/lib/chancery-signer')
     for (const name of [...files, 'audit.jsonl']) assert.match(stays, new RegExp(`^${name}$`, 'm'))
@@ -175,6 +178,8 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
     const said = await host.run('apt-get purge -y chancery chancery-signer')
     assert.match(said, /chancery-signer: \/etc\/chancery stays, with: issuer.key signer.secret/)
     assert.match(said, /\/var\/lib\/chancery-signer stays, with: audit.jsonl/)
+    for (const left of ['chancery-root/key.pem', 'chancery-secrets.txt'])
+      assert.ok(said.includes(`chancery: stays, with secrets: /root/${left}`), left)
     assert.equal(
       await host.run('ls /etc/chancery /var/lib/chancery-signer | grep -v :'),
       'issuer.key\nsigner.secret\n\naudit.jsonl\n',
