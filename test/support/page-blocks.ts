@@ -44,4 +44,10 @@ export function pageBlock(page: string, name: string, values: Record<string, str
   }, found.text)
 }
 
+/** Of a block with one command of `chancery`: what is typed after its configuration. */
+export function wordsOf(page: string, name: string, values: Record<string, string>): string[] {
+  const [, typed = ''] = /^chancery -c \S+ (.*)$/m.exec(pageBlock(page, name, values)) ?? []
+  return typed.split(' ')
+}
+
 export const isFile = ({ name }: PageBlock) => name.startsWith('/')
