@@ -208,7 +208,7 @@ const Config = z
           .min(65_536)
           .max(2 ** 32 - 1)
           .default(256 * 1024 * 1024)
-          .meta({ description: 'Of one TBSCertList; a million entries have about 48 MB.' }),
+          .meta({ description: 'Of one TBSCertList; a million entries have about 42 MB.' }),
         handshake_timeout: Seconds.default(5),
         graceful_timeout: Seconds.default(10),
       })

@@ -133,7 +133,7 @@ function wordsAndFlags({ commands }: Program, typed: readonly string[]): [words:
     // After an unknown option the name of a command is no value, so that the error is about the option.
     const isCommand = words.length === 0 && firstWords.includes(word) && !known.includes(flag)
     const isFree = !alone.includes(flag) && !isCommand
-    const isValue = /^--?[a-z][^=]*$/i.test(flag) && isFree && /^(?:[^-]|-\d|-?$)/.test(word)
+    const isValue = /^--?[a-z][^=]*$/i.test(flag) && isFree && /^(?:[^-]|-\d|-?$|-----BEGIN )/.test(word)
     if (isValue) flags.push(`${flags.pop()}=${word}`)
     else if (word.startsWith('-')) flags.push(word)
     else words.push(word)

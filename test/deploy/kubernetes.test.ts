@@ -30,6 +30,7 @@ import {
   readManifest,
   render,
 } from '../support/kubernetes.ts'
+import { pageBlock } from '../support/page-blocks.ts'
 
 /** Each checks its values by the schema of its kind. */
 const MODELS: Record<string, new (resource: never) => { apiVersion: string; validate(): void }> = {
@@ -137,6 +138,12 @@ describe('the manifests for Kubernetes', debianRoots, () => {
       }
     })
 
+  test("read the Secret that the clients' page makes for cert-manager", () => {
+    const ofPage = parse(pageBlock('docs/clients.md', 'cluster-issuer.yaml'))
+    const binding = ({ spec }: Resource) => spec.acme.externalAccountBinding.keySecretRef
+    assert.deepEqual(binding(one('examples', 'ClusterIssuer')), binding(ofPage))
+  })
+
   test('give the key to the signer alone, and to the container that copies it', () => {
     const holders = (volume: string) =>
       containersOf('base')
@@ -158,10 +165,7 @@ describe('the manifests for Kubernetes', debianRoots, () => {
       if (kind === 'PodDisruptionBudget') assert.deepEqual(spec.selector.matchLabels, labels)
     }
     assert.deepEqual(one('base', 'NetworkPolicy', 'chancery').spec.podSelector.matchLabels, labels)
-    assert.deepEqual(
-      one('base', 'NetworkPolicy', 'chancery-migrate').spec.podSelector.matchLabels,
-      podOf('migrate').metadata.labels,
-    )
+    assert.deepEqual(one('migrate', 'NetworkPolicy').spec.podSelector.matchLabels, podOf('migrate').metadata.labels)
     assert.deepEqual(
       one('monitoring', 'ServiceMonitor').spec.selector.matchLabels,
       one('base', 'Service', 'chancery-pods').metadata.labels,

@@ -21,6 +21,7 @@ import {
   untilReady,
 } from '../support/packaged-service.ts'
 import { lintian, nodePackage, programPackages } from '../support/packages.ts'
+import { pageBlock } from '../support/page-blocks.ts'
 import { haproxy, makeCertificate } from '../support/proxies.ts'
 import { EXTERNAL_URL, endLanes, type Lane, startLane } from '../support/proxy-flows.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
@@ -113,7 +114,9 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
         assert.notEqual(refused.code, 0)
         assert.match(refused.output, /-1 is older: refused[\s\S]*db rollback-point/)
         assert.match(await host.run('dpkg-query -W chancery && chancery --version'), /-2\nchancery/)
-        await mustInstall(host, programs(1), { CHANCERY_DOWNGRADE: 'yes' })
+        await host.run(
+          `cd ${PACKAGES} && ${pageBlock('docs/operations/install.md', 'downgrade').replace('apt-get install', 'apt-get install -y')}`,
+        )
         assert.match(await host.run('readlink /usr/lib/chancery/current'), /-1\n$/)
 
         await removal(host)
@@ -151,6 +154,7 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
         assert.match(said, /Certificate [0-9a-f]+ for acme\.corp\.example was\s+issued and revoked/)
         t.diagnostic(`${Math.round((Date.now() - began) / 1000)} s from the packages to the certificate`)
         assert.match(await host.run('chancery -c /etc/chancery/config.yaml certificates list'), /acme\.corp\.example/)
+        await host.run(pageBlock('docs/operations/install.md', 'start'))
       } finally {
         await host.end()
       }
@@ -167,6 +171,9 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
     const files = ['config.yaml', 'signer.yaml', 'service.env', 'issuer.key', 'signer.secret']
     for (const name of files) await host.write(`/etc/chancery/${name}`, 'of the operator')
     await host.write('/var/lib/chancery-signer/audit.jsonl', 'of the auditor')
+    // As `chancery setup` leaves them.
+    await host.write('/root/chancery-root/key.pem', 'of the root')
+    await host.write('/root/chancery-secrets.txt', 'of the administrator')
     await host.run('apt-get remove -y chancery chancery-signer')
     const stays = await host.run('ls /etc/chancery /var/lib/chancery-signer')
     for (const name of [...files, 'audit.jsonl']) assert.match(stays, new RegExp(`^${name}$`, 'm'))
@@ -175,6 +182,8 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
     const said = await host.run('apt-get purge -y chancery chancery-signer')
     assert.match(said, /chancery-signer: \/etc\/chancery stays, with: issuer.key signer.secret/)
     assert.match(said, /\/var\/lib\/chancery-signer stays, with: audit.jsonl/)
+    for (const left of ['chancery-root/key.pem', 'chancery-secrets.txt'])
+      assert.ok(said.includes(`chancery: stays, with secrets: /root/${left}`), left)
     assert.equal(
       await host.run('ls /etc/chancery /var/lib/chancery-signer | grep -v :'),
       'issuer.key\nsigner.secret\n\naudit.jsonl\n',

@@ -26,6 +26,7 @@ import { readCrl } from '../support/crl.ts'
 import { sqlOn } from '../support/database.ts'
 import { type FormerCertificate, issueFormerly } from '../support/former-ca.ts'
 import { bindingFor, operate } from '../support/operator.ts'
+import { wordsOf } from '../support/page-blocks.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { words } from '../support/words.ts'
 
@@ -292,6 +293,16 @@ describe('an ACMEEH that is taken over', () => {
       const { entries } = readCrl((await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body)
       assert.ok(entries.some(({ serial }) => serial === '05'))
     })
+  })
+
+  test('the lines of the manual do a dry run and a run', async () => {
+    for (const block of ['dry-run', 'acmeeh']) {
+      const address = { 'postgres://reader@db.example.org/acmeeh': former.address }
+      const [, , ...words] = wordsOf('docs/operations/import.md', block, address)
+      const { code, stdout, stderr } = await run(...words)
+      assert.ok(code === 0 || code === 1, stderr)
+      assert.match(stdout, /^accounts +\d+ /m)
+    }
   })
 
   test('a second run changes nothing', async () => {

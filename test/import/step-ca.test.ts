@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -19,12 +19,15 @@ import { freePort } from '../support/free-port.ts'
 import { goProgram } from '../support/go-program.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { requireMounts } from '../support/own-hosts.ts'
+import { pageBlock, wordsOf } from '../support/page-blocks.ts'
 import { requireAll, requireCommand, requireGoLibraries, requirePort } from '../support/requirements.ts'
 import { withQuery } from '../support/revoked.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { download, makeStepCa, type StepCa } from '../support/step-ca.ts'
 import { words } from '../support/words.ts'
+
+const PAGE = 'docs/operations/import.md'
 
 const ADDRESS = '127.80.0.3'
 const NAMES = ['web.step.test', 'old.step.test', 'bound.step.test', 'late.step.test'] as const
@@ -86,8 +89,9 @@ describe('coming from step-ca', NEEDS, () => {
     await former.stop()
 
     const dumper = await goProgram('deploy/import/step-ca-dump')
-    cpSync(stepCa.database, file('copy'), { recursive: true })
-    await mustRun('sh', ['-c', `'${dumper}' badgerv2 '${file('copy')}' > '${dump()}'`])
+    const places = { '/etc/step-ca/db': stepCa.database, '/root/step-ca-copy': file('copy'), './step-ca-dump': dumper }
+    const [lines] = pageBlock(PAGE, 'step-ca-dump', { ...places, 'step-ca.jsonl': dump() }).split(/^chancery /m)
+    await mustRun('sh', ['-euc', lines as string])
 
     writeFileSync(file('eab-secret'), 'secret'.repeat(10))
     service = await startTestService({
@@ -119,6 +123,12 @@ describe('coming from step-ca', NEEDS, () => {
     assert.deepEqual(books(report.accounts), { read: 2, fresh: 2, known: 0, skipped: 0 })
     assert.equal(report.revocations, 1)
     for (const table of ['accounts', 'account_paths', 'eab_credentials']) assert.equal(await countOf(table), 0, table)
+  })
+
+  test('the line of the manual does a dry run of a dump', async () => {
+    const { code, stderr } = await chancery(service, ...wordsOf(PAGE, 'step-ca-dump', { 'step-ca.jsonl': dump() }))
+    assert.ok(code === 0 || code === 1, stderr)
+    assert.match(stderr, /This was a dry run/)
   })
 
   test('without the name of the provisioner it says what lacks', async () => {
@@ -169,8 +179,10 @@ describe('coming from step-ca', NEEDS, () => {
           await run(`INSERT INTO ${table} VALUES (decode($1, 'base64'), decode($2, 'base64'))`, [key, value])
         }
       })
-      const words = ['import', 'step-ca', '--from', addressOf(former.connection), ...named, '--json']
-      const { stdout, stderr } = await chancery(service, ...words)
+      const asTyped = wordsOf(PAGE, 'step-ca', {
+        'postgres://reader@db.example.org/stepca': addressOf(former.connection),
+      })
+      const { stdout, stderr } = await chancery(service, ...asTyped, '--provisioner', 'strict', '--json')
       assert.notEqual(stdout, '', stderr)
       const report: ImportReport = JSON.parse(stdout)
       assert.deepEqual(books(report.accounts), { read: 2, fresh: 0, known: 2, skipped: 0 })

@@ -23,7 +23,6 @@ import { obtainByPersist } from './clients-page-persist.ts'
 import { mountOwnFolders, PREFIX, startKnot, startService, writeApacheFrame } from './clients-page-scene.ts'
 import { ADDRESS, COMMON, STORIES, type Step, type Story } from './clients-page-stories.ts'
 
-const ROOT = path.resolve(import.meta.dirname, '../../..')
 /** A machine that is busy with other tests does not reach it. */
 const SERVED_MS = 4 * WAIT_MS
 const DEPLOYED = '/var/log/acme-renewals.log'
@@ -31,7 +30,7 @@ const DEPLOYED = '/var/log/acme-renewals.log'
 export type Outcomes = Record<string, string | null>
 
 const folder = mkdtempSync(path.join(tmpdir(), 'chancery-clients-page-'))
-const blocks = new Map(blocksOf(path.join(ROOT, 'docs/clients.md')).map((block) => [block.name, block]))
+const blocks = new Map(blocksOf('docs/clients.md').map((block) => [block.name, block]))
 const daemons: Daemon[] = []
 
 const settled = (text: string, values: Record<string, string>) =>
@@ -43,19 +42,38 @@ function block(name: string): PageBlock {
   return found
 }
 
-/** Writes a file, or runs commands on the host. */
-async function carryOut(host: NetworkHost, one: PageBlock, values: Record<string, string>): Promise<void> {
+/** Writes a file, or runs commands on the host. @returns what they print */
+async function carryOut(host: NetworkHost, one: PageBlock, values: Record<string, string>): Promise<string> {
   const text = settled(one.text, values)
   if (isFile(one)) {
     mkdirSync(path.dirname(one.name), { recursive: true })
     writeFileSync(one.name, text)
     chmodSync(one.name, text.startsWith('#!') ? 0o755 : 0o644)
-    return
+    return ''
   }
   const { code, output } = await runCommand(...host.command(0, 0, 'sh', '-euc', `cd /root\n${text}`), {
     env: { HOME: '/root' },
   })
   assert.equal(code, 0, output)
+  return output
+}
+
+/** What the page has people compare is every certificate that it has them install. */
+async function trustRoots(host: NetworkHost): Promise<Outcomes> {
+  try {
+    const shown = [...(await carryOut(host, block('roots'), {})).matchAll(/Fingerprint=(\S+)/g)].map(([, one]) => one)
+    await carryOut(host, block('trust'), {})
+    const installed =
+      readFileSync('/etc/ssl/corp-roots.pem', 'utf8').match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []
+    assert.equal(installed.length, 2)
+    assert.deepEqual(
+      shown,
+      installed.map((pem) => new X509Certificate(pem).fingerprint256),
+    )
+    return { roots: null }
+  } catch (error) {
+    return { roots: String(error instanceof Error ? error.message : error) }
+  }
 }
 
 const leafOf = (file: string) => (existsSync(file) ? new X509Certificate(readFileSync(file)) : undefined)
@@ -126,10 +144,8 @@ async function tell(story: Story, host: NetworkHost, service: TestService): Prom
       await take(host, service, step, values)
       outcomes[step.block] = null
     }
-    if (story.hasBinding) {
-      const { used } = JSON.parse(await operate(service, 'eab', 'show', kid, '--json')) as { used: boolean }
-      assert.ok(used, `the credential of ${story.client} was not used`)
-    }
+    const { used } = JSON.parse(await operate(service, 'eab', 'show', kid, '--json')) as { used: boolean }
+    assert.ok(used, `the credential of ${story.client} was not used`)
   } catch (error) {
     const step = story.steps.find((one) => outcomes[one.block] !== null) ?? story.steps[0]
     if (step) outcomes[step.block] = String(error instanceof Error ? error.message : error)
@@ -141,11 +157,14 @@ async function tell(story: Story, host: NetworkHost, service: TestService): Prom
 /** The record of a wildcard, which the page publishes once, serves an order of the account that it names. */
 async function tellOfPersist(host: NetworkHost, service: TestService): Promise<Outcomes> {
   try {
-    const publish = (accountUrl: string) => carryOut(host, block('persist'), { 'account-url-of-this-host': accountUrl })
+    const publish = async (accountUrl: string) => {
+      await carryOut(host, block('persist'), { 'account-url-of-this-host': accountUrl })
+    }
     const chainPem = await obtainByPersist(
       'https://acme.corp.example/directory',
       service.ca.root,
       '*.corp.example',
+      await createCredential(service, 'persist'),
       publish,
     )
     checkChain({ chainPem, rootFile: service.ca.root, names: ['*.corp.example'] })
@@ -164,8 +183,9 @@ async function run(connection: DatabaseConnection, clients: readonly string[]): 
   try {
     mkdirSync('/var/www/acme', { recursive: true })
     writeApacheFrame()
+    const outcomes = await trustRoots(host)
     for (const name of COMMON) await carryOut(host, block(name), {})
-    const outcomes = await tellOfPersist(host, service)
+    Object.assign(outcomes, await tellOfPersist(host, service))
     for (const story of STORIES.filter(({ client }) => clients.includes(client)))
       Object.assign(outcomes, await tell(story, host, service))
     return outcomes

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
-import { answerOf, csrFor, locationOf, registeredClient, type Transport } from '../support/acme-client.ts'
+import { answerOf, createAcmeClient, csrFor, locationOf, type Transport } from '../support/acme-client.ts'
+import { bindingFor, type EabCredential } from '../support/operator.ts'
 
 function overTls(agent: Agent): Transport {
   return ({ method = 'POST', url, headers = {}, body }) =>
@@ -23,10 +24,14 @@ export async function obtainByPersist(
   directoryUrl: string,
   rootFile: string,
   name: string,
+  credential: EabCredential,
   publish: (accountUrl: string) => Promise<void>,
 ): Promise<string> {
   const agent = new Agent({ ca: readFileSync(rootFile) })
-  const client = await registeredClient(directoryUrl, undefined, overTls(agent))
+  const client = await createAcmeClient(directoryUrl, undefined, overTls(agent))
+  const externalAccountBinding = bindingFor(client, credential)
+  const account = await client.newAccount({ termsOfServiceAgreed: true, externalAccountBinding })
+  assert.equal(account.status, 201, account.text)
   await publish(client.kid)
   const order = await client.newOrder([name])
   const [url] = order.json.authorizations

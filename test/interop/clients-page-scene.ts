@@ -7,6 +7,7 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { makeAuthority } from '../signer/authority.ts'
 import { type Daemon, startDaemon } from '../support/daemon.ts'
 import type { DatabaseConnection } from '../support/postgres.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -84,6 +85,8 @@ export function startKnot(folder: string): Daemon {
 export function startService(folder: string, connection: DatabaseConnection): Promise<TestService> {
   const keyFile = path.join(folder, 'eab.key')
   writeFileSync(keyFile, randomBytes(32), { mode: 0o600 })
+  const rootsFile = path.join(folder, 'former-roots.pem')
+  writeFileSync(rootsFile, makeAuthority('P-256', { name: 'Former root' }).certificatePem)
   return startTestService({
     fronts: 1,
     // Made outside, where process numbers are everybody's; its socket is a file.
@@ -99,8 +102,10 @@ export function startService(folder: string, connection: DatabaseConnection): Pr
           self_issued_names: ['acme.corp.example'],
         },
       },
-      acme: { eab_key_file: keyFile },
-      api: { roots_path: '/roots.pem' },
+      // As setup makes it: every account is bound.
+      acme: { eab_key_file: keyFile, eab_required: true },
+      // With a root beside that of the issuer, as after a change of it.
+      api: { roots_path: '/roots.pem', roots_file: rootsFile },
       crl: { enabled: true, http_port: 80 },
       challenges: {
         enabled: ['http-01', 'dns-01', 'tls-alpn-01', 'dns-persist-01'],

@@ -1,4 +1,7 @@
-/** What is done with each client's blocks of docs/clients.md, in which order, and why the others are not run. */
+/**
+ * What is done with each client's blocks of docs/clients.md, in which order. The page says of the others why they are not run.
+ * A credential is made for each client, and is used up in the end.
+ */
 
 import type { RequiredCommand } from '../support/requirements.ts'
 
@@ -7,8 +10,6 @@ export interface Story {
   needs: readonly RequiredCommand[]
   /** Blocks by name, in the order of a reader; each is a file that is written, or commands that are run. */
   steps: readonly Step[]
-  /** A credential is made for it, and has to be used up in the end. */
-  hasBinding: boolean
 }
 
 export interface Step {
@@ -26,13 +27,12 @@ const WILDCARD = ['*.corp.example']
 export const ADDRESS = '192.0.2.10'
 
 /** What several clients rely on; written and run once, before all. */
-export const COMMON = ['roots', 'trust', '/usr/local/sbin/use-certificate', '/usr/local/sbin/acme-txt'] as const
+export const COMMON = ['/usr/local/sbin/use-certificate', '/usr/local/sbin/acme-txt'] as const
 
 export const STORIES: readonly Story[] = [
   {
     client: 'certbot',
     needs: ['certbot'],
-    hasBinding: true,
     steps: [
       {
         block: 'certbot',
@@ -53,7 +53,6 @@ export const STORIES: readonly Story[] = [
   {
     client: 'lego',
     needs: ['lego'],
-    hasBinding: true,
     steps: [
       { block: 'lego', gives: { file: '/var/lib/lego/certificates/www.corp.example.crt', names: WWW }, deployed: 1 },
       {
@@ -71,7 +70,6 @@ export const STORIES: readonly Story[] = [
   {
     client: 'dehydrated',
     needs: ['dehydrated', 'nginx'],
-    hasBinding: true,
     steps: [
       { block: '/etc/nginx/conf.d/acme-challenge.conf', serves: ['nginx', '-g', 'daemon off;'] },
       { block: '/etc/dehydrated/conf.d/corp.sh' },
@@ -97,32 +95,37 @@ export const STORIES: readonly Story[] = [
   {
     client: 'uacme',
     needs: ['uacme', 'nginx'],
-    hasBinding: true,
     steps: [
       { block: '/etc/nginx/conf.d/acme-challenge.conf', serves: ['nginx', '-g', 'daemon off;'] },
       { block: 'uacme', gives: { file: '/etc/ssl/uacme/www.corp.example/cert.pem', names: WWW }, deployed: 1 },
+      {
+        block: 'uacme-renew',
+        gives: { file: '/etc/ssl/uacme/www.corp.example/cert.pem', names: WWW, isNew: true },
+        deployed: 2,
+      },
       { block: 'uacme-address', gives: { file: `/etc/ssl/uacme/${ADDRESS}/cert.pem`, names: [ADDRESS] } },
     ],
   },
   {
     client: 'acme-tiny',
-    needs: ['acme-tiny', 'nginx'],
-    hasBinding: false,
+    needs: ['acme-tiny', 'uacme', 'nginx'],
     steps: [
       { block: '/etc/nginx/conf.d/acme-challenge.conf', serves: ['nginx', '-g', 'daemon off;'] },
-      { block: 'acme-tiny', gives: { file: '/etc/ssl/www.corp.example.pem', names: WWW } },
+      { block: 'acme-tiny-account' },
+      { block: 'acme-tiny-binding' },
+      { block: 'acme-tiny-request' },
+      { block: 'acme-tiny', gives: { file: '/etc/ssl/www.corp.example.pem', names: WWW }, deployed: 1 },
+      { block: 'acme-tiny', gives: { file: '/etc/ssl/www.corp.example.pem', names: WWW, isNew: true }, deployed: 2 },
     ],
   },
   {
     client: 'Caddy',
     needs: ['caddy'],
-    hasBinding: true,
     steps: [{ block: '/etc/caddy/Caddyfile', serves: ['caddy', 'run', '--config', '/etc/caddy/Caddyfile'] }],
   },
   {
     client: 'Apache mod_md',
     needs: ['apache2'],
-    hasBinding: true,
     steps: [
       { block: '/etc/apache2/acme-eab.json' },
       {
@@ -132,31 +135,3 @@ export const STORIES: readonly Story[] = [
     ],
   },
 ]
-
-const NO_PACKAGE = 'neither Debian nor npm has it'
-const NO_CLUSTER = 'there is no cluster; the YAML is read'
-const NO_HAPROXY = 'Debian 12 has 2.6, which has no ACME client'
-const NO_WINDOWS = 'needs Windows'
-
-export const NOT_RUN: Record<string, string> = {
-  'lego-5': 'Debian has version 4',
-  'lego-address': 'Debian 12 has 4.9; addresses came with 4.11',
-  'acme.sh': NO_PACKAGE,
-  'acme.sh-renew': NO_PACKAGE,
-  'acme.sh-record': NO_PACKAGE,
-  'acme.sh-persist': NO_PACKAGE,
-  'traefik.yaml': NO_PACKAGE,
-  'nginx-acme.conf': NO_PACKAGE,
-  'haproxy.cfg': NO_HAPROXY,
-  'haproxy-first': NO_HAPROXY,
-  'haproxy-renew': NO_HAPROXY,
-  'kubernetes-secret': NO_CLUSTER,
-  'cluster-issuer.yaml': NO_CLUSTER,
-  'ingress.yaml': NO_CLUSTER,
-  'gateway.yaml': NO_CLUSTER,
-  'wildcard.yaml': NO_CLUSTER,
-  'simple-acme': NO_WINDOWS,
-  'posh-acme': NO_WINDOWS,
-  proxmox: 'needs Proxmox VE',
-  synology: 'needs DSM',
-}

@@ -23,6 +23,7 @@ import { certIdOf } from '../support/certificate-id.ts'
 import { runChancery } from '../support/commands.ts'
 import { untilCompared } from '../support/compared.ts'
 import { readCrl } from '../support/crl.ts'
+import { pageBlock } from '../support/page-blocks.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { canMount, type SmallDisk, startDisk } from '../support/small-disk.ts'
 import { until } from '../support/until.ts'
@@ -108,10 +109,17 @@ describe('the archive of a service', { skip: !canMount && 'needs to mount a tmpf
     await untilGone(der)
     const { faults, unnamed, certificates } = await report()
     assert.deepEqual({ faults, unnamed, certificates }, { faults: [], unnamed: [], certificates: 1 })
-    const { code, output } = await archived('show', serial, '--archive', archive)
+    const typed = pageBlock('docs/operations/database.md', 'archive-look', {
+      '0a1b2c…': serial,
+      '/var/lib/chancery/archive': archive,
+      '/etc/chancery/config.yaml': path.join(service.folder, 'config.yaml'),
+    })
+    const [show, verify] = typed.split('\n').map((line) => runChancery(line.split(' ').slice(1)))
+    const { code, stdout } = await (show as NonNullable<typeof show>)
     assert.equal(code, 0)
-    assert.match(output, /killed\.test/)
-    assert.deepEqual(new X509Certificate(output.slice(output.indexOf('-----BEGIN'))).raw, der)
+    assert.match(stdout, /killed\.test/)
+    assert.deepEqual(new X509Certificate(stdout.slice(stdout.indexOf('-----BEGIN'))).raw, der)
+    assert.equal((await verify)?.code, 0)
   })
   const named = () => readFileSync(path.join(archive, MANIFEST), 'utf8').length
 
