@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExtensionThreadData } from '../../workers/extension/extension-task.ts'
 import type { Config } from '../config/schema.ts'
 import { type ArchiveOptions, archiveExpired } from '../services/archive.ts'
+import { renameCertificates } from '../services/certificate-names.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
 import { CLOCK_ROUND_MS, createClockUpkeep } from '../services/clock-upkeep.ts'
 import type { CrlBuilder } from '../services/crl-builder.ts'
@@ -28,6 +29,8 @@ export const ADOPTION = 'challenge_adoption'
 export const EXPIRATION = 'expiration_warnings'
 /** Publishes a revocation within 5 s. Revocations between two rounds share a list. */
 const CRL_LOOK_MS = 1_000
+/** A page takes a second of a processor at the most. */
+const NAMES_INTERVAL_MS = 2_000
 const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 /** A first cut of a year's entries. */
 const AUDIT_CUT_DEADLINE_MS = 600_000
@@ -206,7 +209,7 @@ function crlTask({ stores, ca, crls, reconciliation }: BackgroundParts): Backgro
   }
 }
 
-/** Counters that are no longer needed. */
+/** What an earlier release has left, and counters that are no longer needed. */
 function sweepTasks({ config, live, stores }: BackgroundParts): BackgroundTask[] {
   return [
     {
@@ -214,6 +217,12 @@ function sweepTasks({ config, live, stores }: BackgroundParts): BackgroundTask[]
       role: 'cleanup',
       intervalMs: () => live().security.rate_limits.gc_interval_seconds * 1000,
       round: () => stores.rateLimits.sweep(live().security.rate_limits.gc_max_age_seconds),
+    },
+    {
+      name: 'certificate_names',
+      role: 'cleanup',
+      intervalMs: NAMES_INTERVAL_MS,
+      round: renameCertificates(stores.certificateNames, stores.retention),
     },
     { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
     {

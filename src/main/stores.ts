@@ -3,6 +3,7 @@
 import { createUsageStore, type UsageStore } from '../store/account-rules-store.ts'
 import { type ArchiveStore, createArchiveStore } from '../store/archive-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
+import { type CertificateNamesStore, createCertificateNamesStore } from '../store/certificate-names-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
 import { type ClockStore, createClockStore } from '../store/clock-store.ts'
 import { type CompromisedKeyStore, createCompromisedKeyStore } from '../store/compromised-key-store.ts'
@@ -18,6 +19,7 @@ import { createSignerMarkStore, type SignerMarkStore } from '../store/signer-mar
 export interface Stores {
   issuance: IssuanceStore
   certificates: CertificateStore
+  certificateNames: CertificateNamesStore
   authorizations: AuthorizationStore
   expiry: ExpiryStore
   retention: RetentionStore
@@ -36,6 +38,7 @@ export function createStores(db: Database): Stores {
   return {
     issuance: createIssuanceStore(db),
     certificates: createCertificateStore(db),
+    certificateNames: createCertificateNamesStore(db),
     authorizations: createAuthorizationStore(db),
     expiry: createExpiryStore(db),
     retention: createRetentionStore(db),
