@@ -8,10 +8,10 @@ import type { Actor } from '../domain/administrator.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import { silenceEvents } from '../store/account-import.ts'
 import { queriesOf } from '../store/slonik.ts'
-import { linkCredentials, writeAccounts } from './accounts.ts'
+import { createAccountWriter, linkCredentials } from './accounts.ts'
 import { writeAdministrators, writeAuditEntries } from './administration.ts'
 import { createCertificateWriter } from './certificates.ts'
-import { writeCredentials } from './credentials.ts'
+import { createCredentialWriter } from './credentials.ts'
 import { writeIdentifiers, writeProfiles } from './grants.ts'
 import {
   type ImportedKinds,
@@ -40,10 +40,10 @@ const MOST_NAMED = 20
 /** @throws what reading the former server and writing here throw; earlier pages stay */
 export async function writeImport(source: ImportSource, options: ImportOptions): Promise<ImportReport> {
   const report: ImportReport = { revocations: 0 }
-  const run: Run = { source, options, report, foreignKids: new Set() }
+  const run: Run = { source, options, report, foreignKids: new Set(), planned: new Map() }
   const writers: { [K in Kind]: WritePage<ImportedKinds[K]> } = {
-    credentials: writeCredentials,
-    accounts: writeAccounts,
+    credentials: createCredentialWriter(),
+    accounts: createAccountWriter(),
     identifiers: writeIdentifiers,
     profiles: writeProfiles,
     certificates: createCertificateWriter(),
@@ -72,10 +72,11 @@ interface Run {
   options: ImportOptions
   report: ImportReport
   foreignKids: Set<string>
+  planned: Map<string, string>
 }
 
 function writePage<T>(
-  { source, options, report, foreignKids }: Run,
+  { source, options, report, foreignKids, planned }: Run,
   kind: Kind,
   page: readonly (T | Unreadable)[],
   write: WritePage<T>,
@@ -91,7 +92,7 @@ function writePage<T>(
     const revoked = (count: number) => {
       revocations += count
     }
-    const context = { tx, queries, note, source: source.name, isDryRun, box, foreignKids, revoked }
+    const context = { tx, queries, note, source: source.name, isDryRun, box, foreignKids, planned, revoked }
     const outcomes = await write(readable, context)
     const [made, changed] = [countOf(outcomes, 'new'), countOf(outcomes, 'changed')]
     if (!isDryRun && kind !== 'audit_entries' && made + changed + revocations > 0)
