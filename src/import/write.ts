@@ -5,6 +5,7 @@
 
 import type { AuditLog } from '../admin/audit/audit-log.ts'
 import type { Actor } from '../domain/administrator.ts'
+import { hasNul } from '../shared/lib/encoding.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import { silenceEvents } from '../store/account-import.ts'
 import { queriesOf } from '../store/slonik.ts'
@@ -54,6 +55,8 @@ export async function writeImport(source: ImportSource, options: ImportOptions):
     const counts: KindReport = { read: 0, new: 0, changed: 0, known: 0, skipped: 0, first_skipped: [] }
     report[kind] = counts as ImportReport[K]
     for await (const page of pages()) {
+      const first = page.find((one): one is ImportedKinds[K] => !isUnreadable(one))
+      if (first && 'urls' in first) report.first_account_urls ??= first.urls
       count(counts, await writePage(run, kind, page, writers[kind]))
       options.onProgress?.(kind, counts)
     }
@@ -107,12 +110,6 @@ function withoutNul<T>(one: T): T | Unreadable {
   if (!hasNul(one)) return one
   const [name = ''] = Object.values(Object(one)).filter((value) => typeof value === 'string')
   return { name: name.replaceAll('\0', '\ufffd'), unreadable: 'it has the character U+0000, which cannot be stored' }
-}
-
-function hasNul(value: unknown): boolean {
-  if (typeof value === 'string') return value.includes('\0')
-  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false
-  return Object.entries(value).some(([name, member]) => hasNul(name) || hasNul(member))
 }
 
 const isUnreadable = (one: unknown): one is Unreadable =>
