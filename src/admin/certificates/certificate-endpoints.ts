@@ -49,7 +49,10 @@ export const CERTIFICATES = endpointGroup('Certificates', {
       spki_sha256: keyFingerprint,
       domain: exactDomain,
       domain_suffix: domainSuffix,
-      status: z.enum(CERTIFICATE_STATUSES).optional(),
+      status: z
+        .enum(CERTIFICATE_STATUSES)
+        .optional()
+        .meta({ description: '`revoked` includes those that have ended since; the others leave revoked ones out.' }),
       expiring_after: instantParameter().optional(),
       expiring_before: instantParameter().optional(),
       issued_before: instantParameter().optional(),
