@@ -67,7 +67,9 @@ export const line = (max: number) =>
   text(4 * max, `must be 1 to ${max} characters long`)
     .transform((text) => text.trim())
     .refine((text) => text.length >= 1 && text.length <= max, { error: `must be 1 to ${max} characters long` })
-    .refine((text) => !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(text), { error: 'must have no control characters' })
+    .refine((text) => !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(text), {
+      error: 'must be one line, without control characters, line separators and invisible characters',
+    })
 
 /** A name of certificates, in any spelling. */
 export const certificateName = () => line(255).transform(canonicalName)
