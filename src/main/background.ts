@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExtensionThreadData } from '../../workers/extension/extension-task.ts'
 import type { Config } from '../config/schema.ts'
 import { type ArchiveOptions, archiveExpired } from '../services/archive.ts'
-import { renameCertificates } from '../services/certificate-names.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
 import { CLOCK_ROUND_MS, createClockUpkeep } from '../services/clock-upkeep.ts'
 import type { CrlBuilder } from '../services/crl-builder.ts'
@@ -29,8 +28,6 @@ export const ADOPTION = 'challenge_adoption'
 export const EXPIRATION = 'expiration_warnings'
 /** Publishes a revocation within 5 s. Revocations between two rounds share a list. */
 const CRL_LOOK_MS = 1_000
-/** A page takes a second of a processor at the most. */
-const NAMES_INTERVAL_MS = 2_000
 const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 /** A first cut of a year's entries. */
 const AUDIT_CUT_DEADLINE_MS = 600_000
@@ -218,12 +215,7 @@ function sweepTasks({ config, live, stores }: BackgroundParts): BackgroundTask[]
       intervalMs: () => live().security.rate_limits.gc_interval_seconds * 1000,
       round: () => stores.rateLimits.sweep(live().security.rate_limits.gc_max_age_seconds),
     },
-    {
-      name: 'certificate_names',
-      role: 'cleanup',
-      intervalMs: NAMES_INTERVAL_MS,
-      round: renameCertificates(stores.certificateNames, stores.retention),
-    },
+    { name: 'certificate_names', role: 'cleanup', intervalMs: CLOCK_ROUND_MS, round: stores.renameCertificates },
     { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
     {
       name: 'nonce_gc',

@@ -3,28 +3,19 @@
 import type { CertificateNames } from '../domain/certificate-names.ts'
 import { silenceEvents } from './account-import.ts'
 import type { Database, Statement } from './database.ts'
+import { createRetentionStore } from './retention-store.ts'
 
-export interface CertificateNamesStore {
-  /**
-   * Gives certificates of no order, in the window behind this id, the names that their DER has.
-   * @param read undefined for what is to stay
-   * @returns how many changed, and the end of the window; undefined behind the last certificate
-   */
-  rename(
-    afterId: string,
-    read: (der: Buffer) => CertificateNames | undefined,
-  ): Promise<{ changed: number; end: string | undefined }>
-}
+const WALK = 'certificate_names'
+/** Once for a database. */
+const PAUSE_SECONDS = 1e9
+const PAGE = 2_000
 
 const READ: Statement = {
   name: 'certificate-names-read',
-  // certificates_pkey, 20 ms where nothing fits
+  // certificates_pkey. Certificates of orders have the names of the order.
   text: `
-    WITH place AS MATERIALIZED (SELECT id FROM certificates WHERE id > $1 ORDER BY id OFFSET 4999 LIMIT 1)
-    SELECT c.id, c.der, (SELECT id FROM place) AS "end"
-      FROM (SELECT) one LEFT JOIN certificates c
-        ON c.id > $1 AND c.id <= coalesce((SELECT id FROM place), 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-       AND c.order_id IS NULL AND c.der <> ''`,
+    SELECT id, CASE WHEN order_id IS NULL AND der <> '' THEN der END AS der
+      FROM certificates WHERE id > $1 ORDER BY id LIMIT ${PAGE}`,
 }
 
 const WRITE: Statement = {
@@ -36,16 +27,34 @@ const WRITE: Statement = {
      WHERE c.id = i.id AND (c.names, c.identifiers) IS DISTINCT FROM (i.names, i.identifiers) RETURNING c.id`,
 }
 
-export const createCertificateNamesStore = (db: Database): CertificateNamesStore => ({
-  rename: (afterId, read) =>
-    db.transaction(async (tx) => {
+/**
+ * Gives certificates the names that their DER has, page by page; a walk that was interrupted begins again.
+ * @param read undefined for what is to stay
+ * @returns one round, which resolves to how many have changed; to undefined once any instance has ended the walk
+ */
+export function createNameWalk(db: Database, read: (der: Buffer) => CertificateNames | undefined) {
+  const progress = createRetentionStore(db)
+  let afterId: string | undefined = '00000000-0000-0000-0000-000000000000'
+  return async (): Promise<number | undefined> => {
+    if (afterId !== undefined && !(await progress.isDue(WALK, PAUSE_SECONDS))) afterId = undefined
+    if (afterId === undefined) return undefined
+    const rows = await db.query<{ id: string; der: Buffer | null }>(READ, [afterId])
+    const found = rows.flatMap(({ id, der }) => {
+      const names = der ? read(der) : undefined
+      return names ? [{ id, ...names }] : []
+    })
+    const columns = [
+      found.map(({ id }) => id),
+      found.map(({ names }) => JSON.stringify(names)),
+      found.map((one) => one.identifiers),
+    ]
+    const changed = await db.transaction(async (tx) => {
       // A revoked certificate that changes would be an event again.
       await silenceEvents(tx)
-      const rows = await tx.query<{ id: string | null; der: Buffer; end: string | null }>(READ, [afterId])
-      const named = rows.flatMap(({ id, der }) => ({ id, ...(id === null ? undefined : read(der)) }))
-      const found = named.filter(({ names }) => names !== undefined)
-      const [ids, names] = [found.map(({ id }) => id), found.map((one) => JSON.stringify(one.names))]
-      const changed = await tx.query(WRITE, [ids, names, found.map(({ identifiers }) => identifiers)])
-      return { changed: changed.length, end: rows[0]?.end ?? undefined }
-    }),
-})
+      return tx.query(WRITE, columns)
+    })
+    if (rows.length < PAGE) await progress.finish(WALK)
+    afterId = rows.length < PAGE ? undefined : rows.at(-1)?.id
+    return changed.length
+  }
+}

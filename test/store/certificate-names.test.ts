@@ -3,13 +3,11 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { before, describe, test } from 'node:test'
-import { namesOf } from '../../src/domain/certificate-names.ts'
-import { renameCertificates } from '../../src/services/certificate-names.ts'
+import { namesOf, readNames } from '../../src/domain/certificate-names.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { createCertificateImport } from '../../src/store/certificate-import.ts'
 import { succeededAmong } from '../../src/store/certificate-list.ts'
-import { createCertificateNamesStore } from '../../src/store/certificate-names-store.ts'
-import { createRetentionStore } from '../../src/store/retention-store.ts'
+import { createNameWalk } from '../../src/store/certificate-names-store.ts'
 import { revokeListed } from '../../src/store/revocation-import.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { testCa } from '../support/ca.ts'
@@ -64,11 +62,12 @@ describe('the names of imported certificates', () => {
     await revokeListed(store.db, { issuerFingerprints: [ISSUER], entries: [entry] })
     const before = await eventsOf()
 
-    const names = createCertificateNamesStore(store.db)
-    const progress = createRetentionStore(store.db)
-    const interrupted = renameCertificates({ rename: () => Promise.reject(new Error('away')) }, progress)
-    await assert.rejects(interrupted(), /away/)
-    const round = renameCertificates(names, progress)
+    const walk = (read: typeof readNames) => createNameWalk(store.db, read)
+    const away = () => {
+      throw new Error('away')
+    }
+    await assert.rejects(walk(away)(), /away/)
+    const round = walk(readNames)
     assert.equal(await round(), 3)
     assert.equal(await round(), undefined, 'the walk has ended')
     assert.deepEqual(await namesIn(capitals.id), { names: ['www.old.test'], identifiers: null })
@@ -76,7 +75,7 @@ describe('the names of imported certificates', () => {
     assert.deepEqual(await namesIn(right.id), { names: ['right.test'], identifiers: null })
     assert.deepEqual(await namesIn(revoked.id), { names: ['gone.test', 'gone'], identifiers: 1 })
     assert.deepEqual(await eventsOf(), before)
-    assert.equal(await renameCertificates(names, progress)(), undefined, 'nor does another instance begin it again')
+    assert.equal(await walk(readNames)(), undefined, 'nor does another instance begin it again')
   })
 
   test('that no order could have are none that a successor must have', async () => {
