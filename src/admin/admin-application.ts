@@ -1,7 +1,7 @@
 /**
  * The Admin API: from a request value to a reply value.
  *
- * Order of the checks: route, form of the body, token, role, parameters, query, body. Then the
+ * Order of the checks: route, token, role, form of the body, parameters, query, body. Then the
  * handler runs. A stranger without a token learns of a path only that it exists.
  */
 
@@ -83,11 +83,11 @@ export class AdminApplication {
     try {
       const { endpoint, params } = this.#router.match(request.method, request.path)
       resource = `admin ${endpoint.path}`
-      requireBody(endpoint, request)
       const author =
         endpoint.roles === 'none'
           ? undefined
           : await this.#unknown.run(countedAddress(request.address), () => this.#authorize(endpoint, request))
+      requireBody(endpoint, request)
       return await this.#inTurn(endpoint, author, request, async () => {
         const sent = { params, query: request.query, body: readBody(endpoint, request) }
         // The handler of an endpoint without a token has no use for an author.

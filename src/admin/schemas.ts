@@ -4,6 +4,7 @@ import * as z from 'zod/v4'
 import { parseSerialNumber } from '../domain/revocation.ts'
 import { isTag, MOST_TAGS, TAG_RULE } from '../domain/tag.ts'
 import { boundedArray } from '../shared/lib/bounded.ts'
+import { canonicalName } from '../shared/protocol/identifier.ts'
 
 /** A longer text is refused before any other check runs. */
 export const text = (max: number, error?: string) =>
@@ -66,7 +67,12 @@ export const line = (max: number) =>
   text(4 * max, `must be 1 to ${max} characters long`)
     .transform((text) => text.trim())
     .refine((text) => text.length >= 1 && text.length <= max, { error: `must be 1 to ${max} characters long` })
-    .refine((text) => !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(text), { error: 'must have no control characters' })
+    .refine((text) => !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(text), {
+      error: 'must be one line, without control characters, line separators and invisible characters',
+    })
+
+/** A name of certificates, in any spelling. */
+export const certificateName = () => line(255).transform(canonicalName)
 
 export const serialNumber = () =>
   text(128, 'must be a serial number in hexadecimal')

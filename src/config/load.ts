@@ -80,7 +80,9 @@ export function substituteVariables(root: unknown, environment: Environment): Su
     if (typeof value === 'string') return replace(value, path)
     if (Array.isArray(value)) return value.map((entry, index) => visit(entry, [...path, index]))
     if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, visit(entry, [...path, key])]))
+    return Object.fromEntries(
+      Object.entries(value).map(([key, entry]) => [key, key === '_comment' ? entry : visit(entry, [...path, key])]),
+    )
   }
 
   result.value = visit(root, [])

@@ -29,7 +29,7 @@ export function readReport(text: string): Reported {
   if (SHA256.test(trimmed)) return key(trimmed.replaceAll(':', '').toLowerCase(), 'SHA-256 of the public key')
   const [, account] = ACCOUNT.exec(trimmed) ?? []
   if (account !== undefined) return { kind: 'account', id: account.toLowerCase() }
-  if (trimmed.length > MOST_OF_A_NAME || !/^[\p{L}\p{M}\p{N}\p{P}\p{S}]+$/u.test(trimmed)) throw unreadable()
+  if (trimmed.length > MOST_OF_A_NAME || !/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u.test(trimmed)) throw unreadable()
   return { kind: 'word', text: trimmed }
 }
 

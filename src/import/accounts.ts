@@ -1,5 +1,6 @@
 /** Accounts of a former server: the key makes the account, and its former URLs lead to it. */
 
+import { isDeepStrictEqual } from 'node:util'
 import { checkContacts } from '../domain/contact.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
@@ -12,6 +13,7 @@ import {
   insertAccounts,
   insertPaths,
   type KnownImport,
+  type NewImport,
 } from '../store/account-import.ts'
 import { findBlockedKeys } from '../store/certificate-store.ts'
 import { linkAccounts } from '../store/credential-import.ts'
@@ -25,27 +27,49 @@ interface Candidate {
   contacts: readonly string[]
 }
 
-export const writeAccounts: WritePage<ImportedAccount> = async (page, context) => {
-  const read = await withoutBlockedKeys(page.map(readAccount), context)
-  const candidates = read.filter((one): one is Candidate => 'key' in one)
-  const known = new KnownAccounts(
-    await findKnownAccounts(
-      context.queries,
-      candidates.map(({ key }) => key.thumbprint),
+export function createAccountWriter(): WritePage<ImportedAccount> {
+  let known: KnownAccounts = new Map()
+  return async (page, context) => {
+    const { queries, isDryRun } = context
+    // A dry run finds in no table what it would have written.
+    if (!isDryRun) known = new Map()
+    const read = await withoutBlockedKeys(page.map(readAccount), context)
+    const candidates = read.filter((one): one is Candidate => 'key' in one)
+    const thumbprints = candidates.map(({ key }) => key.thumbprint)
+    const here = await findKnownAccounts(
+      queries,
+      thumbprints,
       candidates.flatMap(({ paths }) => paths),
-    ),
-  )
-  const decided = new Map<Candidate, Outcome>()
-  const fresh: Candidate[] = []
-  for (const candidate of candidates) {
-    const found = known.find(candidate)
-    if (found) decided.set(candidate, await meet(candidate, found, context))
-    else fresh.push(candidate)
+    )
+    for (const account of here) if (!known.has(account.id)) setKnown(known, account)
+    const decided = new Map<Candidate, Outcome>()
+    const fresh = new Map<Candidate, NewImport>()
+    const flush = async () => {
+      const made = isDryRun ? undefined : await insertFresh(fresh, queries)
+      for (const [candidate, row] of fresh) {
+        if (made?.has(row.id) ?? true) continue
+        // A key that was registered here a moment ago has its account.
+        decided.set(candidate, 'known')
+        for (const key of [row.id, row.thumbprint, ...candidate.paths]) known.delete(key)
+      }
+      fresh.clear()
+    }
+    for (const candidate of candidates) {
+      // By its URL first: its key may have changed at the former server since it came here.
+      const found = () => [...candidate.paths, candidate.key.thumbprint].flatMap((key) => known.get(key) ?? [])
+      if (fresh.size > 0 && found().length > 0) await flush()
+      const [account, ...others] = new Set(found())
+      if (account) decided.set(candidate, await meet(candidate, { account, others }, known, context))
+      else {
+        const row = rowOf(candidate, context)
+        fresh.set(candidate, row)
+        setKnown(known, { ...row, isChangedHere: false, paths: candidate.paths })
+        decided.set(candidate, 'new')
+      }
+    }
+    await flush()
+    return read.map((one) => ('key' in one ? (decided.get(one) as Outcome) : one))
   }
-  const made = context.isDryRun ? undefined : await insertFresh(fresh, context)
-  // A key that is twice in a page, or was registered here a moment ago, has its account.
-  for (const one of fresh) decided.set(one, made === undefined || made.has(one) ? 'new' : 'known')
-  return read.map((one) => ('key' in one ? (decided.get(one) as Outcome) : one))
 }
 
 /** As at a registration here: a key that is known to be compromised has no account. */
@@ -61,75 +85,59 @@ async function withoutBlockedKeys<T>(read: readonly (Candidate | T)[], { queries
   )
 }
 
-class KnownAccounts {
-  readonly #byThumbprint: ReadonlyMap<string, KnownImport>
-  readonly #byPath: ReadonlyMap<string, KnownImport>
+/** By id, thumbprint and path. */
+type KnownAccounts = Map<string, KnownImport>
 
-  constructor(known: readonly KnownImport[]) {
-    this.#byThumbprint = new Map(known.map((one) => [one.thumbprint, one]))
-    this.#byPath = new Map(known.flatMap((one) => one.paths.map((path) => [path, one] as const)))
-  }
-
-  /** By its URL first: its key may have changed at the former server since it came here. */
-  find({ key, paths }: Candidate): { account: KnownImport; others: readonly KnownImport[] } | undefined {
-    const found = [...paths.map((path) => this.#byPath.get(path)), this.#byThumbprint.get(key.thumbprint)]
-    const [account, ...others] = new Set(found.filter((one) => one !== undefined))
-    return account && { account, others }
-  }
+function setKnown(known: KnownAccounts, account: KnownImport): void {
+  for (const key of [account.id, account.thumbprint, ...account.paths]) known.set(key, account)
 }
 
 /** An account that is here already. */
 async function meet(
   { account, key, paths, contacts }: Candidate,
-  { account: known, others }: { account: KnownImport; others: readonly KnownImport[] },
+  { account: here, others }: { account: KnownImport; others: readonly KnownImport[] },
+  known: KnownAccounts,
   { queries, isDryRun }: PageContext,
 ): Promise<Outcome> {
   const name = paths[0] ?? key.thumbprint
   if (others.length > 0)
-    return { name, skipped: `its URL and its key are those of two accounts here: ${known.id}, ${others[0]?.id}` }
-  const isSameKey = known.thumbprint === key.thumbprint
+    return { name, skipped: `its URL and its key are those of two accounts here: ${here.id}, ${others[0]?.id}` }
+  const isSameKey = here.thumbprint === key.thumbprint
   // Without a former path it was registered here, and owes nothing to another server.
-  const isFollowing = known.paths.length > 0 && !known.isChangedHere
-  if (!isSameKey && !isFollowing) return { name, skipped: `it has another key here, as account ${known.id}` }
-  const isSame = isSameKey && known.status === account.status && isEqual(known.contacts, contacts)
-  const missing = paths.filter((path) => !known.paths.includes(path))
-  if (!isDryRun) {
-    if (!isSame && isFollowing) await followAccount(queries, known.id, { ...key, status: account.status, contacts })
-    if (missing.length > 0)
-      await insertPaths(
-        queries,
-        missing.map((path) => ({ path, accountId: known.id })),
-      )
-  }
-  return (!isSame && isFollowing) || missing.length > 0 ? 'changed' : 'known'
+  const isFollowing = here.paths.length > 0 && !here.isChangedHere
+  if (!isSameKey && !isFollowing) return { name, skipped: `it has another key here, as account ${here.id}` }
+  const isSame = isSameKey && here.status === account.status && isDeepStrictEqual(here.contacts, contacts)
+  const missing = paths.filter((path) => !here.paths.includes(path))
+  if ((isSame || !isFollowing) && missing.length === 0) return 'known'
+  const now = { ...key, status: account.status, contacts }
+  known.delete(here.thumbprint)
+  setKnown(known, { ...here, ...(isFollowing && now), paths: [...here.paths, ...missing] })
+  if (isDryRun) return 'changed'
+  if (!isSame && isFollowing) await followAccount(queries, here.id, now)
+  const added = missing.map((path) => ({ path, accountId: here.id }))
+  if (added.length > 0) await insertPaths(queries, added)
+  return 'changed'
 }
 
-const isEqual = (a: readonly string[], b: readonly string[]) =>
-  a.length === b.length && a.every((one, index) => one === b[index])
+function rowOf({ account, key, contacts }: Candidate, { foreignKids }: PageContext): NewImport {
+  const { createdAt, status, termsAgreed = false } = account
+  const isForeign = account.credentialKid !== undefined && foreignKids.has(account.credentialKid)
+  const credentialKid = isForeign ? undefined : account.credentialKid
+  const { jwk, thumbprint } = key
+  return { id: uuidv7(createdAt.getTime()), jwk, thumbprint, status, contacts, termsAgreed, createdAt, credentialKid }
+}
 
 async function insertFresh(
-  fresh: readonly Candidate[],
-  { queries, foreignKids }: PageContext,
-): Promise<Set<Candidate>> {
-  const rows = fresh.map((candidate) => {
-    const { account, key, contacts } = candidate
-    const { createdAt, status, termsAgreed = false } = account
-    const isForeign = account.credentialKid !== undefined && foreignKids.has(account.credentialKid)
-    const credentialKid = isForeign ? undefined : account.credentialKid
-    const id = uuidv7(createdAt.getTime())
-    const { jwk, thumbprint } = key
-    return { candidate, id, row: { id, jwk, thumbprint, status, contacts, termsAgreed, createdAt, credentialKid } }
-  })
-  const ids = await insertAccounts(
-    queries,
-    rows.map(({ row }) => row),
-  )
-  const made = rows.filter(({ id }) => ids.has(id))
+  fresh: ReadonlyMap<Candidate, NewImport>,
+  queries: PageContext['queries'],
+): Promise<Set<string>> {
+  const made = await insertAccounts(queries, [...fresh.values()])
+  const paths = [...fresh].flatMap(([{ paths }, { id }]) => paths.map((path) => ({ path, accountId: id })))
   await insertPaths(
     queries,
-    made.flatMap(({ id, candidate }) => candidate.paths.map((path) => ({ path, accountId: id }))),
+    paths.filter(({ accountId }) => made.has(accountId)),
   )
-  return new Set(made.map(({ candidate }) => candidate))
+  return made
 }
 
 function readAccount(account: ImportedAccount): Candidate | Exclude<Outcome, string> {

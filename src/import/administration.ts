@@ -7,19 +7,22 @@ import { UNSCOPED_ROLES } from '../domain/permissions.ts'
 import { isMailAddress, MAIL_ADDRESS } from '../shared/lib/bounded.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { findUserForLogin, insertUser } from '../store/user-store.ts'
+import { plan } from './grants.ts'
 import type { ImportedAdministrator, ImportedAuditEntry, Outcome } from './model.ts'
 import type { WritePage } from './page.ts'
 
-export const writeAdministrators: WritePage<ImportedAdministrator> = async (page, { tx, note, isDryRun }) => {
+export const writeAdministrators: WritePage<ImportedAdministrator> = async (page, context) => {
+  const { tx, note, isDryRun } = context
   const outcomes: Outcome[] = []
   for (const user of page) {
     const { username } = user
     const fault = faultOf(user)
     if (fault) outcomes.push({ name: username, skipped: fault })
     else if (await findUserForLogin(tx, username)) outcomes.push('known')
+    else if (isDryRun) outcomes.push(plan(context, `user ${username.toLowerCase()}`))
     else {
       const role = user.role as Role
-      const made = isDryRun ? undefined : await insertUser(tx, { ...user, role, id: uuidv7(Date.now()) })
+      const made = await insertUser(tx, { ...user, role, id: uuidv7(Date.now()) })
       if (made) note('user.import', { username, role }, made.id)
       outcomes.push('new')
     }

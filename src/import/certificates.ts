@@ -1,15 +1,22 @@
 /** Certificates of a former server: those that an issuer of this database has signed, with their revocations. */
 
+import { namesOf } from '../domain/certificate-names.ts'
 import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../domain/crl-scope.ts'
 import { withoutSignOctet } from '../domain/revocation.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
-import { type Certificate, parseCertificate, verifyCertificateSignature } from '../shared/pki/certificate.ts'
+import {
+  type Certificate,
+  fingerprintSha256,
+  parseCertificate,
+  verifyCertificateSignature,
+} from '../shared/pki/certificate.ts'
 import { lintedReason } from '../shared/pki/crl-lint.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
 import { MAX_SERIAL_OCTETS } from '../shared/pki/tbs-certificate.ts'
 import { accountIdsOf } from '../store/account-import.ts'
 import { createCertificateImport, findRecorded } from '../store/certificate-import.ts'
 import { revokeListed } from '../store/revocation-import.ts'
+import type { IssuerRevocations } from '../store/signer-mark-store.ts'
 import type { ImportedCertificate, Outcome } from './model.ts'
 import type { PageContext, WritePage } from './page.ts'
 
@@ -20,17 +27,29 @@ interface Candidate {
   issuer: KnownIssuer
 }
 
+/** What is recorded of a serial number, or would be after the pages before; without a fingerprint its certificate is unknown. */
+interface Recorded {
+  fingerprint: string
+  isRevoked: boolean
+}
+type RecordedBySerial = Map<string, Recorded>
+
 export function createCertificateWriter(): WritePage<ImportedCertificate> {
   let issuers: Issuers | undefined
+  let books = new Map<KnownIssuer, RecordedBySerial>()
   return async (page, context) => {
     issuers ??= new Issuers(await createCertificateImport(context.queries).issuers())
     const known = issuers
+    // A dry run finds in no table what it would have written; 300 octets a certificate.
+    if (!context.isDryRun) books = new Map()
     const read = page.map((one) => readCertificate(one, known))
     const candidates = read.filter((one): one is Candidate => 'certificate' in one)
     const outcomes = new Map<Candidate, Outcome>()
     for (const issuer of new Set(candidates.map((one) => one.issuer))) {
       const ofIssuer = candidates.filter((one) => one.issuer === issuer)
-      for (const [candidate, outcome] of await writeOfIssuer(ofIssuer, context)) outcomes.set(candidate, outcome)
+      const here = books.get(issuer) ?? new Map()
+      books.set(issuer, here)
+      for (const [candidate, outcome] of await writeOfIssuer(ofIssuer, here, context)) outcomes.set(candidate, outcome)
     }
     return read.map((one) => ('certificate' in one ? (outcomes.get(one) as Outcome) : one))
   }
@@ -79,36 +98,38 @@ function fitsList(octets: Buffer, magnitude: Buffer): boolean {
   return !isNegative && octets.length <= MAX_SERIAL_OCTETS && magnitude.some((octet) => octet !== 0)
 }
 
-async function writeOfIssuer(all: readonly Candidate[], context: PageContext): Promise<Map<Candidate, Outcome>> {
+async function writeOfIssuer(
+  all: readonly Candidate[],
+  here: RecordedBySerial,
+  context: PageContext,
+): Promise<Map<Candidate, Outcome>> {
   const { queries, isDryRun, revoked } = context
   const fingerprints = all[0]?.issuer.fingerprints ?? []
-  const rows = await findRecorded(
-    queries,
-    fingerprints,
-    all.map(({ serialNumber }) => serialNumber),
-  )
-  const here = new Map(rows.map((row) => [row.serialNumber, row]))
+  const serialNumbers = all.map(({ serialNumber }) => serialNumber)
+  for (const { serialNumber, der, isRevoked } of await findRecorded(queries, fingerprints, serialNumbers))
+    if (!here.has(serialNumber))
+      here.set(serialNumber, { fingerprint: der.length > 0 ? fingerprintSha256(der) : '', isRevoked })
   const outcomes = new Map<Candidate, Outcome>()
-  const fresh = new Map<string, Candidate>()
+  const fresh: Candidate[] = []
+  const entries: IssuerRevocations['entries'][number][] = []
   for (const candidate of all) {
+    const { revokedAt, revocationReason = 0, der } = candidate.imported
     const name = candidate.serialNumber.toString('hex')
-    const der = here.get(name)?.der ?? fresh.get(name)?.imported.der
-    if (der === undefined || der.length === 0) {
-      fresh.set(name, candidate)
-      outcomes.set(candidate, 'new')
-    } else if (der.equals(candidate.imported.der)) outcomes.set(candidate, 'known')
-    else outcomes.set(candidate, { name, skipped: 'its serial number is that of another certificate here' })
-  }
-  if (!isDryRun && fresh.size > 0) await record([...fresh.values()], fingerprints, context)
-
-  const entries = all.flatMap((candidate) => {
-    const name = candidate.serialNumber.toString('hex')
-    const { revokedAt, revocationReason = 0 } = candidate.imported
-    if (!revokedAt || here.get(name)?.isRevoked || typeof outcomes.get(candidate) !== 'string') return []
+    const fingerprint = fingerprintSha256(der)
+    const known = here.get(name) ?? { fingerprint: '', isRevoked: false }
+    if (known.fingerprint !== '' && known.fingerprint !== fingerprint) {
+      outcomes.set(candidate, { name, skipped: 'its serial number is that of another certificate here' })
+      continue
+    }
+    if (known.fingerprint === '') fresh.push(candidate)
+    outcomes.set(candidate, known.fingerprint === '' ? 'new' : 'known')
+    here.set(name, { fingerprint, isRevoked: known.isRevoked || revokedAt !== undefined })
+    if (!revokedAt || known.isRevoked) continue
     // Not after the next list.
     const at = new Date(Math.min(revokedAt.getTime(), Date.now()))
-    return [{ serialNumber: name, revokedAt: at, reason: lintedReason(revocationReason) }]
-  })
+    entries.push({ serialNumber: name, revokedAt: at, reason: lintedReason(revocationReason) })
+  }
+  if (!isDryRun && fresh.length > 0) await record(fresh, fingerprints, context)
   if (entries.length === 0) return outcomes
   revoked(
     isDryRun ? entries.length : (await revokeListed(queries, { issuerFingerprints: fingerprints, entries })).length,
@@ -130,7 +151,7 @@ async function record(
     id: uuidv7(tbs.notBefore.getTime()),
     accountId: imported.accountThumbprint && accounts.get(imported.accountThumbprint),
     serialNumber,
-    names: [...tbs.dnsNames, ...tbs.ipAddresses],
+    ...namesOf(tbs),
     notBefore: tbs.notBefore,
     notAfter: tbs.notAfter,
     der: imported.der,

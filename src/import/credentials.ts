@@ -10,20 +10,29 @@ import {
   type KnownCredential,
 } from '../store/credential-import.ts'
 import type { ImportedCredential, Outcome } from './model.ts'
-import type { WritePage } from './page.ts'
+import type { PageContext, WritePage } from './page.ts'
 
 const MAX_KID_LENGTH = 255
 /** RFC 7518 §3.2: as long as the hash of HS256 at least. */
 const MIN_KEY_OCTETS = 32
 
-export const writeCredentials: WritePage<ImportedCredential> = async (page, context) => {
-  const { queries, box, isDryRun, foreignKids } = context
-  const rows = await findCredentials(
-    queries,
-    page.map(({ kid }) => kid),
-  )
-  const known = new Map(rows.map((row) => [row.kid, row]))
-  const fresh = new Map<string, ImportedCredential>()
+export function createCredentialWriter(): WritePage<ImportedCredential> {
+  const known = new Map<string, KnownCredential>()
+  return (page, context) => {
+    // A dry run finds in no table what it would have written.
+    if (!context.isDryRun) known.clear()
+    return writeCredentials(page, context, known)
+  }
+}
+
+async function writeCredentials(
+  page: readonly ImportedCredential[],
+  { queries, box, isDryRun, foreignKids }: PageContext,
+  known: Map<string, KnownCredential>,
+): Promise<Outcome[]> {
+  const kids = page.map(({ kid }) => kid)
+  for (const row of await findCredentials(queries, kids)) if (!known.has(row.kid)) known.set(row.kid, row)
+  const fresh: ReturnType<typeof rowOf>[] = []
   const closed: string[] = []
   const outcomes = page.map((credential): Outcome => {
     const { kid } = credential
@@ -36,17 +45,14 @@ export const writeCredentials: WritePage<ImportedCredential> = async (page, cont
       }
     const here = known.get(kid)
     if (here) return meet(credential, here, box, closed)
-    if (fresh.has(kid)) return 'known'
-    fresh.set(kid, credential)
+    const row = rowOf(credential, box)
+    fresh.push(row)
+    known.set(kid, { ...row })
     return 'new'
   })
   for (const [index, outcome] of outcomes.entries()) if (typeof outcome === 'object') foreignKids.add(page[index]!.kid)
-  if (box && !isDryRun) {
-    if (fresh.size > 0)
-      await insertCredentials(
-        queries,
-        [...fresh.values()].map((one) => rowOf(one, box)),
-      )
+  if (!isDryRun) {
+    if (fresh.length > 0) await insertCredentials(queries, fresh)
     if (closed.length > 0) await closeCredentials(queries, closed)
   }
   return outcomes
@@ -63,6 +69,7 @@ function meet(credential: ImportedCredential, here: KnownCredential, box: Secret
   if (!key?.equals(credential.hmacKey)) return { name: credential.kid, skipped: 'another credential has its kid here' }
   if (here.revoked || !credential.revokedAt) return 'known'
   closed.push(here.id)
+  here.revoked = true
   return 'changed'
 }
 

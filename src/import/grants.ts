@@ -22,7 +22,7 @@ export const writeIdentifiers: WritePage<ImportedIdentifier> = (page, context) =
     const identifier: AllowedIdentifier = { type: imported.type, value: normal.value }
     const { tx, queries, isDryRun } = context
     const here = await findIdentifierByValue(tx, identifier)
-    if (isDryRun) return here ? 'known' : 'new'
+    if (isDryRun) return here ? 'known' : plan(context, `${imported.type} ${normal.value}`)
     const row = here ?? (await insertIdentifier(tx, { id: uuidv7(Date.now()), ...identifier, createdBy: undefined }))
     if (!row) return { name: imported.value, skipped: 'is being changed by somebody else' }
     // Before the accounts: what a credential grants reaches its accounts through it.
@@ -40,14 +40,16 @@ export const writeProfiles: WritePage<ImportedProfile> = (page, context) =>
     if ('skipped' in data) return data
     const { tx, queries, isDryRun } = context
     const here = await findProfileByName(tx, name)
-    if (here && canonicalJson(here.profile_data) !== canonicalJson(data.data))
+    const contents = canonicalJson(data.data)
+    const others = here ? canonicalJson(here.profile_data) : context.planned.get(`profile ${name}`)
+    if (others !== undefined && others !== contents)
       return { name, skipped: 'a CSR profile of this name with other contents is here' }
     if (!here && asksForHistory(data.profile) && !(await canReadHistory(context)))
       return {
         name,
         skipped: 'it looks at earlier certificates; run chancery db search-indexes --history, and import again',
       }
-    if (isDryRun) return here ? 'known' : 'new'
+    if (isDryRun) return here ? 'known' : plan(context, `profile ${name}`, contents)
     const row = here ?? (await insertProfile(tx, uuidv7(Date.now()), { name, description, data: data.data }, undefined))
     if (!row) return { name, skipped: 'is being changed by somebody else' }
     let assigned = 0
@@ -56,6 +58,13 @@ export const writeProfiles: WritePage<ImportedProfile> = (page, context) =>
     assigned += await assignProfile(queries, row.id, imported.accounts)
     return outcomeOf(here !== null, assigned)
   })
+
+/** What comes twice is known the second time, as in the real run. */
+export function plan({ planned }: PageContext, what: string, contents = ''): Outcome {
+  if (planned.has(what)) return 'known'
+  planned.set(what, contents)
+  return 'new'
+}
 
 async function oneByOne<T>(page: readonly T[], write: (one: T) => Promise<Outcome>): Promise<Outcome[]> {
   const outcomes: Outcome[] = []

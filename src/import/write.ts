@@ -5,13 +5,14 @@
 
 import type { AuditLog } from '../admin/audit/audit-log.ts'
 import type { Actor } from '../domain/administrator.ts'
+import { hasNul } from '../shared/lib/encoding.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import { silenceEvents } from '../store/account-import.ts'
 import { queriesOf } from '../store/slonik.ts'
-import { linkCredentials, writeAccounts } from './accounts.ts'
+import { createAccountWriter, linkCredentials } from './accounts.ts'
 import { writeAdministrators, writeAuditEntries } from './administration.ts'
 import { createCertificateWriter } from './certificates.ts'
-import { writeCredentials } from './credentials.ts'
+import { createCredentialWriter } from './credentials.ts'
 import { writeIdentifiers, writeProfiles } from './grants.ts'
 import {
   type ImportedKinds,
@@ -40,10 +41,10 @@ const MOST_NAMED = 20
 /** @throws what reading the former server and writing here throw; earlier pages stay */
 export async function writeImport(source: ImportSource, options: ImportOptions): Promise<ImportReport> {
   const report: ImportReport = { revocations: 0 }
-  const run: Run = { source, options, report, foreignKids: new Set() }
+  const run: Run = { source, options, report, foreignKids: new Set(), planned: new Map() }
   const writers: { [K in Kind]: WritePage<ImportedKinds[K]> } = {
-    credentials: writeCredentials,
-    accounts: writeAccounts,
+    credentials: createCredentialWriter(),
+    accounts: createAccountWriter(),
     identifiers: writeIdentifiers,
     profiles: writeProfiles,
     certificates: createCertificateWriter(),
@@ -54,6 +55,8 @@ export async function writeImport(source: ImportSource, options: ImportOptions):
     const counts: KindReport = { read: 0, new: 0, changed: 0, known: 0, skipped: 0, first_skipped: [] }
     report[kind] = counts as ImportReport[K]
     for await (const page of pages()) {
+      const first = page.find((one): one is ImportedKinds[K] => !isUnreadable(one))
+      if (first && 'urls' in first) report.first_account_urls ??= first.urls
       count(counts, await writePage(run, kind, page, writers[kind]))
       options.onProgress?.(kind, counts)
     }
@@ -72,10 +75,11 @@ interface Run {
   options: ImportOptions
   report: ImportReport
   foreignKids: Set<string>
+  planned: Map<string, string>
 }
 
 function writePage<T>(
-  { source, options, report, foreignKids }: Run,
+  { source, options, report, foreignKids, planned }: Run,
   kind: Kind,
   page: readonly (T | Unreadable)[],
   write: WritePage<T>,
@@ -91,7 +95,7 @@ function writePage<T>(
     const revoked = (count: number) => {
       revocations += count
     }
-    const context = { tx, queries, note, source: source.name, isDryRun, box, foreignKids, revoked }
+    const context = { tx, queries, note, source: source.name, isDryRun, box, foreignKids, planned, revoked }
     const outcomes = await write(readable, context)
     const [made, changed] = [countOf(outcomes, 'new'), countOf(outcomes, 'changed')]
     if (!isDryRun && kind !== 'audit_entries' && made + changed + revocations > 0)
@@ -106,12 +110,6 @@ function withoutNul<T>(one: T): T | Unreadable {
   if (!hasNul(one)) return one
   const [name = ''] = Object.values(Object(one)).filter((value) => typeof value === 'string')
   return { name: name.replaceAll('\0', '\ufffd'), unreadable: 'it has the character U+0000, which cannot be stored' }
-}
-
-function hasNul(value: unknown): boolean {
-  if (typeof value === 'string') return value.includes('\0')
-  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false
-  return Object.entries(value).some(([name, member]) => hasNul(name) || hasNul(member))
 }
 
 const isUnreadable = (one: unknown): one is Unreadable =>

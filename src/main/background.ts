@@ -206,7 +206,7 @@ function crlTask({ stores, ca, crls, reconciliation }: BackgroundParts): Backgro
   }
 }
 
-/** Counters that are no longer needed. */
+/** What an earlier release has left, and counters that are no longer needed. */
 function sweepTasks({ config, live, stores }: BackgroundParts): BackgroundTask[] {
   return [
     {
@@ -215,6 +215,7 @@ function sweepTasks({ config, live, stores }: BackgroundParts): BackgroundTask[]
       intervalMs: () => live().security.rate_limits.gc_interval_seconds * 1000,
       round: () => stores.rateLimits.sweep(live().security.rate_limits.gc_max_age_seconds),
     },
+    { name: 'certificate_names', role: 'cleanup', intervalMs: CLOCK_ROUND_MS, round: stores.renameCertificates },
     { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
     {
       name: 'nonce_gc',

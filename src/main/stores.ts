@@ -1,8 +1,10 @@
 /** The stores of a thread, on its own database connections. */
 
+import { readNames } from '../domain/certificate-names.ts'
 import { createUsageStore, type UsageStore } from '../store/account-rules-store.ts'
 import { type ArchiveStore, createArchiveStore } from '../store/archive-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
+import { createNameWalk } from '../store/certificate-names-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
 import { type ClockStore, createClockStore } from '../store/clock-store.ts'
 import { type CompromisedKeyStore, createCompromisedKeyStore } from '../store/compromised-key-store.ts'
@@ -30,6 +32,7 @@ export interface Stores {
   crls: CrlStore
   marks: SignerMarkStore
   compromisedKeys: CompromisedKeyStore
+  renameCertificates(): Promise<number | undefined>
 }
 
 export function createStores(db: Database): Stores {
@@ -48,5 +51,6 @@ export function createStores(db: Database): Stores {
     crls: createCrlStore(db),
     marks: createSignerMarkStore(db),
     compromisedKeys: createCompromisedKeyStore(db),
+    renameCertificates: createNameWalk(db, readNames),
   }
 }

@@ -7,6 +7,7 @@
 
 import type { CaBackend, CaIssuer } from '../ca/backend.ts'
 import type { RecordedCertificate as SignedCertificate, SignerRecords } from '../ca/signer-records.ts'
+import { namesOf } from '../domain/certificate-names.ts'
 import { findIssuer, type IssuerCertificate, issuerKeyOf, issuerKeyOfCertificate } from '../domain/crl-scope.ts'
 import { withoutSignOctet } from '../domain/revocation.ts'
 import { parseRequester, type SigningRequester } from '../domain/signing-requester.ts'
@@ -139,7 +140,7 @@ export class Restoration {
       const { der, tbsDer, tbs } = one.certificate
       const serialNumber = one.serialNumber.toString('hex')
       const intent = intents.get(serialNumber)
-      const issued = { der, names: namesOf(one.certificate), notBefore: tbs.notBefore, notAfter: tbs.notAfter }
+      const issued = { der, names: namesOf(tbs).names, notBefore: tbs.notBefore, notAfter: tbs.notAfter }
       const id = intent?.tbs.equals(tbsDer) ? intent.certificateId : undefined
       if (id !== undefined && (await store.issuance.complete({ certificateId: id, ...issued }))) {
         const { orderId, accountId } = one.requester
@@ -162,7 +163,7 @@ export class Restoration {
         accountId: requester.accountId,
         orderId: requester.orderId,
         serialNumber,
-        names: namesOf(certificate),
+        ...namesOf(certificate.tbs),
         notBefore: certificate.tbs.notBefore,
         notAfter: certificate.tbs.notAfter,
         issuedAt: signedAt,
@@ -189,8 +190,6 @@ function distinct(found: readonly Found[]): Found[] {
     return isFree ? one : { ...one, requester: { certificateId: uuidv7(Date.now()), orderId: undefined, accountId } }
   })
 }
-
-const namesOf = ({ tbs }: Certificate) => [...tbs.dnsNames, ...tbs.ipAddresses]
 
 /** @returns a reason where the certificate cannot come back */
 function readOne(

@@ -4,6 +4,7 @@
  */
 
 import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
+import { identifiersOf } from '../domain/certificate-names.ts'
 import type { Certificate } from '../domain/records.ts'
 import { checkRevocationReason, KEY_COMPROMISE } from '../domain/revocation.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
@@ -59,9 +60,8 @@ export function createRevocation(
       const { tbs } = read(der)
       const certificate = await store.findBySerial(tbs.serialNumber, der)
       if (!certificate) throw new Problem('malformed', tbs.notAfter < new Date() ? EXPIRED : UNKNOWN, { status: 404 })
-      const names = [...tbs.dnsNames, ...tbs.ipAddresses]
       // Checked first, so that only authorized clients learn whether it is revoked already.
-      if (!(await isAuthority(certificate, tbs.spki.der, names, revoker)))
+      if (!(await isAuthority(certificate, tbs.spki.der, identifiersOf(tbs), revoker)))
         throw new Problem(
           'unauthorized',
           'neither the account nor the key that signed this request has authority over the certificate',

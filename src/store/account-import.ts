@@ -16,11 +16,11 @@ export interface KnownImport {
   id: string
   thumbprint: string
   status: AccountStatus
-  contacts: string[]
+  contacts: readonly string[]
   /** It was changed here: what the former server says counts no more. */
   isChangedHere: boolean
   /** Its paths at former servers. */
-  paths: string[]
+  paths: readonly string[]
 }
 
 const FIND_KNOWN: Statement = {
@@ -38,7 +38,7 @@ export function findKnownAccounts(tx: Queries, thumbprints: readonly string[], p
   return tx.query<KnownImport>(FIND_KNOWN, [thumbprints, paths])
 }
 
-interface NewImport {
+export interface NewImport {
   id: string
   thumbprint: string
   jwk: string

@@ -60,7 +60,7 @@ export async function circumstancesOf(
         SELECT a.kind, a.occurred_at, a.data FROM account_failures a
          WHERE a.account_id = c.account_id AND a.occurred_at >= w.opened_at
            AND (EXISTS (SELECT FROM unnest(c.names) n WHERE a.data->>'identifier_value' IN (n, ltrim(n, '*.')))
-                OR EXISTS (SELECT FROM jsonb_path_query(a.data, '$.*[*].value') v WHERE v #>> '{}' = ANY (c.names)))
+                OR EXISTS (SELECT FROM jsonb_path_query(a.data, '$.*[*].value') v WHERE rtrim(lower(v #>> '{}'), '.') = ANY (c.names)))
          ORDER BY a.occurred_at DESC, a.event_id DESC LIMIT 1) f ON true`)
   return new Map(rows.map((row) => [row.id, row]))
 }

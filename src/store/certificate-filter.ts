@@ -7,7 +7,7 @@ import { isWindowOpen, type OpenWindow } from './renewal-window-store.ts'
 import { isAccountInScope } from './scope.ts'
 import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
 
-/** As the Admin API names them; `expired` includes revoked ones that have expired. */
+/** As the Admin API names them. Each certificate has one: `revoked` includes those that have ended since. */
 export const CERTIFICATE_STATUSES = ['active', 'revoked', 'expired'] as const
 export type CertificateStatus = (typeof CERTIFICATE_STATUSES)[number]
 
@@ -56,7 +56,7 @@ export const IS_MUTED = sql.fragment`
 
 const HAS_STATUS: Record<CertificateStatus, Fragment> = {
   active: sql.fragment`c.revoked_at IS NULL AND ${IS_CURRENT}`,
-  expired: HAS_ENDED,
+  expired: sql.fragment`c.revoked_at IS NULL AND ${HAS_ENDED}`,
   revoked: IS_REVOKED,
 }
 

@@ -2,20 +2,20 @@
  * SQL of issued certificates that the database lacks because it was restored to an earlier time.
  */
 
+import type { CertificateNames } from '../domain/certificate-names.ts'
 import type { IssuerCertificate } from '../domain/crl-scope.ts'
 import { KEY_COMPROMISE } from '../domain/revocation.ts'
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 import { order } from './status-sql.ts'
 
-export interface ForgottenCertificate {
+export interface ForgottenCertificate extends CertificateNames {
   id: string
   /** Left out where it no longer exists. */
   accountId: string | undefined
   /** Becomes valid with the certificate where it is still open, and of that account. */
   orderId?: string | undefined
   serialNumber: Buffer
-  names: readonly string[]
   notBefore: Date
   notAfter: Date
   /** Left out where nobody knows: notBefore counts. */
@@ -72,11 +72,11 @@ const RECORD: Statement = {
              (SELECT a.id FROM accounts a WHERE a.id = coalesce(i.account_id, (SELECT o.account_id FROM orders o WHERE o.id = i.order_id)))
                AS account_id,
              coalesce(known.issuer_fingerprint, ($1::bytea[])[1]) AS issuer_fingerprint, known.issuer_fingerprint IS NULL AS is_new,
-             i.order_id, i.serial_number, string_to_array(i.names, ' ') AS names, i.not_before, i.not_after,
+             i.order_id, i.serial_number, ARRAY(SELECT jsonb_array_elements_text(i.names)) AS names, i.identifiers, i.not_before, i.not_after,
              coalesce(i.issued_at, i.not_before) AS issued_at, i.der, i.spki_sha256
-        FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::bytea[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::bytea[],
-                    $10::bytea[], $13::timestamptz[])
-             AS i (id, account_id, order_id, serial_number, names, not_before, not_after, der, spki_sha256, issued_at)
+        FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::bytea[], $6::jsonb[], $7::timestamptz[], $8::timestamptz[], $9::bytea[],
+                    $10::bytea[], $13::timestamptz[], $14::smallint[])
+             AS i (id, account_id, order_id, serial_number, names, not_before, not_after, der, spki_sha256, issued_at, identifiers)
         LEFT JOIN LATERAL (SELECT c.issuer_fingerprint FROM certificates c
                             WHERE c.serial_number = i.serial_number AND c.issuer_fingerprint = ANY ($1)
                             ORDER BY c.der = '' LIMIT 1) known ON true
@@ -88,15 +88,15 @@ const RECORD: Statement = {
     ), released AS (
       DELETE FROM order_claims c USING moved WHERE c.request_key = moved.request_key AND c.order_id = moved.order_id
     ), recorded AS (
-      INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
-                                spki_sha256, issued_at, backend)
-      SELECT i.id, i.account_id, m.order_id, i.serial_number, i.issuer_fingerprint, i.names, i.not_before, i.not_after, i.der,
+      INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, identifiers, not_before, not_after,
+                                der, spki_sha256, issued_at, backend)
+      SELECT i.id, i.account_id, m.order_id, i.serial_number, i.issuer_fingerprint, i.names, i.identifiers, i.not_before, i.not_after, i.der,
              i.spki_sha256, i.issued_at,
              CASE WHEN $11 THEN $12
                   ELSE (SELECT c.backend FROM certificates c WHERE c.issuer_fingerprint = ANY ($1) AND c.der <> '' LIMIT 1) END
         FROM given i LEFT JOIN moved m ON m.id = i.id
       ON CONFLICT (serial_number, issuer_fingerprint) DO UPDATE
-         SET account_id = EXCLUDED.account_id, names = EXCLUDED.names, not_before = EXCLUDED.not_before,
+         SET account_id = EXCLUDED.account_id, names = EXCLUDED.names, identifiers = EXCLUDED.identifiers, not_before = EXCLUDED.not_before,
              not_after = EXCLUDED.not_after, der = EXCLUDED.der, spki_sha256 = EXCLUDED.spki_sha256, backend = EXCLUDED.backend
        WHERE certificates.der = ''
       RETURNING id, account_id, order_id, serial_number, names, backend, der, spki_sha256, revoked_at, revocation_reason
@@ -152,7 +152,7 @@ export function createCertificateImport(db: Pick<Database, 'query'>): Certificat
         certificates.map((one) => one.accountId),
         certificates.map((one) => one.orderId),
         certificates.map((one) => one.serialNumber),
-        certificates.map((one) => one.names.join(' ')),
+        certificates.map((one) => JSON.stringify(one.names)),
         certificates.map((one) => one.notBefore),
         certificates.map((one) => one.notAfter),
         certificates.map((one) => one.der),
@@ -160,6 +160,7 @@ export function createCertificateImport(db: Pick<Database, 'query'>): Certificat
         from !== 'that of its issuer',
         from === 'that of its issuer' ? null : (from.backend ?? null),
         certificates.map((one) => one.issuedAt),
+        certificates.map((one) => one.identifiers),
       ])
       return rows.map((row) => ({
         id: row.id,

@@ -6,9 +6,10 @@ import { ARCHIVE_WALK } from './archive-store.ts'
 import { type CertificateFilter, CONDITIONS, conditionsOf } from './certificate-filter.ts'
 import type { Way } from './certificate-orders.ts'
 import { type CertificateSort, isEmpty, wayOf, wayOfAll } from './certificate-ways.ts'
+import { NAMES_TO_SUCCEED } from './expiration-store.ts'
 import { type Fragment, type ListPage, readPage, type Skip, type Walk } from './list-page.ts'
 import { isAccountInScope } from './scope.ts'
-import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, constantSql, rowsOf, sql } from './slonik.ts'
 
 const Row = z.object({
   id: z.string(),
@@ -150,7 +151,7 @@ export async function succeededAmong(db: CommonQueryMethods, ids: readonly strin
   if (ids.length === 0) return new Set()
   const rows = await db.any(rowsOf(Id)`
     WITH open AS MATERIALIZED (
-      SELECT c.id, c.account_id, c.names, c.not_after FROM certificates c
+      SELECT c.id, c.account_id, ${constantSql(NAMES_TO_SUCCEED)} AS names, c.not_after FROM certificates c
        WHERE c.id = ANY (${sql.array(ids, 'uuid')}) AND c.account_id IS NOT NULL
     )
     SELECT r.certificate_id AS id FROM open p JOIN replacements r ON r.certificate_id = p.id JOIN orders o ON o.id = r.order_id

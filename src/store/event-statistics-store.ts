@@ -4,6 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import type { EventData, OccurredEvent } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
+import { spellingsOf } from '../shared/protocol/identifier.ts'
 import { allOf } from './list-page.ts'
 import { isAmongAccountsOf } from './scope.ts'
 import { rowsOf, sql } from './slonik.ts'
@@ -77,9 +78,7 @@ export interface FailureFilter {
 const PROBLEM = sql.fragment`
   regexp_replace(coalesce(f.data->>'problem', CASE WHEN jsonb_typeof(f.data->'error') = 'object' THEN f.data->'error'->>'type' END, ''), '^.*:', '')`
 
-const concerns = (name: string) => sql.fragment`
-  (f.data->>'identifier_value' = ${name}
-   OR EXISTS (SELECT FROM jsonb_path_query(f.data, '$.*[*].value') v WHERE v #>> '{}' = ${name}))`
+const concerns = (name: string) => sql.fragment`failure_names(f.data) && ${sql.array(spellingsOf(name), 'text')}`
 
 /** account_failures_time, or account_failures_pkey for one account; 50 are kept for each account */
 const fitting = ({ since, accountId, kind, problem, name, scope }: FailureFilter) =>

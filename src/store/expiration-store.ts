@@ -25,6 +25,9 @@ export interface ExpirationStore {
 
 const PAGE_SIZE = 2_000
 
+/** Of a certificate `c`: the names that its successor has as well. An order cannot have the others (certificate-names.ts). */
+export const NAMES_TO_SUCCEED = 'c.names[:coalesce(c.identifiers, cardinality(c.names))]'
+
 const WARN: Statement = {
   name: 'expiration-warn',
   // A place beyond $3 is of a clock that was ahead: the walk begins anew, and the marks keep it from repeating itself.
@@ -36,21 +39,22 @@ const WARN: Statement = {
              coalesce((array_agg(certificate_id))[1], '00000000-0000-0000-0000-000000000000') AS id
         FROM expiration_progress WHERE warning_days = $1::integer AND not_after > $2 AND not_after <= $3
     ), page AS MATERIALIZED (
-      SELECT c.id, c.account_id, c.order_id, c.serial_number, c.names, c.not_before, c.not_after, c.revoked_at
+      SELECT c.id, c.account_id, c.order_id, c.serial_number, c.names, ${NAMES_TO_SUCCEED} AS wanted, c.not_before, c.not_after,
+             c.revoked_at
         FROM certificates c
        WHERE c.not_after >= (SELECT not_after FROM place) AND c.not_after <= $3
          AND (c.not_after, c.id) > (SELECT not_after, id FROM place)
        ORDER BY c.not_after, c.id LIMIT ${PAGE_SIZE}
     ), open AS MATERIALIZED (
-      SELECT p.id, p.account_id, p.serial_number, p.names, p.not_after
+      SELECT p.id, p.account_id, p.serial_number, p.names, p.wanted, p.not_after
         FROM page p
        WHERE p.revoked_at IS NULL AND p.account_id IS NOT NULL
          AND NOT EXISTS (SELECT FROM replacements r JOIN orders o ON o.id = r.order_id
                           WHERE r.certificate_id = p.id AND o.certificate_id IS NOT NULL)
     ), replaced AS MATERIALIZED (
       SELECT p.id FROM open p
-       WHERE p.names <> '{}' AND EXISTS (
-         SELECT FROM (SELECT id, account_id, not_after, revoked_at FROM certificates n WHERE n.names @> p.names OFFSET 0) n
+       WHERE p.wanted <> '{}' AND EXISTS (
+         SELECT FROM (SELECT id, account_id, not_after, revoked_at FROM certificates n WHERE n.names @> p.wanted OFFSET 0) n
           WHERE n.account_id = p.account_id AND n.id <> p.id AND n.not_after > p.not_after AND n.revoked_at IS NULL)
     ), marked AS (
       INSERT INTO expiration_notices (certificate_id, warning_days)

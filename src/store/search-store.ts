@@ -2,6 +2,7 @@
 
 import * as z from 'zod/v4'
 import type { Scope } from '../domain/permissions.ts'
+import { spellingsOf } from '../shared/protocol/identifier.ts'
 import { type Fragment, hasIndex } from './list-page.ts'
 import { isAccountInScope } from './scope.ts'
 import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
@@ -79,7 +80,7 @@ export async function findFirstNames(
 ): Promise<readonly string[] | undefined> {
   if (!(await hasIndex(db, 'certificates_first_name'))) return undefined
   const next = (after: Fragment) => sql.fragment`
-    SELECT ${FIRST_NAME} AS name FROM certificates c WHERE ${FIRST_NAME} ${after} AND ${FIRST_NAME} < ${`${beginning}~`}
+    SELECT ${FIRST_NAME} AS name FROM certificates c WHERE ${FIRST_NAME} ${after} AND ${FIRST_NAME} < ${`${beginning}\u{10ffff}`}
      ORDER BY ${FIRST_NAME} LIMIT 1`
   const rows = await db.any(rowsOf(Name)`
     WITH RECURSIVE found AS (
@@ -91,10 +92,10 @@ export async function findFirstNames(
   return rows.map(({ name }) => name)
 }
 
-/** Names that an account failed to get a certificate for. account_failures_names */
+/** Whether an account failed to get a certificate for it. account_failures_names */
 export async function findFailedNames(db: CommonQueryMethods, name: string, scope: Scope): Promise<readonly string[]> {
   const hasFailed = await db.exists(rowsOf(z.object({}))`
-    SELECT FROM (SELECT account_id FROM account_failures WHERE failure_names(data) @> ${sql.array([name], 'text')} OFFSET 0) f
+    SELECT FROM (SELECT account_id FROM account_failures WHERE failure_names(data) && ${sql.array(spellingsOf(name), 'text')} OFFSET 0) f
      WHERE ${isAccountInScope(sql.fragment`f.account_id`, scope)}`)
   return hasFailed ? [name] : []
 }

@@ -133,7 +133,7 @@ describe('a certificate that the database has forgotten', () => {
     const cases: [string, RegExp][] = [
       [fileOf('other', encodePem('CERTIFICATE', aCertificate())), /no issuer in this database has signed it/],
       [fileOf('issuer', issuer), /issuer\.pem: it holds no certificate but those of CAs/],
-      [fileOf('text', 'no PEM'), /text\.pem, certificate 1: /],
+      [fileOf('text', 'no PEM'), /text\.pem: it is neither PEM/],
     ]
     const { code, stderr } = await chancery(service, 'import', 'certificates', ...cases.map(([name]) => name), file)
     assert.equal(code, 1)

@@ -94,6 +94,18 @@ describe('acts that need approval', () => {
     assert.deepEqual((await alice.get('/approvals')).json, [])
   })
 
+  test('a number to confirm that is above what matches is refused, and asks nobody', async () => {
+    await certificates(1)
+    const filter = { domain: 'a.test' }
+    const count = await unrevoked()
+    const body = { filter, revoke: true, reason: 4, confirm_count: count + APPROVALS.bulk_revocation_above }
+    const reply = await ask(alice, 'POST', '/incidents', body)
+    assert.equal(reply.status, 400, reply.text)
+    assert.match(reply.json.message, new RegExp(`'confirm_count' must be at most ${count}, `))
+    assert.deepEqual((await alice.get('/approvals')).json, [])
+    assert.equal(await unrevoked(), count)
+  })
+
   test('an incident that revokes more than the number waits for another person, and then begins', async () => {
     await certificates(3)
     const filter = { domain: 'a.test' }

@@ -325,6 +325,18 @@ describe('CSR profiles', () => {
     assert.deepEqual([reply.status, reply.json.error], [413, 'too_large'])
   })
 
+  test('others may send at most 1 MiB', async () => {
+    const reply = await admin.send('POST', '/csr-profiles/validate', { name: 'x'.repeat(1024 * 1024) })
+    assert.deepEqual([reply.status, reply.json.error], [413, 'too_large'])
+  })
+
+  test('the role is looked at before the body', async () => {
+    const { id } = await create()
+    for (const path of [`/csr-profiles/${id}`, '/csr-profiles/no-id'])
+      assert.equal((await auditor.send('PUT', path)).status, 403, path)
+    assert.equal((await admin.send('PUT', `/csr-profiles/${id}`)).status, 400)
+  })
+
   test('auditors read and try, and change nothing', async () => {
     const { id } = await create()
     assert.equal((await auditor.send('PUT', `/csr-profiles/${id}`, { name: name(), profile_data: {} })).status, 403)

@@ -76,7 +76,7 @@ describe('incidents', () => {
   test('what cannot be read is refused in a sentence', async () => {
     for (const text of [
       '',
-      'two words',
+      'two\nlines',
       '{"kty":"EC"}',
       '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----',
     ])

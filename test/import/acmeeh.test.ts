@@ -134,7 +134,9 @@ describe('an ACMEEH that is taken over', () => {
     const { code, stdout, stderr } = await run('--from', former.address, '--json', ...words)
     assert.ok(code === 0 || code === 1, stderr)
     const report = JSON.parse(stdout) as ImportReport
-    const skipped = Object.values(report).some((kind) => typeof kind === 'object' && kind.skipped > 0)
+    const skipped = Object.values(report).some(
+      (kind) => typeof kind === 'object' && 'skipped' in kind && kind.skipped > 0,
+    )
     assert.equal(code, skipped ? 1 : 0, stderr)
     return report
   }
@@ -171,6 +173,11 @@ describe('an ACMEEH that is taken over', () => {
 
   const booksOf = (report: ImportReport) =>
     Object.fromEntries(Object.keys(FIRST).map((kind) => [kind, numbers(report[kind as keyof typeof FIRST])]))
+
+  test('the report shows under which URL the first account is found', async () => {
+    const { stdout } = await run('--from', former.address, '--dry-run')
+    assert.match(stdout, /^URL of the first account: \/acct\/[0-9a-f-]{36} \(at its client it must have this path\)$/m)
+  })
 
   test('a dry run tells the same as the run, and writes nothing', async () => {
     const before = await rowCounts()

@@ -87,6 +87,7 @@ describe('coming from openssl ca', requireCommand('openssl'), () => {
   test('what cannot be taken over is named, and stops nothing', async () => {
     const mixed = path.join(folder, 'mixed')
     mkdirSync(mixed)
+    writeFileSync(path.join(mixed, 'e-notes.pem'), 'Certificates of the web team\n')
     const four = new X509Certificate(readFileSync(await former.issue('four.test')))
     writeFileSync(path.join(mixed, 'a-four.der'), four.raw)
     writeFileSync(path.join(mixed, 'b-other.der'), aCertificate())
@@ -96,8 +97,9 @@ describe('coming from openssl ca', requireCommand('openssl'), () => {
     appendFileSync(path.join(mixed, 'index.txt'), 'V\t400101000000Z\t\t0ABC\tunknown\t/CN=lost.test\n')
     const { code, report } = await importing(mixed)
     assert.equal(code, 1)
-    assert.deepEqual(books(report.certificates), { read: 5, fresh: 1, known: 0, skipped: 4 })
+    assert.deepEqual(books(report.certificates), { read: 6, fresh: 1, known: 0, skipped: 5 })
     const reasons = report.certificates?.first_skipped.map(({ reason }) => reason).join('\n') ?? ''
+    assert.match(reasons, /it is neither PEM, which has a line -----BEGIN CERTIFICATE-----, nor DER/)
     assert.match(reasons, /issuer unknown/)
     assert.match(reasons, /block 1, CERTIFICATE, has no END line/)
     assert.match(reasons, /no line of an index/)

@@ -126,6 +126,15 @@ describe('coming from EJBCA', () => {
     assert.equal(report.revocations, 0)
   })
 
+  test('an export that was cut short names the row that has lost its columns', async () => {
+    const header = 'fingerprint,base64Cert,status,revocationDate,revocationReason\n'
+    const [row] = rows
+    const report = await importing('--csv', file('cut.csv', `${header}cut.test,"${row?.base64Cert}"`))
+    assert.deepEqual(report.certificates?.first_skipped, [
+      { name: 'certificate cut.test', reason: 'it has no status; was the file cut short here?' },
+    ])
+  })
+
   test('an export as mysql --batch writes it is the same', async () => {
     const header = 'fingerprint\tbase64Cert\tstatus\trevocationDate\trevocationReason\n'
     const lines = rows.map((row) =>

@@ -122,6 +122,10 @@ describe('coming from step-ca', NEEDS, () => {
     const report = await importDump('--dry-run')
     assert.deepEqual(books(report.accounts), { read: 2, fresh: 2, known: 0, skipped: 0 })
     assert.equal(report.revocations, 1)
+    assert.match(
+      report.first_account_urls?.join(' ') ?? '',
+      /^\/acme\/acme\/account\/\w+ \/acme\/strict\/account\/\w+$/,
+    )
     for (const table of ['accounts', 'account_paths', 'eab_credentials']) assert.equal(await countOf(table), 0, table)
   })
 

@@ -15,12 +15,21 @@ export interface FormerCertificate {
   serial: string
 }
 
+export interface FormerNames {
+  /** RFC 4514; the first name as common name where it is left out. */
+  subject?: string
+  /** Without any, the certificate has no subject alternative name. */
+  sans: readonly { type: 'dns' | 'ip' | 'email' | 'url' | 'upn'; value: string }[]
+}
+
 /** @param serial of a server that counts, it may have one octet */
 export async function issueFormerly(
   ca: Pick<DevCaFiles, 'intermediate' | 'intermediateKey'>,
-  names: readonly string[],
+  names: readonly string[] | FormerNames,
   serial = `40${randomBytes(8).toString('hex')}`,
 ): Promise<FormerCertificate> {
+  const { subject, sans }: FormerNames =
+    'sans' in names ? names : { sans: names.map((value) => ({ type: 'dns', value })) }
   const issuer = new x509.X509Certificate(readFileSync(ca.intermediate, 'utf8'))
   const signingKey = await crypto.subtle.importKey(
     'pkcs8',
@@ -32,7 +41,7 @@ export async function issueFormerly(
   const keys = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: serial,
-    subject: `CN=${names[0]}`,
+    subject: subject ?? `CN=${sans[0]?.value}`,
     issuer: issuer.subjectName,
     notBefore: new Date(Date.now() - 80 * 86_400_000),
     notAfter: new Date(Date.now() + 10 * 86_400_000),
@@ -40,7 +49,7 @@ export async function issueFormerly(
     signingKey,
     signingAlgorithm: ALGORITHM,
     extensions: [
-      new x509.SubjectAlternativeNameExtension(names.map((value) => ({ type: 'dns', value }))),
+      ...(sans.length > 0 ? [new x509.SubjectAlternativeNameExtension([...sans])] : []),
       await x509.AuthorityKeyIdentifierExtension.create(issuer),
     ],
   })

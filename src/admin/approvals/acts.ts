@@ -9,7 +9,7 @@ import { revocationReasonName } from '../../domain/revocation.ts'
 import { plural } from '../../shared/lib/plural.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import type { ActMeans as Means } from '../context.ts'
-import { dryRun } from '../revocations/bulk-revocation-steps.ts'
+import { dryRun, wrongCount } from '../revocations/bulk-revocation-steps.ts'
 import type { RevocationFilter } from '../revocations/bulk-revocation-store.ts'
 import { requireUser } from '../users/users.ts'
 
@@ -39,8 +39,10 @@ export async function bulkRevocationAct(
 ): Act {
   const above = policy.approvals.bulkRevocationAbove
   if (above === undefined || isDryRun) return undefined
-  const counted = await dryRun(db, filter)
-  const wouldRevoke = Math.max(counted.wouldRevoke, confirmed)
+  const { wouldRevoke } = await dryRun(db, filter)
+  // A job may revoke as many as were confirmed: more than there are would be decided by one person.
+  if (confirmed > above && confirmed > wouldRevoke)
+    throw wrongCount(`at most ${wouldRevoke}, the number of certificates that would be revoked now`)
   if (wouldRevoke <= above) return undefined
   return {
     act: 'bulk_revocation',

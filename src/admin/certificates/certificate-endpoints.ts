@@ -19,12 +19,16 @@ import { CERTIFICATE_SORTS, type CertificateSort } from '../../store/certificate
 import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
-import { fingerprint, flagParameter, instantParameter, line, serialNumber, uuid } from '../schemas.ts'
+import { certificateName, fingerprint, flagParameter, instantParameter, line, serialNumber, uuid } from '../schemas.ts'
 import { Certificate, certificateBodies, certificateBody } from './certificate-body.ts'
 
-const domain = () => line(255).transform((name) => name.toLowerCase())
 /** Filters that a bulk revocation takes, too. */
-export const exactDomain = domain().optional().meta({ description: 'One of its names exactly, such as *.example.com.' })
+export const exactDomain = certificateName()
+  .optional()
+  .meta({ description: 'One of its names whole, such as *.example.com or a common name, in any spelling.' })
+export const domainSuffix = certificateName()
+  .optional()
+  .meta({ description: 'A name that one of its names is, or lies below.' })
 export const keyFingerprint = fingerprint().optional().meta({ description: 'SHA-256 of the SubjectPublicKeyInfo.' })
 export const params = z.strictObject({ serial: serialNumber() })
 export const query = z.strictObject({
@@ -44,8 +48,11 @@ export const CERTIFICATES = endpointGroup('Certificates', {
       fingerprint: fingerprint().optional(),
       spki_sha256: keyFingerprint,
       domain: exactDomain,
-      domain_suffix: domain().optional().meta({ description: 'A name that one of its names is, or lies below.' }),
-      status: z.enum(CERTIFICATE_STATUSES).optional(),
+      domain_suffix: domainSuffix,
+      status: z
+        .enum(CERTIFICATE_STATUSES)
+        .optional()
+        .meta({ description: '`revoked` includes those that have ended since; the others leave revoked ones out.' }),
       expiring_after: instantParameter().optional(),
       expiring_before: instantParameter().optional(),
       issued_before: instantParameter().optional(),
@@ -62,30 +69,23 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     }),
     reply: { status: 200, schema: z.array(Certificate) },
     async handle({ query, author }, { db, pages, policy }) {
-      const { account_id, serial, domain, domain_suffix, sort, limit, offset, cursor } = query
-      const { fingerprint, spki_sha256: spkiSha256, status, issuer, profile, issued_before, issued_after } = query
-      const {
-        expiring_after: expiresAfter,
-        expiring_before: expiresBefore,
-        revoked_after: revokedAfter,
-        renewed,
-      } = query
+      const { sort, limit, offset, cursor, fingerprint, status, issuer, profile, renewed } = query
       const filter = {
-        accountId: account_id,
-        serialNumber: serial,
+        accountId: query.account_id,
+        serialNumber: query.serial,
         fingerprint,
-        spkiSha256,
-        name: domain,
-        nameSuffix: domain_suffix,
+        spkiSha256: query.spki_sha256,
+        name: query.domain,
+        nameSuffix: query.domain_suffix,
         status,
-        expiresAfter,
-        expiresBefore,
+        expiresAfter: query.expiring_after,
+        expiresBefore: query.expiring_before,
         issuer,
         profile,
         renewed,
-        issuedBefore: issued_before,
-        issuedAfter: issued_after,
-        revokedAfter,
+        issuedBefore: query.issued_before,
+        issuedAfter: query.issued_after,
+        revokedAfter: query.revoked_after,
         scope: scopeOf(author),
       }
       const order = sort ?? usualSort(filter)

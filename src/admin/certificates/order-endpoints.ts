@@ -12,7 +12,7 @@ import { type ListedOrder, listOrders, skipOfOrders } from '../../store/order-li
 import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
-import { instantParameter, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { certificateName, instantParameter, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 
 const Identifier = z.strictObject({ type: z.string(), value: z.string() }).meta({ id: 'Identifier' })
 const Facts = z.record(z.string(), z.unknown())
@@ -119,9 +119,7 @@ export const ORDERS = endpointGroup('Orders', {
     query: z.strictObject({
       account_id: uuid().optional(),
       status: z.enum(ORDER_STATUSES).optional(),
-      domain: line(255)
-        .transform((name) => name.toLowerCase())
-        .optional(),
+      domain: certificateName().optional(),
       created_before: instantParameter().optional(),
       created_after: instantParameter().optional(),
       ...placeParameters(),

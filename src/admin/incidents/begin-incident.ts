@@ -8,6 +8,7 @@ import { uuidv7 } from '../../shared/lib/uuid.ts'
 import type { Transaction } from '../audit/audit-log.ts'
 import type { AdminContext } from '../context.ts'
 import { insertBlock } from '../revocations/blocked-key-endpoints.ts'
+import { wrongCount } from '../revocations/bulk-revocation-steps.ts'
 import { FIRST_ID, nextWindow, type RevocationFilter } from '../revocations/bulk-revocation-store.ts'
 import { recordJob } from '../revocations/bulk-revocations.ts'
 import { findHits } from './incident-hits.ts'
@@ -83,10 +84,7 @@ export async function beginIncident(
 
 function requireConfirmed(unrevoked: number, confirmed: number): void {
   if (unrevoked === confirmed) return
-  const message = `must be ${unrevoked}, the number of unrevoked certificates that it concerns now`
-  throw new AdminError('invalid_request', `the body is not right: 'confirm_count' ${message}`, {
-    fields: [{ field: 'confirm_count', message }],
-  })
+  throw wrongCount(`${unrevoked}, the number of unrevoked certificates that it concerns now`)
 }
 
 /** @returns how many certificates */

@@ -6,10 +6,10 @@ import { AdminError } from '../../domain/admin-error.ts'
 import { KEY_COMPROMISE } from '../../domain/revocation.ts'
 import { ACCOUNT_STATUSES, BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { accountNameMember, withAccountName } from '../account-names.ts'
-import { exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
+import { domainSuffix, exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
 import type { AdminContext } from '../context.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
-import { kid, suffix } from '../revocations/bulk-revocation-endpoints.ts'
+import { kid } from '../revocations/bulk-revocation-endpoints.ts'
 import { findJob } from '../revocations/bulk-revocation-store.ts'
 import { reason } from '../revocations/certificate-revocations.ts'
 import { line, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
@@ -24,7 +24,7 @@ export const IncidentFilter = z
     account_id: uuid().optional(),
     eab_kid: kid(),
     domain: exactDomain,
-    domain_suffix: suffix(),
+    domain_suffix: domainSuffix,
   })
   .refine((filter) => Object.values(filter).filter((member) => member !== undefined).length === 1, {
     error: 'must have exactly one member',

@@ -4,6 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { readReport, UnreadableReport } from '../../domain/incident.ts'
+import { canonicalName } from '../../shared/protocol/identifier.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { bulkRevocationAct } from '../approvals/acts.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
@@ -187,7 +188,7 @@ async function recognize(
     if (reported.kind === 'account') return { filter: { account_id: reported.id }, readAs: 'an account' }
     if (await isCredential(db, reported.text))
       return { filter: { eab_kid: reported.text }, readAs: 'the kid of a credential' }
-    const name = reported.text.toLowerCase()
+    const name = canonicalName(reported.text)
     return below
       ? { filter: { domain_suffix: name }, readAs: 'a name, and all below it' }
       : { filter: { domain: name }, readAs: 'a name' }

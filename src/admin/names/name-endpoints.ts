@@ -4,13 +4,13 @@ import type { DatabasePool } from 'slonik'
 import * as z from 'zod/v4'
 import { scopeOf } from '../../domain/permissions.ts'
 import { renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
-import { coveringNames, readSearch } from '../../domain/search-text.ts'
+import { coveringNames } from '../../domain/search-text.ts'
 import { certificatesOfNames, failuresOfNames, type HistoryPart } from '../../store/name-history-store.ts'
 import { windowsOf } from '../../store/renewal-window-store.ts'
 import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { limitOf, limitParameter } from '../pages.ts'
-import { instantParameter, line, time, timestamp } from '../schemas.ts'
+import { certificateName, instantParameter, time, timestamp } from '../schemas.ts'
 import { entryBody, NameEntry } from './name-bodies.ts'
 import { explained, namesOfFailures, readHistory } from './name-history.ts'
 
@@ -64,13 +64,11 @@ export const NAMES = endpointGroup('Names', {
     scope: 'accounts',
     summary:
       'Shows what happened to a name: orders, validations, refusals, certificates, revocations; and why it failed last.',
-    params: z.strictObject({ name: line(255) }),
+    params: z.strictObject({ name: certificateName() }),
     query: z.strictObject({ before: instantParameter().optional(), limit: limitParameter() }),
     reply: { status: 200, schema: NameHistory },
     async handle({ params, query, author }, { db, pages, policy }) {
-      const name = readSearch(params.name).name
-      // What was refused may be no name.
-      const names = name === undefined ? [params.name.toLowerCase()] : coveringNames(name)
+      const names = coveringNames(params.name)
       const part = { names, before: query.before, scope: scopeOf(author), limit: limitOf(query.limit, pages) }
       const { entries, next, areAllOrdersRead } = await readHistory(db, part)
       const named = await withAccountNames(db, entries)

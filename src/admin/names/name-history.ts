@@ -3,6 +3,7 @@
 import type { DatabasePool } from 'slonik'
 import { explainFailure } from '../../domain/failure-advice.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
+import { spellingsOf } from '../../shared/protocol/identifier.ts'
 import {
   certificatesOfNames,
   evidenceOf,
@@ -24,7 +25,7 @@ export type HistoryEntry = { at: Date; account_id: string | null } & (
 
 /** The authorization of a wildcard is for the name without it, and so are its failures. @param names the name itself first */
 export const namesOfFailures = ([name = '', ...covering]: readonly string[]): string[] => [
-  ...new Set([name, ...covering, name.replace(/^\*\./, '')]),
+  ...new Set([name, ...covering, name.replace(/^\*\./, '')].flatMap(spellingsOf)),
 ]
 
 /** @param names the name itself first */

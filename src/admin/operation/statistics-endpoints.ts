@@ -17,7 +17,7 @@ import {
 import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
-import { instantParameter, line, text, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
+import { certificateName, instantParameter, text, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
 
 const MOST_HOURS = 30 * 24
 
@@ -68,9 +68,7 @@ const failureFilter = () => ({
   account_id: uuid().optional(),
   kind: z.enum(FAILURE_KINDS).optional(),
   problem: text(64).optional().meta({ description: 'As /failures/causes has it; empty for failures without one.' }),
-  name: line(255)
-    .transform((name) => name.toLowerCase())
-    .optional(),
+  name: certificateName().optional(),
 })
 
 interface GivenFilter {

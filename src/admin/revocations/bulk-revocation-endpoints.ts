@@ -7,7 +7,7 @@ import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { bulkRevocationAct } from '../approvals/acts.ts'
-import { exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
+import { domainSuffix, exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
 import { instantParameter, line, serialNumber, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
 import { dryRun } from './bulk-revocation-steps.ts'
@@ -24,7 +24,6 @@ const instantText = () =>
     .transform((at) => at.toJSON() ?? '')
     .optional()
 
-export const suffix = () => exactDomain.meta({ description: 'A name that one of its names is, or lies below.' })
 export const kid = () => line(255).optional().meta({ description: 'Of the accounts that registered with it.' })
 
 const Filter = z
@@ -32,7 +31,7 @@ const Filter = z
     account_id: uuid().optional(),
     serial_numbers: boundedArray(serialNumber(), MOST_SERIALS).optional(),
     domain: exactDomain,
-    domain_suffix: suffix(),
+    domain_suffix: domainSuffix,
     eab_kid: kid(),
     issued_before: instantText(),
     issued_after: instantText(),

@@ -13,7 +13,7 @@ import { BULK_REVOCATION, type BulkRevocationStatus, finalStatuses } from '../..
 import type { NoteRevocations } from '../../services/revocation-notes.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import type { AuditLog, Note } from '../audit/audit-log.ts'
-import { dryRun, match, revokePage } from './bulk-revocation-steps.ts'
+import { dryRun, match, revokePage, wrongCount } from './bulk-revocation-steps.ts'
 import {
   cancelJob,
   findJob,
@@ -141,10 +141,7 @@ export class BulkRevocations {
   async #requireConfirmed(filter: RevocationFilter, confirmCount: number | undefined): Promise<void> {
     const { wouldRevoke } = await dryRun(this.#options.db, filter)
     if (wouldRevoke <= this.#options.confirmAbove || wouldRevoke === confirmCount) return
-    const message = `must be ${wouldRevoke}, the number of certificates that would be revoked now`
-    throw new AdminError('invalid_request', `the body is not right: 'confirm_count' ${message}`, {
-      fields: [{ field: 'confirm_count', message }],
-    })
+    throw wrongCount(`${wouldRevoke}, the number of certificates that would be revoked now`)
   }
 
   async #requireApproved(filter: RevocationFilter, approved: number): Promise<void> {

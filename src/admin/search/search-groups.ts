@@ -70,13 +70,12 @@ const cut = <T>(rows: readonly T[]): readonly T[] => rows.slice(0, HITS)
 
 async function findNames(searched: SearchText, author: Searcher, { db }: Statements): Promise<Found> {
   const scope = scopeOf(author)
-  const suffix = searched.name?.replace(/^\*\./, '')
+  const suffix = searched.name.replace(/^\*\./, '')
   const part = searched.text.toLowerCase()
-  const isPart = part.length >= SHORTEST_PART && !/[^a-z0-9.*:-]/.test(part)
+  const isPart = part.length >= SHORTEST_PART && !/[^ -~]/.test(part)
   const [below, failed, begun, withPart, failedWithPart] = await Promise.all([
-    suffix === undefined ? { names: [], hasMore: false } : namesBelow(suffix),
-    // What was refused may be no name.
-    findFailedNames(db, searched.name ?? part, scope),
+    namesBelow(suffix),
+    findFailedNames(db, searched.name, scope),
     isPart && scope === undefined ? findFirstNames(db, part, HITS + 1) : undefined,
     isPart ? findNamesWithPart(db, part, scope, HITS + 1) : [],
     isPart ? findFailedNamesWithPart(db, part, scope, HITS + 1) : [],
@@ -86,7 +85,7 @@ async function findNames(searched: SearchText, author: Searcher, { db }: Stateme
   const names = [...known.filter((name) => name === searched.name), ...known.filter((name) => name !== searched.name)]
   return {
     hits: cut(names).map((name) => ({ id: name, title: name, detail: 'Time line' })),
-    more: below.hasMore && suffix !== undefined ? { domain_suffix: suffix } : undefined,
+    more: below.hasMore ? { domain_suffix: suffix } : undefined,
     notSearched: [isPart ? partsNotSearched(begun !== undefined) : NO_PART],
   }
 
@@ -98,7 +97,7 @@ async function findNames(searched: SearchText, author: Searcher, { db }: Stateme
   }
 }
 
-const NO_PART = `No part of a name was looked for: that takes ${SHORTEST_PART} characters of a name in A-labels.`
+const NO_PART = `No part of a name was looked for: that takes ${SHORTEST_PART} characters of a name, in A-labels.`
 
 const partsNotSearched = (isBeginningSearched: boolean) =>
   `Whole names, all below a name${isBeginningSearched ? ' and the beginning of the first name' : ''} are looked for in all certificates; ` +
@@ -109,13 +108,13 @@ async function findCertificates({ hex, name, id }: SearchText, author: Searcher,
   const [bySerial, byFingerprint, byName, byId] = await Promise.all([
     hex === undefined || hex.length > 40 ? [] : findBySerialPrefix(db, hex, scope, HITS + 1),
     hex === undefined ? [] : findByFingerprintPrefix(db, hex, scope, HITS + 1),
-    name === undefined ? [] : listCertificates(db, { name, scope }, undefined, HITS + 1).then(({ rows }) => rows),
+    listCertificates(db, { name, scope }, undefined, HITS + 1).then(({ rows }) => rows),
     id === undefined ? undefined : createInspectStore(db, scope).findCertificate(id),
   ])
   const rows = [...(byId ? [byId] : []), ...bySerial, ...byFingerprint, ...byName]
   return {
     hits: cut([...new Map(rows.map((row) => [row.id, certificateHit(row)])).values()]),
-    more: name !== undefined && byName.length > HITS ? { domain: name } : undefined,
+    more: byName.length > HITS ? { domain: name } : undefined,
   }
 }
 

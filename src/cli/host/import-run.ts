@@ -45,6 +45,8 @@ function printReport(report: ImportReport, { json, 'dry-run': isDryRun }: Import
     COLUMNS,
   )
   console.log(`revocations: ${report.revocations}`)
+  const urls = report.first_account_urls?.join(', ')
+  if (urls) console.log(`URL of the first account: ${urls} (at its client it must have this path)`)
   for (const { kind, skipped, first_skipped } of kinds) {
     for (const { name, reason } of first_skipped) console.error(`skipped: ${name}: ${reason}`)
     const others = skipped - first_skipped.length

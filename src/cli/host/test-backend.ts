@@ -8,6 +8,7 @@ import type { Logger } from 'pino'
 import { CaError } from '../../ca/backend.ts'
 import type { CsrBackend, IssuanceRequest } from '../../ca/csr-backend.ts'
 import type { Config } from '../../config/schema.ts'
+import { namesOf } from '../../domain/certificate-names.ts'
 import { certificateValidity } from '../../domain/certificate-profile.ts'
 import { checkReceived, type ReceivedChain } from '../../domain/received-certificate.ts'
 import { withoutSignOctet } from '../../domain/revocation.ts'
@@ -144,7 +145,7 @@ async function record(
     der,
     serialNumber: withoutSignOctet(serialNumber),
     spkiSha256: hashSpki(tbs.spki),
-    names: [...tbs.dnsNames, ...tbs.ipAddresses],
+    ...namesOf(tbs),
   }
   const recorded = await createCertificateImport(db).record([fingerprint], [certificate], { backend: backend.name })
   if (recorded.length === 0) throw new Error(`its serial number ${serialNumber.toString('hex')} was given before`)

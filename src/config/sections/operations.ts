@@ -230,7 +230,9 @@ export const AdminApi = z
     password_length: setting(whole(8, 20), 'Length of generated passwords.'),
     default_page_size: setting(whole(1, 50), 'Entries per page of a list.'),
     max_page_size: setting(whole(1, 1000), 'Most entries per page a client may ask for.'),
-    max_body_bytes: setting(whole(1024, 4 * MIB), 'Largest request body.', { unit: 'bytes' }),
+    max_body_bytes: setting(whole(1024, 4 * MIB), 'Largest request body; no endpoint takes more than 1 MiB.', {
+      unit: 'bytes',
+    }),
     bulk_revoke_confirm_above: setting(
       optionalWhole(0),
       'A bulk revocation of more certificates needs their number in `confirm_count`; none does when absent.',

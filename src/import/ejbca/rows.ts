@@ -24,6 +24,7 @@ export function readEjbcaRow(row: EjbcaRow): ImportedCertificate | Unreadable {
   const name = `certificate ${row.fingerprint}`
   const der = derOf(row.base64Cert)
   if (!der) return { name, unreadable: 'base64Cert is empty or not base64; is it in the table Base64CertData?' }
+  if (row.status === '') return { name, unreadable: 'it has no status; was the file cut short here?' }
   const status = Number(row.status)
   const reason = Number(row.revocationReason)
   if (![REVOKED, ARCHIVED, ...ACTIVE].includes(status)) return { name, unreadable: `its status is ${row.status}` }

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { withoutSignOctet } from '../../domain/revocation.ts'
 import { describeFileError } from '../../shared/lib/file-error.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
+import { TAG } from '../../shared/pki/der.ts'
 import { decodePem, isPem } from '../../shared/pki/pem.ts'
 import type { ImportedCertificate, Unreadable } from '../model.ts'
 import { UnusableSource } from '../unusable-source.ts'
@@ -81,12 +82,14 @@ async function* inFile(file: string, index?: CaIndex): AsyncGenerator<Found> {
       const { serialNumber, notAfter, isCa } = parseCertificate(der).tbs
       if (!isCa) yield { der, ...index?.find(withoutSignOctet(serialNumber).toString('hex'), notAfter) }
     } catch (error) {
-      yield { name: `${file}, certificate ${at + 1}`, unreadable: (error as Error).message }
+      yield { name: `${file}, certificate ${at + 1}`, unreadable: `it is no certificate: ${(error as Error).message}` }
     }
   }
 }
 
 function certificatesOf(bytes: Buffer): Buffer[] {
+  if (!isPem(bytes) && bytes[0] !== TAG.sequence)
+    throw new Error('it is neither PEM, which has a line -----BEGIN CERTIFICATE-----, nor DER')
   if (!isPem(bytes)) return [bytes]
   return decodePem(bytes.toString('latin1')).flatMap(({ label, der }) => (label === 'CERTIFICATE' ? [der] : []))
 }

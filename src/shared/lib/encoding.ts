@@ -162,3 +162,10 @@ function writeInteger(der: Buffer, from: number, raw: Buffer, start: number, end
   for (let i = start; i < end; i++) der[at++] = raw[i] as number
   return at
 }
+
+/** Whether a text of it has U+0000, which no text in PostgreSQL may have. */
+export function hasNul(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('\0')
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false
+  return Object.entries(value).some(([name, member]) => name.includes('\0') || hasNul(member))
+}

@@ -102,12 +102,12 @@ export function readName(reader: DerReader): { der: Buffer; name: Name } {
   return { der: reader.bytes.subarray(start, reader.offset), name }
 }
 
-/** Texts of all commonName attributes, in order; values without a string type are skipped. */
-export function commonNamesOf(name: Name): string[] {
-  return name.flatMap((rdn) =>
-    rdn.flatMap(({ oid, value }) => (oid === COMMON_NAME && value !== undefined ? [value] : [])),
-  )
+/** Texts of all attributes of a type, in order; values without a string type are skipped. */
+export function attributeValues(name: Name, type: string): string[] {
+  return name.flatMap((rdn) => rdn.flatMap(({ oid, value }) => (oid === type && value !== undefined ? [value] : [])))
 }
+
+export const commonNamesOf = (name: Name): string[] => attributeValues(name, COMMON_NAME)
 
 /**
  * A Name of one commonName, as UTF8String (RFC 5280 §4.1.2.4; PrintableString has no `*`).
@@ -207,8 +207,11 @@ const TEXT_DECODERS: Readonly<Record<number, TextDecode>> = {
   [TAG.universalString]: decodeUniversal,
 }
 
+/** @returns undefined for octets that are no text of the type, or no string type */
+export const textOf = (tag: number, content: Buffer): string | undefined => TEXT_DECODERS[tag]?.(content)
+
 function decodeText(tag: number, content: Buffer, at: number): string {
-  const text = TEXT_DECODERS[tag]?.(content)
+  const text = textOf(tag, content)
   if (text === undefined) throw new DerError('name holds a string with characters outside its type', at)
   return text
 }

@@ -2,6 +2,7 @@
 
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
+import { formatIpAddress, parseIpAddress } from '../lib/ip-address.ts'
 
 /** Letters, digits and marks (§2.1); case and compatibility forms do not survive UTS 46. */
 const LETTER_DIGIT = /^[\p{Ll}\p{Lo}\p{Lm}\p{Mn}\p{Mc}\p{Nd}-]$/u
@@ -112,6 +113,28 @@ export function normalizeIpAddress(text: string): NormalForm {
     ? refused('is an IPv6 address that maps an IPv4 address; use the IPv4 address')
     : { ok: true, value: canonical }
 }
+
+/**
+ * The one spelling in which names of certificates are stored, searched and compared: of DNS names, addresses, mail addresses
+ * and whatever else a certificate calls its subject. Every question for a name goes through here (docs/decisions/identifiers.md).
+ */
+export function canonicalName(text: string): string {
+  const line = text
+    .replace(/\s+/g, ' ')
+    .replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd')
+    .trim()
+  const octets = parseIpAddress(line)
+  if (octets) return formatIpAddress(octets).replace(/^::ffff:(?=\d+\.)/, '')
+  // People write `.example.com` and `example.com.`; a name of a person or firm may end in a dot.
+  const bare = line.includes(' ') ? line : line.replace(/^\.|\.$/g, '')
+  const dns = normalizeDnsName(bare)
+  if (dns.ok) return dns.value
+  const [, local, host] = /^([^@\s/]+)@([^@\s/]+)$/.exec(bare) ?? []
+  return local && host ? `${local.toLowerCase()}@${canonicalName(host)}` : bare.toLowerCase().normalize('NFC')
+}
+
+/** How a client may have written a name that was refused, in lower case. @param name canonical */
+export const spellingsOf = (name: string): string[] => [...new Set([name, `${name}.`, domainToUnicode(name) || name])]
 
 function refused(reason: string): NormalForm {
   return { ok: false, reason }

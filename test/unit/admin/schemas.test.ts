@@ -32,6 +32,14 @@ function refusal(id: string, where: 'query' | 'body', value: unknown): string {
   return invalid(where, error, schema).message
 }
 
+test('a label of two lines is told that it must be one, whatever separates them', () => {
+  for (const separator of ['\n', '\u2028', '\u2029', '\u200b'])
+    assert.equal(
+      refusal('updateAccount', 'body', { label: `a${separator}b` }),
+      "the body is not right: 'label' must be one line, without control characters, line separators and invisible characters",
+    )
+})
+
 test('an unknown key of a table is named with the nearest known one, in a text of bounded length', () => {
   const profile = (authorized_keys: object) => ({ name: 'p', profile_data: { authorized_keys } })
   assert.equal(

@@ -260,6 +260,13 @@ describe('comments and the open part of ca', () => {
     assert.equal('_comment' in config.ca, false)
   })
 
+  test('_comment may say ${VAR}: nothing is replaced there', () => {
+    const comment = 'the secret comes from ${SECRET}, which systemd sets'
+    acceptedConfig(
+      parseTree({ _comment: [comment, '${UNSET}'], hooks: { registered: [{ _comment: comment, class: './a.js' }] } }),
+    )
+  })
+
   test('an unknown key under ca is an error unless an ext: backend reads it', () => {
     assert.deepEqual(errorLines(parseTree({ ca: { default_validity: 1 } })).length, 1)
     const config = acceptedConfig(parseTree({ ca: { backend: 'ext:./pki.js', vault: 'x' } }))
