@@ -141,10 +141,8 @@ describe('operations on the database', () => {
     const overview = await operate(service, 'overview')
     assert.match(overview, /the instance that answers does not say how it is/)
     const settings = await chancery(service, 'settings')
-    assert.deepEqual(
-      [settings.code, settings.stderr.trim()],
-      [1, 'chancery: only the service itself can tell; ask with --server'],
-    )
+    assert.equal(settings.code, 1)
+    assert.match(settings.stderr, /^chancery: only the service itself can tell; ask with --server$/m)
   })
 
   test('lists name accounts and users, and show identifiers as names', async () => {
