@@ -198,10 +198,43 @@ describe('a provider of OpenID Connect', () => {
     assert.deepEqual(failed.details, {
       username: 'nina',
       by: 'oidc',
-      reason: "the provider's claim 'groups' is no list of groups",
+      reason: `the provider's claim 'groups' is no list of groups: {"ca-readers":true}`,
       ended_sessions: 0,
       revoked_tokens: 0,
     })
+  })
+
+  describe('a provider that does not send the groups says nothing of them: the person keeps sessions and API tokens,', () => {
+    const person = { sub: 'ines', preferred_username: 'ines', groups: ['ca-admins'] }
+    const entra = { _claim_names: { groups: 'src1' }, _claim_sources: { src1: { endpoint: 'https://graph.example' } } }
+    const many = Array.from({ length: 1_200 }, (_, at) => `group-${at}`)
+    const absent: [string, JWTPayload, RegExp][] = [
+      ['Entra from the 201st group on', { groups: undefined, ...entra }, /more groups than the provider puts .*roles/],
+      [
+        'Entra in the implicit flow',
+        { groups: undefined, hasgroups: true },
+        /more groups than the provider puts .*roles/,
+      ],
+      ['no claim', { groups: undefined }, /sent no claim 'groups'.*admin_api\.oidc\.groups_claim/],
+      ['null', { groups: null }, /sent no claim 'groups'.*admin_api\.oidc\.groups_claim/],
+      ['an empty text', { groups: '' }, /sent no claim 'groups'.*admin_api\.oidc\.groups_claim/],
+      ['a number', { groups: 7 }, /'groups' is no list of groups: 7/],
+      ['1,200 groups', { groups: many }, /'groups' has 1200 groups, and 1000 are the most/],
+    ]
+    for (const [what, claims, why] of absent)
+      test(what, async () => {
+        const recent = { ...person, auth_time: Math.floor(Date.now() / 1000) }
+        const ines = clientWith(service.baseUrl, (await signIn({ claims: recent })).json.token)
+        const { token } = await made<{ token: string }>(ines, '/tokens', { name: what, role: 'auditor' })
+        const refusal = await signIn({ claims: { ...person, ...claims }, userInfo: { sub: 'ines' } })
+        assert.equal(refusal.status, 401)
+        assert.match(refusal.json.message, why)
+        const still = [await ines.get('/me'), await clientWith(service.baseUrl, token).get('/me')]
+        assert.deepEqual(
+          still.map(({ status }) => status),
+          [200, 200],
+        )
+      })
   })
 
   test('people without a group do not fill the audit log, and hide nobody who loses access', async () => {
