@@ -78,7 +78,8 @@ const ASK = 'ask an administrator'
 
 function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'absent'
-  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text
+  // PostgreSQL refuses half a surrogate pair, which a cut can leave.
+  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN).replace(/\p{Cs}$/u, '')}…` : text
 }
 
 /** OpenID Connect Core §5.3.2: a claim without a value is left out; some providers send null or an empty text. */

@@ -64,8 +64,14 @@ describe('the claims of a provider', () => {
       ],
       ['no role', { groups: ['/admins', 'b'] }, 'none of your groups may sign in here: ["/admins","b"]; ask'],
       ['no subject', { sub: undefined }, "'sub' must be 1 to 255 characters: absent"],
-      ['a long value', { groups: Array(900).fill('xx') }, `"xx","x…; ask`],
+      ['a long value', { groups: Array(900).fill('xx') }, '"xx"…; ask'],
     ]
+    test('a character is not cut in two', () => {
+      for (const start of ['', 'x']) {
+        const refusal = personOf({ ...CLAIMS, groups: `${start}${'\u{1f600}'.repeat(300)}` }, RULES)
+        assert.ok('why' in refusal && !/\p{Cs}/u.test(refusal.why))
+      }
+    })
     for (const [what, claims, said] of cases)
       test(what, () => {
         const refusal = personOf({ ...CLAIMS, ...claims }, RULES)
