@@ -10,6 +10,9 @@ import {
   authorizationCodeGrant,
   buildAuthorizationUrl,
   buildEndSessionUrl,
+  type ClientAuth,
+  ClientSecretBasic,
+  ClientSecretPost,
   type Configuration,
   calculatePKCECodeChallenge,
   customFetch,
@@ -17,6 +20,7 @@ import {
   enableNonRepudiationChecks,
   fetchUserInfo,
   None,
+  type ServerMetadata,
 } from 'openid-client'
 import { hasAllClaims, isSameIssuer, withUserInfo } from '../../domain/oidc-claims.ts'
 import type { OidcSettings } from '../../settings/oidc-settings.ts'
@@ -107,18 +111,38 @@ export class OidcProvider {
   }
 
   async #discover(): Promise<Configuration> {
-    const { issuer, clientId, clientSecret, caFile } = this.#settings
+    const { issuer, clientId, caFile } = this.#settings
     const fetchHere = providerFetch(caFile)
     const url = new URL(issuer)
     const isPlain = url.protocol === 'http:'
-    const found = await discovery(url, clientId, clientSecret, clientSecret === undefined ? None() : undefined, {
+    const authenticate: ClientAuth = (metadata, ...request) => this.#authentication(metadata)(metadata, ...request)
+    const found = await discovery(url, clientId, undefined, authenticate, {
       execute: [enableNonRepudiationChecks, ...(isPlain ? [allowInsecureRequests] : [])],
       [customFetch]: (target, options) => fetchHere(target, options),
       timeout: TIMEOUT_SECONDS,
     })
+    this.#authentication(found.serverMetadata())
     // openid-client takes what Microsoft's metadata say for any tenant.
     const said = found.serverMetadata().issuer
     if (isSameIssuer(said, issuer)) return found
     throw new Error(`the issuer ${issuer} calls itself ${said}: set admin_api.oidc.issuer to that of your own tenant`)
   }
+
+  /** @throws Error when the provider takes no method of this service */
+  #authentication(metadata: ServerMetadata): ClientAuth {
+    const { clientSecret, tokenEndpointAuthMethod } = this.#settings
+    if (clientSecret === undefined) return None()
+    return METHODS[tokenEndpointAuthMethod ?? methodOf(metadata)](clientSecret)
+  }
+}
+
+const METHODS = { client_secret_basic: ClientSecretBasic, client_secret_post: ClientSecretPost }
+
+/** OpenID Connect Discovery §3: HTTP Basic where the metadata name no method. */
+function methodOf({ token_endpoint_auth_methods_supported: supported = [] }: ServerMetadata) {
+  if (supported.length === 0 || supported.includes('client_secret_basic')) return 'client_secret_basic'
+  if (supported.includes('client_secret_post')) return 'client_secret_post'
+  throw new Error(
+    `the token endpoint takes ${supported.join(', ')}, and this service knows client_secret_basic or client_secret_post: if the provider takes one of them, name it in admin_api.oidc.token_endpoint_auth_method`,
+  )
 }
