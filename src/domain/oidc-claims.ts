@@ -76,7 +76,8 @@ export function personOf(claims: Claims, rules: ClaimRules): OidcPerson | ClaimR
 
 const ASK = 'ask an administrator'
 
-function shown(value: unknown): string {
+/** A value in a sentence, cut. */
+export function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'absent'
   // PostgreSQL refuses half a surrogate pair, which a cut can leave.
   return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN).replace(/\p{Cs}$/u, '')}…` : text

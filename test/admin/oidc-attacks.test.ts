@@ -10,6 +10,7 @@ import { made } from '../support/bound.ts'
 import { type HostileProvider, startHostileProvider } from '../support/hostile-provider.ts'
 import { CLIENT } from '../support/oidc-provider.ts'
 import { configOf, sharedService } from '../support/shared-service.ts'
+import { until } from '../support/until.ts'
 
 describe('a provider of OpenID Connect', () => {
   const { service, sql, as } = administered(() => sharedService('identities'))
@@ -75,6 +76,83 @@ describe('a provider of OpenID Connect', () => {
         assert.equal(reply.status, 401, reply.text)
         assert.equal(reply.json.token, undefined)
       })
+  })
+
+  describe('the log names the reason of a failed sign-in: claim, value, what was expected and the way out', () => {
+    const now = Math.floor(Date.now() / 1000)
+    /** The log comes by a pipe of its own. */
+    async function nextFailure(): Promise<string> {
+      const before = service.log.length
+      const found = () => service.log.slice(before).find(({ event }) => event === 'oidc_failed')
+      await until('the reason in the log', found)
+      return String(found()?.['reason'])
+    }
+    const error = (status: number, body: object) => ({ token: { status, body: JSON.stringify(body) } })
+    const echo = { error: 'invalid_grant', error_description: `no ${CLIENT.secret}` }
+    const failures: [string, HostileProvider['says'], RegExp][] = [
+      [
+        'a token of an hour ago',
+        { claims: { exp: now - 3_600 } },
+        /"exp" .*exp is \d+; it is \d+ here, 36\d\d seconds apart, and 30 are tolerated$/,
+      ],
+      [
+        'a token of the next hour',
+        { claims: { nbf: now + 3_600 } },
+        /"nbf" .*nbf is \d+; it is \d+ here, 3[56]\d\d seconds apart/,
+      ],
+      [
+        'another issuer',
+        { claims: { iss: 'https://elsewhere.example' } },
+        /iss is "https:\/\/elsewhere\.example", expected "http:\/\/127\.0\.0\.1:\d+"$/,
+      ],
+      ['another client', { claims: { aud: 'another' } }, /aud is "another", expected "chancery"$/],
+      ['another algorithm', { signedBy: 'hmac' }, /alg is "HS256", kid is "k", expected \["RS256"\]$/],
+      ['no nonce', { claims: { nonce: undefined } }, /^JWT "nonce" \(nonce\) claim missing$/],
+      [
+        'the way that the client authenticates',
+        { clientBy: 'client_secret_post' },
+        /HTTP status 401 of http:\/\/127\.0\.0\.1:\d+\/token; compare admin_api\.oidc\.client_secret and token_endpoint_auth_method$/,
+      ],
+      [
+        'an error, without our secret in it',
+        error(400, echo),
+        /"invalid_grant"; "no \(secret\)"; HTTP status 400 of .*\/token$/,
+      ],
+      ['a wrong secret', error(401, { error: 'invalid_client' }), /"invalid_client"; HTTP status 401 of .*; compare/],
+      ['an error of the server', error(502, {}), /HTTP status 502 of .*\/token$/],
+      [
+        'no JSON, without a part of it',
+        { token: { status: 200, body: '{"access_token":"tok' } },
+        /^failed to parse "response" body as JSON$/,
+      ],
+      [
+        'another person at the UserInfo endpoint',
+        { claims: { email: undefined }, userInfo: { sub: 'eve' } },
+        /sub is "eve", expected "mallory"$/,
+      ],
+    ]
+    for (const [what, says, reason] of failures)
+      test(what, async () => {
+        const failed = nextFailure()
+        assert.equal((await signIn(says)).status, 401)
+        assert.match(await failed, reason)
+      })
+
+    test('the address with which the browser came back', async () => {
+      provider.says = {}
+      const cases: [string, RegExp][] = [
+        ['iss=https%3A%2F%2Felsewhere.example', /iss is "https:\/\/elsewhere\.example", expected "http:/],
+        ['error=access_denied&error_description=no+consent', /"access_denied"; "no consent"$/],
+      ]
+      for (const [sent, reason] of cases) {
+        const { secret, url } = await begin()
+        const failed = nextFailure()
+        const iss = `iss=${encodeURIComponent(provider.issuer)}`
+        const query = provider.reply(url).replace(iss, sent.startsWith('iss') ? sent : `${iss}&${sent}`)
+        assert.equal((await finish(query, secret)).status, 401)
+        assert.match(await failed, reason)
+      }
+    })
   })
 
   describe('groups are compared whole', () => {
@@ -357,10 +435,18 @@ describe('a provider of OpenID Connect', () => {
       }
     })
 
+    test('may have a code of 12,000 characters, which the page of the console gets in its address', async () => {
+      provider.says = {}
+      const { secret, url } = await begin()
+      const query = provider.reply(url, 'x'.repeat(12_000))
+      assert.equal((await fetch(`${service.baseUrl}/api/console/?${query}`)).status, 200)
+      assert.equal((await finish(query, secret)).status, 200)
+    })
+
     test('is refused in form, cheaply: no secret, a long query, a provider that is not asked', async () => {
       const { secret, url } = await begin()
       const before = provider.codes.length
-      assert.equal((await finish('x'.repeat(7_000), secret)).status, 400)
+      assert.equal((await finish('x'.repeat(14_001), secret)).status, 400)
       assert.equal((await post('/auth/oidc/finish', { query: provider.reply(url), secret: 'short' })).status, 400)
       assert.equal(provider.codes.length, before)
     })

@@ -29,8 +29,8 @@ export interface HostileProvider {
   says: Saying
   /** Codes that were sent in, each with the verifier of PKCE. */
   codes: { code: string; verifier: string | null; by: Authentication; secret: string | undefined }[]
-  /** The query with which the browser would come back from this address. */
-  reply(authorizationUrl: string): string
+  /** The query with which the browser would come back from this address; `padding` ends its code. */
+  reply(authorizationUrl: string, padding?: string): string
   close(): Promise<void>
 }
 
@@ -67,9 +67,9 @@ export async function startHostileProvider(at?: string, path = ''): Promise<Host
     issuer: '',
     says: {},
     codes: [],
-    reply(authorizationUrl) {
+    reply(authorizationUrl, padding = '') {
       const { searchParams } = new URL(authorizationUrl)
-      const code = `code-${++drawn}`
+      const code = `code-${++drawn}${padding}`
       nonces.set(code, searchParams.get('nonce') ?? '')
       return new URLSearchParams({ code, state: searchParams.get('state') ?? '', iss: provider.issuer }).toString()
     },

@@ -38,7 +38,9 @@ export function providerFetch(caFile: string | undefined) {
           )
           const status = answer.statusCode ?? 502
           const content = status === 204 || status === 304 ? null : Buffer.concat(chunks)
-          resolve(new Response(content, { status, headers: fields }))
+          const response = new Response(content, { status, headers: fields })
+          // The reason of a failure names it.
+          resolve(Object.defineProperty(response, 'url', { value: url }))
         })
       })
       request.end(body === undefined || body === null ? undefined : String(body))
