@@ -57,7 +57,7 @@ export function personOf(claims: Claims, rules: ClaimRules): OidcPerson | ClaimR
   if ('why' in groups) return groups
   const granted = roles.find(({ group }) => groups.includes(group))
   if (!granted) return { why: `none of your groups may sign in here: ${shown(groups)}; ${ASK}`, hasNoRole: true }
-  const username = claims[usernameClaim]
+  const username = claimAt(claims, usernameClaim)
   if (isAbsent(username)) return notSent(usernameClaim, 'username_claim')
   if (typeof username !== 'string' || !isUsername(username))
     return refused(
@@ -106,23 +106,29 @@ export const isOfManyTenants = (issuer: string): boolean =>
     issuer,
   )
 
-/** Claims that may come from the UserInfo endpoint instead of the ID token. */
-const toldApart = ({ usernameClaim, groupsClaim }: ClaimRules) => [groupsClaim, usernameClaim, 'email']
+/** The member of that name, else that to which its dots lead: Keycloak has `realm_access.roles`, others a URL as a name. */
+const claimAt = (claims: Claims, name: string): unknown =>
+  Object.hasOwn(claims, name)
+    ? claims[name]
+    : name.split('.').reduce<unknown>((at, part) => Object.entries(at ?? {}).find(([key]) => key === part)?.[1], claims)
 
-export const hasAllClaims = (idToken: Claims, rules: ClaimRules): boolean =>
-  !toldApart(rules).some((name) => isAbsent(idToken[name]))
+/** Of the claims that may come from the UserInfo endpoint instead of the ID token. */
+const absentIn = (claims: Claims, { usernameClaim, groupsClaim }: ClaimRules) =>
+  [groupsClaim, usernameClaim, 'email'].filter((name) => isAbsent(claimAt(claims, name)))
+
+export const hasAllClaims = (idToken: Claims, rules: ClaimRules): boolean => absentIn(idToken, rules).length === 0
 
 /** Only what the ID token does not have comes from the UserInfo endpoint, whose answer nobody has signed. */
 export function withUserInfo(idToken: Claims, userInfo: Claims, rules: ClaimRules): Claims {
-  const added = toldApart(rules).filter((name) => isAbsent(idToken[name]) && !isAbsent(userInfo[name]))
+  const added = absentIn(idToken, rules).filter((name) => !isAbsent(claimAt(userInfo, name)))
   // An address and whether it is verified come from one place.
   const { email_verified } = added.includes('email') ? userInfo : idToken
-  return { ...idToken, ...Object.fromEntries(added.map((name) => [name, userInfo[name]])), email_verified }
+  return { ...idToken, ...Object.fromEntries(added.map((name) => [name, claimAt(userInfo, name)])), email_verified }
 }
 
 /** A text is one group, whatever commas or spaces it has. A claim that is absent is not an empty list. */
 function groupsOf(claims: Claims, name: string): readonly string[] | ClaimRefusal {
-  const claim = claims[name]
+  const claim = claimAt(claims, name)
   if (isAbsent(claim)) return isElsewhere(claims, name) ? tooMany(name) : notSent(name, 'groups_claim')
   if (typeof claim === 'string') return [claim]
   if (!Array.isArray(claim) || !claim.every((group) => typeof group === 'string'))

@@ -96,4 +96,33 @@ describe('the claims of a provider', () => {
     assert.deepEqual(withUserInfo(empty, userInfo, RULES), empty)
     assert.deepEqual(withUserInfo({ ...CLAIMS, email: null }, { email: '' }, RULES)['email'], null)
   })
+
+  test('may be in objects, to which dots lead, or have dots in their names', () => {
+    const idToken = {
+      ...CLAIMS,
+      groups: undefined,
+      realm_access: { roles: ['admins'] },
+      'https://corp.example/g': ['admins'],
+    }
+    const roleBy = (groupsClaim: string, claims: object = idToken) => {
+      const person = personOf(claims as typeof CLAIMS, { ...RULES, groupsClaim })
+      return 'why' in person ? person.why : person.role
+    }
+    for (const claim of ['realm_access.roles', 'https://corp.example/g']) assert.equal(roleBy(claim), 'admin')
+    for (const claim of [
+      'realm_access',
+      'realm_access.roles.length',
+      'realm_access.toString',
+      'sub.length',
+      'a.b.c',
+      '.',
+    ])
+      assert.notEqual(roleBy(claim), 'admin')
+    assert.match(roleBy('realm_access.groups'), /no claim 'realm_access\.groups'/)
+    const rules = { ...RULES, groupsClaim: 'realm_access.roles', usernameClaim: 'profile.login' }
+    assert.equal(hasAllClaims(CLAIMS, rules), false)
+    const userInfo = { realm_access: { roles: ['admins'] }, profile: { login: 'eva' } }
+    const person = personOf(withUserInfo(CLAIMS, userInfo, rules), rules)
+    assert.equal('why' in person ? person.why : person.username, 'eva')
+  })
 })
