@@ -10,6 +10,8 @@ export type Authentication = 'client_secret_basic' | 'client_secret_post' | 'non
 export interface Saying {
   /** Of the ID token, over those that are right. */
   claims?: JWTPayload
+  /** In place of what else the ID token says of the person. */
+  person?: JWTPayload
   /** How the client has to authenticate; any way when absent. */
   clientBy?: Authentication
   /** `none`: unsigned; `foreign`: by another key; `hmac`: by the client's secret. */
@@ -17,7 +19,7 @@ export interface Saying {
   /** In place of the reply to the code. */
   token?: { status: number; body: string }
   /** Over the right members of the metadata. */
-  metadata?: object
+  metadata?: { authorization_response_iss_parameter_supported?: boolean; [member: string]: unknown }
   /** The reply of the UserInfo endpoint. */
   userInfo?: object
   /** Codes wait for it. */
@@ -32,6 +34,13 @@ export interface HostileProvider {
   /** The query with which the browser would come back from this address; `padding` ends its code. */
   reply(authorizationUrl: string, padding?: string): string
   close(): Promise<void>
+}
+
+const MALLORY = {
+  sub: 'mallory',
+  preferred_username: 'mallory',
+  email: 'mallory@corp.example',
+  groups: ['ca-readers'],
 }
 
 /** RFC 6749 §2.3.1: id and secret are form-encoded before they are put together. */
@@ -71,7 +80,11 @@ export async function startHostileProvider(at?: string, path = ''): Promise<Host
       const { searchParams } = new URL(authorizationUrl)
       const code = `code-${++drawn}${padding}`
       nonces.set(code, searchParams.get('nonce') ?? '')
-      return new URLSearchParams({ code, state: searchParams.get('state') ?? '', iss: provider.issuer }).toString()
+      const back = new URLSearchParams({ code, state: searchParams.get('state') ?? '' })
+      // RFC 9207, which not all providers do.
+      if (provider.says.metadata?.authorization_response_iss_parameter_supported ?? true)
+        back.set('iss', provider.issuer)
+      return back.toString()
     },
     close: () => {
       server.closeAllConnections()
@@ -84,14 +97,11 @@ export async function startHostileProvider(at?: string, path = ''): Promise<Host
     const now = Math.floor(Date.now() / 1000)
     const claims = {
       iss: provider.issuer,
-      sub: 'mallory',
       aud: CLIENT.id,
       iat: now,
       exp: now + 60,
       nonce: nonces.get(code),
-      preferred_username: 'mallory',
-      email: 'mallory@corp.example',
-      groups: ['ca-readers'],
+      ...(provider.says.person ?? MALLORY),
       ...provider.says.claims,
     }
     const id_token = await idToken(claims as JWTPayload, provider.says.signedBy)

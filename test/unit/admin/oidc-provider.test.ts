@@ -36,7 +36,7 @@ describe('metadata of a provider', () => {
 
   const begin = (isFresh = false) => providerAt(hostile.issuer).authorizationUrl('state', SECRETS, isFresh)
 
-  const wrong: [string, object][] = [
+  const wrong: [string, NonNullable<HostileProvider['says']['metadata']>][] = [
     ['of another issuer', { issuer: 'https://elsewhere.example' }],
     ['with a script in place of an address', { authorization_endpoint: 'javascript:alert(1)' }],
     ['with a file in place of an address', { authorization_endpoint: 'file:///tmp/x' }],
