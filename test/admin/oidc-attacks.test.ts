@@ -391,8 +391,11 @@ describe('a provider of OpenID Connect', () => {
     assert.ok(Date.parse(at) <= Date.now())
   })
 
-  test('nobody signs in with a password as a user who has none', async () => {
-    await signIn({ claims: { sub: 'nopass', preferred_username: 'nopass', groups: ['ca-readers'] } })
+  test('nobody signs in with a password as a user who has none, and that user cannot make one', async () => {
+    const claims = { sub: 'nopass', preferred_username: 'nopass', groups: ['ca-readers'] }
+    const { json } = await signIn({ claims: { ...claims, auth_time: Math.floor(Date.now() / 1000) } })
+    const reset = await clientWith(service.baseUrl, json.token).send('POST', '/me/reset-password')
+    assert.deepEqual([reset.status, reset.json.error], [403, 'forbidden'])
     for (const password of ['!', '', 'undefined'])
       assert.notEqual((await post('/auth/login', { username: 'nopass', password })).status, 200)
   })
