@@ -82,7 +82,10 @@ export const SESSION = endpointGroup('Sessions', {
     scope: 'self',
     needsSession: true,
     summary: 'Shows that it is still the user of the session, before a grave act.',
-    body: z.union([z.strictObject({ password: password() }), z.strictObject({ credential: assertion() })]),
+    body: z.union(
+      [z.strictObject({ password: password() }), z.strictObject({ credential: assertion() })],
+      "must have either 'password' or 'credential'",
+    ),
     reply: { status: 200, schema: z.strictObject({ status: z.literal('confirmed') }) },
     errors: ['forbidden', 'rate_limited'],
     audit: 'auth.confirm',
