@@ -139,7 +139,8 @@ export class OidcProvider {
 const METHODS = { client_secret_basic: ClientSecretBasic, client_secret_post: ClientSecretPost }
 
 /** OpenID Connect Discovery §3: HTTP Basic where the metadata name no method. */
-function methodOf({ token_endpoint_auth_methods_supported: supported = [] }: ServerMetadata) {
+function methodOf(metadata: ServerMetadata) {
+  const supported = metadata.token_endpoint_auth_methods_supported ?? []
   if (supported.length === 0 || supported.includes('client_secret_basic')) return 'client_secret_basic'
   if (supported.includes('client_secret_post')) return 'client_secret_post'
   throw new Error(

@@ -88,7 +88,7 @@ describe('the token endpoint knows the client', () => {
   after(() => hostile?.close())
 
   /** How the client has authenticated. */
-  async function authentication(supported: string[] | undefined, settings: Partial<OidcSettings> = {}) {
+  async function authentication(supported: string[] | null | undefined, settings: Partial<OidcSettings> = {}) {
     hostile.says = { metadata: { token_endpoint_auth_methods_supported: supported, userinfo_endpoint: undefined } }
     const provider = providerAt(hostile.issuer, settings)
     const query = hostile.reply(await provider.authorizationUrl('state', SECRETS, false))
@@ -99,7 +99,7 @@ describe('the token endpoint knows the client', () => {
 
   test('by HTTP Basic where the metadata name no method (OpenID Connect Discovery §3), or that among others', async () => {
     const both = ['client_secret_post', 'private_key_jwt', 'client_secret_basic']
-    for (const supported of [undefined, [], ['client_secret_basic'], both])
+    for (const supported of [undefined, null, [], ['client_secret_basic'], both])
       assert.deepEqual(await authentication(supported), ['client_secret_basic', SECRET])
   })
 

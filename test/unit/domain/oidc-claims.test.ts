@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { hasAllClaims, isSameIssuer, personOf, withUserInfo } from '../../../src/domain/oidc-claims.ts'
+import { authenticatedAt, hasAllClaims, isSameIssuer, personOf, withUserInfo } from '../../../src/domain/oidc-claims.ts'
 
 const TENANT = 'https://login.microsoftonline.com/8b87af7d-8647-4dc7-8df4-5f69a2011bb5/v2.0'
 const RULES = {
@@ -124,5 +124,43 @@ describe('the claims of a provider', () => {
     const userInfo = { realm_access: { roles: ['admins'] }, profile: { login: 'eva' } }
     const person = personOf(withUserInfo(CLAIMS, userInfo, rules), rules)
     assert.equal('why' in person ? person.why : person.username, 'eva')
+  })
+
+  test('a time of the proof that is absent, null or no number is none, and none is of the future', () => {
+    const now = new Date('2026-01-01T00:00:00Z')
+    for (const auth_time of [
+      undefined,
+      null,
+      '',
+      '1767225600',
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      -1,
+      [1],
+      {},
+      true,
+    ])
+      assert.equal(authenticatedAt({ auth_time }, now), null, String(auth_time))
+    assert.deepEqual(authenticatedAt({ auth_time: 1 }, now), new Date(1_000))
+    assert.deepEqual(authenticatedAt({ auth_time: 9e15 }, now), now)
+  })
+
+  test('an address counts as verified where the provider does not say, and never where it says something else', () => {
+    for (const email_verified of [undefined, true, 'true']) assert.equal(isTaken({ email_verified }), true)
+    for (const email_verified of [false, null, '', 'false', 'yes', 0, 1, [], [true], {}])
+      assert.equal(isTaken({ email_verified }), false, JSON.stringify(email_verified))
+  })
+
+  test('of a wrong type give no role and end nothing', () => {
+    for (const wrong of [7, true, {}, { admins: true }, [7], ['admins', null], [['admins']]]) {
+      for (const name of ['groups', 'preferred_username', 'email', 'sub', 'iss']) {
+        const person = personOf({ ...CLAIMS, [name]: wrong }, RULES)
+        assert.ok('why' in person && !person.hasNoRole, `${name}: ${JSON.stringify(wrong)}`)
+      }
+    }
+    for (const none of [[], ['other'], 'other']) {
+      const person = personOf({ ...CLAIMS, groups: none }, RULES)
+      assert.ok('why' in person && person.hasNoRole, JSON.stringify(none))
+    }
   })
 })
