@@ -139,7 +139,7 @@ function groupsOf(claims: Claims, name: string): readonly string[] | ClaimRefusa
   )
 }
 
-/** OpenID Connect Core §5.6.2; Entra ID does so from the 201st group on. It sends `hasgroups` where addresses are short. */
+/** OpenID Connect Core §5.6.2: so does Entra ID from the 201st group on. In the implicit flow it sends `hasgroups`. */
 function isElsewhere({ _claim_names: names, hasgroups }: Claims, claim: string): boolean {
   const isNamed = typeof names === 'object' && names !== null && Object.hasOwn(names, claim)
   return isNamed || (claim === 'groups' && hasgroups === true)

@@ -198,9 +198,8 @@ export class Front {
 
   #route(exchange: Exchange): HttpReply | Promise<HttpReply> {
     const { http } = exchange
-    // A provider sends the browser back to the console with a code that no specification bounds.
-    if (this.#options.admin?.owns(http.path)) return this.#administer(exchange, this.#options.admin)
     if (http.path.length + http.query.length > MAX_URL_BYTES) return this.#refusal(URL_TOO_LONG, exchange)
+    if (this.#options.admin?.owns(http.path)) return this.#administer(exchange, this.#options.admin)
     const { match } = exchange
     if (!match) return operationsReply(exchange, this.#options) ?? this.#acme.unmatched(http, exchange)
     exchange.resource = match.resource

@@ -30,7 +30,14 @@ export interface HostileProvider {
   issuer: string
   says: Saying
   /** Codes that were sent in, each with the verifier of PKCE. */
-  codes: { code: string; verifier: string | null; by: Authentication; secret: string | undefined }[]
+  codes: {
+    code: string
+    verifier: string | null
+    by: Authentication
+    secret: string | undefined
+    /** As it came. */
+    authorization: string | undefined
+  }[]
   /** The query with which the browser would come back from this address; `padding` ends its code. */
   reply(authorizationUrl: string, padding?: string): string
   close(): Promise<void>
@@ -118,8 +125,10 @@ export async function startHostileProvider(at?: string, path = ''): Promise<Host
     if (request.url === '/token') {
       const { token, held, clientBy } = provider.says
       const form = new URLSearchParams(sent)
-      const { by, secret } = authenticationOf(request.headers.authorization, form)
-      provider.codes.push({ code: form.get('code') ?? '', verifier: form.get('code_verifier'), by, secret })
+      const { authorization } = request.headers
+      const { by, secret } = authenticationOf(authorization, form)
+      const [code, verifier] = [form.get('code') ?? '', form.get('code_verifier')]
+      provider.codes.push({ code, verifier, by, secret, authorization })
       await held
       if (clientBy !== undefined && by !== clientBy) {
         response.setHeader('www-authenticate', 'Basic realm="token"')

@@ -2,7 +2,7 @@
 
 import { shown } from '../../domain/oidc-claims.ts'
 
-/** What errors of openid-client, or their causes, have beside a message. */
+/** What errors of openid-client, or their causes, have in addition to a message. */
 type Detail = Readonly<Record<string, unknown>>
 
 /** @param secrets that a provider may send back in its own words, and that stay out of the reason */

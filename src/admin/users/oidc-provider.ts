@@ -11,7 +11,6 @@ import {
   buildAuthorizationUrl,
   buildEndSessionUrl,
   type ClientAuth,
-  ClientSecretBasic,
   ClientSecretPost,
   type Configuration,
   calculatePKCECodeChallenge,
@@ -136,7 +135,13 @@ export class OidcProvider {
   }
 }
 
-const METHODS = { client_secret_basic: ClientSecretBasic, client_secret_post: ClientSecretPost }
+/** RFC 6749 §2.3.1. openid-client also encodes `-`, `_`, `.` and `~`: providers that do not decode would refuse most secrets. */
+const clientSecretBasic =
+  (secret: string): ClientAuth =>
+  (_metadata, { client_id }, _body, headers) =>
+    headers.set('authorization', `Basic ${btoa(`${encodeURIComponent(client_id)}:${encodeURIComponent(secret)}`)}`)
+
+const METHODS = { client_secret_basic: clientSecretBasic, client_secret_post: ClientSecretPost }
 
 /** OpenID Connect Discovery §3: HTTP Basic where the metadata name no method. */
 function methodOf(metadata: ServerMetadata) {

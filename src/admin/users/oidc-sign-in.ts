@@ -106,10 +106,8 @@ export class OidcSignIn {
   }
 
   async #claims(query: string, secret: string): Promise<Claims> {
-    const [state, code] = ['state', 'code'].map((name) => new URLSearchParams(query).get(name) ?? '') as [
-      string,
-      string,
-    ]
+    const sent = new URLSearchParams(query)
+    const state = sent.get('state') ?? ''
     const flow = this.#open(state)
     const binding = flow && Buffer.from(flow.binding, 'base64url')
     const leftMs = (flow?.expiresAt ?? 0) - Date.now()
@@ -125,7 +123,7 @@ export class OidcSignIn {
     try {
       return await this.#provider.claims(query, state, flow)
     } catch (cause) {
-      this.#note(cause, [code, state, flow.nonce, flow.verifier])
+      this.#note(cause, [sent.get('code') ?? '', state, flow.nonce, flow.verifier])
       throw new AdminError('unauthorized', 'the provider has not confirmed the sign-in; begin again', { cause })
     }
   }

@@ -165,8 +165,7 @@ export class SignIn {
   async requireOwner(author: SignedIn, password: string | undefined): Promise<void> {
     if (password !== undefined) return this.requirePassword(author, password)
     const { db, recentSignInSeconds: seconds } = this.#options
-    const user = await findUserForLogin(db, author.username)
-    const hasPassword = user?.password_hash !== NO_PASSWORD
+    const hasPassword = (await findUserForLogin(db, author.username))?.password_hash !== NO_PASSWORD
     if (hasPassword && author.sessionId && (await isRecentlyConfirmed(db, author.sessionId, seconds))) return
     const recent =
       seconds === 0 ? '' : `, or confirm that it is you (POST /auth/confirm) at most ${seconds} seconds before`

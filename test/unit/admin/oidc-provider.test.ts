@@ -103,6 +103,13 @@ describe('the token endpoint knows the client', () => {
       assert.deepEqual(await authentication(supported), ['client_secret_basic', SECRET])
   })
 
+  test('by HTTP Basic with most characters as they are, for providers that decode nothing', async () => {
+    const clientSecret = 'GOCSPX-a_b.c~D8'
+    await authentication(undefined, { clientSecret })
+    const { authorization = '' } = hostile.codes.at(-1) ?? {}
+    assert.equal(authorization, `Basic ${Buffer.from(`chancery:${clientSecret}`).toString('base64')}`)
+  })
+
   test('by the body where the metadata name that and not HTTP Basic', async () => {
     const supported = ['private_key_jwt', 'client_secret_post']
     assert.deepEqual(await authentication(supported), ['client_secret_post', SECRET])
