@@ -67,7 +67,7 @@ export interface AdminEvents {
   certificates: RevocationEvents
   bulkRevocations: BulkRevocationEvents
   credentials: { accountsRevoked(count: number): void }
-  oidc: { failed(error: unknown): void }
+  oidc: { failed(reason: string): void }
   auditVerifications: AuditVerificationEvents
 }
 

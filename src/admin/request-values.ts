@@ -9,8 +9,8 @@ import { invalid } from './admin-errors.ts'
 import type { AdminRequest } from './admin-message.ts'
 import { line } from './schemas.ts'
 
-/** Bytes of a body without a token: a username and a password. */
-const MOST_OF_A_STRANGER = 8 * 1024
+/** Bytes of a body without a token: the code of a provider, which no specification bounds. */
+const MOST_OF_A_STRANGER = 16 * 1024
 /** The largest bodies of an auditor are a CSR and a CSR profile. */
 const MOST_OF_AN_AUDITOR = 64 * 1024
 /** 10,000 serial numbers are 430 KB. Four times as much, once allowed, took the thread two seconds. */

@@ -8,6 +8,8 @@ import { adminSettings } from './admin-settings.ts'
 export interface OidcSettings extends ClaimRules {
   clientId: string
   clientSecret: string | undefined
+  /** Undefined: by the metadata of the provider. */
+  tokenEndpointAuthMethod: 'client_secret_basic' | 'client_secret_post' | undefined
   /** On the button. */
   name: string
   scopes: readonly string[]
@@ -24,6 +26,7 @@ export function oidcSettings(config: Config): OidcSettings | undefined {
     issuer: oidc.issuer,
     clientId: oidc.client_id,
     clientSecret: oidc.client_secret ?? undefined,
+    tokenEndpointAuthMethod: oidc.token_endpoint_auth_method ?? undefined,
     name: oidc.name,
     scopes: oidc.scopes,
     usernameClaim: oidc.username_claim,

@@ -10,6 +10,7 @@ import { made } from '../support/bound.ts'
 import { type HostileProvider, startHostileProvider } from '../support/hostile-provider.ts'
 import { CLIENT } from '../support/oidc-provider.ts'
 import { configOf, sharedService } from '../support/shared-service.ts'
+import { until } from '../support/until.ts'
 
 describe('a provider of OpenID Connect', () => {
   const { service, sql, as } = administered(() => sharedService('identities'))
@@ -75,6 +76,83 @@ describe('a provider of OpenID Connect', () => {
         assert.equal(reply.status, 401, reply.text)
         assert.equal(reply.json.token, undefined)
       })
+  })
+
+  describe('the log names the reason of a failed sign-in: claim, value, what was expected and the way out', () => {
+    const now = Math.floor(Date.now() / 1000)
+    /** The log comes by a pipe of its own. */
+    async function nextFailure(): Promise<string> {
+      const before = service.log.length
+      const found = () => service.log.slice(before).find(({ event }) => event === 'oidc_failed')
+      await until('the reason in the log', found)
+      return String(found()?.['reason'])
+    }
+    const error = (status: number, body: object) => ({ token: { status, body: JSON.stringify(body) } })
+    const echo = { error: 'invalid_grant', error_description: `no ${CLIENT.secret}` }
+    const failures: [string, HostileProvider['says'], RegExp][] = [
+      [
+        'a token of an hour ago',
+        { claims: { exp: now - 3_600 } },
+        /"exp" .*exp is \d+; it is \d+ here, 36\d\d seconds apart, and 30 are tolerated$/,
+      ],
+      [
+        'a token of the next hour',
+        { claims: { nbf: now + 3_600 } },
+        /"nbf" .*nbf is \d+; it is \d+ here, 3[56]\d\d seconds apart/,
+      ],
+      [
+        'another issuer',
+        { claims: { iss: 'https://elsewhere.example' } },
+        /iss is "https:\/\/elsewhere\.example", expected "http:\/\/127\.0\.0\.1:\d+"$/,
+      ],
+      ['another client', { claims: { aud: 'another' } }, /aud is "another", expected "chancery"$/],
+      ['another algorithm', { signedBy: 'hmac' }, /alg is "HS256", kid is "k", expected \["RS256"\]$/],
+      ['no nonce', { claims: { nonce: undefined } }, /^JWT "nonce" \(nonce\) claim missing$/],
+      [
+        'the way that the client authenticates',
+        { clientBy: 'client_secret_post' },
+        /HTTP status 401 of http:\/\/127\.0\.0\.1:\d+\/token; compare admin_api\.oidc\.client_secret and token_endpoint_auth_method$/,
+      ],
+      [
+        'an error, without our secret in it',
+        error(400, echo),
+        /"invalid_grant"; "no \(secret\)"; HTTP status 400 of .*\/token$/,
+      ],
+      ['a wrong secret', error(401, { error: 'invalid_client' }), /"invalid_client"; HTTP status 401 of .*; compare/],
+      ['an error of the server', error(502, {}), /HTTP status 502 of .*\/token$/],
+      [
+        'no JSON, without a part of it',
+        { token: { status: 200, body: '{"access_token":"tok' } },
+        /^failed to parse "response" body as JSON$/,
+      ],
+      [
+        'another person at the UserInfo endpoint',
+        { claims: { email: undefined }, userInfo: { sub: 'eve' } },
+        /sub is "eve", expected "mallory"$/,
+      ],
+    ]
+    for (const [what, says, reason] of failures)
+      test(what, async () => {
+        const failed = nextFailure()
+        assert.equal((await signIn(says)).status, 401)
+        assert.match(await failed, reason)
+      })
+
+    test('the address with which the browser came back', async () => {
+      provider.says = {}
+      const cases: [string, RegExp][] = [
+        ['iss=https%3A%2F%2Felsewhere.example', /iss is "https:\/\/elsewhere\.example", expected "http:/],
+        ['error=access_denied&error_description=no+consent', /"access_denied"; "no consent"$/],
+      ]
+      for (const [sent, reason] of cases) {
+        const { secret, url } = await begin()
+        const failed = nextFailure()
+        const iss = `iss=${encodeURIComponent(provider.issuer)}`
+        const query = provider.reply(url).replace(iss, sent.startsWith('iss') ? sent : `${iss}&${sent}`)
+        assert.equal((await finish(query, secret)).status, 401)
+        assert.match(await failed, reason)
+      }
+    })
   })
 
   describe('groups are compared whole', () => {
@@ -198,10 +276,43 @@ describe('a provider of OpenID Connect', () => {
     assert.deepEqual(failed.details, {
       username: 'nina',
       by: 'oidc',
-      reason: "the provider's claim 'groups' is no list of groups",
+      reason: `the provider's claim 'groups' is no list of groups: {"ca-readers":true}`,
       ended_sessions: 0,
       revoked_tokens: 0,
     })
+  })
+
+  describe('a provider that does not send the groups says nothing of them: the person keeps sessions and API tokens,', () => {
+    const person = { sub: 'ines', preferred_username: 'ines', groups: ['ca-admins'] }
+    const entra = { _claim_names: { groups: 'src1' }, _claim_sources: { src1: { endpoint: 'https://graph.example' } } }
+    const many = Array.from({ length: 1_200 }, (_, at) => `group-${at}`)
+    const absent: [string, JWTPayload, RegExp][] = [
+      ['Entra from the 201st group on', { groups: undefined, ...entra }, /more groups than the provider puts .*roles/],
+      [
+        'Entra in the implicit flow',
+        { groups: undefined, hasgroups: true },
+        /more groups than the provider puts .*roles/,
+      ],
+      ['no claim', { groups: undefined }, /sent no claim 'groups'.*admin_api\.oidc\.groups_claim/],
+      ['null', { groups: null }, /sent no claim 'groups'.*admin_api\.oidc\.groups_claim/],
+      ['an empty text', { groups: '' }, /sent no claim 'groups'.*admin_api\.oidc\.groups_claim/],
+      ['a number', { groups: 7 }, /'groups' is no list of groups: 7/],
+      ['1,200 groups', { groups: many }, /'groups' has 1200 groups, and 1000 are the most/],
+    ]
+    for (const [what, claims, why] of absent)
+      test(what, async () => {
+        const recent = { ...person, auth_time: Math.floor(Date.now() / 1000) }
+        const ines = clientWith(service.baseUrl, (await signIn({ claims: recent })).json.token)
+        const { token } = await made<{ token: string }>(ines, '/tokens', { name: what, role: 'auditor' })
+        const refusal = await signIn({ claims: { ...person, ...claims }, userInfo: { sub: 'ines' } })
+        assert.equal(refusal.status, 401)
+        assert.match(refusal.json.message, why)
+        const still = [await ines.get('/me'), await clientWith(service.baseUrl, token).get('/me')]
+        assert.deepEqual(
+          still.map(({ status }) => status),
+          [200, 200],
+        )
+      })
   })
 
   test('people without a group do not fill the audit log, and hide nobody who loses access', async () => {
@@ -280,8 +391,11 @@ describe('a provider of OpenID Connect', () => {
     assert.ok(Date.parse(at) <= Date.now())
   })
 
-  test('nobody signs in with a password as a user who has none', async () => {
-    await signIn({ claims: { sub: 'nopass', preferred_username: 'nopass', groups: ['ca-readers'] } })
+  test('nobody signs in with a password as a user who has none, and that user cannot make one', async () => {
+    const claims = { sub: 'nopass', preferred_username: 'nopass', groups: ['ca-readers'] }
+    const { json } = await signIn({ claims: { ...claims, auth_time: Math.floor(Date.now() / 1000) } })
+    const reset = await clientWith(service.baseUrl, json.token).send('POST', '/me/reset-password')
+    assert.deepEqual([reset.status, reset.json.error], [403, 'forbidden'])
     for (const password of ['!', '', 'undefined'])
       assert.notEqual((await post('/auth/login', { username: 'nopass', password })).status, 200)
   })
@@ -324,10 +438,18 @@ describe('a provider of OpenID Connect', () => {
       }
     })
 
+    test('may have a code of 12,000 characters, which the page of the console gets in its address', async () => {
+      provider.says = {}
+      const { secret, url } = await begin()
+      const query = provider.reply(url, 'x'.repeat(12_000))
+      assert.equal((await fetch(`${service.baseUrl}/api/console/?${query}`)).status, 200)
+      assert.equal((await finish(query, secret)).status, 200)
+    })
+
     test('is refused in form, cheaply: no secret, a long query, a provider that is not asked', async () => {
       const { secret, url } = await begin()
       const before = provider.codes.length
-      assert.equal((await finish('x'.repeat(7_000), secret)).status, 400)
+      assert.equal((await finish('x'.repeat(14_001), secret)).status, 400)
       assert.equal((await post('/auth/oidc/finish', { query: provider.reply(url), secret: 'short' })).status, 400)
       assert.equal(provider.codes.length, before)
     })

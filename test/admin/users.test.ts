@@ -8,8 +8,11 @@ import { each } from '../support/each.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
+const AN_HOUR_AGO = `UPDATE admin_sessions SET authenticated_at = now() - interval '1 hour'
+  WHERE user_id = (SELECT id FROM admin_users WHERE username = $1)`
+
 describe('users of the Admin API', () => {
-  const { service, as } = administered(() => sharedService('admin'))
+  const { service, sql, as } = administered(() => sharedService('admin'))
   const admin = as('alice')
   const auditor = as('audrey', 'auditor')
 
@@ -126,15 +129,35 @@ describe('users of the Admin API', () => {
     await signIn(service.baseUrl, 'frank', reply.json.password)
   })
 
+  test('whoever has signed in or confirmed lately needs no body for a new password', async () => {
+    const { password } = await makeUser('fiona', 'auditor')
+    const fiona = await signIn(service.baseUrl, 'fiona', password)
+    const reset = await fiona.send('POST', '/me/reset-password')
+    assert.equal(reset.status, 200, reset.text)
+    const again = await signIn(service.baseUrl, 'fiona', reset.json.password)
+    await sql(AN_HOUR_AGO, ['fiona'])
+    assert.equal((await again.send('POST', '/me/reset-password')).status, 403)
+    assert.equal((await again.send('POST', '/auth/confirm', { password: reset.json.password })).status, 200)
+    assert.equal((await again.send('POST', '/me/reset-password')).status, 200)
+  })
+
   test('who has a session alone cannot change the password, nor guess it', async () => {
     const { id, password } = await makeUser('felix', 'admin')
     const stolen = await signIn(service.baseUrl, 'felix', password)
     const change = (body?: object) => stolen.send('POST', '/me/reset-password', body)
-    assert.deepEqual([(await change()).status, (await change({})).status], [400, 400])
-    const wrong = await change({ current_password: 'a guess' })
-    assert.deepEqual([wrong.status, wrong.json.message], [403, 'the current password is wrong'])
     const asAnother = await stolen.send('POST', `/users/${id}/reset-password`)
     assert.deepEqual([asAnother.status, asAnother.json.error], [403, 'forbidden'])
+    await sql(AN_HOUR_AGO, ['felix'])
+    for (const nothing of [await change(), await change({})])
+      assert.deepEqual(
+        [nothing.status, nothing.json.message],
+        [
+          403,
+          'a new password needs current_password, or confirm that it is you (POST /auth/confirm) at most 900 seconds before',
+        ],
+      )
+    const wrong = await change({ current_password: 'a guess' })
+    assert.deepEqual([wrong.status, wrong.json.message], [403, 'the current password is wrong'])
     for (let guess = 2; guess <= 5; guess++) assert.equal((await change({ current_password: `${guess}` })).status, 403)
     assert.equal((await change({ current_password: password })).status, 429)
     assert.equal((await stolen.get('/me')).status, 200)

@@ -1,19 +1,25 @@
-/** A provider that says whatever a test wants, signed as it wants: what a real one would never send. */
+/** A provider that says whatever a test wants, signed as it wants: what a real one sends, and what it would never send. */
 
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
 import { CLIENT } from './oidc-client.ts'
 
-interface Saying {
+export type Authentication = 'client_secret_basic' | 'client_secret_post' | 'none'
+
+export interface Saying {
   /** Of the ID token, over those that are right. */
   claims?: JWTPayload
+  /** In place of what else the ID token says of the person. */
+  person?: JWTPayload
+  /** How the client has to authenticate; any way when absent. */
+  clientBy?: Authentication
   /** `none`: unsigned; `foreign`: by another key; `hmac`: by the client's secret. */
   signedBy?: 'none' | 'foreign' | 'hmac'
   /** In place of the reply to the code. */
   token?: { status: number; body: string }
   /** Over the right members of the metadata. */
-  metadata?: object
+  metadata?: { authorization_response_iss_parameter_supported?: boolean; [member: string]: unknown }
   /** The reply of the UserInfo endpoint. */
   userInfo?: object
   /** Codes wait for it. */
@@ -24,14 +30,42 @@ export interface HostileProvider {
   issuer: string
   says: Saying
   /** Codes that were sent in, each with the verifier of PKCE. */
-  codes: { code: string; verifier: string | null }[]
-  /** The query with which the browser would come back from this address. */
-  reply(authorizationUrl: string): string
+  codes: {
+    code: string
+    verifier: string | null
+    by: Authentication
+    secret: string | undefined
+    /** As it came. */
+    authorization: string | undefined
+  }[]
+  /** The query with which the browser would come back from this address; `padding` ends its code. */
+  reply(authorizationUrl: string, padding?: string): string
   close(): Promise<void>
 }
 
-/** @param at the address that the service has for it; a free one without */
-export async function startHostileProvider(at?: string): Promise<HostileProvider> {
+const MALLORY = {
+  sub: 'mallory',
+  preferred_username: 'mallory',
+  email: 'mallory@corp.example',
+  groups: ['ca-readers'],
+}
+
+/** RFC 6749 §2.3.1: id and secret are form-encoded before they are put together. */
+function authenticationOf(authorization: string | undefined, form: URLSearchParams) {
+  const [, basic] = /^Basic (.+)$/.exec(authorization ?? '') ?? []
+  if (basic === undefined) {
+    const secret = form.get('client_secret') ?? undefined
+    return { by: secret === undefined ? ('none' as const) : ('client_secret_post' as const), secret }
+  }
+  const [, secret = ''] = Buffer.from(basic, 'base64').toString().split(':')
+  return { by: 'client_secret_basic' as const, secret: decodeURIComponent(secret.replaceAll('+', ' ')) }
+}
+
+/**
+ * @param at the address that the service has for it; a free one without
+ * @param path of the issuer
+ */
+export async function startHostileProvider(at?: string, path = ''): Promise<HostileProvider> {
   const [own, foreign] = await Promise.all([generateKeyPair('RS256'), generateKeyPair('RS256')])
   const jwk = { ...(await exportJWK(own.publicKey)), kid: 'k', use: 'sig', alg: 'RS256' }
   const nonces = new Map<string, string>()
@@ -49,11 +83,15 @@ export async function startHostileProvider(at?: string): Promise<HostileProvider
     issuer: '',
     says: {},
     codes: [],
-    reply(authorizationUrl) {
+    reply(authorizationUrl, padding = '') {
       const { searchParams } = new URL(authorizationUrl)
-      const code = `code-${++drawn}`
+      const code = `code-${++drawn}${padding}`
       nonces.set(code, searchParams.get('nonce') ?? '')
-      return new URLSearchParams({ code, state: searchParams.get('state') ?? '', iss: provider.issuer }).toString()
+      const back = new URLSearchParams({ code, state: searchParams.get('state') ?? '' })
+      // RFC 9207, which not all providers do.
+      if (provider.says.metadata?.authorization_response_iss_parameter_supported ?? true)
+        back.set('iss', provider.issuer)
+      return back.toString()
     },
     close: () => {
       server.closeAllConnections()
@@ -63,18 +101,14 @@ export async function startHostileProvider(at?: string): Promise<HostileProvider
 
   const replyToCode = async (form: URLSearchParams): Promise<object> => {
     const code = form.get('code') ?? ''
-    provider.codes.push({ code, verifier: form.get('code_verifier') })
     const now = Math.floor(Date.now() / 1000)
     const claims = {
       iss: provider.issuer,
-      sub: 'mallory',
       aud: CLIENT.id,
       iat: now,
       exp: now + 60,
       nonce: nonces.get(code),
-      preferred_username: 'mallory',
-      email: 'mallory@corp.example',
-      groups: ['ca-readers'],
+      ...(provider.says.person ?? MALLORY),
       ...provider.says.claims,
     }
     const id_token = await idToken(claims as JWTPayload, provider.says.signedBy)
@@ -89,17 +123,28 @@ export async function startHostileProvider(at?: string): Promise<HostileProvider
     if (request.url === '/jwks') return send(200, JSON.stringify({ keys: [jwk] }))
     if (request.url === '/userinfo') return send(200, JSON.stringify(provider.says.userInfo))
     if (request.url === '/token') {
-      const { token, held } = provider.says
+      const { token, held, clientBy } = provider.says
+      const form = new URLSearchParams(sent)
+      const { authorization } = request.headers
+      const { by, secret } = authenticationOf(authorization, form)
+      const [code, verifier] = [form.get('code') ?? '', form.get('code_verifier')]
+      provider.codes.push({ code, verifier, by, secret, authorization })
       await held
+      if (clientBy !== undefined && by !== clientBy) {
+        response.setHeader('www-authenticate', 'Basic realm="token"')
+        return send(401, JSON.stringify({ error: 'invalid_client', error_description: `use ${clientBy}, not ${by}` }))
+      }
       if (token) return send(token.status, token.body)
-      return send(200, JSON.stringify(await replyToCode(new URLSearchParams(sent))))
+      return send(200, JSON.stringify(await replyToCode(form)))
     }
+    if (request.url !== `${path.replace(/\/$/, '')}/.well-known/openid-configuration`) return send(404, '{}')
+    const origin = new URL(provider.issuer).origin
     const metadata = {
       issuer: provider.issuer,
-      authorization_endpoint: `${provider.issuer}/auth`,
-      token_endpoint: `${provider.issuer}/token`,
-      userinfo_endpoint: `${provider.issuer}/userinfo`,
-      jwks_uri: `${provider.issuer}/jwks`,
+      authorization_endpoint: `${origin}/auth`,
+      token_endpoint: `${origin}/token`,
+      userinfo_endpoint: `${origin}/userinfo`,
+      jwks_uri: `${origin}/jwks`,
       response_types_supported: ['code'],
       subject_types_supported: ['public'],
       id_token_signing_alg_values_supported: ['RS256'],
@@ -108,7 +153,9 @@ export async function startHostileProvider(at?: string): Promise<HostileProvider
     }
     return send(200, JSON.stringify(metadata))
   })
-  await new Promise<void>((resolve) => server.listen(Number(at?.split(':').at(-1) ?? 0), '127.0.0.1', resolve))
-  provider.issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  await new Promise<void>((resolve) =>
+    server.listen(Number(at === undefined ? 0 : new URL(at).port), '127.0.0.1', resolve),
+  )
+  provider.issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`
   return provider
 }

@@ -33,7 +33,7 @@ const texts = () => boundedArray(line(255), MOST_ENTRIES, 1).optional()
 
 const WantedCredential = z.strictObject({
   kid: line(255),
-  label: z.union([line(255), z.literal('')]).optional(),
+  label: z.union([line(255), z.literal('')], 'must be a text of at most 255 characters').optional(),
   /** The one for orders without a choice is first. */
   profiles: texts(),
   preapproved_networks: texts(),

@@ -76,7 +76,7 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
     route: 'POST /certificates/revoke-from-crl',
     permission: 'operate',
     summary: 'Revokes all certificates that a CRL of one of our issuers lists, even those missing from the database.',
-    body: z.strictObject({ crl: z.base64().max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
+    body: z.strictObject({ crl: z.base64('must be base64').max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
     reply: { status: 200, schema: CrlOutcome },
     errors: ['conflict'],
     audit: 'certificate.bulk_revoke',

@@ -14,6 +14,9 @@ const secret = () =>
 /** RFC 7636 §4.1: 43 characters of 32 random bytes. */
 const draw = () => randomBytes(32).toString('base64url')
 
+/** RFC 6749 bounds no code. The page that gets the query in its address has 16 KiB for the head of a request. */
+const MOST_OF_A_QUERY = 14_000
+
 function requireOidc({ oidc }: AdminContext) {
   return oidc ?? Promise.reject(new AdminError('not_found', 'sign-in by OpenID Connect is not configured'))
 }
@@ -60,7 +63,7 @@ export const OIDC = endpointGroup('Sessions', {
     asksProvider: true,
     summary: 'Gives a bearer token when the provider has sent the browser back.',
     body: z.strictObject({
-      query: z.string().max(6_000).meta({ description: 'Of the address, as it came.' }),
+      query: z.string().max(MOST_OF_A_QUERY).meta({ description: 'Of the address, as it came.' }),
       secret: secret(),
     }),
     reply: { status: 200, schema: z.strictObject({ token: z.string(), user: User }) },

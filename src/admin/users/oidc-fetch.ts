@@ -38,7 +38,8 @@ export function providerFetch(caFile: string | undefined) {
           )
           const status = answer.statusCode ?? 502
           const content = status === 204 || status === 304 ? null : Buffer.concat(chunks)
-          resolve(new Response(content, { status, headers: fields }))
+          // The reason of a failure names the address.
+          resolve(Object.defineProperty(new Response(content, { status, headers: fields }), 'url', { value: url }))
         })
       })
       request.end(body === undefined || body === null ? undefined : String(body))

@@ -10,6 +10,8 @@ import {
   authorizationCodeGrant,
   buildAuthorizationUrl,
   buildEndSessionUrl,
+  type ClientAuth,
+  ClientSecretPost,
   type Configuration,
   calculatePKCECodeChallenge,
   customFetch,
@@ -17,6 +19,7 @@ import {
   enableNonRepudiationChecks,
   fetchUserInfo,
   None,
+  type ServerMetadata,
 } from 'openid-client'
 import { hasAllClaims, isSameIssuer, withUserInfo } from '../../domain/oidc-claims.ts'
 import type { OidcSettings } from '../../settings/oidc-settings.ts'
@@ -107,18 +110,45 @@ export class OidcProvider {
   }
 
   async #discover(): Promise<Configuration> {
-    const { issuer, clientId, clientSecret, caFile } = this.#settings
+    const { issuer, clientId, caFile } = this.#settings
     const fetchHere = providerFetch(caFile)
     const url = new URL(issuer)
     const isPlain = url.protocol === 'http:'
-    const found = await discovery(url, clientId, clientSecret, clientSecret === undefined ? None() : undefined, {
+    const authenticate: ClientAuth = (metadata, ...request) => this.#authentication(metadata)(metadata, ...request)
+    const found = await discovery(url, clientId, undefined, authenticate, {
       execute: [enableNonRepudiationChecks, ...(isPlain ? [allowInsecureRequests] : [])],
       [customFetch]: (target, options) => fetchHere(target, options),
       timeout: TIMEOUT_SECONDS,
     })
+    this.#authentication(found.serverMetadata())
     // openid-client takes what Microsoft's metadata say for any tenant.
     const said = found.serverMetadata().issuer
     if (isSameIssuer(said, issuer)) return found
     throw new Error(`the issuer ${issuer} calls itself ${said}: set admin_api.oidc.issuer to that of your own tenant`)
   }
+
+  /** @throws Error when the provider takes no method of this service */
+  #authentication(metadata: ServerMetadata): ClientAuth {
+    const { clientSecret, tokenEndpointAuthMethod } = this.#settings
+    if (clientSecret === undefined) return None()
+    return METHODS[tokenEndpointAuthMethod ?? methodOf(metadata)](clientSecret)
+  }
+}
+
+/** RFC 6749 §2.3.1. openid-client also encodes `-`, `_`, `.` and `~`: providers that do not decode would refuse most secrets. */
+const clientSecretBasic =
+  (secret: string): ClientAuth =>
+  (_metadata, { client_id }, _body, headers) =>
+    headers.set('authorization', `Basic ${btoa(`${encodeURIComponent(client_id)}:${encodeURIComponent(secret)}`)}`)
+
+const METHODS = { client_secret_basic: clientSecretBasic, client_secret_post: ClientSecretPost }
+
+/** OpenID Connect Discovery §3: HTTP Basic where the metadata name no method. */
+function methodOf(metadata: ServerMetadata) {
+  const supported = metadata.token_endpoint_auth_methods_supported ?? []
+  if (supported.length === 0 || supported.includes('client_secret_basic')) return 'client_secret_basic'
+  if (supported.includes('client_secret_post')) return 'client_secret_post'
+  throw new Error(
+    `the token endpoint takes ${supported.join(', ')}, and this service knows client_secret_basic or client_secret_post: if the provider takes one of them, name it in admin_api.oidc.token_endpoint_auth_method`,
+  )
 }

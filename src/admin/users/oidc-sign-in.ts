@@ -20,6 +20,7 @@ import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { insertUser, lockUsers, type UserForLogin, type UserRow, updateUser } from '../../store/user-store.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
 import { hasRoomForStranger } from './login-attempts.ts'
+import { describeFailure } from './oidc-failure.ts'
 import { type Claims, type FlowSecrets, OidcProvider } from './oidc-provider.ts'
 import { confirmIdentity, findUserByIdentity, insertIdentity } from './oidc-store.ts'
 import { useChallenge } from './passkey-store.ts'
@@ -35,8 +36,8 @@ export interface OidcOptions {
   signIn: Pick<SignIn, 'begin'>
   /** Seals `state`. */
   box: SecretBox
-  /** Told why a sign-in failed, which the person is not told in full. */
-  failed(error: unknown): void
+  /** Told why a sign-in failed, which the person is not told in full; no token or secret. */
+  failed(reason: string): void
 }
 
 const Flow = z.strictObject({
@@ -105,7 +106,8 @@ export class OidcSignIn {
   }
 
   async #claims(query: string, secret: string): Promise<Claims> {
-    const state = new URLSearchParams(query).get('state') ?? ''
+    const sent = new URLSearchParams(query)
+    const state = sent.get('state') ?? ''
     const flow = this.#open(state)
     const binding = flow && Buffer.from(flow.binding, 'base64url')
     const leftMs = (flow?.expiresAt ?? 0) - Date.now()
@@ -121,7 +123,7 @@ export class OidcSignIn {
     try {
       return await this.#provider.claims(query, state, flow)
     } catch (cause) {
-      this.#options.failed(cause)
+      this.#note(cause, [sent.get('code') ?? '', state, flow.nonce, flow.verifier])
       throw new AdminError('unauthorized', 'the provider has not confirmed the sign-in; begin again', { cause })
     }
   }
@@ -134,9 +136,14 @@ export class OidcSignIn {
   }
 
   #away(cause: unknown): AdminError {
-    this.#options.failed(cause)
+    this.#note(cause, [])
     const message = `${this.name} does not answer as an OpenID Connect provider; sign in with a password, or try again later`
     return new AdminError('unavailable', message, { cause, retryAfterSeconds: 10 })
+  }
+
+  #note(cause: unknown, secrets: readonly string[]): void {
+    const { failed, settings } = this.#options
+    failed(describeFailure(cause, [settings.clientSecret ?? '', ...secrets]))
   }
 
   /** A person who has lost the groups loses sessions and API tokens, too. Any other claim may be a fault of the provider. */

@@ -32,7 +32,7 @@ import {
   requireNoLock,
   requireUnlocked,
 } from './login-attempts.ts'
-import type { PasswordHasher } from './passwords.ts'
+import { NO_PASSWORD, type PasswordHasher } from './passwords.ts'
 import {
   deleteSession,
   deleteSessionsOf,
@@ -159,6 +159,17 @@ export class SignIn {
     if (matches) return
     await noteFailure(db, audit, attempt)
     throw new AdminError('forbidden', 'the current password is wrong')
+  }
+
+  /** The password, or a recent proof of a user who has one: by a provider alone nobody gets one. @throws AdminError */
+  async requireOwner(author: SignedIn, password: string | undefined): Promise<void> {
+    if (password !== undefined) return this.requirePassword(author, password)
+    const { db, recentSignInSeconds: seconds } = this.#options
+    const hasPassword = (await findUserForLogin(db, author.username))?.password_hash !== NO_PASSWORD
+    if (hasPassword && author.sessionId && (await isRecentlyConfirmed(db, author.sessionId, seconds))) return
+    const recent =
+      seconds === 0 ? '' : `, or confirm that it is you (POST /auth/confirm) at most ${seconds} seconds before`
+    throw new AdminError('forbidden', `a new password needs current_password${recent}`)
   }
 
   /** A recent sign-in counts for a session; an API token has none, and is bounded by what it may do. @throws AdminError */

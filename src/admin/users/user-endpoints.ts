@@ -82,7 +82,10 @@ export const SESSION = endpointGroup('Sessions', {
     scope: 'self',
     needsSession: true,
     summary: 'Shows that it is still the user of the session, before a grave act.',
-    body: z.union([z.strictObject({ password: password() }), z.strictObject({ credential: assertion() })]),
+    body: z.union(
+      [z.strictObject({ password: password() }), z.strictObject({ credential: assertion() })],
+      "must have either 'password' or 'credential'",
+    ),
     reply: { status: 200, schema: z.strictObject({ status: z.literal('confirmed') }) },
     errors: ['forbidden', 'rate_limited'],
     audit: 'auth.confirm',
@@ -211,13 +214,14 @@ export const USERS = endpointGroup('Users', {
     permission: 'use_session',
     scope: 'self',
     needsSession: true,
-    summary: 'Generates a new password and ends all sessions of the user.',
-    body: z.strictObject({ current_password: password() }),
+    summary: 'Generates a new password and ends all sessions of the user. Soon after a sign-in it needs no body.',
+    body: z.strictObject({ current_password: password().optional() }),
+    bodyIsOptional: true,
     reply: { status: 200, schema: UserWithPassword },
     errors: ['forbidden', 'rate_limited'],
     audit: 'user.reset_password',
     async handle({ body, author }, context) {
-      await context.signIn.requirePassword(author, body.current_password)
+      await context.signIn.requireOwner(author, body.current_password)
       const { password, ...user } = await resetPassword(context, author, author.userId)
       return { body: { ...userBody(user), password } }
     },

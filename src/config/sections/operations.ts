@@ -168,10 +168,18 @@ const Oidc = z
     client_secret: setting(optionalText(), 'Its secret; without one it is a public client, with PKCE alone.', {
       secret: true,
     }),
+    token_endpoint_auth_method: setting(
+      z.enum(['client_secret_basic', 'client_secret_post']).nullable().default(null),
+      'How the secret goes to the token endpoint, where the provider lists several methods and takes one of this client.',
+      { defaultText: '`client_secret_basic` if the provider lists it or lists none, else `client_secret_post`' },
+    ),
     name: setting(text('OpenID Connect'), 'Name of the provider, on the button of the sign-in page.'),
     scopes: setting(list(z.string().min(1), ['openid', 'profile', 'email']), 'Scopes that are asked for.'),
     username_claim: setting(text('preferred_username'), 'Claim with the username of a user who is made.'),
-    groups_claim: setting(text('groups'), 'Claim with the groups, in the ID token or from the userinfo endpoint.'),
+    groups_claim: setting(
+      text('groups'),
+      'Claim with the groups, in the ID token or from the userinfo endpoint. Here and in `username_claim`, dots lead into objects: `realm_access.roles`.',
+    ),
     roles: setting(
       z.array(OidcRole).min(1).max(100),
       'Which group has which role: the first that a user is in. Others are refused.',

@@ -124,12 +124,7 @@ const eventsFor = (reporting: { log: Logger; metrics: Metrics }): AdminEvents =>
   bulkRevocations: bulkRevocationEvents(reporting),
   credentials: { accountsRevoked: (count) => reporting.metrics.accountsRevoked.inc(count) },
   oidc: {
-    // No more of it: the cause may have tokens.
-    failed: (error) =>
-      reporting.log.warn(
-        { event: 'oidc_failed', reason: error instanceof Error ? error.message : String(error) },
-        'a sign-in by OpenID Connect has failed',
-      ),
+    failed: (reason) => reporting.log.warn({ event: 'oidc_failed', reason }, 'a sign-in by OpenID Connect has failed'),
   },
   auditVerifications: {
     failed: (error) => reporting.log.error({ err: error }, 'a check of the audit log did not reach its end'),

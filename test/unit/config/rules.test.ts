@@ -39,6 +39,7 @@ const OIDC = {
   issuer: 'https://login.example',
   client_id: 'chancery',
   client_secret: null,
+  token_endpoint_auth_method: null,
   name: 'Login',
   scopes: ['openid'],
   username_claim: 'preferred_username',
