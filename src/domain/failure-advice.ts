@@ -90,6 +90,10 @@ const ADVICE_BY_PROBLEM: Readonly<Record<string, string>> = {
   caa: 'CAA records of the name permit another CA. Add this CA, or remove the records.',
   rejectedIdentifier: NOT_ALLOWED,
   invalidProfile: 'The client asks for a profile that its credential does not have, or that does not exist.',
+  rateLimited: 'Wait for the time in the reason and have the client ask less often, or raise security.rate_limits.',
+  malformed: 'The client sends what is no correct order: the reason names the member. Correct or update the client.',
+  alreadyReplaced: 'The client orders the same renewal twice. It has to order without "replaces".',
+  userActionRequired: 'The holder of the account has to agree to the terms of service with the client.',
   badCSR: 'Change the request in the client, or the CSR profile of the account.',
   unauthorized: 'The account may not do this. Look at its status, its credential and its allowed identifiers.',
 }
@@ -116,11 +120,15 @@ function subproblemsOf(error: unknown): string[] {
   return Array.isArray(subproblems) ? subproblems.flatMap((one) => textOf(memberOf(one, 'detail')) ?? []) : []
 }
 
+/** What was refused before what was asked for. */
+const LISTS_OF_NAMES = ['rejected_identifiers', 'attempted_identifiers', 'identifiers', 'domains'] as const
+
 function namesOf(data: Failure['data']): string[] {
   const one = textOf(data['identifier_value'])
   if (one !== undefined) return [one]
-  const listed = [data['rejected_identifiers'], data['identifiers'], data['domains']].find(Array.isArray) ?? []
-  return (listed as unknown[]).flatMap((name) => textOf(name) ?? textOf(memberOf(name, 'value')) ?? [])
+  const lists = LISTS_OF_NAMES.map((member) => data[member])
+  const listed = lists.find((list): list is unknown[] => Array.isArray(list) && list.length > 0) ?? []
+  return listed.flatMap((name) => textOf(name) ?? textOf(memberOf(name, 'value')) ?? [])
 }
 
 const memberOf = (value: unknown, name: string): unknown =>
