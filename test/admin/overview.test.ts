@@ -37,6 +37,20 @@ describe('what the console asks for', () => {
   const overview = async (reader = auditor) => (await reader.get('/overview')).json
 
   describe('the overview', () => {
+    test('says what alarms there were within a day, with their reason and the time of the last', async () => {
+      for (let n = 0; n < 2; n++)
+        await sql(
+          `INSERT INTO event_deliveries (consumer, event_id, kind, subject, occurred_at, data)
+           VALUES ('statistics', gen_random_uuid(), 'alarm', 'x', now(), $1)`,
+          [{ message: 'a CRL cannot be published', reason: 'the signer is away' }],
+        )
+      const { message } = await until('both are counted', async () =>
+        (await overview()).alarms.find(({ message }: { message: string }) => message.includes('2 times')),
+      )
+      assert.match(message, /^a CRL cannot be published: the signer is away \(2 times, last at 20\d\d-.*Z\)$/)
+      await sql('DELETE FROM raised_alarms')
+    })
+
     test('shows an auditor numbers, issuers and the state of all parts', async () => {
       const seen = await until('the certificates are counted', async () => {
         const now = await overview()

@@ -10,7 +10,7 @@ import { NEVER_SENT, type NotificationStatus } from '../../domain/notification.t
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { formatName } from '../../shared/pki/name.ts'
 import { readWorkers } from '../../store/background-run-store.ts'
-import { type HourlyCount, readEventCounts } from '../../store/event-statistics-store.ts'
+import { type HourlyCount, listRaisedAlarms, readEventCounts } from '../../store/event-statistics-store.ts'
 import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { countEmergencies } from '../audit/audit-store.ts'
@@ -78,6 +78,7 @@ const Overview = z
       failed: upTo('Those of all time.'),
       last_sent_at: timestamp().nullable().meta({ description: 'Null when no mail is known to have been sent.' }),
       last_failure: z.strictObject({ at: timestamp(), error: z.string() }).nullable(),
+      failing_since: timestamp().nullable().meta({ description: 'Null where the last attempt has sent a mail.' }),
     }),
     consumers: z.array(
       z.strictObject({
@@ -119,7 +120,7 @@ const HOURS = 24
 type Sources = Pick<AdminContext, 'db' | 'policy' | 'ask' | 'version'>
 
 export async function readOverview({ db, policy, ask, version }: Sources): Promise<z.input<typeof Overview>> {
-  const [numbers, mail, failures, counts, crl, { maintenance, stopSigning }, workers, emergencies, instance] =
+  const [numbers, mail, failures, counts, crl, { maintenance, stopSigning }, workers, emergencies, raised, instance] =
     await Promise.all([
       readOverviewNumbers(db),
       readLastMail(db),
@@ -129,6 +130,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
       switchPositions(db),
       readWorkers(queriesOf(db)),
       countEmergencies(db, EMERGENCY_SHOWN_DAYS),
+      listRaisedAlarms(db, HOURS),
       // The overview shows an instance that does not answer as unknown.
       ask('instance').catch(() => undefined),
     ])
@@ -144,7 +146,8 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     deadLetters: numbers.dead_letters,
     failedNotifications: numbers.notifications_failed,
     oldestValidationSeconds: numbers.oldest_validation_seconds,
-    alarmEvents: sumOf(counts, 'alarm'),
+    failingMail: mail.failing_since && { since: mail.failing_since, error: mail.failure?.error ?? '' },
+    raised,
     emergencies,
   })
   const issued = counts.filter(({ kind }) => kind === 'certificate.issuance')
@@ -170,6 +173,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
       failed: numbers.notifications_failed,
       last_sent_at: timeOrNull(mail.sent_at),
       last_failure: mail.failure,
+      failing_since: timeOrNull(mail.failing_since),
     },
     consumers: workers.consumers.map(({ name, waiting, oldestSeconds }) => ({
       name,

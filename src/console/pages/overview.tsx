@@ -36,6 +36,7 @@ const HELP: Partial<Record<Alarm['code'], readonly [path: string, needs: Operati
   lost_decisions: ['/lost-decisions', 'listLostDecisions'],
   dead_letters: ['/events', 'getWorkers'],
   consumer: ['/events', 'getWorkers'],
+  mail: ['/notifications', 'listNotifications'],
   notifications: ['/notifications', 'listNotifications'],
   validations: ['/orders', 'listOrders'],
 }
@@ -69,7 +70,7 @@ function ServiceOverview() {
       <Ready loaded={overview}>
         {(data) => (
           <>
-            <Alarms alarms={data.alarms} />
+            <Alarms alarms={data.alarms} at={data.at} />
             <Figures data={data} />
             <div class="columns">
               <IssuedChart data={data} />
@@ -90,10 +91,14 @@ function ServiceOverview() {
   )
 }
 
-function Alarms({ alarms }: { alarms: readonly Alarm[] }) {
+function Alarms({ alarms, at }: { alarms: readonly Alarm[]; at: string }) {
   return (
     <section class="section" aria-label="Alarms" aria-live="polite">
-      {alarms.length === 0 && <p>No alarms: all parts are healthy.</p>}
+      {alarms.length === 0 && (
+        <p>
+          No alarms. All parts below were looked at: <Time at={at} relative={false} />
+        </p>
+      )}
       {alarms.map(({ severity, code, message }) => (
         <div key={code + message} class={severity === 'error' ? 'bar bad' : 'bar warn'}>
           <p>
@@ -363,16 +368,20 @@ const DatabaseState = ({ instance }: { instance: NonNullable<Overview['instance'
   </>
 )
 
-/** A failure after the last success is the state of now. */
+/** By the last attempt, of a new mail or an old one. */
 function MailState({
-  mail: { waiting, last_sent_at: sentAt, last_failure: failure },
+  mail: { waiting, last_sent_at: sentAt, last_failure: failure, failing_since: since },
 }: {
   mail: Overview['notifications']
 }) {
-  const isFailing = failure !== null && (sentAt === null || failure.at > sentAt)
   return (
     <>
-      {isFailing ? <Badge tone="bad">failing</Badge> : sentAt !== null && state('ok')}{' '}
+      {since !== null && (
+        <>
+          <Badge tone="bad">failing</Badge> since <Time at={since} />,{' '}
+        </>
+      )}
+      {since === null && sentAt !== null && state('ok')}{' '}
       <LinkTo needs="listNotifications" to={href('/notifications')}>
         {sentAt === null ? (
           'no mail is known to have been sent'
@@ -381,9 +390,15 @@ function MailState({
             last sent <Time at={sentAt} />
           </>
         )}
-      </LinkTo>{' '}
+      </LinkTo>
+      ,{' '}
       <span class="quiet">
-        {countText(waiting)} waiting{isFailing && `; ${failure.error}`}
+        {countText(waiting)} waiting
+        {since !== null && failure !== null && (
+          <>
+            ; last attempt <Time at={failure.at} />: {failure.error}
+          </>
+        )}
       </span>
     </>
   )
