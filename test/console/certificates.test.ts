@@ -39,6 +39,18 @@ describe('certificates in the console', requireCommand('chromium-headless-shell'
     await page.getByText(at.service.directoryUrl, { exact: true }).waitFor()
   })
 
+  test("the service's own certificate is marked as of no client, and is not the first one that the guide waits for", async () => {
+    await at.sql(
+      `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+       VALUES (gen_random_uuid(), '\\x77', '\\x07', '{localhost}', now(), now() + interval '9 days', '\\x00')`,
+    )
+    const { page } = await at.browser.as('auditor', '/certificates')
+    await page.getByRole('cell', { name: 'of this service itself' }).waitFor()
+    await page.getByRole('link', { name: 'Overview', exact: true }).click()
+    await page.getByText('Waiting for the first certificate.', { exact: false }).waitFor()
+    await at.sql('DELETE FROM certificates')
+  })
+
   test(
     'a fresh service leads from a credential by a copied command of lego to its first certificate',
     requireCommand('lego'),

@@ -51,9 +51,13 @@ const TeamOverviewPage = lazyPage(() => import('./team-overview.tsx'), 'TeamOver
 export const OverviewPage = (props: PageProps) =>
   can('getOverview') ? <ServiceOverview /> : <TeamOverviewPage {...props} />
 
+/** A new service has no more of its own HTTPS certificates, which are of no account. */
+const FEW = 20
+
 function ServiceOverview() {
   const overview = useApi('getOverview', {}, { every: POLL_MS })
-  const newest = useApi('listCertificates', { query: { limit: '1' } }, { every: POLL_MS })
+  const newest = useApi('listCertificates', { query: { limit: String(FEW) } }, { every: POLL_MS })
+  const ofClient = newest.data?.find(({ account_id }) => account_id !== null)
   return (
     <Page
       title="Overview"
@@ -66,7 +70,7 @@ function ServiceOverview() {
         </>
       }
     >
-      {newest.data && <FirstSteps newest={newest.data[0]} />}
+      {newest.data && (ofClient || newest.data.length < FEW) && <FirstSteps newest={ofClient} />}
       <Ready loaded={overview}>
         {(data) => (
           <>
@@ -150,7 +154,7 @@ function Figures({ data }: { data: Overview }) {
     <nav class="figures" aria-label="Figures">
       <Figure
         value={data.issued_of_day}
-        label="issued in 24 hours"
+        label="issued to clients in 24 hours"
         to={href('/certificates', { issued_after: since })}
       />
       <Figure
@@ -208,7 +212,7 @@ function IssuedChart({ data: { at, issued, issued_of_day } }: { data: Overview }
       summary={
         most
           ? `${plural(countText(issued_of_day), 'certificate')} in the last 24 hours, at most ${countText(most.certificates)} in an hour (${instantText(most.hour).slice(11)}).`
-          : 'No certificate was issued in the last 24 hours.'
+          : 'No certificate was issued to a client in the last 24 hours.'
       }
       at={hours.map((hour) => hour / 1000)}
       series={[{ label: 'Certificates', color: '--series-1', values: hours.map((hour) => counts.get(hour) ?? 0) }]}
