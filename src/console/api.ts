@@ -70,7 +70,8 @@ async function inSession<T>(id: OperationId, ask: (approvalReason?: string) => P
       if (error.body.error === 'sign_in_again') await askOverPage('identity', error)
       else if (error.body.error === 'approval_needed' && reason === undefined)
         reason = await askOverPage('reason', error)
-      else if (error.status === 401) expire(token)
+      // A proxy's 401, or a refused passkey, ends no session.
+      else if (error.body.error === 'unauthorized') expire(token)
       else throw error
     }
   }

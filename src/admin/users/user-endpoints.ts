@@ -84,7 +84,7 @@ export const SESSION = endpointGroup('Sessions', {
     summary: 'Shows that it is still the user of the session, before a grave act.',
     body: z.union([z.strictObject({ password: password() }), z.strictObject({ credential: assertion() })]),
     reply: { status: 200, schema: z.strictObject({ status: z.literal('confirmed') }) },
-    errors: ['forbidden', 'rate_limited'],
+    errors: ['passkey_refused', 'forbidden', 'rate_limited'],
     audit: 'auth.confirm',
     async handle({ body, author }, context) {
       if ('credential' in body) await (await requirePasskeys(context)).confirm(author, body.credential)
