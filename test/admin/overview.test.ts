@@ -123,6 +123,38 @@ describe('what the console asks for', () => {
     })
   })
 
+  test('a CA besides the signer is among the issuers, and its end is an alarm', async () => {
+    const [{ id, fingerprint } = { id: '', fingerprint: '' }] = await sql<{ id: string; fingerprint: string }>(
+      `UPDATE certificates SET backend = 'partner' WHERE id = (SELECT max(id::text)::uuid FROM certificates)
+       RETURNING id, encode(issuer_fingerprint, 'hex') AS fingerprint`,
+    )
+    await sql(
+      `INSERT INTO csr_issuances (certificate_id, order_id, account_id, csr, spki_sha256, not_before, not_after, backend, failures, instance_id, due_at)
+       VALUES (gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '', '', now(), now(), 'down', 4, 0, now() + interval '1 day')`,
+    )
+    const seen = await until('it is seen', async () => {
+      const found = await overview()
+      return found.other_cas.length === 2 && found
+    })
+    assert.deepEqual(
+      seen.other_cas.map(({ backend, issuer, open, failures }: Record<string, unknown>) => [
+        backend,
+        issuer,
+        open,
+        failures,
+      ]),
+      [
+        ['partner', fingerprint, 0, 0],
+        ['down', null, 1, 4],
+      ],
+    )
+    assert.equal(seen.issuers.at(-1).id, 'partner')
+    const listed = (await auditor.get('/issuers')).json
+    assert.equal(listed.find((one: { fingerprint: string }) => one.fingerprint === fingerprint).backend, 'partner')
+    await sql('UPDATE certificates SET backend = NULL WHERE id = $1', [id])
+    await sql("DELETE FROM csr_issuances WHERE backend = 'down'")
+  })
+
   test('issuers are listed with what they sign as, and their chain can be saved', async () => {
     const [issuer, ...others] = (await auditor.get('/issuers')).json
     assert.deepEqual([others.length, issuer.id], [0, 'default'])

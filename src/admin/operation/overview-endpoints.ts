@@ -19,6 +19,7 @@ import type { AdminContext } from '../context.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
 import { Crls, crlsBody, readCrlStatus } from './crl-endpoints.ts'
 import { readLastDeadLetters, readLastMail } from './delivery-state.ts'
+import { issuersOf, readOtherCas } from './other-cas.ts'
 import { Maintenance, maintenanceBody, Signing, signingBody, switchPositions } from './switch-endpoints.ts'
 
 /** Each number is counted up to this. */
@@ -69,6 +70,17 @@ const Overview = z
     issuers: z.array(
       z.strictObject({ id: z.string(), subject: z.string(), fingerprint: z.string(), not_after: timestamp() }),
     ),
+    other_cas: z
+      .array(
+        z.strictObject({
+          backend: z.string(),
+          issuer: z.string().nullable().meta({ description: 'SHA-256 of its certificate.' }),
+          last_issued_at: timestamp().nullable(),
+          open: z.int().meta({ description: 'Requests under way.' }),
+          failures: z.int().meta({ description: 'The most in a row of one of them.' }),
+        }),
+      )
+      .meta({ description: 'CAs besides the signer, by the newest 10,000 certificates and the requests under way.' }),
     instance: Instance.nullable().meta({ description: 'The one that answers; null when it does not say how it is.' }),
     maintenance: Maintenance,
     signing: Signing,
@@ -120,23 +132,35 @@ const HOURS = 24
 type Sources = Pick<AdminContext, 'db' | 'policy' | 'ask' | 'version'>
 
 export async function readOverview({ db, policy, ask, version }: Sources): Promise<z.input<typeof Overview>> {
-  const [numbers, mail, failures, counts, crl, { maintenance, stopSigning }, workers, emergencies, raised, instance] =
-    await Promise.all([
-      readOverviewNumbers(db),
-      readLastMail(db),
-      readLastDeadLetters(db),
-      readEventCounts(db, HOURS),
-      readCrlStatus(db, policy.staleCrlAfterMs),
-      switchPositions(db),
-      readWorkers(queriesOf(db)),
-      countEmergencies(db, EMERGENCY_SHOWN_DAYS),
-      listRaisedAlarms(db, HOURS),
-      // The overview shows an instance that does not answer as unknown.
-      ask('instance').catch(() => undefined),
-    ])
+  const [
+    numbers,
+    mail,
+    failures,
+    counts,
+    crl,
+    { maintenance, stopSigning },
+    workers,
+    emergencies,
+    raised,
+    others,
+    instance,
+  ] = await Promise.all([
+    readOverviewNumbers(db),
+    readLastMail(db),
+    readLastDeadLetters(db),
+    readEventCounts(db, HOURS),
+    readCrlStatus(db, policy.staleCrlAfterMs),
+    switchPositions(db),
+    readWorkers(queriesOf(db)),
+    countEmergencies(db, EMERGENCY_SHOWN_DAYS),
+    listRaisedAlarms(db, HOURS),
+    readOtherCas(db),
+    // The overview shows an instance that does not answer as unknown.
+    ask('instance').catch(() => undefined),
+  ])
   const alarms = alarmsOf({
     now: numbers.now,
-    instance,
+    instance: instance && { ...instance, issuers: [...instance.issuers, ...issuersOf(others)] },
     databaseBehindSince: numbers.behind_since ?? undefined,
     lostDecisions: numbers.lost_decisions,
     crl,
@@ -163,7 +187,14 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     failures_kept: numbers.failures_kept,
     expiring: expiringOf(numbers),
     crl: crlsBody(crl),
-    issuers: (instance?.issuers ?? []).map(issuerBody),
+    issuers: [...(instance?.issuers ?? []), ...issuersOf(others)].map(issuerBody),
+    other_cas: others.map(({ backend, fingerprint, last_issued_at, open, failures }) => ({
+      backend,
+      issuer: fingerprint,
+      last_issued_at: timeOrNull(last_issued_at),
+      open,
+      failures,
+    })),
     instance: instance ? instanceBody(instance) : null,
     maintenance: maintenanceBody(maintenance),
     signing: signingBody(stopSigning),

@@ -338,6 +338,7 @@ function Parts({ data, reload }: { data: Overview; reload: () => void }) {
                 </span>
               )),
           ],
+          ...data.other_cas.map((ca) => [`CA ${ca.backend}`, <OtherCaState ca={ca} />] as const),
           ['Name servers', instance?.dns_resolver && state(instance.dns_resolver)],
           ['CRL', <CrlState crl={data.crl} />],
           ['Mail', <MailState mail={data.notifications} />],
@@ -362,6 +363,17 @@ function Parts({ data, reload }: { data: Overview; reload: () => void }) {
     </Section>
   )
 }
+
+/** Nobody asks it how it is, so that nothing is green. */
+const OtherCaState = ({ ca: { last_issued_at, open, failures } }: { ca: Overview['other_cas'][number] }) => (
+  <>
+    {failures > 0 && <Badge tone="bad">failing</Badge>} last certificate <Time at={last_issued_at} />,{' '}
+    <span class="quiet">
+      {countText(open)} open{failures > 0 && `, the worst after ${plural(countText(failures), 'failure')} in a row`}; it
+      is not asked by itself
+    </span>
+  </>
+)
 
 const DatabaseState = ({ instance }: { instance: NonNullable<Overview['instance']> }) => (
   <>
