@@ -204,16 +204,16 @@ function useFocusAgain(path: string, entry: number): void {
       if (document.activeElement === document.querySelector('main h1')) focus(link)
     })
     if (wanted !== undefined && !linkTo(wanted)) rows.observe(document.body, { childList: true, subtree: true })
+    return () => rows.disconnect()
+  }, [path])
+  useEffect(() => {
     const note = ({ target }: FocusEvent) => {
       const address = target instanceof Element ? target.closest('main a')?.getAttribute('href') : undefined
       if (address) focused.set(entry, address)
     }
     addEventListener('focusin', note)
-    return () => {
-      rows.disconnect()
-      removeEventListener('focusin', note)
-    }
-  }, [path, entry])
+    return () => removeEventListener('focusin', note)
+  }, [entry])
 }
 
 class Broken extends Component<{ children: ComponentChildren }, { error?: unknown }> {

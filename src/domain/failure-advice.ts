@@ -55,13 +55,17 @@ const WRONG_ANSWERS = ['unauthorized', 'incorrectResponse']
 /** `unauthorized` is about an account, or about a host or record with a wrong answer (RFC 8555 §8). */
 function adviceFor(kind: string, data: Failure['data']): string {
   const problem = problemOf(data)
+  const challenge = textOf(data['challenge_type']) ?? ''
   if (kind === 'challenge.on_failure' && WRONG_ANSWERS.includes(problem))
-    return ADVICE_BY_CHALLENGE[textOf(data['challenge_type']) ?? ''] ?? ADVICE_BY_KIND[kind] ?? ''
+    return ADVICE_BY_CHALLENGE[challenge] ?? ADVICE_BY_KIND[kind] ?? ''
+  if (kind === 'challenge.on_failure' && problem === 'dns' && challenge.startsWith('dns-')) return NO_ANSWER
   return ADVICE_BY_PROBLEM[problem] ?? ADVICE_BY_KIND[kind] ?? ''
 }
 
 const NO_RECORD =
   'The record is not there or has another value: the client did not write it, or a name server still serves an old one.'
+const NO_ANSWER =
+  'The TXT record was not found: the client did not write it, or a name server does not have it or does not answer; the reason says which.'
 const ADVICE_BY_CHALLENGE: Readonly<Record<string, string>> = {
   'http-01': 'The host answered with something else: the client did not put the file there, or another server answers.',
   'dns-01': NO_RECORD,

@@ -221,11 +221,11 @@ describe('faults beneath the console', requireCommand('chromium-headless-shell')
     const { page } = await at.browser.as('operator', '/operation')
     const [{ id } = { id: '' }] = await at.sql<{ id: string }>(
       "UPDATE admin_users SET role = 'auditor' WHERE username = $1 RETURNING id",
-      [await page.locator('.user strong').innerText()],
+      [await page.locator('.user strong').textContent()],
     )
     await carryOut(page, 'Start maintenance', 'Start maintenance', { Reason: 'too late' })
     await page.getByText('Your role has changed: you are Auditor now.').waitFor()
-    await becomes(() => page.locator('.user .quiet').first().innerText(), 'Auditor')
+    await becomes(() => page.locator('.user .quiet').first().textContent(), 'Auditor')
     await becomes(() => page.getByRole('button', { name: 'Start maintenance' }).count(), 0)
     await at.sql("UPDATE admin_users SET role = 'operator' WHERE id = $1", [id])
   })

@@ -1,6 +1,6 @@
 /** One field over everything: a button in the header, `/` or Ctrl-K opens it from everywhere. */
 
-import { useEffect, useId, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
 import { go } from '../router.ts'
 import { createStore, useStore } from '../store.ts'
@@ -74,6 +74,8 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
   const { result, error } = useSearch(text)
   const [chosen, setChosen] = useState(0)
   const id = useId()
+  /** Enter came before the hits of what was typed. */
+  const isAwaited = useRef(false)
   useEffect(() => setChosen(0), [result])
   const groups = (result?.groups ?? []).map((group) => ({ kind: group.kind, options: optionsOf(group) }))
   const all = groups.flatMap(({ options }) => options)
@@ -82,10 +84,15 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
     onClose()
     go(to.path, to.query)
   }
+  useEffect(() => {
+    if (result && isAwaited.current && active) open(active)
+    if (result ?? error) isAwaited.current = false
+  }, [result, error])
   const press = (event: KeyboardEvent) => {
     if (event.key === 'ArrowDown') setChosen((chosen + 1) % Math.max(all.length, 1))
     else if (event.key === 'ArrowUp') setChosen((chosen + all.length - 1) % Math.max(all.length, 1))
     else if (event.key === 'Enter' && active) open(active)
+    else if (event.key === 'Enter') isAwaited.current = true
     else return
     event.preventDefault()
   }
@@ -100,13 +107,16 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
         aria-label="Search everything"
         aria-expanded={all.length > 0}
         aria-controls={`${id}-hits`}
-        aria-activedescendant={active && `${id}-${active.key}`}
+        aria-activedescendant={active && `${id}-${chosen}`}
         placeholder="Name, serial number, fingerprint, kid, contact, account, order, user, setting"
         autocomplete="off"
         spellcheck={false}
         maxLength={255}
         value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
+        onInput={(event) => {
+          isAwaited.current = false
+          setText(event.currentTarget.value)
+        }}
         onKeyDown={press}
       />
       <Problem error={error} />
@@ -122,7 +132,7 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
               // biome-ignore lint/a11y/useKeyWithClickEvents: the field takes the keys
               <div
                 key={option.key}
-                id={`${id}-${option.key}`}
+                id={`${id}-${all.indexOf(option)}`}
                 role="option"
                 aria-selected={option === active}
                 ref={option === active ? show : null}

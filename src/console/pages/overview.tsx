@@ -74,6 +74,7 @@ function ServiceOverview() {
       <Ready loaded={overview}>
         {(data) => (
           <>
+            {can('approve') && <WaitingApprovals />}
             <Alarms alarms={data.alarms} at={data.at} />
             <Figures data={data} />
             <div class="columns">
@@ -92,6 +93,18 @@ function ServiceOverview() {
         )}
       </Ready>
     </Page>
+  )
+}
+
+/** Requests expire: who may decide has to see them without the menu. */
+function WaitingApprovals() {
+  const { data } = useApi('countApprovals', {}, { every: POLL_MS })
+  if (!data || data.for_others === 0) return null
+  return (
+    <div class="bar warn" role="status">
+      <p>{plural(countText(data.for_others), 'request waits', 'requests wait')} for the approval of another person.</p>
+      <a href={href('/approvals', { waiting: 'true' })}>View</a>
+    </div>
   )
 }
 
