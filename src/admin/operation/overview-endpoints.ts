@@ -19,7 +19,7 @@ import type { AdminContext } from '../context.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
 import { Crls, crlsBody, readCrlStatus } from './crl-endpoints.ts'
 import { readLastDeadLetters, readLastMail } from './delivery-state.ts'
-import { issuersOf, readOtherCas } from './other-cas.ts'
+import { issuersOf, type OtherCa, readOtherCas } from './other-cas.ts'
 import { Maintenance, maintenanceBody, Signing, signingBody, switchPositions } from './switch-endpoints.ts'
 
 /** Each number is counted up to this. */
@@ -188,13 +188,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     expiring: expiringOf(numbers),
     crl: crlsBody(crl),
     issuers: [...(instance?.issuers ?? []), ...issuersOf(others)].map(issuerBody),
-    other_cas: others.map(({ backend, fingerprint, last_issued_at, open, failures }) => ({
-      backend,
-      issuer: fingerprint,
-      last_issued_at: timeOrNull(last_issued_at),
-      open,
-      failures,
-    })),
+    other_cas: others.map(otherCaBody),
     instance: instance ? instanceBody(instance) : null,
     maintenance: maintenanceBody(maintenance),
     signing: signingBody(stopSigning),
@@ -215,6 +209,14 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     dead_letters: numbers.dead_letters,
   }
 }
+
+const otherCaBody = ({ backend, fingerprint, last_issued_at, open, failures }: OtherCa) => ({
+  backend,
+  issuer: fingerprint,
+  last_issued_at: timeOrNull(last_issued_at),
+  open,
+  failures,
+})
 
 function issuerBody({ id, certificate, notAfter }: InstanceState['issuers'][number]) {
   const der = Buffer.from(certificate)

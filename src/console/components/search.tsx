@@ -74,8 +74,6 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
   const { result, error } = useSearch(text)
   const [chosen, setChosen] = useState(0)
   const id = useId()
-  /** Enter came before the hits of what was typed. */
-  const isAwaited = useRef(false)
   useEffect(() => setChosen(0), [result])
   const groups = (result?.groups ?? []).map((group) => ({ kind: group.kind, options: optionsOf(group) }))
   const all = groups.flatMap(({ options }) => options)
@@ -84,15 +82,12 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
     onClose()
     go(to.path, to.query)
   }
-  useEffect(() => {
-    if (result && isAwaited.current && active) open(active)
-    if (result ?? error) isAwaited.current = false
-  }, [result, error])
+  const awaited = useEarlyEnter(text, result ?? error, () => active && open(active))
   const press = (event: KeyboardEvent) => {
     if (event.key === 'ArrowDown') setChosen((chosen + 1) % Math.max(all.length, 1))
     else if (event.key === 'ArrowUp') setChosen((chosen + all.length - 1) % Math.max(all.length, 1))
     else if (event.key === 'Enter' && active) open(active)
-    else if (event.key === 'Enter') isAwaited.current = true
+    else if (event.key === 'Enter') awaited.current = (event.currentTarget as HTMLInputElement).value
     else return
     event.preventDefault()
   }
@@ -113,10 +108,7 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
         spellcheck={false}
         maxLength={255}
         value={text}
-        onInput={(event) => {
-          isAwaited.current = false
-          setText(event.currentTarget.value)
-        }}
+        onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={press}
       />
       <Problem error={error} />
@@ -154,6 +146,16 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
       ))}
     </Dialog>
   )
+}
+
+/** Enter may come before the hits of what was typed. @param answer of the search, once it is there */
+function useEarlyEnter(text: string, answer: unknown, openFirst: () => void) {
+  /** The text after which it was pressed. */
+  const awaited = useRef<string | undefined>(undefined)
+  useEffect(() => {
+    if (answer !== undefined && awaited.current === text) openFirst()
+  }, [answer])
+  return awaited
 }
 
 const show = (element: HTMLElement | null): void => element?.scrollIntoView({ block: 'nearest' })
