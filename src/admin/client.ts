@@ -35,14 +35,20 @@ export interface Page<T> {
 export class AdminApiError extends Error {
   readonly status: number
   readonly body: Partial<ErrorBody>
+  readonly retryAfterSeconds: number | undefined
 
-  constructor(status: number, body: Partial<ErrorBody>) {
+  constructor(status: number, body: Partial<ErrorBody>, retryAfterSeconds?: number) {
     super(body.message ?? `the service answered ${status}`)
     this.name = 'AdminApiError'
     this.status = status
     this.body = body
+    this.retryAfterSeconds = retryAfterSeconds
   }
 }
+
+/** Such as the sign-in page of a proxy, or an answer that was cut off. */
+const NOT_OF_SERVICE =
+  'what answered is not this service, perhaps a proxy in front of it; whether it was done is not known: check before you try again'
 
 /** The act waits for another person; `id` names the request. */
 export class ApprovalRequested extends Error {
@@ -125,9 +131,7 @@ export class AdminClient {
     if (response.status === 202 && waiting !== undefined) throw new ApprovalRequested(waiting)
     // A search that was cut off before it found a row.
     if (!response.ok) return { status: response.status, body: [], next, isCut }
-    const isJson = response.headers.get('content-type')?.includes('json')
-    const body = text === '' ? undefined : isJson ? JSON.parse(text) : text
-    return { status: response.status, body, next, isCut }
+    return { status: response.status, body: bodyOf(response, text), next, isCut }
   }
 
   async #fetch(method: string, path: string, sent: unknown, reason?: string): Promise<Response> {
@@ -146,8 +150,22 @@ export class AdminClient {
     })
     if (response.ok || response.headers.has('search-complete')) return response
     const body = (await response.json().catch(() => ({}))) as Partial<ErrorBody>
-    throw new AdminApiError(response.status, body)
+    const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
+    throw new AdminApiError(response.status, body, Number.isFinite(seconds) ? seconds : undefined)
   }
+}
+
+/** Only 204 has no body, and no answer of the service is HTML. @throws AdminApiError for another one */
+function bodyOf({ status, headers }: Response, text: string): unknown {
+  const type = headers.get('content-type') ?? ''
+  if (status === 204) return undefined
+  try {
+    if (type.includes('json')) return JSON.parse(text)
+    if (text !== '' && !type.includes('html')) return text
+  } catch {
+    // Cut off.
+  }
+  throw new AdminApiError(status, { message: NOT_OF_SERVICE })
 }
 
 interface Loose {

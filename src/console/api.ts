@@ -10,13 +10,12 @@ import {
   type Routes,
 } from '../admin/client.ts'
 import { askOverPage, sendToEnrol } from './questions.ts'
-import { currentSession, expire, type Role, signedInAgain } from './stored-session.ts'
+import { currentSession, expire, noteUser, type Role, signedInAgain } from './stored-session.ts'
 
 export type { Input, OperationId, Output }
 export { AdminApiError, ApprovalRequested }
 
-type Paging = 'limit' | 'offset' | 'cursor'
-type Described = readonly [method: string, path: string, roles: readonly Role[] | 'none', paging: readonly Paging[]]
+type Described = readonly [method: string, path: string, roles: readonly Role[] | 'none', query: readonly string[]]
 /** From the descriptions of the endpoints, by `src/dev/build-console.mjs`. */
 declare const OPERATIONS_OF_BUILD: Readonly<Record<OperationId, Described>>
 
@@ -32,8 +31,11 @@ const client = new AdminClient({
   fetch: (url, init) => fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) }),
 })
 
-/** By which members of its query a list is paged. */
-export const pagingOf = (id: OperationId): readonly Paging[] => OPERATIONS_OF_BUILD[id][3]
+/** The parameters of its query. */
+export const queryOf = (id: OperationId): readonly string[] => OPERATIONS_OF_BUILD[id][3]
+
+/** A change was sent, and its answer did not come. */
+export class LostReply extends Error {}
 
 /** Whether the signed-in user's role may call an operation. */
 export function can(id: OperationId): boolean {
@@ -65,16 +67,22 @@ async function inSession<T>(id: OperationId, ask: (approvalReason?: string) => P
     try {
       return await ask(reason)
     } catch (error) {
+      if (error instanceof TypeError && OPERATIONS_OF_BUILD[id][0] !== 'GET') throw new LostReply()
       if (!(error instanceof AdminApiError)) throw error
+      if (error.body.error === 'forbidden') void refreshUser()
       if (error.body.error === 'second_factor_needed') sendToEnrol()
       if (error.body.error === 'sign_in_again') await askOverPage('identity', error)
       else if (error.body.error === 'approval_needed' && reason === undefined)
         reason = await askOverPage('reason', error)
-      else if (error.status === 401) expire(token)
+      // A proxy's 401, or a refused passkey, ends no session.
+      else if (error.body.error === 'unauthorized') expire(token)
       else throw error
     }
   }
 }
+
+/** The role may have changed since it was read. */
+export const refreshUser = (): Promise<void> => client.call('getMe', {}).then(noteUser, () => undefined)
 
 /** @throws AdminApiError; TypeError or DOMException when the service does not answer */
 export const call = <I extends OperationId>(id: I, input: Input<I>): Promise<Output<I>> =>

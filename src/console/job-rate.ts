@@ -33,6 +33,6 @@ export function useJobRate(job: Progress, at: number | undefined): string | unde
 export function rateText(first: Seen, last: Seen, total: number): string | undefined {
   const perSecond = ((last.done - first.done) * 1000) / (last.at - first.at)
   if (!Number.isFinite(perSecond) || perSecond <= 0) return undefined
-  const left = spanText((total - last.done) / perSecond) ?? 'less than a second'
-  return `${countText(Math.max(1, Math.round(perSecond)))} a second; about ${left} left`
+  const left = spanText((total - last.done) / perSecond)
+  return `${countText(Math.max(1, Math.round(perSecond)))} a second; ${left === undefined ? 'less than a second' : `about ${left}`} left`
 }

@@ -6,15 +6,16 @@ import { call, can } from './api.ts'
 import { Problem } from './components/basics.tsx'
 import { loadAllPages } from './components/lazy-page.tsx'
 import { OpenSecrets } from './components/once-shown.tsx'
-import { Page, Toast } from './components/page.tsx'
+import { Page, Toast, tell } from './components/page.tsx'
 import { QuestionDialog } from './components/question-dialog.tsx'
 import { SearchField } from './components/search.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
 import { EnvironmentName } from './environment.tsx'
+import { roleText } from './labels.ts'
 import { isOfProvider } from './oidc.ts'
 import { href, match, type Place, usePlace } from './router.ts'
 import { ROUTES, type Route } from './routes.ts'
-import { currentSession, noteUser, useSession, watchSession } from './stored-session.ts'
+import { noteUser, useSession, watchSession } from './stored-session.ts'
 import { watchTheme } from './theme.ts'
 import { instantText } from './time-zone.ts'
 import { useApi } from './use-api.ts'
@@ -48,6 +49,7 @@ function Frame() {
   // On a phone, the menu lies over the page.
   useEffect(() => setOpen(false), [place.path])
   useScroll(place)
+  useRole()
   useEffect(keepFocus, [])
   useEffect(loadAllPages, [])
   return (
@@ -59,7 +61,7 @@ function Frame() {
         <EnvironmentName />
         {can('search') && <SearchField />}
         <button type="button" class="menu" aria-expanded={isOpen} aria-controls="side" onClick={() => setOpen(!isOpen)}>
-          Menu
+          Menu {!isOpen && can('countApprovals') && <ApprovalCount />}
         </button>
       </header>
       <div id="side">
@@ -76,6 +78,20 @@ function Frame() {
       </main>
     </div>
   )
+}
+
+/** An administrator may change it at any time; what the page offers follows. */
+function useRole(): void {
+  const { data } = useApi('getMe', {}, { every: POLL_MS })
+  const { user } = useSession()
+  const shown = useRef(user)
+  useEffect(() => data && noteUser(data), [data])
+  useEffect(() => {
+    const former = shown.current
+    shown.current = user
+    if (user && former?.id === user.id && roleText(former) !== roleText(user))
+      tell(`Your role has changed: you are ${roleText(user)} now.`)
+  }, [user])
 }
 
 const isCurrent = ({ path }: Route, now: string) => path === now || (path !== '/' && now.startsWith(`${path}/`))
@@ -166,7 +182,38 @@ function useScroll({ path, entry }: Place): void {
       removeEventListener('scroll', note)
     }
   }, [entry])
-  useEffect(() => document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true }), [path])
+  useFocusAgain(path, entry)
+}
+
+/** Where the keyboard was on each entry of the history: the address of a link. */
+const focused = new Map<number, string>()
+const linkTo = (address: string | undefined) =>
+  address === undefined ? null : document.querySelector<HTMLElement>(`main a[href="${CSS.escape(address)}"]`)
+
+/** At the heading of a new page; on the way back at the link that one has left by. */
+function useFocusAgain(path: string, entry: number): void {
+  useEffect(() => {
+    const wanted = focused.get(entry)
+    const focus = (element: HTMLElement | null) => element?.focus({ preventScroll: true })
+    focus(linkTo(wanted) ?? document.querySelector<HTMLElement>('main h1'))
+    // The rows come later than their page.
+    const rows = new MutationObserver(() => {
+      const link = linkTo(wanted)
+      if (!link) return
+      rows.disconnect()
+      if (document.activeElement === document.querySelector('main h1')) focus(link)
+    })
+    if (wanted !== undefined && !linkTo(wanted)) rows.observe(document.body, { childList: true, subtree: true })
+    return () => rows.disconnect()
+  }, [path])
+  useEffect(() => {
+    const note = ({ target }: FocusEvent) => {
+      const address = target instanceof Element ? target.closest('main a')?.getAttribute('href') : undefined
+      if (address) focused.set(entry, address)
+    }
+    addEventListener('focusin', note)
+    return () => removeEventListener('focusin', note)
+  }, [entry])
 }
 
 class Broken extends Component<{ children: ComponentChildren }, { error?: unknown }> {
@@ -238,7 +285,5 @@ watchSession(() => {
   // The browser forgets the session in any case. Without an answer the service ends it by its age.
   call('logout', {}).catch(() => undefined)
 })
-// The role may have changed since the tab was last loaded. The page's own calls show an error.
-if (currentSession().token !== undefined) call('getMe', {}).then(noteUser, () => undefined)
 const root = document.getElementById('console')
 if (root) render(<App />, root)

@@ -1,9 +1,9 @@
 /** Passkeys in the browser: what the service sends and takes as JSON, and `navigator.credentials` as bytes. */
 
-import { call, type Output } from './api.ts'
+import { AdminApiError, call, type Output } from './api.ts'
 import { FormError } from './components/basics.tsx'
 import { lacksFactor } from './questions.ts'
-import { begin } from './stored-session.ts'
+import { begin, currentSession } from './stored-session.ts'
 
 type Options = Record<string, unknown> & { challenge: string }
 interface Described {
@@ -11,7 +11,14 @@ interface Described {
   [member: string]: unknown
 }
 
-export const arePasskeysKnown = (): boolean => 'PublicKeyCredential' in globalThis
+/** Where passkeys work, as far as it is not here; undefined where they work here, or nowhere. */
+export const elsewhere = (ways: Ways | undefined): string | undefined =>
+  ways?.passkey_origin && ways.passkey_origin !== location.origin ? ways.passkey_origin : undefined
+
+export const workHere = (ways: Ways | undefined): boolean =>
+  'PublicKeyCredential' in globalThis && ways?.passkey_origin === location.origin
+
+type Ways = Pick<Output<'getSignInMethods'>, 'passkey_origin'>
 
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (character) => character.charCodeAt(0))
@@ -90,9 +97,19 @@ export async function finishByPasskey(options: Options): Promise<void> {
   begin(token, user)
 }
 
+/** A challenge is of the session that it was made in: after a sign-in in between, the browser asks once more. */
 export async function addPasskey(name: string): Promise<Output<'addPasskey'>> {
-  const credential = await makePasskey(await call('getRegistrationOptions', {}))
-  const added = await call('addPasskey', { body: { name, credential } })
-  lacksFactor.set(false)
-  return added
+  for (;;) {
+    const options = await call('getRegistrationOptions', {})
+    const { token } = currentSession()
+    const credential = await makePasskey(options)
+    try {
+      const added = await call('addPasskey', { body: { name, credential } })
+      lacksFactor.set(false)
+      return added
+    } catch (error) {
+      const isRefused = error instanceof AdminApiError && error.body.error === 'passkey_refused'
+      if (!isRefused || currentSession().token === token) throw error
+    }
+  }
 }

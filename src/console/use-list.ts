@@ -1,12 +1,12 @@
 /** `useList`: a list of the Admin API that loads on by cursor. */
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { AdminApiError, follow, type Input, type OperationId, type Output, page, pagingOf } from './api.ts'
+import { AdminApiError, follow, type Input, type OperationId, type Output, page, queryOf } from './api.ts'
 import { onForgotten } from './stored-session.ts'
 import { keyOf } from './use-api.ts'
 
 /** Rows of a list that the page keeps: more rows make a browser slow. */
-const MOST_ROWS = 2_000
+const MOST_ROWS = 1_000
 const ROWS_A_PAGE = 100
 /** False where `admin_api.max_page_size` is less: pages are then as long as the service likes. */
 let isPageSizeTaken = true
@@ -23,6 +23,8 @@ export interface Listed<R> {
   isCut: boolean
   /** Rows that left the page at its beginning, so that it stays small. */
   dropped: number
+  /** Filters of the address that the operation does not have. */
+  unknown: readonly string[]
   more(): void
   reload(): void
   /** All rows from the first on, page after page, beside those that are shown. */
@@ -64,7 +66,7 @@ const emptyList = <R>(key: string): ListState<R> => ({
 
 /** A list that takes an offset or a cursor begins by cursor, which has no end. */
 function firstPlace(id: OperationId): Record<string, string> {
-  const paging = pagingOf(id)
+  const paging = queryOf(id)
   return {
     ...(isPageSizeTaken && paging.includes('limit') && { limit: String(ROWS_A_PAGE) }),
     ...(paging.includes('offset') && paging.includes('cursor') && { cursor: '' }),
@@ -96,25 +98,34 @@ export async function* allRows<I extends OperationId>(id: I, input: Input<I>): A
   }
 }
 
+/** An old or mistyped link may name a filter that the operation does not have. */
+function withoutUnknown<I extends OperationId>(id: I, input: Input<I>) {
+  const given = Object.entries((input as { query?: object }).query ?? {})
+  const unknown = given.map(([name]) => name).filter((name) => !queryOf(id).includes(name))
+  const query = Object.fromEntries(given.filter(([name]) => !unknown.includes(name)))
+  return { input: unknown.length === 0 ? input : ({ ...input, query } as Input<I>), unknown }
+}
+
 /**
  * The rows of a list operation, page after page.
  * @param entry of the place (`usePlace`), under which the rows are remembered for the back button
  */
-export function useList<I extends OperationId>(id: I, input: Input<I>, entry?: number): Listed<Row<I>> {
+export function useList<I extends OperationId>(id: I, asked: Input<I>, entry?: number): Listed<Row<I>> {
+  const { input, unknown } = withoutUnknown(id, asked)
   const key = keyOf(entry, id, input)
   const [state, setState] = useState<ListState<Row<I>>>(() => emptyList(key))
   const [round, setRound] = useState(0)
-  const asked = useRef(0)
+  const turns = useRef(0)
 
   const load = useCallback(
     async (next: string | undefined) => {
-      const turn = ++asked.current
+      const turn = ++turns.current
       setState((former) => (next === undefined ? emptyList(key) : { ...former, isLoading: true, error: undefined }))
       try {
         const got = next === undefined ? await firstPage(id, input) : await follow(id, next)
-        if (turn === asked.current) setState((former) => withPage(former, got.body as Row<I>[], got))
+        if (turn === turns.current) setState((former) => withPage(former, got.body as Row<I>[], got))
       } catch (error) {
-        if (turn === asked.current) setState((former) => ({ ...former, error, isLoading: false }))
+        if (turn === turns.current) setState((former) => ({ ...former, error, isLoading: false }))
       }
     },
     [key],
@@ -125,7 +136,7 @@ export function useList<I extends OperationId>(id: I, input: Input<I>, entry?: n
     if (known) setState(known as ListState<Row<I>>)
     else void load(undefined)
     return () => {
-      asked.current++
+      turns.current++
     }
   }, [key, round, load, entry])
 
@@ -139,7 +150,7 @@ export function useList<I extends OperationId>(id: I, input: Input<I>, entry?: n
   }, [next, isLoading, load])
   const reload = useCallback(() => setRound((before) => before + 1), [])
   const all = () => allRows(id, input)
-  return { rows, error, isLoading, hasMore: next !== undefined, isCut, dropped, more, reload, all }
+  return { rows, error, isLoading, hasMore: next !== undefined, isCut, dropped, unknown, more, reload, all }
 }
 
 function withPage<R>(

@@ -17,8 +17,6 @@ const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const SOURCE = path.join(ROOT, 'src/console')
 const TARGET = path.join(ROOT, 'dist/console')
 
-const PAGING = ['limit', 'offset', 'cursor']
-
 /** What the page knows of the service: its operations, and the actions of the audit log. */
 async function factsOfService() {
   const file = path.join(ROOT, 'dist/facts-of-service.mjs')
@@ -40,10 +38,9 @@ export { AUDIT_ACTIONS } from './src/domain/audit-chain.ts'`,
   return { operations: Object.fromEntries(ENDPOINTS.map(operation)), actions: AUDIT_ACTIONS }
 }
 
-/** Method, path and roles (`none` needs no token), and how a list is paged. */
+/** Method, path and roles (`none` needs no token), and the parameters of its query. */
 function operation({ id, method, path, roles, query }) {
-  const paging = PAGING.filter((name) => name in (query?.shape ?? {}))
-  return [id, [method, path, roles, paging]]
+  return [id, [method, path, roles, Object.keys(query?.shape ?? {})]]
 }
 
 async function bundle() {

@@ -163,10 +163,19 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
   return parsed.config
 }
 
+/** By its name: no passkey is bound to an address. */
+const consoleUrl = (port: number) => `http://localhost:${port}/api/console/`
+
 /** A browser trusts plain HTTP to this machine, but not yet the development CA. */
 function adminApi(dataDir: string, port: number) {
   const listen = { bind: '127.0.0.1', port }
-  return { enabled: true, token_secret: adminSecret(dataDir), initial_admin_email: 'admin@demo.test', listen }
+  return {
+    enabled: true,
+    token_secret: adminSecret(dataDir),
+    initial_admin_email: 'admin@demo.test',
+    console_url: consoleUrl(port),
+    listen,
+  }
 }
 
 /** Kept, so that sessions and stored keys outlive a restart. */
@@ -199,7 +208,7 @@ function createProgress() {
 }
 
 const consoleLine = (port: number) =>
-  `  console           http://127.0.0.1:${port}/api/console/ (as admin; the first start has printed the password)\n`
+  `  console           ${consoleUrl(port)} (as admin; the first start has printed the password)\n`
 
 function welcome(
   directoryUrl: string,

@@ -4,6 +4,8 @@
 export const ADMIN_ERRORS = {
   invalid_request: 400,
   unauthorized: 401,
+  /** Of a passkey, in a session that goes on. */
+  passkey_refused: 401,
   forbidden: 403,
   /** `POST /me/passkeys`, then once more. */
   second_factor_needed: 403,

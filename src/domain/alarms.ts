@@ -81,6 +81,7 @@ export const ALARM_CODES = [
   'task',
   'consumer',
   'dead_letters',
+  'mail',
   'notifications',
   'validations',
   'alarm_event',
@@ -103,18 +104,31 @@ export interface AlarmFacts {
   deadLetters: number
   failedNotifications: number
   oldestValidationSeconds: number
-  /** Events of the kind `alarm` within a day. */
-  alarmEvents: number
+  /** Null where the last mail went out, or none was tried. */
+  failingMail: { since: Date; error: string } | null
+  /** Events of the kind `alarm` within a day, the last first. */
+  raised: readonly RaisedAlarm[]
   /** Acts without the approval that they needed, within EMERGENCY_SHOWN_DAYS. */
   emergencies: number
 }
 
-const DAY_MS = 86_400_000
+/** Events of the kind `alarm` with the same text. */
+export interface RaisedAlarm {
+  message: string
+  reason: string | null
+  times: number
+  lastAt: Date
+}
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 export const EMERGENCY_SHOWN_DAYS = 7
 const ISSUER_WARNING_DAYS = 90
 const ISSUER_ERROR_DAYS = 14
 /** A task that failed this lately is shown. */
-const TASK_FAILURE_MS = 3_600_000
+const TASK_FAILURE_MS = HOUR_MS
+/** What still goes on is raised again, or has an alarm of its own. */
+const RAISED_NOW_MS = HOUR_MS
 /** Longer than an attempt with all its retries within one claim. */
 const OLD_VALIDATION_SECONDS = 600
 
@@ -150,7 +164,7 @@ function* instanceAlarms({ instance, now }: AlarmFacts): Generator<Alarm> {
 }
 
 function* operationAlarms(facts: AlarmFacts): Generator<Alarm> {
-  const { crl, databaseBehindSince, lostDecisions, isSigningStopped, isInMaintenance, alarmEvents, emergencies } = facts
+  const { crl, databaseBehindSince, lostDecisions, isSigningStopped, isInMaintenance, raised, emergencies } = facts
   if (databaseBehindSince)
     yield error(
       'database_behind',
@@ -167,12 +181,15 @@ function* operationAlarms(facts: AlarmFacts): Generator<Alarm> {
       'emergency',
       `within ${EMERGENCY_SHOWN_DAYS} days ${plural(emergencies, 'act')} on the host went without approval: see approval.emergency in the audit log`,
     )
-  if (alarmEvents > 0)
-    yield error('alarm_event', `the service has raised ${plural(alarmEvents, 'alarm')} within a day; its log says why`)
+  for (const { message, reason, times, lastAt } of raised) {
+    const severity = facts.now.getTime() - lastAt.getTime() < RAISED_NOW_MS ? error : warning
+    const text = reason === null ? message : `${message}: ${reason}`
+    yield severity('alarm_event', `${text} (${times === 1 ? '' : `${times} times, last `}at ${lastAt.toISOString()})`)
+  }
 }
 
 function* backgroundAlarms(facts: AlarmFacts): Generator<Alarm> {
-  const { now, workers, deadLetters, failedNotifications, oldestValidationSeconds } = facts
+  const { now, workers, deadLetters, failingMail, failedNotifications, oldestValidationSeconds } = facts
   for (const { name, failedAt, lastRunAt, lastError } of workers.tasks) {
     const hasFailed = failedAt !== null && failedAt >= lastRunAt && now.getTime() - failedAt.getTime() < TASK_FAILURE_MS
     if (hasFailed) yield warning('task', `the task ${name} has failed: ${lastError ?? 'for no known reason'}`)
@@ -180,6 +197,8 @@ function* backgroundAlarms(facts: AlarmFacts): Generator<Alarm> {
   for (const consumer of workers.consumers)
     if (isBehind(consumer)) yield warning('consumer', `events wait for ${consumer.name}`)
   if (deadLetters > 0) yield warning('dead_letters', `${plural(deadLetters, 'event')} could not be delivered`)
+  if (failingMail)
+    yield error('mail', `no mail has gone out since ${failingMail.since.toISOString()}: ${failingMail.error}`)
   if (failedNotifications > 0)
     yield warning('notifications', `${plural(failedNotifications, 'notification')} could not be sent`)
   if (oldestValidationSeconds > OLD_VALIDATION_SECONDS)

@@ -44,6 +44,7 @@ export const EVENT_SAMPLES: { readonly [K in EventKind]: EventData<K> } = {
     account_id,
     error: { type: `${ERROR}rejectedIdentifier`, detail: 'the account may not ask for shop.example.net', status: 403 },
     rejected_identifiers: [{ type: 'dns', value: 'shop.example.net' }],
+    attempted_identifiers: [...identifiers, { type: 'dns', value: 'shop.example.net' }],
   },
   'order.csr_refused': {
     account_id,

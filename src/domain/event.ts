@@ -96,8 +96,13 @@ export const EVENTS = {
     { isToldToHooks: true },
   ),
   'order.rejected': kind(
-    'An order was refused for its identifiers.',
-    { account_id: id, error: problem, rejected_identifiers: identifiers },
+    'An order was refused.',
+    {
+      account_id: id,
+      error: problem,
+      rejected_identifiers: identifiers.describe('empty where it was refused for something else'),
+      attempted_identifiers: identifiers.describe('empty where the request could not be read').default([]),
+    },
     { isFailure: true, severity: WARNING },
   ),
   'order.csr_refused': kind(

@@ -55,13 +55,17 @@ const WRONG_ANSWERS = ['unauthorized', 'incorrectResponse']
 /** `unauthorized` is about an account, or about a host or record with a wrong answer (RFC 8555 §8). */
 function adviceFor(kind: string, data: Failure['data']): string {
   const problem = problemOf(data)
+  const challenge = textOf(data['challenge_type']) ?? ''
   if (kind === 'challenge.on_failure' && WRONG_ANSWERS.includes(problem))
-    return ADVICE_BY_CHALLENGE[textOf(data['challenge_type']) ?? ''] ?? ADVICE_BY_KIND[kind] ?? ''
+    return ADVICE_BY_CHALLENGE[challenge] ?? ADVICE_BY_KIND[kind] ?? ''
+  if (kind === 'challenge.on_failure' && problem === 'dns' && challenge.startsWith('dns-')) return NO_ANSWER
   return ADVICE_BY_PROBLEM[problem] ?? ADVICE_BY_KIND[kind] ?? ''
 }
 
 const NO_RECORD =
   'The record is not there or has another value: the client did not write it, or a name server still serves an old one.'
+const NO_ANSWER =
+  'The TXT record was not found: the client did not write it, or a name server does not have it or does not answer; the reason says which.'
 const ADVICE_BY_CHALLENGE: Readonly<Record<string, string>> = {
   'http-01': 'The host answered with something else: the client did not put the file there, or another server answers.',
   'dns-01': NO_RECORD,
@@ -90,6 +94,10 @@ const ADVICE_BY_PROBLEM: Readonly<Record<string, string>> = {
   caa: 'CAA records of the name permit another CA. Add this CA, or remove the records.',
   rejectedIdentifier: NOT_ALLOWED,
   invalidProfile: 'The client asks for a profile that its credential does not have, or that does not exist.',
+  rateLimited: 'Wait for the time in the reason and have the client ask less often, or raise security.rate_limits.',
+  malformed: 'The client sends what is no correct order: the reason names the member. Correct or update the client.',
+  alreadyReplaced: 'The client orders the same renewal twice. It has to order without "replaces".',
+  userActionRequired: 'The holder of the account has to agree to the terms of service with the client.',
   badCSR: 'Change the request in the client, or the CSR profile of the account.',
   unauthorized: 'The account may not do this. Look at its status, its credential and its allowed identifiers.',
 }
@@ -116,11 +124,15 @@ function subproblemsOf(error: unknown): string[] {
   return Array.isArray(subproblems) ? subproblems.flatMap((one) => textOf(memberOf(one, 'detail')) ?? []) : []
 }
 
+/** What was refused before what was asked for. */
+const LISTS_OF_NAMES = ['rejected_identifiers', 'attempted_identifiers', 'identifiers', 'domains'] as const
+
 function namesOf(data: Failure['data']): string[] {
   const one = textOf(data['identifier_value'])
   if (one !== undefined) return [one]
-  const listed = [data['rejected_identifiers'], data['identifiers'], data['domains']].find(Array.isArray) ?? []
-  return (listed as unknown[]).flatMap((name) => textOf(name) ?? textOf(memberOf(name, 'value')) ?? [])
+  const lists = LISTS_OF_NAMES.map((member) => data[member])
+  const listed = lists.find((list): list is unknown[] => Array.isArray(list) && list.length > 0) ?? []
+  return listed.flatMap((name) => textOf(name) ?? textOf(memberOf(name, 'value')) ?? [])
 }
 
 const memberOf = (value: unknown, name: string): unknown =>

@@ -1,8 +1,8 @@
-/** Hourly counts by kind, and the last failures of each account: for the console. */
+/** Hourly counts by kind, the texts of alarms, and the last failures of each account: for the console. */
 
 import type { CommonQueryMethods } from 'slonik'
 import { EVENT_KINDS, FAILURE_KINDS, type OccurredEvent } from '../domain/event.ts'
-import { addAccountFailures, addEventCounts } from '../store/event-statistics-store.ts'
+import { addAccountFailures, addEventCounts, addRaisedAlarms } from '../store/event-statistics-store.ts'
 import type { DatabaseConsumer } from './consumer.ts'
 
 const failures = new Set<string>(FAILURE_KINDS)
@@ -13,6 +13,8 @@ export const STATISTICS: DatabaseConsumer = {
   async take(events: readonly OccurredEvent[], tx: CommonQueryMethods): Promise<void> {
     await addEventCounts(tx, events)
     const failed = events.filter(({ kind, accountId }) => accountId !== undefined && failures.has(kind))
+    const alarms = events.filter((event) => event.kind === 'alarm')
+    if (alarms.length > 0) await addRaisedAlarms(tx, alarms)
     if (failed.length > 0) await addAccountFailures(tx, failed)
   },
 }

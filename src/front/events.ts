@@ -14,11 +14,14 @@ import { LruMap } from '../shared/lib/caching.ts'
 import type { Problem, ProblemType } from '../shared/protocol/problem.ts'
 import type { Exchange } from './exchange.ts'
 
-/** By policy or allow-list; a malformed request is none. */
-const REJECTIONS: readonly ProblemType[] = ['rejectedIdentifier', 'unsupportedIdentifier', 'compound']
+/** A client that gets a new nonce comes again (RFC 8555 §6.5). */
+const UNTOLD: ProblemType = 'badNonce'
 
 /** Addresses for which the log has named a key of the configuration. The oldest is forgotten first. */
 const REMEMBERED_ADDRESSES = 1_000
+
+/** A client over its limit asks on and on. */
+const LIMITED_APART_MS = 60_000
 
 /** Refusals come in thousands. */
 const PRESSURE_LINES_APART_MS = 60_000
@@ -43,6 +46,8 @@ const TELL_OF_THE_CLIENT: readonly string[] = ['newOrder', 'newAccount']
 export class AnswerEvents {
   readonly #options: AnswerEventsOptions
   readonly #told = new LruMap<string, true>(REMEMBERED_ADDRESSES)
+  /** When an account was last told to be over the limit of a name. */
+  readonly #limited = new LruMap<string, number>(REMEMBERED_ADDRESSES)
   /** By the guard of the connections, since the last line about them. */
   #refused = 0
   #isLineDue = true
@@ -54,7 +59,7 @@ export class AnswerEvents {
   answered(exchange: AnsweredExchange, status: number): void {
     const { resource, accountId, refusal, http, now } = exchange
     // A request that is replayed says nothing about the client.
-    if (accountId !== undefined && TELL_OF_THE_CLIENT.includes(resource) && refusal?.type !== 'badNonce')
+    if (accountId !== undefined && TELL_OF_THE_CLIENT.includes(resource) && refusal?.type !== UNTOLD)
       this.#options.activity.seen(accountId, http.header('user-agent'), now)
     if (status < 400) {
       if (resource === 'certificate' && accountId !== undefined) this.#delivered(accountId, exchange.match?.id ?? '')
@@ -91,21 +96,29 @@ export class AnswerEvents {
     this.#options.log.warn({ event: 'account_key_not_allowed', address, key, reason }, `a client is refused by ${key}`)
   }
 
-  #tellRefusal({ resource, accountId, orderId, address }: AnsweredExchange, refusal: Problem): void {
+  #isTold(type: ProblemType, about: string, now: Date): boolean {
+    if (type !== 'rateLimited') return type !== UNTOLD
+    if (now.getTime() - (this.#limited.get(about) ?? 0) < LIMITED_APART_MS) return false
+    this.#limited.set(about, now.getTime())
+    return true
+  }
+
+  #tellRefusal({ resource, accountId, orderId, address, now }: AnsweredExchange, refusal: Problem): void {
     const { type, status, options } = refusal
     if (options.key !== undefined) this.#tellKey(options.key, address, refusal.message)
     if (type === 'rateLimited' || status === 404 || accountId === undefined) {
-      // A client gets a new nonce with this one (RFC 8555 §6.5).
-      if (type !== 'badNonce') this.#options.refusals.add(status === 404 ? 'notFound' : type)
-      return
+      if (type !== UNTOLD) this.#options.refusals.add(status === 404 ? 'notFound' : type)
     }
+    // Without names it is a limit of the address, which is none of the account, or a quota, which has an event.
+    if (accountId === undefined || (type === 'rateLimited' && options.attempted === undefined)) return
     const facts = { account_id: accountId, error: refusal.toJSON() }
-    if (resource === 'newOrder' && REJECTIONS.includes(type))
+    const { refused = [], attempted = [] } = options
+    if (resource === 'newOrder' && this.#isTold(type, `${accountId} ${attempted.map(({ value }) => value)}`, now))
       this.#options.writer.write({
         kind: 'order.rejected',
         subject: accountId,
         accountId,
-        data: { ...facts, rejected_identifiers: options.refused ?? [] },
+        data: { ...facts, rejected_identifiers: refused, attempted_identifiers: attempted },
       })
     else if (resource === 'finalize' && type === 'badCSR' && orderId !== undefined)
       this.#options.writer.write({

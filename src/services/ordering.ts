@@ -101,9 +101,8 @@ export class Ordering {
   async createOrder(client: OrderClient, request: OrderRequest, now: Date): Promise<Order> {
     const { quotas, events } = this.#options
     const { accountId } = client.requester
-    const checked = await this.#checkOrder(client, request, now)
+    const checked = await this.#admit(client, request, now)
     const isExempt = checked.replaces?.isExempt === true
-    await this.#charge(client, checked.identifiers, isExempt)
     // Only created orders count. Replacements do not, as their certificates have a quota.
     const make = () => this.#makeOrder(client, checked, now)
     const made = await (isExempt
@@ -172,6 +171,17 @@ export class Ordering {
     throw new Problem('malformed', `an authorization that is ${status} cannot be deactivated`)
   }
 
+  /** @throws Problem that names what was asked for */
+  async #admit(client: OrderClient, request: OrderRequest, now: Date): Promise<CheckedOrder> {
+    try {
+      const checked = await this.#checkOrder(client, request, now)
+      await this.#charge(client, checked.identifiers, checked.replaces?.isExempt === true)
+      return checked
+    } catch (error) {
+      throw error instanceof Problem ? error.ofOrderFor(request.identifiers) : error
+    }
+  }
+
   async #checkOrder({ requester, account }: Client, request: OrderRequest, now: Date): Promise<CheckedOrder> {
     const { rules, policy, issuance } = this.#options
     const allowlist = await rules.allowlistOf?.(requester.accountId)
@@ -224,7 +234,9 @@ export class Ordering {
       ...(approval && { approval }),
     })
     if (made === ALREADY_REPLACED)
-      throw replacesRefused('another order replaces the certificate already (RFC 9773 §5)', 409)
+      throw replacesRefused('another order replaces the certificate already (RFC 9773 §5)', 409).ofOrderFor(
+        checked.identifiers,
+      )
     const order = unlessStale(made)
     if (order.approved) events.approved(order.approved, client, order.id)
     return { order, isNew: order.id === id }

@@ -1,5 +1,6 @@
 /** SQL of `chancery doctor`: what it reads of PostgreSQL and of the tables, each by one statement that changes nothing. */
 
+import type { RaisedAlarm } from '../domain/alarms.ts'
 import { OPEN_OUTCOMES } from '../domain/decision.ts'
 import { type DatabaseSettings, openPrimary } from './session.ts'
 
@@ -17,7 +18,8 @@ export interface DiagnosisRows {
   intents: { count: number; oldestSeconds: number }
   csrIssuances: { count: number; failures: number }
   deliveries: { deadLetters: number; failedMails: number }
-  alarms: { count: number }
+  alarms: RaisedAlarm[]
+  mail: { since: Date; error: string }[]
   marks: { behindSince: Date | null; lostDecisions: number }
   crls: {
     issuerId: string
@@ -83,8 +85,9 @@ const STATEMENTS: Readonly<Record<DiagnosisName, string>> = {
            (SELECT count(*)::integer FROM (
              SELECT FROM notifications WHERE status = 'failed' LIMIT 10000) n) AS "failedMails"`,
   alarms: `
-    SELECT coalesce(sum(events), 0)::integer AS count FROM event_counts
-     WHERE kind = 'alarm' AND hour > now() - interval '24 hours'`,
+    SELECT message, reason, count(*)::integer AS times, max(raised_at) AS "lastAt" FROM raised_alarms
+     WHERE raised_at > now() - interval '24 hours' GROUP BY message, reason ORDER BY "lastAt" DESC LIMIT 20`,
+  mail: `SELECT failing_since AS since, coalesce(error, '') AS error FROM mail_attempts WHERE failing_since IS NOT NULL`,
   marks: `
     SELECT (SELECT min(behind_since) FROM signer_marks) AS "behindSince",
            (SELECT count(*)::integer FROM lost_decisions
@@ -116,7 +119,6 @@ const SINGLE: ReadonlySet<DiagnosisName> = new Set([
   'intents',
   'csrIssuances',
   'deliveries',
-  'alarms',
   'marks',
   'administrators',
 ])

@@ -2,7 +2,8 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import type { EventData, OccurredEvent } from '../domain/event.ts'
+import type { RaisedAlarm } from '../domain/alarms.ts'
+import type { EventData, EventOf, OccurredEvent } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
 import { spellingsOf } from '../shared/protocol/identifier.ts'
 import { allOf } from './list-page.ts'
@@ -26,6 +27,28 @@ export async function addEventCounts(tx: CommonQueryMethods, events: readonly Oc
       )}) AS e (at, kind)
      GROUP BY 1, 2 ORDER BY 1, 2
     ON CONFLICT (hour, kind) DO UPDATE SET events = c.events + EXCLUDED.events`)
+}
+
+export async function addRaisedAlarms(tx: CommonQueryMethods, alarms: readonly EventOf<'alarm'>[]): Promise<void> {
+  const column = (value: (event: EventOf<'alarm'>) => string | null, type: string) => sql.array(alarms.map(value), type)
+  await tx.query(rowsOf(None)`
+    INSERT INTO raised_alarms (event_id, raised_at, message, reason)
+    SELECT * FROM unnest(
+      ${column(({ id }) => id, 'uuid')}, ${column(({ occurredAt }) => occurredAt.toISOString(), 'timestamptz')},
+      ${column(({ data }) => data.message, 'text')}, ${column(({ data }) => data.reason ?? null, 'text')})
+    ON CONFLICT DO NOTHING`)
+}
+
+const Raised = z.object({ message: z.string(), reason: z.string().nullable(), times: z.int(), last_at: z.date() })
+const MOST_RAISED = 20
+
+/** By their text, the last first. raised_alarms_time */
+export async function listRaisedAlarms(db: CommonQueryMethods, hours: number): Promise<RaisedAlarm[]> {
+  const rows = await db.any(rowsOf(Raised)`
+    SELECT message, reason, count(*)::integer AS times, max(raised_at) AS last_at FROM raised_alarms
+     WHERE raised_at > now() - make_interval(hours => ${hours})
+     GROUP BY message, reason ORDER BY last_at DESC LIMIT ${MOST_RAISED}`)
+  return rows.map(({ last_at, ...one }) => ({ ...one, lastAt: last_at }))
 }
 
 export async function addAccountFailures(tx: CommonQueryMethods, events: readonly OccurredEvent[]): Promise<void> {
@@ -142,6 +165,7 @@ export function readEventCounts(db: CommonQueryMethods, hours: number): Promise<
 
 export async function removeOldCounts(db: CommonQueryMethods): Promise<void> {
   await db.query(rowsOf(None)`DELETE FROM event_counts WHERE hour < slow_now() - make_interval(days => ${DAYS})`)
+  await db.query(rowsOf(None)`DELETE FROM raised_alarms WHERE raised_at < slow_now() - make_interval(days => ${DAYS})`)
   await db.query(
     rowsOf(None)`DELETE FROM account_failures WHERE occurred_at < slow_now() - make_interval(days => ${DAYS})`,
   )

@@ -169,8 +169,11 @@ export async function releaseNotifications(
 
 export async function markSent(db: CommonQueryMethods, ids: readonly string[]): Promise<void> {
   await db.query(rowsOf(None)`
-    UPDATE notifications SET status = 'sent', sent_at = now(), due_at = NULL, claimed_by = NULL, error_detail = NULL
-     WHERE id = ANY (${sql.array([...ids], 'uuid')})`)
+    WITH sent AS (
+      UPDATE notifications SET status = 'sent', sent_at = now(), due_at = NULL, claimed_by = NULL, error_detail = NULL
+       WHERE id = ANY (${sql.array([...ids], 'uuid')}))
+    INSERT INTO mail_attempts (sent_at) VALUES (now())
+    ON CONFLICT (one) DO UPDATE SET sent_at = excluded.sent_at, failing_since = NULL`)
 }
 
 /** @param delayMs before the next attempt; undefined when there will be none */
@@ -180,10 +183,15 @@ export async function markFailed(
   { error, delayMs }: { error: string; delayMs: number | undefined },
 ): Promise<void> {
   await db.query(rowsOf(None)`
-    UPDATE notifications
-       SET status = 'failed', retry_count = retry_count + 1, claimed_by = NULL, error_detail = ${error},
-           due_at = now() + make_interval(secs => ${delayMs === undefined ? null : delayMs / 1000})
-     WHERE id = ${id}`)
+    WITH failed AS (
+      UPDATE notifications
+         SET status = 'failed', retry_count = retry_count + 1, claimed_by = NULL, error_detail = ${error},
+             due_at = now() + make_interval(secs => ${delayMs === undefined ? null : delayMs / 1000})
+       WHERE id = ${id})
+    INSERT INTO mail_attempts AS m (failed_at, failing_since, error) VALUES (now(), now(), ${error})
+    ON CONFLICT (one) DO UPDATE
+       SET failed_at = excluded.failed_at, failing_since = coalesce(m.failing_since, excluded.failing_since),
+           error = excluded.error`)
 }
 
 /** Fails what has waited longer than `hours`, a page at a time. @returns how many */

@@ -35,6 +35,7 @@ describe('mail', () => {
       'the mail about alice',
       async () => (await sql("DELETE FROM notifications WHERE status = 'sent' RETURNING id")).length > 0,
     )
+    await sql('DELETE FROM mail_attempts')
     const { notifications } = (await admin.get('/overview')).json
     assert.deepEqual([notifications.last_sent_at, notifications.last_failure], [null, null])
   })
@@ -61,6 +62,32 @@ describe('mail', () => {
     refuse(undefined)
     const { last_failure } = (await admin.get('/overview')).json.notifications
     assert.match(last_failure.error, /no such mailbox here/)
+  })
+
+  test('mail is failing when an old mail was tried last, in vain, until one has gone out', async () => {
+    const notificationsOf = async () => (await admin.get('/overview')).json.notifications
+    await admin.send('POST', '/notifications/test')
+    await until('mail is well', async () => (await notificationsOf()).failing_since === null)
+    const [{ id } = { id: '' }] = await sql<{ id: string }>(
+      `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, created_at, message_id)
+       VALUES ($1, 'expiration_warning', 'old@corp.example', 's', 't', 'h', 'failed', now() - interval '9 days', '<o@corp.example>')
+       RETURNING id`,
+      [uuidv7(Date.now() - 9 * 86_400_000)],
+    )
+    refuse('the disk is full')
+    await admin.send('POST', '/notifications/retry', { ids: [id] })
+    const failing = await until('it is failing', async () => {
+      const found = await notificationsOf()
+      return found.failing_since !== null && found
+    })
+    refuse(undefined)
+    assert.match(failing.last_failure.error, /the disk is full/)
+    assert.ok(failing.failing_since > failing.last_sent_at)
+    const { alarms } = (await admin.get('/overview')).json
+    assert.match(alarms.find(({ code }: { code: string }) => code === 'mail').message, /since .*the disk is full/)
+    await admin.send('POST', '/notifications/test')
+    await until('it is well again', async () => (await notificationsOf()).failing_since === null)
+    await sql('DELETE FROM notifications WHERE id = $1', [id])
   })
 
   describe('a user is told', () => {

@@ -1,7 +1,7 @@
 /** What has happened to a name, over HTTP against a whole service: certificates, refusals of every kind, and advice. */
 
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { csrFor, locationOf } from '../support/acme-client.ts'
 import { administrator } from '../support/admin.ts'
 import { issuingOn } from '../support/administered.ts'
@@ -9,6 +9,8 @@ import { accountIdOf } from '../support/bound.ts'
 import { failHttp01 } from '../support/failing.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { operate } from '../support/operator.ts'
+import { HOUR, limit } from '../support/rate-limits.ts'
+import { configOf, hangUp } from '../support/reload.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
@@ -57,6 +59,48 @@ describe('the time line of a name', () => {
       return found.length > 0 && found
     })
     assert.deepEqual(kindsOf(entries), ['failure: An order was refused'])
+  })
+
+  const ofNames = (...names: string[]) => names.map((value) => ({ type: 'dns', value }))
+  for (const [what, name, payload, advice] of [
+    ['a profile that does not exist', 'profile.line.test', { profile: 'missing' }, /profile/],
+    ['its form', 'form.line.test', { notAfter: '2001-01-01T00:00:00Z' }, /client/],
+    ['a predecessor that is none', 'replaces.line.test', { replaces: 'not.one' }, /client/],
+  ] as const)
+    test(`an order that was refused for ${what} is found by the name it asked for, and mailed to nobody`, async () => {
+      const refused = await at.client.newOrder([], { identifiers: ofNames(name), ...payload })
+      assert.ok(refused.status >= 400, refused.text)
+      const { state } = await until('it is kept', async () => {
+        const found = await historyOf(name)
+        return found.state.last_failure !== null && found
+      })
+      assert.equal(state.last_failure.title, 'An order was refused')
+      assert.equal(state.last_failure.detail, refused.json.detail)
+      assert.match(state.last_failure.advice, advice)
+      assert.deepEqual(await at.sql("SELECT id FROM notifications WHERE notification_type = 'order_rejected'"), mailed)
+    })
+  const mailed: object[] = []
+  before(async () => {
+    mailed.push(...(await at.sql("SELECT id FROM notifications WHERE notification_type = 'order_rejected'")))
+  })
+
+  test('a name over its rate limit says so, once a minute', async (context) => {
+    const config = configOf(at.service).text()
+    context.after(async () => {
+      configOf(at.service).write(config)
+      await hangUp(at.service)
+    })
+    await limit(at.service, { new_order_per_identifier: { requests: 1, window_seconds: HOUR } })
+    await at.client.obtain(['limited.line.test'], at.responder)
+    for (let n = 0; n < 5; n++) assert.equal((await at.client.newOrder(['limited.line.test'])).status, 429)
+    const { entries, state } = await until('it is kept', async () => {
+      const found = await historyOf('limited.line.test')
+      return found.state.last_failure !== null && found
+    })
+    assert.match(state.last_failure.detail, /1 requests in 3600 seconds .* come back .* at /)
+    assert.match(state.last_failure.advice, /rate_limits/)
+    // Each thread of the front tells once.
+    assert.ok(entries.filter(({ kind }: Entry) => kind === 'failure').length <= 2)
   })
 
   test('a refused certification request is found by the names of its order', async () => {

@@ -37,6 +37,20 @@ describe('what the console asks for', () => {
   const overview = async (reader = auditor) => (await reader.get('/overview')).json
 
   describe('the overview', () => {
+    test('says what alarms there were within a day, with their reason and the time of the last', async () => {
+      for (let n = 0; n < 2; n++)
+        await sql(
+          `INSERT INTO event_deliveries (consumer, event_id, kind, subject, occurred_at, data)
+           VALUES ('statistics', gen_random_uuid(), 'alarm', 'x', now(), $1)`,
+          [{ message: 'a CRL cannot be published', reason: 'the signer is away' }],
+        )
+      const { message } = await until('both are counted', async () =>
+        (await overview()).alarms.find(({ message }: { message: string }) => message.includes('2 times')),
+      )
+      assert.match(message, /^a CRL cannot be published: the signer is away \(2 times, last at 20\d\d-.*Z\)$/)
+      await sql('DELETE FROM raised_alarms')
+    })
+
     test('shows an auditor numbers, issuers and the state of all parts', async () => {
       const seen = await until('the certificates are counted', async () => {
         const now = await overview()
@@ -107,6 +121,38 @@ describe('what the console asks for', () => {
         expiring.find((one: { days: number }) => one.days === 1).certificates
       assert.deepEqual([added(7), added(14), added(30)], [1, 1, 4])
     })
+  })
+
+  test('a CA besides the signer is among the issuers, and its end is an alarm', async () => {
+    const [{ id, fingerprint } = { id: '', fingerprint: '' }] = await sql<{ id: string; fingerprint: string }>(
+      `UPDATE certificates SET backend = 'partner' WHERE id = (SELECT max(id::text)::uuid FROM certificates)
+       RETURNING id, encode(issuer_fingerprint, 'hex') AS fingerprint`,
+    )
+    await sql(
+      `INSERT INTO csr_issuances (certificate_id, order_id, account_id, csr, spki_sha256, not_before, not_after, backend, failures, instance_id, due_at)
+       VALUES (gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '', '', now(), now(), 'down', 4, 0, now() + interval '1 day')`,
+    )
+    const seen = await until('it is seen', async () => {
+      const found = await overview()
+      return found.other_cas.length === 2 && found
+    })
+    assert.deepEqual(
+      seen.other_cas.map(({ backend, issuer, open, failures }: Record<string, unknown>) => [
+        backend,
+        issuer,
+        open,
+        failures,
+      ]),
+      [
+        ['partner', fingerprint, 0, 0],
+        ['down', null, 1, 4],
+      ],
+    )
+    assert.equal(seen.issuers.at(-1).id, 'partner')
+    const listed = (await auditor.get('/issuers')).json
+    assert.equal(listed.find((one: { fingerprint: string }) => one.fingerprint === fingerprint).backend, 'partner')
+    await sql('UPDATE certificates SET backend = NULL WHERE id = $1', [id])
+    await sql("DELETE FROM csr_issuances WHERE backend = 'down'")
   })
 
   test('issuers are listed with what they sign as, and their chain can be saved', async () => {

@@ -152,6 +152,84 @@ describe('faults beneath the console', requireCommand('chromium-headless-shell')
     await first.page.getByRole('button', { name: 'Start maintenance' }).waitFor()
   })
 
+  test('what is no answer of the service closes no dialog, and a refusal for now says for how long', async () => {
+    const { page } = await at.browser.as('admin', '/tokens')
+    await press(page, 'Create a token')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('never made')
+    const create = dialog.getByRole('button', { name: 'Create a token' })
+    const said = (text: string) => dialog.getByRole('alert').getByText(text, { exact: false }).waitFor()
+    for (const [answer, text] of [
+      [{ status: 200, contentType: 'text/html', body: '<h1>Sign in</h1>' }, 'What answered is not this service'],
+      [{ status: 200, body: '' }, 'check before you try again'],
+      [{ status: 401, contentType: 'text/html', body: '<h1>Sign in</h1>' }, 'The service answered 401'],
+      [
+        {
+          status: 429,
+          headers: { 'retry-after': '30' },
+          json: { ...FAILURE, error: 'rate_limited', message: 'too many', status: 429 },
+        },
+        'Too many. Try again in 30 seconds.',
+      ],
+    ] as const) {
+      await page.route(EVERY_REQUEST, (route) =>
+        route.request().method() === 'POST' ? route.fulfill(answer) : route.continue(),
+      )
+      await create.click()
+      await said(text)
+      await page.unroute(EVERY_REQUEST)
+    }
+    await page.route(EVERY_REQUEST, (route) => (route.request().method() === 'POST' ? route.abort() : route.continue()))
+    await create.click()
+    await said('It may have done what you asked')
+    await page.unroute(EVERY_REQUEST)
+    assert.equal(await page.getByRole('dialog', { name: 'Sign in again' }).count(), 0)
+  })
+
+  test('the refusal of an act that one has left is told on the next page', async () => {
+    const { page } = await at.browser.as('admin', '/users')
+    await visit(page, '/tokens')
+    await press(page, 'Create a token')
+    await page.getByRole('dialog').getByLabel('Name').fill('left behind')
+    let release = () => {}
+    const isReleased = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    await page.route('**/tokens', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue()
+      await isReleased
+      return route.fulfill({
+        status: 409,
+        json: { ...FAILURE, error: 'conflict', message: 'it is there', status: 409 },
+      })
+    })
+    await page.getByRole('dialog').getByRole('button', { name: 'Create a token' }).click()
+    await page.goBack()
+    await page.getByRole('heading', { name: 'Users', level: 1 }).waitFor()
+    release()
+    await page.getByRole('status').getByText('It is there.', { exact: false }).waitFor()
+  })
+
+  test('a link with a filter that its page does not know shows the list, and says so', async () => {
+    const { page } = await at.browser.as('admin', '/failures?view=cause')
+    await page.getByText('does not know the filter view', { exact: false }).waitFor()
+    await page.getByText('No failures').or(page.getByText('No matches')).first().waitFor()
+    assert.equal(await page.getByRole('alert').count(), 0)
+  })
+
+  test('another role is noticed by a refusal: menu and pages follow, and a line says so', async () => {
+    const { page } = await at.browser.as('operator', '/operation')
+    const [{ id } = { id: '' }] = await at.sql<{ id: string }>(
+      "UPDATE admin_users SET role = 'auditor' WHERE username = $1 RETURNING id",
+      [await page.locator('.user strong').textContent()],
+    )
+    await carryOut(page, 'Start maintenance', 'Start maintenance', { Reason: 'too late' })
+    await page.getByText('Your role has changed: you are Auditor now.').waitFor()
+    await becomes(() => page.locator('.user .quiet').first().textContent(), 'Auditor')
+    await becomes(() => page.getByRole('button', { name: 'Start maintenance' }).count(), 0)
+    await at.sql("UPDATE admin_users SET role = 'operator' WHERE id = $1", [id])
+  })
+
   test('filters are in the address, and back goes through them, page after page', async () => {
     const { page } = await at.browser.as('admin', '/notifications')
     await page.getByLabel('Status').selectOption('failed')

@@ -5,7 +5,7 @@ import { before, describe, test } from 'node:test'
 import { type AdminClient, administrator } from '../support/admin.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
-import { assertAccessible, becomes, carryOut, press, saved, visit } from './browser.ts'
+import { assertAccessible, becomes, carryOut, hasFocus, press, saved, visit } from './browser.ts'
 import { consoleOf } from './suite.ts'
 
 describe('the frame of the console', requireCommand('chromium-headless-shell'), () => {
@@ -26,6 +26,39 @@ describe('the frame of the console', requireCommand('chromium-headless-shell'), 
     assert.match(icon ?? '', /^icon-red\./)
     assert.equal((await page.request.get(`${at.browser.url}${icon}`)).status(), 200)
     await assertAccessible(page, 'sign-in with an environment')
+  })
+
+  test('no page with filters scrolls sideways at 320 pixels', async () => {
+    const { page } = await at.browser.as('admin', { place: '/nothing', viewport: { width: 320, height: 640 } })
+    for (const place of ['/certificates', '/bulk-revocations/new', '/orders', '/accounts', '/audit-log']) {
+      await visit(page, place)
+      await page.locator('.filters').first().waitFor()
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 320, place)
+    }
+  })
+
+  test('in forced colours the current page alone is marked, and on paper neither buttons nor the side bar are', async () => {
+    const { page } = await at.browser.as('admin', { place: '/eab', forcedColors: 'active' })
+    const edges = () =>
+      page.evaluate(`[...new Set([...document.querySelectorAll('nav a:not([aria-current])')]
+        .map((link) => getComputedStyle(link).borderLeftColor))]`)
+    const of = (selector: string) =>
+      page.evaluate(`getComputedStyle(document.querySelector(${JSON.stringify(selector)})).borderLeftColor`)
+    const [edge] = (await edges()) as string[]
+    assert.notEqual(edge, await of('nav a[aria-current]'))
+    await page.emulateMedia({ media: 'print', forcedColors: 'none' })
+    assert.ok(((await page.locator('main').boundingBox())?.x ?? 999) < 40)
+    for (const button of await page.getByRole('button').all()) assert.equal(await button.isVisible(), false)
+  })
+
+  test('Back brings the keyboard to the link that one has left by', async () => {
+    const { page } = await at.browser.as('admin', '/eab')
+    const link = page.getByRole('link', { name: 'alpha', exact: true })
+    await link.focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'alpha', level: 1 }).waitFor()
+    await page.goBack()
+    await becomes(() => hasFocus(link), true)
   })
 
   test('times are in UTC until the user takes those of the browser, and each page says which', async () => {

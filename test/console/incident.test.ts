@@ -101,6 +101,42 @@ describe('an incident in the console', requireCommand('chromium-headless-shell')
     assert.match(report, /Reason: +keyCompromise[\s\S]*contains the last revocation[\s\S]*revoked +(?:one|two)\.test/)
   })
 
+  test('a certificate that an incident leaves valid is red, by name, and tried again for another reason', async () => {
+    const client = await registeredClient(at.service.directoryUrl)
+    const responder = await startResponder(at.service.http01Port)
+    for (const name of ['left.test', 'gone.test']) await client.obtain([name], responder, { key: RSA_KEY })
+    await responder.close()
+    // Reading it fails, so that its key cannot be blocked with it.
+    await at.sql("UPDATE certificates SET der = '\\x30' WHERE names = '{left.test}'")
+    const { page } = await at.browser.as('admin', '/incident')
+    await page.getByLabel(FIELD).fill(String(RSA_KEY.publicKey.export({ format: 'pem', type: 'spki' })))
+    await press(page, 'Examine')
+    await press(page, 'Begin …')
+    await page.getByRole('dialog').getByLabel('Type 2 to confirm').fill('2')
+    await page.getByRole('dialog').getByRole('button', { name: 'Begin', exact: true }).click()
+    await sees(
+      page,
+      '1 of 2 certificates are NOT revoked',
+      'Ended, not all revoked',
+      'left.test',
+      'another reason revokes',
+    )
+    assert.equal(await page.getByText('Done', { exact: true }).count(), 0)
+    await assertAccessible(page, 'an incident that has left something')
+    const incident = page.url()
+    await page.getByRole('link', { name: 'Try again …', exact: true }).click()
+    await press(page, 'Preview')
+    await sees(page, '1 certificate would be revoked')
+    await press(page, 'Revoke them …')
+    await page.getByRole('dialog').getByLabel('Type 1 to confirm').fill('1')
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke them', exact: true }).click()
+    await sees(page, 'Done 1 of 1')
+    await page.goto(incident)
+    await page.getByRole('heading', { name: 'Revocation', exact: true }).waitFor()
+    await sees(page, 'Done 2 of 2')
+    assert.equal(await page.getByText('NOT revoked', { exact: false }).count(), 0)
+  })
+
   test('an auditor sees what a key hits and how an incident went, and can begin none', async () => {
     const { page } = await at.browser.as('auditor', '/incident')
     await page.getByLabel(FIELD).fill('one.test')

@@ -49,6 +49,15 @@ describe('the search field of the console', requireCommand('chromium-headless-sh
     await assertAccessible(page, 'a time line')
   })
 
+  test('Enter that comes before the hits opens the first of them', async () => {
+    const { page } = await at.browser.as('admin', '/settings')
+    await page.keyboard.press('Control+k')
+    await becomes(() => hasFocus(page.getByRole('combobox', { name: 'Search everything' })), true)
+    await page.keyboard.type('broken.oven.test')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'broken.oven.test', level: 1 }).waitFor()
+  })
+
   test('a slash opens it outside of fields, Escape closes it, and the focus is where it was', async () => {
     const { page } = await at.browser.as('auditor', '/certificates')
     const filter = page.locator('main').getByLabel('Search')

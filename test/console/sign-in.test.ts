@@ -9,7 +9,7 @@ import { freePort } from '../support/free-port.ts'
 import { CLIENT, startProvider, type TestProvider } from '../support/oidc-provider.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
-import { assertAccessible, carryOut, confirm, press, signInOn } from './browser.ts'
+import { assertAccessible, carryOut, confirm, press, sees, signInOn } from './browser.ts'
 import { type ConsoleSuite, consoleOf } from './suite.ts'
 
 async function withAuthenticator(page: Page): Promise<void> {
@@ -105,6 +105,44 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
     await question.getByText('Your browser asks for your passkey.').waitFor()
     await press(question, 'Confirm')
     await page.getByText('No passkeys').waitFor()
+  })
+
+  test('a refused passkey says so in its dialog, and the session goes on', async () => {
+    const { page } = await at.browser.as('admin', '/profile')
+    await withAuthenticator(page)
+    // An answer to another challenge than that of the service.
+    await page.route('**/me/passkeys/options', async (route) => {
+      const reply = await route.fetch()
+      await route.fulfill({ response: reply, json: { ...(await reply.json()), challenge: 'AAAA' } })
+    })
+    await carryOut(page, 'Add a passkey', 'Add a passkey', { Name: 'Refused' })
+    await sees(page.getByRole('dialog'), 'The passkey was not accepted; begin again.')
+    assert.equal(await page.getByText('Your session has ended', { exact: false }).count(), 0)
+  })
+
+  test('a session that ends while the browser asks begins the whole registration again', async () => {
+    const { page } = await at.browser.as('admin', '/profile')
+    await withAuthenticator(page)
+    let sent = 0
+    await page.route('**/me/passkeys', async (route) => {
+      if (route.request().method() === 'POST' && sent++ === 0)
+        await at.sql("DELETE FROM admin_sessions WHERE user_id = (SELECT id FROM admin_users WHERE username = 'ada')")
+      await route.continue()
+    })
+    await carryOut(page, 'Add a passkey', 'Add a passkey', { Name: 'Twice' })
+    const again = page.getByRole('dialog', { name: 'Sign in again' })
+    await again.waitFor()
+    await signInOn(again, 'ada', at.browser.passwords.get('admin') as string)
+    await page.getByRole('rowheader', { name: 'Twice' }).waitFor()
+    assert.equal(sent, 3)
+    await at.sql('DELETE FROM admin_passkeys')
+  })
+
+  test('at another address the page says where passkeys work, and offers none', async () => {
+    const { page } = await at.browser.open()
+    await page.goto(at.browser.url.replace('localhost', '127.0.0.1'))
+    await sees(page, `Passkeys work at ${new URL(at.browser.url).origin} alone`)
+    assert.equal(await page.getByRole('button', { name: 'Sign in with a passkey' }).count(), 0)
   })
 
   /** On the provider's own page. */

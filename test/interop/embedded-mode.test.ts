@@ -29,7 +29,7 @@ describe('embedded mode', requireCommand('openssl'), () => {
   before(async () => {
     const port = String(await freePort())
     crlPort = String(await freePort())
-    consoleUrl = `http://127.0.0.1:${port}/api/console/`
+    consoleUrl = `http://localhost:${port}/api/console/`
     service = await startEmbedded(undefined, words`--console --console-port ${port} --crl --crl-port ${crlPort}`)
   })
   after(async () => {

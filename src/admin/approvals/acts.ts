@@ -9,6 +9,7 @@ import { revocationReasonName } from '../../domain/revocation.ts'
 import { plural } from '../../shared/lib/plural.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import type { ActMeans as Means } from '../context.ts'
+import { findHits, nameOf } from '../incidents/incident-hits.ts'
 import { dryRun, wrongCount } from '../revocations/bulk-revocation-steps.ts'
 import type { RevocationFilter } from '../revocations/bulk-revocation-store.ts'
 import { requireUser } from '../users/users.ts'
@@ -51,9 +52,29 @@ export async function bulkRevocationAct(
       fact('certificates', String(wouldRevoke)),
       fact('reason', revocationReasonName(reason)),
       ...Object.entries(filter).map(([name, value]) => fact(name, shown(value))),
+      ...(await ownersOf(db, filter)),
     ],
     most: wouldRevoke,
   }
+}
+
+const MOST_OWNERS_SHOWN = 20
+
+/** Whose certificates they are, the most first, with names of three of them: who decides sees what is hit. */
+async function ownersOf(db: Means['db'], filter: RevocationFilter): Promise<ApprovalFact[]> {
+  const owners = (await findHits(db, filter)).owners.filter(({ unrevoked }) => unrevoked > 0)
+  const rest = owners.length - MOST_OWNERS_SHOWN
+  return [
+    ...owners
+      .slice(0, MOST_OWNERS_SHOWN)
+      .map(({ account_id, owner, unrevoked, names }) =>
+        fact(
+          account_id === null ? 'of no account' : `of ${nameOf(owner) ?? ''} (…${account_id.slice(-8)})`,
+          `${plural(unrevoked, 'certificate')}: ${shown(names)}${unrevoked > names.length ? ' …' : ''}`,
+        ),
+      ),
+    ...(rest > 0 ? [fact('of others', plural(rest, 'owner'))] : []),
+  ]
 }
 
 export async function resumeSigningAct({ stopped }: { stopped: boolean }, { policy }: Means): Act {

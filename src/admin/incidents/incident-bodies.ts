@@ -9,8 +9,8 @@ import { accountNameMember, withAccountName } from '../account-names.ts'
 import { domainSuffix, exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
 import type { AdminContext } from '../context.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
-import { kid } from '../revocations/bulk-revocation-endpoints.ts'
-import { findJob } from '../revocations/bulk-revocation-store.ts'
+import { kid, left } from '../revocations/bulk-revocation-endpoints.ts'
+import { countLeft, findJob } from '../revocations/bulk-revocation-store.ts'
 import { reason } from '../revocations/certificate-revocations.ts'
 import { line, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
 import { CRL_STATES, type CrlPublication, watchCrls } from './crl-watch.ts'
@@ -141,6 +141,7 @@ const Job = z.strictObject({
   total_matched: z.int(),
   revoked: z.int(),
   errors_total: z.int(),
+  left,
   obstacle: z.string().nullable(),
   finished_at: timestamp().nullable(),
 })
@@ -209,6 +210,7 @@ export async function incidentBody(
           total_matched: job.total_matched,
           revoked: job.revoked,
           errors_total: job.failed,
+          left: await countLeft(db, job),
           obstacle: job.obstacle,
           finished_at: timeOrNull(job.finished_at),
         }

@@ -17,7 +17,7 @@ export const OutcomeOfOwner = z
     account_name: accountNameMember(),
     contacts: z.array(z.string()),
     certificates: z.int().meta({ description: 'That the bulk revocation found.' }),
-    not_revoked: z.int().meta({ description: 'With another outcome than revoked.' }),
+    not_revoked: z.int().meta({ description: 'Of them, those that are valid now.' }),
   })
   .meta({ id: 'IncidentOutcomeOfOwner' })
 

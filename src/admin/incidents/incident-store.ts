@@ -165,10 +165,11 @@ export function countMails(db: CommonQueryMethods, ids: readonly string[]) {
 
 const Outcome = z.object({ account_id: z.string().nullable(), certificates: z.int(), not_revoked: z.int() })
 
-/** Certificates of a job by account, the most first. Those whose turn has not come count as neither. */
+/** Certificates of a job by account, the most first, and those of them that are valid now. */
 export function outcomesByOwner(db: CommonQueryMethods, jobId: string, limit: number) {
   return db.any(rowsOf(Outcome)`
-    SELECT c.account_id, count(*)::integer AS certificates, count(b.outcome)::integer AS not_revoked
+    SELECT c.account_id, count(*)::integer AS certificates, 
+           (count(*) FILTER (WHERE c.revoked_at IS NULL AND c.not_after > now()))::integer AS not_revoked
       FROM bulk_revocation_certificates b LEFT JOIN certificates c ON c.id = b.certificate_id
      WHERE b.job_id = ${jobId} GROUP BY c.account_id ORDER BY count(*) DESC, c.account_id LIMIT ${limit}`)
 }

@@ -80,7 +80,7 @@ export const NAMES = endpointGroup('Names', {
           entries: named.map(entryBody),
           next: next ? time(next) : null,
           not_known: [
-            'Of each account, the last 50 failures are kept, for 30 days. Malformed requests, and those over a rate limit, are not kept.',
+            'Of each account, the last 50 failures are kept, for 30 days. A request is not kept that was refused before its account or its names were known: over the limit of an address, during maintenance or overload, or not readable.',
             ...(part.scope === undefined ? [] : [OTHERS_MISSING]),
             ...(areAllOrdersRead ? [] : [ORDERS_MISSING]),
           ],

@@ -2,27 +2,30 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { NEVER_SENT } from '../../domain/notification.ts'
 import { rowsOf } from '../../store/slonik.ts'
 import { time } from '../schemas.ts'
 
 const failure = ({ at, error }: { at: Date; error: string }) => ({ at: time(at), error })
 
 const Mail = z
-  .object({ sent_at: z.date().nullable(), failed_at: z.date().nullable(), error: z.string().nullable() })
-  .transform(({ sent_at, failed_at, error }) => ({
-    sent_at,
+  .object({
+    sent_at: z.date().nullable(),
+    failed_at: z.date().nullable(),
+    failing_since: z.date().nullable(),
+    error: z.string().nullable(),
+  })
+  .transform(({ failed_at, error, ...mail }) => ({
+    ...mail,
     failure: failed_at && failure({ at: failed_at, error: error ?? '' }),
   }))
 
-/** Of the newest mails, which were not always sent last. notifications_status, from its end. */
+/** What the mail server answered last, to a new mail or to a repeated one. Before its first attempt, a release has no row. */
 export function readLastMail(db: CommonQueryMethods) {
+  // notifications_status, from its end
   return db.one(rowsOf(Mail)`
-    SELECT (SELECT sent_at FROM notifications WHERE status = 'sent' ORDER BY id DESC LIMIT 1) AS sent_at,
-           f.created_at AS failed_at, f.error_detail AS error
-      FROM (SELECT) one LEFT JOIN LATERAL (
-        SELECT created_at, error_detail FROM notifications
-         WHERE status = 'failed' AND notification_type <> ${NEVER_SENT} ORDER BY id DESC LIMIT 1) f ON true`)
+    SELECT coalesce(m.sent_at, (SELECT n.sent_at FROM notifications n WHERE status = 'sent' ORDER BY id DESC LIMIT 1)) AS sent_at,
+           m.failed_at, m.failing_since, m.error
+      FROM (SELECT) one LEFT JOIN mail_attempts m ON true`)
 }
 
 const DeadLetter = z

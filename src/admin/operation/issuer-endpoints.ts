@@ -12,12 +12,16 @@ import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { chainLinks, keyType, linkOf } from '../certificates/certificate-details.ts'
 import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
 import { fingerprint, time, timestamp } from '../schemas.ts'
+import { readOtherCas } from './other-cas.ts'
 
 const Issuer = z
   .strictObject({
     fingerprint: z.string().meta({ description: 'SHA-256 of its certificate.' }),
     id: z.string().nullable().meta({
       description: 'Its name on the instance that answers; null when that does not sign with it.',
+    }),
+    backend: z.string().nullable().meta({
+      description: 'The CA besides the signer that signs with it: has issued one of the newest 10,000 certificates.',
     }),
     subject: z.string().meta({ description: 'RFC 4514.' }),
     serial_number: z.string(),
@@ -40,7 +44,9 @@ export const ISSUERS = endpointGroup('Issuers', {
       // An instance that does not answer leaves the issuers without ids.
       const signing = await signingIssuers().catch(() => [])
       const ids = new Map(signing.map(({ id, certificate }) => [fingerprintSha256(Buffer.from(certificate)), id]))
-      return { body: rows.map((row) => issuerBody(row, ids.get(row.fingerprint))), next }
+      const others = new Map((await readOtherCas(db)).map(({ fingerprint, backend }) => [fingerprint, backend]))
+      const body = rows.map((row) => issuerBody(row, ids.get(row.fingerprint), others.get(row.fingerprint)))
+      return { body, next }
     },
   }),
   getIssuerChain: endpoint({
@@ -58,11 +64,16 @@ export const ISSUERS = endpointGroup('Issuers', {
   }),
 })
 
-function issuerBody({ fingerprint, certificate, chain }: IssuerRow, id: string | undefined): z.input<typeof Issuer> {
+function issuerBody(
+  { fingerprint, certificate, chain }: IssuerRow,
+  id: string | undefined,
+  backend: string | undefined,
+): z.input<typeof Issuer> {
   const { tbs } = parseCertificate(certificate)
   return {
     fingerprint,
     id: id ?? null,
+    backend: backend ?? null,
     subject: formatName(tbs.subject),
     serial_number: tbs.serialNumber.toString('hex'),
     public_key: { type: keyType(tbs.spki), spki_sha256: hashSpki(tbs.spki).toString('hex') },

@@ -10,7 +10,7 @@ import { NEVER_SENT, type NotificationStatus } from '../../domain/notification.t
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { formatName } from '../../shared/pki/name.ts'
 import { readWorkers } from '../../store/background-run-store.ts'
-import { type HourlyCount, readEventCounts } from '../../store/event-statistics-store.ts'
+import { type HourlyCount, listRaisedAlarms, readEventCounts } from '../../store/event-statistics-store.ts'
 import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { countEmergencies } from '../audit/audit-store.ts'
@@ -19,6 +19,7 @@ import type { AdminContext } from '../context.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
 import { Crls, crlsBody, readCrlStatus } from './crl-endpoints.ts'
 import { readLastDeadLetters, readLastMail } from './delivery-state.ts'
+import { issuersOf, type OtherCa, readOtherCas } from './other-cas.ts'
 import { Maintenance, maintenanceBody, Signing, signingBody, switchPositions } from './switch-endpoints.ts'
 
 /** Each number is counted up to this. */
@@ -69,6 +70,17 @@ const Overview = z
     issuers: z.array(
       z.strictObject({ id: z.string(), subject: z.string(), fingerprint: z.string(), not_after: timestamp() }),
     ),
+    other_cas: z
+      .array(
+        z.strictObject({
+          backend: z.string(),
+          issuer: z.string().nullable().meta({ description: 'SHA-256 of its certificate.' }),
+          last_issued_at: timestamp().nullable(),
+          open: z.int().meta({ description: 'Requests under way.' }),
+          failures: z.int().meta({ description: 'The most in a row of one of them.' }),
+        }),
+      )
+      .meta({ description: 'CAs besides the signer, by the newest 10,000 certificates and the requests under way.' }),
     instance: Instance.nullable().meta({ description: 'The one that answers; null when it does not say how it is.' }),
     maintenance: Maintenance,
     signing: Signing,
@@ -78,6 +90,7 @@ const Overview = z
       failed: upTo('Those of all time.'),
       last_sent_at: timestamp().nullable().meta({ description: 'Null when no mail is known to have been sent.' }),
       last_failure: z.strictObject({ at: timestamp(), error: z.string() }).nullable(),
+      failing_since: timestamp().nullable().meta({ description: 'Null where the last attempt has sent a mail.' }),
     }),
     consumers: z.array(
       z.strictObject({
@@ -119,22 +132,35 @@ const HOURS = 24
 type Sources = Pick<AdminContext, 'db' | 'policy' | 'ask' | 'version'>
 
 export async function readOverview({ db, policy, ask, version }: Sources): Promise<z.input<typeof Overview>> {
-  const [numbers, mail, failures, counts, crl, { maintenance, stopSigning }, workers, emergencies, instance] =
-    await Promise.all([
-      readOverviewNumbers(db),
-      readLastMail(db),
-      readLastDeadLetters(db),
-      readEventCounts(db, HOURS),
-      readCrlStatus(db, policy.staleCrlAfterMs),
-      switchPositions(db),
-      readWorkers(queriesOf(db)),
-      countEmergencies(db, EMERGENCY_SHOWN_DAYS),
-      // The overview shows an instance that does not answer as unknown.
-      ask('instance').catch(() => undefined),
-    ])
+  const [
+    numbers,
+    mail,
+    failures,
+    counts,
+    crl,
+    { maintenance, stopSigning },
+    workers,
+    emergencies,
+    raised,
+    others,
+    instance,
+  ] = await Promise.all([
+    readOverviewNumbers(db),
+    readLastMail(db),
+    readLastDeadLetters(db),
+    readEventCounts(db, HOURS),
+    readCrlStatus(db, policy.staleCrlAfterMs),
+    switchPositions(db),
+    readWorkers(queriesOf(db)),
+    countEmergencies(db, EMERGENCY_SHOWN_DAYS),
+    listRaisedAlarms(db, HOURS),
+    readOtherCas(db),
+    // The overview shows an instance that does not answer as unknown.
+    ask('instance').catch(() => undefined),
+  ])
   const alarms = alarmsOf({
     now: numbers.now,
-    instance,
+    instance: instance && { ...instance, issuers: [...instance.issuers, ...issuersOf(others)] },
     databaseBehindSince: numbers.behind_since ?? undefined,
     lostDecisions: numbers.lost_decisions,
     crl,
@@ -144,7 +170,8 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     deadLetters: numbers.dead_letters,
     failedNotifications: numbers.notifications_failed,
     oldestValidationSeconds: numbers.oldest_validation_seconds,
-    alarmEvents: sumOf(counts, 'alarm'),
+    failingMail: mail.failing_since && { since: mail.failing_since, error: mail.failure?.error ?? '' },
+    raised,
     emergencies,
   })
   const issued = counts.filter(({ kind }) => kind === 'certificate.issuance')
@@ -160,7 +187,8 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     failures_kept: numbers.failures_kept,
     expiring: expiringOf(numbers),
     crl: crlsBody(crl),
-    issuers: (instance?.issuers ?? []).map(issuerBody),
+    issuers: [...(instance?.issuers ?? []), ...issuersOf(others)].map(issuerBody),
+    other_cas: others.map(otherCaBody),
     instance: instance ? instanceBody(instance) : null,
     maintenance: maintenanceBody(maintenance),
     signing: signingBody(stopSigning),
@@ -170,6 +198,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
       failed: numbers.notifications_failed,
       last_sent_at: timeOrNull(mail.sent_at),
       last_failure: mail.failure,
+      failing_since: timeOrNull(mail.failing_since),
     },
     consumers: workers.consumers.map(({ name, waiting, oldestSeconds }) => ({
       name,
@@ -180,6 +209,14 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     dead_letters: numbers.dead_letters,
   }
 }
+
+const otherCaBody = ({ backend, fingerprint, last_issued_at, open, failures }: OtherCa) => ({
+  backend,
+  issuer: fingerprint,
+  last_issued_at: timeOrNull(last_issued_at),
+  open,
+  failures,
+})
 
 function issuerBody({ id, certificate, notAfter }: InstanceState['issuers'][number]) {
   const der = Buffer.from(certificate)

@@ -11,7 +11,7 @@ import { domainSuffix, exactDomain, keyFingerprint } from '../certificates/certi
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
 import { instantParameter, line, serialNumber, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
 import { dryRun } from './bulk-revocation-steps.ts'
-import { listJobs, listResults, type RevocationJob } from './bulk-revocation-store.ts'
+import { countLeft, listJobs, listResults, type RevocationJob } from './bulk-revocation-store.ts'
 import { requireJob } from './bulk-revocations.ts'
 import { reason } from './certificate-revocations.ts'
 
@@ -73,8 +73,12 @@ const facts = {
   obstacle: z.string().nullable().meta({ description: 'Why it does not get on; it is tried again.' }),
 }
 const BulkRevocation = z.strictObject(facts).meta({ id: 'BulkRevocation' })
+export const left = z
+  .int()
+  .nullable()
+  .meta({ description: 'Certificates of it that are valid now; null until it has ended.' })
 const BulkRevocationDetails = z
-  .strictObject({ ...facts, filter: z.record(z.string(), z.unknown()), errors })
+  .strictObject({ ...facts, filter: z.record(z.string(), z.unknown()), errors, left })
   .meta({ id: 'BulkRevocationDetails' })
 
 const jobBody = (job: RevocationJob): z.input<typeof BulkRevocation> => ({
@@ -93,9 +97,16 @@ const jobBody = (job: RevocationJob): z.input<typeof BulkRevocation> => ({
 
 const MOST_ERRORS = 50
 
+const detailsBody = async (db: CommonQueryMethods, job: RevocationJob) => ({
+  ...jobBody(job),
+  filter: job.filter,
+  errors: await errorsOf(db, job),
+  left: await countLeft(db, job),
+})
+
 /** The first that were not revoked. */
 async function errorsOf(db: CommonQueryMethods, { id, failed }: RevocationJob) {
-  const results = failed === 0 ? [] : await listResults(db, id, { limit: MOST_ERRORS, onlyFailed: true })
+  const results = failed === 0 ? [] : await listResults(db, id, { limit: MOST_ERRORS, only: 'failed' })
   return results.map(({ serial_number, outcome }) => ({ serial_number, error: outcome ?? '' }))
 }
 
@@ -161,11 +172,11 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
         )
       if (job.status === 'cancelled')
         throw new AdminError('conflict', `the bulk revocation was cancelled; ${job.revoked} certificates are revoked`)
-      const errors = await errorsOf(db, job)
       if (job.status !== 'done') {
         const headers = [['Location', `${baseUrl}/bulk-revocations/${id}`] as const]
-        return { status: 202, headers, body: { ...jobBody(job), filter: job.filter, errors } }
+        return { status: 202, headers, body: await detailsBody(db, job) }
       }
+      const errors = await errorsOf(db, job)
       const { revoked, failed, total_matched } = job
       return { body: { job_id: id, revoked, errors, errors_total: failed, total_matched } }
     },
@@ -190,7 +201,7 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
     errors: ['not_found'],
     async handle({ params }, { db }) {
       const job = await requireJob(db, params.job_id)
-      return { body: { ...jobBody(job), filter: job.filter, errors: await errorsOf(db, job) } }
+      return { body: await detailsBody(db, job) }
     },
   }),
   cancelBulkRevocation: endpoint({
@@ -210,16 +221,27 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
     route: 'GET /bulk-revocations/{job_id}/certificates',
     summary: 'Lists the outcome for each certificate, in the order of revocation.',
     params,
-    query: z.strictObject({ limit: limitParameter(), cursor: uuid().optional() }),
+    query: z.strictObject({
+      limit: limitParameter(),
+      cursor: uuid().optional(),
+      only: z.literal('left').optional().meta({ description: 'Those that are valid now.' }),
+    }),
     reply: { status: 200, schema: z.array(BulkRevocationCertificate) },
     errors: ['not_found'],
     async handle({ params, query }, { db, pages }) {
       const limit = limitOf(query.limit, pages)
       await requireJob(db, params.job_id)
-      const found = await listResults(db, params.job_id, { afterId: query.cursor, limit: limit + 1 })
+      const found = await listResults(db, params.job_id, {
+        afterId: query.cursor,
+        limit: limit + 1,
+        only: query.only,
+      })
       const rows = found.slice(0, limit)
       const cursor = rows.at(-1)?.certificate_id
-      const next = found.length > limit && cursor !== undefined ? { limit: String(limit), cursor } : undefined
+      const next =
+        found.length > limit && cursor !== undefined
+          ? { ...(query.only && { only: query.only }), limit: String(limit), cursor }
+          : undefined
       return { body: rows, next }
     },
   }),

@@ -76,7 +76,7 @@ export async function match(tx: Transaction, job: RevocationJob): Promise<Revoca
 /** About 50 ms; with the pause behind it, some thousand certificates a second. */
 const PAGE = 500
 const UNREADABLE =
-  'not revoked: the stored certificate cannot be read, so its key cannot be blocked; another reason revokes it'
+  'not revoked: the stored certificate cannot be read, and keyCompromise blocks the key in it; another reason revokes it'
 
 /** A row that cannot be read must not hold up the others. */
 function keyOf(der: Buffer): Buffer | 'unreadable' {

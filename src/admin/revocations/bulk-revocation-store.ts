@@ -276,6 +276,21 @@ export async function noteFailures(
      WHERE b.job_id = ${jobId} AND b.certificate_id = f.id`)
 }
 
+/** Valid now: a certificate may have been revoked by somebody else, or expired since. */
+const isLeft = sql.fragment`c.revoked_at IS NULL AND c.not_after > now()`
+
+/** How many certificates a job that has ended has left valid; null before. */
+export function countLeft(db: CommonQueryMethods, { id, finished_at }: RevocationJob): Promise<number | null> {
+  if (finished_at === null) return Promise.resolve(null)
+  return db.oneFirst(rowsOf(Left)`
+    SELECT count(*)::integer AS certificates
+      FROM bulk_revocation_certificates b JOIN certificates c ON c.id = b.certificate_id
+     WHERE b.job_id = ${id} AND ${isLeft}`)
+}
+const Left = z.object({ certificates: z.int() })
+
+const ONLY = { all: sql.fragment`true`, failed: sql.fragment`b.outcome IS NOT NULL`, left: isLeft } as const
+
 const Result = z.object({
   certificate_id: z.string(),
   serial_number: z.string(),
@@ -291,8 +306,8 @@ export async function listResults(
   {
     afterId = FIRST_ID,
     limit,
-    onlyFailed = false,
-  }: { afterId?: string | undefined; limit: number; onlyFailed?: boolean },
+    only,
+  }: { afterId?: string | undefined; limit: number; only?: 'failed' | 'left' | undefined },
 ) {
   return db.any(rowsOf(Result)`
     SELECT b.certificate_id, encode(b.serial_number, 'hex') AS serial_number,
@@ -305,6 +320,6 @@ export async function listResults(
       FROM bulk_revocation_certificates b JOIN bulk_revocations j ON j.id = b.job_id
       LEFT JOIN certificates c ON c.id = b.certificate_id
      WHERE b.job_id = ${jobId} AND b.certificate_id > ${afterId}
-       AND (NOT ${onlyFailed}::boolean OR b.outcome IS NOT NULL)
+       AND ${ONLY[only ?? 'all']}
      ORDER BY b.certificate_id LIMIT ${limit}`)
 }

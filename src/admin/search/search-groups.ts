@@ -151,7 +151,7 @@ async function findAccounts({ text, id }: SearchText, author: Searcher, { db }: 
 
 const accountHit = (account: ListedAccount): Hit => {
   const { id, label, contacts, eab_kid: eabKid, status, tags } = account
-  const facts = [status, ...(eabKid === null ? [] : [`kid ${eabKid}`]), ...tags]
+  const facts = [status, `id …${id.slice(-8)}`, ...(eabKid === null ? [] : [`kid ${eabKid}`]), ...tags]
   return { id, title: accountName({ id, label, contacts, eabKid }), detail: facts.join(', ') }
 }
 

@@ -56,10 +56,10 @@ export class Challenges {
   }
 }
 
-/** Once, on all instances. @throws AdminError unauthorized */
+/** Once, on all instances. @throws AdminError passkey_refused */
 export async function answerOnce(tx: CommonQueryMethods, text: string, { expiresAt }: Challenge): Promise<void> {
   // The text may be written in several ways; what it means may not.
   const bytes = Buffer.from(text, 'base64url').toString('base64url')
   if (await useChallenge(tx, hashOf(bytes), new Date(expiresAt))) return
-  throw new AdminError('unauthorized', 'this answer was used already; begin again')
+  throw new AdminError('passkey_refused', 'this answer was used already; begin again')
 }

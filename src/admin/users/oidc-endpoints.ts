@@ -34,10 +34,15 @@ export const OIDC = endpointGroup('Sessions', {
           .nullable()
           .meta({ description: 'Null where no OpenID Connect provider is configured.' }),
         passkeys: z.boolean().meta({ description: 'False where the console is at an address, or without https.' }),
+        passkey_origin: z.string().nullable().meta({ description: 'Of the console; they work at no other one.' }),
       }),
     },
     handle: async (_request, { oidc, passkeys }) => ({
-      body: { oidc: oidc ? { name: oidc.name } : null, passkeys: passkeys !== undefined },
+      body: {
+        oidc: oidc ? { name: oidc.name } : null,
+        passkeys: passkeys !== undefined,
+        passkey_origin: passkeys?.origin ?? null,
+      },
     }),
   }),
   startOidc: endpoint({

@@ -81,7 +81,7 @@ export const PASSKEYS = endpointGroup('Sessions', {
     summary: 'Gives a bearer token for a passkey, alone or behind a password.',
     body: z.strictObject({ credential: assertion() }),
     reply: { status: 200, schema: z.strictObject({ token: z.string(), user: User }) },
-    errors: ['not_found', 'unauthorized'],
+    errors: ['not_found', 'passkey_refused'],
     audit: 'auth.login',
     async handle({ body, address, userAgent }, context) {
       const passkeys = await requirePasskeys(context)
@@ -131,7 +131,7 @@ export const PASSKEYS = endpointGroup('Sessions', {
     summary: 'Registers a passkey of the user. From then on it is asked for behind the password.',
     body: z.strictObject({ name: line(100), credential: credential<RegistrationResponseJSON>() }),
     reply: { status: 201, schema: Passkey },
-    errors: ['not_found', 'unauthorized', 'conflict'],
+    errors: ['not_found', 'passkey_refused', 'conflict'],
     audit: 'user.add_passkey',
     async handle({ body, author }, context) {
       const passkeys = await requirePasskeys(context)

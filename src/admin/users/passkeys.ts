@@ -56,6 +56,11 @@ export class Passkeys {
     this.#options = options
   }
 
+  /** Where browsers have them: passkeys are bound to it. */
+  get origin(): string {
+    return this.#options.origin
+  }
+
   /** For a browser that does not say who is there. */
   signInOptions() {
     return this.#requestOptions({ purpose: 'sign_in' }, [])
@@ -76,12 +81,12 @@ export class Passkeys {
       : this.#requestOptions({ purpose: 'confirm', userId, bound: sessionId }, known)
   }
 
-  /** @throws AdminError unauthorized */
+  /** @throws AdminError passkey_refused */
   async signIn(response: AuthenticationResponseJSON, client: LoginClient): Promise<{ token: string; user: UserRow }> {
     try {
       return await this.#signIn(response, client)
     } catch (error) {
-      if (error instanceof AdminError && error.code === 'unauthorized')
+      if (error instanceof AdminError && error.code === 'passkey_refused')
         await this.#noteRefusal(response.id, error, client)
       throw error
     }
@@ -113,7 +118,7 @@ export class Passkeys {
     return { token: await signIn.begin(user, { ...client, methods, once }), user: shown }
   }
 
-  /** The sign-in of the session is recent again. @throws AdminError unauthorized */
+  /** The sign-in of the session is recent again. @throws AdminError passkey_refused */
   async confirm(author: SignedIn, response: AuthenticationResponseJSON): Promise<void> {
     const { sessionId = '', userId } = author
     const found = await this.#verified(response, ['confirm'])
@@ -139,7 +144,7 @@ export class Passkeys {
     return registrationOptions(this.#options, user, challenge, known)
   }
 
-  /** @throws AdminError unauthorized; conflict for a credential that is known, and for one too many */
+  /** @throws AdminError passkey_refused; conflict for a credential that is known, and for one too many */
   async register(author: SignedIn, name: string, response: RegistrationResponseJSON): Promise<PasskeyRow> {
     const { userId, sessionId = '' } = author
     const { text, challenge } = await this.#opened(response, ['register'])

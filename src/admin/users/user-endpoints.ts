@@ -87,7 +87,7 @@ export const SESSION = endpointGroup('Sessions', {
       "must have either 'password' or 'credential'",
     ),
     reply: { status: 200, schema: z.strictObject({ status: z.literal('confirmed') }) },
-    errors: ['forbidden', 'rate_limited'],
+    errors: ['passkey_refused', 'forbidden', 'rate_limited'],
     audit: 'auth.confirm',
     async handle({ body, author }, context) {
       if ('credential' in body) await (await requirePasskeys(context)).confirm(author, body.credential)

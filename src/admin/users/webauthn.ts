@@ -30,7 +30,7 @@ const TIMEOUT_MS = 5 * 60_000
 const FORMATS = ['none', 'packed']
 
 export const refused = (cause?: unknown) =>
-  new AdminError('unauthorized', 'the passkey was not accepted; begin again', { cause })
+  new AdminError('passkey_refused', 'the passkey was not accepted; begin again', { cause })
 
 const described = ({ credential_id: id, transports }: PasskeyRow) => ({
   id,
@@ -76,7 +76,7 @@ export async function requestOptions(
 
 /**
  * The challenge that is answered. The console is never inside another page, and the library lets some of those pass.
- * @throws AdminError unauthorized
+ * @throws AdminError passkey_refused
  */
 export async function challengeOf({
   response,
@@ -88,7 +88,7 @@ export async function challengeOf({
   })
 }
 
-/** @throws AdminError unauthorized */
+/** @throws AdminError passkey_refused */
 export async function verifyRegistration(
   { origin, rpId }: RelyingParty,
   response: RegistrationResponseJSON,
@@ -111,7 +111,7 @@ export async function verifyRegistration(
   })
 }
 
-/** @returns the signature counter @throws AdminError unauthorized */
+/** @returns the signature counter @throws AdminError passkey_refused */
 export async function verifyAssertion(
   { origin, rpId }: RelyingParty,
   response: AuthenticationResponseJSON,
@@ -136,7 +136,7 @@ export async function verifyAssertion(
   })
 }
 
-/** What is wrong makes the library throw. @throws AdminError unauthorized */
+/** What is wrong makes the library throw. @throws AdminError passkey_refused */
 async function orRefused<T>(read: () => Promise<T | undefined>): Promise<T> {
   const found = await read().catch((cause: unknown) => {
     throw refused(cause)

@@ -1,8 +1,8 @@
 /** Small parts: time, badge, copy button, facts, problem, what is empty, and who may see a button. */
 
 import type { ComponentChildren } from 'preact'
-import { AdminApiError, can, type OperationId } from '../api.ts'
-import { instantIn, relativeText, ZONES } from '../format.ts'
+import { AdminApiError, can, LostReply, type OperationId } from '../api.ts'
+import { countText, instantIn, plural, relativeText, ZONES } from '../format.ts'
 import { href } from '../router.ts'
 import { instantText, useZone, zoneName } from '../time-zone.ts'
 import type { Loaded } from '../use-api.ts'
@@ -170,13 +170,17 @@ export function Problem({ error, sentence, retry }: ProblemProps) {
   )
 }
 
-function sentenceOf(error: unknown): string {
+export function sentenceOf(error: unknown): string {
   if (error instanceof FormError) return error.message
   if (error instanceof AdminApiError) {
     const { message } = error
     const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}${/[.!?]$/.test(message) ? '' : '.'}`
-    return [sentence, ADVICE[error.status]].filter(Boolean).join(' ')
+    const wait = error.retryAfterSeconds
+    const advice = wait === undefined ? ADVICE[error.status] : `Try again in ${plural(countText(wait), 'second')}.`
+    return [sentence, advice].filter(Boolean).join(' ')
   }
+  if (error instanceof LostReply)
+    return 'The service does not answer, or the connection was lost. It may have done what you asked: check before you try again.'
   if (error instanceof DOMException && error.name === 'TimeoutError')
     return 'The service took more than a minute. It may have done what you asked: check before you try again.'
   if (error instanceof TypeError && /fetch|network|load/i.test(error.message))

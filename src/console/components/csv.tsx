@@ -89,7 +89,9 @@ export function AllRows<R>({ all, csv, shown }: AllRowsProps<R>) {
 
 /** Gives a file to the person at the browser. */
 export function saveFile(name: string, type: string, content: string | Uint8Array<ArrayBuffer>): void {
-  const url = URL.createObjectURL(new Blob([content], { type }))
+  // By this mark a spreadsheet knows UTF-8.
+  const parts = type === 'text/csv' ? ['\ufeff', content] : [content]
+  const url = URL.createObjectURL(new Blob(parts, { type }))
   const link = document.createElement('a')
   Object.assign(link, { href: url, download: name })
   link.click()

@@ -1,12 +1,12 @@
 /** Forms: fields whose label, help and error belong to them by their ids, and the filters of a list. */
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { ApprovalRequested } from '../api.ts'
 import { isDay } from '../format.ts'
 import { changeQuery, href, type Query, usePlace } from '../router.ts'
 import { instantText, zoneName } from '../time-zone.ts'
-import { fieldError } from './basics.tsx'
+import { fieldError, sentenceOf } from './basics.tsx'
 import { tell } from './page.tsx'
 
 interface FieldProps {
@@ -134,6 +134,13 @@ export const tellRequested = () => tell('Asked for approval: another person deci
 export function useSubmit(work: () => Promise<unknown>) {
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
+  const isLeft = useRef(false)
+  useEffect(
+    () => () => {
+      isLeft.current = true
+    },
+    [],
+  )
   const submit = async (event?: Event) => {
     event?.preventDefault()
     if (isBusy) return
@@ -143,6 +150,8 @@ export function useSubmit(work: () => Promise<unknown>) {
       await work()
     } catch (cause) {
       if (cause instanceof ApprovalRequested) tellRequested()
+      // Its page was left meanwhile, so that only the line of the frame can tell.
+      else if (isLeft.current) tell(sentenceOf(cause), 'bad')
       else setError(cause)
     } finally {
       setBusy(false)

@@ -1,13 +1,15 @@
-/** How far a bulk revocation is: its bar, its status, how fast it goes, and what it is stuck at. */
+/** How far a bulk revocation is: its bar, its status, how fast it goes, what it is stuck at, and what it has left. */
 
 import type { Output } from '../api.ts'
 import { countText, plural } from '../format.ts'
 import { useJobRate } from '../job-rate.ts'
-import { Badge } from './basics.tsx'
+import { href } from '../router.ts'
+import { useApi } from '../use-api.ts'
+import { Badge, ButtonLink, Problem, Time } from './basics.tsx'
 
 type Job = Pick<
   Output<'getBulkRevocation'>,
-  'status' | 'total_matched' | 'revoked' | 'errors_total' | 'obstacle' | 'finished_at'
+  'id' | 'status' | 'total_matched' | 'revoked' | 'errors_total' | 'left' | 'obstacle' | 'finished_at'
 >
 
 const STATUSES = {
@@ -18,20 +20,32 @@ const STATUSES = {
   cancelled: 'Cancelled',
 }
 
-export function JobStatus({ status, finished_at }: Pick<Job, 'status' | 'finished_at'>) {
-  const tone = status === 'done' ? 'good' : finished_at ? 'plain' : 'warn'
-  return <Badge tone={tone}>{STATUSES[status]}</Badge>
+/** Green where nothing is left. @param of a list, which does not know what is left, without it */
+export function JobStatus({
+  status,
+  finished_at,
+  errors_total,
+  left = errors_total === 0 ? 0 : null,
+}: Pick<Job, 'status' | 'finished_at' | 'errors_total'> & Partial<Pick<Job, 'left'>>) {
+  if (!finished_at) return <Badge tone="warn">{STATUSES[status]}</Badge>
+  if (left) return <Badge tone="bad">{status === 'done' ? 'Ended, not all revoked' : STATUSES[status]}</Badge>
+  return <Badge tone={status === 'done' && left === 0 ? 'good' : 'plain'}>{STATUSES[status]}</Badge>
 }
 
 /** @param at when the job was read, in milliseconds */
 export function JobProgress({ job, at }: { job: Job; at: number | undefined }) {
   const rate = useJobRate(job, at)
-  const { status, total_matched, revoked, errors_total, obstacle } = job
+  const { id, status, total_matched, revoked, errors_total, left, obstacle } = job
   const most = Math.max(1, total_matched)
   const done = revoked + errors_total
   return (
     <>
-      <progress max={most} value={status === 'done' ? most : done} aria-label="Progress of the revocation" />
+      <progress
+        class={left ? 'bad' : undefined}
+        max={most}
+        value={status === 'done' ? most : done}
+        aria-label="Progress of the revocation"
+      />
       <p role="status">
         <JobStatus {...job} />{' '}
         {status === 'matching'
@@ -39,11 +53,49 @@ export function JobProgress({ job, at }: { job: Job; at: number | undefined }) {
           : `${countText(done)} of ${countText(total_matched)}`}
         {rate !== undefined && `, ${rate}`}
       </p>
+      {left !== null && left > 0 && <Left id={id} left={left} total={total_matched} at={at} />}
       {obstacle !== null && (
         <p class="bar bad" role="alert">
           It is stuck, and will be retried: {obstacle}
         </p>
       )}
+    </>
+  )
+}
+
+/** The filter of a new revocation holds so many serial numbers in its address. */
+const MOST_AGAIN = 50
+
+function Left({ id, left, total, at }: { id: string; left: number; total: number; at: number | undefined }) {
+  const { data = [], error } = useApi('listBulkRevocationCertificates', {
+    params: { job_id: id },
+    query: { only: 'left', limit: String(MOST_AGAIN) },
+  })
+  const again = href('/bulk-revocations/new', { serial_numbers: data.map((one) => one.serial_number).join(' ') })
+  return (
+    <>
+      <div class="bar bad" role="alert">
+        <p>
+          <strong>
+            {countText(left)} of {plural(countText(total), 'certificate is', 'certificates are')} NOT revoked
+          </strong>{' '}
+          and valid. <Time at={at} relative={false} />
+        </p>
+        {data.length > 0 && (
+          <ButtonLink needs="bulkRevoke" to={again}>
+            {data.length < left ? `Try the first ${data.length} again …` : 'Try again …'}
+          </ButtonLink>
+        )}
+      </div>
+      <Problem error={error} />
+      <ul class="failures">
+        {data.map(({ serial_number, names, outcome }) => (
+          <li key={serial_number}>
+            <a href={href(`/certificates/${serial_number}`)}>{names.slice(0, 5).join(', ') || serial_number}</a>{' '}
+            {outcome}
+          </li>
+        ))}
+      </ul>
     </>
   )
 }

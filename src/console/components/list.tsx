@@ -25,13 +25,16 @@ interface ListProps<R> extends Omit<TableProps<R>, 'rows' | 'selection'> {
 
 /** Loads on when its end comes into view. Columns should be made outside of the component. */
 export function List<R>({ list, empty, csv, onChosen, ...table }: ListProps<R>) {
-  const { rows, error, isLoading, hasMore, isCut, dropped, more, reload, all } = list
+  const { rows, error, isLoading, hasMore, isCut, dropped, unknown, more, reload, all } = list
   const { selection, chosenRows, clear } = useRowSelection(rows, table.rowKey ?? idOf)
   const { shown, choice } = useColumns(table.caption, table.columns)
   const isWhole = !hasMore && !isLoading && dropped === 0
   const local = useLocalOrder(rows, table.columns, isWhole)
   return (
     <>
+      {unknown.length > 0 && (
+        <p class="bar warn">This page does not know the filter {unknown.join(', ')} of its address: it was left out.</p>
+      )}
       {dropped > 0 && (
         <p class="quiet">
           {plural(countText(dropped), 'row')} at the top left the page to keep it fast.{' '}

@@ -55,14 +55,14 @@ interface Told {
   tone: 'good' | 'bad'
 }
 
-const SHOWN_MS = 6_000
+const SHOWN_MS = { good: 6_000, bad: 60_000 }
 const told = createStore<Told | undefined>(undefined)
 let timer: ReturnType<typeof setTimeout> | undefined
 
 export function tell(text: string, tone: Told['tone'] = 'good'): void {
   told.set({ text, tone })
   clearTimeout(timer)
-  timer = setTimeout(() => told.set(undefined), SHOWN_MS)
+  timer = setTimeout(() => told.set(undefined), SHOWN_MS[tone])
 }
 
 export function Toast() {

@@ -1,6 +1,6 @@
 /** One field over everything: a button in the header, `/` or Ctrl-K opens it from everywhere. */
 
-import { useEffect, useId, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
 import { go } from '../router.ts'
 import { createStore, useStore } from '../store.ts'
@@ -82,10 +82,12 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
     onClose()
     go(to.path, to.query)
   }
+  const awaited = useEarlyEnter(text, result ?? error, () => active && open(active))
   const press = (event: KeyboardEvent) => {
     if (event.key === 'ArrowDown') setChosen((chosen + 1) % Math.max(all.length, 1))
     else if (event.key === 'ArrowUp') setChosen((chosen + all.length - 1) % Math.max(all.length, 1))
     else if (event.key === 'Enter' && active) open(active)
+    else if (event.key === 'Enter') awaited.current = (event.currentTarget as HTMLInputElement).value
     else return
     event.preventDefault()
   }
@@ -100,7 +102,7 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
         aria-label="Search everything"
         aria-expanded={all.length > 0}
         aria-controls={`${id}-hits`}
-        aria-activedescendant={active && `${id}-${active.key}`}
+        aria-activedescendant={active && `${id}-${chosen}`}
         placeholder="Name, serial number, fingerprint, kid, contact, account, order, user, setting"
         autocomplete="off"
         spellcheck={false}
@@ -122,7 +124,7 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
               // biome-ignore lint/a11y/useKeyWithClickEvents: the field takes the keys
               <div
                 key={option.key}
-                id={`${id}-${option.key}`}
+                id={`${id}-${all.indexOf(option)}`}
                 role="option"
                 aria-selected={option === active}
                 ref={option === active ? show : null}
@@ -144,6 +146,16 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
       ))}
     </Dialog>
   )
+}
+
+/** Enter may come before the hits of what was typed. @param answer of the search, once it is there */
+function useEarlyEnter(text: string, answer: unknown, openFirst: () => void) {
+  /** The text after which it was pressed. */
+  const awaited = useRef<string | undefined>(undefined)
+  useEffect(() => {
+    if (answer !== undefined && awaited.current === text) openFirst()
+  }, [answer])
+  return awaited
 }
 
 const show = (element: HTMLElement | null): void => element?.scrollIntoView({ block: 'nearest' })

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { clearAddress, finishOidc, isFromProvider, isOfProvider, START_URL, startOidc } from '../oidc.ts'
-import { arePasskeysKnown, signInByPasskey } from '../passkeys.ts'
+import { elsewhere, signInByPasskey, workHere } from '../passkeys.ts'
 import { useApi } from '../use-api.ts'
 import { Problem } from './basics.tsx'
 import { useSubmit } from './form.tsx'
@@ -17,11 +17,12 @@ export function OtherWays({ isOverPage = false }: OtherWaysProps) {
   const { submit, error, isBusy } = useSubmit(signInByPasskey)
   return (
     <div class="narrow">
-      {data?.passkeys && arePasskeysKnown() && (
+      {workHere(data) && (
         <button type="button" disabled={isBusy} onClick={() => submit()}>
           Sign in with a passkey
         </button>
       )}
+      {elsewhere(data) && !isOverPage && <p class="quiet">Passkeys work at {elsewhere(data)} alone.</p>}
       <Problem error={error} />
       <ProviderWay isOverPage={isOverPage} />
     </div>

@@ -26,6 +26,7 @@ import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
 import { useApi } from '../use-api.ts'
 import { useList } from '../use-list.ts'
+import { shortId } from './certificates.tsx'
 import { FailureList } from './failures.tsx'
 import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
 import { ORDER_COLUMNS } from './orders.tsx'
@@ -40,7 +41,11 @@ const COLUMNS: readonly Column<ListedAccount>[] = [
     head: 'Account',
     kind: 'wide',
     by: ({ name }) => name,
-    cell: ({ id, name }) => <AccountLink id={id} name={name} />,
+    cell: ({ id, name }) => (
+      <>
+        <AccountLink id={id} name={name} /> <span class="quiet mono">{shortId(id)}</span>
+      </>
+    ),
   },
   { head: 'Status', by: ({ status }) => status, cell: (account) => <AccountStatus {...account} /> },
   { head: 'Tags', cell: ({ tags }) => <Tags tags={tags} /> },

@@ -10,7 +10,7 @@ import { ListPage } from '../components/list.tsx'
 import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
-import { href, type PageProps } from '../router.ts'
+import { go, href, type PageProps } from '../router.ts'
 import { useSession } from '../stored-session.ts'
 import { useApi } from '../use-api.ts'
 import { useList } from '../use-list.ts'
@@ -98,6 +98,11 @@ export function ApprovalPage({ params }: PageProps) {
               ]}
             />
             <Changes facts={one.facts} />
+            {one.act === 'bulk_revocation' && one.status === 'approved' && (
+              <p>
+                <a href={href('/bulk-revocations')}>How far it is: bulk revocations, the newest first</a>
+              </p>
+            )}
             <Request id={one.id} />
             <Decision one={one} reload={loaded.reload} />
           </>
@@ -206,6 +211,17 @@ function Decision({ one, reload }: { one: Approval; reload: () => void }) {
           consequence={<p>It is shown once: have a place for it ready.</p>}
           onConfirm={async () => {
             const { reply } = await call('collectApproved', { params })
+            const { id, kid, hmac_key } = Object(reply) as Readonly<Record<string, unknown>>
+            if (typeof hmac_key === 'string') {
+              const sheet = `/onboarding/${id}`
+              keepSecret({
+                id: String(id),
+                place: sheet,
+                title: `The key of ${kid}`,
+                secrets: [['HMAC key', hmac_key]],
+              })
+              return go(sheet)
+            }
             keepSecret({ id: one.id, place, title: one.summary, secrets: secretsOf(reply) })
             reload()
           }}

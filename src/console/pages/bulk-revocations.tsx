@@ -36,7 +36,7 @@ const COLUMNS: readonly Column<ListedJob>[] = [
   { head: 'By', cell: ({ created_by }) => created_by },
   { head: 'Certificates', kind: 'number', cell: ({ total_matched }) => countText(total_matched) },
   { head: 'Revoked', kind: 'number', cell: ({ revoked }) => countText(revoked) },
-  { head: 'Not revoked', kind: 'number', cell: ({ errors_total }) => countText(errors_total) },
+  { head: 'Not revoked by it', kind: 'number', cell: ({ errors_total }) => countText(errors_total) },
 ]
 
 export function BulkRevocationsPage({ entry }: PageProps) {
@@ -148,14 +148,15 @@ const Cancel = ({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: 
 )
 
 function Progress({ job, at }: { job: Job; at: number | undefined }) {
-  const { revoked, errors_total, reason, created_by, created_at, finished_at, filter } = job
+  const { revoked, errors_total, left, reason, created_by, created_at, finished_at, filter } = job
   return (
     <div class="section">
       <JobProgress job={job} at={at} />
       <Facts
         rows={[
           ['Revoked', countText(revoked)],
-          ['Not revoked', countText(errors_total)],
+          ['Not revoked by it', countText(errors_total)],
+          ['Still valid', left !== null && countText(left)],
           ['Reason', REVOCATION_REASONS[reason] ?? String(reason)],
           ...Object.entries(filter).map(([name, value]) => [filterName(name), filterText(name, value)] as const),
           ['By', created_by],

@@ -5,6 +5,7 @@ import { AccountLink, Badge, Copyable, Empty, Facts, Problem, Ready, Time } from
 import { Page, Section } from '../components/page.tsx'
 import { Skeleton } from '../components/skeleton.tsx'
 import { type Column, Table } from '../components/table.tsx'
+import { countText, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
 import { CertificateActions } from './certificate-actions.tsx'
@@ -91,7 +92,7 @@ function Summary({ details }: { details: Details }) {
             )}
           </>,
         ],
-        ['Names', san_values.join(', ')],
+        ['Names', <AllNames names={san_values} />],
         ['From', <Time at={certificate.not_before} />],
         ['Until', <Time at={certificate.not_after} />],
         ['Serial number', <Copyable text={certificate.serial_number} />],
@@ -128,6 +129,21 @@ function Summary({ details }: { details: Details }) {
     />
   )
 }
+
+const NAMES_SHOWN = 5
+
+/** The facts below stay in sight, however many names there are. */
+const AllNames = ({ names }: { names: readonly string[] }) => (
+  <>
+    {names.slice(0, NAMES_SHOWN).join(', ')}
+    {names.length > NAMES_SHOWN && (
+      <details>
+        <summary>{plural(countText(names.length - NAMES_SHOWN), 'more name')}</summary>
+        {names.slice(NAMES_SHOWN).join(', ')}
+      </details>
+    )}
+  </>
+)
 
 const EXTENSION_COLUMNS: readonly Column<Details['extensions'][number]>[] = [
   { head: 'Extension', kind: 'fixed', cell: ({ name }) => name },

@@ -234,7 +234,12 @@ const CERTIFICATE_COLUMNS: readonly Column<ListedCertificate>[] = [
   },
   {
     head: 'Account',
-    cell: ({ account_id, account_name }) => account_id && <AccountLink id={account_id} name={account_name} />,
+    cell: ({ account_id, account_name }) =>
+      account_id ? (
+        <AccountLink id={account_id} name={account_name} />
+      ) : (
+        <span class="quiet">none: imported, or of this service itself</span>
+      ),
   },
   {
     head: 'Serial number',

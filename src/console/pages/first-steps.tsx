@@ -11,7 +11,7 @@ import { directoryUrlOf } from './client-commands.ts'
 /** The root certificate of `npm start`, whose files are in the checkout (`src/dev/run.ts`). */
 const DEVELOPMENT_ROOT = /^(.*)\/ca\/intermediate(?:[\w-]*)\.pem$/
 
-/** @param newest undefined while there is no certificate */
+/** @param newest of an account; undefined while there is none */
 export function FirstSteps({ newest }: { newest: ListedCertificate | undefined }) {
   const [seen, setSeen] = useState<'none' | ListedCertificate>()
   useEffect(
@@ -37,7 +37,7 @@ function Guide() {
   return (
     <section class="empty" aria-label="The first certificate">
       <h2>The first certificate</h2>
-      <p>No certificate has been issued yet. In three steps the first one arrives here.</p>
+      <p>No client has got a certificate yet. In three steps the first one arrives here.</p>
       <Ready loaded={loaded}>{({ settings }) => <Steps settings={settings} />}</Ready>
     </section>
   )

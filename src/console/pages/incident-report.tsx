@@ -88,7 +88,7 @@ export function textOf({ incident, owners, certificates }: Report): string {
     [
       'Revocation',
       job
-        ? `${job.status}: ${job.revoked} revoked, ${job.errors_total} not; ended ${job.finished_at ?? 'not yet'}`
+        ? `${job.status}: ${job.revoked} revoked, ${job.left ?? 'not yet known how many'} still valid; ended ${job.finished_at ?? 'not yet'}`
         : 'none',
     ],
     ['Key', incident.key_blocked === null ? 'not concerned' : incident.key_blocked ? 'blocked' : 'not blocked'],
@@ -111,7 +111,7 @@ export function textOf({ incident, owners, certificates }: Report): string {
     'By owner',
     ...owners.map(
       ({ account_id, account_name, contacts, certificates: count, not_revoked }) =>
-        `  ${account_name ?? account_id ?? 'no account'}  ${count} certificates, ${not_revoked} not revoked  ${contacts.join(', ')}`,
+        `  ${account_name ?? account_id ?? 'no account'}  ${count} certificates, ${not_revoked} still valid  ${contacts.join(', ')}`,
     ),
     '',
     'Certificates',

@@ -72,14 +72,14 @@ function What({ incident }: { incident: Incident }) {
 
 function Revocation({ incident: { job, job_id }, at }: { incident: Incident; at: number | undefined }) {
   if (!job) return null
-  const { revoked, errors_total, finished_at } = job
+  const { revoked, left, finished_at } = job
   return (
     <Section title="Revocation">
-      <JobProgress job={job} at={at} />
+      <JobProgress job={{ ...job, id: job_id ?? '' }} at={at} />
       <Facts
         rows={[
           ['Revoked', countText(revoked)],
-          ['Not revoked', countText(errors_total)],
+          ['Still valid', left !== null && countText(left)],
           ['Finished', finished_at && <Time key="end" at={finished_at} />],
           [
             'Results',
@@ -156,7 +156,7 @@ function Owners({ id }: { id: string }) {
                 kind: 'number',
                 cell: ({ certificates }) => plural(countText(certificates), 'certificate'),
               },
-              { head: 'Not revoked', kind: 'number', cell: ({ not_revoked }) => countText(not_revoked) },
+              { head: 'Still valid', kind: 'number', cell: ({ not_revoked }) => countText(not_revoked) },
             ]}
           />
         )}

@@ -34,7 +34,8 @@ const COLUMNS: readonly Column<Issuer>[] = [
   },
   {
     head: 'Signs as',
-    cell: ({ id }) => (id === null ? <Badge>retired</Badge> : <Badge tone="good">{id}</Badge>),
+    cell: ({ id, backend }) =>
+      (id ?? backend) === null ? <Badge>does not sign now</Badge> : <Badge tone="good">{id ?? backend}</Badge>,
   },
   { head: 'Until', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
   { head: 'Chain', cell: ({ above }) => above.map(({ subject }) => subject).join(' ← ') },
@@ -66,7 +67,8 @@ export function IssuersPage({ entry }: PageProps) {
   return (
     <Page title="Issuers">
       <p class="quiet">
-        The CAs that have signed, retired ones included. Clients have to trust the last one of a chain.
+        The CAs that have signed, former ones included. One of another CA signs now where it has issued one of the
+        newest 10,000 certificates. Clients have to trust the last one of a chain.
       </p>
       <List
         caption="Issuers"

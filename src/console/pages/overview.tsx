@@ -36,6 +36,7 @@ const HELP: Partial<Record<Alarm['code'], readonly [path: string, needs: Operati
   lost_decisions: ['/lost-decisions', 'listLostDecisions'],
   dead_letters: ['/events', 'getWorkers'],
   consumer: ['/events', 'getWorkers'],
+  mail: ['/notifications', 'listNotifications'],
   notifications: ['/notifications', 'listNotifications'],
   validations: ['/orders', 'listOrders'],
 }
@@ -50,9 +51,13 @@ const TeamOverviewPage = lazyPage(() => import('./team-overview.tsx'), 'TeamOver
 export const OverviewPage = (props: PageProps) =>
   can('getOverview') ? <ServiceOverview /> : <TeamOverviewPage {...props} />
 
+/** A new service has no more of its own HTTPS certificates, which are of no account. */
+const FEW = 20
+
 function ServiceOverview() {
   const overview = useApi('getOverview', {}, { every: POLL_MS })
-  const newest = useApi('listCertificates', { query: { limit: '1' } }, { every: POLL_MS })
+  const newest = useApi('listCertificates', { query: { limit: String(FEW) } }, { every: POLL_MS })
+  const ofClient = newest.data?.find(({ account_id }) => account_id !== null)
   return (
     <Page
       title="Overview"
@@ -65,11 +70,12 @@ function ServiceOverview() {
         </>
       }
     >
-      {newest.data && <FirstSteps newest={newest.data[0]} />}
+      {newest.data && (ofClient || newest.data.length < FEW) && <FirstSteps newest={ofClient} />}
       <Ready loaded={overview}>
         {(data) => (
           <>
-            <Alarms alarms={data.alarms} />
+            {can('approve') && <WaitingApprovals />}
+            <Alarms alarms={data.alarms} at={data.at} />
             <Figures data={data} />
             <div class="columns">
               <IssuedChart data={data} />
@@ -90,10 +96,26 @@ function ServiceOverview() {
   )
 }
 
-function Alarms({ alarms }: { alarms: readonly Alarm[] }) {
+/** Requests expire: who may decide has to see them without the menu. */
+function WaitingApprovals() {
+  const { data } = useApi('countApprovals', {}, { every: POLL_MS })
+  if (!data || data.for_others === 0) return null
+  return (
+    <div class="bar warn" role="status">
+      <p>{plural(countText(data.for_others), 'request waits', 'requests wait')} for the approval of another person.</p>
+      <a href={href('/approvals', { waiting: 'true' })}>View</a>
+    </div>
+  )
+}
+
+function Alarms({ alarms, at }: { alarms: readonly Alarm[]; at: string }) {
   return (
     <section class="section" aria-label="Alarms" aria-live="polite">
-      {alarms.length === 0 && <p>No alarms: all parts are healthy.</p>}
+      {alarms.length === 0 && (
+        <p>
+          No alarms. All parts below were looked at: <Time at={at} relative={false} />
+        </p>
+      )}
       {alarms.map(({ severity, code, message }) => (
         <div key={code + message} class={severity === 'error' ? 'bar bad' : 'bar warn'}>
           <p>
@@ -145,7 +167,7 @@ function Figures({ data }: { data: Overview }) {
     <nav class="figures" aria-label="Figures">
       <Figure
         value={data.issued_of_day}
-        label="issued in 24 hours"
+        label="issued to clients in 24 hours"
         to={href('/certificates', { issued_after: since })}
       />
       <Figure
@@ -203,7 +225,7 @@ function IssuedChart({ data: { at, issued, issued_of_day } }: { data: Overview }
       summary={
         most
           ? `${plural(countText(issued_of_day), 'certificate')} in the last 24 hours, at most ${countText(most.certificates)} in an hour (${instantText(most.hour).slice(11)}).`
-          : 'No certificate was issued in the last 24 hours.'
+          : 'No certificate was issued to a client in the last 24 hours.'
       }
       at={hours.map((hour) => hour / 1000)}
       series={[{ label: 'Certificates', color: '--series-1', values: hours.map((hour) => counts.get(hour) ?? 0) }]}
@@ -329,6 +351,7 @@ function Parts({ data, reload }: { data: Overview; reload: () => void }) {
                 </span>
               )),
           ],
+          ...data.other_cas.map((ca) => [`CA ${ca.backend}`, <OtherCaState ca={ca} />] as const),
           ['Name servers', instance?.dns_resolver && state(instance.dns_resolver)],
           ['CRL', <CrlState crl={data.crl} />],
           ['Mail', <MailState mail={data.notifications} />],
@@ -354,6 +377,17 @@ function Parts({ data, reload }: { data: Overview; reload: () => void }) {
   )
 }
 
+/** Nobody asks it how it is, so that nothing is green. */
+const OtherCaState = ({ ca: { last_issued_at, open, failures } }: { ca: Overview['other_cas'][number] }) => (
+  <>
+    {failures > 0 && <Badge tone="bad">failing</Badge>} last certificate <Time at={last_issued_at} />,{' '}
+    <span class="quiet">
+      {countText(open)} open{failures > 0 && `, the worst after ${plural(countText(failures), 'failure')} in a row`}; it
+      is not asked by itself
+    </span>
+  </>
+)
+
 const DatabaseState = ({ instance }: { instance: NonNullable<Overview['instance']> }) => (
   <>
     {state(instance.database)}{' '}
@@ -363,16 +397,20 @@ const DatabaseState = ({ instance }: { instance: NonNullable<Overview['instance'
   </>
 )
 
-/** A failure after the last success is the state of now. */
+/** By the last attempt, of a new mail or an old one. */
 function MailState({
-  mail: { waiting, last_sent_at: sentAt, last_failure: failure },
+  mail: { waiting, last_sent_at: sentAt, last_failure: failure, failing_since: since },
 }: {
   mail: Overview['notifications']
 }) {
-  const isFailing = failure !== null && (sentAt === null || failure.at > sentAt)
   return (
     <>
-      {isFailing ? <Badge tone="bad">failing</Badge> : sentAt !== null && state('ok')}{' '}
+      {since !== null && (
+        <>
+          <Badge tone="bad">failing</Badge> since <Time at={since} />,{' '}
+        </>
+      )}
+      {since === null && sentAt !== null && state('ok')}{' '}
       <LinkTo needs="listNotifications" to={href('/notifications')}>
         {sentAt === null ? (
           'no mail is known to have been sent'
@@ -381,9 +419,15 @@ function MailState({
             last sent <Time at={sentAt} />
           </>
         )}
-      </LinkTo>{' '}
+      </LinkTo>
+      ,{' '}
       <span class="quiet">
-        {countText(waiting)} waiting{isFailing && `; ${failure.error}`}
+        {countText(waiting)} waiting
+        {since !== null && failure !== null && (
+          <>
+            ; last attempt <Time at={failure.at} />: {failure.error}
+          </>
+        )}
       </span>
     </>
   )

@@ -6,7 +6,7 @@ import { Action } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
 import { Section, tell } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { addPasskey, arePasskeysKnown } from '../passkeys.ts'
+import { addPasskey, elsewhere, workHere } from '../passkeys.ts'
 import { lacksFactor } from '../questions.ts'
 import { useStore } from '../store.ts'
 import { useApi } from '../use-api.ts'
@@ -67,7 +67,10 @@ export function OwnPasskeys() {
       {ways?.passkeys === false && (
         <p class="quiet">Passkeys need a console at a host name with HTTPS: see admin_api.console_url.</p>
       )}
-      {ways?.passkeys && arePasskeysKnown() && <Add onDone={loaded.reload} />}
+      {elsewhere(ways) && (
+        <p class="quiet">Passkeys work at {elsewhere(ways)} alone: open the console there to add one.</p>
+      )}
+      {workHere(ways) && <Add onDone={loaded.reload} />}
     </Section>
   )
 }

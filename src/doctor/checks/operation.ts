@@ -1,6 +1,6 @@
 /** What the database says of the service: switches, background tasks, and what waits. */
 
-import { alarmsOf, type WorkersStatus } from '../../domain/alarms.ts'
+import { type AlarmFacts, alarmsOf, type WorkersStatus } from '../../domain/alarms.ts'
 import { readWorkers } from '../../store/background-run-store.ts'
 import { createServerSettings } from '../../store/switch-store.ts'
 import type { Check } from '../check.ts'
@@ -41,16 +41,19 @@ export const OPERATION: readonly Check[] = [
     title: 'Background tasks run, and their events are delivered',
     async look(sources) {
       const workers = await readWorkers(await sources.database())
-      const [{ deadLetters, failedMails }, alarms, { behindSince, lostDecisions }] = await Promise.all([
-        sources.read('deliveries'),
-        sources.read('alarms'),
-        sources.read('marks'),
-      ])
+      const [{ deadLetters, failedMails }, raised, [failingMail = null], { behindSince, lostDecisions }] =
+        await Promise.all([
+          sources.read('deliveries'),
+          sources.read('alarms'),
+          sources.read('mail'),
+          sources.read('marks'),
+        ])
       return judgeOperation({
         workers,
         deadLetters,
         failedMails,
-        alarmEvents: alarms.count,
+        raised,
+        failingMail,
         behindSince,
         lostDecisions,
         now: new Date(),
@@ -72,7 +75,8 @@ interface Operation {
   workers: WorkersStatus
   deadLetters: number
   failedMails: number
-  alarmEvents: number
+  raised: AlarmFacts['raised']
+  failingMail: AlarmFacts['failingMail']
   behindSince: Date | null
   lostDecisions: number
   now: Date
@@ -83,6 +87,7 @@ const MENDS: Readonly<Record<string, string>> = {
   consumer: 'see why its receiver does not take them: docs/operations/events.md',
   dead_letters: 'chancery -c FILE events dead lists them, events retry delivers them (docs/operations/events.md)',
   notifications: 'chancery -c FILE notifications list shows them; smtp.* names the mail server',
+  mail: 'chancery -c FILE notifications list shows the mails; smtp.* names the mail server',
   alarm_event: 'look for lines of level fatal in the log, each with its reason: journalctl -u chancery',
   lost_decisions:
     'chancery -c FILE reconcile --lost says which; --accept-lost, too, when nothing more is to be done (docs/operations/database.md)',
@@ -95,7 +100,8 @@ function judgeOperation({
   workers,
   deadLetters,
   failedMails,
-  alarmEvents,
+  raised,
+  failingMail,
   behindSince,
   lostDecisions,
   now,
@@ -118,7 +124,8 @@ function judgeOperation({
     deadLetters,
     failedNotifications: failedMails,
     oldestValidationSeconds: 0,
-    alarmEvents,
+    raised,
+    failingMail,
     // The overview shows them; they need nothing mended.
     emergencies: 0,
   })

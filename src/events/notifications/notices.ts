@@ -46,6 +46,8 @@ function ruleOf(event: OccurredEvent) {
   // An imported certificate was issued elsewhere, and its holder has it. The order of a revoked one has failed.
   if (event.kind === 'certificate.issuance' && (event.data.order_id === null || event.data.revoked_at !== undefined))
     return undefined
+  // The mail is about names that the account may not have.
+  if (event.kind === 'order.rejected' && event.data.rejected_identifiers.length === 0) return undefined
   return RULES[event.kind]
 }
 
@@ -115,8 +117,7 @@ const RULES: { readonly [K in EventKind]?: Rule<K> } = {
   })),
   'order.rejected': holder('order_rejected', (data) => {
     const rejected = valuesOf(data.rejected_identifiers)
-    const summary = rejected.length === 0 ? 'names that are not allowed' : summaryOf(rejected)
-    return { rejected_identifiers: rejected, summary, error_detail: detailOf(data.error) }
+    return { rejected_identifiers: rejected, summary: summaryOf(rejected), error_detail: detailOf(data.error) }
   }),
   'order.quota_exceeded': holder('order_quota_exceeded', (data) => ({
     quota_limit: data.limit,

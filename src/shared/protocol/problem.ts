@@ -81,6 +81,8 @@ export interface ProblemOptions {
   allow?: readonly string[]
   /** The refused identifiers, for events; a client reads them in the detail or the subproblems. */
   refused?: readonly ProblemIdentifier[]
+  /** What an order asked for that was refused as a whole, for events. */
+  attempted?: readonly ProblemIdentifier[]
 }
 
 /** The only way for a handler to refuse. `detail` is for the reader of a client's log. */
@@ -95,6 +97,11 @@ export class Problem extends Error {
     this.type = type
     this.status = options.status ?? PROBLEMS[type].status
     this.options = options
+  }
+
+  /** The same refusal, of an order for these identifiers. */
+  ofOrderFor(attempted: readonly ProblemIdentifier[]): Problem {
+    return new Problem(this.type, this.message, { ...this.options, status: this.status, attempted })
   }
 
   toJSON(): ProblemDocument {

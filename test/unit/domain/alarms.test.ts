@@ -26,7 +26,8 @@ const QUIET: AlarmFacts = {
   deadLetters: 0,
   failedNotifications: 0,
   oldestValidationSeconds: 0,
-  alarmEvents: 0,
+  failingMail: null,
+  raised: [],
   emergencies: 0,
 }
 const of = (facts: Partial<AlarmFacts>) =>
@@ -107,6 +108,27 @@ const cases: readonly (readonly [what: string, facts: Partial<AlarmFacts>, expec
     'a task that failed at its last run',
     { workers: { tasks: [task(NOW, NOW)], consumers: [] } },
     ['warning task: the task cleanup has failed: no room'],
+  ],
+  [
+    'mail that fails says since when, and why',
+    { failingMail: { since: NOW, error: 'connect ECONNREFUSED' }, failedNotifications: 1 },
+    [
+      `error mail: no mail has gone out since ${NOW.toISOString()}: connect ECONNREFUSED`,
+      'warning notifications: 1 notification could not be sent',
+    ],
+  ],
+  [
+    'an alarm that was raised says what and when, and is a warning once its hour is over',
+    {
+      raised: [
+        { message: 'a CRL cannot be published', reason: 'signer away', times: 2, lastAt: later(-0.01) },
+        { message: 'an old one', reason: null, times: 1, lastAt: later(-0.5) },
+      ],
+    },
+    [
+      `error alarm_event: a CRL cannot be published: signer away (2 times, last at ${later(-0.01).toISOString()})`,
+      `warning alarm_event: an old one (at ${later(-0.5).toISOString()})`,
+    ],
   ],
   ['a task that ran since', { workers: { tasks: [task(later(-0.01), NOW)], consumers: [] } }, []],
 ]
