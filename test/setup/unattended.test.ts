@@ -104,4 +104,27 @@ describe('a key in a file', requirePrivateHost(), () => {
     assert.match(host.read('/etc/chancery/signer.yaml'), /max_validity_days: 398/)
     assert.match(await host.must('sh', '-c', 'cat /etc/chancery/signer.yaml.2*'), /max_validity_days: 100/)
   })
+  test('a key of the audit log that was lost is not replaced in silence: it comes back, or the operator says so', async () => {
+    await host.must('sh', '-c', 'mkdir /root/kept && mv /etc/chancery/config.yaml /etc/chancery/audit.key /root/kept/')
+    const log = await host.chancerySql('SELECT count(*) FROM admin_audit_log')
+    const lost = await host.setUp('--unattended')
+    assert.equal(lost.code, 1, lost.output)
+    assert.match(lost.output, /See that the audit log is whole … failed/)
+    assert.match(lost.output, /no entry fits: the key is not the one the log was written under/)
+    assert.match(lost.output, /put back the one of the backup/)
+    assert.equal(await host.chancerySql('SELECT count(*) FROM admin_audit_log'), log)
+    await host.must('cp', '-a', '/root/kept/audit.key', '/etc/chancery/audit.key')
+    const back = await host.setUp('--unattended')
+    assert.equal(back.code, 0, back.output)
+    assert.match(await host.chancery('audit', 'verify'), /whole/)
+    await host.must('sh', '-c', 'rm /etc/chancery/audit.key')
+    const accepted = await host.setUp('--unattended', '--do-not-start', '--accept-audit-log')
+    assert.equal(accepted.code, 0, accepted.output)
+    const seen = await host.run(
+      ...['node', '/opt/chancery/dist/src/cli/main.js', '-c', '/etc/chancery/config.yaml'],
+      ...['doctor', '--only', 'database'],
+    )
+    assert.match(seen.output, /database\.audit/)
+    assert.match(seen.output, /no entry fits|was changed, or moved, or written under another key/)
+  })
 })
