@@ -30,6 +30,7 @@ export async function isDone(work: Work): Promise<boolean> {
     case 'file':
       return hasRights(work.path, work) && readFileSync(work.path, 'utf8') === work.text
     case 'folder':
+      return (work.isKept && existsSync(work.path)) || hasRights(work.path, work)
     case 'random':
       return hasRights(work.path, work)
     case 'copy':

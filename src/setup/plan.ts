@@ -52,7 +52,8 @@ function users({ users }: Facts): Step[] {
 function folders({ tls }: Answers): Step[] {
   const folder = (path: string, mode: number, owner: 'root' | 'chancery' | 'chancery-signer'): Step => ({
     title: `Folder ${path}`,
-    work: { kind: 'folder', path, mode, owner, group: owner },
+    // The operator's, once it is there.
+    work: { kind: 'folder', path, mode, owner, group: owner, isKept: path === PLACES.folder },
   })
   return [
     folder(PLACES.folder, 0o755, 'root'),

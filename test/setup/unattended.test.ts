@@ -95,10 +95,12 @@ describe('a key in a file', requirePrivateHost(), () => {
   test('a file that the operator has changed is kept; with --replace a copy of it is', async () => {
     const mine = host.read('/etc/chancery/signer.yaml').replace('max_validity_days: 398', 'max_validity_days: 100')
     host.write('/etc/chancery/signer.yaml', mine)
+    await host.must('sh', '-c', 'chown root:chancery-signer /etc/chancery && chmod 750 /etc/chancery')
     const kept = await host.setUp('--unattended', '--do-not-start')
     assert.equal(kept.code, 0, kept.output)
     assert.match(kept.output, /^\+ +max_validity_days: 398$/m)
     assert.equal(host.read('/etc/chancery/signer.yaml'), mine)
+    assert.equal(await host.must('stat', '-c', '%a %G', '/etc/chancery'), '750 chancery-signer\n')
     const replaced = await host.setUp('--unattended', '--do-not-start', '--replace')
     assert.equal(replaced.code, 0, replaced.output)
     assert.match(host.read('/etc/chancery/signer.yaml'), /max_validity_days: 398/)
