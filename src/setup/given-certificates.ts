@@ -22,67 +22,54 @@ const MIN_RSA_BITS = 2048
 export async function readGivenCertificates(answers: Answers, facts: Facts): Promise<GivenCertificates | undefined> {
   const given = await readAll(answers)
   if (!given) return undefined
-  const key =
-    answers.issuer === 'request' ? keyOf(facts.files[PLACES.request] ?? '') : await importedKey(answers, facts, given)
-  requireUsable(given, answers, key)
+  const isRequest = answers.issuer === 'request'
+  const key = isRequest ? keyOf(facts.files[PLACES.request] ?? '') : await importedKey(answers, facts, given)
+  const why = unusable(given, answers, key)
+  if (why) throw new Error(`${nameOf(new X509Certificate(given.issuer))} cannot issue here: ${why}`)
   return given
 }
 
-function requireUsable({ issuer, chain }: GivenCertificates, answers: Answers, key: KeyObject): void {
-  const own = new X509Certificate(issuer)
-  const [name, bits = MIN_RSA_BITS] = [nameOf(own), own.publicKey.asymmetricKeyDetails?.modulusLength]
-  const path = [own, ...chain.map((pem) => new X509Certificate(pem))].map(({ raw }) => parseCertificate(raw))
+function unusable({ issuer, chain }: GivenCertificates, answers: Answers, key: KeyObject) {
+  const { publicKey } = new X509Certificate(issuer)
+  const path = [issuer, ...chain].map((pem) => parseCertificate(new X509Certificate(pem).raw))
   const { keyUsages, subjectKeyIdentifier } = path[0]!.tbs
-  const [unfit] = checkIssuing(path, 1)
-  const late = path.find(({ tbs }) => tbs.notAfter < new Date() || tbs.notBefore > new Date())?.tbs
+  const [bits = MIN_RSA_BITS, now] = [publicKey.asymmetricKeyDetails?.modulusLength, new Date()]
   const outside = outsideIssuer(answers, { files: { [PLACES.issuer]: [issuer, ...chain].join('') } })
-  const refuse = (why: string) => {
-    throw new Error(`${name} cannot issue here: ${why}`)
-  }
-  if (!own.publicKey.equals(key))
-    refuse(
-      `it is for another key than ${answers.issuer === 'request' ? `that of ${PLACES.request}` : 'the one that is named'}`,
-    )
-  if (bits < MIN_RSA_BITS) refuse(`its RSA key has ${bits} bits, and ${MIN_RSA_BITS} are the fewest`)
-  if (unfit !== undefined) refuse(unfit)
-  if (!subjectKeyIdentifier) refuse('it has no subjectKeyIdentifier')
-  if (answers.crl_url !== 'none' && keyUsages.length > 0 && !keyUsages.includes('crl_sign'))
-    refuse(
-      'its key usage does not allow signing lists of revoked certificates (cRLSign); without one, answer crl_url: none',
-    )
-  if (late)
-    refuse(`a certificate of its chain is valid from ${late.notBefore.toISOString()} to ${late.notAfter.toISOString()}`)
-  if (outside !== undefined) refuse(`domains ${outside}`)
+  const mayNotSignLists = keyUsages.length > 0 && !keyUsages.includes('crl_sign')
+  return [
+    !publicKey.equals(key) &&
+      `it is for another key than that of ${answers.issuer === 'request' ? PLACES.request : 'the import'}`,
+    bits < MIN_RSA_BITS && `its RSA key has ${bits} bits, and ${MIN_RSA_BITS} are the fewest`,
+    ...checkIssuing(path, 1),
+    !subjectKeyIdentifier && 'it has no subjectKeyIdentifier',
+    answers.crl_url !== 'none' &&
+      mayNotSignLists &&
+      'its key usage is without cRLSign; to make no list answer crl_url: none',
+    path.some(({ tbs }) => tbs.notAfter < now || tbs.notBefore > now) &&
+      'a certificate of its chain has ended, or is not valid yet',
+    outside !== undefined && `domains ${outside}`,
+  ].find((reason) => typeof reason === 'string')
 }
 
-/** The one that is there already, which would be kept, or the one to be taken. */
+/** Of the key that is there already, which would be kept, or of the one to be taken. */
 async function importedKey(answers: Answers, { files }: Facts, { isLegacy }: GivenCertificates): Promise<KeyObject> {
-  const { [PLACES.issuerKey]: there, [PLACES.issuerPassphrase]: passphrase } = files
+  const { [PLACES.issuerKey]: there, [PLACES.issuerPassphrase]: kept } = files
   const { import_from: form, import_path, import_key, import_passphrase } = answers
-  if (there !== undefined)
-    return publicKey(
-      there,
-      passphrase?.trimEnd() ?? import_passphrase,
-      `${PLACES.issuerKey} (of an earlier run; move it away)`,
-    )
-  if (form !== 'pkcs12') {
-    const file = form === 'pem' ? import_key : stepKey(import_path)
-    return publicKey(readBytes(file).toString('latin1'), import_passphrase, file)
-  }
-  const words = ['openssl', 'pkcs12', ...(isLegacy ? ['-legacy'] : []), '-in', import_path, '-passin', PASSPHRASE]
+  const file = form === 'pem' ? import_key : form === 'step-ca' ? stepKey(import_path) : import_path
+  const words = ['openssl', 'pkcs12', ...(isLegacy ? ['-legacy'] : []), '-in', file, '-passin', PASSPHRASE, '-nocerts']
   const env = { CHANCERY_IMPORT_PASSPHRASE: import_passphrase }
-  return publicKey(await mustRun({ words: [...words, '-nocerts', '-nodes'], as: 'root', env }), '', import_path)
+  const take = () =>
+    form === 'pkcs12' ? mustRun({ words: [...words, '-nodes'], as: 'root', env }) : readBytes(file).toString('latin1')
+  const key = there ?? (await take())
+  try {
+    return createPublicKey(createPrivateKey({ key, passphrase: kept?.trimEnd() ?? import_passphrase }))
+  } catch (cause) {
+    const place = there === undefined ? file : `${PLACES.issuerKey} (of an earlier run; move it away)`
+    throw new Error(`${place}: no private key could be read from it: wrong passphrase?`, { cause })
+  }
 }
 
 export const stepKey = (folder: string) => `${folder}/secrets/intermediate_ca_key`
-
-function publicKey(pem: string, passphrase: string, file: string): KeyObject {
-  try {
-    return createPublicKey(createPrivateKey({ key: pem, passphrase }))
-  } catch (cause) {
-    throw new Error(`${file}: no private key could be read from it: wrong passphrase?`, { cause })
-  }
-}
 
 async function readAll(answers: Answers): Promise<GivenCertificates | undefined> {
   const { issuer, import_from, import_path, issuer_certificate, issuer_root } = answers

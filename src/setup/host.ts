@@ -15,6 +15,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
@@ -30,7 +31,7 @@ export async function isDone(work: Work): Promise<boolean> {
     case 'file':
       return hasRights(work.path, work) && readFileSync(work.path, 'utf8') === work.text
     case 'folder':
-      return (work.isKept && existsSync(work.path)) || hasRights(work.path, work)
+      return (work.mayBeOther && isOpen(work.path)) || hasRights(work.path, work)
     case 'random':
       return hasRights(work.path, work)
     case 'copy':
@@ -42,6 +43,12 @@ export async function isDone(work: Work): Promise<boolean> {
     default:
       return false
   }
+}
+
+/** To others than root; what setup itself has made by the umask may not be. */
+function isOpen(folder: string): boolean {
+  const { mode, gid } = statSync(folder, { throwIfNoEntry: false }) ?? { mode: 0, gid: 0 }
+  return (mode & 0o001) !== 0 || ((mode & 0o010) !== 0 && gid !== 0)
 }
 
 async function isRunDone({ unless }: RunWork): Promise<boolean> {

@@ -52,8 +52,8 @@ function users({ users }: Facts): Step[] {
 function folders({ tls }: Answers): Step[] {
   const folder = (path: string, mode: number, owner: 'root' | 'chancery' | 'chancery-signer'): Step => ({
     title: `Folder ${path}`,
-    // The operator's, once it is there.
-    work: { kind: 'folder', path, mode, owner, group: owner, isKept: path === PLACES.folder },
+    // The operator may have closed it to others.
+    work: { kind: 'folder', path, mode, owner, group: owner, mayBeOther: path === PLACES.folder },
   })
   return [
     folder(PLACES.folder, 0o755, 'root'),

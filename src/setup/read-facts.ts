@@ -42,7 +42,7 @@ export function readFacts(): Facts {
     unitsInstalled: UNIT_PLACES.some((folder) => existsSync(path.join(folder, 'chancery.service'))),
     postgres: newestPostgres(),
     postgresPorts: runningPostgres(),
-    openPorts: isRunning() ? [] : listening(),
+    openPorts: listening(),
     softhsm: SOFTHSM.find((file) => existsSync(file)),
     hasOpenssl: hasProgram('openssl'),
     programs: isPackage ? packaged : { service: inCheckout('src/cli/main.js'), signer: inCheckout('signer/start.cjs') },
@@ -65,18 +65,14 @@ function runningPostgres(): number[] {
   return names.flatMap((name) => /^\.s\.PGSQL\.(\d+)$/.exec(name)?.slice(1).map(Number) ?? []).sort((a, b) => a - b)
 }
 
-/** The service itself has the ports then. */
-const isRunning = () => spawnSync('systemctl', ['is-active', '--quiet', SERVICE]).status === 0
-
-/** The second column is the local address, the fourth the state; 0A is LISTEN. */
+/** None while the service runs, which has them itself. The second column is the local address, the fourth the state; 0A is LISTEN. */
 function listening(): number[] {
-  const lines = ['tcp', 'tcp6'].flatMap((name) => readFileSync(`/proc/net/${name}`, 'utf8').split('\n'))
-  return lines.flatMap(
-    (line) =>
-      /^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) \S+ 0A /
-        .exec(line)
-        ?.slice(1)
-        .map((hex) => Number(`0x${hex}`)) ?? [],
+  if (spawnSync('systemctl', ['is-active', '--quiet', SERVICE]).status === 0) return []
+  const lines = ['/proc/net/tcp', '/proc/net/tcp6']
+    .filter((file) => existsSync(file))
+    .map((file) => readFileSync(file, 'utf8'))
+  return [...lines.join('').matchAll(/^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) \S+ 0A /gm)].map(([, port]) =>
+    Number(`0x${port}`),
   )
 }
 

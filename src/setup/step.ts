@@ -26,7 +26,7 @@ export interface FileWork extends Rights {
 export type Work =
   | FileWork
   | { kind: 'user'; name: User; home: string; groups: readonly User[] }
-  | ({ kind: 'folder'; path: string; isKept: boolean } & Rights)
+  | ({ kind: 'folder'; path: string; mayBeOther: boolean } & Rights)
   /** A file of random hexadecimal digits; one that exists is kept. */
   | ({ kind: 'random'; path: string } & Rights)
   /** One that exists is kept. */

@@ -160,6 +160,22 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
     }
   })
 
+  test('purge keeps a configuration whose secret is the key of the audit log, and says so', async () => {
+    const host = await openWith('trixie')
+    const config = '/etc/chancery/config.yaml'
+    try {
+      for (const [more, stays] of [['', true], ['  audit_key_file: /etc/chancery/audit.key\n', false]] as const) {
+        await mustInstall(host, programs(1))
+        await host.write(config, `admin_api:\n  token_secret: "a secret of nobody"\n${more}`)
+        const said = await host.run('apt-get purge -y chancery')
+        assert.equal(/config\.yaml stays: its token_secret is the key of the audit log/.test(said), stays)
+        assert.equal((await host.tryRun(`test -e ${config}`)).code, stays ? 0 : 1)
+      }
+    } finally {
+      await host.end()
+    }
+  })
+
   const FIRST_CERTIFICATES = [
     ['Debian 12 with chancery-nodejs 20, the key in a token', 'bookworm', '20', 'key: token'],
     ['Debian 13 with chancery-nodejs 24 beside its own, the key in a file', 'trixie', '24', 'key: file'],
