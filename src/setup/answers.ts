@@ -66,8 +66,8 @@ const isDnsName = (value: string) => isDomain(value) && !value.startsWith('*')
 
 /** As DNS has it, and certificates: büro.example is xn--bro-hoa.example. */
 const asciiName = (value: unknown) => (typeof value === 'string' ? domainToASCII(value) || value : value)
-const asciiUrl = (value: string) =>
-  value
+const asciiUrl = (value: unknown) =>
+  String(value)
     .trim()
     .replace(/\/$/, '')
     .replace(/^(https?:\/\/)([^/\\:?#@]+)/i, (_, scheme: string, host: string) => `${scheme}${asciiName(host)}`)
@@ -79,10 +79,7 @@ const isWholeNetwork = (value: string) => {
 }
 
 export const ANSWERS = z.strictObject({
-  url: z.preprocess(
-    (value) => (typeof value === 'string' ? asciiUrl(value) : value),
-    oneLine('https:// and a host, such as https://acme.corp.example', isPublicUrl),
-  ),
+  url: z.preprocess(asciiUrl, oneLine('https:// and a host, such as https://acme.corp.example', isPublicUrl)),
   tls: choice('proxy', 'own', 'files'),
   proxy: choice('nginx', 'haproxy', 'other'),
   proxy_certificate: yesOrNo,
@@ -119,7 +116,10 @@ export const ANSWERS = z.strictObject({
   issuer_root: orEmpty('a whole path', isFile),
   accounts: choice('eab', 'open'),
   caa_identity: orEmpty('a name such as acme.corp.example', isDnsName),
-  crl_url: oneLine('http:// and a host, or none', (value) => value === 'none' || isCrlPlace(value)),
+  crl_url: z.preprocess(
+    asciiUrl,
+    oneLine('http:// and a host, or none', (value) => value === 'none' || isCrlPlace(value)),
+  ),
   mail_host: orEmpty('a host', isHost),
   mail_port: port,
   mail_from: oneLine(MAIL_ADDRESS, isMailAddress),

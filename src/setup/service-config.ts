@@ -8,8 +8,8 @@ import { PLACES } from './facts.ts'
 export const METHODS = ['http-01', 'dns-01', 'tls-alpn-01']
 
 /** JSON is YAML, and quotes what needs it. */
-const yaml = (value: unknown) => JSON.stringify(value)
-const list = (values: readonly unknown[]) => `[${values.map(yaml).join(', ')}]`
+export const yaml = (value: unknown) => JSON.stringify(value)
+export const list = (values: readonly unknown[]) => `[${values.map(yaml).join(', ')}]`
 
 /**
  * @param tokenSecret signs tokens of administrators; the file is closed to others because of it

@@ -164,7 +164,10 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
     const host = await openWith('trixie')
     const config = '/etc/chancery/config.yaml'
     try {
-      for (const [more, stays] of [['', true], ['  audit_key_file: /etc/chancery/audit.key\n', false]] as const) {
+      for (const [more, stays] of [
+        ['', true],
+        ['  audit_key_file: /etc/chancery/audit.key\n', false],
+      ] as const) {
         await mustInstall(host, programs(1))
         await host.write(config, `admin_api:\n  token_secret: "a secret of nobody"\n${more}`)
         const said = await host.run('apt-get purge -y chancery')

@@ -158,6 +158,7 @@ describe('questions', () => {
     const { url, domains } = resolved({ url: 'https://ACME.büro.example', domains: 'büro.example' })
     assert.equal(url, 'https://acme.xn--bro-hoa.example')
     assert.deepEqual(domains, ['xn--bro-hoa.example'])
+    assert.equal(resolved({ crl_url: 'http://crl.büro.example' }).crl_url, 'http://crl.xn--bro-hoa.example')
   })
 
   test('what a host lacks is said with the line that brings it', () => {

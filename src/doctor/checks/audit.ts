@@ -9,7 +9,7 @@ import { failure, ok, type Verdict } from '../verdict.ts'
 export const AUDIT: readonly Check[] = [
   {
     id: 'database.audit',
-    title: 'The audit log is whole',
+    title: 'The newest entries of the audit log are whole',
     async look(sources) {
       const key = auditKeyOf(sources.config)
       return key && judgeAuditLog(await sources.read('auditEntries'), key)
@@ -33,7 +33,9 @@ export function judgeAuditLog(rows: DiagnosisRows['auditEntries'], key: Buffer):
   for (const entry of entries) check.add(entry)
   const { faults } = check.verdict()
   if (faults.length === 0)
-    return ok(`the newest ${entries.length} entries are${before ? '; chancery -c FILE audit verify looks at all' : ''}`)
+    return ok(
+      `${before ? 'the newest ' : 'all '}${entries.length} entries are${before ? '; chancery -c FILE audit verify looks at all' : ''}`,
+    )
   return failure(
     `it is not: ${faults.slice(0, 3).join('; ')}`,
     'chancery -c FILE audit verify names all; a key that was lost is in the backup: admin_api.audit_key_file, else token_secret',
