@@ -1,6 +1,7 @@
 /** All checks of `chancery doctor`, in the order of the report. */
 
 import type { Check } from './check.ts'
+import { AUDIT } from './checks/audit.ts'
 import { CHALLENGES } from './checks/challenges.ts'
 import { CLOCK } from './checks/clock.ts'
 import { CONFIGURATION } from './checks/configuration.ts'
@@ -27,6 +28,7 @@ export const CHECKS: readonly Check[] = [
   ...SERVICE,
   ...OPERATION,
   ...DATABASE,
+  ...AUDIT,
   ...SIGNER,
   ...SIGNER_POLICY,
   ...SIGNER_NAMES,

@@ -1,9 +1,11 @@
 /** What a set-up has to know. Text typed at a prompt and values of an answers file are read alike. */
 
 import { isIP } from 'node:net'
+import { domainToASCII } from 'node:url'
 import { z } from 'zod'
 import { isDomain, isHttpUrl } from '../config/field.ts'
 import { isMailAddress, MAIL_ADDRESS } from '../shared/lib/bounded.ts'
+import { encodeNameText } from '../shared/pki/name.ts'
 import { parseNetwork } from '../shared/pki/name-constraints.ts'
 
 /** More than an operator types; a list of a page is a mistake. */
@@ -17,9 +19,12 @@ const oneLine = (expects: string, test: (value: string) => boolean) =>
     .max(MAX_TEXT)
     .refine((value) => !/[\p{Cc}]/u.test(value) && test(value), { error: `must be ${expects}` })
 
-const listOf = (expects: string, test: (value: string) => boolean) =>
+const listOf = (expects: string, test: (value: string) => boolean, written = (word: unknown) => word) =>
   z.preprocess(
-    (value) => (typeof value === 'string' ? value.split(/[\s,]+/).filter((word) => word !== '') : (value ?? [])),
+    (value) => {
+      const words = typeof value === 'string' ? value.split(/[\s,]+/).filter((word) => word !== '') : (value ?? [])
+      return Array.isArray(words) ? words.map(written) : words
+    },
     z.array(oneLine(`a list of ${expects}`, test), { error: `must be a list of ${expects}` }).max(MOST),
   )
 
@@ -45,13 +50,27 @@ const orEmpty = (expects: string, test: (value: string) => boolean) =>
   oneLine(`${expects}, or empty`, (value) => value === '' || test(value))
 const isHost = (value: string) => isIP(value) > 0 || isDomain(value)
 const secret = z.string({ error: 'must be a text; put a number in quotes' }).max(MAX_TEXT)
-const subject = oneLine('a name such as CN=Example Issuing CA 1,O=Example', (value) =>
-  /^[A-Za-z.0-9]+=[^=]/.test(value),
+const subject = oneLine('a name such as CN=Example Issuing CA 1,O=Example', () => true).superRefine(
+  (value, context) => {
+    try {
+      encodeNameText(value)
+    } catch (error) {
+      context.addIssue(`must be a name such as CN=Example Issuing CA 1,O=Example: ${(error as Error).message}`)
+    }
+  },
 )
 /** A host with an optional port is all that an ACME client needs; a path would be one more thing to get wrong. */
 const isPublicUrl = (value: string) => isHttpUrl(value) && /^https:\/\/[^/\\?#@]+$/.test(value)
 const isCrlPlace = (value: string) => isHttpUrl(value) && /^http:\/\/[^/\\?#@]+$/.test(value)
 const isDnsName = (value: string) => isDomain(value) && !value.startsWith('*')
+
+/** As DNS has it, and certificates: büro.example is xn--bro-hoa.example. */
+const asciiName = (value: unknown) => (typeof value === 'string' ? domainToASCII(value) || value : value)
+const asciiUrl = (value: unknown) =>
+  String(value)
+    .trim()
+    .replace(/\/$/, '')
+    .replace(/^(https?:\/\/)([^/\\:?#@]+)/i, (_, scheme: string, host: string) => `${scheme}${asciiName(host)}`)
 
 /** No bit is set behind the prefix; elsewhere such a network is refused, too. */
 const isWholeNetwork = (value: string) => {
@@ -60,17 +79,14 @@ const isWholeNetwork = (value: string) => {
 }
 
 export const ANSWERS = z.strictObject({
-  url: z.preprocess(
-    (value) => (typeof value === 'string' ? value.trim().replace(/\/$/, '') : value),
-    oneLine('https:// and a host, such as https://acme.corp.example', isPublicUrl),
-  ),
+  url: z.preprocess(asciiUrl, oneLine('https:// and a host, such as https://acme.corp.example', isPublicUrl)),
   tls: choice('proxy', 'own', 'files'),
   proxy: choice('nginx', 'haproxy', 'other'),
   proxy_certificate: yesOrNo,
   tls_certificate: file,
   tls_key: file,
   port,
-  domains: listOf('domains such as corp.example', isDnsName),
+  domains: listOf('domains such as corp.example', isDnsName, asciiName),
   networks: listOf('networks such as 10.0.0.0/8', isWholeNetwork),
   database: choice('local', 'remote', 'trial'),
   database_hosts: listOf('host names or addresses', isHost),
@@ -99,7 +115,11 @@ export const ANSWERS = z.strictObject({
   issuer_certificate: orEmpty('a whole path', isFile),
   issuer_root: orEmpty('a whole path', isFile),
   accounts: choice('eab', 'open'),
-  crl_url: oneLine('http:// and a host, or none', (value) => value === 'none' || isCrlPlace(value)),
+  caa_identity: orEmpty('a name such as acme.corp.example', isDnsName),
+  crl_url: z.preprocess(
+    asciiUrl,
+    oneLine('http:// and a host, or none', (value) => value === 'none' || isCrlPlace(value)),
+  ),
   mail_host: orEmpty('a host', isHost),
   mail_port: port,
   mail_from: oneLine(MAIL_ADDRESS, isMailAddress),
@@ -151,6 +171,7 @@ export const NOT_ASKED: Answers = {
   issuer_certificate: '',
   issuer_root: '',
   accounts: 'open',
+  caa_identity: '',
   crl_url: 'none',
   mail_host: '',
   mail_port: 587,

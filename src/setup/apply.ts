@@ -3,12 +3,13 @@
 import { type Credential, hasCredential, makeAdministrator, makeCredential } from './administration.ts'
 import type { Answers } from './answers.ts'
 import { hasProgram, lastLines, mustRun, run } from './command.ts'
-import type { Facts } from './facts.ts'
+import { type Facts, SERVICE, SIGNER } from './facts.ts'
 import { act, backUp, isDone } from './host.ts'
+import { outdated } from './running.ts'
 import type { PlannedStep } from './show-plan.ts'
 import type { FileWork, Work } from './step.ts'
 import { wrapped } from './terminal.ts'
-import { tryCertificate, waitUntilReady } from './try-service.ts'
+import { requireAnswered, tryCertificate, waitUntilReady } from './try-service.ts'
 
 export interface Applying {
   answers: Answers
@@ -18,6 +19,8 @@ export interface Applying {
   begin(text: string): void
   /** Whether to put this file in the place of one that differs. */
   mayReplace(file: FileWork): Promise<boolean>
+  /** Into the file of secrets, the moment there is one: a run may end before it is shown. */
+  keepSecret(lines: string): void
 }
 
 /** What the operator has to be told once. */
@@ -26,6 +29,8 @@ export interface Results {
   credential?: Credential
   /** Sentences about the test certificate. */
   test?: readonly string[]
+  /** When both programs were last seen to run what is written, and the service to be ready. */
+  readyAt?: Date
 }
 
 /** Leaves room for what is said behind it. */
@@ -38,13 +43,10 @@ type Said = 'done already' | 'changed' | 'kept as it is' | 'checked'
  * @throws Error that names the step; another run goes on from there
  */
 export async function applySteps(steps: readonly PlannedStep[], applying: Applying, results: Results): Promise<void> {
-  let hasChanged = false
   for (const { title, work } of steps) {
     applying.begin(`${wrapped(title, '  ', TITLE_WIDTH)} … `)
     try {
-      const said = await applyOne(work, applying, results, hasChanged)
-      hasChanged ||= said === 'changed' && ['file', 'copy', 'random'].includes(work.kind)
-      applying.say(said)
+      applying.say(await applyOne(work, applying, results))
     } catch (error) {
       applying.say('failed')
       throw new Error(`${title}: ${(error as Error).message}`, { cause: error })
@@ -52,28 +54,35 @@ export async function applySteps(steps: readonly PlannedStep[], applying: Applyi
   }
 }
 
-async function applyOne(work: Work, applying: Applying, results: Results, hasChanged: boolean): Promise<Said> {
+async function applyOne(work: Work, applying: Applying, results: Results): Promise<Said> {
   const { answers, facts, begin } = applying
   switch (work.kind) {
     case 'restart':
-      return restart(work.unit, hasChanged)
+      return restart(work.unit)
     case 'wait':
       await waitUntilReady(answers, begin).catch(withLog)
       return 'checked'
     case 'administrator': {
       const password = await makeAdministrator(facts, work.email)
       if (password === undefined) return 'done already'
+      applying.keepSecret(`administrator: admin\npassword: ${password}`)
       results.password = password
       return 'changed'
     }
     case 'credential': {
       if (await hasCredential(facts, work.kid)) return 'done already'
       const allow = work.allow.flatMap((one) => ['--allow', one])
-      results.credential = await makeCredential(facts, work.kid, allow)
+      const made = await makeCredential(facts, work.kid, allow)
+      applying.keepSecret(`kid: ${made.kid}\nhmac_key: ${made.hmacKey.toString('base64url')}`)
+      results.credential = made
       return 'changed'
     }
     case 'test-certificate':
       results.test = await tryCertificate(answers, facts)
+      return 'checked'
+    case 'last-look':
+      await lookAgain(answers, begin)
+      results.readyAt = new Date()
       return 'checked'
     case 'file':
       return applyFile(work, applying)
@@ -95,12 +104,21 @@ async function applyFile(work: FileWork, { facts, say, mayReplace }: Applying): 
   return 'changed'
 }
 
-async function restart(unit: string, hasChanged: boolean): Promise<Said> {
+async function restart(unit: typeof SERVICE | typeof SIGNER): Promise<Said> {
   await mustRun({ words: ['systemctl', 'daemon-reload'], as: 'root' })
-  const { code } = await run({ words: ['systemctl', 'is-active', '--quiet', unit], as: 'root' })
-  if (code === 0 && !hasChanged) return 'done already'
+  if ((await outdated(unit)) === undefined) return 'done already'
   await mustRun({ words: ['systemctl', 'restart', unit], as: 'root' }).catch(withLog)
   return 'changed'
+}
+
+/** "Ready" is said of what runs at the end, whatever the steps before have done. */
+async function lookAgain(answers: Answers, begin: Applying['begin']): Promise<void> {
+  for (const unit of [SIGNER, SERVICE] as const) {
+    const why = await outdated(unit)
+    if (why !== undefined) throw new Error(`${why}; run chancery setup again`)
+  }
+  await waitUntilReady(answers, begin).catch(withLog)
+  await requireAnswered(answers)
 }
 
 /** Why a unit does not come up is in its log. */

@@ -7,6 +7,8 @@ import { QUESTIONS } from './questions.ts'
 import { answerText, type Given, withAnswer } from './resolve.ts'
 import { type Terminal, wrapped } from './terminal.ts'
 
+const BACK = '<'
+
 /**
  * @param known answers of a file or of an earlier run
  * @param again asks also for what is known, with it as the default
@@ -14,39 +16,55 @@ import { type Terminal, wrapped } from './terminal.ts'
 export async function askAll(terminal: Terminal, look: () => Facts, known: Given, again: boolean): Promise<Answers> {
   const facts = look()
   let answers: Answers = { ...NOT_ASKED }
-  for (const question of QUESTIONS) {
-    if (question.when && !question.when(answers, facts)) continue
-    const former = known[question.key]
-    const isOpen = question.mayFollow && former === ''
-    if (former !== undefined && !again && !isOpen) {
+  let typed: Given = {}
+  const asked: { at: number; before: Answers }[] = []
+  for (let at = 0; at < QUESTIONS.length; at++) {
+    const question = QUESTIONS[at]!
+    const { key, text, when, mayFollow } = question
+    if (when && !when(answers, facts)) continue
+    const former = typed[key] ?? known[key]
+    const isOpen = mayFollow && former === ''
+    if (former !== undefined && !again && !isOpen && !Object.hasOwn(typed, key)) {
       const kept = withAnswer(answers, question, former, facts)
       if ('answers' in kept) {
         answers = kept.answers
         continue
       }
-      terminal.say(`\n${wrapped(`${question.text}: the answer ${shown(question, former)} ${kept.wrong}.`)}`)
+      terminal.say(`\n${wrapped(`${text}: the answer ${shown(question, former)} ${kept.wrong}.`)}`)
     }
-    answers = await askOne(terminal, question, answers, look, former)
+    const next = await askOne(terminal, question, answers, look, former)
+    if (next) {
+      asked.push({ at, before: answers })
+      answers = next
+      typed = { ...typed, [key]: next[key] }
+      continue
+    }
+    const last = asked.pop() ?? { at, before: answers }
+    answers = last.before
+    at = last.at - 1
   }
   return answers
 }
 
+/** @returns undefined where the question before is to be asked again */
 async function askOne(terminal: Terminal, question: Question, answers: Answers, look: () => Facts, former: unknown) {
   const usual = former ?? question.usual?.(answers, look())
   terminal.say()
   terminal.say(question.text)
   terminal.say(wrapped(question.about, '  '))
   for (const [word, meaning] of Object.entries(question.choices ?? {})) terminal.say(`  ${word.padEnd(9)} ${meaning}`)
+  if (question.isSecret && former !== undefined) terminal.say('  Enter keeps the one of before.')
   for (;;) {
     const typed = question.isSecret ? await terminal.askSecret('> ') : (await terminal.ask(prompt(usual))).trim()
-    const given = typed === '' && !question.isSecret ? usual : typed
+    if (typed === BACK) return undefined
+    const given = typed === '' && (!question.isSecret || former !== undefined) ? usual : typed
     if (given === undefined) {
       terminal.say('  An answer is needed.')
       continue
     }
     // A dash empties what has a default.
     const isEmptied = given === '-' && !question.isSecret
-    // Looked at anew: what was missing may have been installed meanwhile.
+    // Looked at again: what was missing may have been installed meanwhile.
     const next = withAnswer(answers, question, isEmptied ? '' : given, look())
     if ('answers' in next && (typed === '' || !question.isSecret || (await isTypedAgain(terminal, typed))))
       return next.answers

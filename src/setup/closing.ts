@@ -5,6 +5,7 @@ import { hostOf } from '../shared/lib/host.ts'
 import type { Answers } from './answers.ts'
 import type { Results } from './apply.ts'
 import { type Facts, PLACES } from './facts.ts'
+import { METHODS } from './service-config.ts'
 import { wrapped } from './terminal.ts'
 
 export interface Ending {
@@ -13,22 +14,29 @@ export interface Ending {
   results: Results
   /** PEM. */
   root: string
-  /** Whether the programs were started. */
-  isStarted: boolean
-  /** Passwords and keys are in PLACES.secrets and not shown. */
-  secretsInFile: boolean
+  /** Text of PLACES.secrets, which is named in place of showing it; empty where there is none. */
+  secrets: string
 }
 
 export function closingLines(ending: Ending): string[] {
-  const { answers, results, isStarted } = ending
+  const { answers, results } = ending
   return [
-    ...(isStarted ? ['Chancery is ready.'] : startYourself(ending.facts)),
+    ...(results.readyAt ? ready(answers, results.readyAt) : startYourself(ending.facts)),
     ...(results.test ?? []).map((sentence) => wrapped(sentence)),
     '',
     ...forClients(ending),
     ...(answers.console ? ['', ...forAdministrators(ending)] : []),
     '',
     ...nextSteps(ending),
+  ]
+}
+
+/** Says what was seen, and what nobody looked at. */
+function ready({ mail_host, crl_url }: Answers, at: Date): string[] {
+  const untried = [mail_host && 'mail', crl_url !== 'none' && `the list at ${crl_url}`].filter(Boolean)
+  return [
+    `Chancery is ready (seen at ${at.toISOString().slice(0, 19)}Z).`,
+    ...(untried.length > 0 ? [wrapped(`Not tried: ${untried.join(', ')}; chancery doctor does.`)] : []),
   ]
 }
 
@@ -45,42 +53,43 @@ function command({ programs: { service } }: Facts, words: string, indent: string
   return whole.length <= 80 ? [whole] : [`${indent}${service.join(' ')} \\`, `${indent}  -c ${PLACES.config} ${words}`]
 }
 
-function forClients({ answers, facts, results, root, secretsInFile }: Ending): string[] {
+function forClients({ answers, facts, results, root, secrets }: Ending): string[] {
   const { fingerprint256 } = new X509Certificate(root)
   const directory = `${answers.url}/directory`
   const { credential } = results
-  const key = credential && !secretsInFile ? credential.hmacKey.toString('base64url') : 'HMAC_KEY'
-  const kid = credential?.kid ?? 'first'
+  const isKept = /^kid: first$/m.test(secrets)
+  const key = credential && !isKept ? credential.hmacKey.toString('base64url') : 'HMAC_KEY'
   const name = `host.${answers.domains[0]}`
   return [
     'Tell your clients:',
     `  directory  ${directory}`,
+    `  challenges ${METHODS.join(', ')}; wildcards by dns-01`,
     `  root       curl -fsSko root.pem ${answers.url}/roots.pem`,
     `             or a copy of ${PLACES.root}`,
     '  SHA-256    of the root, which they compare with that of what they fetched',
     '             (openssl x509 -in root.pem -noout -fingerprint -sha256):',
     `             ${fingerprint256.slice(0, 48)}`,
     `             ${fingerprint256.slice(48)}`,
-    ...(credential
+    ...(isKept || credential
       ? [
-          `  credential ${credential.kid}, for one account; its key:`,
-          `             ${secretsInFile ? `in ${PLACES.secrets}` : `${key} (shown once)`}`,
+          '  credential first, for one account; its key:',
+          `             ${isKept ? `in ${PLACES.secrets}` : `${key} (shown once)`}`,
         ]
       : answers.accounts === 'eab'
         ? [
-            `  credential ${secretsInFile ? `first: its key is in ${PLACES.secrets}. Another` : 'in place of HMAC_KEY below; another'}:`,
-            ...command(facts, 'eab create', '  '),
+            '  credential in place of HMAC_KEY below, the key of first; or another:',
+            ...command(facts, 'eab create --kid second', '  '),
           ]
         : []),
     '',
     '  REQUESTS_CA_BUNDLE=root.pem certbot certonly --standalone \\',
-    ...(answers.accounts === 'eab' ? [`    --eab-kid ${kid} \\`, `    --eab-hmac-key ${key} \\`] : []),
+    ...(answers.accounts === 'eab' ? ['    --eab-kid first \\', `    --eab-hmac-key ${key} \\`] : []),
     `    --agree-tos --email you@${answers.domains[0]} -d ${name} \\`,
     `    --server ${directory}`,
     '',
     `  LEGO_CA_CERTIFICATES=root.pem lego --accept-tos --http \\`,
     `    --domains ${name} \\`,
-    ...(answers.accounts === 'eab' ? [`    --eab --kid ${kid} \\`, `    --hmac ${key} \\`] : []),
+    ...(answers.accounts === 'eab' ? ['    --eab --kid first \\', `    --hmac ${key} \\`] : []),
     `    --email you@${answers.domains[0]} \\`,
     `    --server ${directory} run`,
     '',
@@ -89,11 +98,11 @@ function forClients({ answers, facts, results, root, secretsInFile }: Ending): s
   ]
 }
 
-function forAdministrators({ answers: { admin_port, ...answers }, facts, results, secretsInFile }: Ending): string[] {
+function forAdministrators({ answers: { admin_port, ...answers }, facts, results, secrets }: Ending): string[] {
   return [
     `Console: http://127.0.0.1:${admin_port}/api/console/ on this host; from yours:`,
     `  ssh -L ${admin_port}:127.0.0.1:${admin_port} root@${hostOf(answers.url)}`,
-    ...(secretsInFile
+    ...(/^administrator: admin$/m.test(secrets)
       ? [`  user admin, password in ${PLACES.secrets}`]
       : results.password === undefined
         ? ['  user admin; for a new password:', ...command(facts, 'users reset-password admin', '  ')]

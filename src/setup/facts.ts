@@ -1,5 +1,9 @@
 /** What a set-up has found on the host, and where things belong on it. Plain data: the plan is made from it alone. */
 
+import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { parseCsr } from '../shared/pki/csr.ts'
+import { decodePem } from '../shared/pki/pem.ts'
+
 export const PLACES = {
   folder: '/etc/chancery',
   config: '/etc/chancery/config.yaml',
@@ -8,6 +12,7 @@ export const PLACES = {
   signerEnv: '/etc/chancery/signer.env',
   secret: '/etc/chancery/signer.secret',
   eabKey: '/etc/chancery/eab.key',
+  auditKey: '/etc/chancery/audit.key',
   root: '/etc/chancery/root.pem',
   chain: '/etc/chancery/chain.pem',
   issuer: '/etc/chancery/issuer.pem',
@@ -34,6 +39,7 @@ export const PLACES = {
   tokenDropIn: '/etc/systemd/system/chancery-signer.service.d/hsm.conf',
   rootCa: '/root/chancery-root',
   secrets: '/root/chancery-secrets.txt',
+  keptAnswers: '/root/chancery-answers.yaml',
 } as const
 
 /** The service and the signer. */
@@ -53,6 +59,8 @@ export interface Facts {
   postgres: number | undefined
   /** Ports of the clusters that run here. */
   postgresPorts: readonly number[]
+  /** TCP ports that programs of this host listen on; none while the service itself runs. */
+  openPorts: readonly number[]
   softhsm: string | undefined
   hasOpenssl: boolean
   /** Words that start each program; undefined for a signer that is not installed. */
@@ -73,9 +81,25 @@ export interface GivenCertificates {
 
 export const isThere = ({ files }: Facts, file: string): boolean => Object.hasOwn(files, file)
 
-/** The key and its request exist, and no certificate has come back. */
-export const waitsForCertificate = (facts: Facts): boolean =>
-  isThere(facts, PLACES.request) && !isThere(facts, PLACES.issuer)
+/** @returns what is wrong with a port that the service is to open; one in its configuration is its own */
+export const portObjection = (port: number, { openPorts, files }: Facts): string | undefined =>
+  openPorts.includes(port) && !files[PLACES.config]?.includes(`port: ${port}\n`)
+    ? `is taken: another program listens on port ${port} (ss -ltnp names it)`
+    : undefined
+
+/** The key and its request exist, and no certificate has come back, or one for another key. */
+export function waitsForCertificate({ files }: Facts): boolean {
+  const { [PLACES.request]: request, [PLACES.issuer]: issuer } = files
+  return (
+    request !== undefined && (issuer === undefined || !new X509Certificate(issuer).publicKey.equals(keyOf(request)))
+  )
+}
+
+/** The public key of a request, PEM. @throws CsrError */
+export function keyOf(request: string): KeyObject {
+  const [{ der } = { der: Buffer.alloc(0) }] = decodePem(request)
+  return createPublicKey({ key: parseCsr(der).spki.der, format: 'der', type: 'spki' })
+}
 
 /** Random values of this run, for files that need new ones. */
 export interface FreshSecrets {

@@ -1,15 +1,77 @@
-/** Reads the certificates of an issuer that exists, and puts them in order. No key is read here. */
+/** Reads the certificates of an issuer that exists, puts them in order, and compares them with its key and the answers. */
 
-import type { X509Certificate } from 'node:crypto'
-import { certificatesIn, readCertificates } from '../shared/lib/certificate-file.ts'
+import { createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { certificatesIn, readBytes, readCertificates } from '../shared/lib/certificate-file.ts'
+import { parseCertificate } from '../shared/pki/certificate.ts'
+import { checkIssuing } from '../shared/pki/certification-path.ts'
 import type { Answers } from './answers.ts'
-import { run } from './command.ts'
-import type { GivenCertificates } from './facts.ts'
+import { mustRun, run } from './command.ts'
+import { type Facts, type GivenCertificates, keyOf, PLACES } from './facts.ts'
+import { outsideIssuer } from './issuer-limits.ts'
 
 const MOST = 10
+const PASSPHRASE = 'env:CHANCERY_IMPORT_PASSPHRASE'
+/** As the signer wants it. */
+const MIN_RSA_BITS = 2048
 
-/** @returns undefined where none is to be read. @throws Error that says which certificate is missing */
-export async function readGivenCertificates(answers: Answers): Promise<GivenCertificates | undefined> {
+/**
+ * Before anything is written: a file that is there is kept, so a wrong one would stay.
+ * @returns undefined where none is to be read
+ * @throws Error that says which certificate is missing, or why the issuer cannot issue here
+ */
+export async function readGivenCertificates(answers: Answers, facts: Facts): Promise<GivenCertificates | undefined> {
+  const given = await readAll(answers)
+  if (!given) return undefined
+  const isRequest = answers.issuer === 'request'
+  const key = isRequest ? keyOf(facts.files[PLACES.request] ?? '') : await importedKey(answers, facts, given)
+  const why = unusable(given, answers, key)
+  if (why) throw new Error(`${nameOf(new X509Certificate(given.issuer))} cannot issue here: ${why}`)
+  return given
+}
+
+function unusable({ issuer, chain }: GivenCertificates, answers: Answers, key: KeyObject) {
+  const { publicKey } = new X509Certificate(issuer)
+  const path = [issuer, ...chain].map((pem) => parseCertificate(new X509Certificate(pem).raw))
+  const { keyUsages, subjectKeyIdentifier } = path[0]!.tbs
+  const [bits = MIN_RSA_BITS, now] = [publicKey.asymmetricKeyDetails?.modulusLength, new Date()]
+  const outside = outsideIssuer(answers, { files: { [PLACES.issuer]: [issuer, ...chain].join('') } })
+  const mayNotSignLists = keyUsages.length > 0 && !keyUsages.includes('crl_sign')
+  return [
+    !publicKey.equals(key) &&
+      `it is for another key than that of ${answers.issuer === 'request' ? PLACES.request : 'the import'}`,
+    bits < MIN_RSA_BITS && `its RSA key has ${bits} bits, and ${MIN_RSA_BITS} are the fewest`,
+    ...checkIssuing(path, 1),
+    !subjectKeyIdentifier && 'it has no subjectKeyIdentifier',
+    answers.crl_url !== 'none' &&
+      mayNotSignLists &&
+      'its key usage is without cRLSign; to make no list answer crl_url: none',
+    path.some(({ tbs }) => tbs.notAfter < now || tbs.notBefore > now) &&
+      'a certificate of its chain has ended, or is not valid yet',
+    outside !== undefined && `domains ${outside}`,
+  ].find((reason) => typeof reason === 'string')
+}
+
+/** Of the key that is there already, which would be kept, or of the one to be taken. */
+async function importedKey(answers: Answers, { files }: Facts, { isLegacy }: GivenCertificates): Promise<KeyObject> {
+  const { [PLACES.issuerKey]: there, [PLACES.issuerPassphrase]: kept } = files
+  const { import_from: form, import_path, import_key, import_passphrase } = answers
+  const file = form === 'pem' ? import_key : form === 'step-ca' ? stepKey(import_path) : import_path
+  const words = ['openssl', 'pkcs12', ...(isLegacy ? ['-legacy'] : []), '-in', file, '-passin', PASSPHRASE, '-nocerts']
+  const env = { CHANCERY_IMPORT_PASSPHRASE: import_passphrase }
+  const take = () =>
+    form === 'pkcs12' ? mustRun({ words: [...words, '-nodes'], as: 'root', env }) : readBytes(file).toString('latin1')
+  const key = there ?? (await take())
+  try {
+    return createPublicKey(createPrivateKey({ key, passphrase: kept?.trimEnd() ?? import_passphrase }))
+  } catch (cause) {
+    const place = there === undefined ? file : `${PLACES.issuerKey} (of an earlier run; move it away)`
+    throw new Error(`${place}: no private key could be read from it: wrong passphrase?`, { cause })
+  }
+}
+
+export const stepKey = (folder: string) => `${folder}/secrets/intermediate_ca_key`
+
+async function readAll(answers: Answers): Promise<GivenCertificates | undefined> {
   const { issuer, import_from, import_path, issuer_certificate, issuer_root } = answers
   const roots = issuer_root === '' ? [] : readCertificates(issuer_root)
   if (issuer === 'request' && issuer_certificate !== '') return inOrder(readCertificates(issuer_certificate), roots)
@@ -30,7 +92,7 @@ async function fromPkcs12(
   const env = { CHANCERY_IMPORT_PASSPHRASE: import_passphrase }
   const list = (isLegacy: boolean, which: '-clcerts' | '-cacerts') => {
     const legacy = isLegacy ? ['-legacy'] : []
-    const words = ['openssl', 'pkcs12', ...legacy, '-in', import_path, '-passin', 'env:CHANCERY_IMPORT_PASSPHRASE']
+    const words = ['openssl', 'pkcs12', ...legacy, '-in', import_path, '-passin', PASSPHRASE]
     return run({ words: [...words, '-nokeys', which], as: 'root', env })
   }
   // Files of older programs are encrypted by what OpenSSL 3 reads only when it is told to.

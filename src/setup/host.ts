@@ -15,6 +15,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
@@ -30,10 +31,11 @@ export async function isDone(work: Work): Promise<boolean> {
     case 'file':
       return hasRights(work.path, work) && readFileSync(work.path, 'utf8') === work.text
     case 'folder':
+      return (work.mayBeOther && isOpen(work.path)) || hasRights(work.path, work)
     case 'random':
       return hasRights(work.path, work)
     case 'copy':
-      return hasRights(work.to, work)
+      return hasRights(work.to, work) && !(work.isMove && existsSync(work.from))
     case 'user':
       return spawnSync('id', [work.name], { stdio: 'ignore' }).status === 0
     case 'run':
@@ -41,6 +43,12 @@ export async function isDone(work: Work): Promise<boolean> {
     default:
       return false
   }
+}
+
+/** To others than root; what setup itself has made by the umask may not be. */
+function isOpen(folder: string): boolean {
+  const { mode, gid } = statSync(folder, { throwIfNoEntry: false }) ?? { mode: 0, gid: 0 }
+  return (mode & 0o001) !== 0 || ((mode & 0o010) !== 0 && gid !== 0)
 }
 
 async function isRunDone({ unless }: RunWork): Promise<boolean> {
@@ -52,7 +60,7 @@ async function isRunDone({ unless }: RunWork): Promise<boolean> {
 
 /** Does what is plain; the rest is `apply.ts`'s. */
 export async function act(
-  work: Exclude<Work, { kind: 'restart' | 'wait' | 'administrator' | 'credential' | 'test-certificate' }>,
+  work: Exclude<Work, { kind: 'restart' | 'wait' | 'administrator' | 'credential' | 'test-certificate' | 'last-look' }>,
 ) {
   switch (work.kind) {
     case 'file':
@@ -64,7 +72,7 @@ export async function act(
       if (existsSync(work.path)) return setRightsOf(work.path, work)
       return writeFile({ ...work, text: `${randomBytes(RANDOM_BYTES).toString('hex')}\n` })
     case 'copy':
-      return existsSync(work.to) ? setRightsOf(work.to, work) : copy(work)
+      return copy(work)
     case 'user': {
       const groups = work.groups.length > 0 ? ['--groups', work.groups.join(',')] : []
       const words = [
@@ -81,7 +89,9 @@ export async function act(
       return
     }
     case 'run':
-      await mustRun(work.command)
+      await mustRun(work.command).catch((error: Error) => {
+        throw work.wayOut === undefined ? error : new Error(`${error.message}\n${work.wayOut}`, { cause: error })
+      })
   }
 }
 
@@ -105,8 +115,11 @@ export function writeFile(work: Pick<FileWork, 'path' | 'text' | 'mode' | 'owner
 async function copy({ from, isMove, ...work }: Extract<Work, { kind: 'copy' }>): Promise<void> {
   const as = from.startsWith(`${PLACES.signerState}/`) ? SIGNER : 'root'
   const text = await mustRun({ words: ['timeout', '10', 'cat', '--', from], as })
-  writeFile({ ...work, path: work.to, text })
-  if (isMove) await mustRun({ words: ['rm', '--', from], as })
+  const isKept = existsSync(work.to)
+  if (isKept) setRightsOf(work.to, work)
+  else writeFile({ ...work, path: work.to, text })
+  // A run that was killed has left what it had copied; what is another file stays.
+  if (isMove && (!isKept || readFileSync(work.to, 'utf8') === text)) await mustRun({ words: ['rm', '--', from], as })
 }
 
 /** @returns where the file of before is kept */

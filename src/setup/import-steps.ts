@@ -2,6 +2,7 @@
 
 import type { Answers } from './answers.ts'
 import { type Facts, type GivenCertificates, isThere, PLACES } from './facts.ts'
+import { stepKey } from './given-certificates.ts'
 import type { Step } from './step.ts'
 
 const IMPORT_PASSPHRASE = 'CHANCERY_IMPORT_PASSPHRASE'
@@ -13,7 +14,7 @@ export function importedKey(answers: Answers, facts: Facts, given: GivenCertific
   const { import_from, import_path, import_key, import_passphrase } = answers
   if (import_from === 'pkcs12')
     return [...keptPassphrase(import_passphrase), ...takenKey(import_path, import_passphrase, given?.isLegacy === true)]
-  const from = import_from === 'pem' ? import_key : `${import_path}/secrets/intermediate_ca_key`
+  const from = import_from === 'pem' ? import_key : stepKey(import_path)
   return [
     ...keptPassphrase(import_passphrase),
     {

@@ -1,8 +1,8 @@
 /** What an issuer that is there already may certify: its certificate cannot be changed. */
 
 import { parseCertificate } from '../shared/pki/certificate.ts'
+import { constraintsOf } from '../shared/pki/certification-path.ts'
 import { checkNameConstraints } from '../shared/pki/constrained-names.ts'
-import { nameConstraintsOf } from '../shared/pki/name-constraints.ts'
 import { decodePem } from '../shared/pki/pem.ts'
 import type { Answers } from './answers.ts'
 import { type Facts, PLACES } from './facts.ts'
@@ -12,14 +12,11 @@ export function outsideIssuer(
   { domains }: Pick<Answers, 'domains'>,
   { files }: Pick<Facts, 'files'>,
 ): string | undefined {
-  const issuer = files[PLACES.issuer]
-  const [first] = issuer === undefined ? [] : decodePem(issuer)
-  const constraints = first && nameConstraintsOf(parseCertificate(first.der).tbs)
-  if (!constraints) return undefined
+  const constraints = constraintsOf(decodePem(files[PLACES.issuer] ?? '').map(({ der }) => parseCertificate(der)))
   const isOutside = (value: string) =>
-    checkNameConstraints({ subject: [], subjectAltNames: [{ kind: 'dNSName', value }] }, [constraints]) !== undefined
+    checkNameConstraints({ subject: [], subjectAltNames: [{ kind: 'dNSName', value }] }, constraints) !== undefined
   const outside = domains.find(isOutside)
   return outside === undefined
     ? undefined
-    : `has ${outside}, which the name constraints of ${PLACES.issuer} leave out; it takes a new issuer (docs/operations/signer.md)`
+    : `has ${outside}, which the name constraints of the issuer leave out; it takes a new issuer (docs/operations/signer.md)`
 }

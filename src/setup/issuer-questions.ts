@@ -1,5 +1,6 @@
 /** The questions about the CA: its key, its certificate, and who has signed that. */
 
+import { existsSync } from 'node:fs'
 import type { Answers } from './answers.ts'
 import { type Facts, isThere, PLACES, waitsForCertificate } from './facts.ts'
 import { domainOf, type Question } from './question.ts'
@@ -55,6 +56,7 @@ export const ISSUER_QUESTIONS: readonly Question[] = [
     about: "The vendor's shared library, such as /usr/lib/vendor/libpkcs11.so. SoftHSM's is known.",
     when: inToken,
     usual: ({ token }, { softhsm }) => (token === 'softhsm' ? softhsm : undefined),
+    objection: ({ token_library }) => (existsSync(token_library) ? undefined : 'is not on this host'),
   },
   {
     key: 'token_label',

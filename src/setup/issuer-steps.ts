@@ -164,8 +164,11 @@ function certificates(given: GivenCertificates | undefined): Step[] {
   })
   const root = given.chain.at(-1) ?? given.issuer
   return [
-    file("Write the issuer's certificate", PLACES.issuer, given.issuer),
-    ...(given.chain.length > 0 ? [file('Write the certificates above it', PLACES.chain, given.chain.join(''))] : []),
     file('Write the root that clients trust', PLACES.root, root),
+    ...(given.chain.length > 0
+      ? [file('Write the certificates above the issuer', PLACES.chain, given.chain.join(''))]
+      : []),
+    // The last: with it, another run asks for none of the three.
+    file("Write the issuer's certificate", PLACES.issuer, given.issuer),
   ]
 }

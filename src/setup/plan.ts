@@ -7,7 +7,7 @@ import { hashFor, issuerSteps, tokenEnv } from './issuer-steps.ts'
 import { proxyExample } from './proxy-example.ts'
 import { serviceConfig, serviceEnv } from './service-config.ts'
 import { signerConfig, tokenDropIn } from './signer-config.ts'
-import type { Plan, Step } from './step.ts'
+import type { Plan, RunWork, Step } from './step.ts'
 import { unitSteps } from './unit-steps.ts'
 
 interface Inputs {
@@ -17,6 +17,8 @@ interface Inputs {
   fresh: FreshSecrets
   /** Start the programs and try them. */
   start: boolean
+  /** Goes on though entries of the audit log were changed, or their key is lost. */
+  acceptsAuditLog?: boolean
 }
 
 export function makePlan(inputs: Inputs): Plan {
@@ -50,7 +52,8 @@ function users({ users }: Facts): Step[] {
 function folders({ tls }: Answers): Step[] {
   const folder = (path: string, mode: number, owner: 'root' | 'chancery' | 'chancery-signer'): Step => ({
     title: `Folder ${path}`,
-    work: { kind: 'folder', path, mode, owner, group: owner },
+    // The operator may have closed it to others.
+    work: { kind: 'folder', path, mode, owner, group: owner, mayBeOther: path === PLACES.folder },
   })
   return [
     folder(PLACES.folder, 0o755, 'root'),
@@ -112,19 +115,31 @@ function signerSteps({ answers, facts, given }: Inputs): Step[] {
 
 const there = (facts: Facts, file: string) => (isThere(facts, file) ? file : undefined)
 
-function serviceSteps({ answers, facts, fresh }: Inputs): Step[] {
+function serviceSteps({ answers, facts, fresh, acceptsAuditLog = false }: Inputs): Step[] {
   const env = serviceEnv(answers)
   const example = answers.tls === 'proxy' ? proxyExample(answers, facts.deploy) : undefined
-  const config = (...words: string[]): Step['work'] => ({
+  const config = (...words: string[]): RunWork => ({
     kind: 'run',
     command: { words: [...facts.programs.service, '-c', PLACES.config, ...words], as: SERVICE },
   })
-  const text = serviceConfig(answers, tokenSecretIn(facts.files[PLACES.config]) ?? fresh.token)
+  const former = facts.files[PLACES.config]
+  const tokenSecret = tokenSecretIn(former)
+  // A log that was begun under the key made of that secret goes on under it.
+  const hasAuditKey = answers.console && (tokenSecret === undefined || former?.includes(PLACES.auditKey) === true)
+  const text = serviceConfig(answers, tokenSecret ?? fresh.token, hasAuditKey)
   return [
     {
       title: 'A secret that encrypts the keys of credentials',
       work: { kind: 'random', path: PLACES.eabKey, mode: 0o600, owner: SERVICE, group: SERVICE },
     },
+    ...(hasAuditKey
+      ? [
+          {
+            title: "A secret that is the key of the audit log's chain",
+            work: { kind: 'random', path: PLACES.auditKey, mode: 0o600, owner: SERVICE, group: SERVICE },
+          } as const,
+        ]
+      : []),
     // Its secrets are asked for once only, so a file that is there is right.
     ...(env === undefined || isThere(facts, PLACES.serviceEnv)
       ? []
@@ -149,6 +164,14 @@ function serviceSteps({ answers, facts, fresh }: Inputs): Step[] {
     { title: "Check the service's configuration", work: config('--validate-only') },
     { title: 'Reach the database', work: config('db', 'migrate', '--plan') },
     { title: 'Bring the database to the schema of this release', work: config('db', 'migrate') },
+    ...(answers.console && !acceptsAuditLog
+      ? [
+          {
+            title: 'See that the audit log is whole',
+            work: { ...config('audit', 'verify'), wayOut: LOST_KEY },
+          } as const,
+        ]
+      : []),
     ...(answers.console
       ? [{ title: 'The first administrator', work: { kind: 'administrator', email: answers.admin_email } } as const]
       : []),
@@ -162,6 +185,9 @@ function serviceSteps({ answers, facts, fresh }: Inputs): Step[] {
       : []),
   ]
 }
+
+/** Before the first entry of this run: entries under two keys are proved by none. */
+const LOST_KEY = `Where ${PLACES.config} or ${PLACES.auditKey} was lost, put back the one of the backup. If there is none, --accept-audit-log goes on: what is in the log stays unproved.`
 
 const allowed = ({ domains, networks }: Answers) => [...domains.map((domain) => `*.${domain}`), ...networks]
 

@@ -2,7 +2,7 @@
 
 import { hostOf, isIpAddress } from '../shared/lib/host.ts'
 import { type Answers, covers } from './answers.ts'
-import { isThere, PLACES } from './facts.ts'
+import { isThere, PLACES, portObjection } from './facts.ts'
 import { outsideIssuer } from './issuer-limits.ts'
 import { ISSUER_QUESTIONS } from './issuer-questions.ts'
 import { domainOf, type Question } from './question.ts'
@@ -16,7 +16,12 @@ const PLACE: readonly Question[] = [
     text: 'Public URL of the service',
     about:
       'Clients reach the service at this address, and it becomes part of every URL. It cannot be changed easily later.',
-    objection: ({ url }) => (isIpAddress(hostOf(url)) ? 'takes a name, not an address' : undefined),
+    objection: ({ url }) =>
+      isIpAddress(hostOf(url))
+        ? 'takes a name, not an address'
+        : hostOf(url).includes('.')
+          ? undefined
+          : 'takes a whole name with its domain, such as https://acme.corp.example: certificates are for such names',
   },
   {
     key: 'tls',
@@ -61,6 +66,7 @@ const PLACE: readonly Question[] = [
     text: 'Port to listen on',
     about: 'Where the service listens: on 127.0.0.1 only behind a proxy, else on every address.',
     usual: ({ tls, url }) => (tls === 'proxy' ? 8443 : Number(new URL(url).port || 443)),
+    objection: ({ port }, facts) => portObjection(port, facts),
   },
   {
     key: 'domains',
@@ -155,11 +161,19 @@ const OPERATION: readonly Question[] = [
     usual: () => 'eab',
   },
   {
+    key: 'caa_identity',
+    text: 'Name of this service in CAA records',
+    about: 'Where DNS has CAA records for a name, they then have to name it. Empty: CAA records are not looked at.',
+    usual: () => '',
+  },
+  {
     key: 'crl_url',
     text: 'Where clients fetch the list of revoked certificates',
     about:
       'Plain http, as clients expect. It becomes part of every certificate. Without a proxy the service listens on this port, too. none: no list is made.',
     usual: (answers) => `http://${hostOf(answers.url)}`,
+    objection: ({ crl_url, tls }, facts) =>
+      tls === 'proxy' || crl_url === 'none' ? undefined : portObjection(Number(new URL(crl_url).port || 80), facts),
   },
   {
     key: 'mail_host',
@@ -195,7 +209,8 @@ const OPERATION: readonly Question[] = [
     about: 'On 127.0.0.1.',
     when: ({ console }) => console,
     usual: () => 8444,
-    objection: ({ admin_port, port }) => (admin_port === port ? 'is the port of the service' : undefined),
+    objection: ({ admin_port, port }, facts) =>
+      admin_port === port ? 'is the port of the service' : portObjection(admin_port, facts),
   },
 ]
 

@@ -42,6 +42,7 @@ export function readFacts(): Facts {
     unitsInstalled: UNIT_PLACES.some((folder) => existsSync(path.join(folder, 'chancery.service'))),
     postgres: newestPostgres(),
     postgresPorts: runningPostgres(),
+    openPorts: listening(),
     softhsm: SOFTHSM.find((file) => existsSync(file)),
     hasOpenssl: hasProgram('openssl'),
     programs: isPackage ? packaged : { service: inCheckout('src/cli/main.js'), signer: inCheckout('signer/start.cjs') },
@@ -62,6 +63,17 @@ function runningPostgres(): number[] {
   const folder = '/run/postgresql'
   const names = existsSync(folder) ? readdirSync(folder) : []
   return names.flatMap((name) => /^\.s\.PGSQL\.(\d+)$/.exec(name)?.slice(1).map(Number) ?? []).sort((a, b) => a - b)
+}
+
+/** None while the service runs, which has them itself. The second column is the local address, the fourth the state; 0A is LISTEN. */
+function listening(): number[] {
+  if (spawnSync('systemctl', ['is-active', '--quiet', SERVICE]).status === 0) return []
+  const lines = ['/proc/net/tcp', '/proc/net/tcp6']
+    .filter((file) => existsSync(file))
+    .map((file) => readFileSync(file, 'utf8'))
+  return [...lines.join('').matchAll(/^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) \S+ 0A /gm)].map(([, port]) =>
+    Number(`0x${port}`),
+  )
 }
 
 function readDeploy(): DeployFiles {

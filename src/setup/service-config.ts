@@ -4,12 +4,18 @@ import { hostOf } from '../shared/lib/host.ts'
 import type { Answers } from './answers.ts'
 import { PLACES } from './facts.ts'
 
-/** JSON is YAML, and quotes what needs it. */
-const yaml = (value: unknown) => JSON.stringify(value)
-const list = (values: readonly unknown[]) => `[${values.map(yaml).join(', ')}]`
+/** All that needs nothing of the operator. */
+export const METHODS = ['http-01', 'dns-01', 'tls-alpn-01']
 
-/** @param tokenSecret signs tokens of administrators; the file is closed to others because of it */
-export function serviceConfig(answers: Answers, tokenSecret: string): string {
+/** JSON is YAML, and quotes what needs it. */
+export const yaml = (value: unknown) => JSON.stringify(value)
+export const list = (values: readonly unknown[]) => `[${values.map(yaml).join(', ')}]`
+
+/**
+ * @param tokenSecret signs tokens of administrators; the file is closed to others because of it
+ * @param hasAuditKey false where the key of the audit log is made of `tokenSecret`
+ */
+export function serviceConfig(answers: Answers, tokenSecret: string, hasAuditKey: boolean): string {
   const parts = [
     '# Configuration of the service; every key: docs/configuration.md.',
     '# Check a change with: chancery -c /etc/chancery/config.yaml --validate-only',
@@ -22,9 +28,12 @@ export function serviceConfig(answers: Answers, tokenSecret: string): string {
     ca(answers),
     security(answers),
     acme(answers),
+    'challenges:',
+    '  # How clients may prove a name. A wildcard takes dns-01.',
+    `  enabled: ${list(METHODS)}`,
     'ari:\n  enabled: true',
     answers.mail_host === '' ? 'smtp:\n  # Nobody gets mail.\n  enabled: false' : mail(answers),
-    ...(answers.console ? [console_(answers, tokenSecret)] : []),
+    ...(answers.console ? [console_(answers, tokenSecret, hasAuditKey)] : []),
   ]
   return `${parts.join('\n')}\n`
 }
@@ -111,15 +120,20 @@ function security({ domains, networks }: Answers): string {
   ].join('\n')
 }
 
-function acme({ accounts }: Answers): string {
+function acme({ accounts, caa_identity }: Answers): string {
   return [
     'acme:',
     '  # true: an account needs a credential (chancery eab create).',
     `  eab_required: ${accounts === 'eab'}`,
     '  # Encrypts the keys of credentials in the database: keep it with the backups.',
     `  eab_key_file: ${PLACES.eabKey}`,
-    '  # CAA records of DNS count with true and caa_identities (docs/operations/validation.md).',
-    '  caa_enforce: false',
+    ...(caa_identity === ''
+      ? [
+          '  # CAA records of DNS are not looked at. To have them count: true, and caa_identities',
+          '  # (docs/operations/validation.md).',
+          '  caa_enforce: false',
+        ]
+      : ['  # Where a name has CAA records, they have to name this.', `  caa_identities: ${list([caa_identity])}`]),
   ].join('\n')
 }
 
@@ -135,12 +149,18 @@ function mail({ mail_host, mail_port, mail_from, mail_user }: Answers): string {
   ].join('\n')
 }
 
-function console_({ admin_email, admin_port }: Answers, tokenSecret: string): string {
+function console_({ admin_email, admin_port }: Answers, tokenSecret: string, hasAuditKey: boolean): string {
   return [
     'admin_api:',
     '  enabled: true',
     '  # Signs the tokens of administrators: a secret, which is why this file is closed to others.',
     `  token_secret: ${yaml(tokenSecret)}`,
+    ...(hasAuditKey
+      ? [
+          '  # The key of the audit log, which no other key proves: keep it with the backups.',
+          `  audit_key_file: ${PLACES.auditKey}`,
+        ]
+      : []),
     `  initial_admin_email: ${yaml(admin_email)}`,
     '  listen:',
     '    bind: 127.0.0.1',

@@ -1,7 +1,7 @@
 /** `chancery setup`: asks, shows what it will do, does it after one confirmation. */
 
 import { randomBytes } from 'node:crypto'
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { Answers } from './answers.ts'
 import { type Applying, applySteps, type Results } from './apply.ts'
 import { askAll, choose } from './ask.ts'
@@ -23,6 +23,7 @@ interface SetupOptions {
   'dry-run': boolean
   'write-answers': string | undefined
   replace: boolean
+  'accept-audit-log': boolean
   'do-not-start': boolean
 }
 
@@ -38,15 +39,18 @@ export async function setUp(options: SetupOptions): Promise<number> {
     throw new Error('there is no terminal to ask questions on; use --unattended with --answers FILE')
   const terminal = isAttended ? openTerminal() : undefined
   try {
-    const answers = await findAnswers(options, terminal)
-    const facts = readFacts()
     const file = options['write-answers']
-    if (file !== undefined) {
-      writeFileSync(file, renderAnswers(answers, facts, formerAnswers()), { mode: 0o600, flag: 'wx' })
-      console.log(`The answers are in ${file}, without secrets.`)
-      return 0
+    for (let answers = await findAnswers(options, terminal); ; ) {
+      const facts = readFacts()
+      if (file !== undefined) {
+        writeFileSync(file, renderAnswers(answers, facts, formerAnswers()), { mode: 0o600, flag: 'wx' })
+        console.log(`The answers are in ${file}, without secrets.`)
+        return 0
+      }
+      const code = await planAndApply(options, answers, facts, terminal)
+      if (code !== 'change' || !terminal) return Number(code)
+      answers = await askAll(terminal, readFacts, answers, true)
     }
-    return await planAndApply(options, answers, facts, terminal)
   } finally {
     terminal?.close()
   }
@@ -65,7 +69,7 @@ async function findAnswers({ answers: file }: SetupOptions, terminal: Terminal |
   }
   terminal.say(
     wrapped(
-      'This sets up Chancery on this host: signer, database, service. Nothing is changed before you have seen the plan. Enter takes the answer in brackets; Ctrl-C ends.',
+      'This sets up Chancery on this host: signer, database, service. Nothing is changed before you have seen the plan. Enter takes the answer in brackets, < goes back to the question before; Ctrl-C ends.',
     ),
   )
   const again =
@@ -79,11 +83,11 @@ async function planAndApply(
   answers: Answers,
   facts: Facts,
   terminal: Terminal | undefined,
-): Promise<number> {
-  const given = await readGivenCertificates(answers)
+): Promise<number | 'change'> {
+  const given = await readGivenCertificates(answers, facts)
   const fresh = { token: randomBytes(TOKEN_BYTES).toString('base64url') }
   const start = !options['do-not-start']
-  const plan = makePlan({ answers, facts, given, fresh, start })
+  const plan = makePlan({ answers, facts, given, fresh, start, acceptsAuditLog: options['accept-audit-log'] })
   const steps = await inspectPlan(plan, facts.files)
   const say = (text = '') => console.log(text)
   say('\nThe plan:\n')
@@ -95,16 +99,30 @@ async function planAndApply(
     say('Nothing was changed (--dry-run).')
     return 0
   }
-  if (terminal && !(await isConfirmed(terminal, steps))) return 1
+  const word = terminal ? await confirm(terminal, steps) : 'yes'
+  if (word === 'change') return word
+  if (word === 'no') {
+    writeFile({
+      path: PLACES.keptAnswers,
+      text: renderAnswers(answers, facts, formerAnswers()),
+      mode: 0o600,
+      owner: 'root',
+    })
+    say(`Nothing was changed. Your answers are in ${PLACES.keptAnswers}, without secrets:`)
+    say(`chancery setup --answers ${PLACES.keptAnswers} goes on from there.`)
+    return 1
+  }
   say()
   const mayReplace = (file: FileWork) => (terminal ? askToReplace(terminal, file) : decided(options, file))
   const begin = (text: string) => void process.stdout.write(text)
-  const applying: Applying = { answers, facts, say, begin, mayReplace }
+  const hadSecrets = existsSync(PLACES.secrets)
+  const keepSecret = (lines: string) => appendFileSync(PLACES.secrets, `${lines}\n`, { mode: 0o600, flush: true })
+  const applying: Applying = { answers, facts, say, begin, mayReplace, keepSecret }
   // Before the rest, so that a run after a failure asks for nothing again.
   writeFile({ path: PLACES.answers, text: renderAnswers(answers, facts, formerAnswers()), mode: 0o600, owner: 'root' })
   const results: Results = {}
   await applySteps(steps, applying, results).catch((error) => {
-    if (keepSecrets(results)) say(`\nPasswords and keys so far are in ${PLACES.secrets}.`)
+    if (existsSync(PLACES.secrets)) say(`\nPasswords and keys so far are in ${PLACES.secrets}.`)
     throw error
   })
   say()
@@ -112,20 +130,20 @@ async function planAndApply(
     for (const line of waitingLines()) say(line)
     return 0
   }
-  // Nobody reads along, or a run that failed has begun the file.
-  const secretsInFile = options.unattended || existsSync(PLACES.secrets)
-  if (secretsInFile) keepSecrets(results)
+  // Where somebody reads along, what is shown is kept nowhere, unless a run that failed has begun the file.
+  const isShown = terminal !== undefined && !hadSecrets
+  const secrets = isShown || !existsSync(PLACES.secrets) ? '' : readFileSync(PLACES.secrets, 'utf8')
   const root = readFileSync(PLACES.root, 'utf8')
-  const isStarted = start && facts.canStart
-  const lines = closingLines({ answers, facts, results, root, isStarted, secretsInFile })
-  for (const line of lines) say(line)
+  for (const line of closingLines({ answers, facts, results, root, secrets })) say(line)
+  if (isShown) rmSync(PLACES.secrets, { force: true })
   return 0
 }
 
-async function isConfirmed(terminal: Terminal, steps: readonly PlannedStep[]): Promise<boolean> {
+async function confirm(terminal: Terminal, steps: readonly PlannedStep[]): Promise<string> {
+  const question = 'Do this? "files" shows what is written, "change" goes through the questions again.'
   for (;;) {
-    const word = await choose(terminal, 'Do this? "files" shows what is written.', ['yes', 'no', 'files'])
-    if (word !== 'files') return word === 'yes'
+    const word = await choose(terminal, question, ['yes', 'no', 'files', 'change'])
+    if (word !== 'files') return word
     for (const line of fileLines(steps)) terminal.say(line)
   }
 }
@@ -140,16 +158,4 @@ async function decided({ replace }: SetupOptions, file: FileWork): Promise<boole
   if (!replace)
     console.log(`\n    ${file.path} is there and differs; it is kept (--replace replaces it):\n${differenceOf(file)}`)
   return replace
-}
-
-/** What is shown once would be in a log, or was not shown. @returns whether there was something */
-function keepSecrets({ password, credential }: Results): boolean {
-  const lines = [
-    ...(password === undefined ? [] : [`administrator: admin\npassword: ${password}`]),
-    ...(credential === undefined
-      ? []
-      : [`kid: ${credential.kid}\nhmac_key: ${credential.hmacKey.toString('base64url')}`]),
-  ]
-  if (lines.length > 0) appendFileSync(PLACES.secrets, `${lines.join('\n')}\n`, { mode: 0o600 })
-  return lines.length > 0
 }

@@ -2,9 +2,7 @@
 
 import type { Answers } from './answers.ts'
 import { PLACES } from './facts.ts'
-
-const yaml = (value: unknown) => JSON.stringify(value)
-const list = (values: readonly unknown[]) => `[${values.map(yaml).join(', ')}]`
+import { list, yaml } from './service-config.ts'
 
 interface IssuerFiles {
   /** Undefined where the issuer is a root itself. */

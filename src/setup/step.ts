@@ -26,7 +26,7 @@ export interface FileWork extends Rights {
 export type Work =
   | FileWork
   | { kind: 'user'; name: User; home: string; groups: readonly User[] }
-  | ({ kind: 'folder'; path: string } & Rights)
+  | ({ kind: 'folder'; path: string; mayBeOther: boolean } & Rights)
   /** A file of random hexadecimal digits; one that exists is kept. */
   | ({ kind: 'random'; path: string } & Rights)
   /** One that exists is kept. */
@@ -37,10 +37,13 @@ export type Work =
   | { kind: 'administrator'; email: string }
   | { kind: 'credential'; kid: string; allow: readonly string[] }
   | { kind: 'test-certificate' }
+  | { kind: 'last-look' }
 
 export interface RunWork {
   kind: 'run'
   command: Command
+  /** What to do when it fails; a sentence. */
+  wayOut?: string
   /** Nothing is to be done where this file exists, or where this command succeeds and prints something. */
   unless?: string | Command
 }

@@ -45,6 +45,21 @@ export async function waitUntilReady({ tls, port }: Answers, show: (progress: st
   throw new Error(`the service was not ready after ${READY_MS / 1000} s: ${last}`)
 }
 
+/** @throws Error where the service is another than the answers say, such as one whose configuration was kept */
+export async function requireAnswered({ url, tls, port, accounts }: Answers): Promise<void> {
+  const http = tls === 'proxy' ? asProxy(url, port) : createHttpClient({ verify: false, maxConnections: 1 })
+  const at = tls === 'proxy' ? url : `https://127.0.0.1:${port}`
+  const headers = { Host: new URL(url).host }
+  const asked = { method: 'GET', url: `${at}/directory`, headers, maxBytes: MAX_BYTES, timeoutMs: ASK_MS } as const
+  const { body } = await http.send(asked).finally(() => http.close())
+  const { newAccount, meta } = JSON.parse(body.toString()) as { newAccount: string; meta?: Record<string, unknown> }
+  const isBound = meta?.['externalAccountRequired'] === true
+  if (newAccount.startsWith(`${url}/`) && isBound === (accounts === 'eab')) return
+  throw new Error(
+    `the service runs, and not as answered: its directory has newAccount ${newAccount} and externalAccountRequired ${isBound}; the answers have url: ${url} and accounts: ${accounts}. ${PLACES.config} was kept as it is: change it or the answers (--replace)`,
+  )
+}
+
 /** @returns sentences for the operator: what was done, and how the name was proven */
 export async function tryCertificate(answers: Answers, facts: Facts): Promise<string[]> {
   const { url } = answers

@@ -21,6 +21,7 @@ export function unitSteps(facts: Facts): Step[] {
       },
     },
     { title: 'Get a test certificate through the public URL, and revoke it', work: { kind: 'test-certificate' } },
+    { title: 'Look again: ready, and running what is written', work: { kind: 'last-look' } },
   ]
 }
 

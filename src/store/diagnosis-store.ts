@@ -1,6 +1,7 @@
 /** SQL of `chancery doctor`: what it reads of PostgreSQL and of the tables, each by one statement that changes nothing. */
 
 import type { RaisedAlarm } from '../domain/alarms.ts'
+import type { AuditEntry } from '../domain/audit-chain.ts'
 import { OPEN_OUTCOMES } from '../domain/decision.ts'
 import { type DatabaseSettings, openPrimary } from './session.ts'
 
@@ -33,9 +34,22 @@ export interface DiagnosisRows {
   newestCertificate: { der: Buffer; issuer: Buffer }[]
   credentials: { kid: string; label: string | null; expiresAt: Date }[]
   tokens: { name: string; expiresAt: Date }[]
+  /** The newest first, each with the head and the cut of the log; one with `id` null of a log without entries. */
+  auditEntries: (Omit<AuditEntry, 'id'> & {
+    id: string | null
+    mac: Buffer
+    head: number
+    headMac: Buffer
+    cut: number
+    cutMac: Buffer
+    cutSeal: Buffer | null
+  })[]
   administrators: { enabled: number; lastLoginAt: Date | null }
 }
 export type DiagnosisName = keyof DiagnosisRows
+
+/** One more is read, for what comes before them. */
+export const AUDIT_ENTRIES = 5000
 
 /** Of the tables that can grow, each statement reads along an index or up to a bound. */
 const STATEMENTS: Readonly<Record<DiagnosisName, string>> = {
@@ -107,6 +121,13 @@ const STATEMENTS: Readonly<Record<DiagnosisName, string>> = {
     SELECT name, expires_at AS "expiresAt" FROM admin_api_tokens
      WHERE revoked_at IS NULL AND expires_at < now() + interval '14 days' AND expires_at > now() - interval '30 days'
      ORDER BY expires_at LIMIT 20`,
+  auditEntries: `
+    SELECT h.sequence::double precision AS head, h.mac AS "headMac", h.cut_sequence::double precision AS cut,
+           h.cut_mac AS "cutMac", h.cut_seal AS "cutSeal", l.sequence::double precision AS sequence, l.id,
+           l.user_id AS "userId", l.action, l.target_user_id AS "targetUserId", l.details, l.ip_address AS "ipAddress",
+           l.created_at AS "createdAt", l.mac
+      FROM admin_audit_head h
+      LEFT JOIN LATERAL (SELECT * FROM admin_audit_log ORDER BY sequence DESC LIMIT ${AUDIT_ENTRIES + 1}) l ON true`,
   administrators: `
     SELECT count(*) FILTER (WHERE enabled AND role = 'admin')::integer AS enabled,
            max(last_login_at) FILTER (WHERE enabled AND role = 'admin') AS "lastLoginAt" FROM admin_users`,

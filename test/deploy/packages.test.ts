@@ -125,6 +125,63 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
       }
     })
 
+  test('a postinst that is killed leaves no part of a release under its name, and the next run makes it whole', async () => {
+    const host = await openWith('trixie')
+    try {
+      await mustInstall(host, programs(1))
+      for (const name of ['chancery', 'chancery-signer'])
+        for (const after of ['0.02', '0.05', '0.1', '0.2', '0.3']) {
+          await host.run(`${UNCONFIGURED(name)}; ${KILLED(after)} || true`)
+          await host.run('dpkg --configure -a')
+          await host.run(`diff -rq --no-dereference /usr/lib/${name}/installed /usr/lib/${name}/current/`)
+          assert.match(await host.run(`ls /usr/lib/${name}/releases`), /^\S+-1\n$/, after)
+        }
+      // As a postinst of the first release left it.
+      await host.run('find /usr/lib/chancery/current/ -name "*.js" -type f | head -200 | xargs rm')
+      await host.run('dpkg-reconfigure chancery && chancery --version')
+      await host.run('diff -rq --no-dereference /usr/lib/chancery/installed /usr/lib/chancery/current/')
+    } finally {
+      await host.end()
+    }
+  })
+
+  test('an installation keeps the owners and modes that the operator has given', async () => {
+    const host = await openWith('trixie')
+    try {
+      await mustInstall(host, programs(1))
+      assert.equal(await host.run('stat -c "%a %U" /etc/chancery'), '755 root\n')
+      for (const name of ['config.yaml', 'signer.pin']) await host.write(`/etc/chancery/${name}`, '')
+      await host.run('chown chancery-signer: /etc/chancery/signer.pin && chown chancery: /etc/chancery/config.yaml')
+      await host.run('chmod 750 /etc/chancery && chmod 600 /etc/chancery/*')
+      const rights = 'stat -c "%n %a %U:%G" /etc/chancery /etc/chancery/*'
+      const before = await host.run(rights)
+      await mustInstall(host, programs(2))
+      await host.run('systemd-tmpfiles --create')
+      assert.equal(await host.run(rights), before)
+    } finally {
+      await host.end()
+    }
+  })
+
+  test('purge keeps a configuration whose secret is the key of the audit log, and says so', async () => {
+    const host = await openWith('trixie')
+    const config = '/etc/chancery/config.yaml'
+    try {
+      for (const [more, stays] of [
+        ['', true],
+        ['  audit_key_file: /etc/chancery/audit.key\n', false],
+      ] as const) {
+        await mustInstall(host, programs(1))
+        await host.write(config, `admin_api:\n  token_secret: "a secret of nobody"\n${more}`)
+        const said = await host.run('apt-get purge -y chancery')
+        assert.equal(/config\.yaml stays: its token_secret is the key of the audit log/.test(said), stays)
+        assert.equal((await host.tryRun(`test -e ${config}`)).code, stays ? 0 : 1)
+      }
+    } finally {
+      await host.end()
+    }
+  })
+
   const FIRST_CERTIFICATES = [
     ['Debian 12 with chancery-nodejs 20, the key in a token', 'bookworm', '20', 'key: token'],
     ['Debian 13 with chancery-nodejs 24 beside its own, the key in a file', 'trixie', '24', 'key: file'],
@@ -294,3 +351,11 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
     return { hosts, places, lane, folder: at }
   }
 })
+
+/** As if the package had only been unpacked, in an upgrade: its files have other inodes, and the release of before is there. */
+const UNCONFIGURED = (name: string) => `cd /usr/lib/${name}
+cp -a installed installed.other && rm -rf installed && mv installed.other installed && echo "$(date +%N)" >installed/marker
+sed -i '/^Package: ${name}$/,/^$/s/^Status: .*/Status: install ok half-configured/' /var/lib/dpkg/status`
+
+/** The whole group of processes, as a power cut does. */
+const KILLED = (seconds: string) => `timeout --signal=KILL ${seconds} dpkg --configure -a`

@@ -64,7 +64,8 @@ for (const name of Object.keys(UNITS))
 test('the instructions apply our own files only, not those of the whole host', () => {
   const commands = [...read('README.md').matchAll(/systemd-(?:tmpfiles|sysusers)\b([^\n`]*)/g)]
   assert.ok(commands.length >= 3)
-  for (const [command, rest] of commands) assert.match(rest ?? '', / \/etc\/\w+\.d\/chancery\.conf$/, command)
+  for (const [command, rest] of commands)
+    assert.match(rest ?? '', / (?:\/etc\/\w+\.d\/chancery|"\$PWD\/rights)\.conf"?$/, command)
 })
 
 test('a signer whose PIN was refused is not started again', () => {

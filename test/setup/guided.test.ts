@@ -6,6 +6,8 @@ import { stripVTControlCharacters } from 'node:util'
 import { CHECKOUT, requirePrivateHost } from '../support/private-host.ts'
 import { NAME, openSetupHost, type SetupHost } from '../support/setup-run.ts'
 
+const SETUP = ['/usr/bin/node', `${CHECKOUT}/dist/src/cli/main.js`, 'setup']
+
 type Dialogue = readonly (readonly [seen: string, typed: string])[]
 
 describe('on a terminal', requirePrivateHost(), () => {
@@ -18,7 +20,7 @@ describe('on a terminal', requirePrivateHost(), () => {
   async function talk(dialogue: Dialogue): Promise<{ code: number | null; output: string }> {
     host.write('/root/dialogue.json', JSON.stringify(dialogue))
     const typing = ['/usr/bin/python3', `${CHECKOUT}/test/fixtures/typed-answers.py`, '/root/dialogue.json']
-    const { code, output } = await host.run(...typing, '/usr/bin/node', `${CHECKOUT}/dist/src/cli/main.js`, 'setup')
+    const { code, output } = await host.run(...typing, ...SETUP)
     return { code, output: output.replaceAll('\r', '') }
   }
 
@@ -26,6 +28,18 @@ describe('on a terminal', requirePrivateHost(), () => {
     const { code, output } = await talk([...QUESTIONS, ['Do this?', 'no']])
     assert.equal(code, 1, output)
     assert.equal((await host.run('test', '-e', '/etc/chancery')).code, 1)
+    const kept = await host.run(...SETUP, '--unattended', '--dry-run', '--answers', '/root/chancery-answers.yaml')
+    assert.equal(kept.code, 0, kept.output)
+    assert.match(kept.output, /external_url: "https:\/\/acme\.corp\.example:8443"/)
+  })
+
+  test('< goes back to the question before, and change at the end through all of them', async () => {
+    const { code, output } = await talk([...BACK_AND_FORTH, ['Do this?', 'no']])
+    assert.equal(code, 1, output)
+    const kept = host.read('/root/chancery-answers.yaml')
+    assert.match(kept, /^tls: "own"$/m)
+    assert.match(kept, /^accounts: "eab"$/m)
+    assert.match(kept, /^networks: \["10\.0\.0\.0\/8"\]$/m)
   })
 
   test('a wrong answer is explained and asked again; the rest leads to a certificate', async () => {
@@ -74,9 +88,27 @@ const QUESTIONS: Dialogue = [
   ['Name of the issuer', ''],
   ['Write the domains and networks', 'yes'],
   ['Who may have an account?', 'open'],
+  ['CAA records', ''],
   ['list of revoked', `http://${NAME}:8080`],
   ['Mail server', ''],
   ['Offer the console', 'no'],
+]
+
+/** Enter takes what was answered before, but for one. */
+const AGAIN: Dialogue = [
+  ...['Public URL', 'Who terminates TLS?', 'Port to listen on', 'Domains', 'Networks', 'Where is', 'Port of Postgre'],
+  ...['The CA that issues', 'key kept', 'Kind of key', 'Name of the root', 'Enter keeps', 'Name of the issuer'],
+  ...['Write the domains', 'Who may have an account?', 'CAA records', 'list of revoked', 'Mail server', 'Offer the'],
+].map((seen) => [seen, seen.startsWith('Who may') ? 'eab' : ''])
+
+const BACK_AND_FORTH: Dialogue = [
+  ['Public URL', `https://${NAME}:8443`],
+  ['Who terminates TLS?', 'files'],
+  ['File with the certificate', '<'],
+  ['Who terminates TLS?', 'own'],
+  ...QUESTIONS.slice(3),
+  ['Do this?', 'change'],
+  ...AGAIN.map(([seen, typed]) => [seen, typed] as const),
 ]
 
 const QUESTIONS_AGAIN: Dialogue = [['Go through them again?', 'no']]

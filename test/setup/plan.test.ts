@@ -24,6 +24,7 @@ const FACTS: Facts = {
   unitsInstalled: false,
   postgres: 17,
   postgresPorts: [5432],
+  openPorts: [],
   softhsm: '/usr/lib/softhsm/libsofthsm2.so',
   hasOpenssl: true,
   programs: { service: ['/usr/bin/node', '/srv/main.js'], signer: ['/usr/bin/node', '/srv/start.cjs'] },
@@ -129,9 +130,36 @@ describe('questions', () => {
       /has to cover acme/,
     ],
     ['one port twice', { ...FEWEST, admin_port: 8443 }, /admin_port: is the port of the service/],
+    ['a name of one label', { url: 'https://acme' }, /url: takes a whole name with its domain/],
+    [
+      'a name that no certificate can have',
+      { ...FEWEST, issuer_name: 'CN=a,XX=b' },
+      /issuer_name: must be a name .*"XX=b"/,
+    ],
+    ['a country that is none', { ...FEWEST, root_name: 'CN=a,C=Germany' }, /root_name: must be .*country code/],
+    [
+      'a library of a token that is not there',
+      { ...FEWEST, key: 'token', token: 'usb', token_library: '/usr/lib/none.so' },
+      /token_library: is not on this host/,
+    ],
     ['a line end in a name', { ...FEWEST, issuer_name: 'CN=a\nb' }, /issuer_name: must be a name/],
   ] as const)
     test(`${why} is refused`, () => assert.match(errorsOf(given).join('\n'), expected))
+
+  test('a port that another program has is refused before anything is done; that of the service itself is not', () => {
+    const taken: Facts = { ...FACTS, openPorts: [80, 8443, 8444] }
+    const errors = errorsOf({ ...FEWEST, tls: 'own', port: 8443 }, taken).join('\n')
+    for (const key of ['port', 'crl_url', 'admin_port']) assert.match(errors, new RegExp(`^${key}: is taken`, 'm'))
+    const files = { [PLACES.config]: 'server:\n  port: 8443\nadmin_api:\n  listen:\n    port: 8444\n' }
+    assert.deepEqual(errorsOf(FEWEST, { ...taken, files }), [])
+  })
+
+  test('names outside ASCII are taken as DNS has them', () => {
+    const { url, domains } = resolved({ url: 'https://ACME.büro.example', domains: 'büro.example' })
+    assert.equal(url, 'https://acme.xn--bro-hoa.example')
+    assert.deepEqual(domains, ['xn--bro-hoa.example'])
+    assert.equal(resolved({ crl_url: 'http://crl.büro.example' }).crl_url, 'http://crl.xn--bro-hoa.example')
+  })
 
   test('what a host lacks is said with the line that brings it', () => {
     const bare: Facts = { ...FACTS, postgres: undefined, softhsm: undefined }
@@ -165,7 +193,7 @@ const KINDS: Readonly<Record<string, Given>> = {
   'token on the network': {
     key: 'token',
     token: 'network',
-    token_library: '/usr/lib/vendor.so',
+    token_library: '/etc/hostname',
     token_label: 'ca',
     token_address: '192.0.2.9',
     token_pin: SECRET,
@@ -244,6 +272,51 @@ describe('the plan', () => {
     const facts: Facts = { ...FACTS, files: { [PLACES.config]: config } }
     const again = makePlan({ answers: resolved({}), facts, given: undefined, fresh: { token: 'other' }, start: true })
     assert.equal(fileIn(again.steps, PLACES.config), config)
+  })
+
+  test('the key of the audit log has a file of its own; an installation that made it of its secret keeps it so', () => {
+    const auditKey = (facts: Facts) => {
+      const { steps } = planOf({}, facts)
+      const config = parseConfigText(fileIn(steps, PLACES.config), { format: 'yaml', env: {} })
+      const isMade = steps.some(({ work }) => work.kind === 'random' && work.path === PLACES.auditKey)
+      return [config.ok && config.config.admin_api.audit_key_file, isMade]
+    }
+    assert.deepEqual(auditKey(FACTS), [PLACES.auditKey, true])
+    const before = fileIn(planOf({}).steps, PLACES.config)
+    assert.deepEqual(auditKey({ ...FACTS, files: { [PLACES.config]: before } }), [PLACES.auditKey, true])
+    const older = before.replace(/^ {2}audit_key_file: .*\n/m, '')
+    assert.deepEqual(auditKey({ ...FACTS, files: { [PLACES.config]: older } }), [null, false])
+  })
+
+  test('the audit log is looked at before the first entry of the run', () => {
+    const titles = planOf({}).steps.map(({ title }) => title)
+    const at = (title: string) => titles.indexOf(title)
+    assert.ok(at('Bring the database to the schema of this release') < at('See that the audit log is whole'))
+    assert.ok(at('See that the audit log is whole') < at('The first administrator'))
+  })
+
+  test('CAA records count where setup was told the name that they have, and else the file says that they do not', () => {
+    const acme = (given: Given) => {
+      const config = parseConfigText(fileIn(planOf(given).steps, PLACES.config), { format: 'yaml', env: {} })
+      assert.ok(config.ok)
+      const { caa_enforce, caa_identities } = config.config.acme
+      return { caa_enforce, caa_identities }
+    }
+    assert.deepEqual(acme({}), { caa_enforce: false, caa_identities: [] })
+    assert.deepEqual(acme({ caa_identity: 'ca.corp.example' }), {
+      caa_enforce: true,
+      caa_identities: ['ca.corp.example'],
+    })
+  })
+
+  test('every method that needs nothing of the operator is offered, so a wildcard can be had', () => {
+    const config = parseConfigText(fileIn(planOf({}).steps, PLACES.config), { format: 'yaml', env: {} })
+    assert.deepEqual(config.ok && config.config.challenges.enabled, ['http-01', 'dns-01', 'tls-alpn-01'])
+  })
+
+  test('the second instance of a proxy example has not the port of the console', () => {
+    for (const name of ['nginx.conf', 'haproxy.cfg'])
+      assert.doesNotMatch(text(`proxy/${name}`), new RegExp(`:${NOT_ASKED.admin_port}\\b`), name)
   })
 
   test('examples for proxies have the names of the installation', () => {

@@ -35,7 +35,7 @@ export async function configureService(
   // Quotes as systemd takes them.
   await host.write('/etc/chancery/service.env', '# Who connects\nDB_USER="chancery"\n')
   await host.write('/etc/chancery/signer.secret', SECRET)
-  await host.run('systemd-tmpfiles --create chancery.conf')
+  await host.run('systemd-tmpfiles --create /usr/share/doc/chancery/examples/rights.conf')
   await host.run('install -d -m 700 -o chancery -g chancery /var/lib/chancery')
 }
 
@@ -51,7 +51,7 @@ export async function configureSigner(host: DebianHost, ca: DevCaFiles): Promise
     await host.write(`/etc/chancery/${name}`, readFileSync(file, 'utf8'))
   await host.write('/etc/chancery/signer.yaml', stringify(config))
   await host.write('/etc/chancery/signer.secret', SECRET)
-  await host.run('systemd-tmpfiles --create chancery.conf')
+  await host.run('systemd-tmpfiles --create /usr/share/doc/chancery-signer/examples/rights.conf')
   await host.run('install -d -m 700 -o chancery-signer -g chancery-signer /var/lib/chancery-signer')
   await host.run('install -d -m 750 -o chancery-signer -g chancery-signer /run/chancery-signer')
 }

@@ -48,7 +48,7 @@ export const nginx: ProxyExample = {
       uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;
       ${replaced('nginx.conf', {
         '127.0.0.1:8443': `127.0.0.1:${ports.service}`,
-        ...(ports.second && { '#server 127.0.0.1:8444': `server 127.0.0.1:${ports.second}` }),
+        ...(ports.second && { '#server 127.0.0.1:8446': `server 127.0.0.1:${ports.second}` }),
         'listen 80;': `listen 127.0.0.1:${ports.http};`,
         'listen 443 ssl;': `listen 127.0.0.1:${ports.https} ssl;`,
         '/etc/nginx/chancery.pem': `${folder}/both.pem`,
@@ -70,7 +70,7 @@ export const haproxy: ProxyExample = {
     stats socket ${folder}/${ports.https}.sock
 ${replaced('haproxy.cfg', {
   '127.0.0.1:8443': `127.0.0.1:${ports.service}`,
-  ...(ports.second && { '#server two 127.0.0.1:8444': `server two 127.0.0.1:${ports.second}` }),
+  ...(ports.second && { '#server two 127.0.0.1:8446': `server two 127.0.0.1:${ports.second}` }),
   'bind :80': `bind 127.0.0.1:${ports.http}`,
   'bind :443': `bind 127.0.0.1:${ports.https}`,
   '/etc/haproxy/chancery.pem': `${folder}/both.pem`,

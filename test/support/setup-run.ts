@@ -11,6 +11,8 @@ export interface SetupHost extends PrivateHost {
   /** A command of the service with its configuration, as its user. */
   chancery(...words: string[]): Promise<string>
   signer(...words: string[]): Promise<string>
+  /** What the database of the service says. */
+  chancerySql(statement: string): Promise<string>
 }
 
 /** @param options.postgres false: no cluster runs there */
@@ -27,6 +29,7 @@ export async function openSetupHost({ systemd = true, postgres = true } = {}): P
     ...host,
     setUp: (...options) => host.run('/usr/bin/node', MAIN, 'setup', ...options),
     chancery: (...words) => host.must('runuser', '-u', 'chancery', '--', '/usr/bin/node', MAIN, ...config, ...words),
+    chancerySql: (statement) => host.must('runuser', '-u', 'postgres', '--', 'psql', '-tAc', statement, 'chancery'),
     signer: (...words) => host.must('/usr/bin/node', `${CHECKOUT}/dist/signer/start.cjs`, ...words),
   }
 }

@@ -75,10 +75,11 @@ const SETUP = onHost('it makes users, files and units of that host', {
   ],
   options: {
     answers: optional('File with answers (YAML): what is in it is not asked', text),
-    unattended: isGiven('Ask nothing; an answer that is missing is an error'),
+    unattended: isGiven('Ask nothing; what is missing takes its default, and is an error where it has none'),
     'dry-run': isGiven('Show the plan and the files, and change nothing'),
     'write-answers': optional('Write the answers to a new file, and change nothing else', text),
     replace: isGiven('With --unattended: replace files that differ, and keep a copy of each'),
+    'accept-audit-log': isGiven('Go on where the audit log is not whole, as after its key was lost'),
     'do-not-start': isGiven('Write and check everything, and start nothing'),
   },
   examples: ['setup', 'setup --answers answers.yaml --unattended', 'setup --dry-run'],

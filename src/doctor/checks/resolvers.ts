@@ -51,10 +51,13 @@ export const RESOLVERS: readonly Check[] = [
   },
   {
     id: 'resolvers.caa',
-    title: 'CAA records can be looked up',
+    title: 'CAA records can be looked up, where they count',
     async look(sources) {
       const { caa_enforce, caa_identities } = sources.config.acme
-      if (!caa_enforce || caa_identities.length === 0) return undefined
+      if (!caa_enforce || caa_identities.length === 0)
+        return ok(
+          `CAA records are not looked at: acme.${caa_enforce ? 'caa_identities is empty' : 'caa_enforce is false'}`,
+        )
       const { allowed_domains } = sources.config.security.identifier_policy
       const name = (allowed_domains[0] ?? ownName(sources)).replace(/^\*\./, '')
       return forEachServer(sources, async (server) =>

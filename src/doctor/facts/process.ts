@@ -2,6 +2,7 @@
 
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import path from 'node:path'
+import { startOf } from '../../shared/lib/process-start.ts'
 
 export interface ServiceProcess {
   pid: number
@@ -18,7 +19,7 @@ export function findService(configFile: string): ServiceProcess | undefined {
   if (pid === undefined) return undefined
   // The folder of a process is made when it starts.
   const { uid } = statSync(`/proc/${pid}`)
-  return { pid: Number(pid), uid, startedAt: startOf(pid), openFilesLimit: openFilesLimit(pid) }
+  return { pid: Number(pid), uid, startedAt: startOf(Number(pid)), openFilesLimit: openFilesLimit(pid) }
 }
 
 function isService(pid: string, configFile: string): boolean {
@@ -40,19 +41,6 @@ function folderOf(pid: string): string {
   } catch {
     return '/'
   }
-}
-
-const CLOCK_TICKS = 100
-
-function startOf(pid: string): Date {
-  // The second word may hold spaces and brackets; the 22nd counts ticks since the boot.
-  const ticks = Number(
-    readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /s, '')
-      .split(' ')[19],
-  )
-  const boot = Number(/^btime (\d+)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1])
-  return new Date((boot + ticks / CLOCK_TICKS) * 1000)
 }
 
 function openFilesLimit(pid: string): number | undefined {

@@ -8,7 +8,19 @@ const alter = (name: string, value: string) => ({
   undo: [`ALTER SYSTEM RESET ${name}`, 'SELECT pg_reload_conf()', 'SELECT pg_sleep(0.3)'],
 })
 
+const moveFirstEntry = (by: string) => [
+  'ALTER TABLE admin_audit_log DISABLE TRIGGER ALL',
+  `UPDATE admin_audit_log SET created_at = created_at + interval '${by}' WHERE sequence = 1`,
+  'ALTER TABLE admin_audit_log ENABLE TRIGGER ALL',
+]
+
 export const DATABASE: Fault[] = [
+  {
+    name: 'an entry of the audit log was changed',
+    id: 'database.audit',
+    mend: /audit verify/,
+    sql: { plant: moveFirstEntry('1 second'), undo: moveFirstEntry('-1 second') },
+  },
   {
     name: 'synchronous_commit is off',
     id: 'database.durable',
