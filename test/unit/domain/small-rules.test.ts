@@ -102,8 +102,11 @@ describe('a text in the search field', () => {
       assert.equal(readSearch(typed).name, 'xn--bcher-kva.example', typed)
     assert.equal(readSearch('*.Shop.test').name, '*.shop.test')
     assert.equal(readSearch('2001:DB8:0:0::1').name, '2001:db8::1')
-    for (const typed of ['a b', '%', 'ops@shop.test', '', '..', 'a..b'])
-      assert.equal(readSearch(typed).name, undefined, typed)
+  })
+
+  test('is another name of a certificate where it is no DNS name and no address', () => {
+    assert.equal(readSearch(' Jane  DOE ').name, 'jane doe')
+    assert.equal(readSearch('Ops@SHOP.test').name, 'ops@shop.test')
   })
 
   test('is the beginning of a serial number or fingerprint, with or without colons and spaces', () => {
