@@ -14,14 +14,13 @@ import { ORDERS } from './certificates/order-endpoints.ts'
 import { RENEWALS } from './certificates/renewal-endpoints.ts'
 import { EAB_CREATION } from './eab/credential-creation.ts'
 import { EAB } from './eab/credential-endpoints.ts'
-import { EAB_GRANTS } from './eab/credential-grants.ts'
 import { EAB_TAGS } from './eab/credential-tags.ts'
+import { CSR_PROFILE_ASSIGNMENTS, EAB_GRANTS, IDENTIFIER_GRANTS } from './eab/grant-endpoints.ts'
 import { ALLOWED_IDENTIFIERS } from './eab/identifier-endpoints.ts'
 import { ONBOARDING } from './eab/onboarding-endpoints.ts'
 import { INCIDENTS } from './incidents/incident-endpoints.ts'
 import { NAMES } from './names/name-endpoints.ts'
 import { OPERATION } from './operation/operation-endpoints.ts'
-import { CSR_PROFILE_ASSIGNMENTS } from './profiles/profile-assignments.ts'
 import { CSR_PROFILE_CHECK } from './profiles/profile-check-endpoints.ts'
 import { CSR_PROFILES } from './profiles/profile-endpoints.ts'
 import { CSR_PROFILE_TRIALS } from './profiles/profile-trial-endpoints.ts'
@@ -78,6 +77,7 @@ export const OPERATIONS = {
   ...ONBOARDING,
   ...EAB_GRANTS,
   ...ALLOWED_IDENTIFIERS,
+  ...IDENTIFIER_GRANTS,
   ...CSR_PROFILES,
   ...CSR_PROFILE_TRIALS,
   ...CSR_PROFILE_ASSIGNMENTS,

@@ -4,9 +4,14 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { changeOfAccount, changeOfCredential } from '../../src/admin/eab/allowed-identifiers.ts'
 import type { CredentialRow } from '../../src/admin/eab/credential-store.ts'
-import { giveToAccount, giveToCredential } from '../../src/admin/profiles/profile-assignments.ts'
+import {
+  changeNames,
+  NAME_OF_ACCOUNT,
+  NAME_OF_CREDENTIAL,
+  PROFILE_OF_ACCOUNT,
+  PROFILE_OF_CREDENTIAL,
+} from '../../src/admin/eab/grants.ts'
 import { createAllowlistStore } from '../../src/store/account-rules-store.ts'
 import type { NewAccount } from '../../src/store/account-store.ts'
 import type { Database } from '../../src/store/database.ts'
@@ -62,7 +67,7 @@ describe('binding credentials', () => {
   const aProfile = () => grants.profile()
 
   const allowToCredential = (id: string, value: string) =>
-    changeOfCredential(grants.audit, grants.actor, id, { allow: [value] })
+    changeNames(NAME_OF_CREDENTIAL, grants.audit, grants.actor, id, { allow: [value] })
 
   const profileOf = async (accountId: string) =>
     (await store.sql('SELECT csr_profile_id FROM account_csr_profiles WHERE account_id = $1', [accountId]))[0]
@@ -201,7 +206,7 @@ describe('binding credentials', () => {
     const name = aName()
     await allowToCredential(credential.id, name)
     const profile = await aProfile()
-    await giveToCredential(grants.audit, grants.actor, profile, credential.id)
+    await PROFILE_OF_CREDENTIAL.give(grants.audit, grants.actor, profile, credential.id)
     const account = aNewAccount()
     await register(eab, credential, account)
     assert.deepEqual(await allowlists.find(account.id), [{ type: 'dns', value: name }])
@@ -218,7 +223,7 @@ describe('binding credentials', () => {
         Promise.all([
           register(otherEab, credential, account),
           allowToCredential(credential.id, name),
-          giveToCredential(grants.audit, grants.actor, profile, credential.id),
+          PROFILE_OF_CREDENTIAL.give(grants.audit, grants.actor, profile, credential.id),
         ]),
       )
       assert.equal(outcomes[0], true)
@@ -232,8 +237,8 @@ describe('binding credentials', () => {
     const account = aNewAccount()
     await register(eab, credential, account)
     const [own, handedOn] = [await aProfile(), await aProfile()]
-    await giveToAccount(grants.audit, grants.actor, own, account.id)
-    await giveToCredential(grants.audit, grants.actor, handedOn, credential.id)
+    await PROFILE_OF_ACCOUNT.give(grants.audit, grants.actor, own, account.id)
+    await PROFILE_OF_CREDENTIAL.give(grants.audit, grants.actor, handedOn, credential.id)
     assert.equal(await profileOf(account.id), own)
   })
 })
@@ -249,7 +254,7 @@ describe('allowlists', () => {
 
   const entry = (value: string) => ({ type: 'dns' as const, value })
   const allow = (accountId: string, values: string[]) =>
-    changeOfAccount(grants.audit, grants.actor, accountId, { allow: values })
+    changeNames(NAME_OF_ACCOUNT, grants.audit, grants.actor, accountId, { allow: values })
 
   test('each account of a batch gets its own list; one without entries an empty one', async () => {
     const [one, two, three] = [await anAccount(store), await anAccount(store), await anAccount(store)]
@@ -273,7 +278,7 @@ describe('allowlists', () => {
     await Promise.all(Array.from({ length: 6 }, () => allow(account.id, ['x.example', 'y.example'])))
     assert.equal((await allowlists.find(account.id)).length, 2)
     const wanted = { disallow: ['x.example', 'z.example'] }
-    const outcomes = await changeOfAccount(grants.audit, grants.actor, account.id, wanted)
+    const outcomes = await changeNames(NAME_OF_ACCOUNT, grants.audit, grants.actor, account.id, wanted)
     assert.deepEqual(each(outcomes, 'outcome'), ['removed', 'absent'])
     assert.deepEqual(await allowlists.find(account.id), [entry('y.example')])
   })

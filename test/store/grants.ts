@@ -1,7 +1,6 @@
 /** Binding credentials and what accounts may do, made in a test database by the use cases of administrators. */
 
 import { AuditLog } from '../../src/admin/audit/audit-log.ts'
-import { grantNames } from '../../src/admin/eab/allowed-identifiers.ts'
 import {
   type CredentialRow,
   insertCredential,
@@ -10,6 +9,7 @@ import {
   type Revocation,
   revokeCredential,
 } from '../../src/admin/eab/credential-store.ts'
+import { grantNames } from '../../src/admin/eab/grants.ts'
 import { HistoryIndexes } from '../../src/admin/profiles/history-indexes.ts'
 import { createProfile } from '../../src/admin/profiles/profile-endpoints.ts'
 import type { AllowedIdentifier } from '../../src/domain/allowlist.ts'

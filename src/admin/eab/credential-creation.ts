@@ -12,11 +12,11 @@ import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
 import type { AdminContext } from '../context.ts'
-import { grantProfile, requireHeld } from '../profiles/profile-assignments.ts'
 import { futureInstant, line, tagList, uuid } from '../schemas.ts'
-import { grantNames, readIdentifiers } from './allowed-identifiers.ts'
+import { readIdentifiers } from './allowed-identifiers.ts'
 import { credentialBody, EabCredential } from './credential-endpoints.ts'
 import { insertCredential } from './credential-store.ts'
+import { grantNames, PROFILE_OF_CREDENTIAL } from './grants.ts'
 import { notePreApproval } from './pre-approval.ts'
 import { requireWithinScope } from './registrar-credentials.ts'
 
@@ -107,7 +107,8 @@ async function createCredential(
     note('eab.create', { eab_id: id, kid, label, ...(tags.length > 0 && { tags }) })
     await grantNames(tx, note, actor, id, identifiers)
     await notePreApproval(tx, note, id, identifiers)
-    if (csrProfileId !== undefined) await grantProfile(tx, note, actor, id, await requireHeld(tx, csrProfileId))
+    if (csrProfileId !== undefined)
+      await PROFILE_OF_CREDENTIAL.add(tx, note, actor, await PROFILE_OF_CREDENTIAL.hold(tx, csrProfileId), id)
     return { ...credentialBody({ ...made, account_name: null }), hmac_key: encodeBase64url(key) }
   })
 }

@@ -4,32 +4,15 @@ import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { type AllowedIdentifier as AllowedIdentifierValue, parseAllowedIdentifier } from '../../domain/allowlist.ts'
-import { scopeOf } from '../../domain/permissions.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import { accountExists } from '../../store/account-list.ts'
 import { namesOf } from '../../store/account-names.ts'
 import { accountNameMember } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
-import { newNamesAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
-import {
-  changeOfAccount,
-  createIdentifier,
-  giveNameToAccount,
-  type IdentifierOutcome,
-  readIdentifiers,
-  removeIdentifier,
-  takeNameFromAccount,
-  WITHDRAWALS,
-} from './allowed-identifiers.ts'
-import {
-  findIdentifier,
-  type IdentifierRow,
-  type IdentifierWithSome,
-  pagesOfAccount,
-  pagesOfIdentifiers,
-} from './identifier-store.ts'
+import { createIdentifier, removeIdentifier } from './allowed-identifiers.ts'
+import { type IdentifierOutcome, WITHDRAWALS } from './grants.ts'
+import { findIdentifier, type IdentifierRow, type IdentifierWithSome, pagesOfIdentifiers } from './identifier-store.ts'
 
 /** As the list of a credential shows it. */
 export const PlainIdentifier = z
@@ -41,16 +24,6 @@ export const PlainIdentifier = z
     created_at: timestamp(),
   })
   .meta({ id: 'PlainIdentifier' })
-
-const IdentifierOfAccount = z
-  .strictObject({
-    ...PlainIdentifier.shape,
-    eab_credential_id: z
-      .uuid()
-      .nullable()
-      .meta({ description: 'The credential that grants it; null for what is allowed to the account itself.' }),
-  })
-  .meta({ id: 'IdentifierOfAccount' })
 
 const AllowedIdentifier = z
   .strictObject({
@@ -119,7 +92,6 @@ export const outcomesBody = (outcomes: readonly IdentifierOutcome[]): z.input<ty
   outcomes.map(({ identifier, outcome }) => ({ identifier: identifier.value, outcome }))
 
 const params = z.strictObject({ identifier_id: uuid() })
-const associationParams = z.strictObject({ identifier_id: uuid(), account_id: uuid() })
 export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   listAllowedIdentifiers: endpoint({
     route: 'GET /allowed-identifiers',
@@ -174,68 +146,5 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
       await removeIdentifier(audit, author, params.identifier_id)
       return {}
     },
-  }),
-  addAccountToIdentifier: endpoint({
-    route: 'PUT /allowed-identifiers/{identifier_id}/accounts/{account_id}',
-    permission: 'administer',
-    summary: 'Allows an identifier to an account itself.',
-    params: associationParams,
-    reply: { status: 204 },
-    errors: ['not_found'],
-    audit: 'identifier.add_account',
-    approval: async ({ params }, context) =>
-      newNamesAct(
-        () => `the account ${params.account_id}`,
-        await identifiersWith(context.db, params.identifier_id),
-        context,
-      ),
-    async handle({ params, author }, { audit }) {
-      await giveNameToAccount(audit, author, params.identifier_id, params.account_id)
-      return {}
-    },
-  }),
-  removeAccountFromIdentifier: endpoint({
-    route: 'DELETE /allowed-identifiers/{identifier_id}/accounts/{account_id}',
-    permission: 'administer',
-    summary: 'Takes it back. Grants by the credential of the account stay.',
-    params: associationParams,
-    reply: { status: 204 },
-    errors: ['not_found'],
-    audit: 'identifier.remove_account',
-    async handle({ params, author }, { audit }) {
-      await takeNameFromAccount(audit, author, params.identifier_id, params.account_id)
-      return {}
-    },
-  }),
-  listIdentifiersOfAccount: endpoint({
-    route: 'GET /accounts/{account_id}/allowed-identifiers',
-    permission: 'onboard',
-    scope: 'accounts',
-    summary: 'Lists the identifiers that an account may request.',
-    params: z.strictObject({ account_id: uuid() }),
-    reply: { status: 200, schema: z.array(IdentifierOfAccount) },
-    errors: ['not_found'],
-    query: z.strictObject(placeParameters()),
-    async handle({ params, query, author }, { db, pages }) {
-      if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
-      const page = await readPageOf(pagesOfAccount(db, params.account_id), longPageRequest(query, pages))
-      const body = page.rows.map((row) => ({ ...plainIdentifierBody(row), eab_credential_id: row.eab_credential_id }))
-      return { body, next: nextOf(page) }
-    },
-  }),
-  changeIdentifiersOfAccount: endpoint({
-    route: 'POST /accounts/{account_id}/allowed-identifiers',
-    permission: 'administer',
-    summary: 'Allows some identifiers to an account itself and withdraws others, all in one commit.',
-    params: z.strictObject({ account_id: uuid() }),
-    body: ChangedIdentifiers,
-    reply: { status: 200, schema: IdentifierOutcomes },
-    errors: ['not_found', 'conflict'],
-    audit: 'identifier.add_account',
-    approval: ({ params, body }, context) =>
-      newNamesAct(() => `the account ${params.account_id}`, readIdentifiers('allow', body.allow ?? []), context),
-    handle: async ({ params, body, author }, { audit }) => ({
-      body: outcomesBody(await changeOfAccount(audit, author, params.account_id, body)),
-    }),
   }),
 })

@@ -5,11 +5,16 @@ import { insertApproval, keepResult } from '../../../src/admin/approvals/approva
 import { Approvals, type ApprovedAct } from '../../../src/admin/approvals/approvals.ts'
 import { AuditLog, type Note, type Work } from '../../../src/admin/audit/audit-log.ts'
 import type { AdminContext } from '../../../src/admin/context.ts'
-import { changeOfAccount, changeOfCredential } from '../../../src/admin/eab/allowed-identifiers.ts'
 import { insertCredential } from '../../../src/admin/eab/credential-store.ts'
+import {
+  changeNames,
+  NAME_OF_ACCOUNT,
+  NAME_OF_CREDENTIAL,
+  PROFILE_OF_ACCOUNT,
+  PROFILE_OF_CREDENTIAL,
+} from '../../../src/admin/eab/grants.ts'
 import { OPERATIONS } from '../../../src/admin/endpoints.ts'
 import { HistoryIndexes } from '../../../src/admin/profiles/history-indexes.ts'
-import { giveToAccount, giveToCredential } from '../../../src/admin/profiles/profile-assignments.ts'
 import { createProfile } from '../../../src/admin/profiles/profile-endpoints.ts'
 import { BulkRevocations } from '../../../src/admin/revocations/bulk-revocations.ts'
 import { insertPasskey } from '../../../src/admin/users/passkey-store.ts'
@@ -188,8 +193,8 @@ export async function makeWorld() {
   const { account } = await stores.accounts.create(aNewAccount({ ...key, contacts: ['mailto:old@example.com'] }))
   await at.sql("UPDATE accounts SET tags = '{a,b}' WHERE id = $1", [account.id])
 
-  await changeOfCredential(audit, ops, team, { allow: ['one.example'] })
-  await changeOfAccount(audit, ops, account.id, { allow: ['two.example'] })
+  await changeNames(NAME_OF_CREDENTIAL, audit, ops, team, { allow: ['one.example'] })
+  await changeNames(NAME_OF_ACCOUNT, audit, ops, account.id, { allow: ['two.example'] })
   const nameId = async (value: string) =>
     (await at.one<{ id: string }>('SELECT id FROM allowed_identifiers WHERE identifier_value = $1', value))?.id ?? ''
   const approved = await aReadyOrder(stores, { accountId: bound.id, keyVersion: 1 }, {}, ['one.example'])
@@ -202,8 +207,8 @@ export async function makeWorld() {
   const profile = async (name: string, data: object) =>
     (await createProfile(context, ops, { name, description: undefined, data })).id
   const [tight, loose] = [await profile('tight', { san_maximum: 1 }), await profile('loose', { san_maximum: 5 })]
-  await giveToCredential(audit, ops, tight, team)
-  await giveToAccount(audit, ops, loose, bound.id)
+  await PROFILE_OF_CREDENTIAL.give(audit, ops, tight, team)
+  await PROFILE_OF_ACCOUNT.give(audit, ops, loose, bound.id)
 
   const { cert } = await loopbackCertificate()
   const der = Buffer.from(cert.replaceAll(/-----[^-]+-----|\s/g, ''), 'base64')

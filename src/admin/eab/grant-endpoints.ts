@@ -1,0 +1,231 @@
+/** What accounts and binding credentials are granted: names and a CSR profile, each given, taken back and shown. */
+
+import * as z from 'zod/v4'
+import { notFound } from '../../domain/admin-error.ts'
+import { scopeOf } from '../../domain/permissions.ts'
+import { accountExists } from '../../store/account-list.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { newNamesAct } from '../approvals/acts.ts'
+import type { ActMeans, AdminContext } from '../context.ts'
+import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
+import { CsrProfile, csrProfileBody } from '../profiles/profile-endpoints.ts'
+import { findProfileOfAccount, findProfileOfCredential } from '../profiles/profile-store.ts'
+import { uuid } from '../schemas.ts'
+import { readIdentifiers } from './allowed-identifiers.ts'
+import { credentialParams, requireCredential } from './credential-endpoints.ts'
+import * as grants from './grants.ts'
+import {
+  ChangedIdentifiers,
+  IdentifierOutcomes,
+  identifiersWith,
+  outcomesBody,
+  PlainIdentifier,
+  plainIdentifierBody,
+} from './identifier-endpoints.ts'
+import { pagesOfAccount, pagesOfCredential } from './identifier-store.ts'
+import { IN_PERSON, networksWithoutChallenge } from './pre-approval.ts'
+
+const throughCredential = (description: string) => ({
+  eab_credential_id: z.uuid().nullable().meta({ description }),
+})
+const IdentifierOfAccount = z
+  .strictObject({
+    ...PlainIdentifier.shape,
+    ...throughCredential('The credential that grants it; null for what is allowed to the account itself.'),
+  })
+  .meta({ id: 'IdentifierOfAccount' })
+const CsrProfileOfAccount = z
+  .strictObject({
+    ...CsrProfile.shape,
+    ...throughCredential('The credential through which it counts; null for a profile of the account itself.'),
+  })
+  .meta({ id: 'CsrProfileOfAccount' })
+
+/** As a request for approval names it. */
+const accountNamed = (id: string) => () => `the account ${id}`
+const credentialNamed =
+  ({ db }: ActMeans, id: string) =>
+  async () =>
+    `the credential ${(await requireCredential(db, id, undefined)).kid}`
+
+const allowsSome = ({ body }: { body: { allow?: readonly string[] | undefined } }) => (body.allow ?? []).length > 0
+
+/** @param idsOf the thing's and the holder's @returns PUT, which gives, and DELETE, which takes back */
+function association<P extends z.ZodType>(
+  { given, taken, give, take }: grants.Grant,
+  route: `/${string}`,
+  params: P,
+  idsOf: (params: z.output<P>) => [thing: string, holder: string],
+) {
+  type Further = Pick<Parameters<typeof endpoint<P>>[0], 'approval' | 'needsSession' | 'recentSignIn'>
+  const shared = { permission: 'administer', params, reply: { status: 204 }, errors: ['not_found'] } as const
+  const handling =
+    (work: typeof give) =>
+    async ({ params, author }: Parameters<Parameters<typeof endpoint<P>>[0]['handle']>[0], { audit }: AdminContext) => {
+      await work(audit, author, ...idsOf(params as z.output<P>))
+      return {}
+    }
+  return {
+    put: (summary: string, further?: Further) =>
+      endpoint<P>({ route: `PUT ${route}`, summary, ...shared, audit: given, ...further, handle: handling(give) }),
+    delete: (summary: string) =>
+      endpoint<P>({ route: `DELETE ${route}`, summary, ...shared, audit: taken, handle: handling(take) }),
+  }
+}
+
+const nameOfCredential = association(
+  grants.NAME_OF_CREDENTIAL,
+  '/eab/{cred_id}/allowed-identifiers/{identifier_id}',
+  z.strictObject({ cred_id: uuid(), identifier_id: uuid() }),
+  ({ identifier_id, cred_id }) => [identifier_id, cred_id],
+)
+const profileOfCredential = association(
+  grants.PROFILE_OF_CREDENTIAL,
+  '/eab/{cred_id}/csr-profile/{profile_id}',
+  z.strictObject({ cred_id: uuid(), profile_id: uuid() }),
+  ({ profile_id, cred_id }) => [profile_id, cred_id],
+)
+const nameOfAccount = association(
+  grants.NAME_OF_ACCOUNT,
+  '/allowed-identifiers/{identifier_id}/accounts/{account_id}',
+  z.strictObject({ identifier_id: uuid(), account_id: uuid() }),
+  ({ identifier_id, account_id }) => [identifier_id, account_id],
+)
+const profileOfAccount = association(
+  grants.PROFILE_OF_ACCOUNT,
+  '/csr-profiles/{profile_id}/accounts/{account_id}',
+  z.strictObject({ profile_id: uuid(), account_id: uuid() }),
+  ({ profile_id, account_id }) => [profile_id, account_id],
+)
+
+export const EAB_GRANTS = endpointGroup('EAB credentials', {
+  listIdentifiersOfEab: endpoint({
+    route: 'GET /eab/{cred_id}/allowed-identifiers',
+    permission: 'onboard',
+    scope: 'credentials',
+    summary: 'Lists what a credential grants to its accounts.',
+    params: credentialParams,
+    reply: { status: 200, schema: z.array(PlainIdentifier) },
+    errors: ['not_found'],
+    query: z.strictObject(placeParameters()),
+    async handle({ params, query, author }, { db, pages }) {
+      await requireCredential(db, params.cred_id, scopeOf(author))
+      const page = await readPageOf(pagesOfCredential(db, params.cred_id), longPageRequest(query, pages))
+      return { body: page.rows.map(plainIdentifierBody), next: nextOf(page) }
+    },
+  }),
+  changeIdentifiersOfEab: endpoint({
+    route: 'POST /eab/{cred_id}/allowed-identifiers',
+    permission: 'administer',
+    summary: 'Allows some identifiers to every account of a credential and withdraws others, all in one commit.',
+    params: credentialParams,
+    body: ChangedIdentifiers,
+    reply: { status: 200, schema: IdentifierOutcomes },
+    errors: ['not_found', 'conflict'],
+    audit: 'eab.add_identifier',
+    needsSession: async (request, context) => allowsSome(request) && IN_PERSON.needsSession(request, context),
+    recentSignIn: async (request, context) => allowsSome(request) && IN_PERSON.recentSignIn(request, context),
+    approval: async ({ params, body }, context) =>
+      newNamesAct(
+        credentialNamed(context, params.cred_id),
+        readIdentifiers('allow', body.allow ?? []),
+        context,
+        allowsSome({ body }) ? await networksWithoutChallenge(context.db, params.cred_id) : [],
+      ),
+    handle: async ({ params, body, author }, { audit }) => ({
+      body: outcomesBody(await grants.changeNames(grants.NAME_OF_CREDENTIAL, audit, author, params.cred_id, body)),
+    }),
+  }),
+  addIdentifierToEab: nameOfCredential.put(
+    'Allows an identifier to every account of a credential, as long as it is not taken back.',
+    {
+      ...IN_PERSON,
+      approval: async ({ params }, context) =>
+        newNamesAct(
+          credentialNamed(context, params.cred_id),
+          await identifiersWith(context.db, params.identifier_id),
+          context,
+          await networksWithoutChallenge(context.db, params.cred_id),
+        ),
+    },
+  ),
+  removeIdentifierFromEab: nameOfCredential.delete('Takes it back. Grants to an account itself stay.'),
+  getCsrProfileOfEab: endpoint({
+    route: 'GET /eab/{cred_id}/csr-profile',
+    permission: 'onboard',
+    scope: 'credentials',
+    summary: 'Shows the CSR profile of a credential, or null.',
+    params: credentialParams,
+    reply: { status: 200, schema: CsrProfile.nullable() },
+    errors: ['not_found'],
+    async handle({ params, author }, { db }) {
+      await requireCredential(db, params.cred_id, scopeOf(author))
+      const profile = await findProfileOfCredential(db, params.cred_id)
+      return { body: profile && csrProfileBody(profile) }
+    },
+  }),
+  assignCsrProfileToEab: profileOfCredential.put(
+    'Gives a CSR profile to every account of a credential that has none of its own.',
+  ),
+  unassignCsrProfileFromEab: profileOfCredential.delete('Takes it back. A profile of the account itself stays.'),
+})
+
+export const IDENTIFIER_GRANTS = endpointGroup('Allowed identifiers', {
+  addAccountToIdentifier: nameOfAccount.put('Allows an identifier to an account itself.', {
+    approval: async ({ params }, context) =>
+      newNamesAct(accountNamed(params.account_id), await identifiersWith(context.db, params.identifier_id), context),
+  }),
+  removeAccountFromIdentifier: nameOfAccount.delete('Takes it back. Grants by the credential of the account stay.'),
+  listIdentifiersOfAccount: endpoint({
+    route: 'GET /accounts/{account_id}/allowed-identifiers',
+    permission: 'onboard',
+    scope: 'accounts',
+    summary: 'Lists the identifiers that an account may request.',
+    params: z.strictObject({ account_id: uuid() }),
+    reply: { status: 200, schema: z.array(IdentifierOfAccount) },
+    errors: ['not_found'],
+    query: z.strictObject(placeParameters()),
+    async handle({ params, query, author }, { db, pages }) {
+      if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
+      const page = await readPageOf(pagesOfAccount(db, params.account_id), longPageRequest(query, pages))
+      const body = page.rows.map((row) => ({ ...plainIdentifierBody(row), eab_credential_id: row.eab_credential_id }))
+      return { body, next: nextOf(page) }
+    },
+  }),
+  changeIdentifiersOfAccount: endpoint({
+    route: 'POST /accounts/{account_id}/allowed-identifiers',
+    permission: 'administer',
+    summary: 'Allows some identifiers to an account itself and withdraws others, all in one commit.',
+    params: z.strictObject({ account_id: uuid() }),
+    body: ChangedIdentifiers,
+    reply: { status: 200, schema: IdentifierOutcomes },
+    errors: ['not_found', 'conflict'],
+    audit: 'identifier.add_account',
+    approval: ({ params, body }, context) =>
+      newNamesAct(accountNamed(params.account_id), readIdentifiers('allow', body.allow ?? []), context),
+    handle: async ({ params, body, author }, { audit }) => ({
+      body: outcomesBody(await grants.changeNames(grants.NAME_OF_ACCOUNT, audit, author, params.account_id, body)),
+    }),
+  }),
+})
+
+export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
+  assignCsrProfile: profileOfAccount.put(
+    'Gives a profile to an account itself, where it wins over the profile of its credential.',
+  ),
+  unassignCsrProfile: profileOfAccount.delete('Takes it back: the account has the profile of its credential, or none.'),
+  getCsrProfileOfAccount: endpoint({
+    route: 'GET /accounts/{account_id}/csr-profile',
+    permission: 'read_accounts',
+    scope: 'accounts',
+    summary: 'Shows the profile that counts for an account, or null.',
+    params: z.strictObject({ account_id: uuid() }),
+    reply: { status: 200, schema: CsrProfileOfAccount.nullable() },
+    errors: ['not_found'],
+    async handle({ params, author }, { db }) {
+      if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
+      const profile = await findProfileOfAccount(db, params.account_id)
+      return { body: profile && { ...csrProfileBody(profile), eab_credential_id: profile.eab_credential_id } }
+    },
+  }),
+})

@@ -1,0 +1,192 @@
+/**
+ * Names and CSR profiles that administrators grant to accounts and binding credentials.
+ *
+ * What a credential grants holds for every account registered with it, as long as it is granted. Its
+ * profile counts where the account has none of its own. A grant to an account itself is separate;
+ * taking one back leaves the other.
+ */
+
+import { notFound } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import type { AllowedIdentifier } from '../../domain/allowlist.ts'
+import type { AuditAction } from '../../domain/audit-chain.ts'
+import { scopeOf } from '../../domain/permissions.ts'
+import { accountExists } from '../../store/account-list.ts'
+import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
+import * as profiles from '../profiles/profile-store.ts'
+import {
+  detailsOf,
+  disallowWithApprovals,
+  findOrInsert,
+  readIdentifiers,
+  revokedApprovals,
+} from './allowed-identifiers.ts'
+import { lockCredential, lockGrantsOfAccount } from './credential-store.ts'
+import * as names from './identifier-store.ts'
+import { notePreApproval } from './pre-approval.ts'
+
+/** The result for a grant to an account: `kept` when its credential still grants it. */
+export const WITHDRAWALS = ['absent', 'removed', 'kept'] as const
+type Withdrawal = (typeof WITHDRAWALS)[number]
+
+export interface IdentifierOutcome {
+  identifier: AllowedIdentifier
+  outcome: 'allowed' | Withdrawal
+}
+
+/** Who is granted something. */
+interface Holder {
+  noun: string
+  /** Before its grants change. @returns false when there is none */
+  lock(tx: Transaction, id: string): Promise<boolean>
+  /** Instead of the lock where a grant is only added. */
+  exists?(tx: Transaction, id: string, actor: Actor): Promise<boolean>
+  details(id: string, thing: object): Record<string, unknown>
+  noteNames?(tx: Transaction, note: Note, id: string, granted: readonly AllowedIdentifier[]): Promise<void>
+}
+
+const ACCOUNT: Holder = {
+  noun: 'account',
+  lock: lockGrantsOfAccount,
+  exists: (tx, id, actor) => accountExists(tx, id, scopeOf(actor)),
+  details: (id, thing) => ({ ...thing, account_id: id }),
+}
+const CREDENTIAL: Holder = {
+  noun: 'credential',
+  lock: lockCredential,
+  details: (id, thing) => ({ eab_id: id, ...thing }),
+  noteNames: notePreApproval,
+}
+
+/** What is granted; `hold` keeps it from being deleted until the transaction ends. */
+interface Thing<Row> {
+  noun: string
+  hold(tx: Transaction, id: string): Promise<Row | null>
+  details(row: Row): object
+  namesOf(row: Row): AllowedIdentifier[]
+}
+
+const NAME: Thing<names.IdentifierRow> = {
+  noun: 'allowed identifier',
+  hold: names.lockIdentifier,
+  details: detailsOf,
+  namesOf: ({ identifier_type: type, identifier_value: value }) => [{ type, value }],
+}
+const PROFILE: Thing<profiles.ProfileRow> = {
+  noun: 'CSR profile',
+  hold: profiles.holdProfile,
+  details: profiles.profileDetails,
+  namesOf: () => [],
+}
+
+type Which = [tx: Transaction, thingId: string, holderId: string]
+type Give = (...which: [...Which, by: string | undefined]) => Promise<boolean>
+type Take = (...which: Which) => Promise<[Withdrawal, object?]>
+
+/** @param given entry of the audit log, as `taken` */
+function grantOf<Row extends { id: string }>(
+  holder: Holder,
+  thing: Thing<Row>,
+  [given, assign]: [AuditAction, Give],
+  [taken, unassign]: [AuditAction, Take],
+) {
+  const lock = async (tx: Transaction, id: string) => {
+    if (!(await holder.lock(tx, id))) throw notFound(holder.noun)
+  }
+  const hold = async (tx: Transaction, id: string) => (await thing.hold(tx, id)) ?? Promise.reject(notFound(thing.noun))
+  const add = async (tx: Transaction, note: Note, actor: Actor, row: Row, id: string) => {
+    if (await assign(tx, row.id, id, actor.userId)) note(given, holder.details(id, thing.details(row)))
+  }
+  const withdraw = async (tx: Transaction, note: Note, row: Row, id: string) => {
+    const [outcome, details] = await unassign(tx, row.id, id)
+    if (outcome !== 'absent') note(taken, { ...holder.details(id, thing.details(row)), ...details })
+    return outcome
+  }
+  const give = (audit: AuditLog, actor: Actor, thingId: string, id: string) =>
+    audit.transaction(actor, async (tx, note) => {
+      if (!holder.exists) await lock(tx, id)
+      const row = await hold(tx, thingId)
+      if (holder.exists && !(await holder.exists(tx, id, actor))) throw notFound(holder.noun)
+      await add(tx, note, actor, row, id)
+      await holder.noteNames?.(tx, note, id, thing.namesOf(row))
+    })
+  const take = (audit: AuditLog, actor: Actor, thingId: string, id: string) =>
+    audit.transaction(actor, async (tx, note) => {
+      await lock(tx, id)
+      await withdraw(tx, note, await hold(tx, thingId), id)
+    })
+  return { holder, given, taken, lock, hold, add, withdraw, give, take }
+}
+export type Grant = Pick<ReturnType<typeof grantOf>, 'given' | 'taken' | 'give' | 'take'>
+
+const taking =
+  (unassign: (...which: Which) => Promise<boolean>): Take =>
+  async (...which) => [(await unassign(...which)) ? 'removed' : 'absent']
+
+export const NAME_OF_ACCOUNT = grantOf(
+  ACCOUNT,
+  NAME,
+  ['identifier.add_account', names.allowToAccount],
+  ['identifier.remove_account', async (...which) => [await names.disallowToAccount(...which)]],
+)
+const takeNameFromCredential: Take = async (...which) => {
+  const revoked = await disallowWithApprovals(...which)
+  return revoked === undefined ? ['absent'] : ['removed', revokedApprovals(revoked)]
+}
+export const NAME_OF_CREDENTIAL = grantOf(
+  CREDENTIAL,
+  NAME,
+  ['eab.add_identifier', names.allowToCredential],
+  ['eab.remove_identifier', takeNameFromCredential],
+)
+export const PROFILE_OF_ACCOUNT = grantOf(
+  ACCOUNT,
+  PROFILE,
+  ['csr_profile.assign', profiles.assignToAccount],
+  ['csr_profile.unassign', taking(profiles.unassignFromAccount)],
+)
+export const PROFILE_OF_CREDENTIAL = grantOf(
+  CREDENTIAL,
+  PROFILE,
+  ['eab.assign_csr_profile', profiles.assignToCredential],
+  ['eab.unassign_csr_profile', taking(profiles.unassignFromCredential)],
+)
+
+/**
+ * Grants names, making what is missing, and takes back: all in one commit.
+ * @param wanted as typed
+ */
+export function changeNames(
+  grant: typeof NAME_OF_ACCOUNT,
+  audit: AuditLog,
+  actor: Actor,
+  id: string,
+  wanted: { allow?: readonly string[] | undefined; disallow?: readonly string[] | undefined },
+): Promise<IdentifierOutcome[]> {
+  const allowed = readIdentifiers('allow', wanted.allow ?? [])
+  const disallowed = readIdentifiers('disallow', wanted.disallow ?? [])
+  return audit.transaction(actor, async (tx, note) => {
+    await grant.lock(tx, id)
+    await grant.holder.noteNames?.(tx, note, id, allowed)
+    await grantNames(tx, note, actor, id, allowed, grant)
+    const outcomes = allowed.map((identifier): IdentifierOutcome => ({ identifier, outcome: 'allowed' }))
+    for (const identifier of disallowed) {
+      const row = await names.findIdentifierByValue(tx, identifier)
+      outcomes.push({ identifier, outcome: row ? await grant.withdraw(tx, note, row, id) : 'absent' })
+    }
+    return outcomes
+  })
+}
+
+/** To a holder that is locked or was made in this transaction. */
+export async function grantNames(
+  tx: Transaction,
+  note: Note,
+  actor: Actor,
+  id: string,
+  identifiers: readonly AllowedIdentifier[],
+  grant = NAME_OF_CREDENTIAL,
+): Promise<void> {
+  for (const identifier of identifiers)
+    await grant.add(tx, note, actor, await findOrInsert(tx, note, actor, identifier), id)
+}
