@@ -31,6 +31,7 @@ describe('allowed identifiers', () => {
     assert.deepEqual(facts, {
       identifier_type: 'dns',
       identifier_value: '*.made.test',
+      credential_kids: [],
       account_ids: [],
       account_names: [],
       more_accounts: false,
@@ -91,6 +92,7 @@ describe('allowed identifiers', () => {
     const value = name()
     const { id } = await identifier(value)
     await change(admin, 'PUT', `/eab/${granting.id}/allowed-identifiers/${id}`)
+    assert.deepEqual((await admin.get(`/allowed-identifiers/${id}`)).json.credential_kids, [granting.kid])
     const later = await boundClient(service, granting)
     for (const client of [before, later]) await assertMayOrder(client, value, true)
     assert.deepEqual(await ids(`/eab/${granting.id}/allowed-identifiers`), [id])

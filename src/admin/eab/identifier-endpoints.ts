@@ -28,6 +28,7 @@ export const PlainIdentifier = z
 const AllowedIdentifier = z
   .strictObject({
     ...PlainIdentifier.shape,
+    credential_kids: z.array(z.string()).meta({ description: 'Credentials that grant it; the first 100.' }),
     account_ids: z
       .array(z.uuid())
       .meta({ description: 'Accounts that may request it, themselves or through their credential; the first.' }),
@@ -50,6 +51,7 @@ async function identifierBodies(db: CommonQueryMethods, rows: readonly Identifie
   return rows.map(
     (row): z.input<typeof AllowedIdentifier> => ({
       ...plainIdentifierBody(row),
+      credential_kids: row.credential_kids,
       account_ids: row.account_ids,
       account_names: row.account_ids.map((id) => names.get(id) ?? null),
       more_accounts: row.more_accounts,
@@ -117,7 +119,15 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     audit: 'identifier.create',
     async handle({ body, author }, { audit }) {
       const made = await createIdentifier(audit, author, body)
-      return { body: { ...plainIdentifierBody(made), account_ids: [], account_names: [], more_accounts: false } }
+      return {
+        body: {
+          ...plainIdentifierBody(made),
+          credential_kids: [],
+          account_ids: [],
+          account_names: [],
+          more_accounts: false,
+        },
+      }
     },
   }),
   getAllowedIdentifier: endpoint({

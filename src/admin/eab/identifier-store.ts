@@ -29,16 +29,22 @@ export type IdentifierOfAccount = z.infer<typeof OfAccount>
 const Id = z.object({ identifier_id: z.string() })
 const columns = sql.fragment`n.id, n.identifier_type, n.identifier_value, n.created_by, n.created_at`
 
-/** With the first of the accounts that may request it, by whichever way. */
-const WithSome = Identifier.extend({ account_ids: z.array(z.string()), more_accounts: z.boolean() })
+/** With the first of the credentials that grant it, and of the accounts that may request it, by whichever way. */
+const WithSome = Identifier.extend({
+  credential_kids: z.array(z.string()),
+  account_ids: z.array(z.string()),
+  more_accounts: z.boolean(),
+})
 export type IdentifierWithSome = z.infer<typeof WithSome>
 
 /** A network of credentials gives an identifier to any number of accounts. */
 const MOST_LISTED_IDS = 100
 const MOST_IDS = 10_000
 
-// account_allowed_identifiers_identifier
-const someAccountIds = (most: number) => sql.fragment`
+// eab_allowed_identifiers_identifier, account_allowed_identifiers_identifier
+const some = (most: number) => sql.fragment`
+  ARRAY(SELECT c.kid FROM eab_allowed_identifiers e JOIN eab_credentials c ON c.id = e.eab_credential_id
+         WHERE e.identifier_id = n.id ORDER BY c.kid LIMIT ${MOST_LISTED_IDS}) AS credential_kids,
   ARRAY(SELECT a.account_id::text FROM account_allowed_identifiers a WHERE a.identifier_id = n.id
          ORDER BY a.account_id LIMIT ${most}) AS account_ids,
   EXISTS (SELECT FROM account_allowed_identifiers a WHERE a.identifier_id = n.id OFFSET ${most}) AS more_accounts`
@@ -48,14 +54,14 @@ export function pagesOfIdentifiers(db: CommonQueryMethods, one?: AllowedIdentifi
   const named = one ? sql.fragment`n.identifier_type = ${one.type} AND n.identifier_value = ${one.value}` : ALL_ROWS
   return pageById(sql.fragment`n.id`, (condition, limit) =>
     db.any(rowsOf(WithSome)`
-      SELECT ${columns}, ${someAccountIds(MOST_LISTED_IDS)} FROM allowed_identifiers n WHERE ${condition} AND ${named}
+      SELECT ${columns}, ${some(MOST_LISTED_IDS)} FROM allowed_identifiers n WHERE ${condition} AND ${named}
        ORDER BY n.id DESC LIMIT ${limit}`),
   )
 }
 
 export function findIdentifier(db: CommonQueryMethods, id: string): Promise<IdentifierWithSome | null> {
   return db.maybeOne(rowsOf(WithSome)`
-    SELECT ${columns}, ${someAccountIds(MOST_IDS)} FROM allowed_identifiers n WHERE n.id = ${id}`)
+    SELECT ${columns}, ${some(MOST_IDS)} FROM allowed_identifiers n WHERE n.id = ${id}`)
 }
 
 export function pagesOfAccount(db: CommonQueryMethods, accountId: string): ReadPage<IdentifierOfAccount> {

@@ -14,7 +14,7 @@ import { useApi } from '../use-api.ts'
 import { useList } from '../use-list.ts'
 
 type Identifier = Output<'listAllowedIdentifiers'>[number]
-const SHOWN_ACCOUNTS = 3
+const SHOWN = 3
 
 /** Digits or hexadecimal with colons and perhaps a prefix; everything else is a name. */
 const typeOf = (value: string): 'dns' | 'ip' =>
@@ -52,6 +52,9 @@ export function IdentifiersPage({ entry }: PageProps) {
 const accountsText = ({ account_ids, more_accounts }: Identifier) =>
   countText(account_ids.length) + (more_accounts ? '+' : '')
 
+const credentialsText = (kids: readonly string[]) =>
+  kids.length === 0 ? 'none' : [...kids.slice(0, SHOWN), ...(kids.length > SHOWN ? ['…'] : [])].join(', ')
+
 const columnsOf = (reload: () => void): Column<Identifier>[] => [
   {
     head: 'Identifier',
@@ -59,6 +62,7 @@ const columnsOf = (reload: () => void): Column<Identifier>[] => [
     by: ({ identifier_value }) => identifier_value,
     cell: ({ identifier_value }) => <code>{identifier_value}</code>,
   },
+  { head: 'Credentials', kind: 'wide', cell: ({ credential_kids }) => credentialsText(credential_kids) },
   { head: 'Accounts', kind: 'wide', cell: (one) => <AccountsOf identifier={one} /> },
   {
     head: 'Created',
@@ -79,8 +83,8 @@ const columnsOf = (reload: () => void): Column<Identifier>[] => [
         consequence={
           <>
             <p>
-              It is removed from {plural(accountsText(one), 'account')} and all credentials. Existing certificates stay
-              valid.
+              It is removed from {plural(accountsText(one), 'account')}. Credentials that no longer grant it:{' '}
+              {credentialsText(one.credential_kids)}. Existing certificates stay valid.
             </p>
             <Enforcement />
           </>
@@ -101,11 +105,11 @@ const AccountsOf = ({
   identifier: Identifier
 }) => (
   <span class="names">
-    {ids.slice(0, SHOWN_ACCOUNTS).map((id, index) => (
+    {ids.slice(0, SHOWN).map((id, index) => (
       <AccountLink key={id} id={id} name={names[index]} />
     ))}
-    {ids.length > SHOWN_ACCOUNTS && (
-      <span class="quiet">and {countText(ids.length - SHOWN_ACCOUNTS) + (more_accounts ? '+' : '')} more</span>
+    {ids.length > SHOWN && (
+      <span class="quiet">and {countText(ids.length - SHOWN) + (more_accounts ? '+' : '')} more</span>
     )}
     {ids.length === 0 && <span class="quiet">none</span>}
   </span>
