@@ -190,11 +190,15 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
     assert.deepEqual([role, email], ['admin', 'grace@corp.example'])
   })
 
-  test('whoever has no group is told so, and is no user', async () => {
-    const { page } = await at.browser.open()
-    await signIn(page, 'nemo')
-    await page.getByText('None of your groups may sign in here; ask an administrator.').waitFor()
-    assert.deepEqual((await admin.get('/users?username=nemo')).json, [])
+  test('whoever has no group, or of whose groups nothing is said, is told so, and is no user', async () => {
+    provider.groups.set('nora', ['others'])
+    const said = { nora: 'None of your groups may sign in here: ["others"]', nemo: "sent no claim 'groups'" }
+    for (const [name, sentence] of Object.entries(said)) {
+      const { page } = await at.browser.open()
+      await signIn(page, name)
+      await page.getByText(sentence).waitFor()
+      assert.deepEqual((await admin.get(`/users?username=${name}`)).json, [])
+    }
   })
 
   test('signing out ends the session here, and the provider is asked to end its own', async () => {
