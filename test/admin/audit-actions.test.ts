@@ -166,6 +166,12 @@ describe('the audit log', () => {
     await at.admin.send('POST', '/at-risk/mutes', { serial_numbers: [serial], reason: 'known' })
     await at.admin.send('DELETE', '/at-risk/mutes', { serial_numbers: [serial] })
     await at.sql("UPDATE accounts SET contacts = '{mailto:team-a@example.com}' WHERE id = $1", [accountIdOf(at.client)])
+    // Only owners of certificates that are due for renewal get a mail.
+    await at.sql(
+      `UPDATE certificates SET not_before = now() - interval '80 days', not_after = now() + interval '10 days'
+        WHERE encode(serial_number, 'hex') = $1`,
+      [serial],
+    )
     await at.admin.send('POST', '/at-risk/notify', { serial_numbers: [serial] })
     await operate(at.service, 'certificates', 'revoke', serial)
     await at.admin.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'two.test' } })
