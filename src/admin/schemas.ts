@@ -72,7 +72,10 @@ export const line = (max: number) =>
     })
 
 /** A name of certificates, in any spelling. */
-export const certificateName = () => line(255).transform(canonicalName)
+export const certificateName = () =>
+  text(4 * 255, 'must be 1 to 255 characters long')
+    .transform(canonicalName)
+    .refine((name) => name.length >= 1 && name.length <= 255, { error: 'must be 1 to 255 characters long' })
 
 export const serialNumber = () =>
   text(128, 'must be a serial number in hexadecimal')

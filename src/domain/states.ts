@@ -40,6 +40,8 @@ function statusesOf<T extends StateTable>(table: T): StatusOf<T>[] {
 }
 
 export type AccountStatus = 'valid' | 'deactivated' | 'revoked'
+export const isAccountStatus = (value: unknown): value is AccountStatus =>
+  ACCOUNT_STATUSES.some((status) => status === value)
 
 type AccountEvent = 'deactivate' | 'revoke'
 

@@ -148,6 +148,8 @@ function readAccount(account: ImportedAccount): Candidate | Exclude<Outcome, str
       name: name.slice(0, MAX_PATH_LENGTH),
       skipped: `its URL has more than ${MAX_PATH_LENGTH} characters, or some that no URL has`,
     }
+  // JSON of a former server may be null.
+  if (typeof account.jwk !== 'object' || account.jwk === null) return { name, skipped: 'its key is no JWK' }
   try {
     const key = parseAccountKey(account.jwk, CERTIFICATE_KEYS)
     return { account, key, paths: [...new Set(paths)], contacts: usable(account.contacts) }

@@ -1,7 +1,7 @@
 /** ACMEEH's PostgreSQL (schema of version 2.1.0) as a server to import from. */
 
 import { ProfileData } from '../admin/profiles/csr-profile-data.ts'
-import type { AccountStatus } from '../domain/states.ts'
+import { isAccountStatus } from '../domain/states.ts'
 import type { JsonObject } from '../shared/lib/encoding.ts'
 import { decodePem } from '../shared/pki/pem.ts'
 import type { IdentifierType } from '../shared/protocol/identifier.ts'
@@ -67,20 +67,23 @@ interface CredentialRow {
   /** base64url, with or without padding. */
   hmac_key: string
   label: string | null
-  created_at: Date
+  created_at: Date | number
   used: boolean
   revoked: boolean
 }
+
+/** A time can be infinite in PostgreSQL, which is no Date. Without a usable one it counts as now. */
+const usable = (time: Date | number): Date => (time instanceof Date ? time : new Date())
 
 function readCredential({ kid, hmac_key, label, created_at, used, revoked }: CredentialRow): ImportedCredential {
   return {
     kid,
     hmacKey: Buffer.from(hmac_key, 'base64url'),
     label: label ?? undefined,
-    createdAt: created_at,
+    createdAt: usable(created_at),
     isUsed: used,
     // It notes no time.
-    ...(revoked && { revokedAt: created_at }),
+    ...(revoked && { revokedAt: usable(created_at) }),
   }
 }
 
@@ -93,19 +96,20 @@ const ACCOUNTS = `
 interface AccountRow {
   id: string
   jwk: JsonObject
-  status: AccountStatus
+  status: string
   tos_agreed: boolean
-  created_at: Date
+  created_at: Date | number
   kid: string | null
   contacts: string[]
 }
 
-function readAccount(row: AccountRow, basePath: string): ImportedAccount {
+function readAccount(row: AccountRow, basePath: string): ImportedAccount | Unreadable {
+  if (!isAccountStatus(row.status)) return { name: `account ${row.id}`, unreadable: `its status is ${row.status}` }
   return {
     jwk: row.jwk,
     contacts: row.contacts,
     status: row.status,
-    createdAt: row.created_at,
+    createdAt: usable(row.created_at),
     termsAgreed: row.tos_agreed,
     urls: [`${basePath}/acct/${row.id}`],
     credentialKid: row.kid ?? undefined,
@@ -155,7 +159,7 @@ interface CertificateRow {
   /** The certificate first. */
   pem_chain: string
   thumbprint: string
-  revoked_at: Date | null
+  revoked_at: Date | number | null
   revocation_reason: number | null
 }
 
@@ -166,7 +170,7 @@ function readCertificate(row: CertificateRow): ImportedCertificate | Unreadable 
     return {
       der: first.der,
       accountThumbprint: row.thumbprint,
-      revokedAt: row.revoked_at ?? undefined,
+      revokedAt: row.revoked_at === null ? undefined : usable(row.revoked_at),
       revocationReason: row.revocation_reason ?? undefined,
     }
   } catch (error) {
@@ -188,7 +192,7 @@ interface AuditRow {
   action: string
   details: JsonObject
   ip_address: string | null
-  created_at: Date
+  created_at: Date | number
   username: string | null
   target: string | null
 }
@@ -204,7 +208,7 @@ function readAuditEntry({
 }: AuditRow): ImportedAuditEntry {
   return {
     id,
-    at: created_at,
+    at: usable(created_at),
     action,
     author: username ?? undefined,
     ipAddress: ip_address ?? undefined,

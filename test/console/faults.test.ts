@@ -219,6 +219,15 @@ describe('faults beneath the console', requireCommand('chromium-headless-shell')
 
   test('another role is noticed by a refusal: menu and pages follow, and a line says so', async () => {
     const { page } = await at.browser.as('operator', '/operation')
+    // The page also asks from time to time; here it learns of it by the refusal.
+    const refused = page.waitForResponse((response) => response.status() === 403)
+    const asked = page.waitForResponse(/\/me$/)
+    await page.reload()
+    await asked
+    await page.route(/\/me$/, async (route) => {
+      await refused
+      await route.continue()
+    })
     const [{ id } = { id: '' }] = await at.sql<{ id: string }>(
       "UPDATE admin_users SET role = 'auditor' WHERE username = $1 RETURNING id",
       [await page.locator('.user strong').textContent()],

@@ -84,6 +84,20 @@ describe('coming from openssl ca', requireCommand('openssl'), () => {
     assert.equal(report.revocations, 1)
   })
 
+  test('the index counts for a file that is named alone, or was met without it before', async () => {
+    const alone = await former.issue('alone.test')
+    await former.revoke(alone, 'superseded')
+    const copy = path.join(folder, 'copy.pem')
+    writeFileSync(copy, readFileSync(alone))
+    assert.equal((await importing(alone, '--dry-run')).report.revocations, 1)
+    for (const more of [['--dry-run'], []]) {
+      const { report } = await importing(copy, former.folder, ...more)
+      assert.deepEqual([report.certificates?.new, report.revocations], [1, 1])
+    }
+    const row = (await certificates()).find((one) => String(one['names']) === 'alone.test')
+    assert.equal(row?.['reason'], 4)
+  })
+
   test('what cannot be taken over is named, and stops nothing', async () => {
     const mixed = path.join(folder, 'mixed')
     mkdirSync(mixed)

@@ -55,6 +55,11 @@ const CASES: Readonly<Record<string, Case>> = {
     shown: ['spiffe://old.test/team', 'team'],
     asked: ['spiffe://old.test/team', 'SPIFFE://Old.Test/Team'],
   },
+  'an invisible character in a common name': {
+    names: { subject: 'CN=Sec\u202eret', sans: [] },
+    shown: ['sec\ufffdret'],
+    asked: ['sec\ufffdret', 'SEC\ufffdRET'],
+  },
   'an address': {
     names: { subject: 'CN=router', sans: [{ type: 'ip', value: '2001:db8::7' }] },
     shown: ['2001:db8::7', 'router'],

@@ -63,8 +63,8 @@ describe('an import', () => {
     }),
     profiles: pages(profile('good'), profile('a\0b'), profile('described', 'a\0b')),
   }
-  const run = (isDryRun: boolean) =>
-    writeImport(source, {
+  const run = (isDryRun: boolean, from = source) =>
+    writeImport(from, {
       audit: grants.audit,
       actor: grants.actor,
       box: createSecretBox(Buffer.alloc(32, 1), 'test'),
@@ -94,6 +94,20 @@ describe('an import', () => {
           { name: 'described', reason: cannot },
         ],
       ])
+    }
+  })
+
+  test('takes a record whose date no id can have, and names a key that is null', async () => {
+    const old = [new Date('1901-01-01T00:00:00Z'), new Date(8.64e15)].map((createdAt) => ({ ...account(), createdAt }))
+    const odd: ImportSource = {
+      name: 'test',
+      credentials: pages({ ...credential('old'), createdAt: new Date('-000001-01-01T00:00:00Z') }),
+      accounts: pages(...old, { ...account(), urls: ['/acct/null'], jwk: JSON.parse('null') }),
+    }
+    for (const isDryRun of [true, false]) {
+      const { accounts, credentials } = await run(isDryRun, odd)
+      assert.deepEqual([accounts?.new, credentials?.new], [2, 1])
+      assert.deepEqual(accounts?.first_skipped, [{ name: '/acct/null', reason: 'its key is no JWK' }])
     }
   })
 })

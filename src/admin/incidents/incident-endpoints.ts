@@ -189,6 +189,7 @@ async function recognize(
     if (await isCredential(db, reported.text))
       return { filter: { eab_kid: reported.text }, readAs: 'the kid of a credential' }
     const name = canonicalName(reported.text)
+    if (name === '') throw new UnreadableReport('this is no name')
     return below
       ? { filter: { domain_suffix: name }, readAs: 'a name, and all below it' }
       : { filter: { domain: name }, readAs: 'a name' }

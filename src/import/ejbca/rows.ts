@@ -24,15 +24,16 @@ export function readEjbcaRow(row: EjbcaRow): ImportedCertificate | Unreadable {
   const name = `certificate ${row.fingerprint}`
   const der = derOf(row.base64Cert)
   if (!der) return { name, unreadable: 'base64Cert is empty or not base64; is it in the table Base64CertData?' }
-  if (row.status === '') return { name, unreadable: 'it has no status; was the file cut short here?' }
+  const cut = EJBCA_COLUMNS.find((column) => row[column] === '')
+  if (cut !== undefined) return { name, unreadable: `it has no ${cut}; was the file cut short here?` }
   const status = Number(row.status)
   const reason = Number(row.revocationReason)
   if (![REVOKED, ARCHIVED, ...ACTIVE].includes(status)) return { name, unreadable: `its status is ${row.status}` }
   // A certificate that was on hold and is again in use keeps the date, with the reason removeFromCRL.
-  if (ACTIVE.includes(status) || reason === REMOVE_FROM_CRL || (status === ARCHIVED && reason < 0)) return { der }
+  if (ACTIVE.includes(status) || reason === REMOVE_FROM_CRL || (status === ARCHIVED && !(reason >= 0))) return { der }
   // Revoked without a usable time is revoked all the same.
   const revokedAt = new Date(Number(row.revocationDate))
-  return { der, revokedAt: revokedAt.getTime() > 0 ? revokedAt : new Date(), revocationReason: reason }
+  return { der, revokedAt: revokedAt.getTime() > 0 ? revokedAt : new Date(), revocationReason: reason || 0 }
 }
 
 /** It is base64 of the DER in lines, at some releases with the PEM's frame. */

@@ -19,7 +19,7 @@ export async function* rowsOfDatabase(database: FormerDatabase): AsyncGenerator<
   if (!(await database.hasTable('certificatedata')))
     throw new UnusableSource('the database has no table CertificateData; is it that of EJBCA?')
   const isApart = await database.hasTable('base64certdata')
-  const text = (column: EjbcaColumn) => `c.${column}::text AS "${column}"`
+  const text = (column: EjbcaColumn) => `coalesce(c.${column}::text, 'NULL') AS "${column}"`
   yield* database.rows<EjbcaRow>(`
     SELECT ${EJBCA_COLUMNS.filter((column) => column !== 'base64Cert').map(text)},
            coalesce(${isApart ? "nullif(c.base64Cert, ''), b.base64Cert" : 'c.base64Cert'}, '') AS "base64Cert"

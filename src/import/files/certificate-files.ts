@@ -21,15 +21,17 @@ const MOST_FOLDERS_DEEP = 32
 const CERTIFICATE_FILE = /\.(?:pem|crt|cer|der)$/i
 const INDEX_FILE = 'index.txt'
 
-/** Certificates of all paths, each once and none of a CA. An index stands for the folder in which it lies. */
+/** Certificates of all paths, each once and none of a CA; twice where the index that says it is revoked comes with a later file. */
 export async function* readCertificateFiles(paths: readonly string[]): AsyncGenerator<Found> {
-  const given = new Set<string>()
+  /** Whether a revocation was found with it. */
+  const given = new Map<string, boolean>()
   for (const one of paths) {
     const where = path.basename(one) === INDEX_FILE ? path.dirname(one) : one
     for await (const found of (await isFolder(where)) ? inFolder(where) : inNamedFile(where)) {
       const key = 'der' in found ? fingerprintSha256(found.der) : found.name
-      if (!given.has(key)) yield found
-      given.add(key)
+      const isRevoked = 'der' in found && found.revokedAt !== undefined
+      if (!given.has(key) || (isRevoked && !given.get(key))) yield found
+      given.set(key, isRevoked || given.get(key) === true)
     }
   }
 }
@@ -58,10 +60,12 @@ async function* inFolder(folder: string, above?: CaIndex, depth = 0): AsyncGener
   yield* own?.missing() ?? []
 }
 
-/** Of a file that the operator names, something is expected. */
+/** Something is expected in a file that the operator names. The index beside it or in the folder above counts, as `openssl ca` places it. */
 async function* inNamedFile(file: string): AsyncGenerator<Found> {
   let isEmpty = true
-  for await (const found of inFile(file)) {
+  const folder = path.dirname(path.resolve(file))
+  const index = [folder, path.dirname(folder)].map((one) => path.join(one, INDEX_FILE)).find(existsSync)
+  for await (const found of inFile(file, index === undefined ? undefined : await readIndex(index))) {
     isEmpty = false
     yield found
   }

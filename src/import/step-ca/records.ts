@@ -4,7 +4,7 @@
  * Its tables have keys and values, and most values are JSON (smallstep/certificates: `acme/db/nosql`, `db`).
  */
 
-import type { AccountStatus } from '../../domain/states.ts'
+import { isAccountStatus } from '../../domain/states.ts'
 import type { JsonObject } from '../../shared/lib/encoding.ts'
 import { decodePem } from '../../shared/pki/pem.ts'
 import { parseTimestamp } from '../../shared/protocol/timestamp.ts'
@@ -109,7 +109,3 @@ function instantOf(value: unknown): Date | undefined {
 
 /** Without a time it counts as made now: an account is worth more than its date. */
 const creationOf = (value: unknown): Date => instantOf(value) ?? new Date()
-
-function isAccountStatus(value: unknown): value is AccountStatus {
-  return value === 'valid' || value === 'deactivated' || value === 'revoked'
-}

@@ -2,12 +2,16 @@
 
 import { randomUUID } from 'node:crypto'
 
+const LATEST_MS = 2 ** 48 - 1
+
 /**
  * A version 7 UUID: 48 bits of Unix milliseconds, then 74 random bits.
- * @param nowMs Unix time in milliseconds.
+ * @param nowMs Unix time in milliseconds. A time before 1970 or after 10889 is that bound: former servers have such.
  */
 export function uuidv7(nowMs: number): string {
-  const time = Math.floor(nowMs).toString(16).padStart(12, '0')
+  const time = Math.min(Math.max(0, Math.floor(nowMs)), LATEST_MS)
+    .toString(16)
+    .padStart(12, '0')
   // The digits behind the version of a version 4 UUID, whose random bits Node.js draws for many at once.
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
 }

@@ -130,8 +130,11 @@ export function canonicalName(text: string): string {
   const dns = normalizeDnsName(bare)
   if (dns.ok) return dns.value
   const [, local, host] = /^([^@\s/]+)@([^@\s/]+)$/.exec(bare) ?? []
-  return local && host ? `${local.toLowerCase()}@${canonicalName(host)}` : bare.toLowerCase().normalize('NFC')
+  return local && host ? `${local.toLowerCase()}@${canonicalName(host)}` : visible(bare.toLowerCase().normalize('NFC'))
 }
+
+/** Invisible characters of a common name could not be typed; in a DNS name UTS 46 decides about them. */
+const visible = (text: string) => text.replace(/\p{Cf}/gu, '\ufffd')
 
 /** How a client may have written a name that was refused, in lower case. @param name canonical */
 export const spellingsOf = (name: string): string[] => [...new Set([name, `${name}.`, domainToUnicode(name) || name])]

@@ -31,6 +31,26 @@ describe('a revocation whose time or reason cannot be read', () => {
   })
 })
 
+describe('a row of EJBCA', () => {
+  const row = { fingerprint: 'f', base64Cert: 'MAA=', status: '60', revocationDate: '-1', revocationReason: '-1' }
+
+  test('that was cut short is not read as one without a revocation, nor as one with another', () => {
+    for (const cut of ['status', 'revocationDate', 'revocationReason']) {
+      const read = readEjbcaRow({ ...row, status: '40', [cut]: '' })
+      assert.ok('unreadable' in read && read.unreadable === `it has no ${cut}; was the file cut short here?`, cut)
+    }
+  })
+
+  test('that is archived is revoked only where it has a reason', () => {
+    for (const revocationReason of ['-1', 'NULL']) {
+      const read = readEjbcaRow({ ...row, revocationReason, revocationDate: revocationReason })
+      assert.ok('der' in read && read.revokedAt === undefined, revocationReason)
+    }
+    const read = readEjbcaRow({ ...row, revocationDate: '1790000000000', revocationReason: '0' })
+    assert.ok('der' in read && read.revokedAt !== undefined)
+  })
+})
+
 describe('an account of step-ca', () => {
   const record = { id: 'a1', key: { kty: 'EC' }, contact: null, status: 'valid', createdAt: '0001-01-01T00:00:00Z' }
 
