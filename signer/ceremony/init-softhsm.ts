@@ -48,7 +48,6 @@ export async function initSoftHsm(folder: string, label: string, library: string
   writeNewFile(files.configuration, `${lines.join('\n')}\n`, 0o600)
   const pin = randomBytes(PIN_BYTES).toString('hex')
   const soPin = randomBytes(PIN_BYTES).toString('hex')
-  writeNewFile(files.pinFile, `${pin}\n`, 0o600)
   writeNewFile(files.soPinFile, `${soPin}\n`, 0o600)
 
   // SoftHSM reads the variable when its library is loaded.
@@ -56,6 +55,8 @@ export async function initSoftHsm(folder: string, label: string, library: string
   const softHsm = await loadLibrary(found)
   softHsm.initializeToken(label, soPin, pin)
   await softHsm.close(0)
+  // The last: with it the token is whole.
+  writeNewFile(files.pinFile, `${pin}\n`, 0o600)
   return { library: found, label, ...files }
 }
 

@@ -1,7 +1,7 @@
 /** Makes a key pair in a token or a file, and signs one root or request with it. */
 
 import { createPublicKey, generateKeyPair, type KeyObject, sign } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, lstatSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { CURVES, type Curve, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 import { DerReader } from '../../src/shared/pki/der.ts'
@@ -127,23 +127,27 @@ function ecJwk(curve: Curve, value: Buffer): PublicJwk {
 }
 
 /**
- * Puts the file on disk before it returns.
- * @throws Error when the file exists: nothing overwrites a key or a log
+ * Puts the file on disk before it returns. It is whole before it has its name; until then `.new` follows the name.
+ * @throws Error when either file exists: nothing overwrites a key
  */
 export function writeNewFile(file: string, content: string | Buffer, mode: number): void {
+  const half = `${file}.new`
   let fd: number
   try {
-    fd = openSync(file, 'wx', mode)
+    fd = openSync(half, 'wx', mode)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
-    throw new Error(`${file}: ${code === 'EEXIST' ? 'exists already' : `cannot be written (${code})`}`, { cause })
+    throw new Error(`${half}: ${code === 'EEXIST' ? 'exists already' : `cannot be written (${code})`}`, { cause })
   }
   try {
     // `writeFileSync` writes the whole content. On a full disk `writeSync` writes a part and reports
     // that only in its result.
     writeFileSync(fd, content)
     fsyncSync(fd)
+    if (lstatSync(file, { throwIfNoEntry: false })) throw new Error(`${file}: exists already`)
+    renameSync(half, file)
   } finally {
     closeSync(fd)
+    rmSync(half, { force: true })
   }
 }

@@ -91,8 +91,18 @@ export const portObjection = (port: number, { openPorts, files }: Facts): string
 export function waitsForCertificate({ files }: Facts): boolean {
   const { [PLACES.request]: request, [PLACES.issuer]: issuer } = files
   return (
-    request !== undefined && (issuer === undefined || !new X509Certificate(issuer).publicKey.equals(keyOf(request)))
+    request !== undefined &&
+    (issuer === undefined || !certificateIn(PLACES.issuer, issuer).publicKey.equals(keyOf(request)))
   )
+}
+
+/** @throws Error that names the file */
+export function certificateIn(file: string, pem: string): X509Certificate {
+  try {
+    return new X509Certificate(pem)
+  } catch (cause) {
+    throw new Error(`${file}: holds no certificate in PEM; put it there, or remove the file`, { cause })
+  }
 }
 
 /** The public key of a request, PEM. @throws CsrError */

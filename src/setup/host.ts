@@ -53,7 +53,7 @@ function isOpen(folder: string): boolean {
 
 async function isRunDone({ unless }: RunWork): Promise<boolean> {
   if (unless === undefined) return false
-  if (typeof unless === 'string') return existsSync(unless)
+  if (typeof unless === 'string') return (statSync(unless, { throwIfNoEntry: false })?.size ?? 0) > 0
   const { code, stdout } = await run(unless)
   return code === 0 && stdout.trim() !== ''
 }
@@ -89,6 +89,12 @@ export async function act(
       return
     }
     case 'run':
+      // As the user of the command: in its folder a name may lead elsewhere.
+      for (const file of (work.leftovers ?? []).filter((one) => existsSync(one)))
+        await mustRun({
+          words: ['mv', '-T', '--backup=numbered', '--', file, `${file}.unfinished`],
+          as: work.command.as,
+        })
       await mustRun(work.command).catch((error: Error) => {
         throw work.wayOut === undefined ? error : new Error(`${error.message}\n${work.wayOut}`, { cause: error })
       })

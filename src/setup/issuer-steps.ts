@@ -1,8 +1,7 @@
 /** The steps that bring the issuer's key and certificate to where the signer reads them. */
 
-import { X509Certificate } from 'node:crypto'
 import type { Answers } from './answers.ts'
-import { type Facts, type GivenCertificates, isThere, PLACES } from './facts.ts'
+import { certificateIn, type Facts, type GivenCertificates, isThere, PLACES } from './facts.ts'
 import { importedKey } from './import-steps.ts'
 import type { Command, Step } from './step.ts'
 
@@ -12,12 +11,15 @@ const PASSPHRASE = 'CHANCERY_ROOT_PASSPHRASE'
 const OF_SIGNER = { mode: 0o600, owner: 'chancery-signer', group: 'chancery-signer' } as const
 const PUBLIC = { mode: 0o644, owner: 'root' } as const
 
+const AWAY = 'Where a run that was stopped has left the key in the token, answer another token_key.'
+const halfAndWhole = (file: string) => [file, `${file}.new`]
+
 const hashOfType = (type: string) => (type === 'P-384' ? 'sha384' : type === 'P-521' ? 'sha512' : 'sha256')
 
 /** The hash that fits the key of an issuer that exists already, else that of the key to be made. */
 export function hashFor({ key_type }: Answers, certificate: string | undefined): 'sha256' | 'sha384' | 'sha512' {
   if (certificate === undefined) return hashOfType(key_type)
-  const curve = new X509Certificate(certificate).publicKey.asymmetricKeyDetails?.namedCurve
+  const curve = certificateIn(PLACES.issuer, certificate).publicKey.asymmetricKeyDetails?.namedCurve
   return hashOfType({ secp384r1: 'P-384', secp521r1: 'P-521' }[curve ?? ''] ?? '')
 }
 
@@ -51,7 +53,12 @@ function token(answers: Answers, facts: Facts): Step[] {
   return [
     {
       title: 'Make a SoftHSM token (for trials: its keys are in files)',
-      work: { kind: 'run', command: signer(facts, 'chancery-signer', words), unless: PLACES.softhsmPin },
+      work: {
+        kind: 'run',
+        command: signer(facts, 'chancery-signer', words),
+        unless: PLACES.softhsmPin,
+        leftovers: isThere(facts, PLACES.request) ? [] : [PLACES.softhsm],
+      },
     },
     {
       title: 'Tell the signer where SoftHSM keeps its token',
@@ -83,6 +90,10 @@ function newKey(answers: Answers, facts: Facts): Step[] {
         kind: 'run',
         command: signer(facts, 'chancery-signer', words, tokenEnv(answers)),
         unless: `${PLACES.ceremony}/request.csr`,
+        leftovers: isThere(facts, PLACES.request)
+          ? []
+          : ['key.pem', 'request.csr'].flatMap((name) => halfAndWhole(`${PLACES.ceremony}/${name}`)),
+        ...(key === 'token' && { wayOut: AWAY }),
       },
     },
     ...(key === 'token'
@@ -130,6 +141,10 @@ function rootAndIssuer(answers: Answers, facts: Facts): Step[] {
         kind: 'run',
         command: signer(facts, 'root', [...root, '--out', PLACES.rootCa, ...passphrase], secret),
         unless: isThere(facts, PLACES.issuer) ? PLACES.issuer : at('root.pem'),
+        // A root that has signed is nothing to put aside.
+        leftovers: facts.files[at('issuer.pem')]
+          ? []
+          : ['key.pem', 'root.pem'].flatMap((name) => halfAndWhole(at(name))),
       },
     },
     {
@@ -143,6 +158,7 @@ function rootAndIssuer(answers: Answers, facts: Facts): Step[] {
           secret,
         ),
         unless: isThere(facts, PLACES.issuer) ? PLACES.issuer : at('issuer.pem'),
+        leftovers: halfAndWhole(at('issuer.pem')),
       },
     },
     {

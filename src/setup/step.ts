@@ -44,7 +44,9 @@ export interface RunWork {
   command: Command
   /** What to do when it fails; a sentence. */
   wayOut?: string
-  /** Nothing is to be done where this file exists, or where this command succeeds and prints something. */
+  /** What a run that was stopped may have left: put aside before another one. */
+  leftovers?: readonly string[]
+  /** Nothing is to be done where this file exists and is not empty, or where this command succeeds and prints something. */
   unless?: string | Command
 }
 

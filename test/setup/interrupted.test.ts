@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { CHECKOUT, requirePrivateHost } from '../support/private-host.ts'
-import { ANSWERS_FILE, answersFile, openSetupHost, type SetupHost } from '../support/setup-run.ts'
+import { ANSWERS_FILE, answersFile, openSetupHost, type SetupHost, withSetupHost } from '../support/setup-run.ts'
 
 const UNATTENDED = ['--unattended', '--answers', ANSWERS_FILE]
 const DONE = /^ {2}([A-Z][^…]*?) … (?:\n {4}.*\n)?(changed|checked|done already|kept as it is)$/gm
@@ -117,4 +117,36 @@ describe('killed between two steps', requirePrivateHost(), () => {
     assert.match(output, /not as answered.*externalAccountRequired false.*accounts: eab/s)
     assert.doesNotMatch(output, /Chancery is ready/)
   })
+})
+
+describe('killed in a step that makes keys', requirePrivateHost(), () => {
+  const ROOT = '/root/chancery-root'
+  const SIGNER = '/var/lib/chancery-signer'
+  const half = { ['the key without a root']: 'key.pem', ['an empty root']: 'root.pem', ['half a root']: 'root.pem.new' }
+  for (const [what, file] of Object.entries({ ...half, ['an empty certificate of the issuer']: 'issuer.pem' }))
+    test(`${what} is left: another run puts it aside and comes to its end`, () =>
+      withSetupHost(async (host) => {
+        host.write(ANSWERS_FILE, answersFile())
+        await host.must('sh', '-c', `mkdir -m 700 ${ROOT} && : > ${ROOT}/${file}`)
+        const { code, output } = await host.setUp(...UNATTENDED)
+        assert.equal(code, 0, output)
+        assert.match(await host.must('ls', ROOT), new RegExp(`^${file}\\.unfinished$`, 'm'))
+      }))
+
+  const leftOfSigner = {
+    'the key of the issuer without a request': ['ceremony', 'key.pem', ''],
+    'a token of SoftHSM without a PIN': ['softhsm', 'so-pin', 'key: token\ntoken: softhsm\n'],
+  } as const
+  for (const [what, [folder, file, answers]] of Object.entries(leftOfSigner))
+    test(`${what} is left: another run puts it aside and comes to its end`, () =>
+      withSetupHost(async (host) => {
+        host.write(ANSWERS_FILE, answersFile(answers))
+        await host.must('useradd', '--system', '--home-dir', SIGNER, '--shell', '/usr/sbin/nologin', 'chancery-signer')
+        const owned = ['-d', '-m', '700', '-o', 'chancery-signer', '-g', 'chancery-signer']
+        await host.must('install', ...owned, SIGNER, `${SIGNER}/${folder}`)
+        await host.must('runuser', '-u', 'chancery-signer', '--', 'touch', `${SIGNER}/${folder}/${file}`)
+        const { code, output } = await host.setUp(...UNATTENDED)
+        assert.equal(code, 0, output)
+        assert.match(await host.must('ls', '-R', SIGNER), /\.unfinished$/m)
+      }))
 })
