@@ -124,7 +124,7 @@ export function balancerConfiguration(example: string, { https, lists, pem, inst
   const [one, two] = instances
   const replacements = {
     '127.0.0.1:8443 check': server(one!),
-    '#server two 127.0.0.1:8444 check': `server two ${server(two!)}`,
+    '#server two 127.0.0.1:8446 check': `server two ${server(two!)}`,
     'bind :80': `bind 127.0.0.1:${lists}`,
     'bind :443': `bind 127.0.0.1:${https}`,
     '/etc/haproxy/chancery.pem': pem,

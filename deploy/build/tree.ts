@@ -123,10 +123,12 @@ function isNeeded(file: string): boolean {
   if (/node_modules\/(?:@[^/]+\/)?[^/]+\/(?:docs?|examples?|tests?|bench(?:mark)?s?)$/.test(file)) return false
   // The bundles import its ES modules; `script` is for require().
   if (/^node_modules\/@simplewebauthn\/server\/script$/.test(file) || isOtherForm(file)) return false
+  // Both have all of it in `dist/cjs/index.js`.
+  if (/^node_modules\/tldts(?:-core)?\/dist\/cjs\/src$/.test(file)) return false
   // What node-gyp leaves; other packages have their code in a folder of that name.
   if (/\/build\/(?:Makefile|config\.gypi|[^/]+\.mk|[^/]+\.Makefile|Release\/(?![^/]+\.node$).*)$/.test(file))
     return false
-  return !/\.(?:map|[cm]?ts|md|flow|c|cc|cpp|h|gyp|gypi|markdown|html|sh)$/i.test(name) || LICENCE.test(name)
+  return !/\.(?:map|[cm]?ts|md|flow|tsbuildinfo|c|cc|cpp|h|gyp|gypi|markdown|html|sh)$/i.test(name) || LICENCE.test(name)
 }
 
 const OTHER_FORM =
