@@ -128,7 +128,9 @@ function isNeeded(file: string): boolean {
   // What node-gyp leaves; other packages have their code in a folder of that name.
   if (/\/build\/(?:Makefile|config\.gypi|[^/]+\.mk|[^/]+\.Makefile|Release\/(?![^/]+\.node$).*)$/.test(file))
     return false
-  return !/\.(?:map|[cm]?ts|md|flow|tsbuildinfo|c|cc|cpp|h|gyp|gypi|markdown|html|sh)$/i.test(name) || LICENCE.test(name)
+  return (
+    !/\.(?:map|[cm]?ts|md|flow|tsbuildinfo|c|cc|cpp|h|gyp|gypi|markdown|html|sh)$/i.test(name) || LICENCE.test(name)
+  )
 }
 
 const OTHER_FORM =
