@@ -97,10 +97,12 @@ export class AdminClient {
     return this.#send('GET', next, undefined) as Promise<Page<Output<I>>>
   }
 
-  /** The lines of a streamed reply. */
+  /** The lines of a streamed reply. @throws AdminApiError also for a page of a proxy, which would be saved as an export */
   async *lines<I extends OperationId>(id: I, input: Input<I>): AsyncGenerator<string> {
     const { method, path, body } = this.#request(id, input as Loose)
     const response = await this.#fetch(method, path, body)
+    if (!response.headers.get('content-type')?.includes('ndjson'))
+      throw new AdminApiError(response.status, { message: NOT_OF_SERVICE })
     let rest = ''
     const decoder = new TextDecoder()
     for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {

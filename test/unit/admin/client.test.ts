@@ -34,3 +34,13 @@ test('a service that calls itself otherwise is asked where it was asked before',
   const urls = await asked('http://127.0.0.1:8444/api/', 'https://ca.example/chancery/api/users?cursor=x')
   assert.equal(urls[1], 'http://127.0.0.1:8444/api/users?cursor=x')
 })
+
+test('a page of a proxy is no export', async () => {
+  const client = new AdminClient({
+    routes: { exportAuditLog: ['GET', '/audit-log/export'] } as unknown as Routes,
+    baseUrl: 'https://ca.example/api',
+    token: () => undefined,
+    fetch: async () => new Response('<html>sign in</html>', { headers: { 'content-type': 'text/html' } }),
+  })
+  await assert.rejects(client.lines('exportAuditLog', {}).next(), /what answered is not this service/)
+})
