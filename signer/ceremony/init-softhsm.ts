@@ -55,7 +55,7 @@ export async function initSoftHsm(folder: string, label: string, library: string
   const softHsm = await loadLibrary(found)
   softHsm.initializeToken(label, soPin, pin)
   await softHsm.close(0)
-  // The last: with it the token is whole.
+  // The PIN is written last: setup takes its file as the sign of a whole token.
   writeNewFile(files.pinFile, `${pin}\n`, 0o600)
   return { library: found, label, ...files }
 }

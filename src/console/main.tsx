@@ -190,7 +190,7 @@ const focused = new Map<number, string>()
 const linkTo = (address: string | undefined) =>
   address === undefined ? null : document.querySelector<HTMLElement>(`main a[href="${CSS.escape(address)}"]`)
 
-/** At the heading of a new page; on the way back at the link that one has left by. */
+/** Focuses the heading of a new page, and after Back the link that was followed. */
 function useFocusAgain(path: string, entry: number): void {
   useEffect(() => {
     const wanted = focused.get(entry)

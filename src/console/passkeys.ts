@@ -11,7 +11,7 @@ interface Described {
   [member: string]: unknown
 }
 
-/** Where passkeys work, as far as it is not here; undefined where they work here, or nowhere. */
+/** The address where passkeys work. Undefined when they work at this one, or at none. */
 export const elsewhere = (ways: Ways | undefined): string | undefined =>
   ways?.passkey_origin && ways.passkey_origin !== location.origin ? ways.passkey_origin : undefined
 
@@ -97,7 +97,7 @@ export async function finishByPasskey(options: Options): Promise<void> {
   begin(token, user)
 }
 
-/** A challenge is of the session that it was made in: after a sign-in in between, the browser asks once more. */
+/** A challenge belongs to one session. After a new sign-in, the browser asks again. */
 export async function addPasskey(name: string): Promise<Output<'addPasskey'>> {
   for (;;) {
     const options = await call('getRegistrationOptions', {})

@@ -163,7 +163,7 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
   return parsed.config
 }
 
-/** By its name: no passkey is bound to an address. */
+/** The address has a name, because passkeys do not work at an IP address. */
 const consoleUrl = (port: number) => `http://localhost:${port}/api/console/`
 
 /** A browser trusts plain HTTP to this machine, but not yet the development CA. */

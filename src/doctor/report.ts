@@ -31,7 +31,7 @@ export function textOf(findings: readonly Finding[]): string {
   return [...groups, summaryOf(countsOf(findings))].join('\n\n')
 }
 
-/** What one thing keeps from being seen is one line. */
+/** Folds the checks that one failure kept from looking into one line. */
 const folded = (findings: readonly Finding[]): Finding[] =>
   findings.flatMap((finding) => {
     const { result, says } = finding

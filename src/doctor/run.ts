@@ -43,7 +43,7 @@ export async function runChecks(
   return withoutConsequences(found.flat())
 }
 
-/** What did not answer is one finding; whatever else asked it was not looked at. */
+/** A program that does not answer is one finding. Other checks that needed it say that they did not look. */
 function withoutConsequences(findings: readonly Finding[]): Finding[] {
   return findings.map((finding) => {
     const first = findings.find(({ result, who }) => result === 'failure' && who === finding.who)

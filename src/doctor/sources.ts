@@ -163,7 +163,7 @@ const keyOf = ({ method, headers, body, localAddress }: Ask): string =>
     localAddress,
   ])
 
-/** @param mend where the name resolves */
+/** @param mend the advice; for a name that does not resolve, advice on DNS comes before it */
 export const noAnswer = ({ failure: why, who }: NoAnswer, says: string, mend: string): Verdict => ({
   ...failure(
     `${says}: ${why}`,

@@ -30,7 +30,7 @@ export interface Verdict {
   says: string
   /** What to do; always there for a warning and a failure. */
   mend?: string
-  /** Who did not answer: the first failure says it for all findings. */
+  /** The name of what did not answer. Only the first finding about it is a failure. */
   who?: string | undefined
 }
 

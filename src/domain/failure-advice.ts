@@ -124,7 +124,7 @@ function subproblemsOf(error: unknown): string[] {
   return Array.isArray(subproblems) ? subproblems.flatMap((one) => textOf(memberOf(one, 'detail')) ?? []) : []
 }
 
-/** What was refused before what was asked for. */
+/** The refused names come before the requested ones. */
 const LISTS_OF_NAMES = ['rejected_identifiers', 'attempted_identifiers', 'identifiers', 'domains'] as const
 
 function namesOf(data: Failure['data']): string[] {

@@ -40,7 +40,7 @@ type Claims = Readonly<Record<string, unknown>>
 /** More than a person has; a provider that sends more is wrong or hostile. */
 const MOST_GROUPS = 1_000
 const MOST_OF_A_SUBJECT = 255
-/** Of a value in a sentence. */
+/** Characters of a value that a sentence shows. */
 const MOST_SHOWN = 200
 
 const refused = (why: string): ClaimRefusal => ({ why, hasNoRole: false })
@@ -76,7 +76,7 @@ export function personOf(claims: Claims, rules: ClaimRules): OidcPerson | ClaimR
 
 const ASK = 'ask an administrator'
 
-/** A value in a sentence, cut. */
+/** Shows a value in a sentence, cut to a bound. */
 export function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'absent'
   // PostgreSQL refuses half a surrogate pair, which a cut can leave.
@@ -112,7 +112,7 @@ const claimAt = (claims: Claims, name: string): unknown =>
     ? claims[name]
     : name.split('.').reduce<unknown>((at, part) => Object.entries(at ?? {}).find(([key]) => key === part)?.[1], claims)
 
-/** Of the claims that may come from the UserInfo endpoint instead of the ID token. */
+/** Claims that are absent here and may come from the UserInfo endpoint instead of the ID token. */
 const absentIn = (claims: Claims, { usernameClaim, groupsClaim }: ClaimRules) =>
   [groupsClaim, usernameClaim, 'email'].filter((name) => isAbsent(claimAt(claims, name)))
 

@@ -20,7 +20,7 @@ const UNTOLD: ProblemType = 'badNonce'
 /** Addresses for which the log has named a key of the configuration. The oldest is forgotten first. */
 const REMEMBERED_ADDRESSES = 1_000
 
-/** A client over its limit asks on and on. */
+/** A client over its limit repeats its request; one event a minute is enough. */
 const LIMITED_APART_MS = 60_000
 
 /** Refusals come in thousands. */

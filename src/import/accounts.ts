@@ -85,7 +85,7 @@ async function withoutBlockedKeys<T>(read: readonly (Candidate | T)[], { queries
   )
 }
 
-/** By id, thumbprint and path. */
+/** Its keys are ids, thumbprints and paths. */
 type KnownAccounts = Map<string, KnownImport>
 
 function setKnown(known: KnownAccounts, account: KnownImport): void {

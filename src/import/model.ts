@@ -134,6 +134,6 @@ export interface KindReport {
 export type ImportReport = { [K in Kind]?: KindReport } & {
   /** Revocations of certificates that this run has recorded. */
   revocations: number
-  /** Of the first account: a client whose account has another path at the former server is not found here. */
+  /** URL of the first account. The operator compares its path with the URL that a client has. */
   first_account_urls?: readonly string[]
 }

@@ -16,7 +16,7 @@ export interface PageContext {
   box: SecretBox | undefined
   /** Kids of this run's credentials that did not come over: whoever has such a kid here is somebody else. */
   foreignKids: Set<string>
-  /** Of a dry run: what of grants and administrators it would have made, by kind and name, with its contents. */
+  /** What a dry run would have made of grants and administrators: contents by kind and name. */
   planned: Map<string, string>
   /** Revocations that were recorded. */
   revoked(count: number): void

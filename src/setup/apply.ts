@@ -19,7 +19,7 @@ export interface Applying {
   begin(text: string): void
   /** Whether to put this file in the place of one that differs. */
   mayReplace(file: FileWork): Promise<boolean>
-  /** Into the file of secrets, the moment there is one: a run may end before it is shown. */
+  /** Writes a secret to its file at once: the run may end before it is shown. */
   keepSecret(lines: string): void
 }
 
@@ -111,7 +111,7 @@ async function restart(unit: typeof SERVICE | typeof SIGNER): Promise<Said> {
   return 'changed'
 }
 
-/** "Ready" is said of what runs at the end, whatever the steps before have done. */
+/** Looks at what runs at the end. "Ready" comes from here, not from the steps before. */
 async function lookAgain(answers: Answers, begin: Applying['begin']): Promise<void> {
   for (const unit of [SIGNER, SERVICE] as const) {
     const why = await outdated(unit)

@@ -46,7 +46,7 @@ export async function askAll(terminal: Terminal, look: () => Facts, known: Given
   return answers
 }
 
-/** @returns undefined where the question before is to be asked again */
+/** @returns undefined when the operator goes back to the question before */
 async function askOne(terminal: Terminal, question: Question, answers: Answers, look: () => Facts, former: unknown) {
   const usual = former ?? question.usual?.(answers, look())
   terminal.say()

@@ -14,7 +14,7 @@ export interface Ending {
   results: Results
   /** PEM. */
   root: string
-  /** Text of PLACES.secrets, which is named in place of showing it; empty where there is none. */
+  /** Text of PLACES.secrets; empty when there is no file. What it holds is not shown: the file is named. */
   secrets: string
 }
 
@@ -31,7 +31,7 @@ export function closingLines(ending: Ending): string[] {
   ]
 }
 
-/** Says what was seen, and what nobody looked at. */
+/** Says what was seen, and what was not tried. */
 function ready({ mail_host, crl_url }: Answers, at: Date): string[] {
   const untried = [mail_host && 'mail', crl_url !== 'none' && `the list at ${crl_url}`].filter(Boolean)
   return [

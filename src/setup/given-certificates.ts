@@ -11,7 +11,7 @@ import { outsideIssuer } from './issuer-limits.ts'
 
 const MOST = 10
 const PASSPHRASE = 'env:CHANCERY_IMPORT_PASSPHRASE'
-/** As the signer wants it. */
+/** The signer takes no shorter key. */
 const MIN_RSA_BITS = 2048
 
 /**
@@ -51,7 +51,7 @@ function unusable({ issuer, chain }: GivenCertificates, answers: Answers, key: K
   ].find((reason) => typeof reason === 'string')
 }
 
-/** Of the key that is there already, which would be kept, or of the one to be taken. */
+/** The public key of the key file that is there and would be kept, else of the one to import. */
 async function importedKey(answers: Answers, { files }: Facts, { isLegacy }: GivenCertificates): Promise<KeyObject> {
   const { [PLACES.issuerKey]: there, [PLACES.issuerPassphrase]: kept } = files
   const { import_from: form, import_path, import_key, import_passphrase } = answers

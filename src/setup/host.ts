@@ -45,7 +45,7 @@ export async function isDone(work: Work): Promise<boolean> {
   }
 }
 
-/** To others than root; what setup itself has made by the umask may not be. */
+/** Whether others than root may enter. A folder that setup made under a strict umask may be closed. */
 function isOpen(folder: string): boolean {
   const { mode, gid } = statSync(folder, { throwIfNoEntry: false }) ?? { mode: 0, gid: 0 }
   return (mode & 0o001) !== 0 || ((mode & 0o010) !== 0 && gid !== 0)
@@ -89,7 +89,7 @@ export async function act(
       return
     }
     case 'run':
-      // As the user of the command: in its folder a name may lead elsewhere.
+      // The command's user renames: in a folder of that user, a link could lead root elsewhere.
       for (const file of (work.leftovers ?? []).filter((one) => existsSync(one)))
         await mustRun({
           words: ['mv', '-T', '--backup=numbered', '--', file, `${file}.unfinished`],
@@ -124,7 +124,7 @@ async function copy({ from, isMove, ...work }: Extract<Work, { kind: 'copy' }>):
   const isKept = existsSync(work.to)
   if (isKept) setRightsOf(work.to, work)
   else writeFile({ ...work, path: work.to, text })
-  // A run that was killed has left what it had copied; what is another file stays.
+  // A killed run may have left the copied file in its old place. A file that differs stays.
   if (isMove && (!isKept || readFileSync(work.to, 'utf8') === text)) await mustRun({ words: ['rm', '--', from], as })
 }
 

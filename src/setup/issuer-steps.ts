@@ -141,7 +141,7 @@ function rootAndIssuer(answers: Answers, facts: Facts): Step[] {
         kind: 'run',
         command: signer(facts, 'root', [...root, '--out', PLACES.rootCa, ...passphrase], secret),
         unless: isThere(facts, PLACES.issuer) ? PLACES.issuer : at('root.pem'),
-        // A root that has signed is nothing to put aside.
+        // A root that has signed an issuer is kept.
         leftovers: facts.files[at('issuer.pem')]
           ? []
           : ['key.pem', 'root.pem'].flatMap((name) => halfAndWhole(at(name))),
@@ -184,7 +184,7 @@ function certificates(given: GivenCertificates | undefined): Step[] {
     ...(given.chain.length > 0
       ? [file('Write the certificates above the issuer', PLACES.chain, given.chain.join(''))]
       : []),
-    // The last: with it, another run asks for none of the three.
+    // The issuer is written last: another run then asks for none of the three files.
     file("Write the issuer's certificate", PLACES.issuer, given.issuer),
   ]
 }

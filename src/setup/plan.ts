@@ -186,7 +186,7 @@ function serviceSteps({ answers, facts, fresh, acceptsAuditLog = false }: Inputs
   ]
 }
 
-/** Before the first entry of this run: entries under two keys are proved by none. */
+/** Comes before the first entry of the run: no key would prove entries under two keys. */
 const LOST_KEY = `Where ${PLACES.config} or ${PLACES.auditKey} was lost, put back the one of the backup. If there is none, --accept-audit-log goes on: what is in the log stays unproved.`
 
 const allowed = ({ domains, networks }: Answers) => [...domains.map((domain) => `*.${domain}`), ...networks]

@@ -65,7 +65,7 @@ function runningPostgres(): number[] {
   return names.flatMap((name) => /^\.s\.PGSQL\.(\d+)$/.exec(name)?.slice(1).map(Number) ?? []).sort((a, b) => a - b)
 }
 
-/** None while the service runs, which has them itself. The second column is the local address, the fourth the state; 0A is LISTEN. */
+/** Empty while the service runs: it holds them itself. Column 2 is the local address, column 4 the state; 0A is LISTEN. */
 function listening(): number[] {
   if (spawnSync('systemctl', ['is-active', '--quiet', SERVICE]).status === 0) return []
   const lines = ['/proc/net/tcp', '/proc/net/tcp6']

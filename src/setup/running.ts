@@ -5,7 +5,7 @@ import { startOf } from '../shared/lib/process-start.ts'
 import { run } from './command.ts'
 import { PLACES, SERVICE, SIGNER } from './facts.ts'
 
-/** What each reads at its start. */
+/** The files that each program reads at its start. */
 const READ = {
   [SIGNER]: [
     ...[PLACES.signerConfig, PLACES.signerEnv, PLACES.secret, PLACES.signerUnit, PLACES.tokenDropIn],

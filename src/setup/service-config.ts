@@ -4,7 +4,7 @@ import { hostOf } from '../shared/lib/host.ts'
 import type { Answers } from './answers.ts'
 import { PLACES } from './facts.ts'
 
-/** All that needs nothing of the operator. */
+/** Challenges that work without more configuration. */
 export const METHODS = ['http-01', 'dns-01', 'tls-alpn-01']
 
 /** JSON is YAML, and quotes what needs it. */

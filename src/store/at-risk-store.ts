@@ -90,7 +90,7 @@ const Due = z.object({
 })
 export type DueCertificate = z.infer<typeof Due>
 
-/** The first to expire at the top; those that have ended, have no account, or need no renewal yet are left out. */
+/** Certificates at risk, the first to expire first. Ended ones, those without an account and those not yet due are left out. */
 export function findDue(db: CommonQueryMethods, serialNumbers: readonly string[], scope: Scope, window: OpenWindow) {
   return db.any(rowsOf(Due)`
     WITH chosen AS MATERIALIZED (${living(serialNumbers, scope)})

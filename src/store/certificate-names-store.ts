@@ -6,7 +6,7 @@ import type { Database, Statement } from './database.ts'
 import { createRetentionStore } from './retention-store.ts'
 
 const WALK = 'certificate_names'
-/** Once for a database. */
+/** The walk runs once in a database, so the pause is longer than any service runs. */
 const PAUSE_SECONDS = 1e9
 const PAGE = 2_000
 

@@ -48,7 +48,7 @@ export interface DiagnosisRows {
 }
 export type DiagnosisName = keyof DiagnosisRows
 
-/** One more is read, for what comes before them. */
+/** How many entries are judged. One more is read: the first is compared with the one before it. */
 export const AUDIT_ENTRIES = 5000
 
 /** Of the tables that can grow, each statement reads along an index or up to a bound. */

@@ -42,7 +42,7 @@ export async function addRaisedAlarms(tx: CommonQueryMethods, alarms: readonly E
 const Raised = z.object({ message: z.string(), reason: z.string().nullable(), times: z.int(), last_at: z.date() })
 const MOST_RAISED = 20
 
-/** By their text, the last first. raised_alarms_time */
+/** Groups alarms by their text, the latest first. Index: raised_alarms_time. */
 export async function listRaisedAlarms(db: CommonQueryMethods, hours: number): Promise<RaisedAlarm[]> {
   const rows = await db.any(rowsOf(Raised)`
     SELECT message, reason, count(*)::integer AS times, max(raised_at) AS last_at FROM raised_alarms

@@ -25,7 +25,7 @@ export interface ExpirationStore {
 
 const PAGE_SIZE = 2_000
 
-/** Of a certificate `c`: the names that its successor has as well. An order cannot have the others (certificate-names.ts). */
+/** The names of a certificate `c` that its successor must have. An order cannot have the others (certificate-names.ts). */
 export const NAMES_TO_SUCCEED = 'c.names[:coalesce(c.identifiers, cardinality(c.names))]'
 
 const WARN: Statement = {

@@ -60,7 +60,7 @@ export async function bulkRevocationAct(
 
 const MOST_OWNERS_SHOWN = 20
 
-/** Whose certificates they are, the most first, with names of three of them: who decides sees what is hit. */
+/** Groups the certificates by account, the largest group first, with three names each. The approver sees what is revoked. */
 async function ownersOf(db: Means['db'], filter: RevocationFilter): Promise<ApprovalFact[]> {
   const owners = (await findHits(db, filter)).owners.filter(({ unrevoked }) => unrevoked > 0)
   const rest = owners.length - MOST_OWNERS_SHOWN
@@ -86,7 +86,7 @@ export async function newUserAct(
   { username, ...others }: { username: string; email: string; role: string },
   { db, policy }: Means,
 ): Act {
-  // Of the first user nobody else could approve.
+  // Nobody else exists yet who could approve the first user.
   if (!policy.approvals.userChanges || !(await db.exists(rowsOf(z.object({}))`SELECT FROM admin_users`)))
     return undefined
   return {

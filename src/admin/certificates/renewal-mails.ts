@@ -23,7 +23,7 @@ export interface RenewalMail {
   rendered: RenderedMail
 }
 
-/** Of the certificates chosen that are at risk, those of one account together. */
+/** Groups the chosen certificates that are at risk by account. */
 export async function renewalMails(
   db: CommonQueryMethods,
   mail: AdminMail,

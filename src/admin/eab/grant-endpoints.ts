@@ -41,7 +41,7 @@ const CsrProfileOfAccount = z
   })
   .meta({ id: 'CsrProfileOfAccount' })
 
-/** As a request for approval names it. */
+/** Names the account in a request for approval. */
 const accountNamed = (id: string) => () => `the account ${id}`
 const credentialNamed =
   ({ db }: ActMeans, id: string) =>
@@ -50,7 +50,7 @@ const credentialNamed =
 
 const allowsSome = ({ body }: { body: { allow?: readonly string[] | undefined } }) => (body.allow ?? []).length > 0
 
-/** @param idsOf the thing's and the holder's @returns PUT, which gives, and DELETE, which takes back */
+/** @param idsOf gives the ids of thing and holder @returns two endpoints: PUT grants, DELETE takes back */
 function association<P extends z.ZodType>(
   { given, taken, give, take }: grants.Grant,
   route: `/${string}`,

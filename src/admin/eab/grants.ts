@@ -34,12 +34,12 @@ export interface IdentifierOutcome {
   outcome: 'allowed' | Withdrawal
 }
 
-/** Who is granted something. */
+/** A holder of grants: an account or a credential. */
 interface Holder {
   noun: string
-  /** Before its grants change. @returns false when there is none */
+  /** Locks the holder before its grants change. @returns false when there is none */
   lock(tx: Transaction, id: string): Promise<boolean>
-  /** Instead of the lock where a grant is only added. */
+  /** Replaces the lock where a grant is only added. */
   exists?(tx: Transaction, id: string, actor: Actor): Promise<boolean>
   details(id: string, thing: object): Record<string, unknown>
   noteNames?(tx: Transaction, note: Note, id: string, granted: readonly AllowedIdentifier[]): Promise<void>
@@ -83,7 +83,7 @@ type Which = [tx: Transaction, thingId: string, holderId: string]
 type Give = (...which: [...Which, by: string | undefined]) => Promise<boolean>
 type Take = (...which: Which) => Promise<[Withdrawal, object?]>
 
-/** @param given entry of the audit log, as `taken` */
+/** @param given action in the audit log; so is `taken` */
 function grantOf<Row extends { id: string }>(
   holder: Holder,
   thing: Thing<Row>,
@@ -178,7 +178,7 @@ export function changeNames(
   })
 }
 
-/** To a holder that is locked or was made in this transaction. */
+/** Grants to a holder that is locked, or was made in this transaction. */
 export async function grantNames(
   tx: Transaction,
   note: Note,

@@ -29,7 +29,7 @@ export type IdentifierOfAccount = z.infer<typeof OfAccount>
 const Id = z.object({ identifier_id: z.string() })
 const columns = sql.fragment`n.id, n.identifier_type, n.identifier_value, n.created_by, n.created_at`
 
-/** With the first of the credentials that grant it, and of the accounts that may request it, by whichever way. */
+/** With some of the credentials that grant it and of the accounts that may request it. */
 const WithSome = Identifier.extend({
   credential_kids: z.array(z.string()),
   account_ids: z.array(z.string()),

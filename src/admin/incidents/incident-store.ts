@@ -165,7 +165,7 @@ export function countMails(db: CommonQueryMethods, ids: readonly string[]) {
 
 const Outcome = z.object({ account_id: z.string().nullable(), certificates: z.int(), not_revoked: z.int() })
 
-/** Certificates of a job by account, the most first, and those of them that are valid now. */
+/** Counts the certificates of a job by account, the largest count first, and how many of them are still valid. */
 export function outcomesByOwner(db: CommonQueryMethods, jobId: string, limit: number) {
   return db.any(rowsOf(Outcome)`
     SELECT c.account_id, count(*)::integer AS certificates, 

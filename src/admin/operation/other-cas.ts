@@ -7,7 +7,7 @@ import { rowsOf } from '../../store/slonik.ts'
 
 const Row = z.object({
   backend: z.string(),
-  /** Of the issuer; null before its first certificate. */
+  /** SHA-256 of the issuer's certificate; null before the CA has issued one. */
   fingerprint: z.string().nullable(),
   certificate: z.instanceof(Buffer).nullable(),
   last_issued_at: z.date().nullable(),
@@ -16,7 +16,7 @@ const Row = z.object({
 })
 export type OtherCa = z.infer<typeof Row>
 
-/** Nobody asks them how they are: this is what the newest certificates and the requests under way tell. */
+/** No probe asks these CAs. The state comes from the newest certificates and the requests under way. */
 export function readOtherCas(db: CommonQueryMethods): Promise<readonly OtherCa[]> {
   // certificates_pkey, from its end; csr_issuances holds only what is in flight
   return db.any(rowsOf(Row)`
@@ -31,7 +31,7 @@ export function readOtherCas(db: CommonQueryMethods): Promise<readonly OtherCa[]
      ORDER BY u.last_issued_at DESC NULLS LAST`)
 }
 
-/** As the signer's: their end is the end of their certificates, too. */
+/** Issuers of other CAs, like those of the signer: their certificates end with them. */
 export const issuersOf = (others: readonly OtherCa[]) =>
   others.flatMap(({ backend, certificate }) =>
     certificate ? [{ id: backend, certificate, notAfter: parseCertificate(certificate).tbs.notAfter }] : [],

@@ -150,7 +150,7 @@ export function useSubmit(work: () => Promise<unknown>) {
       await work()
     } catch (cause) {
       if (cause instanceof ApprovalRequested) tellRequested()
-      // Its page was left meanwhile, so that only the line of the frame can tell.
+      // The user has left the page, so the result goes to the line of the frame.
       else if (isLeft.current) tell(sentenceOf(cause), 'bad')
       else setError(cause)
     } finally {

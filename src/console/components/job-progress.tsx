@@ -1,4 +1,4 @@
-/** How far a bulk revocation is: its bar, its status, how fast it goes, what it is stuck at, and what it has left. */
+/** The progress of a bulk revocation: bar, status, rate, errors, and the certificates that are left. */
 
 import type { Output } from '../api.ts'
 import { countText, plural } from '../format.ts'
@@ -20,7 +20,7 @@ const STATUSES = {
   cancelled: 'Cancelled',
 }
 
-/** Green where nothing is left. @param of a list, which does not know what is left, without it */
+/** Green only when no certificate is left. A list does not know that number and leaves it out. */
 export function JobStatus({
   status,
   finished_at,

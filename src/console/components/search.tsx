@@ -148,7 +148,7 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
   )
 }
 
-/** Enter may come before the hits of what was typed. @param answer of the search, once it is there */
+/** Opens the first hit when Enter was pressed before the reply. @param answer the reply of the search, once it is there */
 function useEarlyEnter(text: string, answer: unknown, openFirst: () => void) {
   /** The text after which it was pressed. */
   const awaited = useRef<string | undefined>(undefined)

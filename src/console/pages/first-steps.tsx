@@ -11,7 +11,7 @@ import { directoryUrlOf } from './client-commands.ts'
 /** The root certificate of `npm start`, whose files are in the checkout (`src/dev/run.ts`). */
 const DEVELOPMENT_ROOT = /^(.*)\/ca\/intermediate(?:[\w-]*)\.pem$/
 
-/** @param newest of an account; undefined while there is none */
+/** @param newest the newest certificate of an account; undefined while there is none */
 export function FirstSteps({ newest }: { newest: ListedCertificate | undefined }) {
   const [seen, setSeen] = useState<'none' | ListedCertificate>()
   useEffect(

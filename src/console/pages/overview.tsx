@@ -51,7 +51,7 @@ const TeamOverviewPage = lazyPage(() => import('./team-overview.tsx'), 'TeamOver
 export const OverviewPage = (props: PageProps) =>
   can('getOverview') ? <ServiceOverview /> : <TeamOverviewPage {...props} />
 
-/** A new service has no more of its own HTTPS certificates, which are of no account. */
+/** A new service has fewer HTTPS certificates of its own, which belong to no account. */
 const FEW = 20
 
 function ServiceOverview() {
@@ -377,7 +377,7 @@ function Parts({ data, reload }: { data: Overview; reload: () => void }) {
   )
 }
 
-/** Nobody asks it how it is, so that nothing is green. */
+/** No probe asks this CA, so it is never green. */
 const OtherCaState = ({ ca: { last_issued_at, open, failures } }: { ca: Overview['other_cas'][number] }) => (
   <>
     {failures > 0 && <Badge tone="bad">failing</Badge>} last certificate <Time at={last_issued_at} />,{' '}
@@ -397,7 +397,7 @@ const DatabaseState = ({ instance }: { instance: NonNullable<Overview['instance'
   </>
 )
 
-/** By the last attempt, of a new mail or an old one. */
+/** Shows the result of the last attempt, for a new mail or a repeated one. */
 function MailState({
   mail: { waiting, last_sent_at: sentAt, last_failure: failure, failing_since: since },
 }: {

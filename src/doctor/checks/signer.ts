@@ -97,7 +97,7 @@ export const SIGNER: readonly Check[] = [
   },
 ]
 
-/** @param token that is not ready; its reason is the signer's, which has seen what is in it */
+/** Judges a token that is not ready. The reason is the signer's, which has looked into the token. */
 export const judgeToken = ({ issuer, status, since, reason }: CaHealth['tokens'][number]): Verdict =>
   failure(
     `the signer cannot use the key of ${issuer} since ${since}: ${reason ?? `its token is ${status}`}`,

@@ -47,7 +47,7 @@ export const TLS: readonly Check[] = [
   },
 ]
 
-/** @param inFile what the next start would use */
+/** Judges a file that the running service has not read. The next start would use it. */
 export function judgeUnread(file: string, { validTo }: Pick<X509Certificate, 'validTo'>, now: Date): Verdict {
   const says = `the service uses another certificate than ${file} has now`
   if (Date.parse(validTo) > now.getTime()) return warning(says, 'restart the service: it reads the file at its start')

@@ -21,7 +21,10 @@ const MOST_FOLDERS_DEEP = 32
 const CERTIFICATE_FILE = /\.(?:pem|crt|cer|der)$/i
 const INDEX_FILE = 'index.txt'
 
-/** Certificates of all paths, each once and none of a CA; twice where the index that says it is revoked comes with a later file. */
+/**
+ * Certificates of all paths, without those of CAs. Each comes once; a second time when only a later file has an index that
+ * says it is revoked.
+ */
 export async function* readCertificateFiles(paths: readonly string[]): AsyncGenerator<Found> {
   /** Whether a revocation was found with it. */
   const given = new Map<string, boolean>()
@@ -60,7 +63,7 @@ async function* inFolder(folder: string, above?: CaIndex, depth = 0): AsyncGener
   yield* own?.missing() ?? []
 }
 
-/** Something is expected in a file that the operator names. The index beside it or in the folder above counts, as `openssl ca` places it. */
+/** A file that the operator names must hold something. Its index is in the same folder or the one above, as with `openssl ca`. */
 async function* inNamedFile(file: string): AsyncGenerator<Found> {
   let isEmpty = true
   const folder = path.dirname(path.resolve(file))

@@ -31,7 +31,7 @@ export async function readIndex(file: string): Promise<CaIndex> {
     // An expired certificate was valid to its end, and its file may be gone.
     if (/^E\t|^\s*$/.test(line)) continue
     const entry = readIndexLine(line)
-    // One that says revoked holds, whatever a later line says.
+    // A line that says revoked counts, whatever a later line says.
     if (entry && !entries.get(entry.serialNumber)?.revocation) entries.set(entry.serialNumber, entry)
     else if (entry) continue
     else unreadable.push({ name: `${file}, line ${number}`, unreadable: 'no line of an index' })

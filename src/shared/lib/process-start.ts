@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 
 const CLOCK_TICKS = 100
 
-/** By what /proc counts since the boot, to 20 ms. @throws Error when it has ended */
+/** Reads the time from /proc, which counts from the boot, to 20 ms. @throws Error when the process has ended */
 export function startOf(pid: number): Date {
   // The second word may hold spaces and brackets; the 22nd counts ticks since the boot.
   const [, stat = ''] = /^.*\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? []

@@ -136,7 +136,7 @@ export function canonicalName(text: string): string {
 /** Invisible characters of a common name could not be typed; in a DNS name UTS 46 decides about them. */
 const visible = (text: string) => text.replace(/\p{Cf}/gu, '\ufffd')
 
-/** How a client may have written a name that was refused, in lower case. @param name canonical */
+/** The spellings in which a client may have asked for a refused name, in lower case. @param name canonical */
 export const spellingsOf = (name: string): string[] => [...new Set([name, `${name}.`, domainToUnicode(name) || name])]
 
 function refused(reason: string): NormalForm {

@@ -99,7 +99,7 @@ export class Problem extends Error {
     this.options = options
   }
 
-  /** The same refusal, of an order for these identifiers. */
+  /** The same refusal, with the identifiers of the order. */
   ofOrderFor(attempted: readonly ProblemIdentifier[]): Problem {
     return new Problem(this.type, this.message, { ...this.options, status: this.status, attempted })
   }
