@@ -111,14 +111,18 @@ describe('a provider of OpenID Connect', () => {
       [
         'the way that the client authenticates',
         { clientBy: 'client_secret_post' },
-        /HTTP status 401 of http:\/\/127\.0\.0\.1:\d+\/token; compare admin_api\.oidc\.client_secret and token_endpoint_auth_method$/,
+        /HTTP status 401 of http:\/\/127\.0\.0\.1:\d+\/token; where the token endpoint refused it, compare admin_api\.oidc\.client_secret and token_endpoint_auth_method$/,
       ],
       [
         'an error, without our secret in it',
         error(400, echo),
         /"invalid_grant"; "no \(secret\)"; HTTP status 400 of .*\/token$/,
       ],
-      ['a wrong secret', error(401, { error: 'invalid_client' }), /"invalid_client"; HTTP status 401 of .*; compare/],
+      [
+        'a wrong secret',
+        error(401, { error: 'invalid_client' }),
+        /"invalid_client"; HTTP status 401 of .*; where the token endpoint refused it, compare/,
+      ],
       ['an error of the server', error(502, {}), /HTTP status 502 of .*\/token$/],
       [
         'no JSON, without a part of it',
@@ -184,13 +188,19 @@ describe('a provider of OpenID Connect', () => {
     assert.deepEqual([json.user.role, json.user.scope], ['registrar', ['payments']])
   })
 
+  /** Refused people share ten entries a minute. */
+  const forgetRefused = () => sql('DELETE FROM admin_failed_logins', [])
+
   test('a username that another user has is not taken over', async () => {
+    await forgetRefused()
     for (const preferred_username of ['alice', 'ALICE']) {
       const reply = await signIn({ claims: { sub: 'impostor', preferred_username, groups: ['ca-admins'] } })
       assert.equal(reply.status, 409, reply.text)
     }
     const wrong = await signIn({ claims: { sub: 'impostor', preferred_username: '../alice', groups: ['ca-admins'] } })
     assert.equal(wrong.status, 401)
+    const entries = (await admin.get('/audit-log?action=auth.login_failed')).json as { details: { reason?: string } }[]
+    assert.ok(entries.some(({ details }) => details.reason?.startsWith('there is another user "alice" here')))
   })
 
   test('another subject with the same mail address is another user', async () => {
@@ -221,7 +231,13 @@ describe('a provider of OpenID Connect', () => {
     assert.equal((await lena.get('/me')).status, 401)
     assert.equal((await clientWith(service.baseUrl, token).get('/me')).status, 401)
     await admin.send('PATCH', `/users/${json.user.id}`, { enabled: false })
+    await forgetRefused()
     assert.equal((await signIn({ claims: person })).status, 401)
+    const [entry] = (await admin.get('/audit-log?action=auth.login_failed')).json
+    assert.deepEqual(
+      [entry.details.username, entry.details.reason],
+      ['lena', 'your user is disabled; ask an administrator'],
+    )
   })
 
   test('API tokens end 90 days after the last sign-in by the provider, and are listed so', async () => {

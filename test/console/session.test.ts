@@ -224,5 +224,9 @@ describe('a session of the console', requireCommand('chromium-headless-shell'), 
     await page.getByText('Request ticket-4711').waitFor()
     await page.unroute('**/api/overview')
     await page.getByText('Live, every 5 s').waitFor()
+    // No answer at all: the request hangs, and has no error yet.
+    await page.route('**/api/overview', () => undefined)
+    await page.getByText('Stale: the last answer is from', { exact: false }).waitFor()
+    assert.equal(await page.getByRole('alert').count(), 0)
   })
 })

@@ -210,6 +210,19 @@ describe('signing in to the console', requireCommand('chromium-headless-shell'),
     await page.getByLabel('Username').waitFor()
   })
 
+  test('ways to sign in that cannot be read are said, and asked for again', async () => {
+    const { page } = await at.browser.open()
+    const METHODS = '**/auth/methods'
+    await page.route(METHODS, (route) =>
+      route.fulfill({ status: 503, json: { error: 'unavailable', message: 'busy' } }),
+    )
+    await page.reload()
+    await page.getByText('Other ways to sign in could not be read.').waitFor()
+    await page.unroute(METHODS)
+    await press(page, 'Try again')
+    await page.getByRole('button', { name: 'Sign in with Corp Login' }).waitFor()
+  })
+
   test('a link with the reply of another sign-in signs nobody in', async () => {
     const { page } = await at.browser.open()
     await page.goto(`${at.browser.url}?code=stolen&state=stolen`)

@@ -33,6 +33,9 @@ function detailsOf({ error, error_description, status, response, url, ...detail 
   if (alg !== undefined) said.push(`alg is ${shown(alg)}, kid is ${shown(kid)}${expected}`)
   if (parameters instanceof URLSearchParams && expected) said.push(`iss is ${shown(parameters.get('iss'))}${expected}`)
   if (status !== undefined) said.push(`HTTP status ${status} of ${(response as Response | undefined)?.url ?? url}`)
-  if (status === 401) said.push('compare admin_api.oidc.client_secret and token_endpoint_auth_method')
+  if (error === 'invalid_client' || status === 401)
+    said.push(
+      'where the token endpoint refused it, compare admin_api.oidc.client_secret and token_endpoint_auth_method',
+    )
   return said
 }

@@ -95,7 +95,11 @@ export class OidcSignIn {
       await this.#refusePerson(claims, person, client)
       throw new AdminError('unauthorized', person.why)
     }
-    const user = await this.#userOf(person, client)
+    const user = await this.#userOf(person, client).catch(async (error: unknown) => {
+      if (error instanceof AdminError)
+        await this.#refusePerson(claims, { why: error.message, hasNoRole: false }, client)
+      throw error
+    })
     const { password_hash: _, ...shown } = user
     const recognition = { ...client, methods: ['oidc'] as const, authenticatedAt: authenticatedAt(claims, new Date()) }
     return { token: await this.#options.signIn.begin(user, recognition), user: shown }

@@ -1,11 +1,12 @@
 /** Small parts: time, badge, copy button, facts, problem, what is empty, and who may see a button. */
 
 import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
 import { AdminApiError, can, LostReply, type OperationId } from '../api.ts'
 import { countText, instantIn, plural, relativeText, ZONES } from '../format.ts'
 import { href } from '../router.ts'
 import { instantText, useZone, zoneName } from '../time-zone.ts'
-import type { Loaded } from '../use-api.ts'
+import { type Loaded, POLL_MS } from '../use-api.ts'
 import { tell } from './page.tsx'
 import { Skeleton } from './skeleton.tsx'
 
@@ -216,10 +217,20 @@ export function Ready<T>({ loaded, children }: { loaded: Loaded<T>; children: (d
   )
 }
 
-/** Whether what is shown is of now. */
+/** A reply may take a second or two; after this many rounds without one it is late. */
+const LATE_ROUNDS = 3
+
+/** Says whether what is shown is of now. A request that hangs has no error for a minute, so the age of the last answer counts. */
 export function Freshness({ loaded }: { loaded: Loaded<unknown> }) {
-  const { error, loadedAt, every = 0 } = loaded
-  if (error === undefined) return <span class="quiet">Live, every {every / 1000} s</span>
+  const { error, isLoading, loadedAt, every = POLL_MS } = loaded
+  const [now, setNow] = useState(Date.now())
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), every)
+    return () => clearInterval(timer)
+  }, [every])
+  const isLate = isLoading && loadedAt !== undefined && now - loadedAt > LATE_ROUNDS * every
+  if (error === undefined && loadedAt === undefined) return <span class="quiet">No answer yet.</span>
+  if (error === undefined && !isLate) return <span class="quiet">Live, every {every / 1000} s</span>
   return (
     <span class="badge warn" role="status">
       {loadedAt === undefined ? 'No answer yet.' : `Stale: the last answer is from ${instantText(loadedAt, true)}.`}

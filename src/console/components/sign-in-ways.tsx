@@ -13,8 +13,16 @@ interface OtherWaysProps {
 }
 
 export function OtherWays({ isOverPage = false }: OtherWaysProps) {
-  const { data } = useApi('getSignInMethods', {})
+  const { data, error: unread, reload } = useApi('getSignInMethods', {})
   const { submit, error, isBusy } = useSubmit(signInByPasskey)
+  // Without the reply nobody knows which ways there are; a person of a provider has no password.
+  if (unread !== undefined)
+    return (
+      <div class="narrow">
+        <p>Other ways to sign in could not be read.</p>
+        <Problem error={unread} retry={reload} />
+      </div>
+    )
   return (
     <div class="narrow">
       {workHere(data) && (

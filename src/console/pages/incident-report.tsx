@@ -1,6 +1,6 @@
 /** The report of an incident as a file: JSON for programs, text to print, CSV of the certificates. */
 
-import { lines, type Output } from '../api.ts'
+import { AdminApiError, lines, type Output } from '../api.ts'
 import { Problem } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { useSubmit } from '../components/form.tsx'
@@ -20,6 +20,10 @@ export interface Report {
 /** More do not fit into the memory of a tab with ease; the command writes them line by line. */
 const MOST_CERTIFICATES = 200_000
 
+/** Its sentence is shown; another error is one of the page. */
+const unusable = (message: string) => new AdminApiError(200, { message })
+
+/** @throws AdminApiError for a report that is too long, or not whole */
 async function readReport(id: string): Promise<Report> {
   let incident: Report['incident'] | undefined
   const rest: Omit<Report, 'incident'> = { owners: [], certificates: [] }
@@ -30,9 +34,12 @@ async function readReport(id: string): Promise<Report> {
     else if ('owner' in line) rest.owners.push(line.owner)
     else rest.certificates.push(line.certificate)
     if (rest.certificates.length > MOST_CERTIFICATES)
-      throw new Error(`It has more than ${MOST_CERTIFICATES} certificates; use: chancery incidents report ${id}`)
+      throw unusable(`It has more than ${MOST_CERTIFICATES} certificates; use: chancery incidents report ${id}`)
   }
-  if (!incident) throw new Error('The report came without its incident; try again.')
+  if (!incident) throw unusable('The report came without its incident; try again.')
+  const { job } = incident
+  if (job?.finished_at && rest.certificates.length < job.total_matched)
+    throw unusable('The report was cut off on its way; try again.')
   return { incident, ...rest }
 }
 
@@ -88,7 +95,7 @@ export function textOf({ incident, owners, certificates }: Report): string {
     [
       'Revocation',
       job
-        ? `${job.status}: ${job.revoked} revoked, ${job.left ?? 'not yet known how many'} still valid; ended ${job.finished_at ?? 'not yet'}`
+        ? `${job.left === 0 || job.status !== 'done' ? job.status : 'ended, not all revoked'}: ${job.revoked} revoked, ${job.left ?? 'not yet known how many'} still valid; ended ${job.finished_at ?? 'not yet'}`
         : 'none',
     ],
     ['Key', incident.key_blocked === null ? 'not concerned' : incident.key_blocked ? 'blocked' : 'not blocked'],

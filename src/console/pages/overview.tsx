@@ -392,7 +392,7 @@ const DatabaseState = ({ instance }: { instance: NonNullable<Overview['instance'
   <>
     {state(instance.database)}{' '}
     <span class="quiet">
-      {instance.pool.available} of {instance.pool.max} connections free
+      {instance.pool.max - instance.pool.size + instance.pool.available} of {instance.pool.max} connections free
     </span>
   </>
 )
