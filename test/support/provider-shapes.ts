@@ -90,7 +90,7 @@ export const SHAPES: Record<string, Shape> = {
     refused: {
       'a client for client_secret_post': {
         says: { clientBy: 'client_secret_post' },
-        logged: /HTTP status 401 of .*\/token; compare .*token_endpoint_auth_method$/,
+        logged: /HTTP status 401 of .*\/token; where .* compare .*token_endpoint_auth_method$/,
       },
       'no scope groups': {
         says: { userInfo: { sub: '1c4c', preferred_username: 'anna', ...ANNA } },
