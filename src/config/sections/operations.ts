@@ -237,7 +237,10 @@ export const AdminApi = z
     initial_admin_email: setting(optionalText(isEmail), 'Address of the first administrator.', { expects: EMAIL }),
     password_length: setting(whole(8, 20), 'Length of generated passwords.'),
     default_page_size: setting(whole(1, 50), 'Entries per page of a list.'),
-    max_page_size: setting(whole(1, 1000), 'Most entries per page a client may ask for.'),
+    max_page_size: setting(
+      whole(1, 1000),
+      'Most entries per page a client may ask for. A page of 1,000 accounts costs PostgreSQL up to a second, as it counts their certificates.',
+    ),
     max_body_bytes: setting(whole(1024, 4 * MIB), 'Largest request body; no endpoint takes more than 1 MiB.', {
       unit: 'bytes',
     }),
