@@ -15,7 +15,7 @@ export function resultsByOrd<Row extends { ord: number }, Result>(
 
 /** A row whose columns are named as in `Row`. Its NULLs become undefined in place. */
 export function withoutNulls<Row extends object>(row: Row): Row {
-  for (const [column, value] of Object.entries(row)) if (value === null) Reflect.set(row, column, undefined)
+  for (const column in row) if (row[column] === null) row[column] = undefined as never
   return row
 }
 
