@@ -1,35 +1,21 @@
 /** Writes a whole file so that a crash leaves the old content or the new one. */
 
-import { open, rename, rm } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import { syncFolder } from '../src/shared/lib/sync-folder.ts'
 
 /** Durable when it resolves. Mode 0640. */
 export async function replaceFile(file: string, content: string | Uint8Array): Promise<void> {
   const beside = `${file}.new`
   try {
-    await writeDurably(beside, content)
+    await writeFile(beside, content, { mode: 0o640, flush: true })
   } catch (error) {
     // A part of it would take room on a disk that is full. The error that counts is the first one.
     await rm(beside, { force: true }).catch(() => undefined)
     throw error
   }
   await rename(beside, file)
-  const folder = await open(path.dirname(file), 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
-}
-
-async function writeDurably(file: string, content: string | Uint8Array): Promise<void> {
-  const handle = await open(file, 'w', 0o640)
-  try {
-    await handle.writeFile(content)
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
+  await syncFolder(path.dirname(file))
 }
 
 /** @returns a function that replaces the content of `file`, one call after the other */

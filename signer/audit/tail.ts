@@ -7,7 +7,7 @@
  */
 
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
-import { open, rm } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { AppendFile, openForAppending } from './append-file.ts'
 import {
@@ -172,13 +172,7 @@ export const isWantOfRoom = (error: unknown): boolean => NO_ROOM.includes((error
 export async function hasRoom(file: string): Promise<boolean> {
   const trial = `${file}.room`
   try {
-    const handle = await open(trial, 'w', 0o640)
-    try {
-      await handle.writeFile(Buffer.alloc(MAX_GROUP_BYTES))
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
+    await writeFile(trial, Buffer.alloc(MAX_GROUP_BYTES), { mode: 0o640, flush: true })
     return true
   } catch {
     // Whatever stops the trial would stop a line, too. The next check tries again.

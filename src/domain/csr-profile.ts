@@ -6,6 +6,7 @@
  * names them all.
  */
 
+import { isJsonObject, type JsonObject } from '../shared/lib/encoding.ts'
 import { CURVES } from '../shared/pki/algorithms.ts'
 import type { Csr } from '../shared/pki/csr.ts'
 import type { GeneralName, GeneralNameKind } from '../shared/pki/general-names.ts'
@@ -110,12 +111,11 @@ const MAX_WHOLE = 1_000_000
 /** Reads members of one object and collects their faults. An absent or null member is undefined. */
 class ProfileReader {
   readonly faults: string[] = []
-  readonly #data: Record<string, unknown>
+  readonly #data: JsonObject
 
   constructor(data: unknown) {
-    const isObject = typeof data === 'object' && data !== null && !Array.isArray(data)
-    if (!isObject) this.faults.push('profile_data must be an object')
-    this.#data = isObject ? (data as Record<string, unknown>) : {}
+    if (!isJsonObject(data)) this.faults.push('profile_data must be an object')
+    this.#data = isJsonObject(data) ? data : {}
   }
 
   #member<T>(name: string, expected: string, isRight: (value: unknown) => value is T): T | undefined {

@@ -8,7 +8,7 @@
 
 import Queue from 'better-queue'
 import type { DatabasePool } from 'slonik'
-import { limitedSignal } from '../shared/lib/time-limit.ts'
+import { limitedSignal, orAborted } from '../shared/lib/time-limit.ts'
 import {
   buryDelivery,
   claimDeliveries,
@@ -157,7 +157,8 @@ export class ExternalDelivery {
     const limit = limitedSignal(consumer.timeoutMs, this.#stopping.signal)
     let isRefused = false
     try {
-      const failure = await withSignal(call(limit.signal), limit.signal).then(() => undefined, failureOf)
+      // A consumer that ignores its signal must not hold its place.
+      const failure = await orAborted(call(limit.signal), limit.signal).then(() => undefined, failureOf)
       if (!failure) this.#removeLater(deliveries)
       else if (deliveries.length > 1 && consumer.isRefusal?.(failure.error)) isRefused = true
       else for (const delivery of deliveries) await this.#failed(delivery, failure.error)
@@ -224,11 +225,3 @@ export class ExternalDelivery {
 }
 
 const failureOf = (error: unknown) => ({ error })
-
-/** A consumer that ignores its signal must not hold its place. */
-function withSignal(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    work.then(resolve, reject)
-  })
-}

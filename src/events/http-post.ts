@@ -4,7 +4,7 @@
  */
 
 import { lookup } from 'node:dns'
-import http, { type IncomingMessage } from 'node:http'
+import http, { type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { createAddressPolicy } from '../../workers/address-policy.ts'
@@ -32,36 +32,52 @@ export interface ReceiverGuard {
 /** An address that the guard refuses; the sentence names no URL. */
 export class BlockedReceiver extends Error {}
 
-/** @param what replaces the URL in errors, because a URL may hold a secret */
-export function jsonPoster(what: string, url: string, guard?: ReceiverGuard): JsonPoster {
+interface Connection {
+  guard?: ReceiverGuard | undefined
+  /** PEM of the authorities that are trusted, instead of the system's. */
+  ca?: string | undefined
+}
+
+/**
+ * Posts over connections that are kept. Such a connection keeps the address that was checked when it was made.
+ * @param read takes the answer at once, as nobody else listens to its errors
+ */
+export function poster<T>(url: string, read: (answer: IncomingMessage) => T | Promise<T>, { guard, ca }: Connection) {
   const target = new URL(url)
   const { Agent, request } = target.protocol === 'https:' ? https : http
   const agent = new Agent({ keepAlive: true })
+  const connection = { agent, ...(guard && { lookup: guard.lookup }), ...(ca !== undefined && { ca }) }
 
-  function send(body: string, signal: AbortSignal, isRepeated: boolean): Promise<PostAnswer> {
+  return function send(
+    body: string,
+    type: string,
+    signal: AbortSignal,
+    more: OutgoingHttpHeaders = {},
+    isRepeated = false,
+  ): Promise<T> {
     guard?.check(target)
+    const length = Buffer.byteLength(body)
+    const headers = { 'Content-Type': type, 'Content-Length': length, 'User-Agent': 'chancery', ...more }
     return new Promise((resolve, reject) => {
-      const headers = {
-        'Content-Type': 'application/json',
-        'Content-Length': Buffer.byteLength(body),
-        'User-Agent': 'chancery',
-      }
-      const connection = { agent, ...(guard && { lookup: guard.lookup }) }
-      const sent = request(target, { ...connection, method: 'POST', signal, headers }, (answer) => {
-        answerOf(answer).then(resolve, reject)
-      })
+      const options = { ...connection, method: 'POST', signal, headers }
+      const sent = request(target, options, (answer) => resolve(read(answer)))
       sent.on('error', (error) => {
         // The receiver has closed a kept connection at the moment of its use.
-        if (sent.reusedSocket && !isRepeated && !signal.aborted) send(body, signal, true).then(resolve, reject)
+        if (sent.reusedSocket && !isRepeated && !signal.aborted)
+          send(body, type, signal, more, true).then(resolve, reject)
         else reject(error)
       })
       sent.end(body)
     })
   }
+}
 
+/** @param what replaces the URL in errors, because a URL may hold a secret */
+export function jsonPoster(what: string, url: string, guard?: ReceiverGuard): JsonPoster {
+  const send = poster(url, answerOf, { guard })
   return async (body, signal) => {
     try {
-      return await send(body, signal, false)
+      return await send(body, 'application/json', signal)
     } catch (error) {
       if (error instanceof BlockedReceiver) throw error
       if (signal.aborted) throw new Error(`${what} does not answer in time`)

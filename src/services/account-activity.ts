@@ -2,7 +2,7 @@
 
 import { LruMap } from '../shared/lib/caching.ts'
 import { printable } from '../shared/lib/terminal.ts'
-import type { AccountActivityStore, SeenAccount } from '../store/account-activity-store.ts'
+import type { SeenAccount } from '../store/account-activity-store.ts'
 
 /** How exactly `last_seen_at` is known. */
 const APART_MS = 3_600_000
@@ -12,12 +12,12 @@ const MOST_OF_USER_AGENT = 200
 
 /** What waits is lost in a crash. */
 export class AccountActivity {
-  readonly #store: AccountActivityStore
+  readonly #record: (seen: readonly SeenAccount[]) => Promise<void>
   readonly #noted = new LruMap<string, true>(MOST_REMEMBERED, APART_MS)
   #waiting: SeenAccount[] = []
 
-  constructor(store: AccountActivityStore) {
-    this.#store = store
+  constructor(record: (seen: readonly SeenAccount[]) => Promise<void>) {
+    this.#record = record
   }
 
   /** @param userAgent as the client sent it */
@@ -33,7 +33,7 @@ export class AccountActivity {
     if (waiting.length === 0) return
     this.#waiting = []
     try {
-      await this.#store.record(waiting)
+      await this.#record(waiting)
     } catch (error) {
       for (const { accountId } of waiting) this.#noted.delete(accountId)
       throw error

@@ -13,6 +13,7 @@ import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
+import { syncFolder } from '../shared/lib/sync-folder.ts'
 
 export const MANIFEST = 'manifest.jsonl'
 const UNFINISHED = '.unfinished'
@@ -141,11 +142,6 @@ async function compress(lines: AsyncIterable<string>, file: string): Promise<{ s
   const target = createWriteStream(file, { flags: 'wx', mode: 0o640, flush: true })
   await pipeline(Readable.from(lines, { highWaterMark: 1 }), createGzip(), counted, target)
   return { sha256: sum.digest('hex'), bytes }
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder)
-  await handle.sync().finally(() => handle.close())
 }
 
 const dayOf = (time: string) => time.slice(0, 10).replaceAll('-', '')

@@ -9,11 +9,6 @@ export interface SeenAccount {
   seenAt: Date
 }
 
-export interface AccountActivityStore {
-  /** An account may be named more than once; accounts that are gone are left out. */
-  record(seen: readonly SeenAccount[]): Promise<void>
-}
-
 const RECORD: Statement = {
   name: 'account-activity-record',
   // In the order of ids, so that two instances do not wait for each other; accounts_pkey.
@@ -28,12 +23,9 @@ const RECORD: Statement = {
      WHERE a.last_seen_at < excluded.last_seen_at OR a.last_seen_at > now() + interval '1 day'`,
 }
 
-export function createAccountActivityStore(db: Pick<Database, 'query'>): AccountActivityStore {
-  return {
-    async record(seen) {
-      const ids = seen.map(({ accountId }) => accountId)
-      const userAgents = seen.map(({ userAgent }) => userAgent)
-      await db.query(RECORD, [ids, userAgents, seen.map(({ seenAt }) => seenAt.toISOString())])
-    },
-  }
+/** An account may be named more than once; accounts that are gone are left out. */
+export async function recordActivity(db: Pick<Database, 'query'>, seen: readonly SeenAccount[]): Promise<void> {
+  const ids = seen.map(({ accountId }) => accountId)
+  const userAgents = seen.map(({ userAgent }) => userAgent)
+  await db.query(RECORD, [ids, userAgents, seen.map(({ seenAt }) => seenAt.toISOString())])
 }

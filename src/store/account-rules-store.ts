@@ -3,6 +3,7 @@
 import type { Grant } from '../domain/allowlist.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import type { IdentifierType } from '../shared/protocol/identifier.ts'
+import { withoutNulls } from './batch-results.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
 /** The identifiers that an account may request. */
@@ -78,12 +79,12 @@ export interface CsrProfileStore {
   historyOf: Batched<IssuanceHistoryQuery, IssuanceHistory>
 }
 
-const COLUMNS = 'p.id, p.name, p.description, p.profile_data::text AS data, p.xmin::text AS version'
-
 const FIND_PROFILES: Statement = {
   name: 'csr-profile-find',
   // csr_profiles_pkey
-  text: `SELECT ${COLUMNS} FROM csr_profiles p WHERE p.id = ANY ($1::uuid[])`,
+  text: `
+    SELECT id, name, description, profile_data::text AS data, xmin::text AS version
+      FROM csr_profiles WHERE id = ANY ($1::uuid[])`,
 }
 
 /**
@@ -118,19 +119,11 @@ export function valuesOfHistory(queries: readonly IssuanceHistoryQuery[]): unkno
   return [queries.map((q) => q.spkiSha256), queries.map((q) => q.names.join(' ')), queries.map((q) => q.notDueBefore)]
 }
 
-interface ProfileRow {
-  id: string
-  name: string
-  description: string | null
-  data: string
-  version: string
-}
-
 export function createCsrProfileStore(db: Database): CsrProfileStore {
   return {
     find: batched(db, async (ids: readonly string[]) => {
-      const rows = await db.pipeline.run<ProfileRow>(FIND_PROFILES, [ids])
-      const byId = new Map(rows.map((row) => [row.id, decode(row)]))
+      const rows = await db.pipeline.run<CsrProfileRecord>(FIND_PROFILES, [ids])
+      const byId = new Map(rows.map((row) => [row.id, withoutNulls(row)]))
       return ids.map((id) => byId.get(id))
     }),
 
@@ -139,10 +132,6 @@ export function createCsrProfileStore(db: Database): CsrProfileStore {
       return rows.map((row) => ({ keyCertified: row.key_certified, notDue: row.not_due }))
     }),
   }
-}
-
-function decode({ description, ...row }: ProfileRow): CsrProfileRecord {
-  return { ...row, description: description ?? undefined }
 }
 
 /** Daily quotas count days in UTC (`quotas.*`). */

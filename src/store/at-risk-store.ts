@@ -6,7 +6,7 @@ import type { Scope } from '../domain/permissions.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import { isWindowOpen, type OpenWindow } from './renewal-window-store.ts'
 import { isAccountInScope } from './scope.ts'
-import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, columnsOf, rowsOf, sql } from './slonik.ts'
 
 const Circumstances = z.object({
   id: z.string(),
@@ -32,21 +32,13 @@ export async function circumstancesOf(
   certificates: readonly { id: string; openedAt: Date }[],
 ): Promise<ReadonlyMap<string, Circumstances>> {
   if (certificates.length === 0) return new Map()
-  const column = (values: readonly string[], type: string) => sql.array([...values], type)
+  const column = columnsOf(certificates)
   // certificates_pkey, account_activity_pkey, renewal_mutes_pkey, orders_account, account_failures_pkey
   const rows = await db.any(rowsOf(Circumstances)`
     SELECT c.id, o.id AS order_id, f.kind AS failure_kind, f.occurred_at AS failed_at, f.data AS failure_data,
            m.reason, m.muted_by, m.muted_at, m.muted_until, y.user_agent, y.last_seen_at
-      FROM unnest(${column(
-        certificates.map(({ id }) => id),
-        'uuid',
-      )}, ${column(
-        certificates.map(({ openedAt }) => openedAt.toISOString()),
-        'timestamptz',
-      )}, ${column(
-        certificates.map(({ openedAt }) => lowestUuidv7(openedAt.getTime())),
-        'uuid',
-      )}) AS w (id, opened_at, first_order)
+      FROM unnest(${column(({ id }) => id, 'uuid')}, ${column(({ openedAt }) => openedAt.toISOString(), 'timestamptz')},
+                  ${column(({ openedAt }) => lowestUuidv7(openedAt.getTime()), 'uuid')}) AS w (id, opened_at, first_order)
       JOIN certificates c ON c.id = w.id
       LEFT JOIN account_activity y ON y.account_id = c.account_id
       LEFT JOIN renewal_mutes m ON m.certificate_id = c.id AND (m.muted_until IS NULL OR m.muted_until > now())

@@ -1,5 +1,6 @@
 /** SQL of revocations that a backend has yet to confirm; a confirmed one leaves the table. */
 
+import { withoutNulls } from './batch-results.ts'
 import type { Database, Statement } from './database.ts'
 
 export interface BackendRevocation {
@@ -33,7 +34,8 @@ export interface Claim {
   limit: number
 }
 
-const COLUMNS = 'certificate_id, backend, der, reason, failures, error, due_at, created_at'
+const COLUMNS = `r.certificate_id AS "certificateId", r.backend, r.der AS certificate, r.reason, r.failures, r.error,
+           r.due_at AS "dueAt", r.created_at AS "createdAt"`
 
 const CLAIM: Statement = {
   name: 'backend-revocation-claim',
@@ -45,9 +47,7 @@ const CLAIM: Statement = {
     )
     UPDATE backend_revocations r SET due_at = now() + make_interval(secs => $1)
       FROM due WHERE r.certificate_id = due.certificate_id
-    RETURNING ${COLUMNS.split(', ')
-      .map((column) => `r.${column}`)
-      .join(', ')}`,
+    RETURNING ${COLUMNS}`,
 }
 
 const CONFIRM: Statement = {
@@ -69,35 +69,14 @@ const COUNT: Statement = {
 
 const LIST: Statement = {
   name: 'backend-revocation-list',
-  text: `SELECT ${COLUMNS} FROM backend_revocations ORDER BY created_at, certificate_id LIMIT $1 OFFSET $2`,
+  text: `SELECT ${COLUMNS} FROM backend_revocations r ORDER BY created_at, certificate_id LIMIT $1 OFFSET $2`,
 }
-
-interface Row {
-  certificate_id: string
-  backend: string
-  der: Buffer
-  reason: number
-  failures: number
-  error: string | null
-  due_at: Date
-  created_at: Date
-}
-
-const decode = (row: Row): BackendRevocation => ({
-  certificateId: row.certificate_id,
-  backend: row.backend,
-  certificate: row.der,
-  reason: row.reason,
-  failures: row.failures,
-  error: row.error ?? undefined,
-  dueAt: row.due_at,
-  createdAt: row.created_at,
-})
 
 export function createBackendRevocationStore(db: Database): BackendRevocationStore {
   return {
     async claim({ backend, unlessOf, leaseSeconds, limit }) {
-      return (await db.query<Row>(CLAIM, [leaseSeconds, limit, backend, unlessOf ?? null])).map(decode)
+      const values = [leaseSeconds, limit, backend, unlessOf ?? null]
+      return (await db.query<BackendRevocation>(CLAIM, values)).map(withoutNulls)
     },
     async confirm(certificateId, reason) {
       await db.query(CONFIRM, [certificateId, reason])
@@ -115,7 +94,7 @@ export async function listBackendRevocations(
   limit: number,
   offset: number,
 ): Promise<BackendRevocation[]> {
-  return (await db.query<Row>(LIST, [limit, offset])).map(decode)
+  return (await db.query<BackendRevocation>(LIST, [limit, offset])).map(withoutNulls)
 }
 
 /** @returns the backend that is not asked any more; undefined when none was */

@@ -1,4 +1,4 @@
-/** Assigns the rows of a batch to its commands by `ord` (`WITH ORDINALITY`). */
+/** Rows as results: of a batch by `ord` (`WITH ORDINALITY`), and without NULL. */
 
 import { STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 
@@ -11,6 +11,12 @@ export function resultsByOrd<Row extends { ord: number }, Result>(
   const results: (Result | undefined)[] = commands.map(() => undefined)
   for (const row of rows) results[row.ord - 1] = decode(row)
   return results
+}
+
+/** A row whose columns are named as in `Row`. Its NULLs become undefined in place. */
+export function withoutNulls<Row extends object>(row: Row): Row {
+  for (const column in row) if (row[column] === null) row[column] = undefined as never
+  return row
 }
 
 /** Whether each command has a row. */

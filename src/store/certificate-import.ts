@@ -5,6 +5,7 @@
 import type { CertificateNames } from '../domain/certificate-names.ts'
 import type { IssuerCertificate } from '../domain/crl-scope.ts'
 import { KEY_COMPROMISE } from '../domain/revocation.ts'
+import { withoutNulls } from './batch-results.ts'
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 import { order } from './status-sql.ts'
@@ -119,7 +120,7 @@ const RECORD: Statement = {
       SELECT id, backend, der, coalesce(revocation_reason, 0) FROM recorded WHERE revoked_at IS NOT NULL AND backend IS NOT NULL
       ON CONFLICT DO NOTHING
     )
-    SELECT id, account_id, order_id, encode(serial_number, 'hex') AS serial_number, names FROM recorded`,
+    SELECT id, account_id AS "accountId", order_id AS "orderId", encode(serial_number, 'hex') AS "serialNumber", names FROM recorded`,
 }
 
 /** Every issuer that has signed something here. */
@@ -139,14 +140,7 @@ export function createCertificateImport(db: Pick<Database, 'query'>): Certificat
       return (await db.query<{ thumbprint: string }>(THUMBPRINT, [accountId]))[0]?.thumbprint
     },
     async record(issuerFingerprints, certificates, from) {
-      interface Row {
-        id: string
-        account_id: string | null
-        order_id: string | null
-        serial_number: string
-        names: string[]
-      }
-      const rows = await db.query<Row>(RECORD, [
+      const rows = await db.query<RecordedCertificate>(RECORD, [
         issuerFingerprints,
         certificates.map((one) => one.id),
         certificates.map((one) => one.accountId),
@@ -162,13 +156,7 @@ export function createCertificateImport(db: Pick<Database, 'query'>): Certificat
         certificates.map((one) => one.issuedAt),
         certificates.map((one) => one.identifiers),
       ])
-      return rows.map((row) => ({
-        id: row.id,
-        accountId: row.account_id ?? undefined,
-        orderId: row.order_id ?? undefined,
-        serialNumber: row.serial_number,
-        names: row.names,
-      }))
+      return rows.map(withoutNulls)
     },
   }
 }

@@ -11,7 +11,7 @@ import { type Fragment, type ListPage, readPage, type Skip, type Walk } from './
 import { isAccountInScope } from './scope.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from './slonik.ts'
 
-const Row = z.object({
+export const CertificateRow = z.object({
   id: z.string(),
   account_id: z.string().nullable(),
   order_id: z.string().nullable(),
@@ -26,7 +26,7 @@ const Row = z.object({
   revoked_at: z.date().nullable(),
   revocation_reason: z.int().nullable(),
 })
-export type ListedCertificate = z.infer<typeof Row>
+export type ListedCertificate = z.infer<typeof CertificateRow>
 const Id = z.object({ id: z.string() })
 
 const columns = sql.fragment`
@@ -36,7 +36,7 @@ const columns = sql.fragment`
 
 const ofScope = (scope: Scope) => isAccountInScope(sql.fragment`c.account_id`, scope)
 
-const WithDer = Row.extend({ der: z.instanceof(Buffer) })
+const WithDer = CertificateRow.extend({ der: z.instanceof(Buffer) })
 export type FoundCertificate = z.infer<typeof WithDer>
 
 /**
@@ -134,7 +134,7 @@ function walkAlong(db: CommonQueryMethods, way: Way, fits: readonly Fragment[]):
       const part = rows({ after, end, where, limit })
       // A digest of each row would be made before the rows are sorted.
       const page = sql.fragment`(SELECT c.* FROM ${part} ORDER BY ${by} LIMIT ${limit}) c`
-      return [...(await db.any(rowsOf(Row)`SELECT ${columns} FROM ${page} ORDER BY ${by}`))]
+      return [...(await db.any(rowsOf(CertificateRow)`SELECT ${columns} FROM ${page} ORDER BY ${by}`))]
     },
   }
 }

@@ -10,6 +10,7 @@
 
 import { COMPLETE, octetsOf } from '../domain/crl-scope.ts'
 import { CLOCKS_DIFFER_SECONDS } from '../shared/lib/clocks.ts'
+import { withoutNulls } from './batch-results.ts'
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 import { bulkRevocation } from './status-sql.ts'
@@ -190,8 +191,8 @@ const BEGIN: Statement = {
           FROM crls p WHERE p.issuer_key = $1)
       RETURNING last_number
     )
-    SELECT d.last_number::text AS number, now() AS started_at, c.number::text AS previous,
-           c.this_update AS previous_this_update, ${IS_AHEAD}, least(coalesce(c.this_update, now()), slow_now()) AS listed_until
+    SELECT d.last_number::text AS number, now() AS "startedAt", c.number::text AS previous,
+           c.this_update AS "previousThisUpdate", ${IS_AHEAD}, least(coalesce(c.this_update, now()), slow_now()) AS "listedUntil"
       FROM drawn d LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
 }
 
@@ -337,13 +338,10 @@ interface CrlRow {
   is_ahead: boolean
 }
 
-interface DraftRow {
+interface DraftRow extends Pick<CrlDraft, 'startedAt' | 'previousThisUpdate' | 'listedUntil'> {
   number: string
-  started_at: Date
   previous: string | null
-  previous_this_update: Date | null
   is_ahead: boolean
-  listed_until: Date
 }
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
@@ -422,15 +420,13 @@ async function beginList(
 ): Promise<CrlDraft> {
   const counts = await db.query<SlotCount>(CHANGES, [issuerFingerprints])
   const [row] = await db.query<DraftRow>(BEGIN, [issuerKey, part.shards, part.shard, maxLeadSeconds])
-  const { number, started_at, previous, previous_this_update, is_ahead, listed_until } = row as DraftRow
+  const { number, previous, is_ahead: isPreviousAhead, ...times } = row as DraftRow
   return {
+    ...withoutNulls(times),
     number: BigInt(number),
     previous: previous === null ? undefined : BigInt(previous),
-    previousThisUpdate: previous_this_update ?? undefined,
-    isPreviousAhead: is_ahead,
-    listedUntil: listed_until,
+    isPreviousAhead,
     changes: { part: changesOf(part, counts), issuer: changesOf(COMPLETE, counts) },
-    startedAt: started_at,
   }
 }
 

@@ -8,9 +8,10 @@
 
 import type { HeldIssuance, ProgressEvent } from '../domain/csr-issuance.ts'
 import { KEY_COMPROMISE } from '../domain/revocation.ts'
-import { CSR_ISSUANCE, type CsrRowStatus, statusesAllowing } from '../domain/states.ts'
+import { CSR_ISSUANCE, statusesAllowing } from '../domain/states.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
+import { withoutNulls } from './batch-results.ts'
 import type { Database, Statement } from './database.ts'
 import {
   beginsByHistory,
@@ -205,9 +206,11 @@ const claimStatement = (name: string, chosen: string): Statement => ({
     UPDATE csr_issuances n SET instance_id = $1, due_at = now() + make_interval(secs => $2), is_running = true,
            was_interrupted = n.was_interrupted OR due.is_running
       FROM due WHERE n.certificate_id = due.certificate_id
-    RETURNING n.certificate_id, n.account_id, n.order_id, n.csr, n.not_before, n.not_after, n.backend, n.state, ${STATUS} AS status,
-              due.is_running AS is_repeated, n.was_interrupted, n.failures, extract(epoch FROM now() - n.created_at)::float8 AS age,
-              extract(epoch FROM now() - n.abandoned_at)::float8 AS abandoned,
+    RETURNING n.certificate_id AS "certificateId", n.account_id AS "accountId", n.order_id AS "orderId", n.csr,
+              n.not_before AS "notBefore", n.not_after AS "notAfter", n.backend, n.state, ${STATUS} AS status,
+              due.is_running AS "isRepeated", n.was_interrupted AS "wasInterrupted", n.failures,
+              extract(epoch FROM now() - n.created_at)::float8 AS "ageSeconds",
+              extract(epoch FROM now() - n.abandoned_at)::float8 AS "abandonedSeconds",
               (SELECT jsonb_build_object('identifiers', o.identifiers, 'profile', o.profile, 'replaces', o.replaces,
                                          'notBefore', o.not_before, 'notAfter', o.not_after)
                  FROM orders o WHERE o.id = n.order_id) AS ordered,
@@ -385,21 +388,8 @@ export function createCsrIssuanceStore(db: Database): CsrIssuanceStore {
   }
 }
 
-interface ClaimRow {
-  certificate_id: string
-  account_id: string
-  order_id: string
-  csr: Buffer
-  not_before: Date
-  not_after: Date
-  backend: string
-  state: unknown
-  status: CsrRowStatus
-  is_repeated: boolean
-  was_interrupted: boolean
-  failures: number
-  age: number
-  abandoned: number | null
+/** As the statement names its columns. */
+type ClaimRow = Omit<ClaimedIssuance, 'identifiers' | 'profile' | 'replaces' | 'requested'> & {
   /** Null when retention has deleted the order. */
   ordered: {
     identifiers: Identifier[]
@@ -408,32 +398,13 @@ interface ClaimRow {
     notBefore: string | null
     notAfter: string | null
   } | null
-  lapse: Lapse | null
 }
 
-function decode(row: ClaimRow): ClaimedIssuance {
-  return {
-    certificateId: row.certificate_id,
-    accountId: row.account_id,
-    orderId: row.order_id,
-    csr: row.csr,
-    identifiers: row.ordered?.identifiers ?? [],
-    profile: row.ordered?.profile ?? '',
-    replaces: row.ordered?.replaces ?? undefined,
-    notBefore: row.not_before,
-    notAfter: row.not_after,
-    requested: {
-      ...(row.ordered?.notBefore && { notBefore: new Date(row.ordered.notBefore) }),
-      ...(row.ordered?.notAfter && { notAfter: new Date(row.ordered.notAfter) }),
-    },
-    backend: row.backend,
-    state: row.state ?? undefined,
-    status: row.status,
-    isRepeated: row.is_repeated,
-    wasInterrupted: row.was_interrupted,
-    failures: row.failures,
-    ageSeconds: row.age,
-    abandonedSeconds: row.abandoned ?? undefined,
-    lapse: row.lapse ?? undefined,
+function decode({ ordered, ...row }: ClaimRow): ClaimedIssuance {
+  const { identifiers = [], profile = '', replaces, notBefore, notAfter } = ordered ?? {}
+  const requested = {
+    ...(notBefore && { notBefore: new Date(notBefore) }),
+    ...(notAfter && { notAfter: new Date(notAfter) }),
   }
+  return { ...withoutNulls(row), identifiers, profile, replaces: replaces ?? undefined, requested }
 }

@@ -51,6 +51,11 @@ export type DiagnosisName = keyof DiagnosisRows
 /** How many entries are judged. One more is read: the first is compared with the one before it. */
 export const AUDIT_ENTRIES = 5000
 
+/** raised_alarms_time */
+export const RAISED_ALARMS = `
+    SELECT message, reason, count(*)::integer AS times, max(raised_at) AS "lastAt" FROM raised_alarms
+     WHERE raised_at > now() - interval '24 hours' GROUP BY message, reason ORDER BY "lastAt" DESC LIMIT 20`
+
 /** Of the tables that can grow, each statement reads along an index or up to a bound. */
 const STATEMENTS: Readonly<Record<DiagnosisName, string>> = {
   server: `
@@ -98,9 +103,7 @@ const STATEMENTS: Readonly<Record<DiagnosisName, string>> = {
     SELECT (SELECT count(*)::integer FROM (SELECT FROM event_dead_letters LIMIT 10000) d) AS "deadLetters",
            (SELECT count(*)::integer FROM (
              SELECT FROM notifications WHERE status = 'failed' LIMIT 10000) n) AS "failedMails"`,
-  alarms: `
-    SELECT message, reason, count(*)::integer AS times, max(raised_at) AS "lastAt" FROM raised_alarms
-     WHERE raised_at > now() - interval '24 hours' GROUP BY message, reason ORDER BY "lastAt" DESC LIMIT 20`,
+  alarms: RAISED_ALARMS,
   mail: `SELECT failing_since AS since, coalesce(error, '') AS error FROM mail_attempts WHERE failing_since IS NOT NULL`,
   marks: `
     SELECT (SELECT min(behind_since) FROM signer_marks) AS "behindSince",

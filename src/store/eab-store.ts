@@ -6,11 +6,13 @@
 import type { Batched } from '../shared/lib/batcher.ts'
 import type { ExternalAccountBinding } from '../shared/protocol/external-account-binding.ts'
 import type { NewAccount } from './account-store.ts'
+import { withoutNulls } from './batch-results.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
 /** Facts that the check of a binding needs. */
 export interface EabVerification {
   id: string
+  kid: string
   sealedKey: Buffer
   used: boolean
   revoked: boolean
@@ -50,8 +52,8 @@ const FIND_FOR_VERIFICATION: Statement = {
   name: 'eab-find-for-verification',
   // eab_credentials_kid_key, one row each
   text: `
-    SELECT id, kid, hmac_key, used, revoked, expires_at, max_uses - uses AS uses_left,
-           allowed_networks::text[] AS allowed_networks
+    SELECT id, kid, hmac_key AS "sealedKey", used, revoked, expires_at AS "expiresAt", max_uses - uses AS "usesLeft",
+           allowed_networks::text[] AS "allowedNetworks"
       FROM eab_credentials WHERE kid = ANY ($1::text[])`,
 }
 
@@ -91,22 +93,11 @@ const HAND_ON: Statement = {
      WHERE e.eab_credential_id = $2 FOR KEY SHARE OF p`,
 }
 
-interface VerificationRow {
-  id: string
-  kid: string
-  hmac_key: Buffer
-  used: boolean
-  revoked: boolean
-  expires_at: Date | null
-  uses_left: number | null
-  allowed_networks: string[] | null
-}
-
 export function createEabStore(db: Database): EabStore {
   return {
     findForVerification: batched(db, async (kids: readonly string[]) => {
-      const rows = await db.pipeline.run<VerificationRow>(FIND_FOR_VERIFICATION, [kids])
-      const byKid = new Map(rows.map((row) => [row.kid, verificationOf(row)]))
+      const rows = await db.pipeline.run<EabVerification>(FIND_FOR_VERIFICATION, [kids])
+      const byKid = new Map(rows.map((row) => [row.kid, withoutNulls(row)]))
       return kids.map((kid) => byKid.get(kid))
     }),
 
@@ -133,13 +124,3 @@ async function register(db: Pick<Database, 'transaction'>, bound: BoundAccount):
     return made.length > 0
   })
 }
-
-const verificationOf = (row: VerificationRow): EabVerification => ({
-  id: row.id,
-  sealedKey: row.hmac_key,
-  used: row.used,
-  revoked: row.revoked,
-  expiresAt: row.expires_at ?? undefined,
-  usesLeft: row.uses_left ?? undefined,
-  allowedNetworks: row.allowed_networks ?? undefined,
-})

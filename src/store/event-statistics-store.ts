@@ -6,31 +6,28 @@ import type { RaisedAlarm } from '../domain/alarms.ts'
 import type { EventData, EventOf, OccurredEvent } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
 import { spellingsOf } from '../shared/protocol/identifier.ts'
+import { RAISED_ALARMS } from './diagnosis-store.ts'
 import { allOf } from './list-page.ts'
 import { isAmongAccountsOf } from './scope.ts'
-import { rowsOf, sql } from './slonik.ts'
+import { columnsOf, queriesOf, rowsOf, sql } from './slonik.ts'
 
 const None = z.object({})
 const DAYS = 30
 const FAILURES_OF_AN_ACCOUNT = 50
 
 export async function addEventCounts(tx: CommonQueryMethods, events: readonly OccurredEvent[]): Promise<void> {
+  const column = columnsOf(events)
   await tx.query(rowsOf(None)`
     INSERT INTO event_counts AS c (hour, kind, events)
     SELECT date_trunc('hour', at), kind, count(*)
-      FROM unnest(${sql.array(
-        events.map(({ occurredAt }) => occurredAt.toISOString()),
-        'timestamptz',
-      )}, ${sql.array(
-        events.map(({ kind }) => kind),
-        'text',
-      )}) AS e (at, kind)
+      FROM unnest(${column(({ occurredAt }) => occurredAt.toISOString(), 'timestamptz')},
+                  ${column(({ kind }) => kind, 'text')}) AS e (at, kind)
      GROUP BY 1, 2 ORDER BY 1, 2
     ON CONFLICT (hour, kind) DO UPDATE SET events = c.events + EXCLUDED.events`)
 }
 
 export async function addRaisedAlarms(tx: CommonQueryMethods, alarms: readonly EventOf<'alarm'>[]): Promise<void> {
-  const column = (value: (event: EventOf<'alarm'>) => string | null, type: string) => sql.array(alarms.map(value), type)
+  const column = columnsOf(alarms)
   await tx.query(rowsOf(None)`
     INSERT INTO raised_alarms (event_id, raised_at, message, reason)
     SELECT * FROM unnest(
@@ -39,20 +36,12 @@ export async function addRaisedAlarms(tx: CommonQueryMethods, alarms: readonly E
     ON CONFLICT DO NOTHING`)
 }
 
-const Raised = z.object({ message: z.string(), reason: z.string().nullable(), times: z.int(), last_at: z.date() })
-const MOST_RAISED = 20
-
-/** Groups alarms by their text, the latest first. Index: raised_alarms_time. */
-export async function listRaisedAlarms(db: CommonQueryMethods, hours: number): Promise<RaisedAlarm[]> {
-  const rows = await db.any(rowsOf(Raised)`
-    SELECT message, reason, count(*)::integer AS times, max(raised_at) AS last_at FROM raised_alarms
-     WHERE raised_at > now() - make_interval(hours => ${hours})
-     GROUP BY message, reason ORDER BY last_at DESC LIMIT ${MOST_RAISED}`)
-  return rows.map(({ last_at, ...one }) => ({ ...one, lastAt: last_at }))
-}
+/** Groups the alarms of a day by their text, the latest first. */
+export const listRaisedAlarms = (db: CommonQueryMethods) =>
+  queriesOf(db).query<RaisedAlarm>({ name: 'raised-alarms', text: RAISED_ALARMS }, [])
 
 export async function addAccountFailures(tx: CommonQueryMethods, events: readonly OccurredEvent[]): Promise<void> {
-  const column = (value: (event: OccurredEvent) => string | null, type: string) => sql.array(events.map(value), type)
+  const column = columnsOf(events)
   await tx.query(rowsOf(None)`
     INSERT INTO account_failures (account_id, event_id, kind, occurred_at, data)
     SELECT * FROM unnest(
@@ -71,7 +60,7 @@ export async function addAccountFailures(tx: CommonQueryMethods, events: readonl
        AND ranked.rank > ${FAILURES_OF_AN_ACCOUNT}`)
 }
 
-const Failure = z.object({
+export const Failure = z.object({
   account_id: z.string(),
   event_id: z.string(),
   kind: z.string(),

@@ -4,7 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import type { EventKind, OccurredEvent } from '../domain/event.ts'
 import { readEvent } from '../domain/stored-event.ts'
-import { rowsOf, sql } from './slonik.ts'
+import { columnsOf, rowsOf, sql } from './slonik.ts'
 
 export interface Delivery {
   sequence: string
@@ -49,13 +49,8 @@ const inOrder = (rows: readonly Delivery[]) => rows.toSorted((a, b) => Number(Bi
 
 /** After a promotion that lost some, a sequence number may stand for another event. */
 const isOneOf = (row: 'n' | 'd', deliveries: readonly Delivery[]) => sql.fragment`
-  (${sql.identifier([row, 'sequence'])} = ANY (${sql.array(
-    deliveries.map(({ sequence }) => sequence),
-    'int8',
-  )}) AND ${sql.identifier([row, 'event_id'])} = ANY (${sql.array(
-    deliveries.map(({ event }) => event.id),
-    'uuid',
-  )}))`
+  (${sql.identifier([row, 'sequence'])} = ANY (${columnsOf(deliveries)(({ sequence }) => sequence, 'int8')})
+   AND ${sql.identifier([row, 'event_id'])} = ANY (${columnsOf(deliveries)(({ event }) => event.id, 'uuid')}))`
 
 /**
  * Says which kinds a consumer wants; repeated while an instance delivers to it.

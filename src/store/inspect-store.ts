@@ -4,22 +4,17 @@ import * as z from 'zod/v4'
 import type { Scope } from '../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES, ORDER_STATUSES, STORED_ORDER_STATUSES } from '../domain/states.ts'
 import { STATUS_NOW } from './authorization-row.ts'
-import { derivedStatus, StoredFacts } from './order-list.ts'
+import { CertificateRow } from './certificate-list.ts'
+import { derivedStatus, ListedOrderRow, StoredFacts } from './order-list.ts'
 import { isAccountInScope, isInScope } from './scope.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from './slonik.ts'
 
-const Order = z.object({
-  id: z.string(),
-  account_id: z.string(),
+const Order = ListedOrderRow.extend({
   status: z.enum(STORED_ORDER_STATUSES),
-  identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
   authorization_ids: z.array(z.string()),
   profile: z.string(),
   not_before: z.date().nullable(),
   not_after: z.date().nullable(),
-  expires_at: z.date(),
-  error: StoredFacts,
-  certificate_id: z.string().nullable(),
 })
 export type InspectedOrder = z.infer<typeof Order>
 
@@ -52,18 +47,8 @@ const Authorization = z.object({
 })
 export type InspectedAuthorization = z.infer<typeof Authorization>
 
-const Certificate = z.object({
-  id: z.string(),
-  account_id: z.string().nullable(),
-  order_id: z.string().nullable(),
-  serial_number: z.string(),
-  names: z.array(z.string()),
-  not_before: z.date(),
-  not_after: z.date(),
+const Certificate = CertificateRow.omit({ issuer_fingerprint: true, fingerprint: true }).extend({
   der: z.instanceof(Buffer),
-  issued_at: z.date(),
-  revoked_at: z.date().nullable(),
-  revocation_reason: z.int().nullable(),
 })
 export type InspectedCertificate = z.infer<typeof Certificate>
 
@@ -138,38 +123,32 @@ export function createInspectStore(db: CommonQueryMethods, scope?: Scope): Inspe
     },
 
     async findAuthorization(id) {
-      return orUndefined(
-        await db.maybeOne(
-          rowsOf(Authorization)`SELECT ${authorizationColumns} FROM authorizations z WHERE z.id = ${id} AND ${ofScope}`,
-        ),
-      )
+      const row = await db.maybeOne(rowsOf(Authorization)`
+        SELECT ${authorizationColumns} FROM authorizations z WHERE z.id = ${id} AND ${ofScope}`)
+      return row ?? undefined
     },
 
     async findCertificate(id) {
-      return orUndefined(
-        await db.maybeOne(
-          rowsOf(Certificate)`SELECT ${certificateColumns} FROM certificates WHERE id = ${id} AND ${ofScope}`,
-        ),
-      )
+      const row = await db.maybeOne(rowsOf(Certificate)`
+        SELECT ${certificateColumns} FROM certificates WHERE id = ${id} AND ${ofScope}`)
+      return row ?? undefined
     },
 
     async findCertificateBySerial(serialNumber) {
-      return orUndefined(
-        await db.maybeOne(rowsOf(Certificate)`
-          SELECT ${certificateColumns} FROM certificates
-           WHERE serial_number = decode(${serialNumber}, 'hex') AND ${ofScope}
-           ORDER BY id DESC LIMIT 1`),
-      )
+      const row = await db.maybeOne(rowsOf(Certificate)`
+        SELECT ${certificateColumns} FROM certificates
+         WHERE serial_number = decode(${serialNumber}, 'hex') AND ${ofScope} ORDER BY id DESC LIMIT 1`)
+      return row ?? undefined
     },
 
     async findAccount(id) {
-      return orUndefined(
-        await db.maybeOne(rowsOf(Account)`
-          SELECT a.id, a.status, a.thumbprint, a.contacts, a.terms_agreed, a.created_at, a.allowed_profiles,
-                 a.preapproved_networks::text[], c.kid AS eab_kid,
-                 ARRAY(SELECT p.path FROM account_paths p WHERE p.account_id = a.id ORDER BY p.path) AS former_paths
-            FROM accounts a LEFT JOIN eab_credentials c ON c.id = a.eab_credential_id WHERE a.id = ${id} AND ${isInScope(sql.fragment`a`, scope)}`),
-      )
+      const row = await db.maybeOne(rowsOf(Account)`
+        SELECT a.id, a.status, a.thumbprint, a.contacts, a.terms_agreed, a.created_at, a.allowed_profiles,
+               a.preapproved_networks::text[], c.kid AS eab_kid,
+               ARRAY(SELECT p.path FROM account_paths p WHERE p.account_id = a.id ORDER BY p.path) AS former_paths
+          FROM accounts a LEFT JOIN eab_credentials c ON c.id = a.eab_credential_id
+         WHERE a.id = ${id} AND ${isInScope(sql.fragment`a`, scope)}`)
+      return row ?? undefined
     },
 
     async countOrders(accountId) {
@@ -184,8 +163,4 @@ export function createInspectStore(db: CommonQueryMethods, scope?: Scope): Inspe
       return { orders, newest }
     },
   }
-}
-
-function orUndefined<T>(row: T | null): T | undefined {
-  return row ?? undefined
 }

@@ -8,6 +8,7 @@ import type { Batched, CommandTraits } from '../shared/lib/batcher.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { Requester } from './account-store.ts'
+import { withoutNulls } from './batch-results.ts'
 import { revokeCertificate } from './certificate-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import {
@@ -232,8 +233,8 @@ const ADOPT: Statement = {
     )
     UPDATE issuance_intents n SET instance_id = $1, created_at = now(), unsigned_by = -$1
       FROM abandoned WHERE n.certificate_id = abandoned.certificate_id
-    RETURNING n.certificate_id, n.account_id, n.order_id, n.issuer_id, n.tbs, abandoned.is_unsigned,
-              ${LAPSE} AS lapse`,
+    RETURNING n.certificate_id AS "certificateId", n.account_id AS "accountId", n.order_id AS "orderId",
+              n.issuer_id AS "issuerId", n.tbs, ${LAPSE} AS lapse, abandoned.is_unsigned AS "isUnsigned"`,
 }
 
 const NOTE_UNSIGNED: Statement = {
@@ -321,27 +322,9 @@ export function createIssuanceStore(db: Database): IssuanceStore {
     },
 
     async adopt(instanceId, { ownOlderThanSeconds, othersOlderThanSeconds, begunBefore }, limit) {
-      type Row = {
-        certificate_id: string
-        account_id: string | null
-        order_id: string | null
-        issuer_id: string
-        tbs: Buffer
-        is_unsigned: boolean
-        lapse: Lapse | null
-      }
       const begun = begunBefore && lowestUuidv7(begunBefore.getTime())
       const values = [instanceId, ownOlderThanSeconds, limit, othersOlderThanSeconds ?? null, begun ?? null]
-      const rows = await db.query<Row>(ADOPT, values)
-      return rows.map((row) => ({
-        certificateId: row.certificate_id,
-        accountId: row.account_id ?? undefined,
-        orderId: row.order_id ?? undefined,
-        issuerId: row.issuer_id,
-        tbs: row.tbs,
-        lapse: row.lapse ?? undefined,
-        isUnsigned: row.is_unsigned,
-      }))
+      return (await db.query<PendingIntent>(ADOPT, values)).map(withoutNulls)
     },
   }
 }

@@ -4,15 +4,16 @@
  */
 
 import * as z from 'zod/v4'
-import type { EventData } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES } from '../domain/states.ts'
 import { isUuid, lowestUuidv7, uuidTime } from '../shared/lib/uuid.ts'
 import { STATUS_NOW } from './authorization-row.ts'
+import { CertificateRow } from './certificate-list.ts'
+import { type AccountFailure, Failure } from './event-statistics-store.ts'
 import { type Fragment, instant } from './list-page.ts'
 import { derivedStatus, type ListedOrder, ListedOrderRow, StoredFacts } from './order-list.ts'
 import { isAccountInScope } from './scope.ts'
-import { type CommonQueryMethods, constantSql, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, columnsOf, constantSql, rowsOf, sql } from './slonik.ts'
 
 /** What happened before an instant, to one of the names. */
 export interface HistoryPart {
@@ -25,19 +26,9 @@ export interface HistoryPart {
 const isBefore = (at: Fragment, before: Date | undefined): Fragment =>
   before ? sql.fragment`${at} < ${instant(before)}` : sql.fragment`${at} IS NOT NULL`
 
-const Certificate = z.object({
-  id: z.string(),
-  account_id: z.string().nullable(),
-  order_id: z.string().nullable(),
-  serial_number: z.string(),
-  names: z.array(z.string()),
-  not_before: z.date(),
-  not_after: z.date(),
-  issued_at: z.date(),
-  revoked_at: z.date().nullable(),
+const Certificate = CertificateRow.omit({ issuer_fingerprint: true, fingerprint: true }).extend({
   /** Of what was asked for. */
   at: z.date(),
-  revocation_reason: z.int().nullable(),
   /** The certID that its order has named (RFC 9773 §5). */
   replaces: z.string().nullable(),
 })
@@ -61,19 +52,10 @@ export function certificatesOfNames(
      ORDER BY ${at} DESC, c.id DESC LIMIT ${limit}`)
 }
 
-const Failure = z.object({
-  account_id: z.string(),
-  event_id: z.string(),
-  kind: z.string(),
-  occurred_at: z.date(),
-  data: z.custom<EventData>(),
-})
-export type NamedFailure = z.infer<typeof Failure>
-
 export function failuresOfNames(
   db: CommonQueryMethods,
   { names, before, scope, limit }: HistoryPart,
-): Promise<readonly NamedFailure[]> {
+): Promise<readonly AccountFailure[]> {
   return db.any(rowsOf(Failure)`
     SELECT f.account_id, f.event_id, f.kind, f.occurred_at, f.data
       FROM (SELECT * FROM account_failures WHERE failure_names(data) && ${sql.array([...names], 'text')} OFFSET 0) f
@@ -93,7 +75,7 @@ const TOGETHER_MS = 1_000
 export async function ordersOfNames(
   db: CommonQueryMethods,
   { names, before, scope, limit }: HistoryPart,
-  failures: readonly NamedFailure[],
+  failures: readonly AccountFailure[],
 ): Promise<readonly ListedOrder[]> {
   const failed = failures.flatMap(({ account_id, data }) => {
     const id = 'authorization_id' in data ? data.authorization_id : undefined
@@ -101,11 +83,7 @@ export async function ordersOfNames(
     const ms = uuidTime(id).getTime()
     return [{ account_id, id, from: lowestUuidv7(ms - TOGETHER_MS), to: lowestUuidv7(ms + TOGETHER_MS) }]
   })
-  const column = (member: keyof (typeof failed)[number]) =>
-    sql.array(
-      failed.map((one) => one[member]),
-      'uuid',
-    )
+  const column = (member: keyof (typeof failed)[number]) => columnsOf(failed)((one) => one[member], 'uuid')
   const named = failures.flatMap(({ data }) => ('order_id' in data && isUuid(data.order_id ?? '') ? data.order_id : []))
   const ids = await db.any(rowsOf(Id)`
     SELECT id FROM (

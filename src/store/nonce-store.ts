@@ -84,8 +84,8 @@ const EPOCHS: Statement = {
   name: 'nonce-epochs',
   // At most a handful of rows; for each, its mark by primary key.
   text: `
-    SELECT e.id::float8 AS id, e.key, extract(epoch FROM e.made_at)::float8 * 1000 AS made_ms,
-           extract(epoch FROM e.active_from)::float8 * 1000 AS active_ms
+    SELECT e.id::float8 AS id, e.key, extract(epoch FROM e.made_at)::float8 * 1000 AS "madeAtMs",
+           extract(epoch FROM e.active_from)::float8 * 1000 AS "activeFromMs"
       FROM nonce_epochs e WHERE ${isIntact('e.id')} ORDER BY e.id`,
 }
 
@@ -155,10 +155,7 @@ export function createNonceStore(db: Database): NonceStore {
   })
 
   return {
-    async epochs() {
-      const rows = await db.query<{ id: number; key: Buffer; made_ms: number; active_ms: number }>(EPOCHS, [])
-      return rows.map(({ id, key, made_ms, active_ms }) => ({ id, key, madeAtMs: made_ms, activeFromMs: active_ms }))
-    },
+    epochs: () => db.query(EPOCHS, []),
 
     async nextFixedField() {
       const [row] = await db.query<{ fixed: number }>(NEXT_FIXED_FIELD, [])

@@ -5,7 +5,7 @@ import * as z from 'zod/v4'
 import { COUNTED_APART, type NotificationType, type TEST_MAIL } from '../domain/notification.ts'
 import { CLOCKS_DIFFER_MS } from '../shared/lib/clocks.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
-import { rowsOf, sql } from './slonik.ts'
+import { columnsOf, rowsOf, sql } from './slonik.ts'
 
 const None = z.object({})
 const Id = z.object({ id: z.string() })
@@ -27,7 +27,7 @@ export interface NewNotification {
 }
 
 export async function insertNotifications(tx: CommonQueryMethods, added: readonly NewNotification[]): Promise<void> {
-  const column = (value: (one: NewNotification) => string | null, type: string) => sql.array(added.map(value), type)
+  const column = columnsOf(added)
   await tx.query(rowsOf(None)`
     INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, account_id, due_at,
                                error_detail, message_id, status)
@@ -105,10 +105,7 @@ export function countToAccounts(
   // notifications_recipient
   return db.any(rowsOf(ToAccount)`
     SELECT account_id, lower(recipient) AS recipient, count(*)::integer AS mails FROM notifications
-     WHERE lower(recipient) = ANY (${sql.array(
-       recipients.map((one) => one.toLowerCase()),
-       'text',
-     )})
+     WHERE lower(recipient) = ANY (${columnsOf(recipients)((one) => one.toLowerCase(), 'text')})
        AND ${isLately(since)} AND notification_type = ${type} AND account_id IS NOT NULL
      GROUP BY account_id, lower(recipient)`)
 }

@@ -6,6 +6,7 @@
 import * as z from 'zod/v4'
 import type { Scope } from '../domain/permissions.ts'
 import { ORDER, ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../domain/states.ts'
+import { isJsonObject } from '../shared/lib/encoding.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import {
   allOf,
@@ -28,10 +29,9 @@ import { authorization, order, quoted } from './status-sql.ts'
 /** A stored value that is no object becomes the member `stored`. */
 export const StoredFacts = z
   .unknown()
-  .transform((value): Record<string, unknown> | null => (value === null || isRecord(value) ? value : { stored: value }))
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+  .transform((value): Record<string, unknown> | null =>
+    value === null || isJsonObject(value) ? value : { stored: value },
+  )
 
 export interface OrderFilter {
   accountId?: string | undefined

@@ -6,6 +6,7 @@ import type { Scope } from '../domain/permissions.ts'
 import type { RenewalAdvice } from '../domain/renewal-window.ts'
 import { withoutSignOctet } from '../domain/revocation.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
+import { withoutNulls } from './batch-results.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
 export interface RenewableCertificate {
@@ -54,10 +55,11 @@ const FIND: Statement = {
   name: 'renewal-find',
   // certificates_serial_issuer, renewal_advice_pkey, upstream_renewals_pkey, replacements_pkey
   text: `
-    SELECT i.ord::integer, c.id, c.account_id, encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, c.names,
-           c.not_before, c.not_after, c.issued_at, c.revoked_at, a.window_start, a.window_end, a.explanation_url,
+    SELECT i.ord::integer, c.id, c.account_id AS "accountId", encode(c.issuer_fingerprint, 'hex') AS "issuerFingerprint", c.names,
+           c.not_before AS "notBefore", c.not_after AS "notAfter", c.issued_at AS "issuedAt", c.revoked_at AS "revokedAt",
+           a.window_start, a.window_end, a.explanation_url,
            u.window_start AS upstream_start, u.window_end AS upstream_end, u.explanation_url AS upstream_url,
-           EXISTS (SELECT FROM replacements r WHERE r.certificate_id = c.id) AS is_replaced
+           EXISTS (SELECT FROM replacements r WHERE r.certificate_id = c.id) AS "isReplaced"
       FROM unnest($1::bytea[]) WITH ORDINALITY AS i (serial_number, ord)
       JOIN certificates c ON c.serial_number = i.serial_number
       LEFT JOIN renewal_advice a ON a.certificate_id = c.id
@@ -119,23 +121,14 @@ const LIST_ISSUERS: Statement = {
 
 const FIRST = { not_after: new Date(0), id: '00000000-0000-0000-0000-000000000000' }
 
-interface Row {
+interface Row extends Omit<RenewableCertificate, 'advice' | 'upstream'> {
   ord: number
-  id: string
-  account_id: string | null
-  issuer_fingerprint: string
-  names: string[]
-  not_before: Date
-  not_after: Date
-  issued_at: Date
-  revoked_at: Date | null
   window_start: Date | null
   window_end: Date | null
   explanation_url: string | null
   upstream_start: Date | null
   upstream_end: Date | null
   upstream_url: string | null
-  is_replaced: boolean
 }
 
 export function createRenewalStore(db: Database): RenewalStore {
@@ -188,19 +181,9 @@ export function createRenewalAdvice(db: Pick<Database, 'query'>): RenewalAdviceS
 }
 
 function decode(row: Row): RenewableCertificate {
-  return {
-    id: row.id,
-    accountId: row.account_id ?? undefined,
-    issuerFingerprint: row.issuer_fingerprint,
-    names: row.names,
-    notBefore: row.not_before,
-    notAfter: row.not_after,
-    issuedAt: row.issued_at,
-    revokedAt: row.revoked_at ?? undefined,
-    isReplaced: row.is_replaced,
-    advice: adviceOf(row.window_start, row.window_end, row.explanation_url),
-    upstream: adviceOf(row.upstream_start, row.upstream_end, row.upstream_url),
-  }
+  const { ord: _, window_start, window_end, explanation_url, upstream_start, upstream_end, upstream_url, ...own } = row
+  const advice = adviceOf(window_start, window_end, explanation_url)
+  return { ...withoutNulls(own), advice, upstream: adviceOf(upstream_start, upstream_end, upstream_url) }
 }
 
 function adviceOf(start: Date | null, end: Date | null, explanationUrl: string | null): RenewalAdvice | undefined {
@@ -242,7 +225,7 @@ const CLAIM_DUE: Statement = {
     )
     UPDATE upstream_renewals u SET due_at = now() + make_interval(secs => $2)
       FROM live WHERE u.certificate_id = live.id
-    RETURNING u.certificate_id, u.backend, live.der`,
+    RETURNING u.certificate_id AS "certificateId", u.backend, live.der`,
 }
 
 const SAVE: Statement = {
@@ -260,11 +243,7 @@ const DROP: Statement = {
 
 export function createUpstreamRenewalStore(db: Pick<Database, 'query'>): UpstreamRenewalStore {
   return {
-    async claimDue(name, limit, leaseSeconds) {
-      type Row = { certificate_id: string; backend: string; der: Buffer }
-      const rows = await db.query<Row>(CLAIM_DUE, [limit, leaseSeconds, name])
-      return rows.map(({ certificate_id, backend, der }) => ({ certificateId: certificate_id, backend, der }))
-    },
+    claimDue: (name, limit, leaseSeconds) => db.query(CLAIM_DUE, [limit, leaseSeconds, name]),
     async save(certificateId, advice, dueInSeconds) {
       const { start, end } = advice?.window ?? {}
       await db.query(SAVE, [certificateId, start ?? null, end ?? null, advice?.explanationUrl ?? null, dueInSeconds])

@@ -111,7 +111,8 @@ const READ: Statement = {
   name: 'signer-mark',
   // signer_marks_pkey
   text: `
-    SELECT certificates_seq::double precision, revocations_seq::double precision, revocations_part, behind_since
+    SELECT certificates_seq::double precision AS certificates, revocations_seq::double precision AS seq,
+           revocations_part AS part, behind_since AS "behindSince"
       FROM signer_marks WHERE chain = decode($1, 'hex')`,
 }
 
@@ -186,23 +187,15 @@ const NOTE_WHOLE: Statement = {
   text: 'UPDATE signer_marks SET behind_since = NULL WHERE behind_since IS NOT NULL',
 }
 
-interface MarkRow {
-  certificates_seq: number
-  revocations_seq: number
-  revocations_part: number
-  behind_since: Date | null
-}
+type MarkRow = RevocationPlace & { certificates: number; behindSince: Date | null }
 
 export function createSignerMarkStore(db: Pick<Database, 'query' | 'transaction'>): SignerMarkStore {
   return {
     async mark(chain) {
       const [row] = await db.query<MarkRow>(READ, [chain])
       if (!row) await db.query(BEGIN, [chain])
-      return {
-        certificates: row?.certificates_seq ?? 0,
-        revocations: { seq: row?.revocations_seq ?? 0, part: row?.revocations_part ?? 0 },
-        behindSince: row?.behind_since ?? undefined,
-      }
+      const { certificates = 0, seq = 0, part = 0, behindSince } = row ?? {}
+      return { certificates, revocations: { seq, part }, behindSince: behindSince ?? undefined }
     },
     async withoutCertificate(serialNumbers, intentSeconds, stretch) {
       const place = [stretch?.chain ?? null, stretch?.after ?? null, stretch?.last ?? null]

@@ -35,6 +35,12 @@ export function rowsOf<T>(schema: z.ZodType<T>) {
   return sql.type(schema)
 }
 
+/** Parameters of `unnest`: each has one value of every row. */
+export const columnsOf =
+  <T>(rows: readonly T[]) =>
+  (value: (row: T) => string | null, type: string) =>
+    sql.array(rows.map(value), type)
+
 /**
  * Makes a fragment of constant SQL that statements outside slonik share. slonik itself takes only
  * template literals.

@@ -1,12 +1,13 @@
 /** SQL of the account that this service has at an upstream ACME service (backend `acme_proxy`). */
 
 import type { StoredUpstreamAccount, UpstreamAccountName } from '../domain/records.ts'
+import { withoutNulls } from './batch-results.ts'
 import type { Database, Statement } from './database.ts'
 
 const FIND: Statement = {
   name: 'upstream-account-find',
   // upstream_accounts_name
-  text: 'SELECT id, sealed_key, url FROM upstream_accounts WHERE directory_url = $1 AND email = $2',
+  text: 'SELECT id, sealed_key AS "sealedKey", url FROM upstream_accounts WHERE directory_url = $1 AND email = $2',
 }
 
 const ADD: Statement = {
@@ -21,17 +22,11 @@ const SAVE_URL: Statement = {
   text: 'UPDATE upstream_accounts SET url = $2 WHERE id = $1',
 }
 
-interface Row {
-  id: string
-  sealed_key: Buffer
-  url: string | null
-}
-
 /** The store of ca/acme-proxy/upstream-account.ts. */
 export function createUpstreamAccountStore(db: Pick<Database, 'query'>) {
   async function find({ directoryUrl, email }: UpstreamAccountName): Promise<StoredUpstreamAccount | undefined> {
-    const [row] = await db.query<Row>(FIND, [directoryUrl, email])
-    return row && { id: row.id, sealedKey: row.sealed_key, url: row.url ?? undefined }
+    const [row] = await db.query<StoredUpstreamAccount>(FIND, [directoryUrl, email])
+    return row && withoutNulls(row)
   }
 
   return {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { AccountActivity } from '../../src/services/account-activity.ts'
 import type { SeenAccount } from '../../src/store/account-activity-store.ts'
+import type { Statement } from '../../src/store/database.ts'
 import { type AcmeClient, createAcmeClient, newAccountKey, send } from '../support/acme-client.ts'
 import { administered } from '../support/administered.ts'
 import { accountIdOf, NOBODY } from '../support/bound.ts'
@@ -14,8 +15,7 @@ describe('what a front remembers', () => {
   const NOW = new Date('2026-11-28T12:00:00Z')
   const recording = () => {
     const batches: SeenAccount[][] = []
-    const store = { record: async (seen: readonly SeenAccount[]) => void batches.push([...seen]) }
-    return { batches, activity: new AccountActivity(store) }
+    return { batches, activity: new AccountActivity(async (seen) => void batches.push([...seen])) }
   }
 
   test('an account is written once an hour, all accounts in one batch', async () => {
@@ -46,11 +46,9 @@ describe('what a front remembers', () => {
   test('what could not be written is noted again with the next request', async () => {
     let fails = true
     const written: string[] = []
-    const activity = new AccountActivity({
-      async record(seen) {
-        if (fails) throw new Error('the database is away')
-        written.push(...seen.map(({ accountId }) => accountId))
-      },
+    const activity = new AccountActivity(async (seen) => {
+      if (fails) throw new Error('the database is away')
+      written.push(...seen.map(({ accountId }) => accountId))
     })
     activity.seen('a', 'lego', NOW)
     await assert.rejects(activity.write())
@@ -104,18 +102,16 @@ describe('the activity of accounts', () => {
   })
 
   test('an older sight does not replace a newer one, and an account that is gone is left out', async () => {
-    const { createAccountActivityStore } = await import('../../src/store/account-activity-store.ts')
-    const store = createAccountActivityStore({
-      query: async ({ text }, values) => sql(text, values as unknown[]) as never,
-    })
+    const { recordActivity } = await import('../../src/store/account-activity-store.ts')
+    const db = { query: async ({ text }: Statement, values: readonly unknown[]) => sql(text, [...values]) as never }
     const accountId = accountIdOf(named)
     const [hour, later] = [new Date('2020-01-01T00:00:00Z'), new Date(Date.now() + 3_600_000)]
-    await store.record([
+    await recordActivity(db, [
       { accountId, userAgent: 'old', seenAt: hour },
       { accountId: NOBODY, userAgent: 'nobody', seenAt: later },
     ])
     assert.equal((await shown(named)).client, 'certbot/5.1.0 (Linux)')
-    await store.record([
+    await recordActivity(db, [
       { accountId, userAgent: 'older', seenAt: hour },
       { accountId, userAgent: 'newer', seenAt: later },
     ])

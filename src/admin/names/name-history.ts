@@ -4,13 +4,13 @@ import type { DatabasePool } from 'slonik'
 import { explainFailure } from '../../domain/failure-advice.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { spellingsOf } from '../../shared/protocol/identifier.ts'
+import type { AccountFailure as NamedFailure } from '../../store/event-statistics-store.ts'
 import {
   certificatesOfNames,
   evidenceOf,
   failuresOfNames,
   type HistoryPart,
   type NamedCertificate,
-  type NamedFailure,
   ordersOfNames,
   type Validation,
   validationsOf,

@@ -153,7 +153,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     switchPositions(db),
     readWorkers(queriesOf(db)),
     countEmergencies(db, EMERGENCY_SHOWN_DAYS),
-    listRaisedAlarms(db, HOURS),
+    listRaisedAlarms(db),
     readOtherCas(db),
     // The overview shows an instance that does not answer as unknown.
     ask('instance').catch(() => undefined),

@@ -7,10 +7,9 @@
  */
 
 import { createHmac } from 'node:crypto'
-import http, { type IncomingMessage, type RequestOptions } from 'node:http'
-import https from 'node:https'
+import type { IncomingMessage } from 'node:http'
 import type { OccurredEvent } from '../../domain/event.ts'
-import { type ReceiverGuard, receiverGuard } from '../http-post.ts'
+import { poster, receiverGuard } from '../http-post.ts'
 import type { WebhookHook } from './registered-hook.ts'
 
 /** A receiver that names a later time would stop all events of its subject. */
@@ -40,15 +39,12 @@ export interface ToldEvent {
 
 export class Webhook {
   readonly #hook: WebhookHook
-  readonly #guard: ReceiverGuard
-  readonly #agent: http.Agent
+  readonly #send: ReturnType<typeof poster<ReturnType<typeof statusOf>>>
 
   constructor(hook: WebhookHook) {
     this.#hook = hook
-    this.#guard = receiverGuard(hook.allowPrivate, blocked)
-    const { Agent } = new URL(hook.url).protocol === 'https:' ? https : http
-    // A kept connection keeps the address that was checked when it was made.
-    this.#agent = new Agent({ keepAlive: true })
+    const guard = receiverGuard(hook.allowPrivate, blocked)
+    this.#send = poster(hook.url, statusOf, { guard, ca: hook.ca })
   }
 
   /** @throws WebhookError, and errors of the connection */
@@ -67,8 +63,10 @@ export class Webhook {
   }
 
   async #postBody(shown: object, type: string, signal: AbortSignal): Promise<void> {
+    const { secret } = this.#hook
     const body = JSON.stringify(shown)
-    const { status, retryAfter } = await this.#send(body, type, signal)
+    const signed = secret === undefined ? {} : { 'Chancery-Signature': signatureOf(body, secret) }
+    const { status, retryAfter } = await this.#send(body, type, signal, signed)
     if (status >= 200 && status < 300) return
     if (status >= 500 || status === 429)
       throw new WebhookError(`the receiver answered ${status}`, { retryAfterMs: retryAfterMsOf(retryAfter) })
@@ -93,48 +91,13 @@ export class Webhook {
       data: context,
     }
   }
+}
 
-  #send(
-    body: string,
-    type: string,
-    signal: AbortSignal,
-    isRepeated = false,
-  ): Promise<{ status: number; retryAfter: string | undefined }> {
-    const url = new URL(this.#hook.url)
-    this.#guard.check(url)
-    const { request } = url.protocol === 'https:' ? https : http
-    return new Promise((resolve, reject) => {
-      const sent = request(url, { ...this.#options(body, type), signal }, (answer: IncomingMessage) => {
-        answer.resume()
-        // The status is all that counts; an error while the body is dropped changes nothing.
-        answer.on('error', () => undefined)
-        resolve({ status: answer.statusCode ?? 0, retryAfter: answer.headers['retry-after'] })
-      })
-      sent.on('error', (error) => {
-        // The receiver has closed a kept connection at the moment of its use.
-        if (sent.reusedSocket && !isRepeated && !signal.aborted)
-          this.#send(body, type, signal, true).then(resolve, reject)
-        else reject(error)
-      })
-      sent.end(body)
-    })
-  }
-
-  #options(body: string, type: string): RequestOptions & { ca?: string } {
-    const { secret, ca } = this.#hook
-    return {
-      method: 'POST',
-      agent: this.#agent,
-      lookup: this.#guard.lookup,
-      headers: {
-        'Content-Type': type,
-        'Content-Length': Buffer.byteLength(body),
-        'User-Agent': 'chancery',
-        ...(secret !== undefined && { 'Chancery-Signature': signatureOf(body, secret) }),
-      },
-      ...(ca !== undefined && { ca }),
-    }
-  }
+/** The status is all that counts; an error while the body is dropped changes nothing. */
+function statusOf(answer: IncomingMessage) {
+  answer.resume()
+  answer.on('error', () => undefined)
+  return { status: answer.statusCode ?? 0, retryAfter: answer.headers['retry-after'] }
 }
 
 const blocked = () =>

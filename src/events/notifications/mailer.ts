@@ -9,6 +9,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabasePool } from 'slonik'
 import type { NotificationSettings } from '../../settings/notification-settings.ts'
+import { orAborted } from '../../shared/lib/time-limit.ts'
 import {
   type ClaimedNotification,
   claimNotifications,
@@ -222,12 +223,4 @@ export function retryDelay(
 ): number {
   const { retryDelayMs, retryBackoffMultiplier, retryMaxDelayMs } = settings
   return Math.min(retryMaxDelayMs, retryDelayMs * retryBackoffMultiplier ** (attempts - 1))
-}
-
-function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
 }

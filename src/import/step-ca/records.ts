@@ -5,7 +5,7 @@
  */
 
 import { isAccountStatus } from '../../domain/states.ts'
-import type { JsonObject } from '../../shared/lib/encoding.ts'
+import { type JsonObject, jsonObjectIn } from '../../shared/lib/encoding.ts'
 import { decodePem } from '../../shared/pki/pem.ts'
 import { parseTimestamp } from '../../shared/protocol/timestamp.ts'
 import type { ImportedAccount, ImportedCredential } from '../model.ts'
@@ -80,25 +80,16 @@ export interface Revocation {
 
 /** To step-ca a certificate is revoked when there is a record, whatever that says. */
 export function readRevocation(value: Buffer): Revocation {
-  const { RevokedAt, ReasonCode } = objectIn(value) ?? {}
+  const { RevokedAt, ReasonCode } = jsonObjectIn(value.toString('utf8')) ?? {}
   const revocationReason = Number.isInteger(ReasonCode) ? (ReasonCode as number) : UNSPECIFIED
   return { revokedAt: instantOf(RevokedAt) ?? new Date(), revocationReason }
 }
 
 function parseObject(value: Buffer): JsonObject {
-  const found = objectIn(value)
+  const found = jsonObjectIn(value.toString('utf8'))
   // The parser's message would quote the record, which may hold a key.
   if (!found) throw new Garbled('it is no JSON object')
   return found
-}
-
-function objectIn(value: Buffer): JsonObject | undefined {
-  try {
-    const parsed: unknown = JSON.parse(value.toString('utf8'))
-    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? (parsed as JsonObject) : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** Go writes a time that was never set as one of the year 1. */

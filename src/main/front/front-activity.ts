@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import { startLoop } from '../../runtime/loop.ts'
 import { AccountActivity } from '../../services/account-activity.ts'
-import { createAccountActivityStore } from '../../store/account-activity-store.ts'
+import { recordActivity } from '../../store/account-activity-store.ts'
 import type { Database } from '../../store/database.ts'
 
 const WRITE_MS = 30_000
@@ -14,7 +14,7 @@ export interface ThreadActivity {
 }
 
 export function startActivity(db: Database, log: Logger): ThreadActivity {
-  const activity = new AccountActivity(createAccountActivityStore(db))
+  const activity = new AccountActivity((seen) => recordActivity(db, seen))
   const onError = (error: unknown) => log.warn({ err: error }, 'the activity of accounts could not be recorded')
   const loop = startLoop({
     name: 'account activity',

@@ -6,6 +6,8 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename, stat } from 'node:fs/promises'
 import path from 'node:path'
+import { jsonObjectIn } from '../../shared/lib/encoding.ts'
+import { syncFolder } from '../../shared/lib/sync-folder.ts'
 
 /** A full file becomes `<file>.1`, that one `<file>.2`, and so on. */
 const MOST_BYTES = 4 * 1024 * 1024
@@ -46,7 +48,7 @@ export class DecisionFile {
         // One write: what another process appends comes before or after it. An empty line ends what a crash left torn.
         await file.appendFile(isNew ? `${header(after)}\n${lines}` : `\n${lines}`)
         await file.sync()
-        if (isNew) await syncFolder(this.#path)
+        if (isNew) await syncFolder(path.dirname(this.#path))
       } finally {
         await file.close()
       }
@@ -87,16 +89,6 @@ function ignoreMissing(error: NodeJS.ErrnoException): void {
   if (error.code !== 'ENOENT') throw error
 }
 
-/** Else a loss of power could take the file's name. */
-async function syncFolder(file: string): Promise<void> {
-  const folder = await open(path.dirname(file), 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
-}
-
 const header = (after: string | undefined) => JSON.stringify({ decisions: randomBytes(16).toString('hex'), after })
 
 async function readIfThere(file: string): Promise<string | undefined> {
@@ -114,7 +106,7 @@ function parse(text: string): FileDecisions {
     id: idOf(first, 'decisions'),
     after: idOf(first, 'after'),
     lines: rest.flatMap((line, at) => {
-      const value = objectOf(line)
+      const value = jsonObjectIn(line)
       const isTorn = value === undefined && rest[at + 1] !== ''
       return isTorn || isToSkip(line) ? [] : [{ number: at + 1, value }]
     }),
@@ -122,20 +114,9 @@ function parse(text: string): FileDecisions {
 }
 
 function idOf(line: string, member: 'decisions' | 'after'): string | undefined {
-  const id = objectOf(line)?.[member]
+  const id = jsonObjectIn(line)?.[member]
   return typeof id === 'string' && /^[0-9a-f]{32}$/.test(id) ? id : undefined
 }
 
 /** Two processes that make the file at the same moment leave two first lines. */
 const isToSkip = (line: string) => line === '' || idOf(line, 'decisions') !== undefined
-
-function objectOf(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined
-  } catch {
-    return undefined
-  }
-}

@@ -1,7 +1,7 @@
 /** Schemas for lists and objects from strangers that read no more than they accept. */
 
 import * as z from 'zod/v4'
-import type { JsonObject } from './encoding.ts'
+import { isJsonObject, type JsonObject } from './encoding.ts'
 
 const ATOM = /^[\p{L}\p{N}!#$%&'*+/=?^_`{|}~-]+$/u
 const LABEL = /^[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?$/u
@@ -81,5 +81,4 @@ export function boundedArray<E extends z.ZodType>(element: E, most: number, leas
 }
 
 /** An object of any members, which are not read. `z.record` reads and copies all of them. */
-export const anyObject = () =>
-  z.custom<JsonObject>((value) => typeof value === 'object' && value !== null && !Array.isArray(value))
+export const anyObject = () => z.custom<JsonObject>(isJsonObject)

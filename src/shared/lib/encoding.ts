@@ -43,6 +43,19 @@ export function encodeBase64url(bytes: Uint8Array): string {
 
 export type JsonObject = { readonly [member: string]: unknown }
 
+export const isJsonObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Of a text of our own or an operator's. Undefined for anything else. */
+export function jsonObjectIn(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isJsonObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** Why a text is refused; the sentence fits after "the payload …". */
 type JsonObjectFailure =
   | 'is not UTF-8'
@@ -64,10 +77,10 @@ export function parseJsonObject(bytes: Buffer): JsonObject | JsonObjectFailure {
   } catch {
     return 'is not valid JSON' // the parser's own message quotes the input
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is not a JSON object'
+  if (!isJsonObject(value)) return 'is not a JSON object'
   const { colons, depth } = measure(text)
   if (depth > MAX_DEPTH) return 'is nested too deeply'
-  return countMembers(value) === colons ? (value as JsonObject) : 'has a duplicate member'
+  return countMembers(value) === colons ? value : 'has a duplicate member'
 }
 
 /**

@@ -31,6 +31,15 @@ export async function within<T>(work: Promise<T>, ms: number, otherwise: T): Pro
   }
 }
 
+/** Rejects with the reason of the signal, too: `work` may ignore it. */
+export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}
+
 /**
  * A signal that ends with another one or after a time. AbortSignal.any would cost several times as much.
  * @returns `clear`, too, for when the work has ended

@@ -393,8 +393,8 @@ describe('the record files', () => {
   test('are compressed later when there is no room for it, and nothing stops', async (context) => {
     const failures: Error[] = []
     events.failed = (error) => failures.push(error)
-    const real = fs.promises.open
-    context.mock.method(fs.promises, 'open', ((name: string, ...more: [string]) => {
+    const real = fs.promises.writeFile
+    context.mock.method(fs.promises, 'writeFile', ((name: string, ...more: [string]) => {
       if (String(name).endsWith('.gz.new')) throw noRoom()
       return real(name, ...more)
     }) as typeof real)
