@@ -65,6 +65,8 @@ const SETUP = onHost('it makes users, files and units of that host', {
 
 const OF_DATABASE = 'it connects to the database with the password of the configuration'
 
+const databaseCommands = () => import('./database-commands.ts')
+
 /** The schema of the database, and indexes that searches want. */
 const DATABASE = [
   onHost(OF_DATABASE, {
@@ -72,7 +74,7 @@ const DATABASE = [
     about: 'Check the database: reachable, and at the schema of this release',
     options: PRINTING,
     examples: ['-c config.yaml db status'],
-    run: async (options) => (await import('./database-commands.ts')).databaseStatus(options),
+    run: async (options) => (await databaseCommands()).databaseStatus(options),
   }),
   onHost(OF_DATABASE, {
     usage: 'db migrate',
@@ -86,21 +88,21 @@ const DATABASE = [
       ...PRINTING,
     },
     examples: ['-c config.yaml db migrate --plan', '-c config.yaml db migrate', '-c config.yaml db migrate --wait 120'],
-    run: async (options) => (await import('./database-commands.ts')).databaseMigrate(options),
+    run: async (options) => (await databaseCommands()).databaseMigrate(options),
   }),
   onHost(OF_DATABASE, {
     usage: 'db rollback-point',
     about: 'Show which releases can serve on the database as it is, until when, and what going back further would lose',
     options: PRINTING,
     examples: ['-c config.yaml db rollback-point'],
-    run: async (options) => (await import('./database-commands.ts')).rollbackPoint(options),
+    run: async (options) => (await databaseCommands()).rollbackPoint(options),
   }),
   onHost(OF_DATABASE, {
     usage: 'db new-identity',
     about: 'Make a copy of a database one of its own, which decisions recorded for the other no longer concern',
     options: PRINTING,
     examples: ['-c config.yaml db new-identity'],
-    run: async (options) => (await import('./database-commands.ts')).newIdentity(options),
+    run: async (options) => (await databaseCommands()).newIdentity(options),
   }),
   onHost(OF_DATABASE, {
     usage: 'db search-indexes',
@@ -112,7 +114,7 @@ const DATABASE = [
       ...PRINTING,
     },
     examples: ['-c config.yaml db search-indexes'],
-    run: async (options) => (await import('./database-commands.ts')).searchIndexes(options),
+    run: async (options) => (await databaseCommands()).searchIndexes(options),
   }),
 ]
 
@@ -297,8 +299,7 @@ const ADMINISTRATION = [
     about: 'Remove the passkeys of a user who has lost them, and end all sessions and API tokens',
     options: PRINTING,
     examples: ['-c config.yaml users reset-second-factor ann'],
-    run: async (options, [username = '']) =>
-      (await import('./reset-second-factor.ts')).resetFactorOf(options, username),
+    run: async (options, [username = '']) => (await import('./secret-commands.ts')).resetFactorOf(options, username),
   }),
   onHost('both secrets stay on that host', {
     usage: 'eab reseal',
@@ -310,7 +311,7 @@ const ADMINISTRATION = [
     examples: ['-c config.yaml eab reseal --old-secret-file former-secret'],
     async run({ 'old-secret-file': file, ...options }) {
       if (file === undefined) throw new UsageError('eab reseal needs --old-secret-file')
-      return (await import('./eab-reseal.ts')).resealKeys(options, file)
+      return (await import('./secret-commands.ts')).resealKeys(options, file)
     },
   }),
 ]
