@@ -99,10 +99,7 @@ export class Sources {
   }
 
   signer(): Promise<SignerFacts> {
-    return this.#once('signer', async () => {
-      const facts = await connectForFacts(this.config, this.options.testSign)
-      return facts
-    })
+    return this.#once('signer', async () => connectForFacts(this.config, this.options.testSign))
   }
 
   /** PEM of the top of each issuer's chain: what clients of this CA trust. */
@@ -155,13 +152,7 @@ export class Sources {
 }
 
 const keyOf = ({ method, headers, body, localAddress }: Ask): string =>
-  JSON.stringify([
-    method,
-    headers,
-    typeof body === 'string' ? body.slice(0, 200) : body?.length,
-
-    localAddress,
-  ])
+  JSON.stringify([method, headers, body?.slice(0, 200), localAddress])
 
 /** @param mend the advice; for a name that does not resolve, advice on DNS comes before it */
 export const noAnswer = ({ failure: why, who }: NoAnswer, says: string, mend: string): Verdict => ({

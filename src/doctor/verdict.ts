@@ -21,8 +21,7 @@ export const AREAS = {
 export type Area = keyof typeof AREAS
 export const AREA_NAMES = Object.keys(AREAS) as Area[]
 
-const RESULTS = ['failure', 'warning', 'unknown', 'ok'] as const
-export type Result = (typeof RESULTS)[number]
+export type Result = 'failure' | 'warning' | 'unknown' | 'ok'
 
 export interface Verdict {
   result: Result
@@ -42,9 +41,14 @@ export const unknown = (says: string, mend?: string): Verdict => ({ result: 'unk
 export const warning = (says: string, mend: string): Verdict => ({ result: 'warning', says, mend })
 export const failure = (says: string, mend: string): Verdict => ({ result: 'failure', says, mend })
 
+/** What may be wrong; false and undefined where it is right. */
+export type Possible = Verdict | false | undefined
+
 /** What is wrong, or that nothing is. */
-export const orOk = (found: readonly Verdict[], says: string): readonly Verdict[] =>
-  found.length > 0 ? found : [ok(says)]
+export function orOk(possible: readonly Possible[], says: string): readonly Verdict[] {
+  const found = possible.filter((one) => one !== undefined && one !== false)
+  return found.length > 0 ? found : [ok(says)]
+}
 
 /** A fact cannot be had: the checks that need it end as unknown. The reason is a sentence without "cannot tell". */
 export class CannotTell extends Error {

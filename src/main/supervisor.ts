@@ -8,7 +8,6 @@
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
 import { publicNames } from '../config/backends.ts'
-import type { CheckStatus, HealthReport } from '../domain/health.ts'
 import type { AbuseSummary } from '../events/abuse-summary.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { reportProcess, reportThread } from '../ops/process-metrics.ts'
@@ -31,7 +30,7 @@ import type { Events } from './events/start-events.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
 import { type BackendHealth, createProbe, type Probe, type ProbeParts } from './probe.ts'
 
-export interface SupervisorParts {
+export interface SupervisorParts extends Omit<ProbeParts, 'backends'> {
   log: Logger
   metrics: Metrics
   db: Database
@@ -56,21 +55,6 @@ export interface SupervisorParts {
   events: Pick<Events, 'thread'>
   refusals: AbuseSummary
   fronts(): readonly SupervisedThread<FrontMessages>[]
-  workers(): HealthReport['checks']['workers']
-  background: ProbeParts['background']
-  signTimeoutMs: number
-  /** Undefined when no CRL is published. */
-  crl(): HealthReport['checks']['crl']
-  /** Undefined when no certificate is signed here. */
-  signerRecords(): CheckStatus | undefined
-  givenUp: ProbeParts['givenUp']
-  /** Undefined when no name server is configured. */
-  dnsResolver(): CheckStatus | undefined
-  /** Undefined when the Admin API is off. */
-  auditLog(): CheckStatus | undefined
-  /** Undefined when no mail is sent. */
-  smtp: ProbeParts['smtp']
-  isStopping(): boolean
 }
 
 /** Waiting messages from all fronts: two seconds of triggers at full load. */

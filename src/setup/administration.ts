@@ -13,8 +13,8 @@ export const serviceCommand = ({ programs }: Facts, ...words: string[]): Command
 
 /** @returns the password; undefined where there is a user already */
 export async function makeAdministrator(facts: Facts, email: string): Promise<string | undefined> {
-  const list = JSON.parse(await mustRun(serviceCommand(facts, 'users', 'list', '--json'))) as unknown
-  if (count(list) > 0) return undefined
+  const users = JSON.parse(await mustRun(serviceCommand(facts, 'users', 'list', '--json'))) as unknown[]
+  if (users.length > 0) return undefined
   const words = ['users', 'create', 'admin', '--email', email, '--role', 'admin', '--json']
   return (JSON.parse(await mustRun(serviceCommand(facts, ...words))) as { password: string }).password
 }
@@ -32,6 +32,3 @@ export async function makeCredential(facts: Facts, kid: string, options: readonl
   const { hmac_key } = JSON.parse(text) as { hmac_key: string }
   return { kid, hmacKey: decodeBase64url(hmac_key) ?? Buffer.alloc(0) }
 }
-
-const count = (list: unknown): number =>
-  Array.isArray(list) ? list.length : (Object.values((list ?? {}) as object).find(Array.isArray)?.length ?? 0)

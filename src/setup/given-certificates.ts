@@ -10,7 +10,7 @@ import { type Facts, type GivenCertificates, keyOf, PLACES } from './facts.ts'
 import { outsideIssuer } from './issuer-limits.ts'
 
 const MOST = 10
-const PASSPHRASE = 'env:CHANCERY_IMPORT_PASSPHRASE'
+export const IMPORT_PASSPHRASE = 'CHANCERY_IMPORT_PASSPHRASE'
 /** The signer takes no shorter key. */
 const MIN_RSA_BITS = 2048
 
@@ -56,10 +56,11 @@ async function importedKey(answers: Answers, { files }: Facts, { isLegacy }: Giv
   const { [PLACES.issuerKey]: there, [PLACES.issuerPassphrase]: kept } = files
   const { import_from: form, import_path, import_key, import_passphrase } = answers
   const file = form === 'pem' ? import_key : form === 'step-ca' ? stepKey(import_path) : import_path
-  const words = ['openssl', 'pkcs12', ...(isLegacy ? ['-legacy'] : []), '-in', file, '-passin', PASSPHRASE, '-nocerts']
-  const env = { CHANCERY_IMPORT_PASSPHRASE: import_passphrase }
+  const env = { [IMPORT_PASSPHRASE]: import_passphrase }
   const take = () =>
-    form === 'pkcs12' ? mustRun({ words: [...words, '-nodes'], as: 'root', env }) : readBytes(file).toString('latin1')
+    form === 'pkcs12'
+      ? mustRun({ words: [...pkcs12Words(file, isLegacy), '-nocerts', '-nodes'], as: 'root', env })
+      : readBytes(file).toString('latin1')
   const key = there ?? (await take())
   try {
     return createPublicKey(createPrivateKey({ key, passphrase: kept?.trimEnd() ?? import_passphrase }))
@@ -67,6 +68,12 @@ async function importedKey(answers: Answers, { files }: Facts, { isLegacy }: Giv
     const place = there === undefined ? file : `${PLACES.issuerKey} (of an earlier run; move it away)`
     throw new Error(`${place}: no private key could be read from it: wrong passphrase?`, { cause })
   }
+}
+
+/** The passphrase of the file is in the variable. */
+export const pkcs12Words = (file: string, isLegacy = false): string[] => {
+  const legacy = isLegacy ? ['-legacy'] : []
+  return ['openssl', 'pkcs12', ...legacy, '-in', file, '-passin', `env:${IMPORT_PASSPHRASE}`]
 }
 
 export const stepKey = (folder: string) => `${folder}/secrets/intermediate_ca_key`
@@ -89,12 +96,9 @@ async function fromPkcs12(
   { import_path, import_passphrase }: Answers,
   roots: X509Certificate[],
 ): Promise<GivenCertificates> {
-  const env = { CHANCERY_IMPORT_PASSPHRASE: import_passphrase }
-  const list = (isLegacy: boolean, which: '-clcerts' | '-cacerts') => {
-    const legacy = isLegacy ? ['-legacy'] : []
-    const words = ['openssl', 'pkcs12', ...legacy, '-in', import_path, '-passin', PASSPHRASE]
-    return run({ words: [...words, '-nokeys', which], as: 'root', env })
-  }
+  const env = { [IMPORT_PASSPHRASE]: import_passphrase }
+  const list = (isLegacy: boolean, which: '-clcerts' | '-cacerts') =>
+    run({ words: [...pkcs12Words(import_path, isLegacy), '-nokeys', which], as: 'root', env })
   // Files of older programs are encrypted by what OpenSSL 3 reads only when it is told to.
   const isLegacy = (await list(false, '-clcerts')).code !== 0
   const own = await list(isLegacy, '-clcerts')

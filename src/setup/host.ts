@@ -75,17 +75,8 @@ export async function act(
       return copy(work)
     case 'user': {
       const groups = work.groups.length > 0 ? ['--groups', work.groups.join(',')] : []
-      const words = [
-        'useradd',
-        '--system',
-        '--home-dir',
-        work.home,
-        '--shell',
-        '/usr/sbin/nologin',
-        ...groups,
-        work.name,
-      ]
-      await mustRun({ words, as: 'root' })
+      const places = ['--home-dir', work.home, '--shell', '/usr/sbin/nologin']
+      await mustRun({ words: ['useradd', '--system', ...places, ...groups, work.name], as: 'root' })
       return
     }
     case 'run':
@@ -106,14 +97,11 @@ export function writeFile(work: Pick<FileWork, 'path' | 'text' | 'mode' | 'owner
   mkdirSync(path.dirname(work.path), { recursive: true })
   const half = `${work.path}.new`
   rmSync(half, { force: true })
-  const fd = openSync(half, 'wx', 0o600)
-  try {
+  withFile(half, 'wx', (fd) => {
     writeFileSync(fd, work.text)
     fsyncSync(fd)
     setRights(fd, work)
-  } finally {
-    closeSync(fd)
-  }
+  })
   renameSync(half, work.path)
 }
 
@@ -152,10 +140,11 @@ function setRights(fd: number, { owner, group = 'root', mode }: Owned): void {
 const setRightsOf = (file: string, rights: Owned, more = 0) =>
   withFile(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | more, (fd) => setRights(fd, rights))
 
-function withFile<T>(file: string, flags: number, work: (fd: number) => T): T {
-  const fd = openSync(file, flags)
+/** A new file is closed to others until it has its rights. */
+function withFile(file: string, flags: number | 'wx', work: (fd: number) => void): void {
+  const fd = openSync(file, flags, 0o600)
   try {
-    return work(fd)
+    work(fd)
   } finally {
     closeSync(fd)
   }

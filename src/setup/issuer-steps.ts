@@ -3,12 +3,11 @@
 import type { Answers } from './answers.ts'
 import { certificateIn, type Facts, type GivenCertificates, isThere, PLACES } from './facts.ts'
 import { importedKey } from './import-steps.ts'
-import type { Command, Step } from './step.ts'
+import { type Command, OF_SIGNER, type Step, stepsOf } from './step.ts'
 
 const ROOT_DAYS = '7300'
 const ISSUER_DAYS = '1825'
 const PASSPHRASE = 'CHANCERY_ROOT_PASSPHRASE'
-const OF_SIGNER = { mode: 0o600, owner: 'chancery-signer', group: 'chancery-signer' } as const
 const PUBLIC = { mode: 0o644, owner: 'root' } as const
 
 const AWAY = 'Where a run that was stopped has left the key in the token, answer another token_key.'
@@ -41,14 +40,12 @@ const signer = (facts: Facts, as: Command['as'], words: readonly string[], env?:
 function token(answers: Answers, facts: Facts): Step[] {
   const { token: kind, token_library, token_label, token_pin } = answers
   if (kind !== 'softhsm')
-    return isThere(facts, PLACES.tokenPin)
-      ? []
-      : [
-          {
-            title: 'Keep the PIN of the token where only the signer can read it',
-            work: { kind: 'file', path: PLACES.tokenPin, text: `${token_pin}\n`, isSecret: true, ...OF_SIGNER },
-          },
-        ]
+    return stepsOf(
+      !isThere(facts, PLACES.tokenPin) && {
+        title: 'Keep the PIN of the token where only the signer can read it',
+        work: { kind: 'file', path: PLACES.tokenPin, text: `${token_pin}\n`, isSecret: true, ...OF_SIGNER },
+      },
+    )
   const words = ['init-softhsm', PLACES.softhsm, '--label', token_label, '--library', token_library]
   return [
     {
@@ -83,7 +80,7 @@ function newKey(answers: Answers, facts: Facts): Step[] {
   const place = ['--library', token_library, '--token', token_label, '--label', token_key, '--pin-file', pin]
   const shape = ['--subject', issuer_name, '--type', key_type, '--hash', hashOfType(key_type), '--path-length', '0']
   const words = ['keygen', ...shape, '--out', PLACES.ceremony, ...(key === 'token' ? place : [])]
-  return [
+  return stepsOf(
     {
       title: `Make the issuer's key ${key === 'token' ? 'in the token' : '(a file of the signer)'} and a request for its certificate`,
       work: {
@@ -96,25 +93,15 @@ function newKey(answers: Answers, facts: Facts): Step[] {
         ...(key === 'token' && { wayOut: AWAY }),
       },
     },
-    ...(key === 'token'
-      ? []
-      : [
-          {
-            title: "Put the issuer's key where the signer reads it",
-            work: {
-              kind: 'copy',
-              from: `${PLACES.ceremony}/key.pem`,
-              to: PLACES.issuerKey,
-              isMove: true,
-              ...OF_SIGNER,
-            },
-          } as const,
-        ]),
+    key !== 'token' && {
+      title: "Put the issuer's key where the signer reads it",
+      work: { kind: 'copy', from: `${PLACES.ceremony}/key.pem`, to: PLACES.issuerKey, isMove: true, ...OF_SIGNER },
+    },
     {
       title: 'Put the request where everybody can read it',
       work: { kind: 'copy', from: `${PLACES.ceremony}/request.csr`, to: PLACES.request, isMove: false, ...PUBLIC },
     },
-  ]
+  )
 }
 
 function rootAndIssuer(answers: Answers, facts: Facts): Step[] {
@@ -179,12 +166,10 @@ function certificates(given: GivenCertificates | undefined): Step[] {
     work: { kind: 'file', path, text, ...PUBLIC },
   })
   const root = given.chain.at(-1) ?? given.issuer
-  return [
+  return stepsOf(
     file('Write the root that clients trust', PLACES.root, root),
-    ...(given.chain.length > 0
-      ? [file('Write the certificates above the issuer', PLACES.chain, given.chain.join(''))]
-      : []),
+    given.chain.length > 0 && file('Write the certificates above the issuer', PLACES.chain, given.chain.join('')),
     // The issuer is written last: another run then asks for none of the three files.
     file("Write the issuer's certificate", PLACES.issuer, given.issuer),
-  ]
+  )
 }

@@ -1,5 +1,6 @@
 /** From answers and facts to the steps of a set-up. Pure: what is shown is what will be done. */
 
+import { serviceCommand } from './administration.ts'
 import type { Answers } from './answers.ts'
 import { databaseSteps } from './database-steps.ts'
 import { type Facts, type FreshSecrets, type GivenCertificates, isThere, PLACES, SERVICE, SIGNER } from './facts.ts'
@@ -7,7 +8,7 @@ import { hashFor, issuerSteps, tokenEnv } from './issuer-steps.ts'
 import { proxyExample } from './proxy-example.ts'
 import { serviceConfig, serviceEnv } from './service-config.ts'
 import { signerConfig, tokenDropIn } from './signer-config.ts'
-import type { Plan, RunWork, Step } from './step.ts'
+import { type Plan, type RunWork, type Step, stepsOf } from './step.ts'
 import { unitSteps } from './unit-steps.ts'
 
 interface Inputs {
@@ -27,26 +28,22 @@ export function makePlan(inputs: Inputs): Plan {
   const endsWithRequest = answers.issuer === 'request' && !given && !isThere(facts, PLACES.issuer)
   if (endsWithRequest) return { steps: begin, endsWithRequest }
   const canStart = start && facts.canStart
-  return {
-    steps: [
-      ...begin,
-      ...signerSteps(inputs),
-      ...databaseSteps(answers, facts),
-      ...serviceSteps(inputs),
-      ...(canStart ? unitSteps(facts) : []),
-    ],
-    endsWithRequest,
-  }
+  const programs = [...signerSteps(inputs), ...databaseSteps(answers, facts), ...serviceSteps(inputs)]
+  return { steps: [...begin, ...programs, ...(canStart ? unitSteps(facts) : [])], endsWithRequest }
 }
 
 function users({ users }: Facts): Step[] {
-  const user = (name: 'chancery' | 'chancery-signer', home: string, groups: readonly 'chancery-signer'[]): Step => ({
-    title: `User ${name}`,
-    work: { kind: 'user', name, home, groups },
-  })
-  // The service's user is in the signer's group, and so reaches socket and secret.
-  const both = [user(SIGNER, PLACES.signerState, []), user(SERVICE, PLACES.serviceState, [SIGNER])]
-  return both.filter((one) => one.work.kind === 'user' && !users.includes(one.work.name))
+  return stepsOf(
+    !users.includes(SIGNER) && {
+      title: `User ${SIGNER}`,
+      work: { kind: 'user', name: SIGNER, home: PLACES.signerState, groups: [] },
+    },
+    // The service's user is in the signer's group, and so reaches socket and secret.
+    !users.includes(SERVICE) && {
+      title: `User ${SERVICE}`,
+      work: { kind: 'user', name: SERVICE, home: PLACES.serviceState, groups: [SIGNER] },
+    },
+  )
 }
 
 function folders({ tls }: Answers): Step[] {
@@ -72,33 +69,23 @@ const secrets: readonly Step[] = [
 ]
 
 function signerSteps({ answers, facts, given }: Inputs): Step[] {
-  const chain =
-    answers.issuer === 'new'
-      ? PLACES.root
-      : given
-        ? given.chain.length > 0
-          ? PLACES.chain
-          : undefined
-        : there(facts, PLACES.chain)
+  const isBelowOthers = given ? given.chain.length > 0 : isThere(facts, PLACES.chain)
+  const chain = answers.issuer === 'new' ? PLACES.root : isBelowOthers ? PLACES.chain : undefined
   const text = signerConfig(answers, {
     chain,
     hasPassphrase: answers.import_passphrase !== '' || isThere(facts, PLACES.issuerPassphrase),
     hash: hashFor(answers, given?.issuer ?? facts.files[PLACES.issuer]),
   })
   const isRealToken = answers.issuer !== 'import' && answers.key === 'token' && answers.token !== 'softhsm'
-  return [
+  return stepsOf(
     {
       title: "The signer's configuration",
       work: { kind: 'file', path: PLACES.signerConfig, text, mode: 0o640, owner: 'root', group: SIGNER },
     },
-    ...(isRealToken
-      ? [
-          {
-            title: 'What the signer may reach, for its token',
-            work: { kind: 'file', path: PLACES.tokenDropIn, text: tokenDropIn(answers), mode: 0o644, owner: 'root' },
-          } as const,
-        ]
-      : []),
+    isRealToken && {
+      title: 'What the signer may reach, for its token',
+      work: { kind: 'file', path: PLACES.tokenDropIn, text: tokenDropIn(answers), mode: 0o644, owner: 'root' },
+    },
     {
       title: "Check the signer's configuration, with a signature of its key",
       work: {
@@ -110,80 +97,58 @@ function signerSteps({ answers, facts, given }: Inputs): Step[] {
         },
       },
     },
-  ]
+  )
 }
-
-const there = (facts: Facts, file: string) => (isThere(facts, file) ? file : undefined)
 
 function serviceSteps({ answers, facts, fresh, acceptsAuditLog = false }: Inputs): Step[] {
   const env = serviceEnv(answers)
   const example = answers.tls === 'proxy' ? proxyExample(answers, facts.deploy) : undefined
-  const config = (...words: string[]): RunWork => ({
-    kind: 'run',
-    command: { words: [...facts.programs.service, '-c', PLACES.config, ...words], as: SERVICE },
-  })
+  const config = (...words: string[]): RunWork => ({ kind: 'run', command: serviceCommand(facts, ...words) })
   const former = facts.files[PLACES.config]
   const tokenSecret = tokenSecretIn(former)
   // A log that was begun under the key made of that secret goes on under it.
   const hasAuditKey = answers.console && (tokenSecret === undefined || former?.includes(PLACES.auditKey) === true)
   const text = serviceConfig(answers, tokenSecret ?? fresh.token, hasAuditKey)
-  return [
+  return stepsOf(
     {
       title: 'A secret that encrypts the keys of credentials',
       work: { kind: 'random', path: PLACES.eabKey, mode: 0o600, owner: SERVICE, group: SERVICE },
     },
-    ...(hasAuditKey
-      ? [
-          {
-            title: "A secret that is the key of the audit log's chain",
-            work: { kind: 'random', path: PLACES.auditKey, mode: 0o600, owner: SERVICE, group: SERVICE },
-          } as const,
-        ]
-      : []),
+    hasAuditKey && {
+      title: "A secret that is the key of the audit log's chain",
+      work: { kind: 'random', path: PLACES.auditKey, mode: 0o600, owner: SERVICE, group: SERVICE },
+    },
     // Its secrets are asked for once only, so a file that is there is right.
-    ...(env === undefined || isThere(facts, PLACES.serviceEnv)
-      ? []
-      : [
-          {
-            title: 'Passwords of the service, which only root can read',
-            work: { kind: 'file', path: PLACES.serviceEnv, text: env, mode: 0o600, owner: 'root', isSecret: true },
-          } as const,
-        ]),
+    env !== undefined &&
+      !isThere(facts, PLACES.serviceEnv) && {
+        title: 'Passwords of the service, which only root can read',
+        work: { kind: 'file', path: PLACES.serviceEnv, text: env, mode: 0o600, owner: 'root', isSecret: true },
+      },
     {
       title: "The service's configuration",
       work: { kind: 'file', path: PLACES.config, text, mode: 0o640, owner: 'root', group: SERVICE },
     },
-    ...(example === undefined
-      ? []
-      : [
-          {
-            title: `An example for ${answers.proxy}, to be put where the proxy reads it`,
-            work: { kind: 'file', path: PLACES.proxyExample, text: example, mode: 0o644, owner: 'root' },
-          } as const,
-        ]),
+    example !== undefined && {
+      title: `An example for ${answers.proxy}, to be put where the proxy reads it`,
+      work: { kind: 'file', path: PLACES.proxyExample, text: example, mode: 0o644, owner: 'root' },
+    },
     { title: "Check the service's configuration", work: config('--validate-only') },
     { title: 'Reach the database', work: config('db', 'migrate', '--plan') },
     { title: 'Bring the database to the schema of this release', work: config('db', 'migrate') },
-    ...(answers.console && !acceptsAuditLog
-      ? [
-          {
-            title: 'See that the audit log is whole',
-            work: { ...config('audit', 'verify'), wayOut: LOST_KEY },
-          } as const,
-        ]
-      : []),
-    ...(answers.console
-      ? [{ title: 'The first administrator', work: { kind: 'administrator', email: answers.admin_email } } as const]
-      : []),
-    ...(answers.accounts === 'eab'
-      ? [
-          {
-            title: 'A first credential for accounts',
-            work: { kind: 'credential', kid: 'first', allow: allowed(answers) },
-          } as const,
-        ]
-      : []),
-  ]
+    answers.console &&
+      !acceptsAuditLog && {
+        title: 'See that the audit log is whole',
+        work: { ...config('audit', 'verify'), wayOut: LOST_KEY },
+      },
+    answers.console && {
+      title: 'The first administrator',
+      work: { kind: 'administrator', email: answers.admin_email },
+    },
+    answers.accounts === 'eab' && {
+      title: 'A first credential for accounts',
+      work: { kind: 'credential', kid: 'first', allow: allowed(answers) },
+    },
+  )
 }
 
 /** Comes before the first entry of the run: no key would prove entries under two keys. */

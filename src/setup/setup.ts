@@ -102,12 +102,7 @@ async function planAndApply(
   const word = terminal ? await confirm(terminal, steps) : 'yes'
   if (word === 'change') return word
   if (word === 'no') {
-    writeFile({
-      path: PLACES.keptAnswers,
-      text: renderAnswers(answers, facts, formerAnswers()),
-      mode: 0o600,
-      owner: 'root',
-    })
+    keepAnswers(PLACES.keptAnswers, answers, facts)
     say(`Nothing was changed. Your answers are in ${PLACES.keptAnswers}, without secrets:`)
     say(`chancery setup --answers ${PLACES.keptAnswers} goes on from there.`)
     return 1
@@ -119,7 +114,7 @@ async function planAndApply(
   const keepSecret = (lines: string) => appendFileSync(PLACES.secrets, `${lines}\n`, { mode: 0o600, flush: true })
   const applying: Applying = { answers, facts, say, begin, mayReplace, keepSecret }
   // Before the rest, so that a run after a failure asks for nothing again.
-  writeFile({ path: PLACES.answers, text: renderAnswers(answers, facts, formerAnswers()), mode: 0o600, owner: 'root' })
+  keepAnswers(PLACES.answers, answers, facts)
   const results: Results = {}
   await applySteps(steps, applying, results).catch((error) => {
     if (existsSync(PLACES.secrets)) say(`\nPasswords and keys so far are in ${PLACES.secrets}.`)
@@ -138,6 +133,9 @@ async function planAndApply(
   if (isShown) rmSync(PLACES.secrets, { force: true })
   return 0
 }
+
+const keepAnswers = (path: string, answers: Answers, facts: Facts) =>
+  writeFile({ path, text: renderAnswers(answers, facts, formerAnswers()), mode: 0o600, owner: 'root' })
 
 async function confirm(terminal: Terminal, steps: readonly PlannedStep[]): Promise<string> {
   const question = 'Do this? "files" shows what is written, "change" goes through the questions again.'

@@ -47,14 +47,8 @@ export const fileLines = (steps: readonly PlannedStep[]): string[] =>
 /** What would change in a file that is there. */
 export function differenceOf({ path, text, isSecret }: FileWork): string {
   if (isSecret) return '(a secret)'
-  const { stdout } = spawnSync(
-    'diff',
-    ['-u', '--label', `${path} (is there)`, '--label', `${path} (setup)`, path, '-'],
-    {
-      input: text,
-      encoding: 'utf8',
-    },
-  )
+  const words = ['-u', '--label', `${path} (is there)`, '--label', `${path} (setup)`, path, '-']
+  const { stdout } = spawnSync('diff', words, { input: text, encoding: 'utf8' })
   return withoutSecrets(stdout)
 }
 

@@ -55,6 +55,12 @@ export interface Step {
   work: Work
 }
 
+/** The steps that are wanted: false stands in place of one that is not. */
+export const stepsOf = (...steps: readonly (Step | false)[]): Step[] => steps.filter((one) => one !== false)
+
+/** Of a file that the signer alone may read. */
+export const OF_SIGNER = { mode: 0o600, owner: 'chancery-signer', group: 'chancery-signer' } as const
+
 export interface Plan {
   steps: readonly Step[]
   /** The plan ends with a request that another CA has to sign. */

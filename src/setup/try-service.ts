@@ -76,14 +76,8 @@ export async function tryCertificate(answers: Answers, facts: Facts): Promise<st
   const expiry = ['--expires', new Date(Date.now() + CREDENTIAL_MS).toISOString()]
   const binding = await makeCredential(facts, kid, ['--allow', name, '--max-uses', '1', ...expiry, ...approved])
   try {
-    const { leaf, pem } = await getTestCertificate({
-      url,
-      name,
-      http: route.http,
-      binding,
-      publish: listener?.publish,
-      isKept,
-    })
+    const { http } = route
+    const { leaf, pem } = await getTestCertificate({ url, name, http, binding, publish: listener?.publish, isKept })
     if (isKept) writeFile({ path: PLACES.proxyCertificate, text: pem, mode: 0o600, owner: 'root' })
     return [
       `Certificate ${leaf.serialNumber.toLowerCase()} for ${name} was issued${isKept ? ` for your proxy, into ${PLACES.proxyCertificate}; it ends on ${new Date(leaf.validTo).toISOString().slice(0, 10)}` : ' and revoked'}.`,
@@ -137,12 +131,7 @@ async function findRoute({ url, tls, port }: Answers): Promise<Route | { reason:
     }
   }
   http.close()
-  return {
-    http: asProxy(url, port),
-    isOwnAddress: false,
-    addresses: [CLIENT],
-    isStandIn: true,
-  }
+  return { http: asProxy(url, port), isOwnAddress: false, addresses: [CLIENT], isStandIn: true }
 }
 
 const reasonOf = (error: unknown) =>

@@ -1,5 +1,6 @@
 /** The steps that start both programs by systemd, and try them. */
 
+import { serviceCommand } from './administration.ts'
 import { type Facts, PLACES, SERVICE, SIGNER } from './facts.ts'
 import type { Step } from './step.ts'
 
@@ -15,10 +16,7 @@ export function unitSteps(facts: Facts): Step[] {
     { title: 'Wait until it is ready', work: { kind: 'wait' } },
     {
       title: 'Test the signer',
-      work: {
-        kind: 'run',
-        command: { words: [...facts.programs.service, '-c', PLACES.config, 'ca', 'test-sign'], as: SERVICE },
-      },
+      work: { kind: 'run', command: serviceCommand(facts, 'ca', 'test-sign') },
     },
     { title: 'Get a test certificate through the public URL, and revoke it', work: { kind: 'test-certificate' } },
     { title: 'Look again: ready, and running what is written', work: { kind: 'last-look' } },

@@ -11,7 +11,8 @@ import {
   several,
   UsageError,
 } from '../../shared/command-line.ts'
-import { COMMON, oneOf, PRINTING, port, text, uuid, whole } from '../values.ts'
+import { COMMON, PRINTING, text, uuid, whole } from '../values.ts'
+import { DEV_OPTIONS } from './dev-options.ts'
 
 export interface HostCommand extends Command {
   /** Why it does not work from another machine. */
@@ -22,30 +23,6 @@ export interface HostCommand extends Command {
 function onHost<O extends Options>(why: string, one: Command<O>): HostCommand {
   const about = [...[one.about].flat(), `Works on the host only, with -c FILE: ${why}.`]
   return { ...command({ ...one, about }), why }
-}
-
-const DEV_OPTIONS = {
-  dev: isGiven('Development: without -c, an embedded PostgreSQL and a CA of its own'),
-  'data-dir': option('With --dev: where the CA and the database live', text, process.env.CHANCERY_DATA ?? 'data'),
-  port: option('With --dev: port of the ACME interface', port, 8443),
-  'http01-port': option('With --dev: port that http-01 asks', port, 5002),
-  'dns01-port': optional(
-    'With --dev: offer dns-01 and dns-account-01, and ask a name server at this port of 127.0.0.1 about .test',
-    port,
-  ),
-  'dns-persist': isGiven('With --dev and --dns01-port: offer dns-persist-01'),
-  validator: optional('With --dev: offer the method of a validator module, ./path/file.js#ExportName', text),
-  'tlsalpn01-port': option('With --dev: port that tls-alpn-01 asks', port, 5001),
-  workers: optional('With --dev: number of front threads', whole(1, 1024)),
-  console: isGiven('With --dev: offer the Admin API and the console'),
-  'console-port': option('With --dev and --console: their port on 127.0.0.1', port, 8444),
-  crl: isGiven('With --dev: publish a CRL, and name it in certificates'),
-  'crl-port': option('With --dev and --crl: port that serves the CRL over plain HTTP', port, 5003),
-  'log-level': option(
-    'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL',
-    oneOf(['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL']),
-    'WARNING',
-  ),
 }
 
 /** Servers, which run until a signal. */
@@ -88,6 +65,8 @@ const SETUP = onHost('it makes users, files and units of that host', {
 
 const OF_DATABASE = 'it connects to the database with the password of the configuration'
 
+const databaseCommands = () => import('./database-commands.ts')
+
 /** The schema of the database, and indexes that searches want. */
 const DATABASE = [
   onHost(OF_DATABASE, {
@@ -95,7 +74,7 @@ const DATABASE = [
     about: 'Check the database: reachable, and at the schema of this release',
     options: PRINTING,
     examples: ['-c config.yaml db status'],
-    run: async (options) => (await import('./database-commands.ts')).databaseStatus(options),
+    run: async (options) => (await databaseCommands()).databaseStatus(options),
   }),
   onHost(OF_DATABASE, {
     usage: 'db migrate',
@@ -109,21 +88,21 @@ const DATABASE = [
       ...PRINTING,
     },
     examples: ['-c config.yaml db migrate --plan', '-c config.yaml db migrate', '-c config.yaml db migrate --wait 120'],
-    run: async (options) => (await import('./database-commands.ts')).databaseMigrate(options),
+    run: async (options) => (await databaseCommands()).databaseMigrate(options),
   }),
   onHost(OF_DATABASE, {
     usage: 'db rollback-point',
     about: 'Show which releases can serve on the database as it is, until when, and what going back further would lose',
     options: PRINTING,
     examples: ['-c config.yaml db rollback-point'],
-    run: async (options) => (await import('./database-commands.ts')).rollbackPoint(options),
+    run: async (options) => (await databaseCommands()).rollbackPoint(options),
   }),
   onHost(OF_DATABASE, {
     usage: 'db new-identity',
     about: 'Make a copy of a database one of its own, which decisions recorded for the other no longer concern',
     options: PRINTING,
     examples: ['-c config.yaml db new-identity'],
-    run: async (options) => (await import('./database-commands.ts')).newIdentity(options),
+    run: async (options) => (await databaseCommands()).newIdentity(options),
   }),
   onHost(OF_DATABASE, {
     usage: 'db search-indexes',
@@ -135,7 +114,7 @@ const DATABASE = [
       ...PRINTING,
     },
     examples: ['-c config.yaml db search-indexes'],
-    run: async (options) => (await import('./database-commands.ts')).searchIndexes(options),
+    run: async (options) => (await databaseCommands()).searchIndexes(options),
   }),
 ]
 
@@ -320,8 +299,7 @@ const ADMINISTRATION = [
     about: 'Remove the passkeys of a user who has lost them, and end all sessions and API tokens',
     options: PRINTING,
     examples: ['-c config.yaml users reset-second-factor ann'],
-    run: async (options, [username = '']) =>
-      (await import('./reset-second-factor.ts')).resetFactorOf(options, username),
+    run: async (options, [username = '']) => (await import('./secret-commands.ts')).resetFactorOf(options, username),
   }),
   onHost('both secrets stay on that host', {
     usage: 'eab reseal',
@@ -333,7 +311,7 @@ const ADMINISTRATION = [
     examples: ['-c config.yaml eab reseal --old-secret-file former-secret'],
     async run({ 'old-secret-file': file, ...options }) {
       if (file === undefined) throw new UsageError('eab reseal needs --old-secret-file')
-      return (await import('./eab-reseal.ts')).resealKeys(options, file)
+      return (await import('./secret-commands.ts')).resealKeys(options, file)
     },
   }),
 ]

@@ -7,27 +7,13 @@ import path from 'node:path'
 import type { Config } from '../../config/schema.ts'
 import { requireUws } from '../../http/start-checks.ts'
 import { runService } from '../../main/run-service.ts'
-import { UsageError } from '../../shared/command-line.ts'
+import { UsageError, type Values } from '../../shared/command-line.ts'
 import { serviceConfig } from '../checked-config.ts'
 import { loadConfigFile } from '../config-file.ts'
 import { CommandError, type CommonOptions } from '../values.ts'
+import type { DEV_OPTIONS } from './dev-options.ts'
 
-interface DevOptions extends CommonOptions {
-  dev: boolean
-  'data-dir': string
-  port: number
-  'http01-port': number
-  'dns01-port': number | undefined
-  'dns-persist': boolean
-  validator: string | undefined
-  'tlsalpn01-port': number
-  'log-level': Config['logging']['level']
-  workers: number | undefined
-  console: boolean
-  'console-port': number
-  crl: boolean
-  'crl-port': number
-}
+type DevOptions = CommonOptions & Values<typeof DEV_OPTIONS>
 
 /** @returns the exit code. @throws CommandError */
 export async function serve(options: DevOptions): Promise<number> {

@@ -1,13 +1,15 @@
 /** What challenges reach from here: the addresses and ports of clients' hosts. */
 
-import { connect } from 'node:net'
 import { createAddressPolicy } from '../../../workers/address-policy.ts'
 import { isIpAddress } from '../../shared/lib/host.ts'
 import type { Check } from '../check.ts'
 import { askNameServer } from '../facts/dns.ts'
+import { connectTo } from '../facts/reach.ts'
 import type { Sources } from '../sources.ts'
 import { CannotTell, failure, ok, orOk, unknown, warning } from '../verdict.ts'
 import { serversOf } from './resolvers.ts'
+
+const CONNECT_MS = 5_000
 
 export const CHALLENGES: readonly Check[] = [
   {
@@ -73,28 +75,13 @@ function onPort(id: string, method: 'http-01' | 'tls-alpn-01', section: 'http01'
       if (target === undefined)
         return unknown(`cannot tell, because no host of a client is named`, 'name one that listens: --target NAME')
       const addresses = await addressesOf(sources, target)
-      const results = await Promise.all(addresses.map((address) => reaches(address, settings.port)))
-      if (results.some((why) => why === undefined)) return ok(`port ${settings.port} of ${target} is reached`)
+      const results = await Promise.all(addresses.map((address) => connectTo(address, settings.port, CONNECT_MS)))
+      if (results.some(({ failure: why }) => why === undefined))
+        return ok(`port ${settings.port} of ${target} is reached`)
       return failure(
-        `port ${settings.port} of ${target} (${addresses.join(', ')}) is not reached from here: ${results[0]}`,
+        `port ${settings.port} of ${target} (${addresses.join(', ')}) is not reached from here: ${results[0]?.failure}`,
         `let this host through to port ${settings.port} of clients: the firewall here, between, and there; a client of ${method} listens only while it orders`,
       )
     },
   }
-}
-
-const CONNECT_MS = 5_000
-
-/** @returns why not */
-function reaches(host: string, port: number): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port, timeout: CONNECT_MS })
-    const end = (why: string | undefined) => {
-      socket.destroy()
-      resolve(why)
-    }
-    socket.once('connect', () => end(undefined))
-    socket.once('timeout', () => end(`no answer within ${CONNECT_MS / 1000} s`))
-    socket.once('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
-  })
 }

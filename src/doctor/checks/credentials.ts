@@ -6,7 +6,7 @@ import path from 'node:path'
 import { hasSigner, usesBackend } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import type { Check } from '../check.ts'
-import { failure, messageOf, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
+import { failure, messageOf, ok, orOk, type Possible, unknown, type Verdict, warning } from '../verdict.ts'
 
 export const CREDENTIALS: readonly Check[] = [
   {
@@ -51,7 +51,7 @@ export const CREDENTIALS: readonly Check[] = [
     title: 'No certificate that the service shows to others, or trusts, ends soon',
     look(sources) {
       const files = certificateFiles(sources.config)
-      return files.length === 0 ? undefined : orOk(files.flatMap(judgeFile), `${files.length} files`)
+      return files.length === 0 ? undefined : orOk(files.map(judgeFile), `${files.length} files`)
     },
   },
   {
@@ -64,7 +64,7 @@ export const CREDENTIALS: readonly Check[] = [
         chain.slice(1).map((der) => ({ id, certificate: new X509Certificate(der) })),
       )
       return orOk(
-        above.flatMap(({ id, certificate }) =>
+        above.map(({ id, certificate }) =>
           judgeEnd(
             `a certificate above the issuer ${id} (${nameOf(certificate)})`,
             certificate,
@@ -86,11 +86,11 @@ export function judgeEnd(
   { validTo }: Pick<X509Certificate, 'validTo'>,
   mend: string,
   now = new Date(),
-): readonly Verdict[] {
+): Possible {
   const days = Math.floor((Date.parse(validTo) - now.getTime()) / DAY_MS)
-  if (days < 0) return [failure(`${what} has expired, at ${validTo}`, mend)]
-  if (days < FAILURE_DAYS) return [failure(`${what} ends in ${days} days`, mend)]
-  return days < WARNING_DAYS ? [warning(`${what} ends in ${days} days`, mend)] : []
+  if (days < 0) return failure(`${what} has expired, at ${validTo}`, mend)
+  if (days < FAILURE_DAYS) return failure(`${what} ends in ${days} days`, mend)
+  return days < WARNING_DAYS && warning(`${what} ends in ${days} days`, mend)
 }
 
 function judgeToken(name: string, expiresAt: Date, now: Date): Verdict {
@@ -131,7 +131,7 @@ function certificateFiles(config: Config): { key: string; file: string }[] {
   return all.flatMap(([key, file]) => (typeof file === 'string' ? [{ key, file: path.resolve(file) }] : []))
 }
 
-function judgeFile({ key, file }: { key: string; file: string }): readonly Verdict[] {
+function judgeFile({ key, file }: { key: string; file: string }): Possible {
   try {
     const certificate = new X509Certificate(readFileSync(file))
     return judgeEnd(
@@ -140,6 +140,6 @@ function judgeFile({ key, file }: { key: string; file: string }): readonly Verdi
       `put a new one into ${file}, and restart the service`,
     )
   } catch (error) {
-    return [unknown(`cannot tell, because ${file} cannot be read: ${messageOf(error)}`)]
+    return unknown(`cannot tell, because ${file} cannot be read: ${messageOf(error)}`)
   }
 }

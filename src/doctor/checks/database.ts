@@ -166,14 +166,11 @@ function judgeDurability(settings: ReadonlyMap<string, string>): readonly Verdic
             `${name} = on in postgresql.conf, then SELECT pg_reload_conf()`,
           ),
         ),
-      ...(off('synchronous_commit')
-        ? [
-            warning(
-              'synchronous_commit is off in PostgreSQL; the service sets local for its own sessions, and no replica is waited for',
-              'synchronous_commit = on in postgresql.conf or for the role, then SELECT pg_reload_conf()',
-            ),
-          ]
-        : []),
+      off('synchronous_commit') &&
+        warning(
+          'synchronous_commit is off in PostgreSQL; the service sets local for its own sessions, and no replica is waited for',
+          'synchronous_commit = on in postgresql.conf or for the role, then SELECT pg_reload_conf()',
+        ),
     ],
     `fsync and full_page_writes are on, synchronous_commit is ${settings.get('synchronous_commit') ?? 'unknown'}; jit is off in each session of the service`,
   )
@@ -194,14 +191,12 @@ export function judgeReplication(standbyNames: string, replicas: readonly Replic
   const isWaitedFor = replicas.some(({ sync }) => sync === 'sync' || sync === 'quorum')
   return orOk(
     [
-      ...(standbyNames !== '' && !isWaitedFor
-        ? [
-            failure(
-              `synchronous_standby_names is ${standbyNames}, and no such replica is connected: commits wait for ever`,
-              'start the replica, or take its name out of synchronous_standby_names and SELECT pg_reload_conf() (docs/operations/failover.md)',
-            ),
-          ]
-        : []),
+      standbyNames !== '' &&
+        !isWaitedFor &&
+        failure(
+          `synchronous_standby_names is ${standbyNames}, and no such replica is connected: commits wait for ever`,
+          'start the replica, or take its name out of synchronous_standby_names and SELECT pg_reload_conf() (docs/operations/failover.md)',
+        ),
       ...replicas
         .filter(({ lagBytes }) => (lagBytes ?? 0) > MOST_LAG_BYTES)
         .map(({ name, lagBytes }) =>
@@ -246,28 +241,22 @@ const OLD_TRANSACTION_IDS = 1_000_000_000
 export function judgeVacuum({ isOff, bloated, age }: Vacuum): readonly Verdict[] {
   return orOk(
     [
-      ...(isOff
-        ? [
-            failure(
-              'autovacuum is off in PostgreSQL: tables grow, and the database stops in the end',
-              'autovacuum = on in postgresql.conf, then SELECT pg_reload_conf()',
-            ),
-          ]
-        : []),
+      isOff &&
+        failure(
+          'autovacuum is off in PostgreSQL: tables grow, and the database stops in the end',
+          'autovacuum = on in postgresql.conf, then SELECT pg_reload_conf()',
+        ),
       ...bloated.map(({ name, dead }) =>
         warning(
           `the table ${name} has ${dead} dead rows, more than living ones`,
           `see what keeps autovacuum from it (old transactions), then VACUUM ${name}`,
         ),
       ),
-      ...(age > OLD_TRANSACTION_IDS
-        ? [
-            failure(
-              `the oldest transaction id is ${age} old; PostgreSQL stops at 2,000,000,000`,
-              'VACUUM FREEZE as superuser, and end old transactions and prepared ones',
-            ),
-          ]
-        : []),
+      age > OLD_TRANSACTION_IDS &&
+        failure(
+          `the oldest transaction id is ${age} old; PostgreSQL stops at 2,000,000,000`,
+          'VACUUM FREEZE as superuser, and end old transactions and prepared ones',
+        ),
     ],
     'autovacuum is on',
   )

@@ -1,14 +1,13 @@
 /** Rights of files: who can read secrets, and who can change what the programs believe. */
 
 import path from 'node:path'
-import type { SignerConfig } from '../../../signer/config.ts'
 import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { signerProgram } from '../../settings/signer-settings.ts'
 import type { Check } from '../check.ts'
 import { type FileFacts, octal, stateOf, userName } from '../facts/files.ts'
 import type { Sources } from '../sources.ts'
-import { CannotTell, failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
+import { CannotTell, failure, ok, orOk, type Possible, unknown, type Verdict, warning } from '../verdict.ts'
 
 const AS_ROOT = 'run chancery doctor as root'
 
@@ -28,7 +27,7 @@ export const FILES: readonly Check[] = [
       const folder = path.dirname(path.resolve(sources.options.configFile))
       const files = ['service.env', 'signer.env'].map((name) => path.join(folder, name))
       const there = files.filter((file) => stateOf(file).problem !== 'missing')
-      return there.length === 0 ? undefined : together(there, (facts) => judgeSecret(facts, 0o077, '600'))
+      return together(there, (facts) => judgeSecret(facts, 0o077, '600'))
     },
   },
   {
@@ -44,26 +43,24 @@ export const FILES: readonly Check[] = [
     id: 'files.issuer-key',
     title: 'Only the signer can read the keys of the issuers',
     look(sources) {
-      const keys = keyFiles(sources)
-      return keys.length === 0 ? undefined : together(keys, (facts) => judgeKey(facts, ownSigner(sources)))
+      return together(keyFiles(sources), (facts) => judgeKey(facts, ownSigner(sources)))
     },
   },
   {
     id: 'files.pin',
     title: 'Files with PINs and passphrases are closed',
     look(sources) {
-      const files = signerOf(sources)?.issuers.flatMap(({ key }) => [key.passphrase_file, key.pkcs11?.pin_file]) ?? []
+      if (sources.config.ca.signer.socket === null) return undefined
+      const { issuers } = sources.signerConfig()
+      const files = issuers.flatMap(({ key }) => [key.passphrase_file, key.pkcs11?.pin_file])
       const named = files.filter((file) => file !== undefined)
-      return named.length === 0 ? undefined : together(named, (facts) => judgeSecret(facts, 0o077, '600'))
+      return together(named, (facts) => judgeSecret(facts, 0o077, '600'))
     },
   },
   {
     id: 'files.private-keys',
     title: 'Private keys and secrets of the service are closed to others',
-    look({ config }) {
-      const files = serviceSecrets(config)
-      return files.length === 0 ? undefined : together(files, (facts) => judgeSecret(facts, 0o007, '640'))
-    },
+    look: ({ config }) => together(serviceSecrets(config), (facts) => judgeSecret(facts, 0o007, '640')),
   },
   {
     id: 'files.socket',
@@ -83,15 +80,12 @@ export const FILES: readonly Check[] = [
       if (audit instanceof CannotTell)
         return [
           unknown(`cannot tell about the audit chain, because ${audit.message}`, audit.mend),
-          ...foldersOf(folders),
+          ...(together(folders, judgeFolder) ?? []),
         ]
-      return foldersOf(audit === undefined ? folders : [audit, ...folders])
+      return together([...new Set(audit === undefined ? folders : [audit, ...folders])], judgeFolder)
     },
   },
 ]
-
-const foldersOf = (folders: readonly string[]) =>
-  folders.length === 0 ? [] : together([...new Set(folders)], judgeFolder)
 
 /** Undefined where no certificate is signed here. */
 function auditFolder(sources: Sources): string | CannotTell | undefined {
@@ -106,13 +100,14 @@ function auditFolder(sources: Sources): string | CannotTell | undefined {
   }
 }
 
-/** Facts of each file; one that cannot be seen is unknown or missing. */
-function together(files: readonly string[], judge: (facts: FileFacts) => Verdict[]): readonly Verdict[] {
-  const found = files.flatMap((file) => {
+/** Facts of each file; one that cannot be seen is unknown or missing. Undefined without files. */
+function together(files: readonly string[], judge: (facts: FileFacts) => Possible): readonly Verdict[] | undefined {
+  if (files.length === 0) return undefined
+  const found = files.map((file) => {
     const { facts, problem, text } = stateOf(file)
     if (facts) return judge(facts)
-    if (problem === 'closed') return [unknown(`cannot tell, because ${file} cannot be looked at: ${text}`, AS_ROOT)]
-    return [failure(`${file} is not there`, `put it there, or correct the key that names it`)]
+    if (problem === 'closed') return unknown(`cannot tell, because ${file} cannot be looked at: ${text}`, AS_ROOT)
+    return failure(`${file} is not there`, `put it there, or correct the key that names it`)
   })
   return orOk(found, `${files.join(', ')}: closed as they should be`)
 }
@@ -120,79 +115,65 @@ function together(files: readonly string[], judge: (facts: FileFacts) => Verdict
 const named = ({ file, mode, uid }: FileFacts) => `${file} (mode ${octal(mode)}, owner ${userName(uid)})`
 
 /** @param serviceUid of the running service */
-function judgeConfiguration(facts: FileFacts, serviceUid: number | undefined): Verdict[] {
+function judgeConfiguration(facts: FileFacts, serviceUid: number | undefined): Possible {
   const { file, mode, uid } = facts
   if ((mode & 0o022) !== 0)
-    return [failure(`${named(facts)} can be changed by others than its owner`, `chmod 640 ${file}`)]
+    return failure(`${named(facts)} can be changed by others than its owner`, `chmod 640 ${file}`)
   const isServices = serviceUid !== undefined && serviceUid !== 0 && uid === serviceUid
-  if (!isServices) return []
-  return [
+  return (
+    isServices &&
     warning(
       `${named(facts)} belongs to the user of the service, which could change its own limits`,
       `chown root ${file}; its group is enough to read it`,
-    ),
-  ]
+    )
+  )
 }
 
-function judgeSecret(facts: FileFacts, forbidden: number, wanted: string): Verdict[] {
-  if ((facts.mode & forbidden) === 0) return []
-  return [
-    failure(
-      `${named(facts)} is a secret, and too many can read it`,
-      `chmod ${wanted} ${facts.file}; then replace the secret`,
-    ),
-  ]
-}
+const judgeSecret = (facts: FileFacts, forbidden: number, wanted: string): Possible =>
+  (facts.mode & forbidden) !== 0 &&
+  failure(
+    `${named(facts)} is a secret, and too many can read it`,
+    `chmod ${wanted} ${facts.file}; then replace the secret`,
+  )
 
 /** @param serviceUid of the running service, where the signer is a program of its own */
-export function judgeKey(facts: FileFacts, serviceUid: number | undefined): Verdict[] {
+export function judgeKey(facts: FileFacts, serviceUid: number | undefined): Possible {
   const { file, mode, uid } = facts
   if ((mode & 0o077) !== 0)
-    return [
-      failure(
-        `${named(facts)} is the key of an issuer, and others can read it`,
-        `chmod 600 ${file}; think about who has read it`,
-      ),
-    ]
-  if (serviceUid === undefined || uid !== serviceUid) return []
-  return [
-    failure(
-      `${named(facts)} is the key of an issuer, and belongs to the user of the service`,
-      `chown it to the user of the signer: chown chancery-signer ${file}`,
-    ),
-  ]
+    return failure(
+      `${named(facts)} is the key of an issuer, and others can read it`,
+      `chmod 600 ${file}; think about who has read it`,
+    )
+  if (serviceUid === undefined || uid !== serviceUid) return undefined
+  return failure(
+    `${named(facts)} is the key of an issuer, and belongs to the user of the service`,
+    `chown it to the user of the signer: chown chancery-signer ${file}`,
+  )
 }
 
-function judgeFolder(facts: FileFacts): Verdict[] {
+function judgeFolder(facts: FileFacts): Possible {
   const { file, mode, kind } = facts
-  if (kind !== 'folder') return [failure(`${file} is no folder`, 'name a folder')]
+  if (kind !== 'folder') return failure(`${file} is no folder`, 'name a folder')
   if ((mode & 0o022) !== 0)
-    return [failure(`${named(facts)} can be written by others than its owner`, `chmod 700 ${file}`)]
-  return (mode & 0o004) === 0 ? [] : [warning(`${named(facts)} can be read by every user`, `chmod 700 ${file}`)]
+    return failure(`${named(facts)} can be written by others than its owner`, `chmod 700 ${file}`)
+  return (mode & 0o004) !== 0 && warning(`${named(facts)} can be read by every user`, `chmod 700 ${file}`)
 }
 
-function judgeSocket(socket: string): readonly Verdict[] {
+function judgeSocket(socket: string): Verdict {
   const { facts, problem, text } = stateOf(socket)
   const folder = path.dirname(socket)
-  if (problem === 'closed') return [unknown(`cannot tell, because ${socket} cannot be looked at: ${text}`, AS_ROOT)]
+  if (problem === 'closed') return unknown(`cannot tell, because ${socket} cannot be looked at: ${text}`, AS_ROOT)
   if (!facts)
-    return [
-      failure(
-        `${socket} (ca.signer.socket) is not there`,
-        'start the signer: systemctl start chancery-signer, or its tunnel',
-      ),
-    ]
-  if (facts.kind !== 'socket') return [failure(`${socket} is no socket`, 'correct ca.signer.socket')]
+    return failure(
+      `${socket} (ca.signer.socket) is not there`,
+      'start the signer: systemctl start chancery-signer, or its tunnel',
+    )
+  if (facts.kind !== 'socket') return failure(`${socket} is no socket`, 'correct ca.signer.socket')
   const around = stateOf(folder).facts
   if (around && (around.mode & 0o007) !== 0)
-    return [failure(`the folder of the socket, ${named(around)}, is open to every user`, `chmod 750 ${folder}`)]
-  if ((facts.mode & 0o006) !== 0) return [failure(`${named(facts)} is open to every user`, `chmod 660 ${socket}`)]
-  return [ok(`${named(facts)} in a folder that is closed to others`)]
-}
-
-function signerOf(sources: Sources): SignerConfig | undefined {
-  if (sources.config.ca.signer.socket === null) return undefined
-  return sources.signerConfig()
+    return failure(`the folder of the socket, ${named(around)}, is open to every user`, `chmod 750 ${folder}`)
+  if ((facts.mode & 0o006) !== 0) return failure(`${named(facts)} is open to every user`, `chmod 660 ${socket}`)
+  return ok(`${named(facts)} in a folder that is closed to others`)
 }
 
 /** The service's user, who must not read keys. Undefined when the service starts the signer itself, or runs as root. */

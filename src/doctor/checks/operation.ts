@@ -15,22 +15,16 @@ export const OPERATION: readonly Check[] = [
       const by = (one: typeof maintenance) => `by ${one.by ?? 'somebody'}${one.reason ? ` (${one.reason})` : ''}`
       return orOk(
         [
-          ...(stopSigning.on
-            ? [
-                failure(
-                  `signing is stopped, ${by(stopSigning)}: no certificate and no CRL is signed`,
-                  'when the reason has gone: chancery -c FILE signing resume',
-                ),
-              ]
-            : []),
-          ...(maintenance.on
-            ? [
-                warning(
-                  `maintenance mode is on, ${by(maintenance)}: new orders are refused`,
-                  'when it has ended: chancery -c FILE maintenance off',
-                ),
-              ]
-            : []),
+          stopSigning.on &&
+            failure(
+              `signing is stopped, ${by(stopSigning)}: no certificate and no CRL is signed`,
+              'when the reason has gone: chancery -c FILE signing resume',
+            ),
+          maintenance.on &&
+            warning(
+              `maintenance mode is on, ${by(maintenance)}: new orders are refused`,
+              'when it has ended: chancery -c FILE maintenance off',
+            ),
         ],
         'orders are taken, and signatures made',
       )
@@ -142,22 +136,16 @@ export function judgeUnfinished(intents: Intents, others: { count: number; failu
   const isOld = intents.count > 0 && intents.oldestSeconds > limitSeconds
   return orOk(
     [
-      ...(isOld
-        ? [
-            failure(
-              `${intents.count} issuances have begun and not ended, the oldest ${intents.oldestSeconds} s ago`,
-              'a running instance finishes them as soon as its signer answers; the log line issuance_interrupted says why one has stopped',
-            ),
-          ]
-        : []),
-      ...(others.failures > 2
-        ? [
-            warning(
-              `of ${others.count} issuances by another CA, one has failed ${others.failures} times in a row`,
-              'chancery -c FILE ca test-sign asks the CA; docs/operations/backends.md says what to watch',
-            ),
-          ]
-        : []),
+      isOld &&
+        failure(
+          `${intents.count} issuances have begun and not ended, the oldest ${intents.oldestSeconds} s ago`,
+          'a running instance finishes them as soon as its signer answers; the log line issuance_interrupted says why one has stopped',
+        ),
+      others.failures > 2 &&
+        warning(
+          `of ${others.count} issuances by another CA, one has failed ${others.failures} times in a row`,
+          'chancery -c FILE ca test-sign asks the CA; docs/operations/backends.md says what to watch',
+        ),
     ],
     intents.count === 0 ? 'none waits' : `${intents.count} are under way`,
   )

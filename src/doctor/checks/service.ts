@@ -168,26 +168,22 @@ interface Instances {
   limits: 'memory' | 'database' | undefined
 }
 
-export function judgeInstances({ instances, isAlive, nonces, limits }: Instances): readonly Verdict[] {
+export function judgeInstances({ instances, isAlive, nonces, limits }: Instances): Verdict {
   if (instances === 0)
-    return [
-      isAlive
-        ? failure(
-            'the service answers, and no instance is seen in this database',
-            'the service runs on another database: restart it with this configuration, or correct database.host and database.database',
-          )
-        : failure('no instance runs on this database', START),
-    ]
-  if (instances === 1) return [ok('one instance runs')]
+    return isAlive
+      ? failure(
+          'the service answers, and no instance is seen in this database',
+          'the service runs on another database: restart it with this configuration, or correct database.host and database.database',
+        )
+      : failure('no instance runs on this database', START)
+  if (instances === 1) return ok('one instance runs')
   const share = [
     ...(nonces === 'memory' ? ['nonce.store: database'] : []),
     ...(limits === 'memory' ? ['security.rate_limits.backend: database'] : []),
   ]
-  if (share.length === 0) return [ok(`${instances} instances run, and share nonces and counters`)]
-  return [
-    failure(
-      `${instances} instances run on this database, and each counts for itself`,
-      `set ${share.join(' and ')} on all, and restart them`,
-    ),
-  ]
+  if (share.length === 0) return ok(`${instances} instances run, and share nonces and counters`)
+  return failure(
+    `${instances} instances run on this database, and each counts for itself`,
+    `set ${share.join(' and ')} on all, and restart them`,
+  )
 }

@@ -15,10 +15,7 @@ export const SIGNER_NAMES: readonly Check[] = [
   {
     id: 'signer.names',
     title: 'Every name that may be ordered may be signed',
-    look: (sources) =>
-      withSigner(sources, ({ issuers }) =>
-        judgeNames(sources.config, limitsOf(sources, issuers), 'security.identifier_policy.allowed_domains'),
-      ),
+    look: (sources) => withSigner(sources, ({ issuers }) => judgeNames(sources.config, limitsOf(sources, issuers))),
   },
   {
     id: 'signer.own-names',
@@ -29,11 +26,12 @@ export const SIGNER_NAMES: readonly Check[] = [
       return withSigner(sources, ({ issuers }) => {
         const limits = limitsOf(sources, issuers)
         return orOk(
-          names.flatMap((name) => {
-            const refusals = refusalsOf(name, limits)
-            return refusals.length < limits.length || limits.length === 0
-              ? []
-              : [failure(`server.tls.self_issued_names has ${name}, which no issuer signs: ${refusals[0]}`, NARROW)]
+          names.map((name) => {
+            const refusal = refusalOfAll(name, limits)
+            return (
+              refusal !== undefined &&
+              failure(`server.tls.self_issued_names has ${name}, which no issuer signs: ${refusal}`, NARROW)
+            )
           }),
           names.join(', '),
         )
@@ -52,19 +50,17 @@ function limitsOf(sources: Sources, issuers: readonly CaIssuer[]): (readonly Nam
   })
 }
 
-function refusalsOf(name: string, limits: readonly (readonly NameConstraints[])[]): string[] {
+/** @returns why the first issuer does not sign the name, where none does */
+function refusalOfAll(name: string, limits: readonly (readonly NameConstraints[])[]): string | undefined {
   const kind = isIpAddress(name) ? ('iPAddress' as const) : ('dNSName' as const)
   const refusals = limits.map((one) =>
     checkNameConstraints({ subject: [], subjectAltNames: [{ kind, value: name }] }, one),
   )
-  return refusals.filter((refusal) => refusal !== undefined)
+  return refusals.includes(undefined) ? undefined : refusals[0]
 }
 
-function judgeNames(
-  { security }: Pick<Config, 'security'>,
-  limits: readonly (readonly NameConstraints[])[],
-  key: string,
-): readonly Verdict[] {
+function judgeNames({ security }: Config, limits: readonly (readonly NameConstraints[])[]): readonly Verdict[] {
+  const key = 'security.identifier_policy.allowed_domains'
   const { allowed_domains: allowed, allow_ip } = security.identifier_policy
   const isLimited = limits.some((one) => one.some(({ permitted }) => permitted.dns !== undefined))
   if (allowed.length === 0 && isLimited && limits.length > 0)
@@ -75,26 +71,23 @@ function judgeNames(
       ),
     ]
   const names = allowed.map((pattern) => pattern.replace(/^\*\./, 'any.'))
-  const refused = names.flatMap((name) => {
-    const refusals = refusalsOf(name, limits)
-    return limits.length > 0 && refusals.length === limits.length
-      ? [
-          failure(
-            `${key} has ${name.replace(/^any\./, '*.')}, and no issuer signs it: ${refusals[0]}`,
-            `take it out, or permit it in policy.permitted of the signer; where the issuer's certificate has name constraints, only a new issuer can`,
-          ),
-        ]
-      : []
+  const refused = names.map((name) => {
+    const refusal = refusalOfAll(name, limits)
+    return (
+      refusal !== undefined &&
+      failure(
+        `${key} has ${name.replace(/^any\./, '*.')}, and no issuer signs it: ${refusal}`,
+        `take it out, or permit it in policy.permitted of the signer; where the issuer's certificate has name constraints, only a new issuer can`,
+      )
+    )
   })
   const isIpRefused =
     allow_ip && limits.length > 0 && limits.every((one) => one.some(({ permitted }) => permitted.ip?.length === 0))
-  const addresses = isIpRefused
-    ? [
-        failure(
-          'addresses may be ordered (allow_ip), and no issuer signs any',
-          'set security.identifier_policy.allow_ip: false, or permit networks',
-        ),
-      ]
-    : []
-  return orOk([...refused, ...addresses], allowed.length === 0 ? 'nothing limits them' : `${allowed.length} patterns`)
+  const addresses =
+    isIpRefused &&
+    failure(
+      'addresses may be ordered (allow_ip), and no issuer signs any',
+      'set security.identifier_policy.allow_ip: false, or permit networks',
+    )
+  return orOk([...refused, addresses], allowed.length === 0 ? 'nothing limits them' : `${allowed.length} patterns`)
 }

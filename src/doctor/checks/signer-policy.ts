@@ -7,7 +7,7 @@ import { type CertificateProfile, SUBJECT_KEY_KINDS } from '../../domain/certifi
 import { crlPolicy } from '../../settings/issuance-settings.ts'
 import { keyUsagesFor } from '../../shared/pki/extensions.ts'
 import type { Check } from '../check.ts'
-import { failure, orOk, type Verdict, warning } from '../verdict.ts'
+import { failure, orOk, type Possible, warning } from '../verdict.ts'
 import { NARROW, profilesOf } from './signer-shared.ts'
 
 export const SIGNER_POLICY: readonly Check[] = [
@@ -18,7 +18,8 @@ export const SIGNER_POLICY: readonly Check[] = [
   onPolicy('crl', 'The signer signs lists for as long as the service makes them, at their URLs', judgeCrl),
 ]
 
-type PolicyJudge = (config: Config, profiles: readonly CertificateProfile[], issuer: IssuerConfig) => readonly Verdict[]
+type Profiles = readonly CertificateProfile[]
+type PolicyJudge = (issuer: IssuerConfig, profiles: Profiles, config: Config) => Possible | readonly Possible[]
 
 /** A policy of a signer that runs by itself; the service makes that of its own from the profiles. */
 function onPolicy(id: string, title: string, judge: PolicyJudge): Check {
@@ -33,74 +34,56 @@ function onPolicy(id: string, title: string, judge: PolicyJudge): Check {
         const served = profilesOf(config).filter(({ issuerIds }) =>
           issuerIds.length === 0 ? at === 0 : issuerIds.includes(issuer.id),
         )
-        return judge(config, served, issuer)
+        return judge(issuer, served, config)
       })
       return orOk(found, `${issuers.map((issuer) => issuer.id).join(', ')}: as the service asks`)
     },
   }
 }
 
-function judgeValidity(
-  _: Config,
-  profiles: readonly CertificateProfile[],
-  { id, policy }: IssuerConfig,
-): readonly Verdict[] {
+function judgeValidity({ id, policy }: IssuerConfig, profiles: Profiles): readonly Possible[] {
   const most = policy.max_validity_days
-  return profiles.flatMap(({ name, validity: { validityDays, maxValidityDays } }) => {
+  return profiles.map(({ name, validity: { validityDays, maxValidityDays } }) => {
     const limit = `max_validity_days of the issuer ${id} is ${most}`
     if (validityDays > most)
-      return [
-        failure(`certificates of the profile ${name} have ${validityDays} days, and ${limit}: none is signed`, NARROW),
-      ]
-    if (maxValidityDays > most && maxValidityDays > validityDays)
-      return [
-        warning(
-          `an order of the profile ${name} may ask for ${maxValidityDays} days (ca.max_validity_days), and ${limit}`,
-          `lower the key to ${Math.floor(most)}, or widen the policy`,
-        ),
-      ]
-    return []
+      return failure(
+        `certificates of the profile ${name} have ${validityDays} days, and ${limit}: none is signed`,
+        NARROW,
+      )
+    return (
+      maxValidityDays > most &&
+      maxValidityDays > validityDays &&
+      warning(
+        `an order of the profile ${name} may ask for ${maxValidityDays} days (ca.max_validity_days), and ${limit}`,
+        `lower the key to ${Math.floor(most)}, or widen the policy`,
+      )
+    )
   })
 }
 
-function judgeStart(
-  { ca, order }: Config,
-  _: readonly CertificateProfile[],
-  { id, policy }: IssuerConfig,
-): readonly Verdict[] {
+function judgeStart({ id, policy }: IssuerConfig, _: Profiles, { ca, order }: Config): Possible {
   const days = Math.max(ca.backdate_seconds, order.expiry_seconds) / 86_400
-  if (days <= policy.max_start_offset_days) return []
-  return [
-    warning(
-      `an order may begin ${days.toFixed(1)} days from now (order.expiry_seconds, ca.backdate_seconds), and max_start_offset_days of the issuer ${id} is ${policy.max_start_offset_days}`,
-      NARROW,
-    ),
-  ]
+  if (days <= policy.max_start_offset_days) return undefined
+  return warning(
+    `an order may begin ${days.toFixed(1)} days from now (order.expiry_seconds, ca.backdate_seconds), and max_start_offset_days of the issuer ${id} is ${policy.max_start_offset_days}`,
+    NARROW,
+  )
 }
 
-function judgeKeyTypes(
-  _: Config,
-  profiles: readonly CertificateProfile[],
-  { id, policy }: IssuerConfig,
-): readonly Verdict[] {
-  return profiles.flatMap(({ name, keyTypes }) => {
+function judgeKeyTypes({ id, policy }: IssuerConfig, profiles: Profiles): readonly Possible[] {
+  return profiles.map(({ name, keyTypes }) => {
     const missing = keyTypes.filter((type) => !policy.key_types.includes(type))
-    return missing.length === 0
-      ? []
-      : [
-          failure(
-            `the profile ${name} takes keys ${missing.join(', ')}, and key_types of the issuer ${id} has not: such orders fail at the end`,
-            `take them out of ca.profiles.${name}.key_types, or add them to key_types`,
-          ),
-        ]
+    return (
+      missing.length > 0 &&
+      failure(
+        `the profile ${name} takes keys ${missing.join(', ')}, and key_types of the issuer ${id} has not: such orders fail at the end`,
+        `take them out of ca.profiles.${name}.key_types, or add them to key_types`,
+      )
+    )
   })
 }
 
-function judgeUsages(
-  _: Config,
-  profiles: readonly CertificateProfile[],
-  { id, policy }: IssuerConfig,
-): readonly Verdict[] {
+function judgeUsages({ id, policy }: IssuerConfig, profiles: Profiles): readonly Possible[] {
   return profiles.flatMap(({ name, keyUsages, extendedKeyUsages, keyTypes }) => {
     const wanted = keyTypes.flatMap((type) => keyUsagesFor(SUBJECT_KEY_KINDS[type], keyUsages))
     const missing = [
@@ -111,49 +94,38 @@ function judgeUsages(
       policy.key_usage_required &&
       keyTypes.some((type) => keyUsagesFor(SUBJECT_KEY_KINDS[type], keyUsages).length === 0)
     return [
-      ...(missing.length > 0
-        ? [
-            failure(
-              `certificates of the profile ${name} have ${missing.join(', ')}, which the policy of the issuer ${id} does not list: none is signed`,
-              NARROW,
-            ),
-          ]
-        : []),
-      ...(bare
-        ? [
-            failure(
-              `certificates of the profile ${name} may have no key usage, and the issuer ${id} has key_usage_required`,
-              NARROW,
-            ),
-          ]
-        : []),
+      missing.length > 0 &&
+        failure(
+          `certificates of the profile ${name} have ${missing.join(', ')}, which the policy of the issuer ${id} does not list: none is signed`,
+          NARROW,
+        ),
+      bare &&
+        failure(
+          `certificates of the profile ${name} may have no key usage, and the issuer ${id} has key_usage_required`,
+          NARROW,
+        ),
     ]
   })
 }
 
-function judgeCrl(config: Config, _: readonly CertificateProfile[], { id, policy }: IssuerConfig): readonly Verdict[] {
+function judgeCrl({ id, policy }: IssuerConfig, _: Profiles, config: Config): readonly Possible[] {
   const { crl, ca } = config
   if (!crl.enabled && ca.crl_url === null) return []
   const days = crl.next_update_seconds / 86_400
   const url = crlPolicy(config).urlOf(id, 1, 0)
   const outside = policy.crl_urls !== undefined && !policy.crl_urls.some((base) => isBelow(url, base))
   return [
-    ...(crl.enabled && days > policy.max_crl_validity_days
-      ? [
-          failure(
-            `lists are valid for ${days.toFixed(1)} days (crl.next_update_seconds), and max_crl_validity_days of the issuer ${id} is ${policy.max_crl_validity_days}: none is signed`,
-            NARROW,
-          ),
-        ]
-      : []),
-    ...(outside
-      ? [
-          failure(
-            `certificates name the list ${url}, which is below none of crl_urls of the issuer ${id}: none is signed`,
-            'let ca.crl_url and policy.crl_urls agree',
-          ),
-        ]
-      : []),
+    crl.enabled &&
+      days > policy.max_crl_validity_days &&
+      failure(
+        `lists are valid for ${days.toFixed(1)} days (crl.next_update_seconds), and max_crl_validity_days of the issuer ${id} is ${policy.max_crl_validity_days}: none is signed`,
+        NARROW,
+      ),
+    outside &&
+      failure(
+        `certificates name the list ${url}, which is below none of crl_urls of the issuer ${id}: none is signed`,
+        'let ca.crl_url and policy.crl_urls agree',
+      ),
   ]
 }
 

@@ -33,14 +33,11 @@ export const SIGNER: readonly Check[] = [
       withSigner(sources, ({ health }) =>
         orOk(
           [
-            ...(health.signing
-              ? []
-              : [
-                  failure(
-                    'the signer signs nothing',
-                    'make room on the disk of its audit chain, and it goes on by itself; else its log says why (journalctl -u chancery-signer), and it has to be started again',
-                  ),
-                ]),
+            !health.signing &&
+              failure(
+                'the signer signs nothing',
+                'make room on the disk of its audit chain, and it goes on by itself; else its log says why (journalctl -u chancery-signer), and it has to be started again',
+              ),
             ...health.tokens.filter(({ status }) => status !== 'ready').map(judgeToken),
           ],
           'it says so',

@@ -1,6 +1,6 @@
 /** A CRL as a relying party gets it. */
 
-import { readAlgorithmIdentifier, type SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
+import { readAlgorithmIdentifier } from '../../shared/pki/algorithms.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { readSingle, TAG } from '../../shared/pki/der.ts'
 import { verifySignature } from '../../shared/pki/signature.ts'
@@ -34,10 +34,6 @@ export function readCrl(der: Buffer): CrlFacts {
     thisUpdate: header!.thisUpdate.at,
     nextUpdate: header!.nextUpdate?.at,
     number: BigInt(`0x${number?.toString('hex') || '0'}`),
-    isSignedBy: (issuer) => verified(tbs, algorithm, signature, issuer),
+    isSignedBy: (issuer) => verifySignature(algorithm, tbs, parseCertificate(issuer).tbs.spki, signature),
   }
-}
-
-function verified(tbs: Buffer, algorithm: SignatureAlgorithm | undefined, signature: Buffer, issuer: Buffer): boolean {
-  return verifySignature(algorithm, tbs, parseCertificate(issuer).tbs.spki, signature)
 }

@@ -34,7 +34,7 @@ export type Asked = { answer: Answer; failure?: never; who?: never } | NoAnswer
 export interface Ask {
   method?: string
   headers?: Record<string, string>
-  body?: string | Buffer
+  body?: string
   /** PEM, beside those of Node.js. */
   trustedRoots?: readonly string[]
   localAddress?: string

@@ -15,23 +15,30 @@ const LIMIT_MS = 8_000
 export function reach(url: string, trusted: readonly string[]): Promise<Reached> {
   const { protocol, hostname, port } = new URL(url)
   const host = hostname.replace(/^\[|\]$/g, '')
-  const isTls = protocol === 'https:'
+  return protocol === 'https:'
+    ? connectTo(host, Number(port) || 443, LIMIT_MS, trusted)
+    : connectTo(host, Number(port) || 80, LIMIT_MS)
+}
+
+/** @param trusted as above; undefined where the server speaks no TLS */
+export function connectTo(host: string, port: number, timeout: number, trusted?: readonly string[]): Promise<Reached> {
   return new Promise((resolve) => {
-    const at = { host, port: Number(port) || (isTls ? 443 : 80), timeout: LIMIT_MS }
-    const socket = isTls
+    const socket = trusted
       ? connectTls({
-          ...at,
+          host,
+          port,
+          timeout,
           rejectUnauthorized: false,
           ca: [...trusted],
           ...(!isIpAddress(host) && { servername: host }),
         })
-      : connectPlain(at)
+      : connectPlain({ host, port, timeout })
     const end = (reached: Reached) => {
       socket.destroy()
       resolve(reached)
     }
-    socket.once(isTls ? 'secureConnect' : 'connect', () => end(isTls ? seen(socket as TLSSocket) : NO_TLS))
-    socket.once('timeout', () => end({ failure: `no answer within ${LIMIT_MS / 1000} s` }))
+    socket.once(trusted ? 'secureConnect' : 'connect', () => end(trusted ? seen(socket as TLSSocket) : NO_TLS))
+    socket.once('timeout', () => end({ failure: `no answer within ${timeout / 1000} s` }))
     socket.once('error', (error: NodeJS.ErrnoException) => end({ failure: error.code ?? error.message }))
   })
 }

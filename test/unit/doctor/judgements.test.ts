@@ -21,16 +21,19 @@ import { judgeIssuer, judgeToken } from '../../../src/doctor/checks/signer.ts'
 import { judgeChain, judgeExpiry, judgeUnread } from '../../../src/doctor/checks/tls.ts'
 import { judgeServer } from '../../../src/doctor/checks/upstream.ts'
 import { diskOf } from '../../../src/doctor/facts/files.ts'
-import type { Verdict } from '../../../src/doctor/verdict.ts'
+import type { Possible, Verdict } from '../../../src/doctor/verdict.ts'
 import { canMount, startDisk } from '../../support/small-disk.ts'
 
 const NOW = new Date('2026-06-01T00:00:00Z')
 const inDays = (days: number) => new Date(NOW.getTime() + days * 86_400_000)
 
-const resultsOf = (found: Verdict | readonly Verdict[]) => [found].flat().map(({ result }) => result)
-const is = (found: Verdict | readonly Verdict[], ...results: Verdict['result'][]) => {
-  assert.deepEqual(resultsOf(found), results)
-  for (const { result, mend } of [found].flat())
+const is = (possible: Possible | readonly Verdict[], ...results: Verdict['result'][]) => {
+  const found = possible ? [possible].flat() : []
+  assert.deepEqual(
+    found.map(({ result }) => result),
+    results,
+  )
+  for (const { result, mend } of found)
     if (result === 'failure' || result === 'warning') assert.ok(mend, 'says what to do')
 }
 
