@@ -36,7 +36,7 @@ export const CSR_PROFILE_TRIALS = endpointGroup('CSR profiles', {
     params: z.strictObject({ profile_id: uuid() }),
     body: z.strictObject({ csr: csrText }),
     reply: { status: 200, schema: CsrVerdict },
-    errors: ['not_found', 'rate_limited'],
+    errors: ['rate_limited'],
     async handle({ params, body, author }, { db, historyIndexes, profileTrials }) {
       const trial = async () => dryRunOfStored(db, historyIndexes, params.profile_id, csrOf(body.csr))
       return { body: await profileTrials.run(author.userId, trial) }
