@@ -6,7 +6,7 @@ import { Badge, Copyable, Empty, Facts, Freshness, Ready, Time } from '../compon
 import { Action, Dialog } from '../components/dialog.tsx'
 import { List } from '../components/list.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, Table, timeColumn } from '../components/table.tsx'
 import { countText, plural, spanText } from '../format.ts'
 import type { PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
@@ -69,12 +69,7 @@ function DeadLetters({ entry }: { entry: number }) {
     { head: 'Subject', kind: 'wide', cell: ({ subject }) => <code>{subject}</code> },
     { head: 'Consumer', by: ({ consumer }) => consumer, cell: ({ consumer }) => consumer },
     { head: 'Error', kind: 'wide', cell: ({ error }) => error },
-    {
-      head: 'Failed',
-      kind: 'fixed',
-      by: ({ failed_at }) => failed_at,
-      cell: ({ failed_at }) => <Time at={failed_at} />,
-    },
+    timeColumn('Failed', 'failed_at'),
     {
       head: 'Actions',
       cell: (letter) => (
