@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { call, can, type Output } from '../api.ts'
-import { Badge, Empty, Facts, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Badge, Empty, Facts, LongText, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useForm, useSubmit } from '../components/form.tsx'
@@ -137,10 +137,7 @@ function Request({ id }: { id: string }) {
           <button type="button" class="small" onClick={() => saveFile(`request-${id}.json`, 'application/json', text)}>
             Save as a file
           </button>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
-          <pre class="body" tabIndex={0}>
-            {text}
-          </pre>
+          <LongText>{text}</LongText>
         </>
       )}
       <Problem error={error} />

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { call, can, type Input, type Output } from '../api.ts'
 import { Badge, Copyable, Empty, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
-import { Action, Dialog } from '../components/dialog.tsx'
+import { Action, CloseButton, Dialog } from '../components/dialog.tsx'
 import { List } from '../components/list.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
 import { type Column, Table, timeColumn } from '../components/table.tsx'
@@ -121,11 +121,7 @@ function DeadLetters({ entry }: { entry: number }) {
             ]}
           />
           <Copyable text={JSON.stringify(opened.data, null, 2)} block />
-          <div class="actions">
-            <button type="button" onClick={() => setOpened(undefined)}>
-              Close
-            </button>
-          </div>
+          <CloseButton onClose={() => setOpened(undefined)} />
         </Dialog>
       )}
     </Section>

@@ -2,8 +2,8 @@
 
 import { useState } from 'preact/hooks'
 import { call, can, type Input, type Output } from '../api.ts'
-import { Allowed, Badge, Empty, Facts, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
-import { Action, Dialog } from '../components/dialog.tsx'
+import { Allowed, Badge, Empty, Facts, LongText, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Action, CloseButton, Dialog } from '../components/dialog.tsx'
 import { type Filter, TextField, useForm, useSubmit } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
@@ -209,18 +209,11 @@ function Body({ id, onClose }: { id: string; onClose: () => void }) {
                 ['Sent', <Time key="sent" at={one.sent_at} />],
               ]}
             />
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
-            <pre class="body" tabIndex={0}>
-              {one.body_text}
-            </pre>
+            <LongText>{one.body_text}</LongText>
           </>
         )}
       </Ready>
-      <div class="actions">
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
-      </div>
+      <CloseButton onClose={onClose} />
     </Dialog>
   )
 }

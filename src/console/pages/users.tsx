@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { call, can, type Output } from '../api.ts'
 import { Badge } from '../components/basics.tsx'
-import { Action, Dialog } from '../components/dialog.tsx'
+import { Action, CloseButton, Dialog } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { keepSecret, OnceShown } from '../components/once-shown.tsx'
@@ -236,11 +236,7 @@ function SessionsOfUser({ user: { id, username } }: { user: User }) {
       {isOpen && (
         <Dialog title={`Sessions of ${username}`} wide onClose={() => setOpen(false)}>
           <OthersSessions userId={id} />
-          <div class="actions">
-            <button type="button" onClick={() => setOpen(false)}>
-              Close
-            </button>
-          </div>
+          <CloseButton onClose={() => setOpen(false)} />
         </Dialog>
       )}
     </>
