@@ -48,10 +48,13 @@ export interface Answer<R> {
   lines?: AsyncIterable<string>
 }
 
+/** Its name says what a registrar reaches by it. */
+const SELF = 'use_session' satisfies ScopedPermission
+
 /** Who may call an endpoint. `none`: no token is needed. One that a registrar may call says what it reaches. */
 type Access =
-  | { permission: Exclude<Permission, ScopedPermission> | 'none'; scope?: never }
-  | { permission: ScopedPermission; scope: ScopeName }
+  | { permission: Exclude<Permission, ScopedPermission> | typeof SELF | 'none'; scope?: never }
+  | { permission: Exclude<ScopedPermission, typeof SELF>; scope: ScopeName }
 
 /** Always, or for some requests. */
 type InPerson<R> = true | ((request: R, context: AdminContext) => boolean | Promise<boolean>)
@@ -86,7 +89,7 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
   bodyIsOptional?: true
   /** 204 has no schema. */
   reply: { status: 200 | 201 | 202 | 204; orStatus?: 202; schema?: R; contentType?: string }
-  /** Beside invalid_request, unauthorized and forbidden, which follow from the description. */
+  /** Beside those that follow from the description (`errorsOf`), such as not_found from `params`. */
   errors?: readonly AdminErrorCode[]
   /** The entry that the audit log gets when something has changed. */
   audit?: AuditAction
@@ -119,6 +122,12 @@ export function endpoint<
   return description
 }
 
+/** The answer of 204, when the work is done. */
+export async function withoutBody(work: Promise<void>): Promise<Answer<never>> {
+  await work
+  return {}
+}
+
 /** @param group endpoints by operationId @param tag of the OpenAPI document */
 export function endpointGroup<G extends Readonly<Record<string, { route: string } & Access>>>(
   tag: string,
@@ -128,7 +137,8 @@ export function endpointGroup<G extends Readonly<Record<string, { route: string 
     const [method, path] = description.route.split(' ')
     const { permission } = description
     const roles = permission === 'none' ? permission : rolesOf(permission)
-    return [id, { ...description, roles, id, tag, method, path: path === '/' ? '' : path }]
+    const scope = permission === SELF ? 'self' : description.scope
+    return [id, { ...description, roles, scope, id, tag, method, path: path === '/' ? '' : path }]
   })
   return Object.fromEntries(named)
 }

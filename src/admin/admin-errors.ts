@@ -53,7 +53,11 @@ const MOST_FIELDS = 100
 /** Every wrong field in one reply, as far as somebody reads it. @param where such as `body` or `query` */
 export function invalid(where: string, { issues }: z.ZodError, schema: z.ZodType): AdminError {
   const found = issues.slice(0, MOST_FIELDS).flatMap((issue) => fieldErrors(issue, schema))
-  const fields = found.slice(0, MOST_FIELDS)
+  return notRight(where, found.slice(0, MOST_FIELDS))
+}
+
+/** @param where such as `body` or `query` */
+export function notRight(where: string, fields: readonly FieldError[]): AdminError {
   const sentence = fields.map(({ field, message }) => (field === '' ? message : `'${field}' ${message}`)).join('; ')
   return new AdminError('invalid_request', `the ${where} is not right: ${sentence}`, { fields })
 }

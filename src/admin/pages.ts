@@ -6,6 +6,7 @@
 import * as z from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
 import { type ReadPage, readToEnd, type Skip } from '../store/list-page.ts'
+import { notRight } from './admin-errors.ts'
 import type { PageSettings } from './context.ts'
 import { text, uuid, wholeParameter } from './schemas.ts'
 
@@ -83,8 +84,7 @@ export async function readByOffset<T>(
   return { rows: rows.slice(0, limit), next }
 }
 
-const wrong = (field: string, message: string) =>
-  new AdminError('invalid_request', `the query is not right: '${field}' ${message}`, { fields: [{ field, message }] })
+const wrong = (field: string, message: string) => notRight('query', [{ field, message }])
 
 /** Clients give up after 30 s, and a person does sooner. */
 const SEARCH_MS = 2_000
@@ -150,9 +150,8 @@ function nothingYet(limit: number, cursor: string): AdminError {
   return new AdminError('unavailable', message, { next: { limit: String(limit), cursor } })
 }
 
-function tooFar(offset: number): AdminError {
-  const message = `takes too long to reach ${offset} with these filters; begin with an empty 'cursor' to read on from page to page`
-  return new AdminError('invalid_request', `the query is not right: 'offset' ${message}`, {
-    fields: [{ field: 'offset', message }],
-  })
-}
+const tooFar = (offset: number) =>
+  wrong(
+    'offset',
+    `takes too long to reach ${offset} with these filters; begin with an empty 'cursor' to read on from page to page`,
+  )

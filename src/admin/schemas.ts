@@ -16,6 +16,13 @@ export const timestamp = () => z.iso.datetime()
 export const time = (at: Date): string => at.toISOString()
 export const timeOrNull = (at: Date | null): string | null => at?.toISOString() ?? null
 
+type WithTexts<R> = { [M in keyof R]: R[M] extends Date ? string : R[M] extends Date | null ? string | null : R[M] }
+/** A row as it leaves, for rows that have no member besides those of the reply. */
+export const withTimes = <R extends object>(row: R): WithTexts<R> =>
+  Object.fromEntries(
+    Object.entries(row).map(([member, value]) => [member, value instanceof Date ? time(value) : value]),
+  ) as WithTexts<R>
+
 const INSTANT =
   /^(?<date>\d{4}-\d\d-\d\d)(?:[Tt](?<time>\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(?<offset>[Zz]|[+-]\d\d:\d\d)?)?$/
 const INSTANT_RULE = 'must be a time such as 2026-01-31T12:00:00Z, or a date'

@@ -93,6 +93,12 @@ export const wholeDaysIn = <Q extends Readonly<Record<string, string>>>(zone: Zo
     }),
   ) as Q
 
+export const base64url = (bytes: ArrayBuffer | Uint8Array<ArrayBuffer>): string =>
+  btoa(String.fromCharCode(...new Uint8Array(bytes)))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '')
+
 /** The first certificate of a file. */
 export function derOf(pem: string): Uint8Array<ArrayBuffer> {
   const [, base64 = ''] = /-----BEGIN [^-]+-----([^-]+)-----END/.exec(pem) ?? []

@@ -2,7 +2,7 @@
 
 import { Component, type ComponentChildren, render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { call, can } from './api.ts'
+import { call, can, type Output } from './api.ts'
 import { Problem } from './components/basics.tsx'
 import { loadAllPages } from './components/lazy-page.tsx'
 import { OpenSecrets } from './components/once-shown.tsx'
@@ -250,35 +250,31 @@ function keepFocus(): () => void {
   }
 }
 
-interface Stop {
-  title: string
-  since: { since: string | null; set_by: string | null; reason: string | null }
-}
-
 function StopBars() {
   const { data } = useApi('getOverview', {}, { every: POLL_MS })
   if (!data) return null
   const { maintenance, signing } = data
-  const stops: Stop[] = [
-    ...(signing.signing_stopped
-      ? [{ title: 'Signing is stopped: no certificate and no CRL is signed.', since: signing }]
-      : []),
-    ...(maintenance.maintenance_mode ? [{ title: 'Maintenance: new orders are refused.', since: maintenance }] : []),
-  ]
   return (
     <>
-      {stops.map(({ title, since: { since, set_by, reason } }) => (
-        <div key={title} class="bar warn" role="status">
-          <p>
-            <strong>{title}</strong> {since !== null && `Since ${instantText(since)} by ${set_by ?? '–'}.`}{' '}
-            {reason !== null && `“${reason}”`}
-          </p>
-          <a href={href('/operation')}>View</a>
-        </div>
-      ))}
+      {signing.signing_stopped && (
+        <StopBar title="Signing is stopped: no certificate and no CRL is signed." {...signing} />
+      )}
+      {maintenance.maintenance_mode && <StopBar title="Maintenance: new orders are refused." {...maintenance} />}
     </>
   )
 }
+
+type StopBarProps = { title: string } & Pick<Output<'getMaintenance'>, 'since' | 'set_by' | 'reason'>
+
+const StopBar = ({ title, since, set_by, reason }: StopBarProps) => (
+  <div class="bar warn" role="status">
+    <p>
+      <strong>{title}</strong> {since !== null && `Since ${instantText(since)} by ${set_by ?? '–'}.`}{' '}
+      {reason !== null && `“${reason}”`}
+    </p>
+    <a href={href('/operation')}>View</a>
+  </div>
+)
 
 watchTheme()
 watchSession(() => {

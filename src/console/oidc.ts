@@ -5,6 +5,7 @@
 
 import { call } from './api.ts'
 import { FormError } from './components/basics.tsx'
+import { base64url } from './format.ts'
 import { begin } from './stored-session.ts'
 
 const KEY = 'chancery.oidc'
@@ -15,16 +16,10 @@ interface Begun {
   place: string
 }
 
-const base64url = (bytes: Uint8Array) =>
-  btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '')
-
 /** Leaves this page for the provider. @param isFresh the provider asks the user to sign in there anew */
 export async function startOidc(isFresh = false): Promise<void> {
   const secret = base64url(crypto.getRandomValues(new Uint8Array(32)))
-  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(secret)))
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(secret))
   const { url } = await call('startOidc', { body: { binding: base64url(hash), fresh: isFresh } })
   sessionStorage.setItem(KEY, JSON.stringify({ secret, place: location.hash } satisfies Begun))
   location.assign(url)

@@ -2,6 +2,7 @@
 
 import { AdminApiError, call, type Output } from './api.ts'
 import { FormError } from './components/basics.tsx'
+import { base64url } from './format.ts'
 import { lacksFactor } from './questions.ts'
 import { begin, currentSession } from './stored-session.ts'
 
@@ -23,12 +24,6 @@ type Ways = Pick<Output<'getSignInMethods'>, 'passkey_origin'>
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (character) => character.charCodeAt(0))
 
-const textOf = (bytes: ArrayBuffer): string =>
-  btoa(String.fromCharCode(...new Uint8Array(bytes)))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '')
-
 const withBytes = (list: unknown) =>
   ((list ?? []) as Described[]).map((one) => ({ ...one, type: 'public-key' as const, id: bytesOf(one.id) }))
 
@@ -49,13 +44,13 @@ export async function showPasskey(options: Options) {
   const { clientDataJSON, authenticatorData, signature, userHandle } = got.response as AuthenticatorAssertionResponse
   return {
     id: got.id,
-    rawId: textOf(got.rawId),
+    rawId: base64url(got.rawId),
     type: 'public-key' as const,
     response: {
-      clientDataJSON: textOf(clientDataJSON),
-      authenticatorData: textOf(authenticatorData),
-      signature: textOf(signature),
-      ...(userHandle && { userHandle: textOf(userHandle) }),
+      clientDataJSON: base64url(clientDataJSON),
+      authenticatorData: base64url(authenticatorData),
+      signature: base64url(signature),
+      ...(userHandle && { userHandle: base64url(userHandle) }),
     },
     clientExtensionResults: {},
   }
@@ -74,11 +69,11 @@ async function makePasskey(options: Options) {
   const response = made.response as AuthenticatorAttestationResponse
   return {
     id: made.id,
-    rawId: textOf(made.rawId),
+    rawId: base64url(made.rawId),
     type: 'public-key' as const,
     response: {
-      clientDataJSON: textOf(response.clientDataJSON),
-      attestationObject: textOf(response.attestationObject),
+      clientDataJSON: base64url(response.clientDataJSON),
+      attestationObject: base64url(response.attestationObject),
       transports: response.getTransports(),
     },
     clientExtensionResults: {},

@@ -15,7 +15,6 @@ export const APPROVALS = endpointGroup('Approvals', {
   listApprovals: endpoint({
     route: 'GET /approvals',
     permission: 'use_session',
-    scope: 'self',
     summary: 'Lists requests for approval, the newest first; for a registrar, its own.',
     query: z.strictObject({
       waiting: flagParameter().optional().meta({ description: 'True: without a decision and in time.' }),
@@ -31,7 +30,6 @@ export const APPROVALS = endpointGroup('Approvals', {
   countApprovals: endpoint({
     route: 'GET /approvals/count',
     permission: 'use_session',
-    scope: 'self',
     summary: 'Counts requests that wait: for a decision, and replies for their maker.',
     reply: {
       status: 200,
@@ -45,11 +43,9 @@ export const APPROVALS = endpointGroup('Approvals', {
   getApproval: endpoint({
     route: 'GET /approvals/{approval_id}',
     permission: 'use_session',
-    scope: 'self',
     summary: 'Shows one request for approval; to a registrar, one of its own.',
     params,
     reply: { status: 200, schema: Approval },
-    errors: ['not_found'],
     handle: async ({ params, author }, { db, approvals }) => ({
       body: approvalBody(await approvals.require(db, params.approval_id, makerSeenBy(author))),
     }),
@@ -57,7 +53,6 @@ export const APPROVALS = endpointGroup('Approvals', {
   getApprovalRequest: endpoint({
     route: 'GET /approvals/{approval_id}/request',
     permission: 'use_session',
-    scope: 'self',
     summary: 'Shows what was asked for as it was sent, with all members of its lists.',
     params,
     reply: {
@@ -69,7 +64,6 @@ export const APPROVALS = endpointGroup('Approvals', {
         body: z.unknown(),
       }),
     },
-    errors: ['not_found'],
     async handle({ params, author }, { approvals }) {
       const { operation, input } = await approvals.input(params.approval_id, makerSeenBy(author))
       return { body: { operation, ...input, body: input.body ?? null } }
@@ -83,7 +77,7 @@ export const APPROVALS = endpointGroup('Approvals', {
     summary: 'Approves a request of another person, and does what it asks for.',
     params,
     reply: { status: 200, schema: ApprovedRequest },
-    errors: ['not_found', 'conflict'],
+    errors: ['conflict'],
     audit: 'approval.approve',
     async handle({ params, author }, { approvals }) {
       const { row, half = null } = await approvals.approve(author, params.approval_id)
@@ -98,7 +92,7 @@ export const APPROVALS = endpointGroup('Approvals', {
     params,
     body: z.strictObject({ reason: line(MOST_OF_A_REASON) }),
     reply: { status: 200, schema: Approval },
-    errors: ['not_found', 'conflict'],
+    errors: ['conflict'],
     audit: 'approval.reject',
     handle: async ({ params, body, author }, { approvals }) => ({
       body: approvalBody(await approvals.reject(author, params.approval_id, body.reason)),
@@ -107,11 +101,10 @@ export const APPROVALS = endpointGroup('Approvals', {
   withdraw: endpoint({
     route: 'POST /approvals/{approval_id}/withdraw',
     permission: 'use_session',
-    scope: 'self',
     summary: 'Withdraws a request of one’s own.',
     params,
     reply: { status: 200, schema: Approval },
-    errors: ['not_found', 'conflict'],
+    errors: ['conflict'],
     audit: 'approval.withdraw',
     handle: async ({ params, author }, { approvals }) => ({
       body: approvalBody(await approvals.withdraw(author, params.approval_id)),
@@ -120,11 +113,10 @@ export const APPROVALS = endpointGroup('Approvals', {
   collectApproved: endpoint({
     route: 'POST /approvals/{approval_id}/collect',
     permission: 'use_session',
-    scope: 'self',
     summary: 'Shows the reply of an approved act to its maker, once: it may have half a password, or a key.',
     params,
     reply: { status: 200, schema: z.strictObject({ operation: z.string(), reply: z.unknown() }) },
-    errors: ['not_found', 'conflict'],
+    errors: ['conflict'],
     audit: 'approval.collect',
     handle: async ({ params, author }, { approvals }) => ({
       body: await approvals.collect(author, params.approval_id),

@@ -189,7 +189,6 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
     summary: 'Shows progress and findings of a check of the audit log.',
     params: z.strictObject({ verification_id: uuid() }),
     reply: { status: 200, schema: AuditVerification },
-    errors: ['not_found'],
     handle: async ({ params }, { auditVerifications }) => ({
       body: verificationBody(await auditVerifications.find(params.verification_id)),
     }),

@@ -9,7 +9,7 @@ import { allOf } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
-import { flagParameter, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { flagParameter, timestamp, uuid, withTimes } from '../schemas.ts'
 import type { AuditLog } from './audit-log.ts'
 
 const LostDecision = z
@@ -42,14 +42,9 @@ const Row = z.object({
   found_at: z.date(),
   accepted_at: z.date().nullable(),
 })
-export type LostDecisionRow = z.infer<typeof Row>
+type LostDecisionRow = z.infer<typeof Row>
 
-export const lostDecisionBody = (row: LostDecisionRow): z.input<typeof LostDecision> => ({
-  ...row,
-  decided_at: time(row.decided_at),
-  found_at: time(row.found_at),
-  accepted_at: timeOrNull(row.accepted_at),
-})
+export const lostDecisionBody = (row: LostDecisionRow): z.input<typeof LostDecision> => withTimes(row)
 
 const filters = {
   outcome: z.enum(OUTCOMES).optional(),

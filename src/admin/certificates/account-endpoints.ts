@@ -137,7 +137,6 @@ export const ACCOUNTS = endpointGroup('Accounts', {
     summary: 'Shows one ACME account with its contacts.',
     params,
     reply: { status: 200, schema: AccountDetails },
-    errors: ['not_found'],
     async handle({ params, author }, { db }) {
       const account = await findAccount(db, params.account_id, scopeOf(author))
       if (!account) throw notFound('account')
@@ -157,7 +156,7 @@ export const ACCOUNTS = endpointGroup('Accounts', {
       })
       .refine((change) => Object.keys(change).length > 0, { error: "has none of 'label', 'tags'", when: whenSound }),
     reply: { status: 200, schema: AccountDetails },
-    errors: ['not_found', 'forbidden'],
+    errors: ['forbidden'],
     audit: 'account.update',
     handle: async ({ params, body, author }, { audit }) => ({
       body: detailsBody(await updateAccount(audit, author, params.account_id, body), author),
@@ -169,7 +168,7 @@ export const ACCOUNTS = endpointGroup('Accounts', {
     summary: 'Deactivates an ACME account and its authorizations, for good.',
     params,
     reply: { status: 200, schema: AccountDetails },
-    errors: ['not_found', 'conflict'],
+    errors: ['conflict'],
     audit: 'account.deactivate',
     handle: async ({ params, author }, { audit }) => ({
       body: detailsBody(await deactivate(audit, author, params.account_id), author),

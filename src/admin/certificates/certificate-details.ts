@@ -55,7 +55,6 @@ export const CERTIFICATE_DETAILS = endpointGroup('Certificates', {
     params,
     query,
     reply: { status: 200, schema: CertificateDetails },
-    errors: ['not_found'],
     async handle({ params, query, author }, { db, policy }) {
       const certificate = await requireContent(db, params.serial, scopeOf(author), query.issuer)
       return { body: await detailsBody(db, certificate, policy.renewal) }

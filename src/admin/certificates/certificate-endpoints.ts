@@ -110,7 +110,6 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     params,
     query,
     reply: { status: 200, schema: Certificate },
-    errors: ['not_found'],
     handle: async ({ params, query, author }, { db, policy }) => ({
       body: await certificateBody(
         { db, policy },
@@ -125,7 +124,6 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     summary: 'Shows one certificate by its SHA-256 fingerprint.',
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: Certificate },
-    errors: ['not_found'],
     handle: async ({ params, author }, { db, policy }) => ({
       body: await certificateBody(
         { db, policy },
@@ -141,7 +139,6 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     params,
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/x-pem-file' },
-    errors: ['not_found'],
     handle: async ({ params, query, author }, { db }) => ({
       body: encodePem('CERTIFICATE', (await requireContent(db, params.serial, scopeOf(author), query.issuer)).der),
     }),
@@ -154,7 +151,6 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     params,
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
-    errors: ['not_found'],
     async handle({ params, query, author }, { db }) {
       const { der, issuer_fingerprint } = await requireContent(db, params.serial, scopeOf(author), query.issuer)
       const issuers = (await findIssuerChain(queriesOf(db), issuer_fingerprint)) ?? []

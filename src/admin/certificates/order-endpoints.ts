@@ -144,7 +144,6 @@ export const ORDERS = endpointGroup('Orders', {
     summary: 'Shows one order with its authorizations and their evidence.',
     params: z.strictObject({ order_id: uuid() }),
     reply: { status: 200, schema: OrderDetails },
-    errors: ['not_found'],
     async handle({ params, author }, { db }) {
       const { order, authorizations } = await findOrder(db, params.order_id, scopeOf(author))
       const { profile, not_before, not_after } = order
@@ -166,7 +165,6 @@ export const ORDERS = endpointGroup('Orders', {
     summary: 'Shows one authorization with its challenges and evidence.',
     params: z.strictObject({ authorization_id: uuid() }),
     reply: { status: 200, schema: Authorization },
-    errors: ['not_found'],
     async handle({ params, author }, { db }) {
       const found = await createInspectStore(db, scopeOf(author)).findAuthorization(params.authorization_id)
       if (!found) throw notFound('authorization')

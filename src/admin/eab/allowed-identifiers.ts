@@ -4,6 +4,7 @@ import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type AllowedIdentifier, normalizeAllowedIdentifier, parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { notRight } from '../admin-errors.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
 import {
   deleteIdentifier,
@@ -18,7 +19,7 @@ import {
 /** @param wanted as typed */
 export function createIdentifier(audit: AuditLog, actor: Actor, wanted: AllowedIdentifier): Promise<IdentifierRow> {
   const normal = normalizeAllowedIdentifier(wanted.type, wanted.value)
-  if (!normal.ok) throw wrongValue(normal.reason)
+  if (!normal.ok) throw notRight('body', [{ field: 'value', message: normal.reason }])
   return audit.transaction(actor, async (tx, note) => {
     const identifier = { type: wanted.type, value: normal.value }
     const made = await insertNew(tx, note, actor, identifier)
@@ -78,17 +79,7 @@ export function readIdentifiers(field: string, typed: readonly string[]): Allowe
   const fields = parsed.flatMap((one) =>
     one.ok ? [] : [{ field, message: `${JSON.stringify(one.text)} ${one.reason}` }],
   )
-  if (fields.length > 0)
-    throw new AdminError(
-      'invalid_request',
-      `the body is not right: ${fields.map(({ message }) => `'${field}' ${message}`).join('; ')}`,
-      { fields },
-    )
+  if (fields.length > 0) throw notRight('body', fields)
   const identifiers = parsed.flatMap((one) => (one.ok ? [one.identifier] : []))
   return [...new Map(identifiers.map((identifier) => [identifier.value, identifier])).values()]
 }
-
-const wrongValue = (reason: string) =>
-  new AdminError('invalid_request', `the body is not right: 'value' ${reason}`, {
-    fields: [{ field: 'value', message: reason }],
-  })

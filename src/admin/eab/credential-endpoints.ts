@@ -9,7 +9,7 @@ import { accountNameMember, withAccountName, withAccountNames } from '../account
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, tag, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { line, tag, timestamp, uuid, withTimes } from '../schemas.ts'
 import {
   CREDENTIAL_STATUSES,
   type CredentialRow,
@@ -54,29 +54,9 @@ export const EabCredential = z
   })
   .meta({ id: 'EabCredential' })
 
-export function credentialBody(row: CredentialRow & { account_name: string | null }): z.input<typeof EabCredential> {
-  const { id, kid, label, created_by, account_id, account_name, used, used_at, revoked, created_at } = row
-  const { profiles, preapproved_networks, expires_at, max_uses, uses, allowed_networks, tags } = row
-  return {
-    id,
-    kid,
-    label: label ?? '',
-    created_by,
-    account_id,
-    account_name,
-    used,
-    used_at: timeOrNull(used_at),
-    revoked,
-    created_at: time(created_at),
-    profiles,
-    preapproved_networks,
-    expires_at: timeOrNull(expires_at),
-    max_uses,
-    uses,
-    allowed_networks,
-    tags,
-  }
-}
+export const credentialBody = (
+  row: CredentialRow & { account_name: string | null },
+): z.input<typeof EabCredential> => ({ ...withTimes(row), label: row.label ?? '' })
 
 export const credentialParams = z.strictObject({ cred_id: uuid() })
 
@@ -130,7 +110,6 @@ export const EAB = endpointGroup('EAB credentials', {
     summary: 'Shows one credential without its key.',
     params: credentialParams,
     reply: { status: 200, schema: EabCredential },
-    errors: ['not_found'],
     handle: async ({ params, author }, { db }) => ({
       body: credentialBody(await withAccountName(db, await requireCredential(db, params.cred_id, scopeOf(author)))),
     }),
@@ -142,7 +121,6 @@ export const EAB = endpointGroup('EAB credentials', {
     summary: 'Counts the rows that a revocation would change, and the certificates that would stay valid.',
     params: credentialParams,
     reply: { status: 200, schema: EabCascade },
-    errors: ['not_found'],
     async handle({ params, author }, { db }) {
       await requireWithAccounts(db, params.cred_id, scopeOf(author))
       return { body: await previewRevocation(db, params.cred_id) }
@@ -155,7 +133,6 @@ export const EAB = endpointGroup('EAB credentials', {
     summary: 'Revokes a credential, the accounts registered with it and their authorizations.',
     params: credentialParams,
     reply: { status: 200, schema: RevokedEabCredential },
-    errors: ['not_found'],
     audit: 'eab.revoke',
     async handle({ params, author }, context) {
       const { credential, revokedAccounts } = await revoke(context, author, params.cred_id)

@@ -22,7 +22,7 @@ export const EAB_TAGS = endpointGroup('EAB credentials', {
     params: credentialParams,
     body: z.strictObject({ tags: tagList() }),
     reply: { status: 200, schema: EabCredential },
-    errors: ['not_found', 'forbidden'],
+    errors: ['forbidden'],
     audit: 'eab.update',
     handle: async ({ params, body, author }, { db, audit }) => ({
       body: credentialBody(await withAccountName(db, await retag(audit, author, params.cred_id, body.tags))),

@@ -4,13 +4,13 @@ import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { scopeOf } from '../../domain/permissions.ts'
 import { accountExists } from '../../store/account-list.ts'
-import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
 import type { ActMeans, AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { CsrProfile, csrProfileBody } from '../profiles/profile-endpoints.ts'
 import { findProfileOfAccount, findProfileOfCredential } from '../profiles/profile-store.ts'
-import { uuid } from '../schemas.ts'
+import { uuid, withTimes } from '../schemas.ts'
 import { readIdentifiers } from './allowed-identifiers.ts'
 import { credentialParams, requireCredential } from './credential-endpoints.ts'
 import * as grants from './grants.ts'
@@ -20,7 +20,6 @@ import {
   identifiersWith,
   outcomesBody,
   PlainIdentifier,
-  plainIdentifierBody,
 } from './identifier-endpoints.ts'
 import { pagesOfAccount, pagesOfCredential } from './identifier-store.ts'
 import { IN_PERSON, networksWithoutChallenge } from './pre-approval.ts'
@@ -58,13 +57,11 @@ function association<P extends z.ZodType>(
   idsOf: (params: z.output<P>) => [thing: string, holder: string],
 ) {
   type Further = Pick<Parameters<typeof endpoint<P>>[0], 'approval' | 'needsSession' | 'recentSignIn'>
-  const shared = { permission: 'administer', params, reply: { status: 204 }, errors: ['not_found'] } as const
+  const shared = { permission: 'administer', params, reply: { status: 204 } } as const
   const handling =
     (work: typeof give) =>
-    async ({ params, author }: Parameters<Parameters<typeof endpoint<P>>[0]['handle']>[0], { audit }: AdminContext) => {
-      await work(audit, author, ...idsOf(params as z.output<P>))
-      return {}
-    }
+    ({ params, author }: Parameters<Parameters<typeof endpoint<P>>[0]['handle']>[0], { audit }: AdminContext) =>
+      withoutBody(work(audit, author, ...idsOf(params as z.output<P>)))
   return {
     put: (summary: string, further?: Further) =>
       endpoint<P>({ route: `PUT ${route}`, summary, ...shared, audit: given, ...further, handle: handling(give) }),
@@ -106,12 +103,11 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     summary: 'Lists what a credential grants to its accounts.',
     params: credentialParams,
     reply: { status: 200, schema: z.array(PlainIdentifier) },
-    errors: ['not_found'],
     query: z.strictObject(placeParameters()),
     async handle({ params, query, author }, { db, pages }) {
       await requireCredential(db, params.cred_id, scopeOf(author))
       const page = await readPageOf(pagesOfCredential(db, params.cred_id), longPageRequest(query, pages))
-      return { body: page.rows.map(plainIdentifierBody), next: nextOf(page) }
+      return { body: page.rows.map(withTimes), next: nextOf(page) }
     },
   }),
   changeIdentifiersOfEab: endpoint({
@@ -121,7 +117,6 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     params: credentialParams,
     body: ChangedIdentifiers,
     reply: { status: 200, schema: IdentifierOutcomes },
-    errors: ['not_found', 'conflict'],
     audit: 'eab.add_identifier',
     needsSession: async (request, context) => allowsSome(request) && IN_PERSON.needsSession(request, context),
     recentSignIn: async (request, context) => allowsSome(request) && IN_PERSON.recentSignIn(request, context),
@@ -157,7 +152,6 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     summary: 'Shows the CSR profile of a credential, or null.',
     params: credentialParams,
     reply: { status: 200, schema: CsrProfile.nullable() },
-    errors: ['not_found'],
     async handle({ params, author }, { db }) {
       await requireCredential(db, params.cred_id, scopeOf(author))
       const profile = await findProfileOfCredential(db, params.cred_id)
@@ -183,13 +177,11 @@ export const IDENTIFIER_GRANTS = endpointGroup('Allowed identifiers', {
     summary: 'Lists the identifiers that an account may request.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(IdentifierOfAccount) },
-    errors: ['not_found'],
     query: z.strictObject(placeParameters()),
     async handle({ params, query, author }, { db, pages }) {
       if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
       const page = await readPageOf(pagesOfAccount(db, params.account_id), longPageRequest(query, pages))
-      const body = page.rows.map((row) => ({ ...plainIdentifierBody(row), eab_credential_id: row.eab_credential_id }))
-      return { body, next: nextOf(page) }
+      return { body: page.rows.map(withTimes), next: nextOf(page) }
     },
   }),
   changeIdentifiersOfAccount: endpoint({
@@ -199,7 +191,6 @@ export const IDENTIFIER_GRANTS = endpointGroup('Allowed identifiers', {
     params: z.strictObject({ account_id: uuid() }),
     body: ChangedIdentifiers,
     reply: { status: 200, schema: IdentifierOutcomes },
-    errors: ['not_found', 'conflict'],
     audit: 'identifier.add_account',
     approval: ({ params, body }, context) =>
       newNamesAct(accountNamed(params.account_id), readIdentifiers('allow', body.allow ?? []), context),
@@ -221,11 +212,10 @@ export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
     summary: 'Shows the profile that counts for an account, or null.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: CsrProfileOfAccount.nullable() },
-    errors: ['not_found'],
     async handle({ params, author }, { db }) {
       if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
       const profile = await findProfileOfAccount(db, params.account_id)
-      return { body: profile && { ...csrProfileBody(profile), eab_credential_id: profile.eab_credential_id } }
+      return { body: profile && csrProfileBody(profile) }
     },
   }),
 })

@@ -7,12 +7,12 @@ import { type AllowedIdentifier as AllowedIdentifierValue, parseAllowedIdentifie
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { namesOf } from '../../store/account-names.ts'
 import { accountNameMember } from '../account-names.ts'
-import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
+import { line, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
 import { createIdentifier, removeIdentifier } from './allowed-identifiers.ts'
 import { type IdentifierOutcome, WITHDRAWALS } from './grants.ts'
-import { findIdentifier, type IdentifierRow, type IdentifierWithSome, pagesOfIdentifiers } from './identifier-store.ts'
+import { findIdentifier, type IdentifierWithSome, pagesOfIdentifiers } from './identifier-store.ts'
 
 /** As the list of a credential shows it. */
 export const PlainIdentifier = z
@@ -37,11 +37,6 @@ const AllowedIdentifier = z
   })
   .meta({ id: 'AllowedIdentifier' })
 
-export function plainIdentifierBody(row: IdentifierRow): z.input<typeof PlainIdentifier> {
-  const { id, identifier_type, identifier_value, created_by, created_at } = row
-  return { id, identifier_type, identifier_value, created_by, created_at: time(created_at) }
-}
-
 /** One statement for the accounts of all rows. */
 async function identifierBodies(db: CommonQueryMethods, rows: readonly IdentifierWithSome[]) {
   const names = await namesOf(
@@ -50,11 +45,8 @@ async function identifierBodies(db: CommonQueryMethods, rows: readonly Identifie
   )
   return rows.map(
     (row): z.input<typeof AllowedIdentifier> => ({
-      ...plainIdentifierBody(row),
-      credential_kids: row.credential_kids,
-      account_ids: row.account_ids,
+      ...withTimes(row),
       account_names: row.account_ids.map((id) => names.get(id) ?? null),
-      more_accounts: row.more_accounts,
     }),
   )
 }
@@ -118,16 +110,8 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     errors: ['conflict'],
     audit: 'identifier.create',
     async handle({ body, author }, { audit }) {
-      const made = await createIdentifier(audit, author, body)
-      return {
-        body: {
-          ...plainIdentifierBody(made),
-          credential_kids: [],
-          account_ids: [],
-          account_names: [],
-          more_accounts: false,
-        },
-      }
+      const made = withTimes(await createIdentifier(audit, author, body))
+      return { body: { ...made, credential_kids: [], account_ids: [], account_names: [], more_accounts: false } }
     },
   }),
   getAllowedIdentifier: endpoint({
@@ -136,7 +120,6 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     summary: 'Shows one identifier.',
     params,
     reply: { status: 200, schema: AllowedIdentifier },
-    errors: ['not_found'],
     async handle({ params }, { db }) {
       const found = await findIdentifier(db, params.identifier_id)
       const [body] = await identifierBodies(db, found ? [found] : [])
@@ -150,11 +133,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     summary: 'Deletes an identifier, and with it all its grants to accounts and credentials.',
     params,
     reply: { status: 204 },
-    errors: ['not_found'],
     audit: 'identifier.delete',
-    async handle({ params, author }, { audit }) {
-      await removeIdentifier(audit, author, params.identifier_id)
-      return {}
-    },
+    handle: ({ params, author }, { audit }) => withoutBody(removeIdentifier(audit, author, params.identifier_id)),
   }),
 })

@@ -112,7 +112,6 @@ export const INCIDENTS = endpointGroup('Incidents', {
     summary: 'Begins an incident: revokes certificates, blocks the key, advises renewal, tells the owners.',
     body: NewIncident,
     reply: { status: 201, schema: Incident },
-    errors: ['conflict'],
     audit: 'incident.begin',
     recentSignIn: ({ body }) => body.revoke,
     approval: async ({ body: { filter, reason, revoke, confirm_count } }, context) =>
@@ -143,7 +142,6 @@ export const INCIDENTS = endpointGroup('Incidents', {
     summary: 'Shows how far an incident is: revocations, mails, and the CRLs that contain the revocations.',
     params,
     reply: { status: 200, schema: Incident },
-    errors: ['not_found'],
     handle: async ({ params }, context) => ({
       body: await incidentBody(context, await requireIncident(context.db, params.incident_id)),
     }),
@@ -154,7 +152,6 @@ export const INCIDENTS = endpointGroup('Incidents', {
     summary: `Shows the outcome by owner: the first ${OWNERS_SHOWN}, the most certificates first.`,
     params,
     reply: { status: 200, schema: z.array(OutcomeOfOwner) },
-    errors: ['not_found'],
     async handle({ params }, { db }) {
       const { job_id } = await requireIncident(db, params.incident_id)
       return { body: job_id === null ? [] : await outcomes(db, job_id, OWNERS_SHOWN) }
@@ -166,7 +163,6 @@ export const INCIDENTS = endpointGroup('Incidents', {
     summary: 'Gives the incident, its owners, and each certificate with its outcome, one JSON object a line.',
     params,
     reply: { status: 200, schema: ReportLine, contentType: 'application/x-ndjson' },
-    errors: ['not_found'],
     async handle({ params, author }, context) {
       const incident = await requireIncident(context.db, params.incident_id)
       return { lines: reportLines(context, author, incident) }

@@ -8,10 +8,10 @@ import { payloadOf } from '../../domain/stored-event.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import { accountNameMember, withAccountNames } from '../account-names.ts'
-import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { limitOf, limitParameter, type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
-import { line, text, time, timestamp, uuid, whenSound } from '../schemas.ts'
+import { line, text, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
 
 const DeadLetter = z
   .strictObject({
@@ -46,10 +46,8 @@ const Row = z.object({
 type DeadLetterRow = z.infer<typeof Row>
 
 const bodyOf = (row: DeadLetterRow & { account_name: string | null }): z.input<typeof DeadLetter> => ({
-  ...row,
+  ...withTimes(row),
   data: { ...payloadOf({ ...row, accountId: row.account_id ?? undefined }) },
-  occurred_at: time(row.occurred_at),
-  failed_at: time(row.failed_at),
 })
 
 export const DEAD_LETTERS = endpointGroup('Events', {
@@ -70,12 +68,9 @@ export const DEAD_LETTERS = endpointGroup('Events', {
     summary: 'Delivers an event again that had failed for good.',
     params: z.strictObject({ dead_letter_id: uuid() }),
     reply: { status: 204 },
-    errors: ['not_found', 'conflict'],
+    errors: ['conflict'],
     audit: 'event.retry',
-    async handle({ params, author }, { audit }) {
-      await retryDeadLetter(audit, author, params.dead_letter_id)
-      return {}
-    },
+    handle: ({ params, author }, { audit }) => withoutBody(retryDeadLetter(audit, author, params.dead_letter_id)),
   }),
 })
 
@@ -113,7 +108,7 @@ export const DEAD_LETTER_GROUPS = endpointGroup('Events', {
     },
     query: z.strictObject({ limit: limitParameter() }),
     handle: async ({ query }, { db, pages }) => ({
-      body: (await listCauses(db, limitOf(query.limit, pages))).map((row) => ({ ...row, last_at: time(row.last_at) })),
+      body: (await listCauses(db, limitOf(query.limit, pages))).map(withTimes),
     }),
   }),
   retryDeadLetters: endpoint({

@@ -55,7 +55,6 @@ export const ISSUERS = endpointGroup('Issuers', {
     summary: 'Gives the certificate of a CA and those above it as PEM, the root included where it is known.',
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
-    errors: ['not_found'],
     async handle({ params }, { db }) {
       const row = await findIssuerRow(db, params.fingerprint)
       if (!row) throw notFound('issuer')

@@ -9,10 +9,9 @@ import { accountNameMember, withAccountName, withAccountNames } from '../account
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
-import { line, text, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
+import { line, text, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
 import {
   findNotification,
-  type ListedNotification,
   listCauses,
   listNotifications,
   purgePage,
@@ -40,12 +39,6 @@ const Notification = z
 const NotificationWithBody = z
   .strictObject({ ...Notification.shape, body_text: z.string(), body_html: z.string() })
   .meta({ id: 'NotificationWithBody' })
-
-const notificationBody = <R extends ListedNotification>(row: R) => ({
-  ...row,
-  created_at: time(row.created_at),
-  sent_at: timeOrNull(row.sent_at),
-})
 
 const NotificationCause = z
   .strictObject({
@@ -94,7 +87,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
     async handle({ query: { status, notification_type, cause, ...place } }, { db, pages }) {
       const filter = { status, ofCause: causeOf({ notification_type, cause }) }
       const { rows, next } = await readByOffset(place, pages, (page) => listNotifications(db, filter, page))
-      return { body: (await withAccountNames(db, rows)).map(notificationBody), next }
+      return { body: (await withAccountNames(db, rows)).map(withTimes), next }
     },
   }),
   getNotification: endpoint({
@@ -103,11 +96,10 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
     summary: 'Shows one notification with its body.',
     params: z.strictObject({ notification_id: uuid() }),
     reply: { status: 200, schema: NotificationWithBody },
-    errors: ['not_found'],
     async handle({ params }, { db }) {
       const found = await findNotification(db, params.notification_id)
       if (!found) throw notFound('notification')
-      return { body: notificationBody(await withAccountName(db, found)) }
+      return { body: withTimes(await withAccountName(db, found)) }
     },
   }),
   retryNotifications: endpoint({
@@ -129,7 +121,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
     query: z.strictObject({ limit: limitParameter() }),
     reply: { status: 200, schema: z.array(NotificationCause) },
     handle: async ({ query }, { db, pages }) => ({
-      body: (await listCauses(db, limitOf(query.limit, pages))).map((row) => ({ ...row, last_at: time(row.last_at) })),
+      body: (await listCauses(db, limitOf(query.limit, pages))).map(withTimes),
     }),
   }),
   sendTestMail: endpoint({

@@ -138,7 +138,6 @@ export const FAILURES = endpointGroup('Accounts', {
     summary: 'Lists the last 50 failures of an account within 30 days, the newest first.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
-    errors: ['not_found'],
     handle: async ({ params, author }, { db }) => ({
       body: (await withAccountNames(db, await failuresOf(db, params.account_id, scopeOf(author)))).map(failureBody),
     }),

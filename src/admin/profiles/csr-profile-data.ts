@@ -1,10 +1,10 @@
 /** `profile_data` of a CSR profile. The domain says what the fields mean (`domain/csr-profile.ts`). */
 
 import * as z from 'zod/v4'
-import { AdminError } from '../../domain/admin-error.ts'
 import { type CsrProfile, CsrProfileError, parseCsrProfile } from '../../domain/csr-profile.ts'
 import { compileLinearPattern, MAX_PATTERN_LENGTH, PatternError } from '../../domain/linear-pattern.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
+import { notRight } from '../admin-errors.ts'
 import { text } from '../schemas.ts'
 
 const KEY_TYPES = ['RSA', 'EC.secp256r1', 'EC.secp384r1', 'EC.secp521r1', 'Ed25519', 'Ed448'] as const
@@ -101,7 +101,6 @@ export function profileOf(data: object): CsrProfile {
       const [, name = '', message = ''] = /^(\S+) (.*)$/s.exec(fault) ?? []
       return { field: name === 'profile_data' ? name : `profile_data.${name}`, message }
     })
-    const sentence = fields.map(({ field, message }) => `'${field}' ${message}`).join('; ')
-    throw new AdminError('invalid_request', `the profile is not right: ${sentence}`, { fields })
+    throw notRight('profile', fields)
   }
 }

@@ -6,11 +6,11 @@ import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { asksForHistory } from '../../domain/csr-profile.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, time, timestamp, uuid } from '../schemas.ts'
+import { line, timestamp, uuid, withTimes } from '../schemas.ts'
 import { ProfileData, profileOf } from './csr-profile-data.ts'
 import type { HistoryIndexes } from './history-indexes.ts'
 import {
@@ -49,18 +49,10 @@ const CsrProfileWithAccounts = z
   })
   .meta({ id: 'CsrProfileWithAccounts' })
 
-export function csrProfileBody(row: ProfileRow): z.input<typeof CsrProfile> {
-  const { id, name, description, profile_data, created_by, created_at, updated_at } = row
-  return {
-    id,
-    name,
-    description: description ?? '',
-    profile_data,
-    created_by,
-    created_at: time(created_at),
-    updated_at: time(updated_at),
-  }
-}
+export const csrProfileBody = <R extends ProfileRow>(row: R) => ({
+  ...withTimes(row),
+  description: row.description ?? '',
+})
 
 const wantedProfile = z.strictObject({
   name: line(255),
@@ -110,12 +102,10 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     summary: 'Shows one profile.',
     params,
     reply: { status: 200, schema: CsrProfileWithAccounts },
-    errors: ['not_found'],
     async handle({ params }, { db }) {
       const profile = await findProfileWithAccounts(db, params.profile_id)
       if (!profile) throw notFound('CSR profile')
-      const { account_ids, more_accounts } = profile
-      return { body: { ...csrProfileBody(profile), account_ids, more_accounts } }
+      return { body: csrProfileBody(profile) }
     },
   }),
   replaceCsrProfile: endpoint({
@@ -126,7 +116,7 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     params,
     body: wantedProfile,
     reply: { status: 200, schema: CsrProfile },
-    errors: ['not_found', 'conflict', 'unavailable'],
+    errors: ['conflict', 'unavailable'],
     audit: 'csr_profile.update',
     handle: async ({ params, body, author }, context) => ({
       body: csrProfileBody(await replace(context, author, params.profile_id, wantedOf(body))),
@@ -139,12 +129,8 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     summary: 'Deletes a profile; its accounts go back to that of their credential, or to none.',
     params,
     reply: { status: 204 },
-    errors: ['not_found'],
     audit: 'csr_profile.delete',
-    async handle({ params, author }, { audit }) {
-      await remove(audit, author, params.profile_id)
-      return {}
-    },
+    handle: ({ params, author }, { audit }) => withoutBody(remove(audit, author, params.profile_id)),
   }),
 })
 

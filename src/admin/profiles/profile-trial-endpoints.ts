@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { notFound } from '../../domain/admin-error.ts'
 import { certifiedNames } from '../../domain/csr-check.ts'
 import { asksForHistory, type CsrProfile, csrProfileViolations } from '../../domain/csr-profile.ts'
 import { type Csr, CsrError, parseCsr } from '../../shared/pki/csr.ts'
@@ -10,6 +10,7 @@ import { hashSpki } from '../../shared/pki/spki.ts'
 import { HISTORY_ANSWERS, type IssuanceHistory, type IssuanceHistoryQuery } from '../../store/account-rules-store.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { notRight } from '../admin-errors.ts'
 import { uuid } from '../schemas.ts'
 import { ProfileData, profileOf } from './csr-profile-data.ts'
 import type { HistoryIndexes } from './history-indexes.ts'
@@ -36,7 +37,7 @@ export const CSR_PROFILE_TRIALS = endpointGroup('CSR profiles', {
     params: z.strictObject({ profile_id: uuid() }),
     body: z.strictObject({ csr: csrText }),
     reply: { status: 200, schema: CsrVerdict },
-    errors: ['not_found', 'rate_limited'],
+    errors: ['rate_limited'],
     async handle({ params, body, author }, { db, historyIndexes, profileTrials }) {
       const trial = async () => dryRunOfStored(db, historyIndexes, params.profile_id, csrOf(body.csr))
       return { body: await profileTrials.run(author.userId, trial) }
@@ -68,8 +69,7 @@ function csrOf(text: string): Csr {
   }
 }
 
-const wrongCsr = (message: string) =>
-  new AdminError('invalid_request', `the body is not right: 'csr' ${message}`, { fields: [{ field: 'csr', message }] })
+const wrongCsr = (message: string) => notRight('body', [{ field: 'csr', message }])
 
 async function dryRunOfStored(db: DatabasePool, indexes: HistoryIndexes, id: string, csr: Csr) {
   const profile = await findProfile(db, id)

@@ -12,7 +12,7 @@ import {
   type BackendRevocation as Waiting,
 } from '../../store/backend-revocation-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
 import { time, timestamp, uuid } from '../schemas.ts'
@@ -61,12 +61,8 @@ export const BACKEND_REVOCATIONS = endpointGroup('Certificates', {
     summary: 'Stops asking the CA to revoke this certificate.',
     params: z.strictObject({ certificate_id: uuid() }),
     reply: { status: 204 },
-    errors: ['not_found'],
     audit: 'backend.revocation_given_up',
-    async handle({ params, author }, { audit }) {
-      await giveUp(audit, author, params.certificate_id)
-      return {}
-    },
+    handle: ({ params, author }, { audit }) => withoutBody(giveUp(audit, author, params.certificate_id)),
   }),
 })
 

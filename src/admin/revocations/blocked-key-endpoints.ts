@@ -6,7 +6,7 @@ import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { ALL_ROWS, type ListPage, readPage, unbounded } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { fingerprint, time, timestamp } from '../schemas.ts'
@@ -70,12 +70,9 @@ export const BLOCKED_KEYS = endpointGroup('Blocked keys', {
     summary: 'Takes the block of a key back; a revoked account stays so.',
     params: z.strictObject({ spki_sha256: fingerprint() }),
     reply: { status: 204 },
-    errors: ['not_found', 'conflict'],
+    errors: ['conflict'],
     audit: 'key.unblock',
-    async handle({ params, author }, { audit }) {
-      await unblock(audit, author, params.spki_sha256)
-      return {}
-    },
+    handle: ({ params, author }, { audit }) => withoutBody(unblock(audit, author, params.spki_sha256)),
   }),
 })
 

@@ -145,7 +145,6 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
       orStatus: 202,
       schema: z.union([BulkRevocationDryRun, BulkRevocationResult, BulkRevocationDetails]),
     },
-    errors: ['conflict'],
     audit: 'certificate.bulk_revoke',
     recentSignIn: ({ body }) => !body.dry_run && body.confirm_count !== undefined,
     approval: ({ body: { filter, reason, dry_run: isDryRun } }, context) =>
@@ -198,7 +197,6 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
     summary: 'Shows how far a bulk revocation is.',
     params,
     reply: { status: 200, schema: BulkRevocationDetails },
-    errors: ['not_found'],
     async handle({ params }, { db }) {
       const job = await requireJob(db, params.job_id)
       return { body: await detailsBody(db, job) }
@@ -210,7 +208,7 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
     summary: 'Stops a bulk revocation after the page in hand. Revoked certificates stay revoked.',
     params,
     reply: { status: 200, schema: BulkRevocation },
-    errors: ['not_found', 'conflict'],
+    errors: ['conflict'],
     audit: 'certificate.bulk_revoke',
     handle: async ({ params, author }, { bulkRevocations }) => ({
       body: jobBody(await bulkRevocations.cancel(author, params.job_id)),
@@ -227,7 +225,6 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
       only: z.literal('left').optional().meta({ description: 'Those that are valid now.' }),
     }),
     reply: { status: 200, schema: z.array(BulkRevocationCertificate) },
-    errors: ['not_found'],
     async handle({ params, query }, { db, pages }) {
       const limit = limitOf(query.limit, pages)
       await requireJob(db, params.job_id)

@@ -1,13 +1,13 @@
 /** Steps of a bulk revocation: counting what matches, noting it, and revoking a page of it. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { AdminError } from '../../domain/admin-error.ts'
 import { KEY_COMPROMISE } from '../../domain/revocation.ts'
 import { BULK_REVOCATION, statusAfter } from '../../domain/states.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
 import { revokeCertificates } from '../../store/certificate-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
+import { notRight } from '../admin-errors.ts'
 import type { Transaction } from '../audit/audit-log.ts'
 import {
   ALREADY_REVOKED,
@@ -34,11 +34,7 @@ interface DryRun {
 const SAMPLES = 100
 
 /** @param rule continues `'confirm_count' must be` */
-export function wrongCount(rule: string): AdminError {
-  const message = `must be ${rule}`
-  const fields = [{ field: 'confirm_count', message }]
-  return new AdminError('invalid_request', `the body is not right: 'confirm_count' ${message}`, { fields })
-}
+export const wrongCount = (rule: string) => notRight('body', [{ field: 'confirm_count', message: `must be ${rule}` }])
 
 /** Counts what the filter matches now, and changes nothing. */
 export async function dryRun(db: CommonQueryMethods, filter: RevocationFilter): Promise<DryRun> {

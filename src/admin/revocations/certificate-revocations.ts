@@ -63,7 +63,7 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
       }),
     bodyIsOptional: true,
     reply: { status: 200, schema: Certificate },
-    errors: ['not_found', 'conflict'],
+    errors: ['conflict'],
     audit: 'certificate.revoke',
     async handle({ params, body, author }, { db, policy, audit, events, noteRevocations }) {
       const wanted = { reason: body.reason, issuerFingerprint: body.issuer, notAfter: body.not_after }

@@ -9,10 +9,10 @@ import { SCOPE_RULE } from '../../domain/permissions.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { pageById, type ReadPage } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { futureInstant, line, tagList, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { futureInstant, line, tagList, timestamp, uuid, withTimes } from '../schemas.ts'
 import { endByProvider } from './sessions.ts'
 import { API_TOKEN_PREFIX, hashApiToken, type SignedIn } from './sign-in.ts'
 import { requireScope } from './users.ts'
@@ -57,21 +57,6 @@ const ApiTokenWithSecret = z
   .strictObject({ ...ApiToken.shape, token: z.string().meta({ description: 'Shown once; it cannot be read again.' }) })
   .meta({ id: 'ApiTokenWithSecret' })
 
-function tokenBody(row: ApiTokenRow): z.input<typeof ApiToken> {
-  const { id, name, role, scope, created_by, created_at, expires_at, last_used_at, revoked_at } = row
-  return {
-    id,
-    name,
-    role,
-    scope,
-    created_by,
-    created_at: time(created_at),
-    expires_at: timeOrNull(expires_at),
-    last_used_at: timeOrNull(last_used_at),
-    revoked_at: timeOrNull(revoked_at),
-  }
-}
-
 export const TOKENS = endpointGroup('API tokens', {
   listTokens: endpoint({
     route: 'GET /tokens',
@@ -81,7 +66,7 @@ export const TOKENS = endpointGroup('API tokens', {
     query: z.strictObject(placeParameters()),
     async handle({ query }, { db, pages }) {
       const page = await readPageOf(pagesOfApiTokens(db), longPageRequest(query, pages))
-      return { body: page.rows.map(tokenBody), next: nextOf(page) }
+      return { body: page.rows.map(withTimes), next: nextOf(page) }
     },
   }),
   createToken: endpoint({
@@ -101,7 +86,7 @@ export const TOKENS = endpointGroup('API tokens', {
     async handle({ body, author }, { audit }) {
       const { expires_at, ...wanted } = body
       const { token, ...row } = await createApiToken(audit, author, { ...wanted, expiresAt: expires_at ?? undefined })
-      return { body: { ...tokenBody(row), token } }
+      return { body: { ...withTimes(row), token } }
     },
   }),
   revokeToken: endpoint({
@@ -110,12 +95,8 @@ export const TOKENS = endpointGroup('API tokens', {
     summary: 'Revokes an API token, at once.',
     params: z.strictObject({ token_id: uuid() }),
     reply: { status: 204 },
-    errors: ['not_found'],
     audit: 'token.revoke',
-    async handle({ params, author }, { audit }) {
-      await revokeApiToken(audit, author, params.token_id)
-      return {}
-    },
+    handle: ({ params, author }, { audit }) => withoutBody(revokeApiToken(audit, author, params.token_id)),
   }),
 })
 

@@ -4,7 +4,7 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simp
 import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { limitOf, limitParameter } from '../pages.ts'
 import { line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
@@ -64,7 +64,7 @@ export function requirePasskeys({ passkeys }: Pick<AdminContext, 'passkeys'>) {
 }
 
 const params = z.strictObject({ passkey_id: uuid() })
-const own = { permission: 'use_session', scope: 'self', needsSession: true } as const
+const own = { permission: 'use_session', needsSession: true } as const
 
 export const PASSKEYS = endpointGroup('Sessions', {
   getPasskeyOptions: endpoint({
@@ -145,7 +145,6 @@ export const PASSKEYS = endpointGroup('Sessions', {
     params,
     body: z.strictObject({ name: line(100) }),
     reply: { status: 200, schema: Passkey },
-    errors: ['not_found'],
     audit: 'user.rename_passkey',
     async handle({ params, body, author }, context) {
       const passkeys = await requirePasskeys(context)
@@ -159,11 +158,9 @@ export const PASSKEYS = endpointGroup('Sessions', {
     summary: 'Removes a passkey.',
     params,
     reply: { status: 204 },
-    errors: ['not_found', 'conflict'],
+    errors: ['conflict'],
     audit: 'user.remove_passkey',
-    async handle({ params, author }, context) {
-      await (await requirePasskeys(context)).remove(author, params.passkey_id)
-      return {}
-    },
+    handle: async ({ params, author }, context) =>
+      withoutBody((await requirePasskeys(context)).remove(author, params.passkey_id)),
   }),
 })

@@ -3,11 +3,11 @@
 import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { SESSION_METHODS } from '../../domain/administrator.ts'
-import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { userAct } from '../approvals/acts.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { limitOf, limitParameter } from '../pages.ts'
-import { password, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { password, timestamp, uuid, withTimes } from '../schemas.ts'
 import { endSessionOf, listSessions, type SessionRow } from './session-store.ts'
 import type { SignedIn } from './sign-in.ts'
 import { MAIL, User, userBody } from './user-body.ts'
@@ -27,11 +27,8 @@ const Session = z
   .meta({ id: 'Session' })
 
 const sessionBody = (row: SessionRow, { sessionId }: SignedIn): z.input<typeof Session> => ({
-  ...row,
+  ...withTimes(row),
   is_current: row.id === sessionId,
-  created_at: time(row.created_at),
-  authenticated_at: timeOrNull(row.authenticated_at),
-  expires_at: time(row.expires_at),
 })
 
 const limit = z.strictObject({ limit: limitParameter() })
@@ -50,7 +47,6 @@ export const SESSIONS = endpointGroup('Sessions', {
     route: 'GET /me/sessions',
     enrols: true,
     permission: 'use_session',
-    scope: 'self',
     needsSession: true,
     summary: 'Lists the sessions of the user, the newest first.',
     query: limit,
@@ -62,22 +58,16 @@ export const SESSIONS = endpointGroup('Sessions', {
   endMySession: endpoint({
     route: 'DELETE /me/sessions/{session_id}',
     permission: 'use_session',
-    scope: 'self',
     needsSession: true,
     summary: 'Ends a session of the user, on every instance.',
     params: ofUser.pick({ session_id: true }),
     reply: { status: 204 },
-    errors: ['not_found'],
     audit: 'user.end_session',
-    async handle({ params, author }, { audit }) {
-      await endSession(audit, author, author.userId, params.session_id)
-      return {}
-    },
+    handle: ({ params, author }, { audit }) => withoutBody(endSession(audit, author, author.userId, params.session_id)),
   }),
   updateMe: endpoint({
     route: 'PATCH /me',
     permission: 'use_session',
-    scope: 'self',
     needsSession: true,
     summary: 'Changes the mail address of the user.',
     body: z.strictObject({ email: MAIL }),
@@ -93,7 +83,6 @@ export const SESSIONS = endpointGroup('Sessions', {
   changeMyPassword: endpoint({
     route: 'POST /me/password',
     permission: 'use_session',
-    scope: 'self',
     needsSession: true,
     summary: 'Sets a password of the user’s own choice and ends the other sessions; API tokens stay.',
     body: z.strictObject({ current_password: password(), new_password: password() }),
@@ -114,7 +103,6 @@ export const SESSIONS = endpointGroup('Sessions', {
     params: ofUser.pick({ user_id: true }),
     query: limit,
     reply: { status: 200, schema: z.array(Session) },
-    errors: ['not_found'],
     async handle({ params, query, author }, { db, pages }) {
       const { id } = await requireUser(db, params.user_id)
       const rows = await listSessions(db, id, limitOf(query.limit, pages))
@@ -127,11 +115,8 @@ export const SESSIONS = endpointGroup('Sessions', {
     summary: 'Ends a session of a user, on every instance.',
     params: ofUser,
     reply: { status: 204 },
-    errors: ['not_found'],
     audit: 'user.end_session',
-    async handle({ params, author }, { audit }) {
-      await endSession(audit, author, params.user_id, params.session_id)
-      return {}
-    },
+    handle: ({ params, author }, { audit }) =>
+      withoutBody(endSession(audit, author, params.user_id, params.session_id)),
   }),
 })

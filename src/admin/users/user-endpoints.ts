@@ -6,7 +6,7 @@ import { AdminError } from '../../domain/admin-error.ts'
 import { ROLES } from '../../domain/administrator.ts'
 import { SCOPE_RULE } from '../../domain/permissions.ts'
 import { pagesOfUsers } from '../../store/user-store.ts'
-import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { newUserAct, userAct } from '../approvals/acts.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, password, tagList, text, uuid, whenSound } from '../schemas.ts'
@@ -59,7 +59,6 @@ export const SESSION = endpointGroup('Sessions', {
     route: 'POST /auth/logout',
     enrols: true,
     permission: 'use_session',
-    scope: 'self',
     summary: 'Ends the session of the token, on every instance.',
     reply: {
       status: 200,
@@ -79,7 +78,6 @@ export const SESSION = endpointGroup('Sessions', {
     route: 'POST /auth/confirm',
     enrols: true,
     permission: 'use_session',
-    scope: 'self',
     needsSession: true,
     summary: 'Shows that it is still the user of the session, before a grave act.',
     body: z.union(
@@ -102,7 +100,6 @@ export const SESSION = endpointGroup('Sessions', {
     route: 'POST /auth/logout-everywhere',
     enrols: true,
     permission: 'use_session',
-    scope: 'self',
     needsSession: true,
     summary: 'Ends all sessions of the user, on every instance; API tokens stay.',
     reply: { status: 200, schema: z.strictObject({ sessions: z.int() }) },
@@ -155,7 +152,6 @@ export const USERS = endpointGroup('Users', {
     summary: 'Shows one user.',
     params,
     reply: { status: 200, schema: User },
-    errors: ['not_found'],
     handle: async ({ params }, { db }) => ({ body: userBody(await requireUser(db, params.user_id)) }),
   }),
   updateUser: endpoint({
@@ -177,7 +173,6 @@ export const USERS = endpointGroup('Users', {
         when: whenSound,
       }),
     reply: { status: 200, schema: User },
-    errors: ['not_found', 'conflict'],
     audit: 'user.update',
     recentSignIn: true,
     approval: ({ params, body }, context) => userAct('Change the user', params.user_id, body, context),
@@ -191,20 +186,15 @@ export const USERS = endpointGroup('Users', {
     summary: 'Deletes a user with all sessions and API tokens.',
     params,
     reply: { status: 204 },
-    errors: ['not_found', 'conflict'],
     audit: 'user.delete',
     recentSignIn: true,
     approval: ({ params }, context) => userAct('Delete the user', params.user_id, { role: null, email: null }, context),
-    async handle({ params, author }, { audit }) {
-      await removeUser(audit, author, params.user_id)
-      return {}
-    },
+    handle: ({ params, author }, { audit }) => withoutBody(removeUser(audit, author, params.user_id)),
   }),
   getMe: endpoint({
     route: 'GET /me',
     enrols: true,
     permission: 'use_session',
-    scope: 'self',
     summary: 'Shows the user of the token.',
     reply: { status: 200, schema: User },
     handle: async ({ author }, { db }) => ({ body: userBody(await requireUser(db, author.userId)) }),
@@ -212,7 +202,6 @@ export const USERS = endpointGroup('Users', {
   resetMyPassword: endpoint({
     route: 'POST /me/reset-password',
     permission: 'use_session',
-    scope: 'self',
     needsSession: true,
     summary: 'Generates a new password and ends all sessions of the user. Soon after a sign-in it needs no body.',
     body: z.strictObject({ current_password: password().optional() }),
@@ -233,7 +222,7 @@ export const USERS = endpointGroup('Users', {
     summary: 'Generates a new password for a user and ends all sessions and API tokens of that user.',
     params,
     reply: { status: 200, schema: UserWithPassword },
-    errors: ['not_found', 'rate_limited'],
+    errors: ['rate_limited'],
     audit: 'user.reset_password',
     recentSignIn: true,
     showsOnce: true,
@@ -253,7 +242,6 @@ export const USERS = endpointGroup('Users', {
     summary: 'Lets a user log in again whose name is locked after failed logins.',
     params,
     reply: { status: 200, schema: z.strictObject({ username: z.string(), unlocked }) },
-    errors: ['not_found'],
     audit: 'user.unlock',
     handle: async ({ params, author }, { audit }) => ({ body: await unlockUser(audit, author, params.user_id) }),
   }),

@@ -21,6 +21,7 @@ import {
   type UserRow,
   updateUser,
 } from '../../store/user-store.ts'
+import { notRight } from '../admin-errors.ts'
 import type { AuditLog, Transaction, Work } from '../audit/audit-log.ts'
 import { forgetFailures } from './login-attempts.ts'
 import { deletePasskeysOf } from './passkey-store.ts'
@@ -253,9 +254,7 @@ export async function requireAnAdmin(tx: Transaction): Promise<void> {
 /** @throws AdminError for a registrar without tags, and for tags of another role */
 export function requireScope({ role, scope }: Authority): void {
   if (isScoped(role) === scope.length > 0) return
-  throw new AdminError('invalid_request', `the body is not right: 'scope' ${SCOPE_RULE}`, {
-    fields: [{ field: 'scope', message: SCOPE_RULE }],
-  })
+  throw notRight('body', [{ field: 'scope', message: SCOPE_RULE }])
 }
 
 type Changeable = Pick<UserRow, 'username' | 'email' | 'enabled' | 'role' | 'scope'>

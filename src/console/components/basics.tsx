@@ -61,6 +61,14 @@ export const Copyable = ({ text, block = false }: { text: string; block?: boolea
     </span>
   )
 
+/** A text of many lines, such as that of a mail, which scrolls. */
+export const LongText = ({ children }: { children: string }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard
+  <pre class="body" tabIndex={0}>
+    {children}
+  </pre>
+)
+
 /** Names and values; those without a value are left out. */
 export const Facts = ({ rows }: { rows: readonly (readonly [name: string, value: ComponentChildren] | false)[] }) => (
   <dl class="facts">

@@ -40,6 +40,15 @@ export function Dialog({ title, onClose, wide = false, children }: DialogProps) 
   )
 }
 
+/** The foot of a dialog that only shows something. */
+export const CloseButton = ({ onClose }: { onClose: () => void }) => (
+  <div class="actions">
+    <button type="button" onClick={onClose}>
+      Close
+    </button>
+  </div>
+)
+
 interface ConfirmProps {
   /** On the button that sends it; the title, too, unless there is another one. */
   action: string

@@ -5,7 +5,7 @@ import { can } from '../api.ts'
 import { go } from '../router.ts'
 import { ROUTES } from '../routes.ts'
 import { createStore, useStore } from '../store.ts'
-import { Dialog } from './dialog.tsx'
+import { CloseButton, Dialog } from './dialog.tsx'
 import { CheckField } from './form.tsx'
 import { openSearch } from './search.tsx'
 
@@ -92,11 +92,7 @@ function Help({ onClose }: { onClose: () => void }) {
         ))}
       </dl>
       <CheckField label="Use these shortcuts in this browser" checked={on} onChange={turn} />
-      <div class="actions">
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
-      </div>
+      <CloseButton onClose={onClose} />
     </Dialog>
   )
 }

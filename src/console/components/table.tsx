@@ -1,6 +1,8 @@
 /** `Table`: rows that are there, under heads that may sort. */
 
 import { Component, type ComponentChildren, type ComponentType, h } from 'preact'
+import { Time } from './basics.tsx'
+import { Section } from './page.tsx'
 import { ChooseAll, type RowSelection } from './row-selection.tsx'
 
 export interface Column<R> {
@@ -13,6 +15,18 @@ export interface Column<R> {
   /** `number` is aligned to the right, `wide` takes what is left, `word` breaks no word, `fixed` no line. */
   kind?: 'number' | 'wide' | 'word' | 'fixed'
 }
+
+/** A time, by which rows that are all there are sorted. @param member of the row */
+export const timeColumn = <M extends string>(
+  head: string,
+  member: M,
+  { relative = true }: { relative?: boolean } = {},
+): Column<Readonly<Record<M, string | null>>> => ({
+  head,
+  kind: 'fixed',
+  by: (row) => row[member],
+  cell: (row) => <Time at={row[member]} relative={relative} />,
+})
 
 export interface Sorting {
   by: string
@@ -69,6 +83,13 @@ export function Table<R>({ caption, showCaption, columns, rows, rowKey = idOf, .
     </section>
   )
 }
+
+/** A table under its caption as a heading. */
+export const TableSection = <R,>(table: TableProps<R>) => (
+  <Section title={table.caption}>
+    <Table {...table} />
+  </Section>
+)
 
 function Head<R>({ head, sort: ofService, by, kind, sorting }: Column<R> & { sorting: Sorting | undefined }) {
   const sort = ofService ?? (by && head)

@@ -1,7 +1,7 @@
 /** ACME accounts: the list, and one with its failures, its orders, and what it may request. */
 
 import { call, can, type Input, type Output } from '../api.ts'
-import { Client, LastSeen } from '../components/activity.tsx'
+import { Client, LAST_SEEN, LastSeen } from '../components/activity.tsx'
 import {
   AccountLink,
   Badge,
@@ -20,7 +20,7 @@ import { type Filter, TextField, useForm } from '../components/form.tsx'
 import { List, ListPage } from '../components/list.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
 import { tagsOf } from '../components/role-fields.tsx'
-import type { Column } from '../components/table.tsx'
+import { type Column, timeColumn } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
@@ -62,23 +62,13 @@ const COLUMNS: readonly Column<ListedAccount>[] = [
     ),
   },
   { head: 'Client', kind: 'wide', by: ({ client }) => client, cell: (account) => <Client {...account} /> },
-  {
-    head: 'Last seen',
-    kind: 'fixed',
-    by: ({ last_seen_at }) => last_seen_at,
-    cell: (account) => <LastSeen {...account} />,
-  },
+  LAST_SEEN,
   {
     head: 'Key identifier',
     by: ({ eab_kid }) => eab_kid,
     cell: ({ eab_kid }) => eab_kid ?? <span class="quiet">–</span>,
   },
-  {
-    head: 'Created',
-    kind: 'fixed',
-    by: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} relative={false} />,
-  },
+  timeColumn('Created', 'created_at', { relative: false }),
 ]
 
 const CSV: CsvFile<ListedAccount> = {

@@ -2,14 +2,14 @@
 
 import { useState } from 'preact/hooks'
 import { call, can, type Output } from '../api.ts'
-import { Badge, Empty, Facts, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Badge, Empty, Facts, LongText, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useForm, useSubmit } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
-import { Table } from '../components/table.tsx'
+import { TableSection, timeColumn } from '../components/table.tsx'
 import { go, href, type PageProps } from '../router.ts'
 import { useSession } from '../stored-session.ts'
 import { useApi } from '../use-api.ts'
@@ -53,14 +53,8 @@ export function ApprovalsPage({ query, entry }: PageProps) {
           <p>A request appears here when somebody asks for an act that another person must approve.</p>
         </Empty>
       }
-      rowKey={({ id }) => id}
       columns={[
-        {
-          head: 'Asked',
-          kind: 'fixed',
-          by: ({ created_at }) => created_at,
-          cell: ({ created_at }) => <Time at={created_at} />,
-        },
+        timeColumn('Asked', 'created_at'),
         {
           head: 'By',
           by: ({ maker }) => maker,
@@ -114,18 +108,16 @@ export function ApprovalPage({ params }: PageProps) {
 
 const Changes = ({ facts }: Pick<Approval, 'facts'>) =>
   facts.length === 0 ? null : (
-    <Section title="What would change">
-      <Table
-        caption="What would change"
-        rows={facts}
-        rowKey={({ name }) => name}
-        columns={[
-          { head: 'Member', cell: ({ name }) => name },
-          { head: 'Before', kind: 'word', cell: ({ before }) => before },
-          { head: 'After', kind: 'word', cell: ({ after }) => after },
-        ]}
-      />
-    </Section>
+    <TableSection
+      caption="What would change"
+      rows={facts}
+      rowKey={({ name }) => name}
+      columns={[
+        { head: 'Member', cell: ({ name }) => name },
+        { head: 'Before', kind: 'word', cell: ({ before }) => before },
+        { head: 'After', kind: 'word', cell: ({ after }) => after },
+      ]}
+    />
   )
 
 /** Facts are cut; this has each serial number and each member. */
@@ -145,10 +137,7 @@ function Request({ id }: { id: string }) {
           <button type="button" class="small" onClick={() => saveFile(`request-${id}.json`, 'application/json', text)}>
             Save as a file
           </button>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
-          <pre class="body" tabIndex={0}>
-            {text}
-          </pre>
+          <LongText>{text}</LongText>
         </>
       )}
       <Problem error={error} />

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { explainFailure } from '../../domain/failure-advice.ts'
 import { call, can, type Input, type Output } from '../api.ts'
-import { Client, LastSeen } from '../components/activity.tsx'
+import { Client, LAST_SEEN } from '../components/activity.tsx'
 import { AccountLink, Empty, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
@@ -77,12 +77,7 @@ const COLUMNS: readonly Column<AtRisk>[] = [
   },
   { head: 'Last attempt', kind: 'wide', cell: (row) => <Attempt row={row} /> },
   { head: 'Client', by: ({ client }) => client, cell: (row) => <Client {...row} /> },
-  {
-    head: 'Last seen',
-    kind: 'fixed',
-    by: ({ last_seen_at }) => last_seen_at,
-    cell: (row) => <LastSeen {...row} />,
-  },
+  LAST_SEEN,
 ]
 const MUTED_COLUMNS: readonly Column<AtRisk>[] = [
   ...COLUMNS,

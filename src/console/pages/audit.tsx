@@ -7,7 +7,7 @@ import { Allowed, Badge, Copyable, Empty, LinkTo, Problem, Ready, Time } from '.
 import { saveFile } from '../components/csv.tsx'
 import { type Filter, Ranges, useSubmit } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
-import type { Column } from '../components/table.tsx'
+import { type Column, timeColumn } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
@@ -24,12 +24,7 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
   const nameOf = (id: string | null, details: Entry['details']) =>
     id === null ? String(details['operator'] ?? 'command line') : (names.get(id) ?? id)
   return [
-    {
-      head: 'Time',
-      kind: 'fixed',
-      by: ({ created_at }) => created_at,
-      cell: ({ created_at }) => <Time at={created_at} relative={false} />,
-    },
+    timeColumn('Time', 'created_at', { relative: false }),
     { head: 'User', kind: 'fixed', cell: ({ user_id, details }) => nameOf(user_id, details) },
     { head: 'Action', kind: 'word', cell: ({ action }) => <span title={action}>{actionText(action)}</span> },
     {

@@ -8,7 +8,7 @@ import { TextField, useSubmit } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
 import { Skeleton } from '../components/skeleton.tsx'
-import type { Column } from '../components/table.tsx'
+import { type Column, timeColumn } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { useList } from '../use-list.ts'
 
@@ -25,12 +25,7 @@ const columnsOf = (reload: () => void): Column<Key>[] => [
     ),
   },
   { head: 'Source', cell: ({ source }) => <Badge>{source}</Badge> },
-  {
-    head: 'Since',
-    kind: 'fixed',
-    by: ({ blocked_at }) => blocked_at,
-    cell: ({ blocked_at }) => <Time at={blocked_at} />,
-  },
+  timeColumn('Since', 'blocked_at'),
   {
     head: 'Actions',
     // Keys of a file are unblocked in the file.

@@ -4,7 +4,7 @@ import { AdminApiError, type Output } from '../api.ts'
 import { AccountLink, Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { Skeleton } from '../components/skeleton.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, Table, TableSection, timeColumn } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
@@ -28,7 +28,12 @@ export function CertificatePage({ params }: PageProps) {
         {(details) => (
           <>
             <Summary details={details} />
-            <Extensions details={details} />
+            <TableSection
+              caption="Extensions"
+              columns={EXTENSION_COLUMNS}
+              rows={details.extensions}
+              rowKey={({ name }) => name}
+            />
             <Chain details={details} />
             {details.certificate.order_id !== null && <OrderOf id={details.certificate.order_id} />}
           </>
@@ -160,14 +165,6 @@ const EXTENSION_COLUMNS: readonly Column<Details['extensions'][number]>[] = [
   },
 ]
 
-function Extensions({ details: { extensions } }: { details: Details }) {
-  return (
-    <Section title="Extensions">
-      <Table caption="Extensions" columns={EXTENSION_COLUMNS} rows={extensions} rowKey={({ name }) => name} />
-    </Section>
-  )
-}
-
 const CHAIN_COLUMNS: readonly Column<Details['chain'][number]>[] = [
   { head: 'Subject', kind: 'wide', cell: ({ subject }) => subject },
   { head: 'Until', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
@@ -179,7 +176,7 @@ const CHAIN_COLUMNS: readonly Column<Details['chain'][number]>[] = [
 
 const LOG_COLUMNS: readonly Column<Details['timestamps'][number]>[] = [
   { head: 'Log', kind: 'wide', cell: ({ log_url }) => log_url },
-  { head: 'Signed', kind: 'fixed', by: ({ signed_at }) => signed_at, cell: ({ signed_at }) => <Time at={signed_at} /> },
+  timeColumn('Signed', 'signed_at'),
   { head: 'Signature checked', kind: 'fixed', cell: ({ verified }) => (verified ? 'yes' : 'no') },
 ]
 
@@ -195,14 +192,12 @@ function Chain({ details: { chain, timestamps } }: { details: Details }) {
         />
       </Section>
       {timestamps.length > 0 && (
-        <Section title="Signed timestamps of transparency logs">
-          <Table
-            caption="Signed timestamps of transparency logs"
-            columns={LOG_COLUMNS}
-            rows={timestamps}
-            rowKey={({ log_url }) => log_url}
-          />
-        </Section>
+        <TableSection
+          caption="Signed timestamps of transparency logs"
+          columns={LOG_COLUMNS}
+          rows={timestamps}
+          rowKey={({ log_url }) => log_url}
+        />
       )}
     </>
   )

@@ -7,7 +7,7 @@ import { Action } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { Page, tell } from '../components/page.tsx'
-import type { Column } from '../components/table.tsx'
+import { type Column, timeColumn } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { go, href, type PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
@@ -31,12 +31,7 @@ const COLUMNS: readonly Column<ListedProfile>[] = [
     kind: 'number',
     cell: ({ profile_data }) => Object.keys(profile_data).length,
   },
-  {
-    head: 'Changed',
-    kind: 'fixed',
-    by: ({ updated_at }) => updated_at,
-    cell: ({ updated_at }) => <Time at={updated_at} />,
-  },
+  timeColumn('Changed', 'updated_at'),
 ]
 
 export function CsrProfilesPage({ entry }: PageProps) {

@@ -9,7 +9,7 @@ import { ListPage } from '../components/list.tsx'
 import { type KeptSecret, keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { Page, tell } from '../components/page.tsx'
 import { tagsOf } from '../components/role-fields.tsx'
-import type { Column } from '../components/table.tsx'
+import { type Column, timeColumn } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { currentSession } from '../stored-session.ts'
@@ -48,18 +48,8 @@ const COLUMNS: readonly Column<Credential>[] = [
     kind: 'fixed',
     cell: ({ uses, max_uses }) => (max_uses === null ? uses : `${uses} / ${max_uses}`),
   },
-  {
-    head: 'Expires',
-    kind: 'fixed',
-    by: ({ expires_at }) => expires_at,
-    cell: ({ expires_at }) => <Time at={expires_at} />,
-  },
-  {
-    head: 'Created',
-    kind: 'fixed',
-    by: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} relative={false} />,
-  },
+  timeColumn('Expires', 'expires_at'),
+  timeColumn('Created', 'created_at', { relative: false }),
 ]
 
 const CSV: CsvFile<Credential> = {

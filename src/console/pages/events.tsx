@@ -3,10 +3,10 @@
 import { useState } from 'preact/hooks'
 import { call, can, type Input, type Output } from '../api.ts'
 import { Badge, Copyable, Empty, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
-import { Action, Dialog } from '../components/dialog.tsx'
+import { Action, CloseButton, Dialog } from '../components/dialog.tsx'
 import { List } from '../components/list.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, Table, timeColumn } from '../components/table.tsx'
 import { countText, plural, spanText } from '../format.ts'
 import type { PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
@@ -69,12 +69,7 @@ function DeadLetters({ entry }: { entry: number }) {
     { head: 'Subject', kind: 'wide', cell: ({ subject }) => <code>{subject}</code> },
     { head: 'Consumer', by: ({ consumer }) => consumer, cell: ({ consumer }) => consumer },
     { head: 'Error', kind: 'wide', cell: ({ error }) => error },
-    {
-      head: 'Failed',
-      kind: 'fixed',
-      by: ({ failed_at }) => failed_at,
-      cell: ({ failed_at }) => <Time at={failed_at} />,
-    },
+    timeColumn('Failed', 'failed_at'),
     {
       head: 'Actions',
       cell: (letter) => (
@@ -126,11 +121,7 @@ function DeadLetters({ entry }: { entry: number }) {
             ]}
           />
           <Copyable text={JSON.stringify(opened.data, null, 2)} block />
-          <div class="actions">
-            <button type="button" onClick={() => setOpened(undefined)}>
-              Close
-            </button>
-          </div>
+          <CloseButton onClose={() => setOpened(undefined)} />
         </Dialog>
       )}
     </Section>

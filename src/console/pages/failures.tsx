@@ -6,7 +6,7 @@ import { AccountLink, Badge, Empty, Ready, Time } from '../components/basics.tsx
 import type { Filter } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { Page } from '../components/page.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, Table, timeColumn } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import { href, type PageProps, type Query } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
@@ -49,12 +49,7 @@ function Why({ failure }: { failure: Failure }) {
 }
 
 const COLUMNS: readonly Column<Failure>[] = [
-  {
-    head: 'Time',
-    kind: 'fixed',
-    by: ({ occurred_at }) => occurred_at,
-    cell: ({ occurred_at }) => <Time at={occurred_at} relative={false} />,
-  },
+  timeColumn('Time', 'occurred_at', { relative: false }),
   {
     head: 'What failed',
     kind: 'wide',

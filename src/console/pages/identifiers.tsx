@@ -2,12 +2,12 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
-import { AccountLink, Allowed, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
+import { AccountLink, Allowed, Empty, fieldError, Problem, Ready } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
-import type { Column } from '../components/table.tsx'
+import { type Column, timeColumn } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
@@ -64,12 +64,7 @@ const columnsOf = (reload: () => void): Column<Identifier>[] => [
   },
   { head: 'Credentials', kind: 'wide', cell: ({ credential_kids }) => credentialsText(credential_kids) },
   { head: 'Accounts', kind: 'wide', cell: (one) => <AccountsOf identifier={one} /> },
-  {
-    head: 'Created',
-    kind: 'fixed',
-    by: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
-  },
+  timeColumn('Created', 'created_at'),
   {
     head: 'Actions',
     cell: (one) => (

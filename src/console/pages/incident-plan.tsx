@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
-import { Problem } from '../components/basics.tsx'
+import { LongText, Problem } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { CheckField, SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { Section } from '../components/page.tsx'
@@ -158,10 +158,7 @@ function MailPreview({ filter, chosen }: { filter: Examination['filter']; chosen
               <p>
                 <strong>{mail.subject}</strong>
               </p>
-              {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
-              <pre class="body" tabIndex={0}>
-                {mail.text}
-              </pre>
+              <LongText>{mail.text}</LongText>
             </>
           )}
         </>

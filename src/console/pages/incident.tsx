@@ -134,6 +134,17 @@ const LIST_COLUMNS: readonly Column<Incident['crl']['lists'][number]>[] = [
   },
 ]
 
+type Owner = Pick<Output<'listIncidentOwners'>[number], 'account_id' | 'account_name' | 'contacts'>
+
+export const WHO_COLUMNS: readonly Column<Owner>[] = [
+  {
+    head: 'Owner',
+    cell: ({ account_id, account_name }) =>
+      account_id === null ? 'No account' : <AccountLink id={account_id} name={account_name} />,
+  },
+  { head: 'Contacts', kind: 'wide', cell: ({ contacts }) => contacts.join(', ') || 'none' },
+]
+
 function Owners({ id }: { id: string }) {
   const loaded = useApi('listIncidentOwners', { params: { incident_id: id } })
   return (
@@ -145,12 +156,7 @@ function Owners({ id }: { id: string }) {
             rows={owners}
             rowKey={({ account_id }) => account_id ?? ''}
             columns={[
-              {
-                head: 'Owner',
-                cell: ({ account_id, account_name }) =>
-                  account_id === null ? 'No account' : <AccountLink id={account_id} name={account_name} />,
-              },
-              { head: 'Contacts', kind: 'wide', cell: ({ contacts }) => contacts.join(', ') || 'none' },
+              ...WHO_COLUMNS,
               {
                 head: 'Certificates',
                 kind: 'number',

@@ -11,6 +11,7 @@ import { countText, plural } from '../format.ts'
 import { mayBePrivate, publicKeyHash } from '../public-key.ts'
 import { href, type PageProps } from '../router.ts'
 import { useList } from '../use-list.ts'
+import { WHO_COLUMNS } from './incident.tsx'
 import { Plan } from './incident-plan.tsx'
 import { type Examination, filterText } from './incident-words.ts'
 
@@ -78,15 +79,8 @@ const KeyAccount = ({ account }: { account: NonNullable<Examination['key_account
   </>
 )
 
-type Owner = Examination['owners'][number]
-
-const OWNER_COLUMNS: readonly Column<Owner>[] = [
-  {
-    head: 'Owner',
-    cell: ({ account_id, account_name }) =>
-      account_id === null ? 'No account' : <AccountLink id={account_id} name={account_name} />,
-  },
-  { head: 'Contacts', kind: 'wide', cell: ({ contacts }) => contacts.join(', ') || 'none' },
+const OWNER_COLUMNS: readonly Column<Examination['owners'][number]>[] = [
+  ...WHO_COLUMNS,
   { head: 'Tags', cell: ({ tags }) => tags.join(', ') },
   { head: 'Certificates', kind: 'number', cell: ({ certificates }) => countText(certificates) },
   { head: 'Already revoked', kind: 'number', cell: ({ already_revoked }) => countText(already_revoked) },

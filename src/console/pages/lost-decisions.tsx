@@ -6,7 +6,7 @@ import { Badge, Empty, Time, type Tone } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
-import type { Column } from '../components/table.tsx'
+import { type Column, timeColumn } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
 import { useList } from '../use-list.ts'
@@ -43,12 +43,7 @@ const FILTERS = [
 ] as const
 
 const COLUMNS: readonly Column<Lost>[] = [
-  {
-    head: 'Time',
-    kind: 'fixed',
-    by: ({ decided_at }) => decided_at,
-    cell: ({ decided_at }) => <Time at={decided_at} relative={false} />,
-  },
+  timeColumn('Time', 'decided_at', { relative: false }),
   { head: 'Who', kind: 'fixed', by: ({ decided_by }) => decided_by, cell: ({ decided_by }) => decided_by },
   {
     head: 'What',
@@ -77,7 +72,7 @@ const COLUMNS: readonly Column<Lost>[] = [
         OUTCOMES[outcome].toDo
       ),
   },
-  { head: 'Found', kind: 'fixed', by: ({ found_at }) => found_at, cell: ({ found_at }) => <Time at={found_at} /> },
+  timeColumn('Found', 'found_at'),
 ]
 
 export function LostDecisionsPage({ query, entry }: PageProps) {
@@ -90,7 +85,6 @@ export function LostDecisionsPage({ query, entry }: PageProps) {
       filters={FILTERS}
       list={list}
       columns={COLUMNS}
-      rowKey={({ id }) => id}
       actions={<Accept what="all of them, also those that a filter hides" onDone={list.reload} />}
       onChosen={
         can('acceptLostDecisions')

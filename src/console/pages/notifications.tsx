@@ -2,12 +2,12 @@
 
 import { useState } from 'preact/hooks'
 import { call, can, type Input, type Output } from '../api.ts'
-import { Allowed, Badge, Empty, Facts, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
-import { Action, Dialog } from '../components/dialog.tsx'
+import { Allowed, Badge, Empty, Facts, LongText, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Action, CloseButton, Dialog } from '../components/dialog.tsx'
 import { type Filter, TextField, useForm, useSubmit } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
-import { Section, tell } from '../components/page.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { tell } from '../components/page.tsx'
+import { type Column, TableSection, timeColumn } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { href, type PageProps, type Query } from '../router.ts'
 import { useApi } from '../use-api.ts'
@@ -36,12 +36,7 @@ const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
   { head: 'Recipient', kind: 'wide', by: ({ recipient }) => recipient, cell: ({ recipient }) => recipient },
   { head: 'Status', by: ({ status }) => status, cell: ({ status }) => <State status={status} /> },
   { head: 'Error', kind: 'wide', cell: ({ error_detail }) => error_detail },
-  {
-    head: 'Created',
-    kind: 'fixed',
-    by: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} relative={false} />,
-  },
+  timeColumn('Created', 'created_at', { relative: false }),
 ]
 
 const FILTERS: readonly Filter[] = [
@@ -73,11 +68,7 @@ export function NotificationsPage({ query, entry }: PageProps) {
             needs="retryNotifications"
             action="Retry all failed"
             consequence={<p>All failed notifications are mailed again, old ones too.</p>}
-            onConfirm={async () => {
-              const { retried } = await call('retryNotifications', { body: {} })
-              tell(`${plural(countText(retried), 'notification is', 'notifications are')} queued again.`)
-              list.reload()
-            }}
+            onConfirm={() => retry({}).then(list.reload)}
           />
           <Purge onPurged={list.reload} />
           <TestMail />
@@ -100,6 +91,11 @@ export function NotificationsPage({ query, entry }: PageProps) {
   )
 }
 
+async function retry(selection: NonNullable<Input<'retryNotifications'>['body']>): Promise<void> {
+  const { retried } = await call('retryNotifications', { body: selection })
+  tell(`${plural(countText(retried), 'notification is', 'notifications are')} queued again.`)
+}
+
 function RetryChosen({ chosen, done }: { chosen: readonly Notification[]; done: () => void }) {
   const failed = chosen.filter(({ status }) => status === 'failed')
   return (
@@ -109,11 +105,7 @@ function RetryChosen({ chosen, done }: { chosen: readonly Notification[]; done: 
       action="Send again"
       disabled={failed.length === 0}
       consequence={<p>{plural(countText(failed.length), 'failed mail is', 'failed mails are')} sent again.</p>}
-      onConfirm={async () => {
-        const { retried } = await call('retryNotifications', { body: { ids: failed.map(({ id }) => id) } })
-        tell(`${plural(countText(retried), 'notification is', 'notifications are')} queued again.`)
-        done()
-      }}
+      onConfirm={() => retry({ ids: failed.map(({ id }) => id) }).then(done)}
     />
   )
 }
@@ -139,45 +131,39 @@ function Causes({ query, onRetried }: { query: Query; onRetried: () => void }) {
     <Ready loaded={loaded}>
       {(causes) =>
         causes.length > 0 && (
-          <Section title="Failed, by cause">
-            <Table
-              caption="Failed, by cause"
-              rows={causes}
-              rowKey={({ notification_type, cause }) => `${notification_type} ${cause}`}
-              columns={[
-                {
-                  head: 'Error',
-                  kind: 'wide',
-                  cell: (cause) => <a href={placeOf(cause)}>{cause.cause || 'no error is recorded'}</a>,
-                },
-                { head: 'Type', cell: ({ notification_type }) => notification_type.replaceAll('_', ' ') },
-                { head: 'Mails', kind: 'number', cell: ({ notifications }) => countText(notifications) },
-                { head: 'Recipients', kind: 'number', cell: ({ recipients }) => countText(recipients) },
-                { head: 'Last', kind: 'fixed', cell: ({ last_at }) => <Time at={last_at} /> },
-                {
-                  head: 'Actions',
-                  cell: (cause) => (
-                    <Action
-                      needs="retryNotifications"
-                      kind="small"
-                      action="Send again"
-                      label={`Send again: ${cause.cause}`}
-                      consequence={<p>{plural(countText(cause.notifications), 'mail is', 'mails are')} sent again.</p>}
-                      onConfirm={async () => {
-                        const { notification_type, cause: text } = cause
-                        const { retried } = await call('retryNotifications', {
-                          body: { notification_type, cause: text },
-                        })
-                        tell(`${plural(countText(retried), 'notification is', 'notifications are')} queued again.`)
-                        loaded.reload()
-                        onRetried()
-                      }}
-                    />
-                  ),
-                },
-              ]}
-            />
-          </Section>
+          <TableSection
+            caption="Failed, by cause"
+            rows={causes}
+            rowKey={({ notification_type, cause }) => `${notification_type} ${cause}`}
+            columns={[
+              {
+                head: 'Error',
+                kind: 'wide',
+                cell: (cause) => <a href={placeOf(cause)}>{cause.cause || 'no error is recorded'}</a>,
+              },
+              { head: 'Type', cell: ({ notification_type }) => notification_type.replaceAll('_', ' ') },
+              { head: 'Mails', kind: 'number', cell: ({ notifications }) => countText(notifications) },
+              { head: 'Recipients', kind: 'number', cell: ({ recipients }) => countText(recipients) },
+              { head: 'Last', kind: 'fixed', cell: ({ last_at }) => <Time at={last_at} /> },
+              {
+                head: 'Actions',
+                cell: (cause) => (
+                  <Action
+                    needs="retryNotifications"
+                    kind="small"
+                    action="Send again"
+                    label={`Send again: ${cause.cause}`}
+                    consequence={<p>{plural(countText(cause.notifications), 'mail is', 'mails are')} sent again.</p>}
+                    onConfirm={async () => {
+                      await retry({ notification_type: cause.notification_type, cause: cause.cause })
+                      loaded.reload()
+                      onRetried()
+                    }}
+                  />
+                ),
+              },
+            ]}
+          />
         )
       }
     </Ready>
@@ -223,18 +209,11 @@ function Body({ id, onClose }: { id: string; onClose: () => void }) {
                 ['Sent', <Time key="sent" at={one.sent_at} />],
               ]}
             />
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
-            <pre class="body" tabIndex={0}>
-              {one.body_text}
-            </pre>
+            <LongText>{one.body_text}</LongText>
           </>
         )}
       </Ready>
-      <div class="actions">
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
-      </div>
+      <CloseButton onClose={onClose} />
     </Dialog>
   )
 }

@@ -6,7 +6,7 @@ import type { CsvFile } from '../components/csv.tsx'
 import type { Filter } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { Page, Section } from '../components/page.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, Table, timeColumn } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
 import { useApi } from '../use-api.ts'
@@ -37,12 +37,7 @@ export const ORDER_COLUMNS: readonly Column<ListedOrder>[] = [
   },
   { head: 'Status', by: ({ status }) => status, cell: ({ status }) => <OrderStatus status={status} /> },
   { head: 'Error', kind: 'wide', cell: reasonOf },
-  {
-    head: 'Created',
-    kind: 'fixed',
-    by: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
-  },
+  timeColumn('Created', 'created_at'),
 ]
 
 const WITH_ACCOUNT: readonly Column<ListedOrder>[] = [

@@ -6,7 +6,7 @@ import { Badge, ButtonLink, Facts, Freshness, LinkTo, Ready, Time } from '../com
 import { Chart, ChartFrame } from '../components/chart.tsx'
 import { lazyPage } from '../components/lazy-page.tsx'
 import { Page, Section } from '../components/page.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, TableSection } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { instantText } from '../time-zone.ts'
@@ -285,15 +285,13 @@ const failureColumns = (since: string): readonly Column<Overview['failures'][num
 ]
 
 const Failures = ({ data }: { data: Overview }) => (
-  <Section title="Failures by kind, 24 hours">
-    <Table
-      caption="Failures by kind, 24 hours"
-      columns={failureColumns(firstHourOf(data))}
-      rows={data.failures.filter(({ events }) => events > 0)}
-      rowKey={({ kind }) => kind}
-      empty={<p class="quiet">No failures</p>}
-    />
-  </Section>
+  <TableSection
+    caption="Failures by kind, 24 hours"
+    columns={failureColumns(firstHourOf(data))}
+    rows={data.failures.filter(({ events }) => events > 0)}
+    rowKey={({ kind }) => kind}
+    empty={<p class="quiet">No failures</p>}
+  />
 )
 
 const ISSUER_COLUMNS: readonly Column<Overview['issuers'][number]>[] = [
@@ -303,15 +301,13 @@ const ISSUER_COLUMNS: readonly Column<Overview['issuers'][number]>[] = [
 ]
 
 const Issuers = ({ data: { issuers, instance } }: { data: Overview }) => (
-  <Section title="Issuers">
-    <Table
-      caption="Issuers"
-      columns={ISSUER_COLUMNS}
-      rows={issuers}
-      rowKey={({ fingerprint }) => fingerprint}
-      empty={<p class="quiet">{instance ? 'none' : 'unknown'}</p>}
-    />
-  </Section>
+  <TableSection
+    caption="Issuers"
+    columns={ISSUER_COLUMNS}
+    rows={issuers}
+    rowKey={({ fingerprint }) => fingerprint}
+    empty={<p class="quiet">{instance ? 'none' : 'unknown'}</p>}
+  />
 )
 
 const state = (status: string) => <Badge tone={status === 'ok' || status === 'ready' ? 'good' : 'bad'}>{status}</Badge>

@@ -1,7 +1,7 @@
 /** Asks the owners of chosen certificates at risk to renew: the mails first, then who gets them. */
 
 import { call, type Output } from '../api.ts'
-import { Ready } from '../components/basics.tsx'
+import { LongText, Ready } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { tell } from '../components/page.tsx'
 import { countText, plural } from '../format.ts'
@@ -63,10 +63,7 @@ const Mails = ({ preview }: { preview: Output<'notifyAtRisk'> }) => (
             <p>
               <strong>{subject}</strong>
             </p>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
-            <pre class="body" tabIndex={0}>
-              {text}
-            </pre>
+            <LongText>{text}</LongText>
           </>
         )}
       </details>

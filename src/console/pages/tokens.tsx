@@ -1,14 +1,14 @@
 /** API tokens for machines. */
 
 import { call, type Output } from '../api.ts'
-import { Badge, Empty, Time } from '../components/basics.tsx'
+import { Badge, Empty } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { DayField, TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { tell } from '../components/page.tsx'
 import { RoleFields, roleBody } from '../components/role-fields.tsx'
-import type { Column } from '../components/table.tsx'
+import { type Column, timeColumn } from '../components/table.tsx'
 import { ROLES, roleText } from '../labels.ts'
 import type { PageProps } from '../router.ts'
 import { endOfDay } from '../time-zone.ts'
@@ -28,18 +28,8 @@ const columnsOf = (reload: () => void): Column<Token>[] => [
   { head: 'Name', kind: 'wide', by: ({ name }) => name, cell: ({ name }) => name },
   { head: 'Role', by: ({ role }) => ROLES[role], cell: roleText },
   { head: 'Status', cell: (token) => <Status {...token} /> },
-  {
-    head: 'Expires',
-    kind: 'fixed',
-    by: ({ expires_at }) => expires_at,
-    cell: ({ expires_at }) => <Time at={expires_at} />,
-  },
-  {
-    head: 'Last used',
-    kind: 'fixed',
-    by: ({ last_used_at }) => last_used_at,
-    cell: ({ last_used_at }) => <Time at={last_used_at} />,
-  },
+  timeColumn('Expires', 'expires_at'),
+  timeColumn('Last used', 'last_used_at'),
   {
     head: 'Actions',
     cell: ({ id, name, revoked_at }) =>

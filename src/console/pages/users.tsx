@@ -2,14 +2,14 @@
 
 import { useState } from 'preact/hooks'
 import { call, can, type Output } from '../api.ts'
-import { Badge, Time } from '../components/basics.tsx'
-import { Action, Dialog } from '../components/dialog.tsx'
+import { Badge } from '../components/basics.tsx'
+import { Action, CloseButton, Dialog } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { tell } from '../components/page.tsx'
 import { RoleFields, type RoleValues, roleBody } from '../components/role-fields.tsx'
-import type { Column } from '../components/table.tsx'
+import { type Column, timeColumn } from '../components/table.tsx'
 import { ROLES, roleText } from '../labels.ts'
 import type { PageProps } from '../router.ts'
 import { useSession } from '../stored-session.ts'
@@ -58,12 +58,7 @@ const columnsOf = (me: string | undefined, reload: () => void, show: Show): Colu
     head: 'Status',
     cell: ({ enabled }) => <Badge tone={enabled ? 'good' : 'plain'}>{enabled ? 'enabled' : 'disabled'}</Badge>,
   },
-  {
-    head: 'Last login',
-    kind: 'fixed',
-    by: ({ last_login_at }) => last_login_at,
-    cell: ({ last_login_at }) => <Time at={last_login_at} relative={false} />,
-  },
+  timeColumn('Last login', 'last_login_at', { relative: false }),
   {
     head: 'Actions',
     cell: (user) =>
@@ -241,11 +236,7 @@ function SessionsOfUser({ user: { id, username } }: { user: User }) {
       {isOpen && (
         <Dialog title={`Sessions of ${username}`} wide onClose={() => setOpen(false)}>
           <OthersSessions userId={id} />
-          <div class="actions">
-            <button type="button" onClick={() => setOpen(false)}>
-              Close
-            </button>
-          </div>
+          <CloseButton onClose={() => setOpen(false)} />
         </Dialog>
       )}
     </>
