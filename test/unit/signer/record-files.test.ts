@@ -328,6 +328,8 @@ describe('the record files', () => {
     while (!dropped.has('decisions')) await decide({ reason: randomBytes(2_000).toString('base64') })
     await compressed()
     assert.ok(records.decisions.closed.bytes <= 20_000)
+    // Where the disk is slow a file grows beyond the bound before it is closed, and goes as a whole.
+    await decide({ act: 'the newest' })
     assert.deepEqual([[...dropped], await serials(), await revocations()], [['decisions'], serialsOf(0, 1), ['2.0']])
     const page = await linesAfter(records.decisions, { seq: 0, part: 0 })
     assert.equal(readDecisionLines(page.payload)[0]?.seq, records.decisions.first)
