@@ -89,7 +89,7 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
   bodyIsOptional?: true
   /** 204 has no schema. */
   reply: { status: 200 | 201 | 202 | 204; orStatus?: 202; schema?: R; contentType?: string }
-  /** Beside those that follow from the description (`errorsOf`), such as not_found from `params`. */
+  /** Errors that do not follow from the description (`errorsOf`); `params` bring not_found. */
   errors?: readonly AdminErrorCode[]
   /** The entry that the audit log gets when something has changed. */
   audit?: AuditAction

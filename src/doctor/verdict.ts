@@ -41,7 +41,7 @@ export const unknown = (says: string, mend?: string): Verdict => ({ result: 'unk
 export const warning = (says: string, mend: string): Verdict => ({ result: 'warning', says, mend })
 export const failure = (says: string, mend: string): Verdict => ({ result: 'failure', says, mend })
 
-/** What may be wrong; false and undefined where it is right. */
+/** A verdict where something is wrong; false or undefined where it is right. */
 export type Possible = Verdict | false | undefined
 
 /** What is wrong, or that nothing is. */

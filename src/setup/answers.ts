@@ -79,7 +79,7 @@ const isWholeNetwork = (value: string) => {
   return network?.address.every((octet, index) => (octet & ~network.mask[index]!) === 0) === true
 }
 
-/** The default of each stands for a question that was not asked. */
+/** An answer's default counts where its question was not asked. */
 export const ANSWERS = z.strictObject({
   url: z
     .preprocess(asciiUrl, oneLine('https:// and a host, such as https://acme.corp.example', isPublicUrl))

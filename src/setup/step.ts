@@ -58,7 +58,7 @@ export interface Step {
 /** The steps that are wanted: false stands in place of one that is not. */
 export const stepsOf = (...steps: readonly (Step | false)[]): Step[] => steps.filter((one) => one !== false)
 
-/** Of a file that the signer alone may read. */
+/** The signer alone may read such a file. */
 export const OF_SIGNER = { mode: 0o600, owner: 'chancery-signer', group: 'chancery-signer' } as const
 
 export interface Plan {

@@ -388,7 +388,7 @@ export function createCsrIssuanceStore(db: Database): CsrIssuanceStore {
   }
 }
 
-/** As the statement names its columns. */
+/** The statement names its columns like this. */
 type ClaimRow = Omit<ClaimedIssuance, 'identifiers' | 'profile' | 'replaces' | 'requested'> & {
   /** Null when retention has deleted the order. */
   ordered: {

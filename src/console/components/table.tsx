@@ -16,7 +16,7 @@ export interface Column<R> {
   kind?: 'number' | 'wide' | 'word' | 'fixed'
 }
 
-/** A time, by which rows that are all there are sorted. @param member of the row */
+/** A column of a time, which sorts the rows of a complete list. @param member of the row */
 export const timeColumn = <M extends string>(
   head: string,
   member: M,

@@ -46,7 +46,7 @@ export type JsonObject = { readonly [member: string]: unknown }
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Of a text of our own or an operator's. Undefined for anything else. */
+/** Reads a text that we or an operator wrote. @returns undefined where it is no JSON object */
 export function jsonObjectIn(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text)

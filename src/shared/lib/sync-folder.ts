@@ -1,4 +1,4 @@
-/** Puts the names in a folder on disk: else a loss of power could take that of a new file. */
+/** Puts the names in a folder on disk, so that a new file outlives a loss of power. */
 
 import { open } from 'node:fs/promises'
 
