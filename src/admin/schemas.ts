@@ -17,7 +17,7 @@ export const time = (at: Date): string => at.toISOString()
 export const timeOrNull = (at: Date | null): string | null => at?.toISOString() ?? null
 
 type WithTexts<R> = { [M in keyof R]: R[M] extends Date ? string : R[M] extends Date | null ? string | null : R[M] }
-/** A row as it leaves, for rows that have no member besides those of the reply. */
+/** Writes the times of a row as texts. Every member leaves, and the schema of a reply refuses others (`z.strictObject`). */
 export const withTimes = <R extends object>(row: R): WithTexts<R> =>
   Object.fromEntries(
     Object.entries(row).map(([member, value]) => [member, value instanceof Date ? time(value) : value]),

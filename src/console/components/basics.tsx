@@ -61,7 +61,7 @@ export const Copyable = ({ text, block = false }: { text: string; block?: boolea
     </span>
   )
 
-/** A text of many lines, such as that of a mail, which scrolls. */
+/** Shows a long text, such as a mail, in a box that scrolls. */
 export const LongText = ({ children }: { children: string }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard
   <pre class="body" tabIndex={0}>

@@ -40,7 +40,7 @@ export function Dialog({ title, onClose, wide = false, children }: DialogProps) 
   )
 }
 
-/** The foot of a dialog that only shows something. */
+/** Ends a dialog that only shows something. */
 export const CloseButton = ({ onClose }: { onClose: () => void }) => (
   <div class="actions">
     <button type="button" onClick={onClose}>
