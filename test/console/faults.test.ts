@@ -221,13 +221,17 @@ describe('faults beneath the console', requireCommand('chromium-headless-shell')
     const { page } = await at.browser.as('operator', '/operation')
     // The page also asks from time to time; here it learns of it by the refusal.
     const refused = page.waitForResponse((response) => response.status() === 403)
-    const asked = page.waitForResponse(/\/me$/)
-    await page.reload()
-    await asked
+    const answers: Promise<unknown>[] = []
+    let isHeld = false
     await page.route(/\/me$/, async (route) => {
-      await refused
+      if (isHeld) await refused
+      else answers.push(route.request().response())
       await route.continue()
     })
+    await page.reload()
+    await page.getByRole('button', { name: 'Start maintenance' }).waitFor()
+    isHeld = true
+    await Promise.all(answers)
     const [{ id } = { id: '' }] = await at.sql<{ id: string }>(
       "UPDATE admin_users SET role = 'auditor' WHERE username = $1 RETURNING id",
       [await page.locator('.user strong').textContent()],
