@@ -7,7 +7,7 @@
  */
 
 import type { CompromisedKeyStore, DueKey } from '../store/compromised-key-store.ts'
-import type { NoteRevocations } from './revocation-notes.ts'
+import type { NoteRevocations } from './reconcile/revocation-notes.ts'
 
 export interface CompromisedKeysParts {
   store: CompromisedKeyStore

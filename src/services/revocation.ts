@@ -17,7 +17,7 @@ import type { BackendRevocation, BackendRevocationStore } from '../store/backend
 import type { CertificateStore } from '../store/certificate-store.ts'
 import { unlessStale } from './account-cache.ts'
 import type { NoteAcmeAct } from './decisions/acme-decisions.ts'
-import type { TellRevocations } from './revocation-notes.ts'
+import type { TellRevocations } from './reconcile/revocation-notes.ts'
 
 /** An account, or the holder of the certificate's own key. */
 export type Revoker = { requester: Requester } | { certificateKey: AccountKey }

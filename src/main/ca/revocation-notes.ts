@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { CaBackend } from '../../ca/backend.ts'
-import { createRevocationNotes, type TellRevocations } from '../../services/revocation-notes.ts'
+import { createRevocationNotes, type TellRevocations } from '../../services/reconcile/revocation-notes.ts'
 import type { CertificateStore } from '../../store/certificate-store.ts'
 
 export function revocationNotes(

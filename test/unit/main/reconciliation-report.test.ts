@@ -7,7 +7,7 @@ import { pino } from 'pino'
 import type { SignerUse } from '../../../src/domain/signer-use.ts'
 import { Report } from '../../../src/main/ca/start-reconciliation.ts'
 import { createMetrics } from '../../../src/ops/metrics.ts'
-import { SignerUseWatch } from '../../../src/services/signer-use-watch.ts'
+import { SignerUseWatch } from '../../../src/services/reconcile/signer-use-watch.ts'
 import { until } from '../../support/until.ts'
 
 const OWN = { database: randomUUID(), incarnation: '7/00000001/16384' }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RecordDamage, RecordState } from '../../../src/ca/signer-records.ts'
-import { Reconciliation, type ReconciliationParts } from '../../../src/services/reconciliation.ts'
+import { Reconciliation, type ReconciliationParts } from '../../../src/services/reconcile/reconciliation.ts'
 
 const ISSUER_KEY = Buffer.alloc(32, 1)
 const URL = 'http://ca.example/crl/default/4/1'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { RecordedRevocations, RecordState, SignerRecords } from '../../../src/ca/signer-records.ts'
-import { type ComparisonParts, FIRST, SignerComparison } from '../../../src/services/signer-comparison.ts'
+import { type ComparisonParts, FIRST, SignerComparison } from '../../../src/services/reconcile/signer-comparison.ts'
 import type { IssuerRevocations } from '../../../src/store/signer-mark-store.ts'
 
 const KEY = 'ab'.repeat(32)

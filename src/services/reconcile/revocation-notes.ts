@@ -3,11 +3,11 @@
  * fail-over could lose them. What cannot be told is on the next list, which the signer records, too.
  */
 
-import type { CaBackend } from '../ca/backend.ts'
-import type { NotedRevocation, SignerRecords } from '../ca/signer-records.ts'
-import { issuerKeyOf, issuerKeyOfCertificate } from '../domain/crl-scope.ts'
-import { parseCertificate } from '../shared/pki/certificate.ts'
-import type { CertificateStore, CommittedRevocation } from '../store/certificate-store.ts'
+import type { CaBackend } from '../../ca/backend.ts'
+import type { NotedRevocation, SignerRecords } from '../../ca/signer-records.ts'
+import { issuerKeyOf, issuerKeyOfCertificate } from '../../domain/crl-scope.ts'
+import { parseCertificate } from '../../shared/pki/certificate.ts'
+import type { CertificateStore, CommittedRevocation } from '../../store/certificate-store.ts'
 
 /** Never rejects, and takes at most two seconds. @param certificateIds of revoked certificates */
 export type NoteRevocations = (certificateIds: readonly string[]) => Promise<unknown>

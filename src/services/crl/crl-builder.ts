@@ -11,22 +11,22 @@
  * revocations committed during its build. They count as changes since 1, so another list follows.
  */
 
-import type { CaBackend, CaIssuer } from '../ca/backend.ts'
-import { COMPLETE, crlName, issuerKeyOf, issuerKeyOfCertificate, octetsOf } from '../domain/crl-scope.ts'
-import { keysOf } from '../shared/lib/encoding.ts'
-import { settled, unwrap } from '../shared/lib/settled.ts'
-import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
-import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
-import { lintCrlExtensions, lintCrlHeader } from '../shared/pki/crl-lint.ts'
+import type { CaBackend, CaIssuer } from '../../ca/backend.ts'
+import { COMPLETE, crlName, issuerKeyOf, issuerKeyOfCertificate, octetsOf } from '../../domain/crl-scope.ts'
+import { keysOf } from '../../shared/lib/encoding.ts'
+import { settled, unwrap } from '../../shared/lib/settled.ts'
+import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
+import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
+import { lintCrlExtensions, lintCrlHeader } from '../../shared/pki/crl-lint.ts'
 import {
   type DerFrame,
   frameCertificateList,
   frameTbsCertList,
   MAX_CRL_NUMBER_LEAD_SECONDS,
-} from '../shared/pki/tbs-cert-list.ts'
-import { parseCrlExtensions, TbsCertListReader } from '../shared/pki/tbs-cert-list-reader.ts'
-import type { CertificateStore } from '../store/certificate-store.ts'
-import type { CrlDraft, CrlPage, CrlPart, CrlScope, CrlState, CrlStore } from '../store/crl-store.ts'
+} from '../../shared/pki/tbs-cert-list.ts'
+import { parseCrlExtensions, TbsCertListReader } from '../../shared/pki/tbs-cert-list-reader.ts'
+import type { CertificateStore } from '../../store/certificate-store.ts'
+import type { CrlDraft, CrlPage, CrlPart, CrlScope, CrlState, CrlStore } from '../../store/crl-store.ts'
 
 export interface CrlPolicy {
   /** Time between two lists without revocations; undefined: `scheduledAt` decides. */

@@ -1,7 +1,7 @@
 /** When a list that is not published becomes an alarm: each trouble of a list once, until it is over. */
 
-import { CLOCKS_DIFFER_MS } from '../shared/lib/clocks.ts'
-import type { PublishedCrl } from '../store/crl-store.ts'
+import { CLOCKS_DIFFER_MS } from '../../shared/lib/clocks.ts'
+import type { PublishedCrl } from '../../store/crl-store.ts'
 import { MalformedCrl } from './crl-builder.ts'
 
 export interface CrlAlarm {

@@ -7,11 +7,11 @@
  * copy has of a certificate that a client holds, so the mark does not pass it.
  */
 
-import type { RecordedRevocations, RecordState, SerialPage, SignerRecords } from '../ca/signer-records.ts'
-import { KEY_COMPROMISE } from '../domain/revocation.ts'
-import { CLOCKS_DIFFER_MS } from '../shared/lib/clocks.ts'
-import { settled, unwrap } from '../shared/lib/settled.ts'
-import type { CrlStore } from '../store/crl-store.ts'
+import type { RecordedRevocations, RecordState, SerialPage, SignerRecords } from '../../ca/signer-records.ts'
+import { KEY_COMPROMISE } from '../../domain/revocation.ts'
+import { CLOCKS_DIFFER_MS } from '../../shared/lib/clocks.ts'
+import { settled, unwrap } from '../../shared/lib/settled.ts'
+import type { CrlStore } from '../../store/crl-store.ts'
 import {
   type IssuerRevocations,
   type ListedRevocation,
@@ -19,7 +19,7 @@ import {
   type SignerMarkStore,
   WHOLE_LINE,
   type WithoutCertificate,
-} from '../store/signer-mark-store.ts'
+} from '../../store/signer-mark-store.ts'
 import type { KnownIssuers, Restoration, SignedLine } from './restoration.ts'
 
 /**

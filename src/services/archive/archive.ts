@@ -17,8 +17,8 @@ import {
   type ArchiveStore,
   FIRST_PLACE,
   REMOVAL_PAGE,
-} from '../store/archive-store.ts'
-import type { RetentionStore } from '../store/retention-store.ts'
+} from '../../store/archive-store.ts'
+import type { RetentionStore } from '../../store/retention-store.ts'
 import { type Archive, type ArchiveFile, openArchive } from './archive-files.ts'
 
 export interface ArchivePolicy {

@@ -3,8 +3,8 @@
  * and what the lists have to know (docs/decisions/records-of-the-signer.md).
  */
 
-import type { RecordDamage, RecordState, SignerRecords } from '../ca/signer-records.ts'
-import type { SignerMark, SignerMarkStore } from '../store/signer-mark-store.ts'
+import type { RecordDamage, RecordState, SignerRecords } from '../../ca/signer-records.ts'
+import type { SignerMark, SignerMarkStore } from '../../store/signer-mark-store.ts'
 import type { Lacking, SignerComparison } from './signer-comparison.ts'
 
 export interface ReconciliationEvents {
