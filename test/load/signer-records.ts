@@ -224,7 +224,7 @@ async function measureComparison(count: number, url: string): Promise<void> {
       now: async () => new Date(),
       intentSeconds: 3600,
       expiredAfterDays: undefined,
-      onLacking: nobody,
+      onMissing: nobody,
       onStrangeTimes: () => undefined,
       isStopping: () => false,
     })

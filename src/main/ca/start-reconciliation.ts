@@ -69,7 +69,7 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
     intentSeconds: config.ca.deferred_signing_timeout,
     expiredAfterDays:
       config.retention.certificates_days_after_expiry === null ? undefined : config.ca.max_validity_days,
-    onLacking: () => reconciliation.noteBehind(),
+    onMissing: () => reconciliation.noteBehind(),
     onStrangeTimes: report.strangeTimes(),
     isStopping,
   })
@@ -184,7 +184,7 @@ export class Report {
         log.error({ event: 'database_behind', ...facts }, 'the database lacks what the signer has recorded')
         if (found) this.#hold(`${countsOf(found)} are to be brought back with: chancery reconcile`)
       },
-      whole: (since) => {
+      complete: (since) => {
         const back = this.#back
         this.#back = { ...NOTHING }
         log.warn({ event: 'database_whole', since, ...back }, 'the database has what the signer has recorded')

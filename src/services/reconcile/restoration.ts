@@ -1,5 +1,5 @@
 /**
- * Brings back what the signer has recorded and the database lacks (docs/decisions/records-of-the-signer.md).
+ * Brings back what the signer has recorded and is missing in the database (docs/decisions/records-of-the-signer.md).
  *
  * A certificate comes back under its id, with its account and its order where those are still there. Its own bytes prove it:
  * one of our issuers has signed them.

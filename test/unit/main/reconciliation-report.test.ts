@@ -36,7 +36,7 @@ function aReport() {
   })
   const episode = () => {
     report.restored().certificate({ serialNumber: '01', names: [] } as never)
-    report.events().whole(new Date())
+    report.events().complete(new Date())
   }
   /** An announcement, and a round of the leader behind it. */
   const announced = async (said: SignerUse | undefined) => {
@@ -124,7 +124,7 @@ test('who else is there is not known while the database or the signer does not a
 test('a certificate that does not come back is named in the alarm by its serial number', async () => {
   const { report, alarms, announced } = aReport()
   report.restored().givenUp({ sequence: 7, serialNumber: '0abc', reason: 'damaged' })
-  report.events().whole(new Date())
+  report.events().complete(new Date())
   await announced(ALONE)
   assert.match(alarms[0]?.reason ?? '', /1 certificate did not come back, the log says why: 0abc/)
 })
