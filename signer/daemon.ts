@@ -24,7 +24,7 @@ import { SignedSerials } from './signed-serials.ts'
 import type { SigningService } from './signing.ts'
 import { listen, prepareSocket, type SignerServer } from './socket-server.ts'
 
-/** Of a CRL entry: a serial number of 8 octets, no reason. */
+/** The shortest CRL entry: a serial number of 8 octets, no reason. */
 const LEAST_ENTRY_BYTES = 27
 
 /** Time for a signature in a token's library to end, after everything else has stopped. */

@@ -124,12 +124,12 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
       der,
       serialNumber: Buffer.from(serialNumber, 'hex'),
     }
-    const tell = (isLate: boolean) => announce(events, { row, isLate }, serialNumber, names, warnings)
-    const outcome = await recordReceived(options, certificate, until, tell)
+    const report = (isLate: boolean) => announce(events, { row, isLate }, serialNumber, names, warnings)
+    const outcome = await recordReceived(options, certificate, until, report)
     // A revocation would hit the certificate that was delivered first.
     if (outcome === 'duplicate') return refuse(row, [`the serial number ${serialNumber} was given before`], until)
     if (outcome === 'lost') return disown(row, der, until)
-    tell(outcome === 'late')
+    report(outcome === 'late')
     return outcome === 'recorded' ? 'recorded' : 'failed'
   }
 

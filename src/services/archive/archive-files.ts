@@ -30,7 +30,7 @@ export interface ArchivedRange {
 export interface ArchiveFile extends ArchivedRange {
   file: string
   bytes: number
-  /** Of the file as it lies there, in hexadecimal. */
+  /** The SHA-256 of the file as it lies there, in hexadecimal. */
   sha256: string
   written_at: string
   /** SHA-256 of the line before, without its line end. */

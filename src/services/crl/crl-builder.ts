@@ -121,7 +121,7 @@ export class CrlBuilder {
   readonly #savedIssuers = new Set<string>()
   /** Issuers and counts of parts for which lists of other counts were deleted. */
   readonly #retired = new Set<string>()
-  #areDuplicatesTold = false
+  #areDuplicatesReported = false
   #shardingNotedAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: CrlBuilderParts, policy: CrlPolicy) {
@@ -139,7 +139,7 @@ export class CrlBuilder {
    */
   async round(): Promise<number> {
     let published = 0
-    this.#areDuplicatesTold = false
+    this.#areDuplicatesReported = false
     const counts = await this.#shardings()
     const parts = partsOf(counts)
     for (const issuer of await this.#issuers()) {
@@ -342,8 +342,8 @@ export class CrlBuilder {
       const serialNumbers = leftOut.get(issuerFingerprint) ?? new Set()
       leftOut.set(issuerFingerprint, serialNumbers.add(serialNumber))
     }
-    if (duplicates.length > 0 && !this.#areDuplicatesTold) {
-      this.#areDuplicatesTold = true
+    if (duplicates.length > 0 && !this.#areDuplicatesReported) {
+      this.#areDuplicatesReported = true
       this.#events.duplicates(crlName(id, scope), duplicates.length)
     }
     return leftOut

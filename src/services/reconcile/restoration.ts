@@ -38,7 +38,7 @@ export interface KnownIssuers {
   /** By `issuerKeyOf`, in hexadecimal. */
   byKey: ReadonlyMap<string, { fingerprints: readonly Buffer[]; notAfter: Date }>
   certificates: readonly IssuerCertificate[]
-  /** Of an issuer that the signer has now. */
+  /** The key of an issuer that the signer has now. */
   keyOf(issuerId: string): string | undefined
 }
 
@@ -50,9 +50,9 @@ export interface Readable {
   givenUp: Map<number, GivenUp>
 }
 
-/** What one request to the signer returns. */
+/** Certificates that one request to the signer returns. */
 const PAGE = 64
-/** What one transaction revokes. */
+/** Revocations of one transaction. */
 const ENTRIES = 500
 
 /** A certificate's line of the audit chain. */

@@ -11,7 +11,7 @@ export interface SignerUseParts {
   /** @throws database errors */
   place(): Promise<DatabasePlace>
   requester: string
-  /** Told after each announcement: how many others there are. */
+  /** Called after each announcement with the number of other databases. */
   onAnswer(others: number): void
 }
 
