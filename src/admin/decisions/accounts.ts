@@ -1,10 +1,10 @@
 /** Brings back what restricts ACME accounts, whoever decided it. */
 
 import * as z from 'zod/v4'
-import { lockAccount, writeAccount } from '../../store/account-changes.ts'
-import { deactivateAuthorization, findLacking, takeContacts, takeKey } from '../../store/account-decisions.ts'
 import { deactivateAccount } from '../../store/account-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
+import { lockAccount, writeAccount } from '../certificates/account-changes.ts'
+import { deactivateAuthorization, findLacking, takeContacts, takeKey } from './account-decisions.ts'
 import { changed, restoredAs, restoredIf, restoring, withoutRemoved } from './restore.ts'
 
 const Account = z.object({ account_id: z.string() })

@@ -3,9 +3,9 @@
 import * as z from 'zod/v4'
 import { rolesOf } from '../../domain/permissions.ts'
 import { readSearch } from '../../domain/search-text.ts'
-import { withinTime } from '../../store/limited-statements.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { line } from '../schemas.ts'
+import { withinTime } from './limited-statements.ts'
 import { type Found, HITS, SEARCH_GROUPS, type SearchGroup } from './search-groups.ts'
 
 const KINDS = Object.keys(SEARCH_GROUPS) as SearchGroup[]

@@ -1,7 +1,7 @@
 /** SQL of binding credentials that come from another server. */
 
+import type { Database, Statement } from '../store/database.ts'
 import { handOn } from './account-import.ts'
-import type { Database, Statement } from './database.ts'
 
 type Queries = Pick<Database, 'query'>
 

@@ -1,12 +1,12 @@
 /** SQL of certificates at risk: what has happened since their renewal window opened, and which are muted. */
 
 import * as z from 'zod/v4'
-import type { EventData } from '../domain/event.ts'
-import type { Scope } from '../domain/permissions.ts'
-import { lowestUuidv7 } from '../shared/lib/uuid.ts'
-import { isWindowOpen, type OpenWindow } from './renewal-window-store.ts'
-import { isAccountInScope } from './scope.ts'
-import { type CommonQueryMethods, columnsOf, rowsOf, sql } from './slonik.ts'
+import type { EventData } from '../../domain/event.ts'
+import type { Scope } from '../../domain/permissions.ts'
+import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
+import { isWindowOpen, type OpenWindow } from '../../store/renewal-window-store.ts'
+import { isAccountInScope } from '../../store/scope.ts'
+import { type CommonQueryMethods, columnsOf, rowsOf, sql } from '../../store/slonik.ts'
 
 const Circumstances = z.object({
   id: z.string(),

@@ -3,7 +3,8 @@
 import type { RaisedAlarm } from '../domain/alarms.ts'
 import type { AuditEntry } from '../domain/audit-chain.ts'
 import { OPEN_OUTCOMES } from '../domain/decision.ts'
-import { type DatabaseSettings, openPrimary } from './session.ts'
+import { RAISED_ALARMS } from '../store/event-statistics-store.ts'
+import { type DatabaseSettings, openPrimary } from '../store/session.ts'
 
 export interface DiagnosisRows {
   server: { version: number; bytes: string; connections: number; allowed: number; reserved: number; age: number }
@@ -50,11 +51,6 @@ export type DiagnosisName = keyof DiagnosisRows
 
 /** How many entries are judged. One more is read: the first is compared with the one before it. */
 export const AUDIT_ENTRIES = 5000
-
-/** raised_alarms_time */
-export const RAISED_ALARMS = `
-    SELECT message, reason, count(*)::integer AS times, max(raised_at) AS "lastAt" FROM raised_alarms
-     WHERE raised_at > now() - interval '24 hours' GROUP BY message, reason ORDER BY "lastAt" DESC LIMIT 20`
 
 /** Of the tables that can grow, each statement reads along an index or up to a bound. */
 const STATEMENTS: Readonly<Record<DiagnosisName, string>> = {

@@ -1,11 +1,11 @@
 /** SQL of the search field: certificates by the beginning of a serial number or fingerprint, and names by a part. */
 
 import * as z from 'zod/v4'
-import type { Scope } from '../domain/permissions.ts'
-import { spellingsOf } from '../shared/protocol/identifier.ts'
-import { type Fragment, hasIndex } from './list-page.ts'
-import { isAccountInScope } from './scope.ts'
-import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
+import type { Scope } from '../../domain/permissions.ts'
+import { spellingsOf } from '../../shared/protocol/identifier.ts'
+import { type Fragment, hasIndex } from '../../store/list-page.ts'
+import { isAccountInScope } from '../../store/scope.ts'
+import { type CommonQueryMethods, rowsOf, sql } from '../../store/slonik.ts'
 
 const Begun = z.object({
   id: z.string(),

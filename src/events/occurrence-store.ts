@@ -1,7 +1,7 @@
 /** SQL of events without a change of their own: which kinds are wanted, and a batch of new ones. */
 
 import type { EventKind, NewEvent } from '../domain/event.ts'
-import type { Database, Statement } from './database.ts'
+import type { Database, Statement } from '../store/database.ts'
 
 const WANTED: Statement = {
   name: 'events-wanted',

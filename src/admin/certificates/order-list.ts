@@ -4,10 +4,10 @@
  */
 
 import * as z from 'zod/v4'
-import type { Scope } from '../domain/permissions.ts'
-import { ORDER, ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../domain/states.ts'
-import { isJsonObject } from '../shared/lib/encoding.ts'
-import { lowestUuidv7 } from '../shared/lib/uuid.ts'
+import type { Scope } from '../../domain/permissions.ts'
+import { ORDER, ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../../domain/states.ts'
+import { isJsonObject } from '../../shared/lib/encoding.ts'
+import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
 import {
   allOf,
   behind,
@@ -21,10 +21,10 @@ import {
   upTo,
   type Walk,
   walkById,
-} from './list-page.ts'
-import { hasTagOf, isAmongAccountsOf } from './scope.ts'
-import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
-import { authorization, order, quoted } from './status-sql.ts'
+} from '../../store/list-page.ts'
+import { hasTagOf, isAmongAccountsOf } from '../../store/scope.ts'
+import { constantSql, type DatabasePool, rowsOf, sql } from '../../store/slonik.ts'
+import { authorization, order, quoted } from '../../store/status-sql.ts'
 
 /** A stored value that is no object becomes the member `stored`. */
 export const StoredFacts = z

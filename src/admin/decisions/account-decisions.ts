@@ -1,9 +1,9 @@
 /** SQL of what clients decide over ACME: what of it the database lacks, and how it comes back. */
 
-import type { AcmeAct, Decision } from '../domain/decision.ts'
-import { MAX_FORMER_KEYS } from './account-store.ts'
-import type { Database, Statement } from './database.ts'
-import { account, authorization } from './status-sql.ts'
+import type { AcmeAct, Decision } from '../../domain/decision.ts'
+import { MAX_FORMER_KEYS } from '../../store/account-store.ts'
+import type { Database, Statement } from '../../store/database.ts'
+import { account, authorization } from '../../store/status-sql.ts'
 
 type Queries = Pick<Database, 'query'>
 

@@ -4,16 +4,16 @@
  */
 
 import * as z from 'zod/v4'
-import type { Scope } from '../domain/permissions.ts'
-import { AUTHORIZATION_STATUSES } from '../domain/states.ts'
-import { isUuid, lowestUuidv7, uuidTime } from '../shared/lib/uuid.ts'
-import { STATUS_NOW } from './authorization-row.ts'
-import { CertificateRow } from './certificate-list.ts'
-import { type AccountFailure, Failure } from './event-statistics-store.ts'
-import { type Fragment, instant } from './list-page.ts'
-import { derivedStatus, type ListedOrder, ListedOrderRow, StoredFacts } from './order-list.ts'
-import { isAccountInScope } from './scope.ts'
-import { type CommonQueryMethods, columnsOf, constantSql, rowsOf, sql } from './slonik.ts'
+import type { Scope } from '../../domain/permissions.ts'
+import { AUTHORIZATION_STATUSES } from '../../domain/states.ts'
+import { isUuid, lowestUuidv7, uuidTime } from '../../shared/lib/uuid.ts'
+import { STATUS_NOW } from '../../store/authorization-row.ts'
+import { CertificateRow } from '../../store/certificate-list.ts'
+import { type AccountFailure, Failure } from '../../store/event-statistics-store.ts'
+import { type Fragment, instant } from '../../store/list-page.ts'
+import { isAccountInScope } from '../../store/scope.ts'
+import { type CommonQueryMethods, columnsOf, constantSql, rowsOf, sql } from '../../store/slonik.ts'
+import { derivedStatus, type ListedOrder, ListedOrderRow, StoredFacts } from '../certificates/order-list.ts'
 
 /** What happened before an instant, to one of the names. */
 export interface HistoryPart {

@@ -1,7 +1,7 @@
 /** Statements that share a bounded time. PostgreSQL itself cancels the one that runs at its end: nothing is left behind. */
 
 import * as z from 'zod/v4'
-import { type CommonQueryMethods, type DatabasePool, rowsOf, StatementTimeoutError } from './slonik.ts'
+import { type CommonQueryMethods, type DatabasePool, rowsOf, StatementTimeoutError } from '../../store/slonik.ts'
 
 class OutOfTime extends Error {}
 

@@ -1,16 +1,9 @@
 /** SQL of accounts that come from another server, and of what is given to them. */
 
 import type { AccountStatus } from '../domain/states.ts'
-import type { Database, Statement } from './database.ts'
+import type { Database, Statement } from '../store/database.ts'
 
 type Queries = Pick<Database, 'query'>
-
-const SILENCE: Statement = { name: 'import-silence', text: "SELECT set_config('chancery.import', 'on', true)" }
-
-/** Until the transaction ends, no change of rows becomes an event. */
-export async function silenceEvents(tx: Queries): Promise<void> {
-  await tx.query(SILENCE, [])
-}
 
 export interface KnownImport {
   id: string
