@@ -11,7 +11,7 @@ import { AUDIT_KINDS, type OccurredEvent } from '../domain/event.ts'
 import { renderAuditRecord, renderSyslogMessage } from '../domain/syslog-message.ts'
 import { backoffDelayMs, ReceiverBusy, Refused, withBackoff } from './backoff.ts'
 import type { ExternalConsumer } from './consumer.ts'
-import { jsonPoster, type ReceiverGuard } from './http-post.ts'
+import { BlockedReceiver, jsonPoster, receiverGuard } from './http-post.ts'
 import type { SyslogTransport } from './syslog-sender.ts'
 
 const TIMEOUT_MS = 15_000
@@ -30,11 +30,19 @@ export function syslogConsumer(transport: SyslogTransport): ExternalConsumer {
   })
 }
 
-/**
- * @param url may hold a secret, so no error names it
- * @param most records of one request; more than one go as an array
- */
-export function webhookConsumer(url: string, most = 1, guard?: ReceiverGuard): ExternalConsumer {
+export interface AuditWebhook {
+  /** It may hold a secret, so no error names it. */
+  url: string
+  /** Most records of one request; more than one go as an array. */
+  batch: number
+  allowPrivate: boolean
+}
+
+const blockedWebhook = () =>
+  new BlockedReceiver('the webhook leads to a private address; audit_export.webhook_allow_private permits it')
+
+export function webhookConsumer({ url, batch: most, allowPrivate }: AuditWebhook): ExternalConsumer {
+  const guard = receiverGuard(allowPrivate, blockedWebhook)
   const post = jsonPoster('the webhook', url, guard)
   async function send(body: string, signal: AbortSignal): Promise<void> {
     const { status, retryAfter } = await post(body, signal)

@@ -20,7 +20,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { sampleEvent } from '../../src/domain/event-samples.ts'
 import { auditFileConsumer, syslogConsumer, webhookConsumer } from '../../src/events/audit-consumers.ts'
 import { backoffDelayMs } from '../../src/events/backoff.ts'
-import { BlockedReceiver, receiverGuard } from '../../src/events/http-post.ts'
 import { type SyslogTarget, syslogTransport } from '../../src/events/syslog-sender.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
 import { WAIT_MS } from '../support/patience.ts'
@@ -121,7 +120,10 @@ describe('audit export', () => {
       bodies.push(JSON.parse(body))
       response.writeHead(refusals-- > 0 ? 503 : 204).end()
     })
-    const running = await fixture.delivering(webhookConsumer(`${url}events?token=secret`), 'webhook')
+    const running = await fixture.delivering(
+      webhookConsumer({ url: `${url}events?token=secret`, batch: 1, allowPrivate: true }),
+      'webhook',
+    )
     await emitMany(0, 5)
     await until('all are taken', async () => (await fixture.waiting(running.consumer)) === 0, 60_000)
     assert.equal(bodies.length, 7)
@@ -139,11 +141,10 @@ describe('audit export', () => {
       }),
     )
     const event = sampleEvent('admin.action')
-    const blocked = () => new BlockedReceiver('private')
     for (const host of ['127.0.0.1', 'localhost']) {
       const url = `http://${host}:${port}/`
       const deliver = (isPermitted: boolean) =>
-        webhookConsumer(url, 1, receiverGuard(isPermitted, blocked)).deliver(event, new AbortController().signal)
+        webhookConsumer({ url, batch: 1, allowPrivate: isPermitted }).deliver(event, new AbortController().signal)
       await assert.rejects(deliver(false), /private/)
       assert.equal(requests, 0)
       await deliver(true)
@@ -159,7 +160,7 @@ describe('audit export', () => {
       const isTaken = bodies.push(JSON.parse(body)) > 1
       response.writeHead(isTaken ? 204 : 503).end()
     })
-    const consumer = webhookConsumer(url, 20)
+    const consumer = webhookConsumer({ url, batch: 20, allowPrivate: true })
     await registerConsumer(fixture.db, 'webhook-arrays', consumer.kinds)
     await emitMany(0, 50)
     const running = await fixture.delivering(consumer, 'webhook-arrays')
@@ -172,7 +173,7 @@ describe('audit export', () => {
   })
 
   test('an error of the webhook does not name its URL', async () => {
-    const consumer = webhookConsumer('http://127.0.0.1:9/?token=secret')
+    const consumer = webhookConsumer({ url: 'http://127.0.0.1:9/?token=secret', batch: 1, allowPrivate: true })
     const event = sampleEvent('alarm')
     const ended = AbortSignal.timeout(60_000)
     await assert.rejects(consumer.deliver(event, ended), (error: Error) => {
