@@ -144,7 +144,7 @@ describe('audit export', () => {
     for (const host of ['127.0.0.1', 'localhost']) {
       const url = `http://${host}:${port}/`
       const deliver = (isPermitted: boolean) =>
-        webhookConsumer({ url, batch: 1, allowPrivate: isPermitted }).deliver(event, new AbortController().signal)
+        webhookConsumer({ url, batch: 1, allowPrivate: isPermitted }).deliver([event], new AbortController().signal)
       await assert.rejects(deliver(false), /private/)
       assert.equal(requests, 0)
       await deliver(true)
@@ -176,7 +176,7 @@ describe('audit export', () => {
     const consumer = webhookConsumer({ url: 'http://127.0.0.1:9/?token=secret', batch: 1, allowPrivate: true })
     const event = sampleEvent('alarm')
     const ended = AbortSignal.timeout(60_000)
-    await assert.rejects(consumer.deliver(event, ended), (error: Error) => {
+    await assert.rejects(consumer.deliver([event], ended), (error: Error) => {
       assert.match(error.message, /^the webhook is not reachable/)
       return !error.message.includes('secret')
     })
@@ -225,10 +225,11 @@ describe('audit export', () => {
     const { bavail, bsize } = statfsSync(disk.folder)
     // Two pages are left: the former file is filled, and the new one in part.
     writeFileSync(ballast, Buffer.alloc((Number(bavail) - 2) * Number(bsize)))
-    const events = Array.from({ length: 100 }, () => sampleEvent('admin.action'))
-    await assert.rejects(consumer.deliverTogether!(events, AbortSignal.timeout(WAIT_MS)), /ENOSPC/)
+    const others = Array.from({ length: 99 }, () => sampleEvent('admin.action'))
+    const events = [sampleEvent('admin.action'), ...others] as const
+    await assert.rejects(consumer.deliver(events, AbortSignal.timeout(WAIT_MS)), /ENOSPC/)
     rmSync(ballast)
-    await consumer.deliverTogether!(events, AbortSignal.timeout(WAIT_MS))
+    await consumer.deliver(events, AbortSignal.timeout(WAIT_MS))
     const names = readdirSync(disk.folder).filter((name) => name.startsWith('audit.log'))
     const texts = names.map((name) => readFileSync(path.join(disk.folder, name), 'utf8'))
     const records = texts.flatMap((text) => text.split('\n').slice(0, -1)).map((line) => JSON.parse(line))
@@ -251,11 +252,11 @@ describe('audit export', () => {
     })
     await handle.close()
     const time = AbortSignal.timeout(WAIT_MS)
-    const first = consumer.deliver(sampleEvent('admin.action'), time)
+    const first = consumer.deliver([sampleEvent('admin.action')], time)
     await isHanging
-    const late = consumer.deliver(sampleEvent('admin.action'), AbortSignal.abort())
+    const late = consumer.deliver([sampleEvent('admin.action')], AbortSignal.abort())
     const event = sampleEvent('admin.action')
-    const second = consumer.deliver(event, time)
+    const second = consumer.deliver([event], time)
     await Promise.race([second, sleep(100)])
     fail(new Error('EIO'))
     await assert.rejects(first, /EIO/)
