@@ -224,7 +224,7 @@ export class AuditCheck {
       this.#fault(`the head, ${head.sequence}, is not that of the last entry, ${last.sequence}`)
     const isOtherKey = this.#unfit > 1 && this.#unfit === this.#entries
     const faults = isOtherKey ? ['no entry fits: the key is not the one the log was written under'] : this.#faults
-    return { entries: this.#entries, head, cutSequence: cut.sequence, faults, writtenBack: this.#writtenBack.told() }
+    return { entries: this.#entries, head, cutSequence: cut.sequence, faults, writtenBack: this.#writtenBack.report() }
   }
 
   #compareNoted({ sequence, mac }: NotedHead): void {

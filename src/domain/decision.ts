@@ -21,10 +21,10 @@ export type AcmeAct = (typeof ACME_ACTS)[number]
 export type Act = AuditAction | AcmeAct
 
 /**
- * `restricts`: a fail-over that loses it brings it back. `permits`: it is told as lost, and nobody is given anything by a
- * record. `tells`: nothing but its entry in the audit log outlives it.
+ * `restricts`: a fail-over that loses it brings it back. `permits`: it is reported as lost, and nobody is given anything by a
+ * record. `reports`: nothing but its entry in the audit log outlives it.
  */
-export type Effect = 'restricts' | 'permits' | 'tells'
+export type Effect = 'restricts' | 'permits' | 'reports'
 
 export interface Decision {
   id: string
@@ -75,16 +75,16 @@ const restrictsIf =
 
 /** Each act of the audit log and of ACME: a new one does not compile without its effect. */
 export const EFFECTS = {
-  'auth.login': 'tells',
+  'auth.login': 'reports',
   // A provider has taken the groups from somebody.
   'auth.login_failed': restrictsIf(
     ({ ended_sessions: sessions = 0, revoked_tokens: tokens = 0 }) => Number(sessions) + Number(tokens) > 0,
-    'tells',
+    'reports',
   ),
-  'auth.locked': 'tells',
-  'auth.second_factor_asked': 'tells',
+  'auth.locked': 'reports',
+  'auth.second_factor_asked': 'reports',
   'auth.logout': 'restricts',
-  'auth.confirm': 'tells',
+  'auth.confirm': 'reports',
   'user.create': 'permits',
   'user.update': 'restricts',
   'user.delete': 'restricts',
@@ -92,10 +92,10 @@ export const EFFECTS = {
   'user.change_password': 'restricts',
   'user.end_session': 'restricts',
   'user.add_passkey': 'permits',
-  'user.rename_passkey': 'tells',
+  'user.rename_passkey': 'reports',
   'user.remove_passkey': 'restricts',
   'user.reset_second_factor': 'restricts',
-  'user.unlock': 'tells',
+  'user.unlock': 'reports',
   'user.import': 'permits',
   'token.create': 'permits',
   'token.revoke': 'restricts',
@@ -104,7 +104,7 @@ export const EFFECTS = {
   'approval.reject': 'restricts',
   'approval.withdraw': 'restricts',
   'approval.collect': 'restricts',
-  'approval.emergency': 'tells',
+  'approval.emergency': 'reports',
   'eab.create': 'permits',
   'eab.revoke': 'restricts',
   'eab.update': 'restricts',
@@ -113,7 +113,7 @@ export const EFFECTS = {
   'eab.remove_identifier': 'restricts',
   'eab.assign_csr_profile': 'restricts',
   'eab.unassign_csr_profile': 'permits',
-  'eab.reseal': 'tells',
+  'eab.reseal': 'reports',
   'identifier.create': 'permits',
   'identifier.delete': 'restricts',
   'identifier.add_account': 'permits',
@@ -128,10 +128,10 @@ export const EFFECTS = {
   'account.deactivate': 'restricts',
   // The signer has those of its own certificates; of a certificate of another CA nobody else has it.
   'certificate.revoke': 'restricts',
-  'certificate.bulk_revoke': restrictsIf(({ phase }) => phase === 'begun', 'tells'),
+  'certificate.bulk_revoke': restrictsIf(({ phase }) => phase === 'begun', 'reports'),
   'certificate.import': 'permits',
   'import.write': 'permits',
-  'import.audit_entry': 'tells',
+  'import.audit_entry': 'reports',
   'incident.begin': 'permits',
   'key.block': 'restricts',
   'key.unblock': 'permits',
@@ -139,23 +139,23 @@ export const EFFECTS = {
   'renewal.clear': 'permits',
   'renewal.mute': 'permits',
   'renewal.unmute': 'permits',
-  'renewal.notify': 'tells',
-  'crl.rebuild': 'tells',
-  'notification.retry': 'tells',
-  'notification.purge': 'tells',
-  'notification.test': 'tells',
-  'event.retry': 'tells',
-  'backend.revocation_given_up': 'tells',
-  'audit.export': 'tells',
-  'audit.cut': 'tells',
+  'renewal.notify': 'reports',
+  'crl.rebuild': 'reports',
+  'notification.retry': 'reports',
+  'notification.purge': 'reports',
+  'notification.test': 'reports',
+  'event.retry': 'reports',
+  'backend.revocation_given_up': 'reports',
+  'audit.export': 'reports',
+  'audit.cut': 'reports',
   'maintenance.set': restrictsIf(({ enabled }) => enabled === true),
   'signing.stop': 'restricts',
   'signing.resume': 'permits',
   'terms.accept': 'permits',
-  'settings.reload': 'tells',
-  'database.reconcile': 'tells',
-  'database.lost_entry': 'tells',
-  'database.accept_lost': 'tells',
+  'settings.reload': 'reports',
+  'database.reconcile': 'reports',
+  'database.lost_entry': 'reports',
+  'database.accept_lost': 'reports',
   'acme.new_account': 'permits',
   'acme.update_contacts': 'restricts',
   'acme.deactivate_account': 'restricts',
@@ -168,7 +168,7 @@ export const EFFECTS = {
 
 /** Acts that restrict always, or with some details. */
 export type RestrictingAct = {
-  [A in Act]: (typeof EFFECTS)[A] extends 'permits' | 'tells' ? never : A
+  [A in Act]: (typeof EFFECTS)[A] extends 'permits' | 'reports' ? never : A
 }[Act]
 
 /** Whether both are databases of one cluster and name, of whatever timeline: a fail-over leads from one to the other. */

@@ -68,7 +68,7 @@ export function storyOf({ from, to, decisions, back }: FailOver): Story {
         : `Until ${utcText(to)} the database lost ${acts}; since when is not known.`,
       ...(back === undefined ? [] : [`${back}.`]),
       '',
-      ...toldByOutcome(decisions, MOST_ACTS),
+      ...reportByOutcome(decisions, MOST_ACTS),
       '',
       `All of them: "Lost decisions" in the console, or ${COMMAND}`,
     ],
@@ -76,19 +76,19 @@ export function storyOf({ from, to, decisions, back }: FailOver): Story {
 }
 
 /** One paragraph an outcome, with an empty line between two. */
-export function toldByOutcome(decisions: readonly LostAct[], most = Number.POSITIVE_INFINITY): string[] {
+export function reportByOutcome(decisions: readonly LostAct[], most = Number.POSITIVE_INFINITY): string[] {
   const paragraphs: string[][] = []
   let left = most
-  let untold = 0
+  let unreported = 0
   for (const outcome of OUTCOMES_BY_NEED) {
-    const told = linesOf(decisions.filter((one) => one.outcome === outcome))
-    if (told.length === 0) continue
-    const shown = told.slice(0, left)
+    const reported = linesOf(decisions.filter((one) => one.outcome === outcome))
+    if (reported.length === 0) continue
+    const shown = reported.slice(0, left)
     left -= shown.length
-    untold += told.length - shown.length
+    unreported += reported.length - shown.length
     if (shown.length > 0) paragraphs.push([HEADINGS[outcome], ...shown])
   }
-  if (untold > 0) paragraphs.at(-1)?.push(`and ${untold} more: ${COMMAND}`)
+  if (unreported > 0) paragraphs.at(-1)?.push(`and ${unreported} more: ${COMMAND}`)
   const entries = decisions.filter(({ outcome }) => outcome === 'entry').length
   if (entries > 0)
     paragraphs.push([`Of ${plural(entries, 'act')} nothing but ${its(entries)} in the audit log was lost.`])

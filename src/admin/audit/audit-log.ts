@@ -100,7 +100,7 @@ export class AuditLog {
   }
 
   /** For work that was begun with authority and continues without its author, such as a job. */
-  onward<T>(author: AuditAuthor, work: Work<T>): Promise<T> {
+  continueWithoutAuthor<T>(author: AuditAuthor, work: Work<T>): Promise<T> {
     return this.#commit(author, work, async () => undefined, false)
   }
 

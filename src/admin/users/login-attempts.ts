@@ -109,7 +109,7 @@ const SERVICE = { userId: undefined, ipAddress: undefined }
 
 /** The entries of the minutes that are over. */
 export function noteStrangers(audit: AuditLog): Promise<void> {
-  return audit.onward(SERVICE, async (tx, note) => {
+  return audit.continueWithoutAuthor(SERVICE, async (tx, note) => {
     for (const { minute, failures } of await takeStrangers(tx)) {
       const others = failures - MOST_STRANGERS_A_MINUTE
       if (others > 0) note('auth.login_failed', { others, minute })

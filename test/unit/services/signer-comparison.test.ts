@@ -24,7 +24,7 @@ const MARKS: ComparisonParts['marks'] = {
   lackingRevocations: async <P extends IssuerRevocations>(pages: readonly P[]) => [...pages],
   lower: unused,
   noteBehind: unused,
-  noteWhole: unused,
+  noteNothingMissing: unused,
   noteGivenUp: unused,
   givenUp: unused,
   acceptGivenUp: unused,
