@@ -25,12 +25,25 @@ import {
   None,
   type ServerMetadata,
 } from 'openid-client'
-import { hasAllClaims, isSameIssuer, shown, withUserInfo } from '../../domain/oidc-claims.ts'
-import type { OidcSettings } from '../../settings/oidc-settings.ts'
+import { type ClaimRules, hasAllClaims, isSameIssuer, shown, withUserInfo } from '../../domain/oidc-claims.ts'
 
 const TIMEOUT_SECONDS = 10
 /** Keys are asked for again when an unknown one has signed; other metadata is read anew after this time. */
 const METADATA_MS = 10 * 60_000
+
+export interface OidcSettings extends ClaimRules {
+  clientId: string
+  clientSecret: string | undefined
+  /** Undefined leaves it to the metadata of the provider. */
+  tokenEndpointAuthMethod: 'client_secret_basic' | 'client_secret_post' | undefined
+  /** Stands on the button. */
+  name: string
+  scopes: readonly string[]
+  /** The console, to which the provider sends the browser back. */
+  redirectUri: string
+  /** PEM of the authorities that the provider's certificate is checked with; the system's when undefined. */
+  caFile: string | undefined
+}
 
 /** What the browser brings back is checked against these. */
 export interface FlowSecrets {
