@@ -469,47 +469,6 @@ describe('foreign packages', () => {
   })
 })
 
-/** Houses whose SQL stands in the store even where they alone use it: use cases, protocol, and the wiring that hands it to them. */
-const SERVED_BY_STORE = ['src/services', 'src/acme', 'src/main']
-/** Files of the store that one house alone uses, and that have not moved there yet. The list may only shrink. */
-const STILL_IN_STORE = [
-  'src/store/certificate-account-ways.ts',
-  'src/store/certificate-filter.ts',
-  'src/store/certificate-list.ts',
-  'src/store/certificate-orders.ts',
-  'src/store/certificate-sample.ts',
-  'src/store/certificate-ways.ts',
-  'src/store/event-context-store.ts',
-  'src/store/event-store.ts',
-  'src/store/renewal-window-store.ts',
-  'src/store/transparency-store.ts',
-]
-
-describe('SQL', () => {
-  const importersOf = new Map<string, string[]>()
-  for (const one of imports.filter(isRelative))
-    importersOf.set(targetOf(one), [...(importersOf.get(targetOf(one)) ?? []), one.file])
-  /** Layers that use a file of the store, also by way of other files of the store. */
-  const housesOf = (file: string, seen = new Set([file])): Set<string> => {
-    const houses = new Set<string>()
-    for (const importer of importersOf.get(file) ?? []) {
-      if (!isIn(importer, 'src/store')) houses.add(layerOf(importer) ?? importer)
-      else if (!seen.has(importer)) for (const house of housesOf(importer, seen.add(importer))) houses.add(house)
-    }
-    return houses
-  }
-
-  test('a file of the store is used by two houses, or by one that keeps no SQL', () => {
-    const ofOneHouse = filesBelow('src/store')
-      .filter((file) => !isIn(file, 'src/store/schema'))
-      .filter((file) => {
-        const houses = [...housesOf(file)]
-        return houses.length < 2 && !houses.some((house) => SERVED_BY_STORE.includes(house))
-      })
-    assert.deepEqual(ofOneHouse.toSorted(), STILL_IN_STORE)
-  })
-})
-
 /** The most that a reader takes in: one screen for a function, and the objects that one file connects. */
 const MAX_FUNCTION_LINES = 80
 const MAX_IMPORTS = 25

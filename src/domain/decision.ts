@@ -1,5 +1,5 @@
 /**
- * What people and clients decide, as it is recorded in a second place before it is answered
+ * Decisions of people and clients, recorded in a second place before they are answered
  * (docs/decisions/decisions-outlive-the-database.md). Pure.
  */
 
@@ -7,7 +7,7 @@ import { createHmac } from 'node:crypto'
 import * as z from 'zod/v4'
 import { AUDIT_ACTIONS, type AuditAction, canonicalJson, isSameMac } from './audit-chain.ts'
 
-/** What clients decide over ACME; administrators' acts have the names of their entries in the audit log. */
+/** Clients decide these over ACME. Administrators' acts have the names of their entries in the audit log. */
 export const ACME_ACTS = [
   'acme.new_account',
   'acme.update_contacts',
@@ -57,13 +57,13 @@ export interface DatabaseIdentity {
 }
 
 /**
- * What a comparison made of a decision that the database lacked. `restored`: what it restricts is back. `partly`: so is what it
- * restricts, and what it permits is lost. `lost`: it permits, so a person may repeat it. `overtaken`: a later decision about the
- * same thing counts, or the thing is gone. `entry`: nothing but its entry in the audit log was lost.
+ * A comparison deals with a decision that was missing. `restored`: what it restricts is back. `partly`: what it restricts
+ * is back, and what it permits is lost. `lost`: it permits, so a person may repeat it. `overtaken`: a later decision about
+ * the same thing counts, or the thing is gone. `entry`: nothing but its entry in the audit log was lost.
  */
 export const OUTCOMES = ['restored', 'partly', 'lost', 'overtaken', 'entry'] as const
 export type Outcome = (typeof OUTCOMES)[number]
-/** Those for which a person has something to repeat. */
+/** A person has something to repeat for these. */
 export const OPEN_OUTCOMES = ['lost', 'partly'] as const satisfies readonly Outcome[]
 
 type EffectOf = Effect | ((details: Decision['details']) => Effect)
@@ -126,7 +126,7 @@ export const EFFECTS = {
   'csr_profile.unassign': 'restricts',
   'account.update': 'restricts',
   'account.deactivate': 'restricts',
-  // The signer has those of its own certificates; of a certificate of another CA nobody else has it.
+  // The signer has revocations of its own certificates. Nobody else has the revocation of a certificate of another CA.
   'certificate.revoke': 'restricts',
   'certificate.bulk_revoke': restrictsIf(({ phase }) => phase === 'begun', 'reports'),
   'certificate.import': 'permits',
@@ -187,7 +187,7 @@ export function effectOf({ act, details }: Pick<Decision, 'act' | 'details'>): E
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** What opposite acts are about, so that the later one counts: `add` and `remove` of the same pair, stop and resume. */
+/** Opposite acts are about one thing, so that the later one counts: `add` and `remove` of the same pair, stop and resume. */
 const THINGS: { readonly [A in Act]?: (details: Decision['details']) => string | undefined } = {
   'signing.stop': () => 'signing',
   'signing.resume': () => 'signing',
@@ -220,7 +220,7 @@ const NAMES = [
   ...['label', 'name', 'summary', 'eab_id', 'job_id', 'session_id', 'token_id', 'passkey_id', 'incident_id'],
 ]
 
-/** What it was about, for people; empty where its act says all. */
+/** Says for people what it was about; empty where its act says all. */
 export function subjectOf({ details, entry }: Pick<Decision, 'details' | 'entry'>): string {
   const named = NAMES.map((name) => details[name]).find((value) => typeof value === 'string')
   return (named as string | undefined) ?? entry?.target_user_id ?? ''

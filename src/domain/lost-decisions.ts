@@ -1,4 +1,4 @@
-/** What people are told of acts that a fail-over has lost (docs/decisions/decisions-outlive-the-database.md). Pure. */
+/** Reports to people the acts that a fail-over has lost (docs/decisions/decisions-outlive-the-database.md). Pure. */
 
 import { plural } from '../shared/lib/plural.ts'
 import { actionText, utcText } from './action-words.ts'
@@ -18,7 +18,7 @@ interface FailOver {
   from: Date | undefined
   to: Date
   decisions: readonly LostAct[]
-  /** What is said of certificates and revocations; undefined for nothing. */
+  /** A sentence about certificates and revocations; undefined for none. */
   back: string | undefined
 }
 
@@ -38,7 +38,7 @@ const MOST_SUBJECTS = 10
 const MOST_OF_A_TEXT = 200
 const COMMAND = 'chancery reconcile --lost'
 
-/** Those that ask for something come first. */
+/** Outcomes that ask for something come first. */
 const HEADINGS: Readonly<Record<Exclude<Outcome, 'entry'>, string>> = {
   lost: 'These acts are lost. Repeat what you still want.',
   partly: 'Of these acts what restricts is back, and what permits is lost. Repeat what you still want.',

@@ -51,7 +51,7 @@ export interface WithoutCertificate {
 }
 
 export interface SignerMarkStore {
-  /** The mark of a chain; that of a chain without one is 0. */
+  /** The mark of a chain; 0 for a chain without one. */
   mark(chain: string): Promise<SignerMark>
   /**
    * Serial numbers without a certificate, by their place in the list. With an intent of at most `intentSeconds` an issuance

@@ -40,9 +40,9 @@ interface Noted {
 /** Puts what was committed into a second place. Rejects when it is in none. */
 export type RecordDecisions = (decisions: readonly Decision[]) => Promise<void>
 
-/** What lets an act happen: another person's decision, or an emergency. */
+/** Another person's decision, or an emergency, lets an act happen. */
 export interface Permit {
-  /** Whose authority counts. */
+  /** The authority of this author counts. */
   author: AuditAuthor
   /** Begins the transaction of the act, so that both are committed or neither. */
   work: Work<void>

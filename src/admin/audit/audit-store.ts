@@ -64,7 +64,7 @@ export interface AuditFilter {
   action?: string | undefined
   userId?: string | undefined
   ipAddress?: string | undefined
-  /** Of what the action was done to: an id, a name, a serial number, as the entry has it. */
+  /** The action was done to it: an id, a name, a serial number, as the entry has it. */
   object?: string | undefined
   since?: Date | undefined
   until?: Date | undefined
@@ -108,7 +108,7 @@ function entriesOf({ action, userId, ipAddress, since, until }: Omit<AuditFilter
 /**
  * The newest first.
  * @param before undefined for the first page
- * @returns `next` for the next page; undefined on the last. `isCut`: the search for an object goes on there
+ * @returns `next` for the next page; undefined on the last. `isCut`: the search for an object continues there
  */
 export async function readAuditPage(
   db: CommonQueryMethods,

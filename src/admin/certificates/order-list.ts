@@ -35,7 +35,7 @@ export const StoredFacts = z
 
 export interface OrderFilter {
   accountId?: string | undefined
-  /** As the client sees it. */
+  /** The client sees this status. */
   status?: OrderStatus | undefined
   /** One of its identifiers. */
   name?: string | undefined
@@ -92,7 +92,7 @@ const PLACES: Record<OrderStatus, readonly Fragment[]> = {
   invalid: [],
 }
 
-/** As in orders_names. */
+/** The index orders_names has this expression. */
 const NAMES = sql.fragment`jsonb_path_query_array(o.identifiers, '$[*].value')`
 
 /** Stored statuses of orders that a client sees in this status. */

@@ -82,7 +82,10 @@ const Mail = z
     failure: failed_at && failure({ at: failed_at, error: error ?? '' }),
   }))
 
-/** What the mail server answered last, to a new mail or to a repeated one. Before its first attempt, a release has no row. */
+/**
+ * Reads what the mail server answered last, to a new mail or to a repeated one. Before its first attempt, a release has no
+ * row.
+ */
 export function readLastMail(db: CommonQueryMethods) {
   // notifications_status, from its end
   return db.one(rowsOf(Mail)`

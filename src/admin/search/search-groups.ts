@@ -34,7 +34,7 @@ export interface Found {
   hits: readonly Hit[]
   /** Filters of the list that shows all of them; undefined where these are all, or no list has such a filter. */
   more?: Readonly<Record<string, string>> | undefined
-  /** What the group did not look at, in sentences. */
+  /** Sentences about what the group did not look at. */
   notSearched?: readonly string[]
 }
 
@@ -43,7 +43,7 @@ export type Searcher = Pick<Actor, 'role'> & { scope?: readonly string[] }
 type Statements = { db: CommonQueryMethods }
 
 interface Group {
-  /** As the list of its objects. */
+  /** The list of its objects asks for it, too. */
   permission: Permission
   find(searched: SearchText, author: Searcher, context: Statements): Promise<Found>
 }

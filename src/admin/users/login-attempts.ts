@@ -1,8 +1,8 @@
 /**
- * Failed logins: they lock the username and the address, and the audit log tells of them.
+ * Failed logins: they lock the username and the address, and the audit log records them.
  *
- * The guesses at a user have an entry each: the lock of the username bounds them. Guesses at
- * unknown names could fill the log: the first of each minute have an entry, and one entry counts the others.
+ * The guesses at a user have an entry each: the lock of the username bounds them. Guesses at unknown names could fill the
+ * log: the first of each minute have an entry, and one entry counts the others.
  */
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
@@ -30,7 +30,7 @@ const MOST_STRANGERS_A_MINUTE = 10
 
 interface LoginAttempt {
   user: UserForLogin | null
-  /** As it was given. */
+  /** The client gave it so. */
   username: string
   ipAddress: string
 }
