@@ -1,5 +1,5 @@
 /**
- * One step of an upstream order: the action of its state, and what an error means there.
+ * One turn of an upstream order: the action of its step, and what an error means there.
  *
  * Before `finalize` has begun an order may be given up; it is cleaned up first. From then on a
  * certificate may exist, so the upstream is asked until it has answered.
@@ -25,6 +25,7 @@ import {
   afterError,
   type Failure,
   follow,
+  hasToWithdraw,
   leaving,
   lookPauseMs,
   mayHaveIssued,
@@ -36,13 +37,13 @@ import {
   withinBounds,
 } from './order-steps.ts'
 import type { UpstreamAccounts } from './upstream-account.ts'
-import { type AcmeClient, isPassing } from './upstream-client.ts'
+import { type AcmeClient, isPassing, sessionOf } from './upstream-client.ts'
 import type { ChallengeType } from './upstream-order.ts'
 import { UpstreamProblem } from './upstream-problem.ts'
 
 const GATE_WAIT_MS = 5_000
 
-interface OrderRunOptions {
+export interface OrderParts {
   client: AcmeClient
   accounts: UpstreamAccounts
   handler: ChallengeHandler
@@ -54,7 +55,6 @@ interface OrderRunOptions {
   /** Tries of a step after the first. */
   maxRetries: number
   note(message: string, facts: object): void
-  now?: () => number
 }
 
 /** Nothing was done, since another order has the place. */
@@ -70,20 +70,20 @@ const DETAILS: Partial<Record<Failure['problem'], string>> = {
   unsupportedIdentifier: 'the CA behind this service does not certify a name of the order',
 }
 
-export class OrderRun {
-  readonly #options: OrderRunOptions
-  readonly #now: () => number
+export class OrderTurn {
+  readonly #parts: OrderParts
+  readonly #request: IssuanceRequest
+  readonly #step: StepOptions
 
-  constructor(options: OrderRunOptions) {
-    this.#options = options
-    this.#now = options.now ?? Date.now
+  constructor(parts: OrderParts, request: IssuanceRequest, step: StepOptions) {
+    this.#parts = parts
+    this.#request = request
+    this.#step = step
   }
 
   /** @throws CaError */
-  advance(request: IssuanceRequest, state: BackendState | undefined, step: StepOptions): Promise<IssuanceStep> {
-    return state === undefined || state === null
-      ? this.#begin(request, step)
-      : this.#proceed(state as unknown as OrderState, request, step)
+  take(state: BackendState | undefined): Promise<IssuanceStep> {
+    return state === undefined || state === null ? this.#begin() : this.#proceed(state as unknown as OrderState)
   }
 
   /**
@@ -91,20 +91,15 @@ export class OrderRun {
    * behind, and is never finalized.
    * @throws CaError
    */
-  async leave(request: IssuanceRequest, state: BackendState, signal: AbortSignal): Promise<IssuanceStep> {
-    const { client, accounts, handler, gate, challengeType } = this.#options
+  async leave(state: BackendState): Promise<IssuanceStep> {
     const left = leaving(state as unknown as OrderState)
-    const { responses, removed, failure } = left
-    if (removed >= responses.length) {
-      if (failure && !failure.isPassing) return this.#refuse(request, failure)
-      this.#options.admission.end(request.certificateId)
+    if (!hasToWithdraw(left)) {
+      if (left.failure && !left.failure.isPassing) return this.#refuse(left.failure)
+      this.#end()
       return { status: 'pending', state: null, retryAfterMs: 0, mayHaveIssued: false }
     }
     try {
-      const account = await accounts.current(signal)
-      const step = { signal, isRepeated: false, isAbandoned: true }
-      const context = { client, account, handler, challengeType, request, step, note: this.#noting(request) }
-      const outcome = await gate.run(performance.now() + GATE_WAIT_MS, () => ACTIONS.clean(left, context))
+      const outcome = await this.#act(left, await this.#context())
       const changes = outcome && 'changes' in outcome ? outcome.changes : {}
       const next = { ...left, ...changes }
       return pending(next, next.failures === 0 ? 0 : lookPauseMs(next.failures))
@@ -114,57 +109,63 @@ export class OrderRun {
   }
 
   /** Nothing has begun, so after an error the order may go to another backend. */
-  async #begin(request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
-    const { admission, accounts, client } = this.#options
-    if (step.isAbandoned)
-      return unasked(this.#refuse(request, { problem: 'serverInternal', reason: 'the order was given up' }))
-    if (!admission.admit(request.certificateId))
+  async #begin(): Promise<IssuanceStep> {
+    if (this.#step.isAbandoned)
+      return unasked(this.#refuse({ problem: 'serverInternal', reason: 'the order was given up' }))
+    if (!this.#parts.admission.admit(this.#request.certificateId))
       return unasked({ status: 'pending', state: null, retryAfterMs: BUSY_WAIT_MS, mayHaveIssued: false })
     try {
-      const account = await accounts.current(step.signal)
-      const created = await createOrder({ client, account, request, step })
-      return typeof created === 'string'
-        ? pending(orderedState(created, this.#now()), 0)
-        : this.#refuse(request, created.changes.failure)
+      const created = await createOrder(await this.#context())
+      if (typeof created !== 'string') return this.#refuse(created.changes.failure)
+      return pending(orderedState(created, Date.now()), 0)
     } catch (error) {
-      admission.end(request.certificateId)
+      this.#end()
       await this.#forgetLostAccount(error)
-      if (error instanceof UpstreamProblem && isAboutRequest(error)) return this.#refuse(request, failureFrom(error))
+      if (error instanceof UpstreamProblem && isAboutRequest(error)) return this.#refuse(failureFrom(error))
       throw retryable(error)
     }
   }
 
-  async #proceed(state: OrderState, request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
-    const { admission, limits } = this.#options
-    const turn = nextTurn(state, step.isAbandoned, limits, this.#now())
-    if (turn.do === 'begin again') return this.#beginAgain(turn.failure, request, step)
-    admission.admit(request.certificateId)
-    if (turn.do === 'fail') return unasked(this.#follow(state, failed('serverInternal', turn.reason), request))
-    if (!this.#claimRecords(state, request)) return unasked(pending(state, BUSY_WAIT_MS))
-    const taken = await this.#takeStep(state, turn.lateReason, request, step)
+  async #proceed(state: OrderState): Promise<IssuanceStep> {
+    const { admission, limits } = this.#parts
+    const turn = nextTurn(state, this.#step.isAbandoned, limits, Date.now())
+    if (turn.do === 'begin again') return this.#beginAgain(turn.failure)
+    admission.admit(this.#request.certificateId)
+    if (turn.do === 'fail') return unasked(this.#follow(state, failed('serverInternal', turn.reason)))
+    if (!this.#claimRecords(state)) return unasked(pending(state, BUSY_WAIT_MS))
+    const taken = await this.#takeStep(state, turn.lateReason)
     return usesHandler(state) ? unasked(taken) : taken
   }
 
-  async #takeStep(
-    state: OrderState,
-    lateReason: string | undefined,
-    request: IssuanceRequest,
-    step: StepOptions,
-  ): Promise<IssuanceStep> {
-    const { accounts, client, handler, challengeType } = this.#options
-    const account = await accounts.current(step.signal).catch((error) => {
+  /**
+   * An upstream order was given up and cleaned: another backend may take over. Where none does,
+   * this is called once more, and makes a new upstream order.
+   */
+  #beginAgain(failure: Failure): Promise<IssuanceStep> {
+    if (this.#end()) throw new CaError(failure.reason, { retryable: true })
+    return this.#begin()
+  }
+
+  async #takeStep(state: OrderState, lateReason: string | undefined): Promise<IssuanceStep> {
+    const context = await this.#context().catch((error) => {
       throw retryable(error, mayHaveIssued(state))
     })
     try {
-      const context = { client, account, handler, challengeType, request, step, note: this.#noting(request) }
       const outcome = await this.#act(state, context)
       if (!outcome) return unasked(pending(state, 0))
       const isLate = lateReason !== undefined && 'again' in outcome
-      return this.#follow(state, isLate ? await lateOrder(lateReason, state, context) : outcome, request)
+      return this.#follow(state, isLate ? await lateOrder(lateReason, state, context) : outcome)
     } catch (error) {
-      const next = await this.#survive(state, error, request, step)
+      const next = await this.#survive(state, error)
       return isPassing(error) && !isRateLimit(error) ? { ...next, contact: 'failed' } : next
     }
+  }
+
+  async #context(): Promise<ActionContext> {
+    const { client, accounts, handler, challengeType } = this.#parts
+    const [request, step] = [this.#request, this.#step]
+    const session = sessionOf(client, await accounts.current(step.signal), step.signal)
+    return { session, handler, challengeType, request, step, note: (message, error) => this.#note(message, error) }
   }
 
   /** @returns undefined when the handler has no place free */
@@ -172,25 +173,22 @@ export class OrderRun {
     const { step } = state
     if (step === 'order') throw new Error('a state begins after the step order')
     return usesHandler(state)
-      ? this.#options.gate.run(performance.now() + GATE_WAIT_MS, () => ACTIONS[step](state, context))
+      ? this.#parts.gate.run(performance.now() + GATE_WAIT_MS, () => ACTIONS[step](state, context))
       : ACTIONS[step](state, context)
   }
 
   /** A record is deleted by its name, so two orders for it take turns. */
-  #claimRecords({ step, responses }: OrderState, { certificateId }: IssuanceRequest): boolean {
-    const { challengeType, admission } = this.#options
+  #claimRecords({ step, responses }: OrderState): boolean {
+    const { challengeType, admission } = this.#parts
     if (challengeType !== 'dns-01' || responses.length === 0) return true
-    const isFree = admission.claim(
-      certificateId,
-      responses.map(({ domain }) => domain),
-    )
+    const domains = responses.map(({ domain }) => domain)
     // Placed responses are not taken back to wait.
-    return isFree || step !== 'place'
+    return admission.claim(this.#request.certificateId, domains) || step !== 'place'
   }
 
-  #follow(state: OrderState, outcome: Outcome, request: IssuanceRequest): IssuanceStep {
+  #follow(state: OrderState, outcome: Outcome): IssuanceStep {
     if ('issued' in outcome) {
-      this.#options.admission.end(request.certificateId)
+      this.#end()
       const [chain = [], ...alternateChains] = outcome.issued
       return { status: 'issued', chain, alternateChains }
     }
@@ -198,65 +196,59 @@ export class OrderRun {
       const next = { ...state, looks: state.looks + 1, ...outcome.changes }
       return this.#pause(next, outcome.waitMs ?? lookPauseMs(state.looks))
     }
-    const next = follow(state, outcome.event, this.#now(), outcome.changes)
-    if ('refused' in next) return this.#refuse(request, next.refused)
+    const next = follow(state, outcome.event, Date.now(), outcome.changes)
+    if ('refused' in next) return this.#refuse(next.refused)
     return pending(next, outcome.event === 'answered' ? lookPauseMs(0) : (outcome.waitMs ?? 0))
   }
 
-  /**
-   * An upstream order was given up and cleaned: another backend may take over. Where none does,
-   * this is called once more, and makes a new upstream order.
-   */
-  #beginAgain(failure: Failure, request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
-    if (this.#options.admission.end(request.certificateId)) throw new CaError(failure.reason, { retryable: true })
-    return this.#begin(request, step)
-  }
-
   /** @throws CaError */
-  async #survive(
-    state: OrderState,
-    error: unknown,
-    request: IssuanceRequest,
-    { signal, isRepeated }: StepOptions,
-  ): Promise<IssuanceStep> {
+  async #survive(state: OrderState, error: unknown): Promise<IssuanceStep> {
+    const { signal, isRepeated } = this.#step
     if (signal.aborted) throw retryable(error, mayHaveIssued(state))
     await this.#forgetLostAccount(error)
-    const { maxRetries } = this.#options
-    const event = afterError(state, { isPassing: isPassing(error), isRepeated }, maxRetries)
+    const event = afterError(state, { isPassing: isPassing(error), isRepeated }, this.#parts.maxRetries)
     switch (event) {
-      case 'again': {
-        this.#noting(request)('a step of an upstream order failed and is tried again', error)
-        const failures = state.failures + 1
-        const asked = error instanceof UpstreamProblem ? (error.retryAfterMs ?? 0) : 0
-        return this.#pause({ ...state, failures }, Math.max(asked, retryPauseMs(failures)))
-      }
+      case 'again':
+        return this.#tryAgain(state, error)
       case 'finalized':
-        return this.#follow(state, { event }, request)
+        return this.#follow(state, { event })
       case 'failed': {
         const failure = { ...failureFrom(error), isPassing: isPassing(error) }
-        return this.#follow(state, { event, changes: { failure } }, request)
+        return this.#follow(state, { event, changes: { failure } })
       }
       case 'unknown':
         throw new CaError(messageOf(error), { retryable: false, cause: error, mayHaveIssued: true })
     }
   }
 
+  #tryAgain(state: OrderState, error: unknown): IssuanceStep {
+    this.#note('a step of an upstream order failed and is tried again', error)
+    const failures = state.failures + 1
+    const asked = error instanceof UpstreamProblem ? (error.retryAfterMs ?? 0) : 0
+    return this.#pause({ ...state, failures }, Math.max(asked, retryPauseMs(failures)))
+  }
+
   #pause(state: OrderState, pauseMs: number): IssuanceStep {
-    const boundedMs = withinBounds(state, pauseMs, this.#options.limits, this.#now())
+    const boundedMs = withinBounds(state, pauseMs, this.#parts.limits, Date.now())
     return pending(state, Math.min(boundedMs, LONGEST_PAUSE_MS))
   }
 
   async #forgetLostAccount(error: unknown): Promise<void> {
-    if (error instanceof UpstreamProblem && error.type === 'accountDoesNotExist') await this.#options.accounts.forget()
+    if (error instanceof UpstreamProblem && error.type === 'accountDoesNotExist') await this.#parts.accounts.forget()
   }
 
-  #refuse({ certificateId }: IssuanceRequest, { problem, reason }: Failure): IssuanceStep {
-    this.#options.admission.end(certificateId)
+  #refuse({ problem, reason }: Failure): IssuanceStep {
+    this.#end()
     return { status: 'refused', problem: problemDocument(problem, DETAILS[problem] ?? FAILED), reason }
   }
 
-  #noting({ orderId }: IssuanceRequest): ActionContext['note'] {
-    return (message, error) => this.#options.note(message, { orderId, reason: messageOf(error) })
+  #note(message: string, error: unknown): void {
+    this.#parts.note(message, { orderId: this.#request.orderId, reason: messageOf(error) })
+  }
+
+  /** @returns whether the order was open */
+  #end(): boolean {
+    return this.#parts.admission.end(this.#request.certificateId)
   }
 }
 
