@@ -5,8 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
@@ -20,6 +19,7 @@ import { openTestImage, requireImages, type TestImage } from '../support/image.t
 import { throughProxy } from '../support/proxies.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { overTcp, type TcpDatabase } from '../support/tcp-database.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { trialFolder } from '../support/trial-folder.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
@@ -82,7 +82,7 @@ const statOf = (file: string) => statSync(path.join(COMPOSE_FOLDER, file), { thr
 describe('the containers of compose.yaml', {
   ...requireAll(requireImages(), requireCommand('openssl')),
 }, () => {
-  const folder = path.join(mkdtempSync(path.join(tmpdir(), 'chancery-compose-')), 'chancery')
+  const folder = path.join(temporaryFolder(), 'chancery')
   let image: TestImage
   let database: TestDatabase
   let tcp: TcpDatabase

@@ -4,14 +4,14 @@
  */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { createMoments, startCrowd } from '../support/crowd.ts'
 import { rowsIn } from '../support/database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { Killable } from './killable.ts'
 
@@ -36,7 +36,7 @@ const CONTACT = 'mailto:ops@example.com'
 
 /** @throws AssertionError when something was lost, or a mail came under two names */
 export async function killEverything(plan: KillPlan): Promise<KillResult> {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-kill-everything-'))
+  const folder = temporaryFolder()
   const dataDir = path.join(folder, 'database')
   // Its data outlives the kill of a process; only a loss of power would need fsync.
   const startPostgres = () => startEmbeddedPostgres({ dataDir, settings: { fsync: 'off' }, log: () => undefined })
@@ -91,7 +91,6 @@ export async function killEverything(plan: KillPlan): Promise<KillResult> {
     await scene.postgres.stop()
     await first.dispose()
     rmSync(scene.postgres.folder, { recursive: true, force: true })
-    rmSync(folder, { recursive: true, force: true })
   }
 }
 

@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { ImportReport, KindReport } from '../../src/import/model.ts'
 import { administered } from '../support/administered.ts'
 import { each } from '../support/each.ts'
@@ -13,25 +12,22 @@ import { makeOpensslFolder, type OpensslFolder } from '../support/openssl-folder
 import { chancery } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { aCertificate } from '../unit/shared/pki/support.ts'
 
 const AFFILIATION_CHANGED = 3
 
 describe('coming from openssl ca', requireCommand('openssl'), () => {
-  let folder: string
+  const folder = temporaryFolder()
   const { service, sql } = administered(() => sharedService('admin'))
   let former: OpensslFolder
   let files: string[]
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-openssl-'))
     const { intermediate: certificate, intermediateKey: key } = service.ca
     former = makeOpensslFolder(path.join(folder, 'ca'), { certificate, key })
     files = []
     for (const name of ['one.test', 'two.test', 'three.test']) files.push(await former.issue(name))
     await former.revoke(files[1] as string, 'affiliationChanged')
-  })
-  after(async () => {
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const certificates = () =>

@@ -5,9 +5,8 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect as connectPlainly } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { connect } from 'node:tls'
 import { checkChain } from '../support/chain.ts'
@@ -19,6 +18,7 @@ import { WAIT_MS } from '../support/patience.ts'
 import type { DatabaseConnection } from '../support/postgres.ts'
 import { runCommand } from '../support/run-command.ts'
 import type { TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { obtainByPersist } from './clients-page-persist.ts'
 import { mountOwnFolders, PREFIX, startKnot, startService, writeApacheFrame } from './clients-page-scene.ts'
 import { ADDRESS, COMMON, STORIES, type Step, type Story } from './clients-page-stories.ts'
@@ -29,7 +29,7 @@ const DEPLOYED = '/var/log/acme-renewals.log'
 /** By block: null, or why it failed. */
 export type Outcomes = Record<string, string | null>
 
-const folder = mkdtempSync(path.join(tmpdir(), 'chancery-clients-page-'))
+const folder = temporaryFolder()
 const blocks = new Map(blocksOf('docs/clients.md').map((block) => [block.name, block]))
 const daemons: Daemon[] = []
 
@@ -196,9 +196,5 @@ async function run(connection: DatabaseConnection, clients: readonly string[]): 
 }
 
 const [connection = '', ...clients] = process.argv.slice(2)
-try {
-  process.send?.(await run(JSON.parse(connection) as DatabaseConnection, clients))
-} finally {
-  rmSync(folder, { recursive: true, force: true })
-}
+process.send?.(await run(JSON.parse(connection) as DatabaseConnection, clients))
 process.exit(0)
