@@ -6,7 +6,6 @@ import type { RaisedAlarm } from '../domain/alarms.ts'
 import type { EventData, EventOf, OccurredEvent } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
 import { spellingsOf } from '../shared/protocol/identifier.ts'
-import { RAISED_ALARMS } from './diagnosis-store.ts'
 import { allOf } from './list-page.ts'
 import { isAmongAccountsOf } from './scope.ts'
 import { columnsOf, queriesOf, rowsOf, sql } from './slonik.ts'
@@ -35,6 +34,11 @@ export async function addRaisedAlarms(tx: CommonQueryMethods, alarms: readonly E
       ${column(({ data }) => data.message, 'text')}, ${column(({ data }) => data.reason ?? null, 'text')})
     ON CONFLICT DO NOTHING`)
 }
+
+/** raised_alarms_time */
+export const RAISED_ALARMS = `
+    SELECT message, reason, count(*)::integer AS times, max(raised_at) AS "lastAt" FROM raised_alarms
+     WHERE raised_at > now() - interval '24 hours' GROUP BY message, reason ORDER BY "lastAt" DESC LIMIT 20`
 
 /** Groups the alarms of a day by their text, the latest first. */
 export const listRaisedAlarms = (db: CommonQueryMethods) =>

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 import { describe, test } from 'node:test'
-import { findArchived, verifyArchive } from '../../src/services/archive-reader.ts'
+import { findArchived, verifyArchive } from '../../src/services/archive/archive-reader.ts'
 import { aCertificate, anAccount, useStores } from '../store/support.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 

@@ -6,8 +6,8 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
-import { MANIFEST } from '../../src/services/archive-files.ts'
-import { type ArchiveReport, verifyArchive } from '../../src/services/archive-reader.ts'
+import { MANIFEST } from '../../src/services/archive/archive-files.ts'
+import { type ArchiveReport, verifyArchive } from '../../src/services/archive/archive-reader.ts'
 import {
   type AcmeClient,
   base64url,

@@ -6,14 +6,6 @@ import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { scopeOf } from '../../domain/permissions.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
-import { countCertificates } from '../../store/account-changes.ts'
-import {
-  type ListedAccount as AccountRow,
-  type FoundAccount,
-  findAccount,
-  listAccounts,
-  skipOfAccounts,
-} from '../../store/account-list.ts'
 import { deactivateAccount } from '../../store/account-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
@@ -22,6 +14,14 @@ import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { flagParameter, instantParameter, line, tag, tagList, time, timestamp, uuid, whenSound } from '../schemas.ts'
 import { activityBody, activityMembers } from './account-activity.ts'
 import { updateAccount } from './account-changes.ts'
+import {
+  type ListedAccount as AccountRow,
+  countCertificates,
+  type FoundAccount,
+  findAccount,
+  listAccounts,
+  skipOfAccounts,
+} from './account-list.ts'
 
 const Account = z
   .strictObject({

@@ -4,16 +4,9 @@ import * as z from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
 import { RENEWAL_REQUESTS } from '../../domain/notification.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
-import { RENEWAL_ATTEMPTS, renewalAttempt } from '../../domain/renewal-attempt.ts'
+import { RENEWAL_ATTEMPTS, renewalAttempt } from '../../domain/renewal-window.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
-import {
-  type Circumstances,
-  circumstancesOf,
-  type Mute,
-  muteCertificates,
-  unmuteCertificates,
-} from '../../store/at-risk-store.ts'
 import { listCertificates } from '../../store/certificate-list.ts'
 import { accountNameMember } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
@@ -33,6 +26,13 @@ import {
   uuid,
 } from '../schemas.ts'
 import { activityBody, activityMembers } from './account-activity.ts'
+import {
+  type Circumstances,
+  circumstancesOf,
+  type Mute,
+  muteCertificates,
+  unmuteCertificates,
+} from './at-risk-store.ts'
 import { Certificate, certificateBodies } from './certificate-body.ts'
 import { type RenewalMail, renewalMails } from './renewal-mails.ts'
 

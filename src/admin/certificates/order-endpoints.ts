@@ -7,12 +7,12 @@ import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES, ORDER_STATUSES, orderStatus } from '../../domain/states.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
-import { createInspectStore, type InspectedAuthorization } from '../../store/inspect-store.ts'
-import { type ListedOrder, listOrders, skipOfOrders } from '../../store/order-list.ts'
 import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { certificateName, instantParameter, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { createInspectStore, type InspectedAuthorization } from './inspect-store.ts'
+import { type ListedOrder, listOrders, skipOfOrders } from './order-list.ts'
 
 const Identifier = z.strictObject({ type: z.string(), value: z.string() }).meta({ id: 'Identifier' })
 const Facts = z.record(z.string(), z.unknown())

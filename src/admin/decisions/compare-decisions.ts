@@ -6,11 +6,11 @@
 import type { AuditDetails } from '../../domain/audit-chain.ts'
 import { ACME_ACTS, type AcmeAct, type DatabaseIdentity, type Decision, effectOf } from '../../domain/decision.ts'
 import { type DecisionPlaces, findLacking, type LackingDecision } from '../../services/decisions/decision-comparison.ts'
-import { findLacking as lackingDecisions } from '../../store/account-decisions.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
 import { type Incarnation, readIncarnation } from '../../store/incarnation.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import { findLacking as lackingDecisions } from './account-decisions.ts'
 import { bringBack, type DealtWith } from './bring-back.ts'
 
 export interface CompareDecisionsParts extends DecisionPlaces {

@@ -5,6 +5,7 @@ import { explainFailure } from '../../domain/failure-advice.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { spellingsOf } from '../../shared/protocol/identifier.ts'
 import type { AccountFailure as NamedFailure } from '../../store/event-statistics-store.ts'
+import { type ListedOrder, listOrders } from '../certificates/order-list.ts'
 import {
   certificatesOfNames,
   evidenceOf,
@@ -14,8 +15,7 @@ import {
   ordersOfNames,
   type Validation,
   validationsOf,
-} from '../../store/name-history-store.ts'
-import { type ListedOrder, listOrders } from '../../store/order-list.ts'
+} from './name-history-store.ts'
 
 export type HistoryEntry = { at: Date; account_id: string | null } & (
   | { kind: 'order'; order: ListedOrder; validations: readonly Validation[] }

@@ -5,7 +5,6 @@ import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { EVENT_KINDS, FAILURE_KINDS } from '../../domain/event.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
-import { accountExists } from '../../store/account-list.ts'
 import {
   type AccountFailure as Kept,
   listAccountFailures,
@@ -16,6 +15,7 @@ import {
 } from '../../store/event-statistics-store.ts'
 import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { accountExists } from '../certificates/account-list.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
 import { certificateName, instantParameter, text, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
 

@@ -5,9 +5,12 @@ import { accountName } from '../../domain/account-name.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type Permission, scopeOf } from '../../domain/permissions.ts'
 import type { SearchText } from '../../domain/search-text.ts'
-import { findAccount, type ListedAccount, listAccounts } from '../../store/account-list.ts'
 import { listCertificates } from '../../store/certificate-list.ts'
-import { createInspectStore } from '../../store/inspect-store.ts'
+import type { CommonQueryMethods } from '../../store/slonik.ts'
+import { findAccount, type ListedAccount, listAccounts } from '../certificates/account-list.ts'
+import { createInspectStore } from '../certificates/inspect-store.ts'
+import { pagesOfCredentials } from '../eab/credential-store.ts'
+import { isSettingFor } from '../operation/settings-endpoints.ts'
 import {
   type BegunCertificate,
   findByFingerprintPrefix,
@@ -19,10 +22,7 @@ import {
   findUsersByPart,
   PART_CERTIFICATES,
   PART_FAILURES,
-} from '../../store/search-store.ts'
-import type { CommonQueryMethods } from '../../store/slonik.ts'
-import { pagesOfCredentials } from '../eab/credential-store.ts'
-import { isSettingFor } from '../operation/settings-endpoints.ts'
+} from './search-store.ts'
 
 export interface Hit {
   id: string

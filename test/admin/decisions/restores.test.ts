@@ -5,6 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { findLacking } from '../../../src/admin/decisions/account-decisions.ts'
 import { RESTORES } from '../../../src/admin/decisions/restores.ts'
 import {
   ACME_ACTS,
@@ -14,7 +15,6 @@ import {
   effectOf,
   type RestrictingAct,
 } from '../../../src/domain/decision.ts'
-import { findLacking } from '../../../src/store/account-decisions.ts'
 import { queriesOf } from '../../../src/store/slonik.ts'
 import { aCertificate, inHours } from '../../store/support.ts'
 import { words } from '../../support/words.ts'
