@@ -1,8 +1,8 @@
-/** Comments are whole sentences that a reader takes in once (`support/comments.ts` says which are not). */
+/** Comments are whole sentences that a reader takes in once (`comments.ts` says which are not). */
 
 import { describe, test } from 'node:test'
-import { commentsOf, knotOf } from '../support/comments.ts'
 import { filesBelow, textOf } from '../support/sources.ts'
+import { commentsOf, knotOf } from './comments.ts'
 import { assertOnlyListed } from './exceptions.ts'
 
 const MOST_IN_HUNDRED = 4

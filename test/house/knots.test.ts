@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { commentsOf, knotOf } from '../support/comments.ts'
+import { commentsOf, knotOf } from './comments.ts'
 
 const textIn = (source: string) => commentsOf(source).map(({ line, paragraphs }) => [line, ...paragraphs])
 
