@@ -71,10 +71,10 @@ const FINITE = new Set(
     'runs said sees sends shows stands stays stops takes tells tries uses waits wants wrote writes'
   ).split(' '),
 )
-/** A word that begins a clause with a verb of its own, which is not that of the sentence. */
+/** A word that begins a clause. Its verb is not the verb of the sentence. */
 const SUBORDINATE = /^(?:what|who|whom|whose|which|that|where|when|while|because|if|unless|as|how|whether|why)$/
 
-/** Whether the sentence has a verb beside those of its clauses. Each clause takes one verb. */
+/** Whether the sentence has a verb that belongs to no clause. Each clause takes one verb. */
 function hasMainVerb(sentence: string): boolean {
   const words = sentence
     .replaceAll(/`[^`]*`/g, 'name')
