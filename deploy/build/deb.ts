@@ -1,4 +1,4 @@
-/** The Debian packages `chancery` and `chancery-signer`, and the Node.js that they prefer to that of the system. */
+/** The Debian packages `chancery` and `chancery-signer`, and the Node.js that they prefer to the system's. */
 
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { ROOT, writeTree } from './tree.ts'
 
 const DEPLOY = path.join(ROOT, 'deploy')
 
-/** As Debian orders versions: 1.0.0-rc.1 comes before 1.0.0. */
+/** Writes a version so that Debian orders 1.0.0-rc.1 before 1.0.0. */
 function debianVersion(version: string, revision: number): string {
   return `${version.replace('-', '~')}-${revision}`
 }
@@ -76,7 +76,7 @@ async function buildSource(
   }
 }
 
-/** With the date of the newest commit, from which debhelper takes the times of all files: two builds are alike. */
+/** It has the date of the newest commit, from which debhelper takes the times of all files: two builds are alike. */
 function changelog(name: string, version: string): string {
   const date = run('git', ['log', '-1', '--format=%cD'], ROOT).trim()
   return `${name} (${version}) stable; urgency=medium

@@ -11,7 +11,7 @@ import { ROOT, writeTree } from './tree.ts'
 
 /** The first has the name of the release; libssl is for PKCS #11 libraries of vendors. */
 const DEBIAN_PACKAGES = ['base-files', 'ca-certificates', 'libc6', 'libssl3t64', 'libstdc++6']
-/** Those of them, and of what they depend on, whose files stay. */
+/** Among them, and what they depend on, the files of these stay. */
 const KEPT_PACKAGES =
   /^(?:base-files|ca-certificates|gcc-\d+-base|libc6|libgcc-s1|libssl3t64|libstdc\+\+6|libzstd1|util-linux|zlib1g)$/
 /** Util-linux for flock(1), which links to libc only; what else it depends on is left out. */
@@ -80,7 +80,7 @@ function copyDebian(root: string, debian: string): void {
   listPackages(debian, root)
 }
 
-/** As update-ca-certificates would, which is a shell script. */
+/** Does what update-ca-certificates would do, which is a shell script. */
 function writeAuthorities(debian: string, root: string): void {
   const folder = path.join(debian, 'usr/share/ca-certificates/mozilla')
   const names = readdirSync(folder).sort()

@@ -7,11 +7,14 @@
 export interface Comment {
   /** The first line, counted from 1. */
   line: number
+  /** Whether it is a block, which may explain at length, and no remark among statements. */
+  isBlock: boolean
   /** Its text without the marks; an empty line parts its paragraphs, and each tag begins one. */
   paragraphs: string[]
 }
 
 const MOST_WORDS = 28
+const MOST_SENTENCES_OF_A_REMARK = 2
 
 /** A block, lines with `//` below each other, or the end of a line of code. The formatter keeps them to these places. */
 const COMMENT = /^[ \t]*\{?\/\*[\s\S]*?\*\/|^[ \t]*\/\/.*(?:\n[ \t]*\/\/.*)*|(?<=\S[ \t]+)\/\/ .*$/gm
@@ -21,7 +24,11 @@ export function commentsOf(text: string): Comment[] {
   return [...text.matchAll(COMMENT)].map(({ 0: comment, index }) => {
     const paragraphs = ['']
     for (const line of comment.split('\n')) addLine(paragraphs, line.replaceAll(MARKS, '').trim())
-    return { line: text.slice(0, index).split('\n').length, paragraphs: paragraphs.filter((one) => one !== '') }
+    return {
+      line: text.slice(0, index).split('\n').length,
+      isBlock: comment.includes('/*'),
+      paragraphs: paragraphs.filter((one) => one !== ''),
+    }
   })
 }
 
@@ -37,12 +44,14 @@ const IDIOM = /\b(?:whoever|goes on|gone on|those of|that of)\b/i
 const OPENING = /^(?:Of|Those|That of|Whose|Whoever|Who|As|What|With)\b/
 
 /** @returns what is wrong with a comment; undefined where nothing is */
-export function knotOf({ paragraphs }: Comment): string | undefined {
+export function knotOf({ paragraphs, isBlock }: Comment): string | undefined {
   const sentences = paragraphs.flatMap(sentencesOf)
   const idiom = sentences.map((sentence) => IDIOM.exec(sentence)?.[0]).find((found) => found !== undefined)
   if (idiom !== undefined) return `says “${idiom.toLowerCase()}”`
   const long = sentences.find((sentence) => !sentence.startsWith('@throws') && wordsIn(sentence) > MOST_WORDS)
   if (long !== undefined) return `a sentence of ${wordsIn(long)} words`
+  const ends = sentences.filter((sentence) => /[.!?]\)?$/.test(sentence)).length
+  if (!isBlock && ends > MOST_SENTENCES_OF_A_REMARK) return `a remark of ${ends} sentences`
   const [first = ''] = sentences
   return OPENING.test(first) && !hasMainVerb(first) ? 'half a sentence' : undefined
 }
@@ -71,10 +80,10 @@ const FINITE = new Set(
     'runs said sees sends shows stands stays stops takes tells tries uses waits wants wrote writes'
   ).split(' '),
 )
-/** A word that begins a clause with a verb of its own, which is not that of the sentence. */
+/** A word that begins a clause. Its verb is not the verb of the sentence. */
 const SUBORDINATE = /^(?:what|who|whom|whose|which|that|where|when|while|because|if|unless|as|how|whether|why)$/
 
-/** Whether the sentence has a verb beside those of its clauses. Each clause takes one verb. */
+/** Whether the sentence has a verb that belongs to no clause. Each clause takes one verb. */
 function hasMainVerb(sentence: string): boolean {
   const words = sentence
     .replaceAll(/`[^`]*`/g, 'name')
