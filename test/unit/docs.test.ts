@@ -44,8 +44,8 @@ test('that of the Admin API has a row for every endpoint, and an object for ever
 test('that of chancery setup has each key of a file of answers, with its question and choices, in their order', () => {
   const rows = read('docs/operations/setup.md').matchAll(/^\| `(\w+)`( 🔒)? \| ([^|]+) \|/gm)
   const table = [...rows].filter(([, key]) => QUESTIONS.some((one) => one.key === key))
-  const wanted = QUESTIONS.map(({ key, text, choices, isSecret }) => {
-    const words = Object.keys(choices ?? {}).map((word) => `\`${word}\``)
+  const wanted = QUESTIONS.map(({ key, text, takes, isSecret }) => {
+    const words = Object.keys(takes.choices ?? {}).map((word) => `\`${word}\``)
     return `${key}${isSecret ? ' 🔒' : ''}: ${[text, words.join(', ')].filter((part) => part !== '').join(' ')}`
   })
   const found = table.map(([, key, mark = '', text]) => `${key}${mark}: ${text}`)
