@@ -169,6 +169,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/admin',
     'src/doctor',
     'src/import',
+    'src/installation',
     'src/setup/setup.ts',
   ],
   // It sets up by the programs themselves, and asks the service as a client would.
@@ -191,6 +192,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/settings',
     'src/shared/config-file/notice.ts',
     'src/events/notifications/transport.ts',
+    'src/installation',
     'signer/config.ts',
     'signer/keys/pkcs11/native.ts',
     'signer/subtrees.ts',
@@ -199,6 +201,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'workers/address-policy.ts',
   ],
   'src/dev': [
+    'src/installation',
     'src/shared/lib',
     'src/shared/protocol',
     'src/runtime/process-identity.ts',
@@ -219,6 +222,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'deploy/image': [],
   'deploy/kubernetes': [],
   'deploy/build': [
+    'src/installation',
     'src/shared/command-line.ts',
     'src/cli/program.ts',
     'src/shared/lib/program-files.ts',

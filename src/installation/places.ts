@@ -85,3 +85,11 @@ export const PATHS = Object.fromEntries(Object.entries(PLACES).map(([name, { pat
 
 /** Whether the group or others may do more than the wanted mode lets them. */
 export const tooOpen = (wanted: number, actual: number): boolean => (actual & ~wanted & 0o077) !== 0
+
+/** Whether users other than the owner may change the file, or what is in the folder. */
+export const changeableByOthers = (mode: number): boolean => (mode & 0o022) !== 0
+
+/** Whether users outside the group may do anything with it. */
+export const openToAll = (mode: number): boolean => (mode & 0o007) !== 0
+
+export const readableByAll = (mode: number): boolean => (mode & 0o004) !== 0

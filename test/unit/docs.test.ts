@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { withFolder, withRights } from '../../deploy/build/places.ts'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { renderAdminApi } from '../../src/admin/manual.ts'
 import { renderEditorSchema, renderManual } from '../../src/config/render.ts'
@@ -21,6 +22,8 @@ const RENDERED: Record<string, (text: string) => string> = {
   'docs/admin-api.md': renderAdminApi,
   'docs/operations/doctor.md': withChecks,
   'deploy/grafana/chancery.json': renderBoard,
+  'deploy/tmpfiles.d/chancery.conf': withFolder,
+  'deploy/rights.conf': withRights,
 }
 for (const name of Object.keys(GENERATED)) RENDERED[`docs/${name}`] = (text) => renewed(name, text)
 
