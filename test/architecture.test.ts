@@ -29,6 +29,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/shared/protocol': ['src/shared/lib'],
   'src/shared/pki': ['src/shared/lib'],
   'src/shared/config-file': [],
+  // Files and folders of an installation, with owners and modes: data only.
+  'src/installation': [],
   'src/shared/command-line.ts': ['src/shared/config-file/suggest.ts', 'src/shared/lib/terminal.ts'],
   'src/domain': SHARED,
   'src/store': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
@@ -171,11 +173,13 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/admin',
     'src/doctor',
     'src/import',
+    'src/installation',
     'src/setup/setup.ts',
   ],
   // It sets up by the programs themselves, and asks the service as a client would.
   'src/setup': [
     ...SHARED,
+    'src/installation',
     'src/shared/config-file',
     'src/config/field.ts',
     'src/ca/acme-proxy',
@@ -192,6 +196,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/settings',
     'src/shared/config-file/notice.ts',
     'src/events/notifications/transport.ts',
+    'src/installation',
     'signer/config.ts',
     'signer/keys/pkcs11/native.ts',
     'signer/subtrees.ts',
@@ -200,6 +205,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'workers/address-policy.ts',
   ],
   'src/dev': [
+    'src/installation',
     'src/shared/lib',
     'src/shared/protocol',
     'src/runtime/process-identity.ts',
@@ -220,6 +226,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'deploy/image': [],
   'deploy/kubernetes': [],
   'deploy/build': [
+    'src/installation',
     'src/shared/command-line.ts',
     'src/cli/program.ts',
     'src/shared/lib/program-files.ts',
@@ -300,7 +307,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/http/reply-writer.ts',
     'src/http/body-collector.ts',
   ],
-  yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts'],
+  yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts', 'src/setup/plan/config-text.ts'],
   zod: [
     'src/shared/config-file',
     'src/shared/lib/bounded.ts',
@@ -308,7 +315,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/acme',
     'src/admin',
     'src/mpic',
-    'src/setup/answers.ts',
+    'src/setup/answer-kinds.ts',
     'src/store',
     // The payloads of events, which receivers outside rely on.
     'src/domain/event.ts',

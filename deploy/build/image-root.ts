@@ -5,6 +5,7 @@
 
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { PATHS, PLACES } from '../../src/installation/places.ts'
 import { fetchNode, NODE_RELEASES } from './node-release.ts'
 import { run } from './run.ts'
 import { ROOT, writeTree } from './tree.ts'
@@ -25,20 +26,21 @@ const OTHER_ABI = /^uws_.*_(?!137\.)\d+\.node$/
 const PROGRAMS = { chancery: 'dist/src/cli/main.js', 'chancery-signer': 'dist/signer/start.cjs' }
 const SERVICE = 10001
 const SIGNER = 10002
+const below = (file: string) => file.slice(1)
 
-/** Folder → its owner and mode; what is written at run time is mounted there. */
+/** Folder → its owner and mode. Volumes are mounted there, and the folder of the socket has a place of its own in an image. */
 export const FOLDERS: Record<string, [uid: number, gid: number, mode: number]> = {
-  'etc/chancery': [0, 0, 0o755],
-  'run/chancery': [SIGNER, SIGNER, 0o750],
+  [below(PATHS.folder)]: [0, 0, PLACES.folder.mode],
+  'run/chancery': [SIGNER, SIGNER, PLACES.signerRun.mode],
   tmp: [0, 0, 0o1777],
-  'var/lib/chancery': [SERVICE, SERVICE, 0o700],
-  'var/lib/chancery-signer': [SIGNER, SIGNER, 0o700],
+  [below(PATHS.serviceState)]: [SERVICE, SERVICE, PLACES.serviceState.mode],
+  [below(PATHS.signerState)]: [SIGNER, SIGNER, PLACES.signerState.mode],
 }
 
 const ACCOUNTS: Record<string, string> = {
   'etc/passwd': `root:x:0:0::/root:/usr/sbin/nologin
-chancery:x:${SERVICE}:${SERVICE}::/var/lib/chancery:/usr/sbin/nologin
-chancery-signer:x:${SIGNER}:${SIGNER}::/var/lib/chancery-signer:/usr/sbin/nologin
+chancery:x:${SERVICE}:${SERVICE}::${PATHS.serviceState}:/usr/sbin/nologin
+chancery-signer:x:${SIGNER}:${SIGNER}::${PATHS.signerState}:/usr/sbin/nologin
 `,
   'etc/group': `root:x:0:
 chancery:x:${SERVICE}:

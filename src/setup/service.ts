@@ -1,18 +1,18 @@
-/** Asks the service that has started: whether it is ready, and for a certificate. */
+/** Works with the service: its first administrator and credential, whether it is ready, and a test certificate. */
 
 import { lookup, resolve } from 'node:dns/promises'
 import { existsSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createHttpClient, type HttpClient, Unreachable } from '../ca/http-client.ts'
+import { PATHS, PLACES } from '../installation/places.ts'
+import { decodeBase64url } from '../shared/lib/encoding.ts'
 import { hostOf } from '../shared/lib/host.ts'
-import { makeCredential, serviceCommand } from './administration.ts'
-import { type Answers, covers } from './answers.ts'
-import { mustRun } from './command.ts'
-import { type Facts, PLACES } from './facts.ts'
-import { writeFile } from './host.ts'
-import { listenForHttp01 } from './http01-listener.ts'
-import { getTestCertificate } from './test-certificate.ts'
+import type { Facts } from './facts.ts'
+import { mustRun, run, writeFile } from './host.ts'
+import { serviceCommand } from './plan/step.ts'
+import { type Answers, covers } from './questions.ts'
+import { getTestCertificate, listenForHttp01 } from './test-certificate.ts'
 
 /** The service gives up after 15 s without a signer, and systemd starts it again. */
 const READY_MS = 120_000
@@ -20,6 +20,28 @@ const ASK_MS = 5_000
 const PAUSE_MS = 1_000
 const CREDENTIAL_MS = 600_000
 const MAX_BYTES = 65_536
+
+/** @returns the password; undefined where there is a user already */
+export async function makeAdministrator(facts: Facts, email: string): Promise<string | undefined> {
+  const users = JSON.parse(await mustRun(serviceCommand(facts, 'users', 'list', '--json'))) as unknown[]
+  if (users.length > 0) return undefined
+  const words = ['users', 'create', 'admin', '--email', email, '--role', 'admin', '--json']
+  return (JSON.parse(await mustRun(serviceCommand(facts, ...words))) as { password: string }).password
+}
+
+export interface Credential {
+  kid: string
+  hmacKey: Buffer
+}
+
+export const hasCredential = async (facts: Facts, kid: string): Promise<boolean> =>
+  (await run(serviceCommand(facts, 'eab', 'show', kid))).code === 0
+
+export async function makeCredential(facts: Facts, kid: string, options: readonly string[]): Promise<Credential> {
+  const text = await mustRun(serviceCommand(facts, 'eab', 'create', '--kid', kid, ...options, '--json'))
+  const { hmac_key } = JSON.parse(text) as { hmac_key: string }
+  return { kid, hmacKey: decodeBase64url(hmac_key) ?? Buffer.alloc(0) }
+}
 
 /** @throws Error with what the service says of itself */
 export async function waitUntilReady({ tls, port }: Answers, show: (progress: string) => void): Promise<void> {
@@ -45,7 +67,7 @@ export async function waitUntilReady({ tls, port }: Answers, show: (progress: st
   throw new Error(`the service was not ready after ${READY_MS / 1000} s: ${last}`)
 }
 
-/** @throws Error where the service is another than the answers say, such as one whose configuration was kept */
+/** @throws Error where the service differs from the answers, as one does whose configuration was kept */
 export async function requireAnswered({ url, tls, port, accounts }: Answers): Promise<void> {
   const http = tls === 'proxy' ? asProxy(url, port) : createHttpClient({ verify: false, maxConnections: 1 })
   const at = tls === 'proxy' ? url : `https://127.0.0.1:${port}`
@@ -56,7 +78,7 @@ export async function requireAnswered({ url, tls, port, accounts }: Answers): Pr
   const isBound = meta?.['externalAccountRequired'] === true
   if (newAccount.startsWith(`${url}/`) && isBound === (accounts === 'eab')) return
   throw new Error(
-    `the service runs, and not as answered: its directory has newAccount ${newAccount} and externalAccountRequired ${isBound}; the answers have url: ${url} and accounts: ${accounts}. ${PLACES.config} was kept as it is: change it or the answers (--replace)`,
+    `the service runs, and not as answered: its directory has newAccount ${newAccount} and externalAccountRequired ${isBound}; the answers have url: ${url} and accounts: ${accounts}. ${PATHS.config} was kept as it is: change it or the answers (--replace)`,
   )
 }
 
@@ -69,18 +91,18 @@ export async function tryCertificate(answers: Answers, facts: Facts): Promise<st
   const ownName = covers(answers.domains, host) && route.isOwnAddress
   const name = covers(answers.domains, host) ? host : `chancery-setup-test.${answers.domains[0]}`
   const listener = ownName ? await listenForHttp01() : undefined
-  const isKept = answers.proxy_certificate && route.isStandIn && name === host && !existsSync(PLACES.proxyCertificate)
+  const isKept = answers.proxy_certificate && route.isStandIn && name === host && !existsSync(PATHS.proxyCertificate)
   const kid = `setup-test-${Date.now()}`
   const approved = listener ? [] : route.addresses.flatMap((one) => ['--preapprove', one])
-  // It ends by itself where this run does not come to its end.
+  // The credential expires by itself where this run does not come to its end.
   const expiry = ['--expires', new Date(Date.now() + CREDENTIAL_MS).toISOString()]
   const binding = await makeCredential(facts, kid, ['--allow', name, '--max-uses', '1', ...expiry, ...approved])
   try {
     const { http } = route
     const { leaf, pem } = await getTestCertificate({ url, name, http, binding, publish: listener?.publish, isKept })
-    if (isKept) writeFile({ path: PLACES.proxyCertificate, text: pem, mode: 0o600, owner: 'root' })
+    if (isKept) writeFile(PLACES.proxyCertificate, pem)
     return [
-      `Certificate ${leaf.serialNumber.toLowerCase()} for ${name} was issued${isKept ? ` for your proxy, into ${PLACES.proxyCertificate}; it ends on ${new Date(leaf.validTo).toISOString().slice(0, 10)}` : ' and revoked'}.`,
+      `Certificate ${leaf.serialNumber.toLowerCase()} for ${name} was issued${isKept ? ` for your proxy, into ${PATHS.proxyCertificate}; it ends on ${new Date(leaf.validTo).toISOString().slice(0, 10)}` : ' and revoked'}.`,
       listener
         ? 'The name was validated by http-01.'
         : 'The name was approved by a credential that is revoked now, and not validated.',
@@ -101,18 +123,18 @@ interface Route {
   http: HttpClient
   /** Addresses that the service sees this host at. */
   addresses: readonly string[]
-  /** http-01 asks this host. */
+  /** The public name leads to this host, so http-01 asks it. */
   isOwnAddress: boolean
-  /** No proxy was asked. */
+  /** Setup stands in for a proxy that is not there yet. */
   isStandIn: boolean
 }
 
 /** The address that the stand-in for a proxy names as the client's; it belongs to nobody (RFC 5737). */
 const CLIENT = '192.0.2.1'
 
-/** Through the public URL; where a proxy is not there yet, as the proxy. */
+/** Finds a way through the public URL. Where a proxy is not there yet, setup stands in for it. */
 async function findRoute({ url, tls, port }: Answers): Promise<Route | { reason: string }> {
-  const http = createHttpClient({ extraRoots: readFileSync(PLACES.root, 'utf8'), verify: true, maxConnections: 1 })
+  const http = createHttpClient({ extraRoots: readFileSync(PATHS.root, 'utf8'), verify: true, maxConnections: 1 })
   const host = hostOf(url)
   const own = Object.values(networkInterfaces()).flatMap((all) => all ?? [])
   try {
