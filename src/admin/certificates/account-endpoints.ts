@@ -176,7 +176,7 @@ export const ACCOUNTS = endpointGroup('Accounts', {
   }),
 })
 
-/** As if its owner had asked (RFC 8555 §7.3.6); an account deactivated already stays as it is. */
+/** It is the same as if its owner had asked (RFC 8555 §7.3.6). An account that was deactivated before stays as it is. */
 function deactivate(audit: AuditLog, actor: Actor, id: string): Promise<FoundAccount> {
   return audit.transaction(actor, async (tx, note) => {
     const account = await findAccount(tx, id, scopeOf(actor))

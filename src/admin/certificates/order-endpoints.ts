@@ -173,7 +173,7 @@ export const ORDERS = endpointGroup('Orders', {
   }),
 })
 
-/** With its authorizations, in the order of its identifiers. */
+/** An order has its authorizations in the order of its identifiers. */
 async function findOrder(db: DatabasePool, id: string, scope: Scope) {
   const found = await createInspectStore(db, scope).findOrder(id)
   if (!found) throw notFound('order')

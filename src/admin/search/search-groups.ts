@@ -5,12 +5,13 @@ import { accountName } from '../../domain/account-name.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type Permission, scopeOf } from '../../domain/permissions.ts'
 import type { SearchText } from '../../domain/search-text.ts'
-import { listCertificates } from '../../store/certificate-list.ts'
 import type { CommonQueryMethods } from '../../store/slonik.ts'
 import { findAccount, type ListedAccount, listAccounts } from '../certificates/account-list.ts'
+import { listCertificates } from '../certificates/certificate-list.ts'
 import { createInspectStore } from '../certificates/inspect-store.ts'
 import { pagesOfCredentials } from '../eab/credential-store.ts'
 import { isSettingFor } from '../operation/settings-endpoints.ts'
+import { belowName, withName } from '../resources/certificates.ts'
 import {
   type BegunCertificate,
   findByFingerprintPrefix,
@@ -85,12 +86,12 @@ async function findNames(searched: SearchText, author: Searcher, { db }: Stateme
   const names = [...known.filter((name) => name === searched.name), ...known.filter((name) => name !== searched.name)]
   return {
     hits: cut(names).map((name) => ({ id: name, title: name, detail: 'Time line' })),
-    more: below.hasMore ? { domain_suffix: suffix } : undefined,
+    more: below.hasMore ? belowName(suffix) : undefined,
     notSearched: [isPart ? partsNotSearched(begun !== undefined) : NO_PART],
   }
 
   async function namesBelow(name: string) {
-    const { rows, next } = await listCertificates(db, { nameSuffix: name, scope }, undefined, CERTIFICATES_READ)
+    const { rows, next } = await listCertificates(db, { ...belowName(name), scope }, undefined, CERTIFICATES_READ)
     const all = rows.flatMap((row) => row.names).filter((one) => one === name || one.endsWith(`.${name}`))
     const names = [...new Set(all)]
     return { names, hasMore: names.length > HITS || next !== undefined }
@@ -108,13 +109,13 @@ async function findCertificates({ hex, name, id }: SearchText, author: Searcher,
   const [bySerial, byFingerprint, byName, byId] = await Promise.all([
     hex === undefined || hex.length > 40 ? [] : findBySerialPrefix(db, hex, scope, HITS + 1),
     hex === undefined ? [] : findByFingerprintPrefix(db, hex, scope, HITS + 1),
-    listCertificates(db, { name, scope }, undefined, HITS + 1).then(({ rows }) => rows),
+    listCertificates(db, { ...withName(name), scope }, undefined, HITS + 1).then(({ rows }) => rows),
     id === undefined ? undefined : createInspectStore(db, scope).findCertificate(id),
   ])
   const rows = [...(byId ? [byId] : []), ...bySerial, ...byFingerprint, ...byName]
   return {
     hits: cut([...new Map(rows.map((row) => [row.id, certificateHit(row)])).values()]),
-    more: byName.length > HITS ? { domain: name } : undefined,
+    more: byName.length > HITS ? withName(name) : undefined,
   }
 }
 

@@ -1,11 +1,18 @@
 /** The commands for single operations of the Admin API, one row each. */
 
 import type { Input } from '../../admin/client.ts'
+import {
+  AT_RISK_FILTERS,
+  CERTIFICATE_COLUMNS,
+  CERTIFICATE_FILTERS,
+  CERTIFICATE_SORTS,
+} from '../../admin/resources/certificates.ts'
 import { ROLES } from '../../domain/administrator.ts'
 import { readReport } from '../../domain/incident.ts'
 import { ACCOUNT_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
 import { optional } from '../../shared/command-line.ts'
 import { flag, json, oneOf, text, whole } from '../values.ts'
+import { choiceOf, optionsOf } from './filter-options.ts'
 import { nameText } from './name-texts.ts'
 import { type OperationRow, row } from './operation-command.ts'
 import { maintenanceText, passwordText, revokedText, signingText, userText, workersText } from './reply-texts.ts'
@@ -22,7 +29,6 @@ const CURSOR = {
 }
 const PLACE = { ...LIMIT, offset: optional('Rows to skip; --cursor goes further', number), ...CURSOR }
 
-const SERIAL = 'Serial number in hexadecimal'
 const ISSUER = { issuer: optional("SHA-256 of the issuer's certificate, where several issuers use the number", text) }
 const AUDIT_FILTER = {
   action: optional('Only this action, such as certificate.revoke', text),
@@ -130,37 +136,18 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     operation: 'listCertificates',
     about: 'List certificates by filters, newest first',
     query: {
-      account_id: optional('Only of the account with this id', text),
-      serial: optional(SERIAL, text),
-      fingerprint: optional('SHA-256 of the certificate, in hexadecimal', text),
-      domain: optional('One of its names exactly, such as *.example.com', text),
-      domain_suffix: optional('One of its names, or a domain above one', text),
-      status: optional('active, revoked or expired', oneOf(['active', 'revoked', 'expired'])),
-      profile: optional('Only of this CA profile', text),
-      issuer: optional("SHA-256 of the issuer's certificate", text),
-      spki_sha256: optional('SHA-256 of the SubjectPublicKeyInfo', text),
-      issued_before: optional('Only issued before this date or time', text),
-      issued_after: optional('Only issued after this date or time', text),
-      expiring_before: optional('Only those that expire before this date or time', text),
-      expiring_after: optional('Only those that expire after this date or time', text),
-      revoked_after: optional('Only revoked after this date or time', text),
-      renewed: optional(
-        'true or false: whether an order replaced it, or a later certificate of its account has all its names',
-        trueOrFalse,
-      ),
-      sort: optional('-issued_at, not_after or -not_after', oneOf(['-issued_at', 'not_after', '-not_after'])),
+      ...optionsOf(CERTIFICATE_FILTERS),
+      sort: choiceOf(CERTIFICATE_SORTS, 'By issuance or expiry; with a minus, the last comes first'),
       ...PLACE,
     },
-    columns: ['serial_number', 'san_values', 'account_name', 'not_after', 'revoked_at'],
+    columns: CERTIFICATE_COLUMNS.table,
   }),
   row({
     usage: 'certificates at-risk',
     operation: 'listAtRisk',
     about: 'List certificates whose renewal window is open and that nobody has renewed, the first to expire at the top',
     query: {
-      account_id: optional('Only of the account with this id', text),
-      expiring_before: optional('Only those that expire before this date or time', text),
-      muted: optional('true: the muted ones instead of the others', trueOrFalse),
+      ...optionsOf(AT_RISK_FILTERS),
       ...PLACE,
     },
     columns: ['serial_number', 'san_values', 'not_after', 'account_name', 'attempt'],

@@ -1,0 +1,57 @@
+/** Schemas of filters, made from their descriptions in `resources`. */
+
+import * as z from 'zod/v4'
+import { boundedArray } from '../shared/lib/bounded.ts'
+import { type Filter, type Filters, isChoice, valuesOf } from './resources/filter.ts'
+import { certificateName, fingerprint, flagParameter, instantParameter, line, serialNumber, uuid } from './schemas.ts'
+
+/** A third of a megabyte; a longer list is several requests. */
+const MOST_SERIALS = 10_000
+
+const IN_QUERY = {
+  uuid,
+  serial: serialNumber,
+  serials: () => boundedArray(serialNumber(), MOST_SERIALS),
+  sha256: fingerprint,
+  name: certificateName,
+  line: () => line(255),
+  flag: flagParameter,
+  time: instantParameter,
+}
+/** A job keeps its filter as JSON. An invalid date is reported already, and has no text. */
+const IN_BODY = { ...IN_QUERY, time: () => instantParameter().transform((at) => at.toJSON() ?? '') }
+
+const IN_ROW = {
+  uuid: z.string,
+  serial: z.string,
+  serials: () => z.array(z.string()),
+  sha256: z.string,
+  name: z.string,
+  line: z.string,
+  flag: z.boolean,
+  time: z.string,
+}
+
+type Schemas = typeof IN_QUERY | typeof IN_BODY | typeof IN_ROW
+type SchemaOf<S extends Schemas, K extends Filter['kind']> = z.ZodOptional<
+  K extends keyof S ? MadeBy<S[K]> : z.ZodEnum<{ [V in keyof K & string]: V }>
+>
+type MadeBy<T> = T extends () => z.ZodType ? ReturnType<T> : never
+type Members<S extends Schemas, F extends Filters> = { [N in keyof F]: SchemaOf<S, F[N]['kind']> }
+
+function members<S extends Schemas, F extends Filters>(schemas: S, filters: F): Members<S, F> {
+  const named = Object.entries(filters).map(([name, { kind, says }]) => {
+    const schema: z.ZodType = isChoice(kind) ? z.enum(valuesOf(kind)) : schemas[kind]()
+    return [name, schema.optional().meta({ description: says })]
+  })
+  return Object.fromEntries(named)
+}
+
+/** Members of a query. */
+export const parametersOf = <F extends Filters>(filters: F) => members(IN_QUERY, filters)
+
+/** A filter in a body, as an object. */
+export const filterOf = <F extends Filters>(filters: F) => z.strictObject(members(IN_BODY, filters))
+
+/** A filter that a row keeps as JSON. */
+export const storedFilterOf = <F extends Filters>(filters: F) => z.strictObject(members(IN_ROW, filters))
