@@ -41,19 +41,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/domain',
     'src/services',
     'src/config',
-    'src/settings',
     'workers/pool.ts',
     'workers/job.ts',
     'workers/extension',
   ],
-  'src/mpic': [
-    'src/shared/lib',
-    'src/shared/protocol',
-    'src/config',
-    'src/validation',
-    'workers/pool.ts',
-    'workers/job.ts',
-  ],
+  'src/mpic': ['src/shared/lib', 'src/shared/protocol', 'src/validation', 'workers/pool.ts', 'workers/job.ts'],
   'src/acme': ['src/shared/lib', 'src/shared/protocol', 'src/http', 'src/domain', 'src/services'],
   // One folder a group of endpoints: the endpoints, what they do, and their SQL.
   'src/admin': [
@@ -67,7 +59,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/http',
     'src/ops',
     'src/runtime',
-    'src/settings',
     'src/overload',
   ],
   // The log of events and who reads it: mails, hooks, webhooks, syslog, transparency logs.
@@ -77,7 +68,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/store',
     'src/services/chain-download.ts',
     'src/config',
-    'src/settings',
     'workers/module',
     'workers/address-policy.ts',
   ],
@@ -94,7 +84,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/ops': ['src/shared/lib'],
   'src/runtime': ['src/shared/lib'],
   'src/config': [...SHARED, 'src/shared/config-file', 'src/domain'],
-  // Settings are the configuration in the form that each part takes, so they see the parts' types.
+  // Each part declares what it takes. Settings alone know the configuration and these types, and only main, the command
+  // line and the doctor know the settings.
   'src/settings': [
     ...SHARED,
     'src/config',
@@ -104,7 +95,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/services',
     'src/http',
     'src/acme/endpoint.ts',
+    'src/admin/users/oidc-provider.ts',
+    'src/events',
+    'src/validation',
+    'src/mpic/perspective-service.ts',
     'workers/extension/extension-task.ts',
+    'workers/job.ts',
   ],
   // Where the whole is put together: the supervisor, and the entry of each thread with its wiring.
   'src/main': [

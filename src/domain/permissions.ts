@@ -95,3 +95,7 @@ export function includesAuthority(one: Authority, other: Authority): boolean {
   const hasTags = wide === undefined || narrow?.every((tag) => wide.includes(tag)) === true
   return hasTags && includes(one.role, other.role)
 }
+
+export const MOST_TAGS = 10
+export const TAG_RULE = 'must be 1 to 40 lower-case letters, digits and inner hyphens'
+export const isTag = (text: string) => /^[a-z\d](?:[a-z\d-]{0,38}[a-z\d])?$/.test(text)

@@ -10,7 +10,7 @@ import { formatErrors, loadConfig, parseConfigText } from '../../src/config/load
 import { loadHooks } from '../../src/events/hooks/load-hooks.ts'
 import { MailTransport } from '../../src/events/notifications/transport.ts'
 import { type ConsumerContext, consumersOf } from '../../src/main/events/consumers.ts'
-import { mailSettings } from '../../src/settings/notification-settings.ts'
+import { mailSettings } from '../../src/settings/event-settings.ts'
 import { startTestService } from '../support/service.ts'
 
 /** Seen from the compiled file. */

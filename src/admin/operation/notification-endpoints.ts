@@ -1,15 +1,21 @@
 /** `/notifications`: what was mailed, and another attempt. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { NOTIFICATION_STATUSES } from '../../domain/notification.ts'
+import { NOTIFICATION_STATUSES, TEST_MAIL } from '../../domain/notification.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { insertNotifications } from '../../store/notification-store.ts'
 import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import type { AdminContext } from '../context.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
 import { line, text, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
+import type { SignedIn } from '../users/sign-in.ts'
+import { requireUser } from '../users/users.ts'
 import {
   findNotification,
   listCauses,
@@ -18,7 +24,6 @@ import {
   type RetrySelection,
   requeueFailed,
 } from './notification-list.ts'
-import { sendTestMail } from './test-mail.ts'
 
 const Notification = z
   .strictObject({
@@ -173,4 +178,40 @@ async function purgeNotifications(audit: AuditLog, actor: Actor, days: number): 
       return purged
     })
   return total
+}
+
+/** The mailer looks every second; a mail server may take some more for its greeting. */
+const WAIT_MS = 15_000
+const LOOK_MS = 250
+
+const TEXT = 'This is a test mail of Chancery. It was sent because you asked for it in the console or by the Admin API.'
+
+/** Records a mail to the author, and waits until the mailer has tried it. */
+async function sendTestMail({ db, audit, baseUrl }: AdminContext, author: SignedIn) {
+  const { email: recipient } = await requireUser(db, author.userId)
+  const id = uuidv7(Date.now())
+  await audit.transaction(author, async (tx, note) => {
+    await insertNotifications(tx, [
+      {
+        id,
+        recipient,
+        type: TEST_MAIL,
+        subject: 'Test mail',
+        text: TEXT,
+        html: `<p>${TEXT}</p>`,
+        accountId: undefined,
+        dueAt: new Date(),
+        error: undefined,
+        messageId: `<${id}@${new URL(baseUrl).hostname}>`,
+      },
+    ])
+    note('notification.test', { recipient })
+  })
+  const deadline = Date.now() + WAIT_MS
+  for (;;) {
+    const found = await findNotification(db, id)
+    if (found?.status !== 'pending' || Date.now() >= deadline)
+      return { recipient, status: found?.status ?? 'pending', error: found?.error_detail ?? null }
+    await sleep(LOOK_MS)
+  }
 }

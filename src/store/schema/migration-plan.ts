@@ -2,7 +2,7 @@
 
 import type pg from '../pg.ts'
 import type { DatabaseSettings } from '../session.ts'
-import type { LockMode } from './alter-actions.ts'
+import type { LockMode } from './migration-effects.ts'
 import { type Effect, effectsOf } from './migration-effects.ts'
 import { MIGRATIONS_DIR, readMigration } from './migration-files.ts'
 import { schemaStateOf, withSchemaSession } from './schema-state.ts'
