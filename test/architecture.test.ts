@@ -5,12 +5,20 @@
  */
 
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
-
-const ROOT = path.resolve(import.meta.dirname, '../..')
-const TREES = ['src', 'signer', 'workers', 'bench', 'deploy']
+import {
+  filesBelow,
+  importsBelow,
+  isForeign,
+  isIn,
+  isRelative,
+  packageOf,
+  ROOT,
+  TREES,
+  targetOf,
+} from './support/sources.ts'
 
 /** What every trust zone shares: pure, without I/O. */
 const SHARED = ['src/shared/lib', 'src/shared/protocol', 'src/shared/pki']
@@ -331,43 +339,6 @@ const KNOWN_IN_DEVELOPMENT: Record<string, readonly string[]> = {
 
 /** Development packages that are programs or types; the others must be imported by a test or the bench. */
 const TOOLS = ['@biomejs/biome', 'axe-core', 'c8', 'typescript']
-
-interface Import {
-  /** The importing file, from the root. */
-  file: string
-  specifier: string
-}
-
-/** Static and dynamic imports, re-exports, and the package that is only looked up on disk. */
-const IMPORT = /(?:\bfrom |\bimport |\bimport\()'([^']+)'|\.resolve\('([a-z@][^']*)'\)/g
-
-function importsBelow(tree: string): Import[] {
-  return filesBelow(tree).flatMap((file) => {
-    const text = withoutComments(readFileSync(path.join(ROOT, file), 'utf8'))
-    return [...text.matchAll(IMPORT)].map(([, imported, resolved]) => ({ file, specifier: imported ?? resolved ?? '' }))
-  })
-}
-
-function filesBelow(tree: string): string[] {
-  if (!existsSync(path.join(ROOT, tree))) return []
-  const names = readdirSync(path.join(ROOT, tree), { recursive: true, encoding: 'utf8' })
-  return names.filter((name) => /\.(tsx?|mjs)$/.test(name)).map((name) => path.posix.join(tree, name))
-}
-
-/** Good enough for imports: a comment that quotes one would otherwise count. */
-function withoutComments(text: string): string {
-  return text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/^\s*\/\/.*$/gm, '')
-}
-
-const isRelative = ({ specifier }: Import) => specifier.startsWith('.')
-const isForeign = ({ specifier }: Import) => !specifier.startsWith('.') && !specifier.startsWith('node:')
-const targetOf = ({ file, specifier }: Import) => path.posix.join(path.posix.dirname(file), specifier)
-const packageOf = ({ specifier }: Import) =>
-  specifier
-    .split('/')
-    .slice(0, specifier.startsWith('@') ? 2 : 1)
-    .join('/')
-const isIn = (file: string, place: string) => file === place || file.startsWith(`${place}/`)
 
 function layerOf(file: string): string | undefined {
   return Object.keys(MAY_IMPORT).find((layer) => isIn(file, layer))

@@ -65,7 +65,7 @@ const LONGEST_PAUSE_MS = 3_600_000
 
 /**
  * @param stopping aborts what is under way when the service ends
- * @param onWait told after each step how long no issuance begins
+ * @param onWait called after each step with the time for which no issuance begins
  */
 export function guardCsrBackend(
   backend: CsrBackend,
@@ -98,14 +98,14 @@ export function guardCsrBackend(
           (signal) => backend.advance(request, state, { signal, isRepeated, isAbandoned }),
           ({ status }) => status,
         )
-        failures.tell(request, step)
+        failures.report(request, step)
         return step
       } catch (error) {
         const { retryable, pauseMs } = error instanceof CaError ? error : { retryable: true, pauseMs: undefined }
         if (pauseMs !== undefined)
           pausedUntil = Math.max(pausedUntil, performance.now() + Math.min(pauseMs, LONGEST_PAUSE_MS))
         // A final error is an answer, as a rate limit is, so the CA is there.
-        failures.tell(request, { contact: retryable && pauseMs === undefined ? 'failed' : undefined })
+        failures.report(request, { contact: retryable && pauseMs === undefined ? 'failed' : undefined })
         throw error
       } finally {
         onWait(newRetryAfterMs())
@@ -172,7 +172,7 @@ function reporting(name: string, onCall: (call: BackendCall) => void, signalFor:
 function byIssuance(breaker: CircuitBreaker) {
   const failing = new Set<string>()
   return {
-    tell(
+    report(
       { certificateId }: Pick<IssuanceRequest, 'certificateId'>,
       { contact }: { contact?: string | undefined },
     ): void {

@@ -46,7 +46,7 @@ export type NewCrl = Omit<PublishedCrl, 'startedAt' | 'isAhead'>
 /** How far the served list is behind the database. */
 export interface CrlState {
   published: PublishedCrl | undefined
-  /** Revocations that the list may lack, but those of a bulk revocation under way: it gets a list at its end. */
+  /** Revocations that may be missing on the list, without a bulk revocation under way: it gets a list at its end. */
   missing: number
   /** A new list was requested after this one was begun. */
   isRequested: boolean
@@ -65,7 +65,7 @@ export interface CrlDraft {
   isPreviousAhead: boolean
   /** thisUpdate of the one before, or now, and no later than the slow clock. */
   listedUntil: Date
-  /** Of the part, and of the whole issuer, by which the previous release tells that a list is due. */
+  /** Counts of the part, and of the whole issuer, by which the previous release sees that a list is due. */
   changes: { part: Changes; issuer: Changes }
   startedAt: Date
 }
@@ -146,8 +146,8 @@ export interface CrlStore {
 const REQUEST_KEY = 'crl_rebuild'
 
 /**
- * Of a row `c`: its list begins in the future. Where the slow clock is ahead of now() by more than a list lasts, now() is
- * wrong, and a list of that time would have expired (RFC 5280 §5.1.2.5).
+ * Whether the list of a row `c` begins in the future. Where the slow clock is ahead of now() by more than a list lasts, now()
+ * is wrong. A list of that time would have expired (RFC 5280 §5.1.2.5).
  */
 const IS_AHEAD = `(coalesce(c.this_update > now() + interval '${CLOCKS_DIFFER_SECONDS} s', false)
             AND NOT EXISTS (SELECT FROM slow_clock w WHERE w.at >= now() + (c.next_update - c.this_update))) AS is_ahead`
@@ -155,7 +155,7 @@ const IS_AHEAD = `(coalesce(c.this_update > now() + interval '${CLOCKS_DIFFER_SE
 /** During a longer bulk revocation, lists come at this interval. */
 const BULK_SECONDS = 300
 /** A job without progress for so long has lost its instance, and another takes it up. */
-const STANDING_SECONDS = 30
+const STALLED_SECONDS = 30
 
 /** At most 512 rows for each certificate of the issuer; slots below zero are for bulk revocations (`count_revocations`). */
 const CHANGES: Statement = {
@@ -172,7 +172,7 @@ const STATES: Statement = {
     SELECT c.*, now() AS now, slow_now() AS slow_now, ${IS_AHEAD},
            coalesce((SELECT updated_at > c.started_at FROM server_settings WHERE key = '${REQUEST_KEY}'), false) AS requested,
            c.started_at > now() - interval '${BULK_SECONDS} s' AND EXISTS (
-             SELECT FROM bulk_revocations WHERE status ${bulkRevocation.is('revoking')} AND progressed_at > now() - interval '${STANDING_SECONDS} s'
+             SELECT FROM bulk_revocations WHERE status ${bulkRevocation.is('revoking')} AND progressed_at > now() - interval '${STALLED_SECONDS} s'
            ) AS bulk_waits
       FROM (SELECT) one LEFT JOIN crls c ON c.issuer_key = $1`,
 }

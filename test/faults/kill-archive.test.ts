@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, test } from 'node:test'
-import { findArchived, verifyArchive } from '../../src/services/archive-reader.ts'
+import { findArchived, verifyArchive } from '../../src/services/archive/archive-reader.ts'
 import { aCertificate, anAccount, useStores } from '../store/support.ts'
 
 const DAY_MS = 86_400_000

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
-import { MANIFEST } from '../../src/services/archive-files.ts'
-import { type ArchiveReport, verifyArchive } from '../../src/services/archive-reader.ts'
+import { MANIFEST } from '../../src/services/archive/archive-files.ts'
+import { type ArchiveReport, verifyArchive } from '../../src/services/archive/archive-reader.ts'
 import {
   type AcmeClient,
   base64url,

@@ -14,7 +14,7 @@ export interface Ring {
 /** The first is quick and says most. What is in none of these folders starts whole programs. */
 const UNIT_RING = 'unit'
 const INNER_RINGS: Record<string, readonly string[]> = {
-  [UNIT_RING]: ['unit', 'corpus', '.'],
+  [UNIT_RING]: ['unit', 'corpus', 'house', '.'],
   store: ['store'],
 }
 const PROGRAMS_RING = 'whole programs'

@@ -188,7 +188,7 @@ export function isPassing(error: unknown): boolean {
   )
 }
 
-/** As many as requests at the same time; an older nonce may have expired. */
+/** So many requests run at the same time; an older nonce may have expired. */
 const MAX_NONCES = 64
 
 interface NoncePool {

@@ -4,7 +4,7 @@ import { titleOfFailure } from '../../domain/failure-advice.ts'
 import { can, type OperationId, type Output } from '../api.ts'
 import { Badge, ButtonLink, Facts, Freshness, LinkTo, Ready, Time } from '../components/basics.tsx'
 import { Chart, ChartFrame } from '../components/chart.tsx'
-import { lazyPage } from '../components/lazy-page.tsx'
+import { lazyPages } from '../components/lazy-page.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { type Column, TableSection } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
@@ -45,7 +45,7 @@ const helpWith = (code: Alarm['code']): string | undefined => {
   return needs !== undefined && can(needs) ? path : undefined
 }
 
-const TeamOverviewPage = lazyPage(() => import('./team-overview.tsx'), 'TeamOverviewPage')
+const { TeamOverviewPage } = lazyPages(() => import('./team-overview.tsx'), 'TeamOverviewPage')
 
 /** The figures of the whole service are closed to a registrar. */
 export const OverviewPage = (props: PageProps) =>

@@ -49,7 +49,7 @@ export interface LackingDecision {
   isOwn: boolean
 }
 
-/** What a place has after its mark. */
+/** The decisions that a place has after its mark. */
 interface Recorded {
   decisions: Decision[]
   unreadable: number

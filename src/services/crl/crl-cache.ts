@@ -2,8 +2,8 @@
  * The published CRLs, in memory that all front threads share. Each new one is read once.
  */
 
-import { crlName } from '../domain/crl-scope.ts'
-import type { CrlStore, PublishedCrl } from '../store/crl-store.ts'
+import { crlName } from '../../domain/crl-scope.ts'
+import type { CrlStore, PublishedCrl } from '../../store/crl-store.ts'
 
 /** A CRL as front threads serve it: plain data with shared memory, posted between threads. */
 export interface ServedCrl {

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { describeFileError } from '../shared/lib/file-error.ts'
+import { describeFileError } from '../../shared/lib/file-error.ts'
 import {
   type ArchiveFile,
   certificateLines,
@@ -65,7 +65,7 @@ async function findIn(folder: string, file: string, key: string): Promise<Archiv
 export interface UnnamedFile {
   file: string
   certificates: number
-  /** Of them, those in no file that is as the manifest has it, nor in the database. */
+  /** The number of them in no file that is as the manifest has it, nor in the database. */
   only: number
 }
 

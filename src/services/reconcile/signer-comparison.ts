@@ -3,37 +3,43 @@
  * (docs/decisions/records-of-the-signer.md).
  *
  * A certificate has its intent before it is signed, and a row or its intent afterwards. A revocation is committed before the
- * signer hears of it. So only a database that went back to an earlier time lacks anything. An intent may be all that an older
- * copy has of a certificate that a client holds, so the mark does not pass it.
+ * signer hears of it. So something is missing only in a database that went back to an earlier time. An intent may be all that
+ * an older copy has of a certificate that a client holds, so the mark does not pass it.
  */
 
-import type { RecordedRevocations, RecordState, SerialPage, SignerRecords } from '../ca/signer-records.ts'
-import { KEY_COMPROMISE } from '../domain/revocation.ts'
-import { CLOCKS_DIFFER_MS } from '../shared/lib/clocks.ts'
-import { settled, unwrap } from '../shared/lib/settled.ts'
-import type { CrlStore } from '../store/crl-store.ts'
+import type { RecordedRevocations, RecordState, SerialPage, SignerRecords } from '../../ca/signer-records.ts'
+import { KEY_COMPROMISE } from '../../domain/revocation.ts'
+import { CLOCKS_DIFFER_MS } from '../../shared/lib/clocks.ts'
+import { settled, unwrap } from '../../shared/lib/settled.ts'
+import type { CrlStore } from '../../store/crl-store.ts'
 import {
+  type GivenUp,
   type IssuerRevocations,
   type ListedRevocation,
   type RevocationPlace,
   type SignerMarkStore,
   WHOLE_LINE,
-  type WithoutCertificate,
-} from '../store/signer-mark-store.ts'
+} from '../../store/signer-mark-store.ts'
 import type { KnownIssuers, Restoration, SignedLine } from './restoration.ts'
 
-/**
- * `restore`: brings back what lacks, and moves the mark. `count`: counts it. `probe`: stops at the first that lacks, and
- * moves the mark up to there.
- */
-export type ComparisonMode = 'restore' | 'count' | 'probe'
+const MODES = {
+  /** Brings back what is missing, and moves the mark. */
+  restore: { restores: true, stopsAtFirst: false, moves: true },
+  /** The same from any place on, such as FIRST; the mark stays. */
+  'restore all': { restores: true, stopsAtFirst: false, moves: false },
+  count: { restores: false, stopsAtFirst: false, moves: false },
+  /** Stops at the first that is missing, and moves the mark up to there. */
+  probe: { restores: false, stopsAtFirst: true, moves: true },
+} as const
 
-export interface Lacking {
+export type ComparisonMode = keyof typeof MODES
+
+export interface Missing {
   certificates: number
   revocations: number
 }
 
-export interface Compared extends Lacking {
+export interface Compared extends Missing {
   /** The line up to which the database has every certificate. */
   reached: number
 }
@@ -52,8 +58,8 @@ export interface ComparisonParts {
    * database keeps them all; `ca.max_validity_days` may have been higher.
    */
   expiredAfterDays: number | undefined
-  /** Called for each page that lacks something, before any of it comes back. @param serialNumbers in hexadecimal */
-  onLacking(what: keyof Lacking, serialNumbers: readonly string[]): Promise<unknown>
+  /** Called for each page with something missing, before any of it comes back. @param serialNumbers in hexadecimal */
+  onMissing(what: keyof Missing, serialNumbers: readonly string[]): Promise<unknown>
   /** Revocations of these serial numbers have a time that is ahead or none; they count as of now. */
   onStrangeTimes(serialNumbers: readonly string[]): void
   isStopping(): boolean
@@ -78,7 +84,7 @@ export const FIRST: Beginning = { certificates: 0, revocations: { seq: 0, part: 
 
 export class SignerComparison {
   readonly #parts: ComparisonParts
-  /** Serial numbers of certificates that lack and have expired: their revocations need not come back either. */
+  /** Serial numbers of missing certificates that have expired: their revocations need not come back either. */
   readonly #expired = new Set<string>()
 
   constructor(parts: ComparisonParts) {
@@ -86,26 +92,28 @@ export class SignerComparison {
   }
 
   /**
-   * @param from the mark of the database; with `moves` false any place, such as FIRST, and the mark stays
-   * @returns what the database lacked; with `probe`, of the first page that lacks something
+   * @param from the mark of the database, or any place where the mode moves no mark
+   * @returns what was missing; with `stopsAtFirst` only up to the first page with something missing
    * @throws errors of database and signer; what was compared until then stays compared
    */
-  async run(
-    state: RecordState,
-    { certificates, revocations }: Beginning,
-    mode: ComparisonMode,
-    moves: boolean = mode !== 'count',
-  ): Promise<Compared> {
-    const now = await this.#parts.now()
-    const run: Run = { chain: state.chain, mode, moves, now, reached: certificates, underWay: [], counted: new Set() }
-    const lacking = { certificates: 0, revocations: 0 }
-    if (certificates < state.certificates.last) lacking.certificates = await this.#certificates(run, certificates)
-    if (mode === 'probe' && lacking.certificates > 0) return { ...lacking, reached: run.reached }
+  async run(state: RecordState, from: Beginning, mode: ComparisonMode): Promise<Compared> {
+    const { certificates, revocations } = from
+    const run: Run = {
+      ...MODES[mode],
+      chain: state.chain,
+      now: await this.#parts.now(),
+      reached: certificates,
+      underWay: [],
+      counted: new Set(),
+    }
+    const missing = { certificates: 0, revocations: 0 }
+    if (certificates < state.certificates.last) missing.certificates = await this.#certificates(run, certificates)
+    if (run.stopsAtFirst && missing.certificates > 0) return { ...missing, reached: run.reached }
     const { seq, part } = revocations
     if (seq < state.revocations.last || (seq === state.revocations.last && part < WHOLE_LINE && seq > 0))
-      lacking.revocations = await this.#revocations(run, revocations)
-    if (moves) await this.#raiseNumbers(state)
-    return { ...lacking, reached: run.reached }
+      missing.revocations = await this.#revocations(run, revocations)
+    if (run.moves) await this.#raiseNumbers(state)
+    return { ...missing, reached: run.reached }
   }
 
   async #certificates(run: Run, from: number): Promise<number> {
@@ -119,82 +127,87 @@ export class SignerComparison {
       if (page.more) next = settled(records.serials(page.last))
       pages.push(page)
       if (page.more && pages.length < PAGES_TOGETHER) continue
-      count += await this.#lackingOfAll(run, after, pages)
-      if (count > 0 && run.mode === 'probe') return count
+      count += await this.#comparePages(run, after, pages)
+      if (count > 0 && run.stopsAtFirst) return count
       if (!page.more || isStopping()) return count
       after = page.last
       pages = []
     }
   }
 
-  /** Many pages are looked up together, and one by one where something lacks. */
-  async #lackingOfAll(run: Run, from: number, pages: readonly SerialPage[]): Promise<number> {
+  /** Many pages are looked up together, and one by one where something is missing. */
+  async #comparePages(run: Run, from: number, pages: readonly SerialPage[]): Promise<number> {
     if (pages.length > 1) {
-      const together = joined(pages)
-      const { lacking, underWay } = await this.#look(run, from, together, this.#unexpired(run, together))
-      if (lacking.length + underWay.length === 0) {
-        extend(run, from, together.last)
-        return 0
-      }
+      const stretch = { after: from, last: pages.at(-1)?.last ?? from }
+      const { missing, underWay } = await this.#look(
+        run,
+        stretch,
+        pages.flatMap((page) => this.#linesOf(run, page)),
+      )
+      if (missing.length + underWay.length === 0) return 0
     }
     let count = 0
     let after = from
     for (const page of pages) {
-      count += await this.#lackingOf(run, after, page)
-      if (count > 0 && run.mode === 'probe') return count
+      count += await this.#compare(run, { after, last: page.last }, this.#linesOf(run, page))
+      if (count > 0 && run.stopsAtFirst) return count
       after = page.last
     }
     return count
   }
 
-  /** Looks these places of the page up. The mark moves to the end of the page when each has its certificate. */
-  async #look(
-    { chain, moves }: Run,
-    after: number,
-    page: SerialPage,
-    places: readonly number[],
-  ): Promise<WithoutCertificate> {
-    const { marks, intentSeconds } = this.#parts
-    const stretch = moves ? { chain, after, last: page.last } : undefined
-    const found = await marks.withoutCertificate(pick(page.serialNumbers, places), intentSeconds, stretch)
-    return { lacking: pick(places, found.lacking), underWay: pick(places, found.underWay) }
-  }
-
-  #unexpired({ now }: Run, { signedAt }: SerialPage): number[] {
+  /** The lines of a page whose certificates may not have expired. */
+  #linesOf({ now }: Run, { sequences, serialNumbers, signedAt }: SerialPage): SignedLine[] {
     const oldest = this.#oldestSeconds(now)
-    return signedAt.flatMap((seconds, place) => (seconds < oldest ? [] : [place]))
+    return signedAt.flatMap((seconds, place) => {
+      const [sequence, serial] = [sequences[place], serialNumbers[place]]
+      if (seconds < oldest || sequence === undefined || serial === undefined) return []
+      return [{ sequence, serial, signedAt: new Date(1000 * seconds) }]
+    })
   }
 
-  /** @returns how many certificates of the page were lacking */
-  async #lackingOf(run: Run, after: number, page: SerialPage): Promise<number> {
-    const { restoration, marks, onLacking } = this.#parts
-    const look = (places: readonly number[]) => this.#look(run, after, page, places)
-    const all = this.#unexpired(run, page)
-    const { lacking, underWay } = await look(all)
-    run.underWay.push(...linesAt(page, underWay))
-    if (lacking.length + underWay.length === 0) extend(run, after, page.last)
-    if (lacking.length === 0) return 0
-    const readable = await restoration.read(linesAt(page, lacking), run.now)
-    const isOf = (sequences: { has(sequence: number): boolean }) => (place: number) =>
-      sequences.has(page.sequences[place] ?? 0)
-    remember(this.#expired, pick(page.serialNumbers, lacking.filter(isOf(readable.expired))))
-    const lost = [...readable.givenUp.values()]
-    // The mark stays before an issuance under way: each comparison finds again what was given up beside it.
-    const news = run.mode === 'restore' ? await marks.noteGivenUp(run.chain, lost) : lost
-    const untold = new Map(news.map((line) => [line.sequence, line]))
-    const isKept = (place: number) => !isOf(readable.expired)(place) && !isOf(readable.givenUp)(place)
-    const wanted = lacking.filter((place) => isKept(place) || isOf(untold)(place))
+  /** @returns how many certificates of these lines were missing */
+  async #compare(run: Run, stretch: Stretch, lines: readonly SignedLine[]): Promise<number> {
+    const { restoration, onMissing } = this.#parts
+    const { missing, underWay } = await this.#look(run, stretch, lines)
+    run.underWay.push(...underWay)
+    if (missing.length === 0) return 0
+    const readable = await restoration.read(missing, run.now)
+    const { expired, givenUp } = readable
+    const gone = missing.filter(({ sequence }) => expired.has(sequence))
+    remember(this.#expired, gone.map(serialOf))
+    const isRestorable = ({ sequence }: SignedLine) => !expired.has(sequence) && !givenUp.has(sequence)
+    const news = await this.#newlyGivenUp(run, [...givenUp.values()])
+    const wanted = missing.filter((line) => isRestorable(line) || news.has(line.sequence))
     if (wanted.length > 0) {
-      await onLacking('certificates', pick(page.serialNumbers, wanted))
-      if (run.mode !== 'restore') return wanted.length
-      await restoration.record({ ...readable, givenUp: untold })
+      await onMissing('certificates', wanted.map(serialOf))
+      if (!run.restores) return wanted.length
+      await restoration.record({ ...readable, givenUp: news })
     }
-    // The mark moves where all of the page is there: a database may have gone back meanwhile.
-    const left = await look(all.filter(isKept))
-    if (left.lacking.length > 0)
-      throw new Error(`${left.lacking.length} certificates were brought back and are not there`)
-    if (left.underWay.length === 0) extend(run, after, page.last)
+    // Looked up again, because the database may have gone back meanwhile.
+    const left = await this.#look(run, stretch, lines.filter(isRestorable))
+    if (left.missing.length > 0)
+      throw new Error(`${left.missing.length} certificates were brought back and are not there`)
     return wanted.length
+  }
+
+  /** Looks lines up. Where each has its certificate, the mark moves to the end of the stretch. */
+  async #look(run: Run, stretch: Stretch, lines: readonly SignedLine[]): Promise<Looked> {
+    const { marks, intentSeconds } = this.#parts
+    const moving = run.moves ? { chain: run.chain, ...stretch } : undefined
+    const found = await marks.withoutCertificate(lines.map(serialOf), intentSeconds, moving)
+    const at = (place: number) => lines[place] ?? []
+    const looked = { missing: found.missing.flatMap(at), underWay: found.underWay.flatMap(at) }
+    // Before these lines an issuance may still be under way.
+    if (looked.missing.length + looked.underWay.length === 0 && run.reached === stretch.after)
+      run.reached = stretch.last
+    return looked
+  }
+
+  /** The mark stays before an issuance under way, so each comparison finds again what was given up beside it. */
+  async #newlyGivenUp({ chain, restores }: Run, lost: readonly GivenUp[]): Promise<Map<number, GivenUp>> {
+    const news = restores ? await this.#parts.marks.noteGivenUp(chain, lost) : lost
+    return new Map(news.map((line) => [line.sequence, line]))
   }
 
   /** What was signed or revoked before is not looked for. */
@@ -211,7 +224,7 @@ export class SignerComparison {
       const listed = page.lines.length > 0 ? this.#listed(run, page.lines, await restoration.issuers()) : []
       const last = page.more ? page.last : { ...page.last, part: WHOLE_LINE }
       count += await this.#unrevoked(run, { after, last }, listed)
-      if (count > 0 && run.mode === 'probe') return count
+      if (count > 0 && run.stopsAtFirst) return count
       if (!page.more || isStopping()) return count
       after = page.last
     }
@@ -220,18 +233,18 @@ export class SignerComparison {
   async #unrevoked(run: Run, part: PartOfRevocations, listed: readonly Listed[]): Promise<number> {
     const { marks, restoration } = this.#parts
     const stretch = run.moves ? { chain: run.chain, ...part } : undefined
-    const lacking = await marks.lackingRevocations(listed, stretch)
-    const serialNumbers = lacking
+    const missing = await marks.missingRevocations(listed, stretch)
+    const serialNumbers = missing
       .flatMap(({ entries }) => entries.map((entry) => entry.serialNumber))
       .filter((serialNumber) => !run.counted.has(serialNumber))
     const count = serialNumbers.length
-    if (count > 0) await this.#parts.onLacking('revocations', serialNumbers)
-    if (run.mode === 'count') remember(run.counted, serialNumbers)
-    if (run.mode !== 'restore' || count === 0) return count
+    if (count > 0) await this.#parts.onMissing('revocations', serialNumbers)
+    if (!run.restores) remember(run.counted, serialNumbers)
+    if (!run.restores || count === 0) return count
     // Recovery gives an issuance up whose key is blocked by then, and its client has the certificate.
     await restoration.record(await restoration.read(run.underWay.splice(0), run.now))
-    for (const one of lacking) await restoration.revocations(one, one.notAfter)
-    if ((await marks.lackingRevocations(listed, stretch)).length > 0)
+    for (const one of missing) await restoration.revocations(one, one.notAfter)
+    if ((await marks.missingRevocations(listed, stretch)).length > 0)
       throw new Error('a revocation cannot be brought back while its certificate is being issued')
     return count
   }
@@ -261,8 +274,8 @@ export class SignerComparison {
     }
     return [...byIssuer].flatMap(([key, listed]) => {
       const issuer = byKey.get(key)
-      const { fingerprints: issuerFingerprints, notAfter } = issuer ?? { fingerprints: [], notAfter: new Date(0) }
-      return issuer ? [{ issuerFingerprints, notAfter, entries: [...listed.values()] }] : []
+      if (!issuer) return []
+      return [{ issuerFingerprints: issuer.fingerprints, notAfter: issuer.notAfter, entries: [...listed.values()] }]
     })
   }
 
@@ -275,16 +288,29 @@ export class SignerComparison {
 }
 
 interface Run {
-  chain: string
-  mode: ComparisonMode
+  restores: boolean
+  stopsAtFirst: boolean
   /** Whether the mark of the database moves. */
   moves: boolean
+  chain: string
   now: Date
   reached: number
   /** Lines of issuances that are under way. */
   underWay: SignedLine[]
-  /** Revocations that `count` has found: nothing brings them back, and a later page may have them again. */
+  /** Revocations that were only counted: nothing brings them back, and a later page may have them again. */
   counted: Set<string>
+}
+
+/** Lines after `after` up to `last`. */
+interface Stretch {
+  after: number
+  last: number
+}
+
+interface Looked {
+  missing: SignedLine[]
+  /** Without a certificate, and with an intent. */
+  underWay: SignedLine[]
 }
 
 interface PartOfRevocations {
@@ -296,30 +322,8 @@ interface Listed extends IssuerRevocations {
   notAfter: Date
 }
 
-function joined(pages: readonly SerialPage[]): SerialPage {
-  return {
-    sequences: pages.flatMap(({ sequences }) => sequences),
-    serialNumbers: pages.flatMap(({ serialNumbers }) => serialNumbers),
-    signedAt: pages.flatMap(({ signedAt }) => signedAt),
-    last: pages.at(-1)?.last ?? 0,
-    more: false,
-  }
-}
-
-/** Every certificate after `after` up to `last` is there; before them one may still be under way. */
-function extend(run: Run, after: number, last: number): void {
-  if (run.reached === after) run.reached = last
-}
-
 function remember(remembered: Set<string>, serialNumbers: readonly string[]): void {
   for (const serialNumber of serialNumbers) if (remembered.size < MOST_REMEMBERED) remembered.add(serialNumber)
 }
 
-const linesAt = ({ sequences, signedAt, serialNumbers }: SerialPage, places: readonly number[]): SignedLine[] =>
-  places.map((place) => ({
-    sequence: sequences[place] ?? 0,
-    signedAt: new Date(1000 * (signedAt[place] ?? 0)),
-    serial: serialNumbers[place] ?? '',
-  }))
-
-const pick = <T>(items: readonly T[], places: readonly number[]): T[] => places.flatMap((place) => items[place] ?? [])
+const serialOf = ({ serial }: SignedLine): string => serial

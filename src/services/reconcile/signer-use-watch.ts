@@ -3,15 +3,15 @@
  * (docs/operations/failover.md, "Another database at the same signer").
  */
 
-import type { SignerRecords } from '../ca/signer-records.ts'
-import { type DatabasePlace, describeOthers, type SignerUse } from '../domain/signer-use.ts'
+import type { SignerRecords } from '../../ca/signer-records.ts'
+import { type DatabasePlace, describeOthers, type SignerUse } from '../../domain/signer-use.ts'
 
 export interface SignerUseParts {
   records: Pick<SignerRecords, 'announce'>
   /** @throws database errors */
   place(): Promise<DatabasePlace>
   requester: string
-  /** Told after each announcement: how many others there are. */
+  /** Called after each announcement with the number of other databases. */
   onAnswer(others: number): void
 }
 

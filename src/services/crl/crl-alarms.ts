@@ -1,7 +1,7 @@
 /** When a list that is not published becomes an alarm: each trouble of a list once, until it is over. */
 
-import { CLOCKS_DIFFER_MS } from '../shared/lib/clocks.ts'
-import type { PublishedCrl } from '../store/crl-store.ts'
+import { CLOCKS_DIFFER_MS } from '../../shared/lib/clocks.ts'
+import type { PublishedCrl } from '../../store/crl-store.ts'
 import { MalformedCrl } from './crl-builder.ts'
 
 export interface CrlAlarm {
@@ -40,7 +40,8 @@ const FAILURES_IN_A_ROW = 4
 
 interface Failing {
   times: number
-  told: Set<string>
+  /** Messages of alarms that were raised. */
+  raised: Set<string>
 }
 
 export class CrlAlarms {
@@ -53,13 +54,13 @@ export class CrlAlarms {
   }
 
   failed(crl: string, error: unknown): void {
-    const { times, told } = this.#failing.get(crl) ?? { times: 0, told: new Set<string>() }
-    this.#failing.set(crl, { times: times + 1, told })
+    const { times, raised } = this.#failing.get(crl) ?? { times: 0, raised: new Set<string>() }
+    this.#failing.set(crl, { times: times + 1, raised })
     const isMalformed = error instanceof MalformedCrl
     if (!isMalformed && times + 1 < FAILURES_IN_A_ROW) return
     const message = isMalformed ? 'a CRL failed its lint and was not signed' : 'a CRL cannot be published'
-    if (told.has(message)) return
-    told.add(message)
+    if (raised.has(message)) return
+    raised.add(message)
     this.#raise({ crl, message, reason: error instanceof Error ? error.message : String(error) })
   }
 

@@ -17,8 +17,8 @@ import {
   type ArchiveStore,
   FIRST_PLACE,
   REMOVAL_PAGE,
-} from '../store/archive-store.ts'
-import type { RetentionStore } from '../store/retention-store.ts'
+} from '../../store/archive-store.ts'
+import type { RetentionStore } from '../../store/retention-store.ts'
 import { type Archive, type ArchiveFile, openArchive } from './archive-files.ts'
 
 export interface ArchivePolicy {
@@ -107,7 +107,7 @@ async function writeFile(archive: Archive, from: ArchivePlace, bounds: Bounds, o
   return { rows, next }
 }
 
-/** Goes on without rests when the service stops, so that the next round does not archive the same again. */
+/** Continues without rests when the service stops, so that the next round does not archive the same again. */
 async function removeRows(rows: readonly ArchivableCertificate[], options: ArchiveOptions): Promise<number> {
   let total = 0
   for (let from = 0; from < rows.length; from += REMOVAL_PAGE) {

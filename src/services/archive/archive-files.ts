@@ -13,7 +13,7 @@ import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
-import { syncFolder } from '../shared/lib/sync-folder.ts'
+import { syncFolder } from '../../shared/lib/sync-folder.ts'
 
 export const MANIFEST = 'manifest.jsonl'
 const UNFINISHED = '.unfinished'
@@ -30,7 +30,7 @@ export interface ArchivedRange {
 export interface ArchiveFile extends ArchivedRange {
   file: string
   bytes: number
-  /** Of the file as it lies there, in hexadecimal. */
+  /** The SHA-256 of the file as it lies there, in hexadecimal. */
   sha256: string
   written_at: string
   /** SHA-256 of the line before, without its line end. */

@@ -1,23 +1,23 @@
 /**
- * Brings back what the signer has recorded and the database lacks (docs/decisions/records-of-the-signer.md).
+ * Brings back what the signer has recorded and is missing in the database (docs/decisions/records-of-the-signer.md).
  *
  * A certificate comes back under its id, with its account and its order where those are still there. Its own bytes prove it:
  * one of our issuers has signed them.
  */
 
-import type { CaBackend, CaIssuer } from '../ca/backend.ts'
-import type { RecordedCertificate as SignedCertificate, SignerRecords } from '../ca/signer-records.ts'
-import { namesOf } from '../domain/certificate-names.ts'
-import { findIssuer, type IssuerCertificate, issuerKeyOf, issuerKeyOfCertificate } from '../domain/crl-scope.ts'
-import { withoutSignOctet } from '../domain/revocation.ts'
-import { parseRequester, type SigningRequester } from '../domain/signing-requester.ts'
-import { uuidv7 } from '../shared/lib/uuid.ts'
-import { type Certificate, parseCertificate, verifyCertificateSignature } from '../shared/pki/certificate.ts'
-import { hashSpki } from '../shared/pki/spki.ts'
-import type { RecordedCertificate } from '../store/certificate-import.ts'
-import type { RestorationStore } from '../store/restoration-store.ts'
-import type { RestoredRevocation } from '../store/revocation-import.ts'
-import type { GivenUp, IssuerRevocations } from '../store/signer-mark-store.ts'
+import type { CaBackend, CaIssuer } from '../../ca/backend.ts'
+import type { RecordedCertificate as SignedCertificate, SignerRecords } from '../../ca/signer-records.ts'
+import { namesOf } from '../../domain/certificate-names.ts'
+import { findIssuer, type IssuerCertificate, issuerKeyOf, issuerKeyOfCertificate } from '../../domain/crl-scope.ts'
+import { withoutSignOctet } from '../../domain/revocation.ts'
+import { parseRequester, type SigningRequester } from '../../domain/signing-requester.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { type Certificate, parseCertificate, verifyCertificateSignature } from '../../shared/pki/certificate.ts'
+import { hashSpki } from '../../shared/pki/spki.ts'
+import type { RecordedCertificate } from '../../store/certificate-import.ts'
+import type { RestorationStore } from '../../store/restoration-store.ts'
+import type { RestoredRevocation } from '../../store/revocation-import.ts'
+import type { GivenUp, IssuerRevocations } from '../../store/signer-mark-store.ts'
 
 export interface RestorationEvents {
   certificate(restored: RecordedCertificate): void
@@ -38,7 +38,7 @@ export interface KnownIssuers {
   /** By `issuerKeyOf`, in hexadecimal. */
   byKey: ReadonlyMap<string, { fingerprints: readonly Buffer[]; notAfter: Date }>
   certificates: readonly IssuerCertificate[]
-  /** Of an issuer that the signer has now. */
+  /** The key of an issuer that the signer has now. */
   keyOf(issuerId: string): string | undefined
 }
 
@@ -50,9 +50,9 @@ export interface Readable {
   givenUp: Map<number, GivenUp>
 }
 
-/** What one request to the signer returns. */
+/** Certificates that one request to the signer returns. */
 const PAGE = 64
-/** What one transaction revokes. */
+/** Revocations of one transaction. */
 const ENTRIES = 500
 
 /** A certificate's line of the audit chain. */

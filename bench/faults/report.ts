@@ -1,5 +1,8 @@
-/** The report on a terminal. */
+/** The report: on a terminal, and as one page that needs nothing else. */
 
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { OWN_ROOT } from '../servers/build.ts'
 import { type FaultsDocument, isGood, type Row } from './document.ts'
 import { TROUBLES } from './finding.ts'
 
@@ -75,4 +78,14 @@ function table(rows: readonly (readonly string[])[]): string[] {
       .join('  ')
       .trimEnd(),
   )
+}
+
+export function renderPage(document: FaultsDocument): string {
+  const read = (name: string) => readFileSync(path.join(OWN_ROOT, 'bench/faults', name), 'utf8')
+  const parts: Readonly<Record<string, string>> = {
+    'page.js': read('page.js'),
+    // "<" would end the script element early.
+    data: JSON.stringify(document).replaceAll('<', '\\u003c'),
+  }
+  return read('page.html').replaceAll(/\/\*\{(.+?)\}\*\/|"\{(data)\}"/g, (_, name = 'data') => parts[name] ?? '')
 }

@@ -1,17 +1,17 @@
 /**
- * Keeps the database level with its signer: one comparison before each round of CRLs, what follows where something lacks,
+ * Keeps the database level with its signer: one comparison before each round of CRLs, what follows where something is missing,
  * and what the lists have to know (docs/decisions/records-of-the-signer.md).
  */
 
-import type { RecordDamage, RecordState, SignerRecords } from '../ca/signer-records.ts'
-import type { SignerMark, SignerMarkStore } from '../store/signer-mark-store.ts'
-import type { Lacking, SignerComparison } from './signer-comparison.ts'
+import type { RecordDamage, RecordState, SignerRecords } from '../../ca/signer-records.ts'
+import type { SignerMark, SignerMarkStore } from '../../store/signer-mark-store.ts'
+import type { Missing, SignerComparison } from './signer-comparison.ts'
 
 export interface ReconciliationEvents {
-  /** Something lacks; once an episode, among all instances. With `found`, an operator has to bring it back. */
-  behind(found: Lacking | undefined): void
+  /** Something is missing; once an episode, among all instances. With `found`, an operator has to bring it back. */
+  behind(found: Missing | undefined): void
   /** Everything is there again. */
-  whole(since: Date): void
+  complete(since: Date): void
   /** The signer is of an earlier release; once. */
   noRecords(): void
   /** The signer has removed records that the database has not compared; once an episode. */
@@ -28,7 +28,7 @@ export interface ReconciliationParts {
   records: Pick<SignerRecords, 'state' | 'damage'>
   marks: Pick<SignerMarkStore, 'mark' | 'lower' | 'noteBehind' | 'noteWhole'>
   comparison: Pick<SignerComparison, 'run'>
-  /** `automatic` brings back what lacks; `manual` only says that it lacks. */
+  /** `automatic` brings back what is missing; `manual` only says that it is. */
   mode: 'automatic' | 'manual'
   events: ReconciliationEvents
   isStopping(): boolean
@@ -50,18 +50,18 @@ export class Reconciliation {
   #newest = new Map<string, bigint>()
   #compared: { chain: string; certificates: number; revocations: number } | undefined
   #isBehind = false
-  /** It was found by this instance, and is to be counted. */
-  #isUntold = false
+  /** This instance has found it, and is to count and report it. */
+  #isUnreported = false
   /** First numbers behind gaps. */
-  readonly #gapsTold = new Set<number>()
+  readonly #reportedGaps = new Set<number>()
   #damageAskedAt = Number.NEGATIVE_INFINITY
-  #damagedTold = 0
+  #reportedDamage = 0
 
   constructor(parts: ReconciliationParts) {
     this.#parts = parts
   }
 
-  /** Whether this instance knows that the database lacks something. */
+  /** Whether this instance knows that something is missing in the database. */
   get isBehind(): boolean {
     return this.#isBehind
   }
@@ -76,7 +76,7 @@ export class Reconciliation {
   }
 
   /**
-   * Compares, and brings back what lacks.
+   * Compares, and brings back what is missing.
    * @returns why no list may be built now; undefined when one may
    * @throws errors of database and signer
    */
@@ -88,21 +88,21 @@ export class Reconciliation {
     await this.#parts.events.looked()
     await this.#askForDamage()
     const mark = await this.#markFor(state)
-    // Another instance may have ended what this one began; this one has yet to tell what it brought back.
+    // Another instance may have ended what this one began; this one has yet to report what it brought back.
     this.#isBehind ||= mark.behindSince !== undefined
-    this.#tellGap(state.certificates.first, mark.certificates)
-    this.#tellGap(state.revocations.first, mark.revocations.seq)
+    this.#reportGap(state.certificates.first, mark.certificates)
+    this.#reportGap(state.revocations.first, mark.revocations.seq)
     const found = await comparison.run(state, mark, mode === 'automatic' ? 'restore' : 'probe')
     if (mode === 'manual' && found.certificates + found.revocations > 0) {
-      if (this.#isUntold) this.#parts.events.behind(await comparison.run(state, mark, 'count'))
-      this.#isUntold = false
+      if (this.#isUnreported) this.#parts.events.behind(await comparison.run(state, mark, 'count'))
+      this.#isUnreported = false
       return MANUAL
     }
     if (this.#parts.isStopping()) return STOPPING
     if (this.#isBehind) {
       await marks.noteWhole()
       this.#isBehind = false
-      this.#parts.events.whole(mark.behindSince ?? new Date())
+      this.#parts.events.complete(mark.behindSince ?? new Date())
     }
     this.#compared = { chain: state.chain, certificates: found.reached, revocations: state.revocations.last }
     return undefined
@@ -114,7 +114,7 @@ export class Reconciliation {
     this.#isBehind = true
     if (!(await this.#parts.marks.noteBehind(this.#state.chain))) return
     if (this.#parts.mode === 'automatic') this.#parts.events.behind(undefined)
-    else this.#isUntold = true
+    else this.#isUnreported = true
   }
 
   /**
@@ -150,13 +150,13 @@ export class Reconciliation {
     this.#damageAskedAt = performance.now()
     const found = await this.#parts.records.damage()
     const lines = Object.values(found ?? {}).reduce((sum, one) => sum + one.lines, 0)
-    if (found && lines > this.#damagedTold) this.#parts.events.damaged(found)
-    this.#damagedTold = Math.max(this.#damagedTold, lines)
+    if (found && lines > this.#reportedDamage) this.#parts.events.damaged(found)
+    this.#reportedDamage = Math.max(this.#reportedDamage, lines)
   }
 
-  #tellGap(first: number, mark: number): void {
-    if (first <= mark + 1 || mark === 0 || this.#gapsTold.has(first)) return
-    this.#gapsTold.add(first)
+  #reportGap(first: number, mark: number): void {
+    if (first <= mark + 1 || mark === 0 || this.#reportedGaps.has(first)) return
+    this.#reportedGaps.add(first)
     this.#parts.events.gap(mark + 1, first - 1)
   }
 }

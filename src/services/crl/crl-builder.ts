@@ -11,22 +11,22 @@
  * revocations committed during its build. They count as changes since 1, so another list follows.
  */
 
-import type { CaBackend, CaIssuer } from '../ca/backend.ts'
-import { COMPLETE, crlName, issuerKeyOf, issuerKeyOfCertificate, octetsOf } from '../domain/crl-scope.ts'
-import { keysOf } from '../shared/lib/encoding.ts'
-import { settled, unwrap } from '../shared/lib/settled.ts'
-import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
-import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
-import { lintCrlExtensions, lintCrlHeader } from '../shared/pki/crl-lint.ts'
+import type { CaBackend, CaIssuer } from '../../ca/backend.ts'
+import { COMPLETE, crlName, issuerKeyOf, issuerKeyOfCertificate, octetsOf } from '../../domain/crl-scope.ts'
+import { keysOf } from '../../shared/lib/encoding.ts'
+import { settled, unwrap } from '../../shared/lib/settled.ts'
+import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
+import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
+import { lintCrlExtensions, lintCrlHeader } from '../../shared/pki/crl-lint.ts'
 import {
   type DerFrame,
   frameCertificateList,
   frameTbsCertList,
   MAX_CRL_NUMBER_LEAD_SECONDS,
-} from '../shared/pki/tbs-cert-list.ts'
-import { parseCrlExtensions, TbsCertListReader } from '../shared/pki/tbs-cert-list-reader.ts'
-import type { CertificateStore } from '../store/certificate-store.ts'
-import type { CrlDraft, CrlPage, CrlPart, CrlScope, CrlState, CrlStore } from '../store/crl-store.ts'
+} from '../../shared/pki/tbs-cert-list.ts'
+import { parseCrlExtensions, TbsCertListReader } from '../../shared/pki/tbs-cert-list-reader.ts'
+import type { CertificateStore } from '../../store/certificate-store.ts'
+import type { CrlDraft, CrlPage, CrlPart, CrlScope, CrlState, CrlStore } from '../../store/crl-store.ts'
 
 export interface CrlPolicy {
   /** Time between two lists without revocations; undefined: `scheduledAt` decides. */
@@ -121,7 +121,7 @@ export class CrlBuilder {
   readonly #savedIssuers = new Set<string>()
   /** Issuers and counts of parts for which lists of other counts were deleted. */
   readonly #retired = new Set<string>()
-  #areDuplicatesTold = false
+  #areDuplicatesReported = false
   #shardingNotedAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: CrlBuilderParts, policy: CrlPolicy) {
@@ -139,7 +139,7 @@ export class CrlBuilder {
    */
   async round(): Promise<number> {
     let published = 0
-    this.#areDuplicatesTold = false
+    this.#areDuplicatesReported = false
     const counts = await this.#shardings()
     const parts = partsOf(counts)
     for (const issuer of await this.#issuers()) {
@@ -342,8 +342,8 @@ export class CrlBuilder {
       const serialNumbers = leftOut.get(issuerFingerprint) ?? new Set()
       leftOut.set(issuerFingerprint, serialNumbers.add(serialNumber))
     }
-    if (duplicates.length > 0 && !this.#areDuplicatesTold) {
-      this.#areDuplicatesTold = true
+    if (duplicates.length > 0 && !this.#areDuplicatesReported) {
+      this.#areDuplicatesReported = true
       this.#events.duplicates(crlName(id, scope), duplicates.length)
     }
     return leftOut

@@ -7,8 +7,8 @@
  * its own (712004), so that other clean-up does not wait for it.
  */
 
-import type { ExpiryPage, ExpiryStore, ExpiryTask } from '../store/expiry-store.ts'
-import type { RetentionPage, RetentionStore, RetentionWalk } from '../store/retention-store.ts'
+import type { ExpiryPage, ExpiryStore, ExpiryTask } from '../../store/expiry-store.ts'
+import type { RetentionPage, RetentionStore, RetentionWalk } from '../../store/retention-store.ts'
 
 export interface ExpiryLifetimes {
   orderLifetimeMs: number
