@@ -154,9 +154,9 @@ describe('plans of long lists and walks', () => {
       () => findCertificateByFingerprint(spied, '00'.repeat(32), undefined),
       /certificates_fingerprint/,
     ],
-    'accounts by a part of a contact': [accounts({ contactPart: 'ops' }), /accounts_pkey/],
-    'accounts of any credential': [accounts({ eabOnly: true }), /accounts_pkey/],
-    'accounts by time': [accounts({ createdAfter: inDays(-2), createdBefore: inDays(-1) }), /accounts_pkey/],
+    'accounts by a part of a contact': [accounts({ contact: 'ops' }), /accounts_pkey/],
+    'accounts of any credential': [accounts({ eab_only: true }), /accounts_pkey/],
+    'accounts by time': [accounts({ created_after: inDays(-2), created_before: inDays(-1) }), /accounts_pkey/],
     orders: [orders({}), /orders_pkey/],
     'accounts of a registrar': [accounts({ scope: ['team'] }), /accounts_tags/],
     'orders of a registrar': [
@@ -177,7 +177,7 @@ describe('plans of long lists and walks', () => {
     'orders in processing': [orders({ status: 'processing' }), /orders_pkey/],
     accounts: [accounts({}), /accounts_pkey/],
     'accounts that were deactivated': [accounts({ status: 'deactivated' }), /accounts_not_valid/],
-    'accounts of a credential, where most are of another': [accounts({ eabKid: 'kid 7' }), /accounts_eab_credential/],
+    'accounts of a credential, where most are of another': [accounts({ eab_kid: 'kid 7' }), /accounts_eab_credential/],
     'binding credentials': [credentials(), /eab_credentials_pkey/],
     'binding credentials behind a cursor': [credentials(newId()), /eab_credentials_pkey/],
     'a binding credential by its key id': [credentials(undefined, { kid: 'kid 7' }), /eab_credentials_kid_key/],
@@ -193,7 +193,7 @@ describe('plans of long lists and walks', () => {
       await requirePlans(certificates({ domain: name }, newId(), sort), /certificates_names/)
     await requirePlans(certificates({ account_id: account, domain: name }), /certificates_names/)
   })
-  test('orders of an account', () => requirePlans(orders({ accountId: account, status: 'valid' }), /orders_account/))
+  test('orders of an account', () => requirePlans(orders({ account_id: account, status: 'valid' }), /orders_account/))
 
   const readAll = async (read: (after: string | undefined) => Promise<ListPage<{ id: string }>>) => {
     const ids: string[] = []
@@ -238,9 +238,9 @@ describe('plans of long lists and walks', () => {
     await requirePlans(certificates({ spki_sha256: 'ab'.repeat(32) }), /certificates_spki/)
     for (const sort of ['not_after', '-not_after'] as const)
       await requirePlans(certificates({ status: 'revoked' }, undefined, sort), /certificates_revoked_expiry/)
-    await requirePlans(orders({ name }), /orders_names/)
-    await requirePlans(orders({ accountId: account, name }), /orders_names/)
-    await requirePlans(accounts({ contact: 'mailto:7@contact.example' }), /accounts_contacts/)
+    await requirePlans(orders({ domain: name }), /orders_names/)
+    await requirePlans(orders({ account_id: account, domain: name }), /orders_names/)
+    await requirePlans(accounts({ wholeContact: 'mailto:7@contact.example' }), /accounts_contacts/)
   })
 
   test('whose certificates end soon', () => requirePlans(() => expiringByAccount(spied), /certificates_not_after/))

@@ -5,6 +5,7 @@ import { createdBetween, type Fragment, instant } from '../../store/list-page.ts
 import { isWindowOpen, type OpenWindow } from '../../store/renewal-window-store.ts'
 import { isAccountInScope } from '../../store/scope.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
+import { allGiven, type Conditions } from '../conditions.ts'
 import type { CertificateQuery } from '../resources/certificates.ts'
 import { certificateSample } from './certificate-sample.ts'
 
@@ -33,10 +34,6 @@ const HAS_STATUS: Record<NonNullable<CertificateQuery['status']>, Fragment> = {
   revoked: IS_REVOKED,
 }
 
-/** The condition of each member. A time is a text where a job keeps its filter as JSON. */
-export type Conditions<F> = { [K in keyof F]-?: (value: At<NonNullable<F[K]>>) => Fragment }
-type At<V> = V extends Date ? Date | string : V
-
 const hasHex = (column: Fragment) => (hex: string) => sql.fragment`${column} = decode(${hex}, 'hex')`
 const at = (time: Date | string) => instant(new Date(time))
 
@@ -45,7 +42,7 @@ export const issuedAfter = (sign: '>=' | '>') => (time: Date | string) =>
   sql.fragment`c.issued_at ${constantSql(sign)} ${at(time)}`
 
 /** By the members of a query, in its own words. A time is included in what is after it. */
-export const CONDITIONS: Conditions<CertificateFilter> = {
+export const CONDITIONS = {
   account_id: (id) => sql.fragment`c.account_id = ${id}`,
   serial: hasHex(sql.fragment`c.serial_number`),
   fingerprint: hasHex(sql.fragment`sha256(c.der)`),
@@ -68,13 +65,7 @@ export const CONDITIONS: Conditions<CertificateFilter> = {
   windowOpen: isWindowOpen,
   muted: (isMuted) => (isMuted ? IS_MUTED : sql.fragment`NOT ${IS_MUTED}`),
   scope: (tags) => isAccountInScope(sql.fragment`c.account_id`, tags),
-}
-
-/** The conditions of the members that are given. */
-export const allGiven = <F extends object>(conditions: Conditions<F>, filter: F): Fragment[] =>
-  Object.entries(filter).flatMap(([member, value]) =>
-    value === undefined ? [] : conditions[member as keyof F](value as never),
-  )
+} satisfies Conditions<CertificateFilter>
 
 export const conditionsOf = (filter: CertificateFilter): Fragment[] => [
   ...allGiven(CONDITIONS, filter),

@@ -10,6 +10,10 @@ interface Values {
   /** A name of certificates. */
   name: string
   line: string
+  word: string
+  /** It may be empty. */
+  text: string
+  tag: string
   flag: boolean
   time: Date
 }
@@ -23,8 +27,12 @@ export interface Filter {
   label: string
   /** A sentence for the manual and for the help of the command line. */
   says: string
+  /** Characters of a line, word or text; 255 where it is missing. */
+  most?: number
   /** The words of a flag's two values. */
   words?: Choices
+  /** Shown in its empty field. */
+  example?: string
   /** A page offers it above the list; a text names its field otherwise than the filter. */
   field?: true | string
 }

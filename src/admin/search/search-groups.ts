@@ -6,10 +6,10 @@ import type { Actor } from '../../domain/administrator.ts'
 import { type Permission, scopeOf } from '../../domain/permissions.ts'
 import type { SearchText } from '../../domain/search-text.ts'
 import type { CommonQueryMethods } from '../../store/slonik.ts'
-import { findAccount, type ListedAccount, listAccounts } from '../certificates/account-list.ts'
+import { type AccountFilter, findAccount, type ListedAccount, listAccounts } from '../certificates/account-list.ts'
 import { listCertificates } from '../certificates/certificate-list.ts'
 import { createInspectStore } from '../certificates/inspect-store.ts'
-import { pagesOfCredentials } from '../eab/credential-store.ts'
+import { type CredentialFilter, pagesOfCredentials } from '../eab/credential-store.ts'
 import { isSettingFor } from '../operation/settings-endpoints.ts'
 import { belowName, withName } from '../resources/certificates.ts'
 import {
@@ -131,12 +131,8 @@ async function findAccounts({ text, id }: SearchText, author: Searcher, { db }: 
   const scope = scopeOf(author)
   const one = id === undefined ? null : await findAccount(db, id, scope)
   if (one) return { hits: [accountHit(one)] }
-  const list = (filter: object) => listAccounts(db, { ...filter, scope }, undefined, HITS + 1)
-  const [byPart, byTag, byKid] = await Promise.all([
-    list({ namePart: text }),
-    list({ tag: text }),
-    list({ eabKid: text }),
-  ])
+  const list = (filter: AccountFilter) => listAccounts(db, { ...filter, scope }, undefined, HITS + 1)
+  const [byPart, byTag, byKid] = await Promise.all([list({ name: text }), list({ tag: text }), list({ eab_kid: text })])
   const rows = [...byPart.rows, ...byTag.rows, ...byKid.rows]
   return {
     hits: cut([...new Map(rows.map((row) => [row.id, accountHit(row)])).values()]),
@@ -165,8 +161,8 @@ async function findOrders({ id }: SearchText, author: Searcher, { db }: Statemen
 
 async function findCredentials({ text, id }: SearchText, author: Searcher, { db }: Statements) {
   const scope = scopeOf(author)
-  const list = (filter: object) => pagesOfCredentials(db, { ...filter, scope })(undefined, HITS + 1)
-  const [exact, byPart, byTag] = await Promise.all([list({ kid: text }), list({ namePart: text }), list({ tag: text })])
+  const list = (filter: CredentialFilter) => pagesOfCredentials(db, { ...filter, scope })(undefined, HITS + 1)
+  const [exact, byPart, byTag] = await Promise.all([list({ kid: text }), list({ name: text }), list({ tag: text })])
   const rows = [...exact.rows, ...byPart.rows, ...byTag.rows]
   const hits = rows.map(({ id, kid, label, revoked }): [string, Hit] => [
     id,
