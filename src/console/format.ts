@@ -31,6 +31,9 @@ export function relativeText(at: string | number | Date, now = Date.now()): stri
 /** `1 account`, `2 accounts`. @param count as `countText` writes it */
 export const plural = (count: string, one: string, many = `${one}s`) => `${count} ${count === '1' ? one : many}`
 
+/** `1 account`, `2,000 accounts`. */
+export const counted = (count: number, one: string, many?: string) => plural(countText(count), one, many)
+
 /** In the largest unit of which there is one. @returns undefined below a second */
 export function spanText(seconds: number): string | undefined {
   // A year and a half says more in days.
@@ -92,6 +95,21 @@ export const wholeDaysIn = <Q extends Readonly<Record<string, string>>>(zone: Zo
       return [name, name === 'until' ? end : new Date(`${value}T00:00:00.000${suffixOf(zone)}`).toISOString()]
     }),
   ) as Q
+
+const partsOf = (text: string, separator: RegExp): string[] =>
+  text
+    .split(separator)
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+
+/** One text a line; undefined for none. */
+export function linesOf(text: string): string[] | undefined {
+  const lines = partsOf(text, /\n/)
+  return lines.length > 0 ? lines : undefined
+}
+
+/** Tags with white space or commas between them. */
+export const tagsOf = (typed: string): string[] => partsOf(typed, /[\s,]+/)
 
 export const base64url = (bytes: ArrayBuffer | Uint8Array<ArrayBuffer>): string =>
   btoa(String.fromCharCode(...new Uint8Array(bytes)))

@@ -21,6 +21,7 @@ import { Crls, crlsBody, readCrlStatus } from './crl-endpoints.ts'
 import { readLastDeadLetters, readLastMail } from './delivery-state.ts'
 import { issuersOf, type OtherCa, readOtherCas } from './other-cas.ts'
 import { Maintenance, maintenanceBody, Signing, signingBody, switchPositions } from './switch-endpoints.ts'
+import { Backlog, backlogBody } from './worker-endpoints.ts'
 
 /** Each number is counted up to this. */
 const MOST_COUNTED = 10_000
@@ -47,6 +48,7 @@ const Alarm = z
 const Overview = z
   .strictObject({
     at: timestamp(),
+    since: timestamp().meta({ description: 'The first hour of the last 24: events are counted by the hour.' }),
     version: z.string(),
     alarms: z.array(Alarm).meta({ description: 'The worst first.' }),
     issued: z
@@ -93,10 +95,7 @@ const Overview = z
       failing_since: timestamp().nullable().meta({ description: 'Null where the last attempt has sent a mail.' }),
     }),
     consumers: z.array(
-      z.strictObject({
-        name: z.string(),
-        waiting: z.int().meta({ description: 'Events that wait, at most 1000.' }),
-        oldest_seconds: z.int(),
+      Backlog.extend({
         last_failure: z
           .strictObject({ at: timestamp(), error: z.string() })
           .nullable()
@@ -104,6 +103,9 @@ const Overview = z
       }),
     ),
     dead_letters: upTo('Events that could not be delivered.'),
+    more: z
+      .strictObject({ failures_kept: z.boolean(), notifications_failed: z.boolean(), dead_letters: z.boolean() })
+      .meta({ description: 'True for each of these numbers of which there may be more than were counted.' }),
   })
   .meta({ id: 'Overview' })
 
@@ -177,6 +179,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
   const issued = counts.filter(({ kind }) => kind === 'certificate.issuance')
   return {
     at: time(numbers.now),
+    since: time(numbers.first_hour),
     version,
     alarms,
     issued: issued.map(({ hour, events }) => ({ hour: time(hour), certificates: events })),
@@ -200,13 +203,16 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
       last_failure: mail.failure,
       failing_since: timeOrNull(mail.failing_since),
     },
-    consumers: workers.consumers.map(({ name, waiting, oldestSeconds }) => ({
-      name,
-      waiting,
-      oldest_seconds: oldestSeconds,
-      last_failure: failures.find(({ consumer }) => consumer === name)?.failure ?? null,
+    consumers: workers.consumers.map((backlog) => ({
+      ...backlogBody(backlog),
+      last_failure: failures.find(({ consumer }) => consumer === backlog.name)?.failure ?? null,
     })),
     dead_letters: numbers.dead_letters,
+    more: {
+      failures_kept: numbers.failures_kept >= MOST_COUNTED,
+      notifications_failed: numbers.notifications_failed >= MOST_COUNTED,
+      dead_letters: numbers.dead_letters >= MOST_COUNTED,
+    },
   }
 }
 
@@ -251,9 +257,12 @@ const Numbers = z.object({
   failures_kept: z.int(),
   behind_since: z.date().nullable(),
   lost_decisions: z.int(),
+  first_hour: z.date(),
   now: z.date(),
 })
 type OverviewNumbers = z.infer<typeof Numbers>
+
+const FIRST_HOUR = sql.fragment`(date_trunc('hour', now(), 'UTC') - make_interval(hours => ${HOURS - 1}))`
 
 const endingWithin = (days: number) =>
   sql.fragment`(count(*) FILTER (WHERE revoked_at IS NULL AND not_after < now() + make_interval(days => ${days})))::integer`
@@ -262,7 +271,7 @@ const endingWithin = (days: number) =>
 function readOverviewNumbers(db: CommonQueryMethods): Promise<OverviewNumbers> {
   const longest = EXPIRY_DAYS.at(-1) as number
   return db.one(rowsOf(Numbers)`
-    SELECT now() AS now, (SELECT min(behind_since) FROM signer_marks) AS behind_since, e.expiring, e.counted_until, v.validations, v.oldest_validation_seconds,
+    SELECT now() AS now, ${FIRST_HOUR} AS first_hour, (SELECT min(behind_since) FROM signer_marks) AS behind_since, e.expiring, e.counted_until, v.validations, v.oldest_validation_seconds,
            (SELECT coalesce(sum(changes), 0)::integer FROM crl_changes) AS revoked,
            (SELECT count(*)::integer FROM (
              SELECT FROM notifications WHERE status = ${WAITING} LIMIT ${MOST_COUNTED}) n) AS notifications_waiting,
@@ -273,7 +282,7 @@ function readOverviewNumbers(db: CommonQueryMethods): Promise<OverviewNumbers> {
              SELECT FROM event_dead_letters LIMIT ${MOST_COUNTED}) d) AS dead_letters,
            (SELECT count(*)::integer FROM (
              SELECT FROM account_failures
-              WHERE occurred_at >= date_trunc('hour', now(), 'UTC') - make_interval(hours => ${HOURS - 1})
+              WHERE occurred_at >= ${FIRST_HOUR}
               LIMIT ${MOST_COUNTED}) f) AS failures_kept,
            (SELECT count(*)::integer FROM (
              SELECT FROM lost_decisions WHERE outcome = ANY (${sql.array(OPEN_OUTCOMES, 'text')}) AND accepted_at IS NULL

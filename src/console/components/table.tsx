@@ -2,21 +2,11 @@
 
 import { Component, type ComponentChildren, type ComponentType, h } from 'preact'
 import { Time } from './basics.tsx'
+import { type Column, drawnBy, layoutOf, orderOf } from './columns.tsx'
 import { Section } from './page.tsx'
 import { ChooseAll, type RowSelection } from './row-selection.tsx'
 
-export interface Column<R> {
-  head: string
-  cell: (row: R) => ComponentChildren
-  /** Passed to `onSort`: the service sorts. */
-  sort?: string
-  /** Sorts rows that are all there. */
-  by?: (row: R) => string | number | null
-  /** `number` is aligned to the right, `wide` takes what is left, `word` breaks no word, `fixed` no line. */
-  kind?: 'number' | 'wide' | 'word' | 'fixed'
-}
-
-/** A column of a time, which sorts the rows of a complete list. @param member of the row */
+export type { Column } from './columns.tsx'
 export const timeColumn = <M extends string>(
   head: string,
   member: M,
@@ -63,7 +53,7 @@ export function Table<R>({ caption, showCaption, columns, rows, rowKey = idOf, .
           <tr>
             {selection && <ChooseAll keys={rows.map(rowKey)} selection={selection} />}
             {columns.map((column) => (
-              <Head key={column.head} {...column} sorting={sorting} />
+              <Head key={column.head} column={column} sorting={sorting} />
             ))}
           </tr>
         </thead>
@@ -73,7 +63,7 @@ export function Table<R>({ caption, showCaption, columns, rows, rowKey = idOf, .
               key={rowKey(row)}
               row={row}
               rowId={rowKey(row)}
-              columns={columns as readonly Column<unknown>[]}
+              columns={columns as readonly Column<never>[] as readonly Column<unknown>[]}
               choose={selection?.choose}
               isChosen={selection?.chosen.has(rowKey(row)) ?? false}
             />
@@ -91,19 +81,22 @@ export const TableSection = <R,>(table: TableProps<R>) => (
   </Section>
 )
 
-function Head<R>({ head, sort: ofService, by, kind, sorting }: Column<R> & { sorting: Sorting | undefined }) {
-  const sort = ofService ?? (by && head)
+function Head<R>({ column, sorting }: { column: Column<R>; sorting: Sorting | undefined }) {
+  const { head } = column
+  const layout = layoutOf(column)
+  const order = orderOf(column)
+  const sort = column.sort ?? (order && head)
   if (sort === undefined || !sorting)
     return (
-      <th scope="col" class={kind}>
+      <th scope="col" class={layout}>
         {head}
       </th>
     )
   const isSorted = sorting.by === sort
-  const first = by ? 'ascending' : 'descending'
+  const first = order ? 'ascending' : 'descending'
   const other = isSorted && sorting.direction === first ? opposite(first) : first
   return (
-    <th scope="col" class={kind} aria-sort={isSorted ? sorting.direction : 'none'}>
+    <th scope="col" class={layout} aria-sort={isSorted ? sorting.direction : 'none'}>
       <button type="button" class="sort" onClick={() => sorting.onSort(sort, other)}>
         {head}
       </button>
@@ -134,14 +127,14 @@ const Row = memo(({ row, rowId, columns, choose, isChosen }: RowProps) => (
         />
       </td>
     )}
-    {columns.map(({ head, cell, kind }, index) =>
+    {columns.map((column, index) =>
       index === 0 ? (
-        <th key={head} scope="row" class={kind}>
-          {cell(row)}
+        <th key={column.head} scope="row" class={layoutOf(column)}>
+          {drawnBy(column, row)}
         </th>
       ) : (
-        <td key={head} class={kind} data-head={head}>
-          {cell(row)}
+        <td key={column.head} class={layoutOf(column)} data-head={column.head}>
+          {drawnBy(column, row)}
         </td>
       ),
     )}

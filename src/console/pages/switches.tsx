@@ -1,9 +1,7 @@
 /** The two switches of the whole service: maintenance and the signing stop, with the button that turns each. */
 
-import { useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
 import { Action } from '../components/dialog.tsx'
-import { TextField } from '../components/form.tsx'
 
 type Overview = Output<'getOverview'>
 
@@ -54,21 +52,14 @@ export const switchesOf = ({ maintenance, signing }: Overview): Switch[] => [
   },
 ]
 
-export function SwitchButton({ words, isOn, operation, set, reload }: Switch & { reload: () => void }) {
-  const [reason, setReason] = useState('')
-  return (
-    <Action
-      needs={operation}
-      kind={isOn ? 'primary' : 'danger'}
-      action={isOn ? words.end : words.begin}
-      consequence={<p>{isOn ? words.endConsequence : words.beginConsequence}</p>}
-      onConfirm={async () => {
-        await set(!isOn, reason)
-        setReason('')
-        reload()
-      }}
-    >
-      <TextField label="Reason" help="Others read it here and in the audit log." value={reason} onChange={setReason} />
-    </Action>
-  )
-}
+export const SwitchButton = ({ words, isOn, operation, set, reload }: Switch & { reload: () => void }) => (
+  <Action
+    needs={operation}
+    kind={isOn ? 'primary' : 'danger'}
+    action={isOn ? words.end : words.begin}
+    consequence={isOn ? words.endConsequence : words.beginConsequence}
+    fields={{ reason: { label: 'Reason', help: 'Others read it here and in the audit log.' } }}
+    onConfirm={({ reason }) => set(!isOn, reason)}
+    onDone={reload}
+  />
+)
