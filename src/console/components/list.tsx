@@ -13,8 +13,7 @@ import { AllRows, type CsvFile } from './csv.tsx'
 import { type Filter, FilterBar, SavedViews } from './filters.tsx'
 import { CheckField } from './form.tsx'
 import { Page } from './page.tsx'
-import { SelectionBar, useRowSelection } from './row-selection.tsx'
-import { idOf, type Sorting, Table, type TableProps } from './table.tsx'
+import { idOf, SelectionBar, type Sorting, Table, type TableProps, useRowSelection } from './table.tsx'
 
 interface ListProps<R> extends Omit<TableProps<R>, 'rows' | 'selection'> {
   list: Listed<R>

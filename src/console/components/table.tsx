@@ -1,22 +1,11 @@
-/** `Table`: rows that are there, under heads that may sort. */
+/** `Table`: rows that are there, under heads that may sort; rows can be chosen. */
 
 import { Component, type ComponentChildren, type ComponentType, h } from 'preact'
-import { Time } from './basics.tsx'
+import { useCallback, useMemo, useState } from 'preact/hooks'
+import { counted } from '../format.ts'
+import { Button } from './basics.tsx'
 import { type Column, drawnBy, layoutOf, orderOf } from './columns.tsx'
 import { Section } from './page.tsx'
-import { ChooseAll, type RowSelection } from './row-selection.tsx'
-
-export type { Column } from './columns.tsx'
-export const timeColumn = <M extends string>(
-  head: string,
-  member: M,
-  { relative = true }: { relative?: boolean } = {},
-): Column<Readonly<Record<M, string | null>>> => ({
-  head,
-  kind: 'fixed',
-  by: (row) => row[member],
-  cell: (row) => <Time at={row[member]} relative={relative} />,
-})
 
 export interface Sorting {
   by: string
@@ -152,4 +141,57 @@ function memo<P extends object>(draw: (props: P) => ComponentChildren): Componen
       return h(draw as ComponentType<P>, this.props as P & { children?: never })
     }
   }
+}
+
+type Key = string | number
+
+export interface RowSelection {
+  chosen: ReadonlySet<Key>
+  choose(keys: readonly Key[], isChosen: boolean): void
+}
+
+/** @param rows that are shown; a row that has left the page is no longer chosen */
+export function useRowSelection<R>(rows: readonly R[], rowKey: (row: R) => Key) {
+  const [marked, setMarked] = useState<ReadonlySet<Key>>(new Set())
+  const chosenRows = useMemo(() => rows.filter((row) => marked.has(rowKey(row))), [rows, marked, rowKey])
+  // One function for good, so that no row is drawn again for it.
+  const choose = useCallback((keys: readonly Key[], isChosen: boolean) => {
+    setMarked((before) => {
+      const after = new Set(before)
+      for (const key of keys) isChosen ? after.add(key) : after.delete(key)
+      return after
+    })
+  }, [])
+  const selection: RowSelection = { chosen: new Set(chosenRows.map(rowKey)), choose }
+  return { selection, chosenRows, clear: () => setMarked(new Set()) }
+}
+
+/** Says how many rows are chosen, above the table and in view while it scrolls. */
+export const SelectionBar = (props: { count: number; clear: () => void; children: ComponentChildren }) => (
+  <section class="bar selection" aria-label="Selected rows">
+    <p role="status">{counted(props.count, 'row')} selected</p>
+    {props.children}
+    <Button kind="small" text="Clear selection" onClick={props.clear} />
+  </section>
+)
+
+/** The head of the column: all rows that are shown, or none. */
+function ChooseAll({ keys, selection }: { keys: readonly Key[]; selection: RowSelection }) {
+  const chosen = keys.filter((key) => selection.chosen.has(key)).length
+  const isAll = keys.length > 0 && chosen === keys.length
+  return (
+    <th scope="col" class="choose">
+      <input
+        type="checkbox"
+        aria-label="Select all rows that are shown"
+        disabled={keys.length === 0}
+        checked={isAll}
+        // There is no attribute for it.
+        ref={(box) => {
+          if (box) box.indeterminate = chosen > 0 && !isAll
+        }}
+        onChange={() => selection.choose(keys, !isAll)}
+      />
+    </th>
+  )
 }

@@ -1,7 +1,6 @@
 /** All certificates: search, filters in the URL, and a list that loads on by cursor. */
 
 import { call, can, type Input, type Output } from '../api.ts'
-import { certificateState } from '../certificate-status.ts'
 import { AccountLink, Badge, ButtonLink, Empty, LinkTo, Time } from '../components/basics.tsx'
 import type { Column } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
@@ -10,7 +9,7 @@ import { SavedViews, useTyped } from '../components/filters.tsx'
 import { DayField, SelectField, TextField } from '../components/form.tsx'
 import { List } from '../components/list.tsx'
 import { Page, tell } from '../components/page.tsx'
-import { countText, plural } from '../format.ts'
+import { certificateState, countText, plural } from '../format.ts'
 import { CERTIFICATE_FILTERS, RENEWAL_ADVICE } from '../labels.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'

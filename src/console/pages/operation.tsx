@@ -6,7 +6,7 @@ import { type Column, factsOf } from '../components/columns.tsx'
 import { LoadedTable } from '../components/loaded.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { POLL_MS, useApi } from '../use-api.ts'
-import { type Switch, SwitchButton, switchesOf } from './switches.tsx'
+import { type Switch, SwitchButton, switchesOf } from './overview-health.tsx'
 
 const EVERY = { every: POLL_MS }
 

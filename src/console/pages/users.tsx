@@ -1,20 +1,42 @@
-/** Users of the console and the Admin API: who they are, what they may do, and their sessions. */
+/** Users of the console and the Admin API: who they are, what they may do, and their sessions; and API tokens for machines. */
 
 import { useState } from 'preact/hooks'
 import { call, can, type Output } from '../api.ts'
-import { Badge, Button } from '../components/basics.tsx'
+import { Badge, Button, Empty } from '../components/basics.tsx'
 import type { Column } from '../components/columns.tsx'
 import { Action, CloseButton, Dialog } from '../components/dialog.tsx'
+import type { FormFields } from '../components/form.tsx'
 import { listPage } from '../components/list.tsx'
 import { keepSecret, OnceShown } from '../components/once-shown.tsx'
-import { ROLES, roleText } from '../labels.ts'
-import { currentSession } from '../stored-session.ts'
+import { tagsOf } from '../format.ts'
+import { ROLE_HELP, ROLE_OPTIONS, ROLES, roleText } from '../labels.ts'
+import { currentSession, type Role } from '../stored-session.ts'
+import { endOfDay } from '../time-zone.ts'
 import { useApi } from '../use-api.ts'
-import { roleBody, roleFields } from './role-fields.ts'
 import { SessionTable } from './sessions.tsx'
 
 type User = Output<'listUsers'>[number]
 const PLACE = '/users'
+const TOKENS_PLACE = '/tokens'
+
+/** The choice of a role, with the tags of a registrar. */
+const roleFields = (role: Role, scope: readonly string[] = []) =>
+  ({
+    role: { label: 'Role', value: role, options: ROLE_OPTIONS, help: ({ role = '' }) => ROLE_HELP[role] },
+    scope: {
+      label: 'Tags',
+      value: scope.join(', '),
+      help: 'Of accounts and credentials, with commas between, such as team-a, plant-7.',
+      required: true,
+      when: ({ role }) => role === 'registrar',
+    },
+  }) as const satisfies FormFields
+
+/** What the Admin API takes. */
+const roleBody = ({ role, scope }: Readonly<Record<'role' | 'scope', string>>) => ({
+  role: role as Role,
+  scope: role === 'registrar' ? tagsOf(scope) : [],
+})
 
 /** Shows a password once, under the words that say whose it is. */
 const showPassword = (title: string, password: string) =>
@@ -202,3 +224,71 @@ function OthersSessions({ userId }: { userId: string }) {
   const end = (session_id: string) => call('endSessionOfUser', { params: { user_id: userId, session_id } })
   return <SessionTable loaded={loaded} needs="endSessionOfUser" end={end} />
 }
+
+function TokenStatus({ revoked_at, expires_at }: Output<'listTokens'>[number]) {
+  if (revoked_at !== null) return <Badge tone="bad">revoked</Badge>
+  if (expires_at !== null && Date.parse(expires_at) < Date.now()) return <Badge>expired</Badge>
+  return <Badge tone="good">active</Badge>
+}
+
+export const TokensPage = listPage('listTokens', {
+  title: 'API tokens',
+  about: 'For scripts and metrics: a token has the rights of its role, and never more than its maker.',
+  rowKey: ({ id, revoked_at }) => `${id} ${revoked_at}`,
+  columns: (reload) => [
+    { head: 'Name', member: 'name', kind: 'wide', sorts: true },
+    { head: 'Role', by: ({ role }) => ROLES[role], cell: roleText },
+    { head: 'Status', cell: (token) => <TokenStatus {...token} /> },
+    { head: 'Expires', member: 'expires_at', kind: 'time' },
+    { head: 'Last used', member: 'last_used_at', kind: 'time' },
+    {
+      head: 'Actions',
+      cell: ({ id, name, revoked_at }) =>
+        revoked_at === null && (
+          <Action
+            needs="revokeToken"
+            kind="small"
+            action="Revoke"
+            of={name}
+            danger
+            consequence="Scripts that use it are refused from now on. It cannot be undone."
+            onConfirm={() => call('revokeToken', { params: { token_id: id } })}
+            done="The token is revoked."
+            onDone={reload}
+          />
+        ),
+    },
+  ],
+  actions: (reload) => <CreateToken onMade={reload} />,
+  empty: (reload) => (
+    <Empty title="No API tokens">
+      <CreateToken onMade={reload} />
+    </Empty>
+  ),
+  above: () => <OnceShown place={TOKENS_PLACE}>{() => <p>Send it as Authorization: Bearer …</p>}</OnceShown>,
+})
+
+const CreateToken = ({ onMade }: { onMade: () => void }) => (
+  <Action
+    needs="createToken"
+    kind="primary"
+    action="Create a token"
+    fields={{
+      name: { label: 'Name', required: true },
+      ...roleFields('auditor'),
+      expires_at: {
+        label: 'Expires',
+        help: 'At the end of that day. Empty: it does not expire, or 90 days after your last sign-in by your provider.',
+        type: 'date',
+      },
+    }}
+    onConfirm={({ name, expires_at, ...role }) => {
+      const expiry = expires_at && { expires_at: endOfDay(expires_at) }
+      return call('createToken', { body: { name, ...roleBody(role), ...expiry } })
+    }}
+    onDone={({ id, name, token }) => {
+      keepSecret({ id, place: TOKENS_PLACE, title: `The token ${name}`, secrets: [['Token', token]] })
+      onMade()
+    }}
+  />
+)
