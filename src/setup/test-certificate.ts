@@ -1,6 +1,7 @@
 /** A first certificate by ACME, through the public URL: ordered, proven or approved, downloaded, revoked. */
 
 import { generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto'
+import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAcmeClient, sessionOf, type UpstreamSession } from '../ca/acme-proxy/upstream-client.ts'
 import { type ExternalCredential, externalBinding, upstreamKey } from '../ca/acme-proxy/upstream-key.ts'
@@ -14,27 +15,33 @@ import {
 import type { HttpClient } from '../ca/http-client.ts'
 import { encodeBase64url } from '../shared/lib/encoding.ts'
 import { buildCsr } from '../shared/pki/csr-writer.ts'
-import type { PublishTokens } from './http01-listener.ts'
+
+export type PublishTokens = (token: string, keyAuthorization: string) => void
+
+interface Listener {
+  publish: PublishTokens
+  close(): void
+}
 
 interface TestOrder {
   url: string
   name: string
   http: HttpClient
   binding: ExternalCredential
-  /** It is for use, and not revoked. */
+  /** The certificate is for use, and is not revoked. */
   isKept: boolean
   /** Answers http-01; undefined where the name was approved beforehand. */
   publish: PublishTokens | undefined
 }
 
 const REQUEST_MS = 15_000
-/** A validation, a signature in a slow token. */
+/** A validation and a signature in a slow token fit into it. */
 const PATIENCE_MS = 90_000
 const PAUSE_MS = 500
 
 export interface Issued {
   leaf: X509Certificate
-  /** Its chain and its key, PEM. */
+  /** The certificate with its chain and its key, PEM. */
   pem: string
 }
 
@@ -102,4 +109,26 @@ function requestFor(name: string, { publicKey, privateKey }: { publicKey: KeyObj
     signatureAlgorithm: 'SHA256withECDSA',
     sign: (info) => sign('sha256', info, privateKey),
   })
+}
+
+/** Answers http-01 on port 80 for one test. @returns undefined where another program has the port */
+export async function listenForHttp01(): Promise<Listener | undefined> {
+  const answers = new Map<string, string>()
+  const server = createServer((request, response) => {
+    const answer = answers.get(request.url ?? '')
+    response.writeHead(answer === undefined ? 404 : 200, { 'Content-Type': 'application/octet-stream' })
+    response.end(answer)
+  })
+  const isOpen = await new Promise<boolean>((resolve) => {
+    server.once('error', () => resolve(false))
+    server.listen(80, () => resolve(true))
+  })
+  if (!isOpen) return undefined
+  return {
+    publish: (token, keyAuthorization) => void answers.set(`/.well-known/acme-challenge/${token}`, keyAuthorization),
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
 }

@@ -7,7 +7,7 @@ import { account, authorization } from '../../store/status-sql.ts'
 
 type Queries = Pick<Database, 'query'>
 
-/** The account never had this key. Whoever holds the old key may have changed it, so the version alone does not decide. */
+/** The account never had this key. The holder of the old key may have changed it, so the version alone does not decide. */
 const LACKS_KEY = `a.thumbprint <> d.thumbprint AND d.thumbprint <> ALL (a.former_thumbprints)
            AND a.key_version < d.key_version + ${MAX_FORMER_KEYS}`
 

@@ -68,7 +68,7 @@ const OF_A_COPY = 'it was decided in a copy of this database'
 async function dealWith({ audit, incarnation, since }: Deal, group: readonly MissingDecision[]): Promise<DealtWith[]> {
   const nobody = { userId: undefined, ipAddress: undefined, username: 'the service' }
   const work = (failure?: string) =>
-    audit.onward(nobody, async (tx, note) => {
+    audit.continueWithoutAuthor(nobody, async (tx, note) => {
       const store = createDecisionStore(queriesOf(tx))
       await store.lock(incarnation)
       const known = await store.dealtWith(group.map(({ decision }) => decision.id))
@@ -102,7 +102,7 @@ async function outcomeOf(tx: Transaction, one: MissingDecision): Promise<Outcome
   const { decision } = one
   const effect = effectOf(decision)
   if (effect === 'permits') return 'lost'
-  return effect === 'tells' ? 'entry' : RESTORES[decision.act as RestrictingAct](tx, decision)
+  return effect === 'reports' ? 'entry' : RESTORES[decision.act as RestrictingAct](tx, decision)
 }
 
 function writeBack({ id, at, act, by, details, entry }: Decision, outcome: Outcome, note: Note): void {
