@@ -113,7 +113,7 @@ export class Report {
   #back = { ...NOTHING }
   #admin: Pick<AdminThread, 'noteReconciled'> | undefined
   #untold: ReconciledFacts[] = []
-  /** Reasons of alarms that wait until it is known whether another database made what was lacking. */
+  /** Reasons of alarms that wait until it is known whether another database made what was missing. */
   #held: string[] = []
   /** When the story was told last, by `performance.now()`. */
   #heldSince = performance.now()
