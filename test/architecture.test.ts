@@ -200,12 +200,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/main/run-service.ts',
   ],
   // A web page: of the service it knows the client of the Admin API, and no more.
-  'src/console': [
-    'src/admin/client.ts',
-    'src/domain/action-words.ts',
-    'src/domain/failure-advice.ts',
-    'src/domain/failure-command.ts',
-  ],
+  'src/console': ['src/admin/client.ts', 'src/domain/action-words.ts', 'src/domain/failure-advice.ts'],
   signer: ['src/shared'],
   workers: SHARED,
   // What is installed: it documents the command lines of both programs.
