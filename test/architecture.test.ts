@@ -292,9 +292,9 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   'uWebSockets.js': [
     'src/http/uws.ts',
     'src/http/start-checks.ts',
+    'src/http/request-reader.ts',
     'src/http/live-request.ts',
     'src/http/reply-writer.ts',
-    'src/http/body-collector.ts',
   ],
   yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts'],
   zod: [

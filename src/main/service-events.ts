@@ -4,11 +4,10 @@ import type { Logger } from 'pino'
 import { retryDelayMs, type ValidationPolicy, type ValidationRecord } from '../domain/validation-attempt.ts'
 import type { EventWriter } from '../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
-import type { ActorRef } from '../runtime/actor.ts'
+import { type ActorRef, batchPerTick } from '../runtime/actor.ts'
 import type { ThreadEvent } from '../runtime/thread.ts'
 import type { AttemptEnded, ValidationRequest } from '../services/challenge-triggers.ts'
 import type { DispatcherEvents } from '../services/validation-dispatcher.ts'
-import { batchPerTick } from '../shared/lib/batch-per-tick.ts'
 import type { FrontMessages } from './messages.ts'
 
 export function dispatcherEvents(

@@ -14,6 +14,7 @@ import { renderHead } from '../../domain/audit-chain.ts'
 import type { EventWriter } from '../../events/event-writer.ts'
 import type { Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
+import { openSharedFlags, type SharedFlags } from '../../services/shared-state.ts'
 import { requireAuditKey } from '../../settings/admin-settings.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData, ReconciledFacts, ReloadChanges } from '../messages.ts'
@@ -24,40 +25,40 @@ const HEAD_EVERY_MS = 60_000
 
 /** @returns its parts; the event writer is closed before the database */
 export function createAudit(
-  { config, auditState }: AdminThreadData,
+  { config, flags }: AdminThreadData,
   db: DatabasePool,
   { log, metrics }: { log: Logger; metrics: Metrics },
   record: RecordDecisions,
 ) {
   const eventWriter = createEventWriter(queriesOf(db), log, metrics)
   const key = requireAuditKey(config)
-  const watch = new AuditWatch({ db, key, events: auditAlarm(auditState, { log, metrics, eventWriter }) })
+  const watch = new AuditWatch({ db, key, events: auditAlarm(openSharedFlags(flags), { log, metrics, eventWriter }) })
   return { key, watch, eventWriter, audit: new AuditLog(db, key, watch, record) }
 }
 
 /**
  * Log and events tell of it once; health and metrics show it until the log is whole again.
- * @param state one Int32, which the supervisor reads for its health
+ * @param flags which the supervisor reads for its health
  */
 function auditAlarm(
-  state: SharedArrayBuffer,
+  flags: Pick<SharedFlags, 'noteAuditLog'>,
   { log, metrics, eventWriter }: { log: Logger; metrics: Metrics; eventWriter: Pick<EventWriter, 'write'> },
 ): AuditWatchEvents {
-  function show(isBroken: 0 | 1): void {
-    Atomics.store(new Int32Array(state), 0, isBroken)
-    metrics.auditLogBroken.set(isBroken)
+  function show(isBroken: boolean): void {
+    flags.noteAuditLog(isBroken)
+    metrics.auditLogBroken.set(isBroken ? 1 : 0)
   }
-  show(0)
+  show(false)
   const message = 'the end of the audit log was cut or changed'
   return {
     missing(fault) {
-      show(1)
+      show(true)
       metrics.alarms.inc()
       log.fatal({ event: 'alarm', reason: fault }, message)
       eventWriter.write({ kind: 'alarm', subject: 'audit_log', accountId: undefined, data: { message, reason: fault } })
     },
     found(reason) {
-      show(0)
+      show(false)
       if (reason) log.warn({ event: 'audit_log_went_back', reason }, 'the audit log went back with its database')
       else log.warn({ event: 'audit_log_restored' }, 'the audit log has its end again')
     },

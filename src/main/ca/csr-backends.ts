@@ -14,7 +14,7 @@ import { csrBackendNames, isModule } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
-import { openSharedOutages } from '../../services/shared-state.ts'
+import type { SharedFlags } from '../../services/shared-state.ts'
 import {
   acmeProxySettings,
   challengeHandler,
@@ -50,19 +50,18 @@ export async function createCsrBackend(name: string, parts: BackendParts): Promi
 
 export type CsrBackends = ReadonlyMap<string, GuardedCsrBackend>
 
-/** @param outages memory of the shared outages */
 export async function startCsrBackends(
   { config, log, metrics, teardown }: StartContext,
   db: Database,
-  outages: SharedArrayBuffer,
+  flags: Pick<SharedFlags, 'leaveAlone'>,
 ): Promise<CsrBackends> {
-  const { set: setOutage } = openSharedOutages(outages, csrBackendNames(config))
   const backends = new Map<string, GuardedCsrBackend>()
   const stopping = new AbortController()
   for (const name of csrBackendNames(config)) {
     const backend = await createCsrBackend(name, { config, db, log })
     teardown.add(() => backend.close())
-    const parts = { config, stopping: stopping.signal, metrics, log, onWait: (ms: number) => setOutage(name, ms) }
+    const onWait = (ms: number) => flags.leaveAlone(name, ms)
+    const parts = { config, stopping: stopping.signal, metrics, log, onWait }
     backends.set(name, guard(backend, parts))
   }
   if (backends.size === 0) return backends

@@ -5,8 +5,8 @@
 
 import type { AdminMessages } from '../../admin/admin-message.ts'
 import { overloadEvents } from '../../front/events.ts'
-import { trustedProxies } from '../../http/client-address.ts'
 import type { HttpReply } from '../../http/http-message.ts'
+import { trustedProxies } from '../../http/http-message.ts'
 import { createLogger, PINO_LEVELS } from '../../ops/logging.ts'
 import { createMetrics } from '../../ops/metrics.ts'
 import { answerOf } from '../../ops/thread-metrics.ts'

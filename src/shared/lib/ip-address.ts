@@ -63,6 +63,10 @@ function groupOctets(groups: readonly string[], endsAddress: boolean): number[] 
   return octets.length <= 16 ? octets : undefined
 }
 
+/** The IPv4 address that a dual-stack listener reports as ::ffff:a.b.c.d; others stay as they are. */
+export const withoutMapping = (octets: Buffer): Buffer =>
+  octets.length === 16 && isMapped(octets) ? octets.subarray(12) : octets
+
 function isMapped(octets: Buffer): boolean {
   return octets.subarray(0, 10).every((octet) => octet === 0) && octets[10] === 0xff && octets[11] === 0xff
 }
@@ -80,13 +84,12 @@ function longestZeroRun(groups: readonly number[]): { start: number; length: num
 
 /** Octets of a customer's smallest IPv6 network; addresses within it cost nothing. */
 const IPV6_NETWORK_OCTETS = 8
-const MAPPED_PREFIX = '00000000000000000000ffff'
 
 /** The key that counts a client address: IPv4 itself, IPv6 by its /64, in any spelling. */
 export function countedAddress(address: string): string {
   if (!address.includes(':')) return address
   const octets = parseIpAddress(address.replace(/%.*$/, ''))
   if (octets === undefined || octets.length === 4) return address
-  if (octets.toString('hex', 0, 12) === MAPPED_PREFIX) return octets.subarray(12).join('.')
+  if (isMapped(octets)) return octets.subarray(12).join('.')
   return `${octets.toString('hex', 0, IPV6_NETWORK_OCTETS)}/64`
 }

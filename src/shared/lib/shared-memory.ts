@@ -160,7 +160,14 @@ export function openChangeCounters(memory: SharedArrayBuffer): ChangeCounters {
 /** Bytes for replies that many may ask for and take slowly: none holds a copy. */
 export function sharedBytes(content: string | Uint8Array): Uint8Array {
   const bytes = Buffer.from(content)
-  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length))
+  const shared = allocateSharedBytes(bytes.length)
   shared.set(bytes)
   return shared
 }
+
+/** The same for bytes that arrive in pieces. */
+export const allocateSharedBytes = (length: number): Uint8Array => new Uint8Array(new SharedArrayBuffer(length))
+
+/** The same memory as a buffer: a message from another thread brings bytes without that class. */
+export const bufferOver = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength)

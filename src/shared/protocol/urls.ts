@@ -75,15 +75,18 @@ interface Prefix {
 /** The path of `server.external_url`, without a slash at its end: empty for a whole host. */
 export const externalPathOf = (externalUrl: string): string => new URL(externalUrl).pathname.replace(/\/$/, '')
 
+/** The rest of a path below a base path, such as `/accounts` below `/api`; undefined for a path of others. */
+export function pathBelow(path: string, base: string): string | undefined {
+  if (!path.startsWith(base)) return undefined
+  return path.length === base.length || path[base.length] === '/' ? path.slice(base.length) : undefined
+}
+
 /**
  * A request path without the path of the external URL. A proxy may strip that or keep it; both
  * paths name the same resource.
  */
 export function behindExternalPath(path: string, externalPath: string): string {
-  if (externalPath === '' || !path.startsWith(externalPath)) return path
-  return path.length === externalPath.length || path[externalPath.length] === '/'
-    ? path.slice(externalPath.length)
-    : path
+  return externalPath === '' ? path : (pathBelow(path, externalPath) ?? path)
 }
 
 /** Of paths that accounts had at a former server. */
