@@ -24,14 +24,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/shared/command-line.ts': ['src/shared/config-file/suggest.ts', 'src/shared/lib/terminal.ts'],
   'src/domain': SHARED,
   'src/store': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
-  'src/ca': [
-    ...SHARED,
-    'src/domain',
-    'signer/protocol',
-    'src/runtime/process-identity.ts',
-    'src/runtime/supervision.ts',
-    'workers/module',
-  ],
+  'src/ca': [...SHARED, 'src/domain', 'signer/protocol', 'src/runtime/supervision.ts', 'workers/module'],
   'src/services': [...SHARED, 'src/domain', 'src/store', 'src/ca', 'workers/pool.ts', 'workers/job.ts'],
   'src/overload': ['src/shared/lib', 'src/shared/protocol'],
   'src/http': ['src/shared/lib', 'src/shared/protocol'],
@@ -198,7 +191,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/dev': [
     'src/shared/lib',
     'src/shared/protocol',
-    'src/runtime/process-identity.ts',
     'src/config',
     'src/http/start-checks.ts',
     'src/main/run-service.ts',

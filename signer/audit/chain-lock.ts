@@ -2,7 +2,7 @@
 
 import { closeSync, existsSync, realpathSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { tryLock } from '../../src/shared/lib/file-lock.ts'
+import { tryLock } from '../../src/shared/lib/files.ts'
 import { openForAppending } from './append-file.ts'
 
 /** A former signer has 5 s to end, as when its service was killed. */

@@ -14,7 +14,7 @@
 import type { CaBackend, CaIssuer } from '../ca/backend.ts'
 import { COMPLETE, crlName, issuerKeyOf, issuerKeyOfCertificate, octetsOf } from '../domain/crl-scope.ts'
 import { keysOf } from '../shared/lib/encoding.ts'
-import { settled, unwrap } from '../shared/lib/settled.ts'
+import { settled, unwrap } from '../shared/lib/time-limit.ts'
 import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
 import { lintCrlExtensions, lintCrlHeader } from '../shared/pki/crl-lint.ts'

@@ -1,7 +1,7 @@
 /** Whether the units run what is written: a run that was interrupted has changed files and started nothing. */
 
 import { existsSync, statSync } from 'node:fs'
-import { startOf } from '../shared/lib/process-start.ts'
+import { startOf } from '../shared/lib/processes.ts'
 import { run } from './command.ts'
 import { PLACES, SERVICE, SIGNER } from './facts.ts'
 

@@ -11,8 +11,7 @@ import { assembleCertificate, parseCertificate } from '../../shared/pki/certific
 import { constraintsOf } from '../../shared/pki/certification-path.ts'
 import type { NameConstraints } from '../../shared/pki/name-constraints.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
-import { verifySignature } from '../../shared/pki/signature.ts'
-import type { Spki } from '../../shared/pki/spki.ts'
+import { type Spki, verifySignature } from '../../shared/pki/spki.ts'
 import { parseTbsCertificate } from '../../shared/pki/tbs-certificate.ts'
 import type { IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
 import {

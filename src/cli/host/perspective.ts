@@ -2,8 +2,8 @@
 
 import { startPerspective } from '../../mpic/perspective-service.ts'
 import { createLogger, lifeLog } from '../../ops/logging.ts'
+import { ignoreUserSignals, STOP } from '../../shared/lib/environment.ts'
 import { VERSION } from '../../shared/lib/program-files.ts'
-import { ignoreUserSignals, STOP } from '../../shared/lib/user-signals.ts'
 import { perspectiveConfig } from '../checked-config.ts'
 import type { CommonOptions } from '../values.ts'
 import { CommandError } from '../values.ts'

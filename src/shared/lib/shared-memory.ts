@@ -1,4 +1,4 @@
-/** Memory that all threads of an instance share: a table of numbers, counters of changes, bytes. */
+/** Memory of threads: what all of an instance share (a table of numbers, counters of changes, bytes), and the heap of each. */
 
 import { hash, randomBytes } from 'node:crypto'
 
@@ -171,3 +171,9 @@ export const allocateSharedBytes = (length: number): Uint8Array => new Uint8Arra
 /** The same memory as a buffer: a message from another thread brings bytes without that class. */
 export const bufferOver = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength)
+
+/**
+ * Limits of the heap of the service's own threads. V8 lets one fill 48 MB with young objects; a quarter holds the same
+ * requests (docs/decisions/mechanisms.md).
+ */
+export const THREAD_HEAP = { maxYoungGenerationSizeMb: 12 }
