@@ -138,7 +138,7 @@ export function overloadProblem(seconds: number): Problem {
   return overloadProblems[seconds]
 }
 
-/** What an error says of the server, as the layers below tell it. */
+/** The layers below know what an error says of the server. */
 export interface KnownErrors {
   /** Another thread has too much to do, or is starting. */
   isBusy(error: unknown): boolean

@@ -87,7 +87,7 @@ export class Front {
    */
   readonly admit = (http: HttpRequest): HttpReply | Promise<HttpReply> | undefined => {
     if (this.#isAdministration(http)) return undefined
-    // The database connections of the fronts are not those of the Admin API.
+    // The Admin API has database connections of its own.
     return (this.#isForAdmin(http.path) ? undefined : this.#guard(http)) ?? this.#refuse(http)
   }
 

@@ -190,7 +190,7 @@ export function hasTag(tags: string | undefined, etag: string): boolean {
   return tags?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false
 }
 
-/** What step-ca and others send; application/pem-certificate-chain would promise an order (RFC 8555 §9.1). */
+/** step-ca and others send it; application/pem-certificate-chain would promise an order (RFC 8555 §9.1). */
 const ROOTS_CONTENT_TYPE = 'application/x-pem-file'
 /** A new root is handed out long before it is used. */
 const ROOTS_MAX_AGE_SECONDS = 3600

@@ -11,7 +11,7 @@ import { STATUS_CODES } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 
 export interface HttpRequest {
-  /** As sent: methods are case-sensitive (RFC 9110 §9.1), so `get` is not GET. */
+  /** Methods are case-sensitive (RFC 9110 §9.1), so `get` is not GET. */
   method: string
   /** Path as sent, without the query. */
   path: string
@@ -58,7 +58,7 @@ export type Header = readonly [name: string, value: string]
 /** Headers checked and joined once, for many replies that differ in other headers. At least one. */
 export class FixedHeaders {
   readonly firstName: string | undefined
-  /** As `headerBlock`. */
+  /** The result of `headerBlock`. */
   readonly block: string
   /** All of them as lines that follow other headers. */
   readonly lines: string
@@ -107,7 +107,7 @@ export interface ReplyHead {
   /** Code and reason. */
   status: string
   firstName: string | undefined
-  /** As `headerBlock`. */
+  /** The result of `headerBlock`. */
   block: string
   body: string | Buffer
   rest: BodyRest | undefined

@@ -89,7 +89,7 @@ export class ReplyWriter {
 
   /**
    * Such a reply is sent in a later turn, also when its promise has settled: behind one that is sent in the turn of its
-   * request the library goes on with the next request of the same read (RFC 9112 §9.6, §11.2).
+   * request the library takes the next request of the same read (RFC 9112 §9.6, §11.2).
    */
   #endsConnection(request: LiveRequest, reply?: HttpReply, thenClose = false): boolean {
     return thenClose || this.isDraining || request.isChunked || request.asksToClose || reply?.closes === true
@@ -191,12 +191,12 @@ export class ReplyWriter {
   }
 
   #stream(res: HttpResponse, request: LiveRequest, body: string | Buffer, ends: boolean, exchange?: Exchange): boolean {
-    // Behind a whole reply the library reads the next request. To it, one that closes lacks an octet.
+    // Behind a whole reply the library reads the next request. To it, one that closes is an octet short.
     const total = body.length + (ends ? 1 : 0)
     const [accepted, complete] = res.tryEnd(ends ? body.slice(0, 1) : pieceOf(body, 0), body.length)
     if (complete) return true
     const pending = exchange ?? this.#exchanges.begin(res, request)
-    const goOn = () =>
+    const sendMore = () =>
       setImmediate(() => {
         if (!pending.over) res.cork(() => next(res.getWriteOffset()))
       })
@@ -207,12 +207,12 @@ export class ReplyWriter {
       }
       const [taken, done] = res.tryEnd(pieceOf(body, offset), total)
       if (done) this.#exchanges.settle(pending)
-      else if (taken) goOn()
+      else if (taken) sendMore()
       return taken
     }
     // Continues when a full socket has room again.
     res.onWritable(next)
-    if (accepted) goOn()
+    if (accepted) sendMore()
     return false
   }
 
@@ -261,7 +261,7 @@ export class ReplyWriter {
   }
 }
 
-/** With a head below the 16 KiB that `cork` gathers: behind a full socket the library loses a longer write. */
+/** Head and piece stay below the 16 KiB that `cork` gathers: behind a full socket the library loses a longer write. */
 const CORKED_BYTES = 12 * 1024
 /** Less than a full socket takes when it has room again, so that what the library holds for it shrinks. */
 const PROBE_BYTES = 1024

@@ -38,7 +38,7 @@ export interface Csr {
   subjectDer: Buffer
   /** In the text form of RFC 4514. */
   subjectText: string
-  /** As in the request, in order, without blank ones. */
+  /** The request's own, in order, without blank ones. */
   commonNames: string[]
   spki: Spki
   /** Undefined for an unsupported algorithm, which the OID then names. */

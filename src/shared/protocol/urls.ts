@@ -89,7 +89,7 @@ export function behindExternalPath(path: string, externalPath: string): string {
   return externalPath === '' ? path : (pathBelow(path, externalPath) ?? path)
 }
 
-/** Of paths that accounts had at a former server. */
+/** The bound of paths that accounts had at a former server. */
 export const MAX_PATH_LENGTH = 255
 
 /** Visible ASCII, as a URL has it: PostgreSQL refuses a text with a NUL, and so would end a whole batch of look-ups. */
@@ -122,7 +122,7 @@ export class Urls {
     this.#origin = new URL(externalUrl).origin
     this.#root = root
     this.#paths = paths
-    // With the path of the external URL, and without it (`behindExternalPath`).
+    // A request may have the path of the external URL or not (`behindExternalPath`).
     this.#mounts = [...new Set([externalPathOf(externalUrl) + basePath, basePath])]
     const { renewalInfo, crl: _, ...fixed } = paths
     for (const mount of this.#mounts) {
