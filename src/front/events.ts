@@ -144,16 +144,16 @@ const MOST_OF_CONTACT = 255
 
 export function registrationEvents({ log, metrics, eventWriter }: Reporting): RegistrationEvents {
   let refusedAt = Number.NEGATIVE_INFINITY
-  let unreported = 0
+  let unseen = 0
   return {
     contactsRefused(contacts, { message: detail, type }) {
-      unreported++
+      unseen++
       if (performance.now() - refusedAt < REFUSALS_APART_MS) return
       const shown = contacts.slice(0, MOST_CONTACTS).map((contact) => contact.slice(0, MOST_OF_CONTACT))
-      const data = { contacts: shown, error: { type: `urn:ietf:params:acme:error:${type}`, detail }, refused: unreported }
+      const data = { contacts: shown, error: { type: `urn:ietf:params:acme:error:${type}`, detail }, refused: unseen }
       eventWriter.write({ kind: 'account.registration_failed', subject: 'registration', accountId: undefined, data })
       refusedAt = performance.now()
-      unreported = 0
+      unseen = 0
     },
     registered(account, eabKid) {
       metrics.accountsCreated.inc()
