@@ -47,7 +47,7 @@ export class PeerAddresses {
    * @returns the empty string for any other length: the socket is already closed
    */
   text(octets: Uint8Array): string {
-    if (octets.length !== 4) return octets.length === 16 ? formatIpAddress(withoutMapping(Buffer.from(octets))) : ''
+    if (octets.length !== 4) return octets.length === 16 ? formatIpAddress(withoutMapping(octets)) : ''
     const key = (octets[0]! << 24) | (octets[1]! << 16) | (octets[2]! << 8) | octets[3]!
     const known = this.#texts.get(key)
     if (known !== undefined) return known
