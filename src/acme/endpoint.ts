@@ -91,7 +91,7 @@ export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {
   handle(request: AcmeRequest<P, S>, context: AcmeContext): Promise<AcmeReply>
 }
 
-/** Checks the types of one endpoint, then erases them for the table in `routes.ts`. */
+/** Checks the types of one endpoint, then erases them for the table in `application.ts`. */
 export function acmeEndpoint<P, S extends SignedBy>(endpoint: AcmeEndpoint<P, S>): AcmeEndpoint {
   return endpoint as unknown as AcmeEndpoint
 }
