@@ -8,8 +8,8 @@
 
 import { Piscina } from 'piscina'
 import { programFile } from '../src/shared/lib/program-files.ts'
+import { THREAD_HEAP } from '../src/shared/lib/shared-memory.ts'
 import { Slots } from '../src/shared/lib/slots.ts'
-import { THREAD_HEAP } from '../src/shared/lib/thread-heap.ts'
 import type { CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationJob, ValidationVerdict } from './job.ts'
 import { WorkerPoolError } from './job.ts'
 import { WorkerThread } from './worker-thread.ts'

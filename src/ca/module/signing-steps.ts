@@ -19,7 +19,7 @@ import { constraintsOf } from '../../shared/pki/certification-path.ts'
 import { parseCsr } from '../../shared/pki/csr.ts'
 import type { NameConstraints } from '../../shared/pki/name-constraints.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
-import { verifySignature } from '../../shared/pki/signature.ts'
+import { verifySignature } from '../../shared/pki/spki.ts'
 import { parseTbsCertificate } from '../../shared/pki/tbs-certificate.ts'
 import type { IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
 import {
