@@ -86,7 +86,7 @@ const PLACES: Record<OrderStatus, readonly Fragment[]> = {
   invalid: [],
 }
 
-/** As in orders_names. */
+/** The index orders_names has the same expression. */
 const NAMES = sql.fragment`jsonb_path_query_array(o.identifiers, '$[*].value')`
 
 /** Stored statuses of orders that a client sees in this status. */

@@ -55,7 +55,6 @@ export const ACCOUNT_COLUMNS = {
   ],
 } as const
 
-/** As the client sees it. */
 const ORDER_STATUSES = {
   pending: 'pending',
   ready: 'ready',
