@@ -29,6 +29,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/shared/protocol': ['src/shared/lib'],
   'src/shared/pki': ['src/shared/lib'],
   'src/shared/config-file': [],
+  // Files and folders of an installation, with owners and modes: data only.
+  'src/installation': [],
   'src/shared/command-line.ts': ['src/shared/config-file/suggest.ts', 'src/shared/lib/terminal.ts'],
   'src/domain': SHARED,
   'src/store': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
@@ -173,11 +175,13 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/admin',
     'src/doctor',
     'src/import',
+    'src/installation',
     'src/setup/setup.ts',
   ],
   // It sets up by the programs themselves, and asks the service as a client would.
   'src/setup': [
     ...SHARED,
+    'src/installation',
     'src/shared/config-file',
     'src/config/field.ts',
     'src/ca/acme-proxy',
@@ -194,6 +198,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/settings',
     'src/shared/config-file/notice.ts',
     'src/events/notifications/transport.ts',
+    'src/installation',
     'signer/config.ts',
     'signer/keys/pkcs11/native.ts',
     'signer/subtrees.ts',
@@ -202,6 +207,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'workers/address-policy.ts',
   ],
   'src/dev': [
+    'src/installation',
     'src/shared/lib',
     'src/shared/protocol',
     'src/runtime/process-identity.ts',
@@ -223,6 +229,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'deploy/image': [],
   'deploy/kubernetes': [],
   'deploy/build': [
+    'src/installation',
     'src/shared/command-line.ts',
     'src/cli/program.ts',
     'src/shared/lib/program-files.ts',
@@ -303,7 +310,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/http/reply-writer.ts',
     'src/http/body-collector.ts',
   ],
-  yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts'],
+  yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts', 'src/setup/plan/config-text.ts'],
   zod: [
     'src/shared/config-file',
     'src/shared/lib/bounded.ts',
@@ -311,7 +318,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/acme',
     'src/admin',
     'src/mpic',
-    'src/setup/answers.ts',
+    'src/setup/answer-kinds.ts',
     'src/store',
     // The payloads of events, which receivers outside rely on.
     'src/domain/event.ts',
@@ -469,41 +476,6 @@ describe('foreign packages', () => {
       ['src/cli/host/serve.ts'],
     )
     assert.match(text, /await import\('..\/..\/dev\/run.ts'\)/)
-  })
-})
-
-/** Houses whose SQL stands in the store even where they alone use it: use cases, protocol, and the wiring that hands it to them. */
-const SERVED_BY_STORE = ['src/services', 'src/acme', 'src/main']
-/** Files of the store that one house alone uses, and that have not moved there yet. The list may only shrink. */
-const STILL_IN_STORE = [
-  'src/store/event-context-store.ts',
-  'src/store/event-store.ts',
-  'src/store/renewal-window-store.ts',
-  'src/store/transparency-store.ts',
-]
-
-describe('SQL', () => {
-  const importersOf = new Map<string, string[]>()
-  for (const one of imports.filter(isRelative))
-    importersOf.set(targetOf(one), [...(importersOf.get(targetOf(one)) ?? []), one.file])
-  /** Layers that use a file of the store, also by way of other files of the store. */
-  const housesOf = (file: string, seen = new Set([file])): Set<string> => {
-    const houses = new Set<string>()
-    for (const importer of importersOf.get(file) ?? []) {
-      if (!isIn(importer, 'src/store')) houses.add(layerOf(importer) ?? importer)
-      else if (!seen.has(importer)) for (const house of housesOf(importer, seen.add(importer))) houses.add(house)
-    }
-    return houses
-  }
-
-  test('a file of the store is used by two houses, or by one that keeps no SQL', () => {
-    const ofOneHouse = filesBelow('src/store')
-      .filter((file) => !isIn(file, 'src/store/schema'))
-      .filter((file) => {
-        const houses = [...housesOf(file)]
-        return houses.length < 2 && !houses.some((house) => SERVED_BY_STORE.includes(house))
-      })
-    assert.deepEqual(ofOneHouse.toSorted(), STILL_IN_STORE)
   })
 })
 

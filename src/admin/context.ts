@@ -83,7 +83,7 @@ export interface AdminContext {
   events: AdminEvents
   /** Asks the supervisor, which alone can answer. */
   ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
-  /** Of the signer's certificates, after their commit. */
+  /** The signer hears of revocations of its certificates after their commit. */
   noteRevocations: NoteRevocations
   /** Issuers that sign now. */
   signingIssuers(): Promise<readonly SigningIssuer[]>

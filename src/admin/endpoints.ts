@@ -62,7 +62,7 @@ const SERVICE = endpointGroup('Service', {
   }),
 })
 
-/** With their types, for the client (`client.ts`). */
+/** The client (`client.ts`) takes its types from here. */
 export const OPERATIONS = {
   ...SERVICE,
   ...SESSION,
@@ -113,5 +113,5 @@ export const OPERATIONS = {
   ...INCIDENTS,
 }
 
-/** Without them, for the router and all that is made from the descriptions. */
+/** The router and all that is made from the descriptions need no types. */
 export const ENDPOINTS = Object.values(OPERATIONS) as unknown as readonly AnyEndpoint[]

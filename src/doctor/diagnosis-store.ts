@@ -132,7 +132,7 @@ const STATEMENTS: Readonly<Record<DiagnosisName, string>> = {
            max(last_login_at) FILTER (WHERE enabled AND role = 'admin') AS "lastLoginAt" FROM admin_users`,
 }
 
-/** Their result is one row; that of the others is a list. */
+/** Their result is one row. The others give a list. */
 const SINGLE: ReadonlySet<DiagnosisName> = new Set([
   'server',
   'clock',

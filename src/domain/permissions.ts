@@ -25,7 +25,7 @@ export type Permission = keyof typeof PERMISSIONS
 /** A registrar sees and changes only what has one of its tags. Other roles know no such bound. */
 const SCOPED_ROLE = 'registrar' satisfies Role
 export const isScoped = (role: Role): boolean => role === SCOPED_ROLE
-/** Those that a user may have without tags. */
+/** A user may have these without tags. */
 export const UNSCOPED_ROLES: readonly Role[] = ROLES.filter((role) => !isScoped(role))
 
 /** An endpoint with one of these says how it keeps to the tags of a registrar. */
@@ -33,7 +33,7 @@ export type ScopedPermission = {
   [P in Permission]: typeof SCOPED_ROLE extends (typeof PERMISSIONS)[P][number] ? P : never
 }[Permission]
 
-/** What a registrar reaches through an endpoint, as its description names it. */
+/** A registrar reaches these things through an endpoint; its description names one. */
 export const SCOPES = {
   self: 'its own session, user and requests for approval',
   accounts: 'accounts with one of its tags, and what belongs to them',

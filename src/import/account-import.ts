@@ -79,13 +79,13 @@ const HAND_ON_PROFILES: Statement = {
      WHERE a.id = ANY ($1::uuid[]) ON CONFLICT DO NOTHING`,
 }
 
-/** What their credentials grant. */
+/** Gives accounts what their credentials grant. */
 export async function handOn(tx: Queries, accountIds: readonly string[]): Promise<void> {
   await tx.query(HAND_ON_IDENTIFIERS, [accountIds])
   await tx.query(HAND_ON_PROFILES, [accountIds])
 }
 
-/** With what their credentials grant. @returns the ids of those that are in; the keys of the others have accounts */
+/** Inserts them with what their credentials grant. @returns the ids of those that are in; the keys of the others have accounts */
 export async function insertAccounts(tx: Queries, accounts: readonly NewImport[]): Promise<Set<string>> {
   const rows = await tx.query<{ id: string }>(INSERT, [
     accounts.map((a) => a.id),

@@ -191,7 +191,7 @@ class PresenceConnection {
     if (this.#closed || !this.isUp(lost)) return
     this.#since = undefined
     this.#onLost(error)
-    // With a statement under way, as after a time-out, pg destroys the socket without waiting for a
+    // While a statement is under way, as after a time-out, pg destroys the socket without waiting for a
     // reply.
     void lost.end()
     void this.#reconnect()

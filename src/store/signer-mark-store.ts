@@ -51,7 +51,7 @@ export interface WithoutCertificate {
 }
 
 export interface SignerMarkStore {
-  /** The mark of a chain; that of a chain without one is 0. */
+  /** The mark of a chain; 0 for a chain without one. */
   mark(chain: string): Promise<SignerMark>
   /**
    * Serial numbers without a certificate, by their place in the list. With an intent of at most `intentSeconds` an issuance
@@ -71,7 +71,7 @@ export interface SignerMarkStore {
   lower(chain: string, last: { certificates: number; revocations: number }): Promise<void>
   /** Says that something is missing. @returns false when that was said before */
   noteBehind(chain: string): Promise<boolean>
-  noteWhole(): Promise<void>
+  noteNothingMissing(): Promise<void>
   /** Remembers what does not come back. @returns what was not remembered before */
   noteGivenUp(chain: string, lines: readonly GivenUp[]): Promise<GivenUp[]>
   /** What was given up, until an operator accepts it. */
@@ -181,7 +181,7 @@ const NOTE_BEHIND: Statement = {
     UPDATE signer_marks SET behind_since = now() WHERE chain = decode($1, 'hex') AND behind_since IS NULL RETURNING chain`,
 }
 
-const NOTE_WHOLE: Statement = {
+const NOTE_NOTHING_MISSING: Statement = {
   name: 'signer-mark-whole',
   // Another chain that is still behind says so again.
   text: 'UPDATE signer_marks SET behind_since = NULL WHERE behind_since IS NOT NULL',
@@ -226,8 +226,8 @@ export function createSignerMarkStore(db: Pick<Database, 'query' | 'transaction'
       await db.query(LOWER, [chain, certificates, revocations])
     },
     noteBehind: async (chain) => (await db.query(NOTE_BEHIND, [chain])).length > 0,
-    async noteWhole() {
-      await db.query(NOTE_WHOLE, [])
+    async noteNothingMissing() {
+      await db.query(NOTE_NOTHING_MISSING, [])
     },
     async noteGivenUp(chain, lines) {
       const columns = [lines.map((one) => one.sequence), lines.map((one) => one.serialNumber)]

@@ -136,7 +136,7 @@ describe('the records of a signer', () => {
     assert.equal(await marks.noteBehind(chain), true)
     assert.equal(await marks.noteBehind(chain), false)
     assert.ok((await marks.mark(chain)).behindSince)
-    await marks.noteWhole()
+    await marks.noteNothingMissing()
     assert.equal((await marks.mark(chain)).behindSince, undefined)
   })
 

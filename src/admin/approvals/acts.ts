@@ -126,7 +126,7 @@ export async function newNamesAct(
   const granted = isPreApproval ? new Set() : await grantedAmong(db, names)
   const fresh = names.map(({ value }) => value).filter((value) => !granted.has(value))
   if (fresh.length === 0 && !isPreApproval) return undefined
-  // A name that whoever approves does not see would be granted unseen.
+  // The approver has to see each name.
   if (fresh.length > MOST_SHOWN)
     throw new AdminError(
       'invalid_request',

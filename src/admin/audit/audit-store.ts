@@ -102,7 +102,7 @@ function entriesOf(query: Omit<AuditQuery, 'object'>, before: number) {
 /**
  * The newest first.
  * @param before undefined for the first page
- * @returns `next` for the next page; undefined on the last. `isCut`: the search for an object goes on there
+ * @returns `next` for the next page; undefined on the last. `isCut`: the search for an object continues there
  */
 export async function readAuditPage(
   db: CommonQueryMethods,

@@ -1,4 +1,4 @@
-/** What administrators write about an account: its name and its tags. */
+/** Administrators give an account a name and tags. */
 
 import * as z from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'

@@ -139,8 +139,8 @@ const Count = z.object({ id: z.string(), current: z.int(), more: z.boolean() })
 export type CertificateCount = Omit<z.infer<typeof Count>, 'id'>
 
 /**
- * Counts certificates that are neither expired nor revoked, of the newest orders. `more`: there are older orders, which were
- * not looked at.
+ * Counts certificates that are neither expired nor revoked, among the certificates of the newest orders. `more`: there are
+ * older orders, which were not looked at.
  */
 export async function countCertificates(
   db: CommonQueryMethods,

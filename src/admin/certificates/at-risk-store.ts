@@ -26,7 +26,10 @@ export type Circumstances = z.infer<typeof Circumstances>
 /** The newest orders of an account, among which one for the names is looked for. */
 const ORDERS_LOOKED_AT = 200
 
-/** Finds the mute of each certificate, when its account was last seen, and the newest order and failure about one of its names since the window opened. */
+/**
+ * Each certificate has its mute, the time when its account was last seen, and the newest order and failure about one of
+ * its names since the window opened.
+ */
 export async function circumstancesOf(
   db: CommonQueryMethods,
   certificates: readonly { id: string; openedAt: Date }[],
@@ -97,7 +100,7 @@ export async function muteCertificates(
   scope: Scope,
   { reason, mutedBy, until }: Mute,
 ): Promise<string[]> {
-  // Mutes are few; the ones of ended certificates leave here.
+  // Mutes are few. A certificate that has ended loses its mute here.
   await tx.query(rowsOf(None)`
     DELETE FROM renewal_mutes m
      WHERE NOT EXISTS (SELECT FROM certificates c WHERE c.id = m.certificate_id AND c.not_after > slow_now())`)

@@ -61,7 +61,7 @@ const Account = z.object({
   created_at: z.date(),
   allowed_profiles: z.array(z.string()).nullable(),
   preapproved_networks: z.array(z.string()).nullable(),
-  /** The account had these URLs at former servers. */
+  /** Its URLs at former servers had these paths. */
   former_paths: z.array(z.string()),
   eab_kid: z.string().nullable(),
 })

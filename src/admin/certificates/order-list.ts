@@ -86,7 +86,7 @@ const PLACES: Record<OrderStatus, readonly Fragment[]> = {
   invalid: [],
 }
 
-/** The index orders_names has the same expression. */
+/** The index orders_names has this expression. */
 const NAMES = sql.fragment`jsonb_path_query_array(o.identifiers, '$[*].value')`
 
 /** Stored statuses of orders that a client sees in this status. */

@@ -7,7 +7,7 @@ import { account, authorization } from '../../store/status-sql.ts'
 
 type Queries = Pick<Database, 'query'>
 
-/** The account never had this key. Whoever holds the old key may have changed it, so the version alone does not decide. */
+/** The account never had this key. The holder of the old key may have changed it, so the version alone does not decide. */
 const LACKS_KEY = `a.thumbprint <> d.thumbprint AND d.thumbprint <> ALL (a.former_thumbprints)
            AND a.key_version < d.key_version + ${MAX_FORMER_KEYS}`
 
@@ -32,14 +32,14 @@ const LACKS: Readonly<Record<AcmeAct, string>> = {
 }
 
 /** @returns the ids of those that the database lacks */
-export async function findLacking(
+export async function findMissing(
   db: Queries,
   act: AcmeAct,
   decisions: readonly Pick<Decision, 'id' | 'details'>[],
 ): Promise<ReadonlySet<string>> {
   if (decisions.length === 0) return new Set()
   const statement = {
-    name: `lacking-${act}`,
+    name: `missing-${act}`,
     text: `
       SELECT d.id::text FROM jsonb_to_recordset($1::jsonb) AS d (id uuid, account_id uuid, authorization_id uuid,
              key_version integer, thumbprint text, changed_at timestamptz, spki_sha256 text, serial_number text,

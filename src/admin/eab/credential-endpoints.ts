@@ -154,7 +154,7 @@ async function requireWithAccounts(db: CommonQueryMethods, id: string, scope: Sc
   )
 }
 
-/** With its accounts and their authorizations. May be repeated; each time is audited. */
+/** Revokes it with its accounts and their authorizations. It may be repeated; each time is audited. */
 async function revoke({ audit, events }: AdminContext, actor: Actor, id: string): Promise<Revocation> {
   const revocation = await audit.transaction(actor, async (tx, note) => {
     const scope = scopeOf(actor)

@@ -230,10 +230,10 @@ export async function revokeCredential(tx: CommonQueryMethods, id: string): Prom
   const credential = await tx.maybeOne(rowsOf(Credential)`
     UPDATE eab_credentials SET revoked = true WHERE id = ${id} RETURNING ${columns}`)
   if (!credential) return null
-  // A separate statement: only one that starts after the lock sees what a registration has just
-  // made. Along accounts_eab_credential; authorizations_reusable for valid authorizations, the open
-  // orders for pending ones. A pending pre-authorization keeps its status, because only the account
-  // reaches it.
+  // A separate statement: only one that starts after the lock sees what a registration has just made.
+  // A pending pre-authorization keeps its status, because only the account reaches it.
+  //
+  // Plan: accounts_eab_credential; authorizations_reusable for valid authorizations, the open orders for pending ones
   const linked = await tx.any(rowsOf(Linked)`
     WITH linked AS (
       SELECT id FROM accounts

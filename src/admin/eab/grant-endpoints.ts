@@ -1,4 +1,4 @@
-/** What accounts and binding credentials are granted: names and a CSR profile, each given, taken back and shown. */
+/** Grants to accounts and binding credentials: names and a CSR profile are given, taken back and shown. */
 
 import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'

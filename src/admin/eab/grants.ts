@@ -58,7 +58,7 @@ const CREDENTIAL: Holder = {
   noteNames: notePreApproval,
 }
 
-/** What is granted; `hold` keeps it from being deleted until the transaction ends. */
+/** A name or a profile that is granted; `hold` keeps it from being deleted until the transaction ends. */
 interface Thing<Row> {
   noun: string
   hold(tx: Transaction, id: string): Promise<Row | null>

@@ -13,7 +13,7 @@ import { createIdentifier, removeIdentifier } from './allowed-identifiers.ts'
 import { type IdentifierOutcome, WITHDRAWALS } from './grants.ts'
 import { findIdentifier, type IdentifierWithSome, pagesOfIdentifiers } from './identifier-store.ts'
 
-/** As the list of a credential shows it. */
+/** The list of a credential shows this much. */
 export const PlainIdentifier = z
   .strictObject({
     id: z.uuid(),

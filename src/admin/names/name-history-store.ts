@@ -15,7 +15,7 @@ import { type CommonQueryMethods, columnsOf, constantSql, rowsOf, sql } from '..
 import { CertificateRow } from '../certificates/certificate-list.ts'
 import { derivedStatus, type ListedOrder, ListedOrderRow, StoredFacts } from '../certificates/order-list.ts'
 
-/** What happened before an instant, to one of the names. */
+/** A part of the history: it happened before an instant, to one of the names. */
 export interface HistoryPart {
   names: readonly string[]
   before: Date | undefined
@@ -27,7 +27,7 @@ const isBefore = (at: Fragment, before: Date | undefined): Fragment =>
   before ? sql.fragment`${at} < ${instant(before)}` : sql.fragment`${at} IS NOT NULL`
 
 const Certificate = CertificateRow.omit({ issuer_fingerprint: true, fingerprint: true }).extend({
-  /** Of what was asked for. */
+  /** When the event happened that was asked for. */
   at: z.date(),
   /** The certID that its order has named (RFC 9773 §5). */
   replaces: z.string().nullable(),
@@ -132,7 +132,7 @@ export const validationsOf = (db: CommonQueryMethods, orderIds: readonly string[
 
 const Evidence = z.object({ evidence: StoredFacts })
 
-/** Of one authorization; null where nothing is recorded. authorizations_pkey */
+/** Reads the evidence of one authorization; null where nothing is recorded. authorizations_pkey */
 export async function evidenceOf(db: CommonQueryMethods, authorizationId: string) {
   const row = await db.maybeOne(rowsOf(Evidence)`SELECT evidence FROM authorizations WHERE id = ${authorizationId}`)
   return row?.evidence ?? null

@@ -73,7 +73,7 @@ function cutAt(entries: readonly HistoryEntry[], limit: number) {
   return { entries: shown, next: shown.length < entries.length ? new Date(end) : undefined }
 }
 
-/** Those that a certificate or failure leads to, and those of the name among the newest, or all by orders_names. */
+/** Reads orders that a certificate or failure leads to, and orders of the name among the newest, or all by orders_names. */
 async function readOrders(db: DatabasePool, part: HistoryPart, failures: readonly NamedFailure[]) {
   const { names, before, scope, limit } = part
   const filter = { ...withName(names[0] ?? ''), created_before: before, scope }

@@ -180,7 +180,7 @@ export class BulkRevocations {
     const { db, audit, events, noteRevocations } = this.#options
     const waiting = await findJob(db, id)
     if (!waiting) return false
-    const moved = await audit.onward(waiting.author, async (tx, note) => {
+    const moved = await audit.continueWithoutAuthor(waiting.author, async (tx, note) => {
       const job = await lockOpenJob(tx, id)
       if (!job) return undefined
       const { next, revoked } =

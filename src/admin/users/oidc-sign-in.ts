@@ -41,7 +41,7 @@ export interface OidcOptions {
   signIn: Pick<SignIn, 'begin'>
   /** Seals `state`. */
   box: SecretBox
-  /** Told why a sign-in failed, which the person is not told in full; no token or secret. */
+  /** Receives why a sign-in failed, which the person does not learn in full; no token or secret. */
   failed(reason: string): void
 }
 
@@ -195,7 +195,7 @@ async function make(tx: Transaction, note: Note, person: OidcPerson): Promise<Us
   const { username, email, role, scope } = person
   const id = uuidv7(Date.now())
   const made = await insertUser(tx, { id, username, email, role, scope, passwordHash: NO_PASSWORD })
-  // A name is never taken over: whoever has it at the provider need not be who has it here.
+  // A name is never taken over: another person may have it at the provider.
   if (!made)
     throw new AdminError(
       'conflict',

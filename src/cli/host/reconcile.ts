@@ -127,7 +127,7 @@ async function compare({ config, db, administration, ca, records, state }: Parts
   else {
     if (options.all) await run(state, FIRST, 'restore all')
     await run(state, mark, 'restore')
-    await marks.noteWhole()
+    await marks.noteNothingMissing()
     await leaveEntry(administration, report)
   }
   const lost = await marks.givenUp()

@@ -26,7 +26,7 @@ export interface ReconciliationEvents {
 
 export interface ReconciliationParts {
   records: Pick<SignerRecords, 'state' | 'damage'>
-  marks: Pick<SignerMarkStore, 'mark' | 'lower' | 'noteBehind' | 'noteWhole'>
+  marks: Pick<SignerMarkStore, 'mark' | 'lower' | 'noteBehind' | 'noteNothingMissing'>
   comparison: Pick<SignerComparison, 'run'>
   /** `automatic` brings back what is missing; `manual` only says that it is. */
   mode: 'automatic' | 'manual'
@@ -100,7 +100,7 @@ export class Reconciliation {
     }
     if (this.#parts.isStopping()) return STOPPING
     if (this.#isBehind) {
-      await marks.noteWhole()
+      await marks.noteNothingMissing()
       this.#isBehind = false
       this.#parts.events.complete(mark.behindSince ?? new Date())
     }

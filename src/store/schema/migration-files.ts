@@ -14,7 +14,7 @@ export interface Migration {
   name: string
 }
 
-/** What the comment lines at the top of a file say. */
+/** The comment lines at the top of a file say this. */
 interface MigrationHeader {
   /** `-- concurrently`: each statement runs alone, outside a transaction. */
   isConcurrent: boolean

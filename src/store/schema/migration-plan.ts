@@ -1,4 +1,4 @@
-/** What `db migrate` would do here: the tables it would lock, how large they are, and about how long it would take. */
+/** Says what `db migrate` would do here: which tables it would lock, how large they are, and about how long it would take. */
 
 import type pg from '../pg.ts'
 import type { DatabaseSettings } from '../session.ts'
@@ -16,9 +16,9 @@ export interface PlannedStep {
   keepsWaiting: 'nobody' | 'writers' | 'everybody'
   /** For how long; `moment` is milliseconds. */
   lasts: Effect['lasts']
-  /** As the last ANALYZE has counted; undefined before it. */
+  /** The last ANALYZE has counted them; undefined before it. */
   rows: number | undefined
-  /** Of the table with its large values, without indexes. */
+  /** The size of the table with its large values, without indexes. */
   bytes: number | undefined
   seconds: number | undefined
 }

@@ -110,7 +110,7 @@ async function readOldestRelease(client: pg.Client, applied: ReadonlySet<number>
 
 const Compatibility = z.object({ version: z.int(), oldest_release: z.int() })
 
-/** In the transaction of the migration. The oldest release is that of the migrations before, or as the file says. */
+/** Part of the transaction of the migration. The migrations before name the oldest release, or the file does. */
 export async function recordApplied(
   client: pg.Client,
   { version, name, contract }: Migration & { contract: number | undefined },

@@ -42,7 +42,7 @@ function aReconciliation(states: (RecordState | Error)[]) {
         mark.revocations.seq = last.revocations
       },
       noteBehind: async () => true,
-      noteWhole: async () => undefined,
+      noteNothingMissing: async () => undefined,
     },
     comparison: {
       async run(state, { certificates, revocations }) {
