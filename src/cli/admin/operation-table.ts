@@ -22,9 +22,16 @@ import { readReport } from '../../domain/incident.ts'
 import { optional } from '../../shared/command-line.ts'
 import { flag, json, oneOf, text, whole } from '../values.ts'
 import { choiceOf, optionsOf } from './filter-options.ts'
-import { nameText } from './name-texts.ts'
 import { type OperationRow, row } from './operation-command.ts'
-import { maintenanceText, passwordText, revokedText, signingText, userText, workersText } from './reply-texts.ts'
+import {
+  maintenanceText,
+  nameText,
+  passwordText,
+  revokedText,
+  signingText,
+  userText,
+  workersText,
+} from './reply-texts.ts'
 
 /** The service checks the number, and the query has it as text. */
 const number = (value: string) => String(whole(0, Number.MAX_SAFE_INTEGER, 'takes a whole number')(value))
