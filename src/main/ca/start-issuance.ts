@@ -7,7 +7,7 @@ import type { NewEvent } from '../../domain/event.ts'
 import { KEY_COMPROMISE } from '../../domain/revocation.ts'
 import { compromisedKeys } from '../../services/compromised-keys.ts'
 import { Issuance, type IssuanceEvents } from '../../services/issuance.ts'
-import { createRevocationNotes, type TellRevocations } from '../../services/revocation-notes.ts'
+import { createRevocationNotes, type ReportRevocations } from '../../services/reconcile/revocation-notes.ts'
 import { databaseSerialNumbers, randomSerialNumbers, type SerialNumberSource } from '../../services/serial-number.ts'
 import { issuancePolicy } from '../../settings/issuance-settings.ts'
 import type { CertificateStore } from '../../store/certificate-store.ts'
@@ -102,7 +102,7 @@ export interface Noting {
 export function revocationNotes(
   { ca, log }: Noting,
   { certificates }: { certificates: CertificateStore },
-): TellRevocations {
+): ReportRevocations {
   return createRevocationNotes({
     ca,
     records: ca.records,

@@ -9,10 +9,10 @@ import { storyOf } from '../../domain/lost-decisions.ts'
 import { PART_THEM, SHARED } from '../../domain/signer-use.ts'
 import { beginAtZero } from '../../ops/metrics.ts'
 import { startLoop } from '../../runtime/loop.ts'
-import { Reconciliation, type ReconciliationEvents } from '../../services/reconciliation.ts'
-import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
-import { SignerComparison } from '../../services/signer-comparison.ts'
-import { SignerUseWatch } from '../../services/signer-use-watch.ts'
+import { Reconciliation, type ReconciliationEvents } from '../../services/reconcile/reconciliation.ts'
+import { Restoration, type RestorationEvents } from '../../services/reconcile/restoration.ts'
+import { SignerComparison } from '../../services/reconcile/signer-comparison.ts'
+import { SignerUseWatch } from '../../services/reconcile/signer-use-watch.ts'
 import { plural } from '../../shared/lib/plural.ts'
 import { slowNow } from '../../store/clock-store.ts'
 import { createDecisionStore, type LostDecision } from '../../store/decision-store.ts'
@@ -73,7 +73,7 @@ export function startReconciliation(
     intentSeconds: config.ca.deferred_signing_timeout,
     expiredAfterDays:
       config.retention.certificates_days_after_expiry === null ? undefined : config.ca.max_validity_days,
-    onLacking: () => reconciliation.noteBehind(),
+    onMissing: () => reconciliation.noteBehind(),
     onStrangeTimes: report.strangeTimes(),
     isStopping,
   })
@@ -194,7 +194,7 @@ export class Report {
         log.error({ event: 'database_behind', ...facts }, 'the database lacks what the signer has recorded')
         if (found) this.#hold(`${countsOf(found)} are to be brought back with: chancery reconcile`)
       },
-      whole: (since) => {
+      complete: (since) => {
         const back = this.#back
         this.#back = { ...NOTHING }
         log.warn({ event: 'database_whole', since, ...back }, 'the database has what the signer has recorded')
