@@ -213,9 +213,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/http/start-checks.ts',
     'src/main/run-service.ts',
   ],
-  // A web page: of the service it knows the client of the Admin API, and no more.
+  // A web page: of the service it knows the client of the Admin API and what its lists are described with, and no more.
   'src/console': [
     'src/admin/client.ts',
+    'src/admin/resources',
     'src/domain/action-words.ts',
     'src/domain/failure-advice.ts',
     'src/domain/failure-command.ts',

@@ -1,13 +1,15 @@
 /** Certificates whose renewal window is open and that nobody has renewed; rows are chosen, then advised or muted. */
 
 import { useState } from 'preact/hooks'
+import { AT_RISK_FILTERS } from '../../admin/resources/certificates.ts'
 import { explainFailure } from '../../domain/failure-advice.ts'
 import { call, can, type Input, type Output } from '../api.ts'
 import { Client, LAST_SEEN } from '../components/activity.tsx'
 import { AccountLink, Empty, Time } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { DayField, type Filter, TextField } from '../components/form.tsx'
+import { barOf } from '../components/filter-field.tsx'
+import { DayField, TextField } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
 import type { Column } from '../components/table.tsx'
@@ -21,10 +23,7 @@ import { TellOwners } from './tell-owners.tsx'
 
 type AtRisk = Output<'listAtRisk'>[number]
 
-const FILTERS: readonly Filter[] = [
-  { name: 'expiring_before', label: 'Expires until', type: 'date' },
-  { name: 'muted', label: 'Muted', options: [['true', 'Only muted']] },
-]
+const FILTERS = barOf(AT_RISK_FILTERS)
 
 /** What is known of the client since the window opened. */
 function Attempt({ row: { attempt, last_order, last_failure } }: { row: AtRisk }) {

@@ -1,8 +1,8 @@
 /** Orders of a list of certificates, and the ways along one index in such an order. */
 
+import { ALL_ROWS, allOf, behind, type Fragment, upTo } from '../../store/list-page.ts'
+import { constantSql, sql } from '../../store/slonik.ts'
 import { type CertificateFilter, conditionsOf, HAS_ENDED, IS_CURRENT } from './certificate-filter.ts'
-import { ALL_ROWS, allOf, behind, type Fragment, upTo } from './list-page.ts'
-import { constantSql, sql } from './slonik.ts'
 
 /** Columns by which rows are sorted, and the conditions of rows behind one of them and up to one. */
 export interface Order {
@@ -30,8 +30,8 @@ export interface Way {
 }
 
 /** Conditions that the indexes by expiry answer. */
-export const endsOf = ({ status, expiresAfter, expiresBefore }: CertificateFilter): Fragment[] => [
-  ...conditionsOf({ expiresAfter, expiresBefore }),
+export const endsOf = ({ status, expiring_after, expiring_before }: CertificateFilter): Fragment[] => [
+  ...conditionsOf({ expiring_after, expiring_before }),
   ...(status === 'active' ? [IS_CURRENT] : []),
   ...(status === 'expired' ? [HAS_ENDED] : []),
 ]

@@ -1,11 +1,11 @@
 /** Ways to the certificates of an account, or of the accounts of a registrar, which lead over their orders. */
 
 import * as z from 'zod/v4'
+import { allOf, type Fragment, upTo } from '../../store/list-page.ts'
+import { hasTagOf, isAmongAccountsOf } from '../../store/scope.ts'
+import { type CommonQueryMethods, rowsOf, sql } from '../../store/slonik.ts'
 import { type CertificateFilter, conditionsOf } from './certificate-filter.ts'
 import { along, BY_ORDER, behindOrder, endsOf, ID, type Order, type Part, type Way } from './certificate-orders.ts'
-import { allOf, type Fragment, upTo } from './list-page.ts'
-import { hasTagOf, isAmongAccountsOf } from './scope.ts'
-import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
 
 /**
  * orders_account with certificates_pkey, and certificates_imported, each with its own limit: the
@@ -71,8 +71,8 @@ export async function wayOfScope(
 }
 
 const OF_EACH = sql.fragment`s.id`
-const certificatesOfEach = (tags: readonly string[], { accountId }: CertificateFilter, part: Fragment): Fragment => {
-  const ofAccount = accountId === undefined ? [] : [sql.fragment`s.id = ${accountId}`]
+const certificatesOfEach = (tags: readonly string[], { account_id }: CertificateFilter, part: Fragment): Fragment => {
+  const ofAccount = account_id === undefined ? [] : [sql.fragment`s.id = ${account_id}`]
   return sql.fragment`
     (SELECT c.* FROM accounts s CROSS JOIN LATERAL (${part}) c
       WHERE ${allOf([hasTagOf(sql.fragment`s`, tags), ...ofAccount])}) c`

@@ -1,7 +1,7 @@
 /** SQL of a random sample of all certificates `c`, for what is counted in a part and scaled. */
 
 import * as z from 'zod/v4'
-import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, rowsOf, sql } from '../../store/slonik.ts'
 
 const Estimate = z.object({ rows: z.float64() })
 

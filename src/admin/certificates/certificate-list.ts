@@ -1,15 +1,16 @@
 /** SQL of certificates as administrators see them: one by its serial number or fingerprint, and lists. */
 
 import * as z from 'zod/v4'
-import type { Scope } from '../domain/permissions.ts'
-import { ARCHIVE_WALK } from './archive-store.ts'
+import type { Scope } from '../../domain/permissions.ts'
+import { ARCHIVE_WALK } from '../../store/archive-store.ts'
+import { NAMES_TO_SUCCEED } from '../../store/expiration-store.ts'
+import { type Fragment, type ListPage, readPage, type Skip, type Walk } from '../../store/list-page.ts'
+import { isAccountInScope } from '../../store/scope.ts'
+import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
+import { type CertificateSort, usualSort } from '../resources/certificates.ts'
 import { type CertificateFilter, CONDITIONS, conditionsOf } from './certificate-filter.ts'
 import type { Way } from './certificate-orders.ts'
-import { type CertificateSort, isEmpty, wayOf, wayOfAll } from './certificate-ways.ts'
-import { NAMES_TO_SUCCEED } from './expiration-store.ts'
-import { type Fragment, type ListPage, readPage, type Skip, type Walk } from './list-page.ts'
-import { isAccountInScope } from './scope.ts'
-import { type CommonQueryMethods, constantSql, rowsOf, sql } from './slonik.ts'
+import { isEmpty, wayOf, wayOfAll } from './certificate-ways.ts'
 
 export const CertificateRow = z.object({
   id: z.string(),
@@ -56,7 +57,7 @@ export function findCertificatesBySerial(
     : sql.fragment``
   return db.any(rowsOf(WithDer)`
     SELECT ${columns}, c.der FROM certificates c
-     WHERE ${CONDITIONS.serialNumber(serialNumber)} AND ${ofScope(scope)} ${ofIssuer}
+     WHERE ${CONDITIONS.serial(serialNumber)} AND ${ofScope(scope)} ${ofIssuer}
      ORDER BY c.der = '', c.account_id IS NULL, c.id DESC`)
 }
 
@@ -78,17 +79,15 @@ export function findCertificateByFingerprint(
 const MOST_TOGETHER = 200
 
 /**
- * Newest first. With bounds of the expiry, the earliest expiry is first; for active or expired
- * ones, the latest.
  * @param after the cursor of the page before
- * @param sort another order, for the price of reading more where the filters have an index
+ * @param sort an order other than the usual one costs more where the filters have an index
  */
 export async function listCertificates(
   db: CommonQueryMethods,
   filter: CertificateFilter,
   after: string | undefined,
   limit: number,
-  sort?: CertificateSort,
+  sort = usualSort(filter),
 ): Promise<ListPage<ListedCertificate>> {
   const { renewed } = filter
   const walk = walkAlong(db, await wayOf(db, filter, sort), conditionsOf(filter))
@@ -115,7 +114,7 @@ export async function listCertificates(
 export function skipOfCertificates(
   db: CommonQueryMethods,
   filter: CertificateFilter,
-  sort: CertificateSort | undefined,
+  sort: CertificateSort,
 ): Skip | undefined {
   return isEmpty(filter) ? walkAlong(db, wayOfAll(sort), []).windowEnd : undefined
 }
@@ -140,12 +139,11 @@ function walkAlong(db: CommonQueryMethods, way: Way, fits: readonly Fragment[]):
 }
 
 /**
- * Finds certificates that have a successor, by the rule of expiry warnings (expiration-store.ts). A successor comes
- * from
+ * Finds certificates that have a successor, by the rule of expiry warnings (expiration-store.ts). A successor comes from
  * an order that replaces the certificate, or is a later, unrevoked certificate of its account with all its names.
  *
  * certificates_names is forced (certificate-ways.ts).
- * @returns those of `ids` that have a successor; a certificate of no account has none
+ * @returns the ids of certificates that have a successor; a certificate of no account has none
  */
 export async function succeededAmong(db: CommonQueryMethods, ids: readonly string[]): Promise<ReadonlySet<string>> {
   if (ids.length === 0) return new Set()

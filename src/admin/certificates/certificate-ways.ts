@@ -5,6 +5,10 @@
  * order. Otherwise the narrowest index in the order of issuance is taken.
  */
 
+import { ALL_ROWS, allOf, type Fragment, hasIndex } from '../../store/list-page.ts'
+import { SEARCH_INDEXES } from '../../store/optional-indexes.ts'
+import { type CommonQueryMethods, sql } from '../../store/slonik.ts'
+import type { CertificateSort } from '../resources/certificates.ts'
 import { alongAccount, wayOfScope } from './certificate-account-ways.ts'
 import {
   boundsOf,
@@ -27,13 +31,6 @@ import {
   type Order,
   type Way,
 } from './certificate-orders.ts'
-import { ALL_ROWS, allOf, type Fragment, hasIndex } from './list-page.ts'
-import { SEARCH_INDEXES } from './optional-indexes.ts'
-import { type CommonQueryMethods, sql } from './slonik.ts'
-
-/** Orders that an index has: by time of issuance, and by expiry. */
-export const CERTIFICATE_SORTS = ['-issued_at', 'not_after', '-not_after'] as const
-export type CertificateSort = (typeof CERTIFICATE_SORTS)[number]
 
 interface Wanted {
   filter: CertificateFilter
@@ -48,14 +45,14 @@ type WayFor = (wanted: Wanted, db: CommonQueryMethods) => Way | undefined | Prom
  * (optional-indexes.ts); without them a search reads a bounded number of rows.
  */
 const WAYS: Readonly<Record<string, WayFor>> = {
-  certificates_serial_issuer: ({ filter }) => given(filter.serialNumber, () => along(BY_ID)),
+  certificates_serial_issuer: ({ filter }) => given(filter.serial, () => along(BY_ID)),
   certificates_fingerprint: ({ filter, order }) =>
     given(filter.fingerprint, (fingerprint) => among(CONDITIONS.fingerprint(fingerprint), order)),
-  certificates_names: ({ filter, order }) => given(filter.name, (name) => among(CONDITIONS.name(name), order)),
+  certificates_names: ({ filter, order }) => given(filter.domain, (name) => among(CONDITIONS.domain(name), order)),
   certificates_spki: ({ filter, order }) =>
-    given(filter.spkiSha256, (spki) => among(CONDITIONS.spkiSha256(spki), order)),
+    given(filter.spki_sha256, (spki) => among(CONDITIONS.spki_sha256(spki), order)),
   certificates_suffixes: ({ filter, order }, db) =>
-    given(filter.nameSuffix, async (suffix) =>
+    given(filter.domain_suffix, async (suffix) =>
       (await isRareSuffix(db, suffix)) ? among(hasSuffix(suffix), order) : undefined,
     ),
   renewal_mutes_pkey: ({ filter, order }) => (filter.muted ? among(IS_MUTED, order) : undefined),
@@ -63,18 +60,13 @@ const WAYS: Readonly<Record<string, WayFor>> = {
   certificates_revoked_expiry: ({ filter, order, isByExpiry }) =>
     isByExpiry && filter.status === 'revoked' ? along(order, [...endsOf(filter), IS_REVOKED]) : undefined,
   certificates_not_after: ({ filter, order, isByExpiry }) => (isByExpiry ? along(order, endsOf(filter)) : undefined),
-  orders_account: ({ filter }) => given(filter.accountId, alongAccount),
+  orders_account: ({ filter }) => given(filter.account_id, alongAccount),
   certificates_revoked: ({ filter }) => (isRevoked(filter) ? alongRevoked(filter.issuer) : undefined),
   certificates_issuer: ({ filter }) => given(filter.issuer, (issuer) => alongIssuer(issuer, filter)),
   certificates_pkey: ({ filter }) => along(BY_ID, isEmpty(filter) ? undefined : boundsOf(filter)),
 }
 
-/** @param sort undefined: by expiry where only that narrows the list, the latest first for a status */
-export async function wayOf(
-  db: CommonQueryMethods,
-  filter: CertificateFilter,
-  sort: CertificateSort = usualSort(filter),
-): Promise<Way> {
+export async function wayOf(db: CommonQueryMethods, filter: CertificateFilter, sort: CertificateSort): Promise<Way> {
   const isByExpiry = sort !== '-issued_at'
   const wanted = { filter, isByExpiry, order: orderOf(sort, filter) }
   for (const [index, wayFor] of Object.entries(WAYS)) {
@@ -85,25 +77,19 @@ export async function wayOf(
 }
 
 /** The whole list along its index. */
-export const wayOfAll = (sort: CertificateSort | undefined): Way => along(orderOf(sort ?? '-issued_at', {}), [])
+export const wayOfAll = (sort: CertificateSort): Way => along(orderOf(sort, {}), [])
 
-function usualSort(filter: CertificateFilter): CertificateSort {
-  if (filter.accountId !== undefined || isRevoked(filter)) return '-issued_at'
-  if (filter.expiresAfter ?? filter.expiresBefore) return 'not_after'
-  return filter.status === undefined ? '-issued_at' : '-not_after'
-}
-
-function orderOf(sort: CertificateSort, { accountId, scope }: CertificateFilter): Order {
-  if (sort === '-issued_at') return accountId === undefined && scope === undefined ? BY_ID : BY_ORDER
+function orderOf(sort: CertificateSort, { account_id, scope }: CertificateFilter): Order {
+  if (sort === '-issued_at') return account_id === undefined && scope === undefined ? BY_ID : BY_ORDER
   return sort === 'not_after' ? EARLIEST_FIRST : LATEST_FIRST
 }
 
 const given = <T, R>(value: T | undefined, then: (value: T) => R): R | undefined =>
   value === undefined ? undefined : then(value)
-const isRevoked = ({ status, revokedAfter }: CertificateFilter) => status === 'revoked' || revokedAfter !== undefined
+const isRevoked = ({ status, revoked_after }: CertificateFilter) => status === 'revoked' || revoked_after !== undefined
 export const isEmpty = (filter: CertificateFilter) => Object.values(filter).every((value) => value === undefined)
 
-/** One range for each issuer certificate, or for that of the filter. */
+/** One range for each issuer certificate, or for the one that the filter names. */
 function alongRevoked(issuer: string | undefined): Way {
   const issuers = issuer === undefined ? ALL_ROWS : sql.fragment`fingerprint = decode(${issuer}, 'hex')`
   const ofEachIssuer = (conditions: readonly Fragment[], limit: number) => sql.fragment`
