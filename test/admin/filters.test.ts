@@ -8,7 +8,7 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { before, describe, test } from 'node:test'
 import { ACCOUNT_FILTERS, FAILURE_FILTERS, ORDER_FILTERS } from '../../src/admin/resources/accounts.ts'
-import { CERTIFICATE_FILTERS } from '../../src/admin/resources/certificates.ts'
+import { AT_RISK_FILTERS, CERTIFICATE_FILTERS, REVOCATION_FILTERS } from '../../src/admin/resources/certificates.ts'
 import { CREDENTIAL_FILTERS } from '../../src/admin/resources/credentials.ts'
 import type { Filters } from '../../src/admin/resources/filter.ts'
 import { APPROVAL_FILTERS, AUDIT_FILTERS, NOTIFICATION_FILTERS } from '../../src/admin/resources/operation.ts'
@@ -47,6 +47,13 @@ describe('the filters of a list', () => {
     details = { ...(await at.admin.get(`/certificates/${leaf.serialNumber}/details`)).json, issuer_fingerprint }
     admin = (await at.admin.get('/audit-log?action=certificate.revoke')).json[0].user_id
     await client.newOrder(['forbidden.test'])
+    const old = new X509Certificate((await at.client.obtain(['old.test'], at.responder)).der)
+    await at.sql(
+      `UPDATE certificates SET not_before = now() - interval '80 days', not_after = now() + interval '10 days'
+        WHERE names = ARRAY['old.test']`,
+    )
+    const serial_numbers = [old.serialNumber.toLowerCase()]
+    await at.admin.send('POST', '/at-risk/mutes', { serial_numbers, reason: 'a test' })
     await at.sql(
       `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, error_detail, message_id)
        VALUES (gen_random_uuid(), 'order_rejected', 'ops@filters.test', '', '', '', 'failed', $1, 'filters')`,
@@ -60,25 +67,31 @@ describe('the filters of a list', () => {
     await until('the failure is kept', async () => (await at.admin.get('/failures')).json.length > 0)
   })
 
-  /** @param cases values that find something in the list, and values that do not; "also" filters a value needs beside it */
-  function each<F extends Filters>(
-    list: string,
-    filters: F,
-    cases: () => Cases<F>,
-    also: Record<string, string> = {},
-  ): void {
+  type Find = (name: string, value: string) => Promise<boolean>
+
+  /** @param also filters that a value needs beside it */
+  const inList =
+    (list: string, also: Record<string, string> = {}): Find =>
+    async (name, value) => {
+      const { status, json, text } = await at.admin.get(`/${list}?${new URLSearchParams({ ...also, [name]: value })}`)
+      assert.equal(status, 200, text)
+      return (json as unknown[]).length > 0
+    }
+
+  const byDryRun: Find = async (name, value) => {
+    const filter = { [name]: name === 'serial_numbers' ? [value] : value }
+    const { status, json, text } = await at.admin.send('POST', '/certificates/bulk-revoke', { filter, dry_run: true })
+    assert.equal(status, 200, text)
+    return json.matching_certificates + json.already_revoked > 0
+  }
+
+  /** @param cases values that find something, and values that do not */
+  function each<F extends Filters>(what: string, filters: F, cases: () => Cases<F>, find: Find = inList(what)): void {
     for (const name of Object.keys(filters))
-      test(`of ${list}: ${name}`, async () => {
+      test(`of ${what}: ${name}`, async () => {
         const [finds, misses] = cases()[name] ?? assert.fail(name)
-        const found = async (value: string) => {
-          const query = new URLSearchParams(also)
-          query.set(name, value)
-          const { status, json, text } = await at.admin.get(`/${list}?${query}`)
-          assert.equal(status, 200, text)
-          return (json as unknown[]).length > 0
-        }
-        assert.ok(await found(finds), finds)
-        if (misses !== undefined) assert.ok(!(await found(misses)), misses)
+        assert.ok(await find(name, finds), finds)
+        if (misses !== undefined) assert.ok(!(await find(name, misses)), misses)
       })
   }
 
@@ -89,7 +102,7 @@ describe('the filters of a list', () => {
     spki_sha256: [details.public_key.spki_sha256, '00'.repeat(32)],
     domain: ['WWW.filters.test', 'filters.test'],
     domain_suffix: ['filters.test', 'ilters.test'],
-    status: ['revoked', 'active'],
+    status: ['revoked', 'expired'],
     renewed: ['false', 'true'],
     expiring_after: [LATER, IN_A_YEAR],
     expiring_before: [IN_A_YEAR, LATER],
@@ -145,7 +158,6 @@ describe('the filters of a list', () => {
 
   each('approvals', APPROVAL_FILTERS, () => ({ waiting: ['true', 'false'] }))
 
-  const ofCause = { status: 'failed', notification_type: 'order_rejected', cause: CAUSE }
   each(
     'notifications',
     NOTIFICATION_FILTERS,
@@ -154,6 +166,33 @@ describe('the filters of a list', () => {
       notification_type: ['order_rejected', 'csr_validation_failed'],
       cause: [CAUSE, 'another'],
     }),
-    ofCause,
+    inList('notifications', { status: 'failed', notification_type: 'order_rejected', cause: CAUSE }),
+  )
+
+  each(
+    'at-risk',
+    AT_RISK_FILTERS,
+    () => ({
+      account_id: [accountIdOf(at.client), account],
+      expiring_before: [IN_A_YEAR, LATER],
+      muted: ['true', 'false'],
+    }),
+    inList('at-risk', { muted: 'true' }),
+  )
+
+  each(
+    'bulk revocations',
+    REVOCATION_FILTERS,
+    () => ({
+      account_id: [account, NOBODY],
+      spki_sha256: [details.public_key.spki_sha256, '00'.repeat(32)],
+      eab_kid: [credential.kid, 'another'],
+      domain: ['WWW.filters.test', 'filters.test'],
+      domain_suffix: ['filters.test', 'ilters.test'],
+      issued_after: [EARLIER, LATER],
+      issued_before: [LATER, EARLIER],
+      serial_numbers: [leaf.serialNumber, 'beef'],
+    }),
+    byDryRun,
   )
 })
