@@ -219,7 +219,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/admin/resources',
     'src/domain/action-words.ts',
     'src/domain/failure-advice.ts',
-    'src/domain/failure-command.ts',
   ],
   signer: ['src/shared'],
   workers: SHARED,

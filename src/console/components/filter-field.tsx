@@ -1,7 +1,8 @@
 /** Filters of a resource on a page: the control of each by its kind, and the words of its values. */
 
 import { type Filter, type Filters, isChoice } from '../../admin/resources/filter.ts'
-import { type Filter as BarFilter, DayField, SelectField, TextField } from './form.tsx'
+import type { Filter as BarFilter } from './filters.tsx'
+import { DayField, SelectField, TextField } from './form.tsx'
 
 const labelOf = ({ label, field }: Filter) => (typeof field === 'string' ? field : label)
 const choicesOf = ({ kind, words }: Filter) => (isChoice(kind) ? kind : words)

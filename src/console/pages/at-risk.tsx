@@ -4,15 +4,14 @@ import { useState } from 'preact/hooks'
 import { AT_RISK_FILTERS } from '../../admin/resources/certificates.ts'
 import { explainFailure } from '../../domain/failure-advice.ts'
 import { call, can, type Input, type Output } from '../api.ts'
-import { Client, LAST_SEEN } from '../components/activity.tsx'
 import { AccountLink, Empty, Time } from '../components/basics.tsx'
+import { CLIENT, type Column, LAST_SEEN } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import { barOf } from '../components/filter-field.tsx'
 import { DayField, TextField } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
-import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { RENEWAL_ADVICE } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
@@ -75,7 +74,7 @@ const COLUMNS: readonly Column<AtRisk>[] = [
     cell: ({ account_id, account_name }) => account_id && <AccountLink id={account_id} name={account_name} />,
   },
   { head: 'Last attempt', kind: 'wide', cell: (row) => <Attempt row={row} /> },
-  { head: 'Client', by: ({ client }) => client, cell: (row) => <Client {...row} /> },
+  CLIENT,
   LAST_SEEN,
 ]
 const MUTED_COLUMNS: readonly Column<AtRisk>[] = [
