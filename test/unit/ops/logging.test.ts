@@ -5,8 +5,8 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, openSync, readFileSync, statfsSync, writeFileSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
+import { canMount, startDisk } from '../../support/hosts/small-disk.ts'
 import { WAIT_MS } from '../../support/patience.ts'
-import { canMount, startDisk } from '../../support/small-disk.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 const LOGGING = new URL('../../../src/ops/logging.js', import.meta.url).href
