@@ -5,14 +5,15 @@ import * as z from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
-import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
+import { withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, tag, timestamp, uuid, withTimes } from '../schemas.ts'
+import { line, tag, uuid, withTimes } from '../schemas.ts'
 import {
   CREDENTIAL_STATUSES,
   type CredentialRow,
+  EabCredential,
   findCredential,
   hasForeignAccounts,
   lockCredential,
@@ -22,37 +23,6 @@ import {
   type Revocation,
   revokeCredential,
 } from './credential-store.ts'
-
-export const EabCredential = z
-  .strictObject({
-    id: z.uuid(),
-    kid: z.string(),
-    label: z.string(),
-    created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
-    account_id: z.uuid().nullable().meta({ description: 'The account registered with it last.' }),
-    account_name: accountNameMember(),
-    used: z.boolean(),
-    used_at: timestamp().nullable(),
-    revoked: z.boolean(),
-    created_at: timestamp(),
-    profiles: z.array(z.string()).nullable().meta({ description: 'CA profiles its accounts may order; null for all.' }),
-    preapproved_networks: z
-      .array(z.string())
-      .nullable()
-      .meta({ description: 'Networks from which allowed identifiers need no challenge.' }),
-    expires_at: timestamp().nullable().meta({ description: 'No account registers with it afterwards.' }),
-    max_uses: z
-      .int()
-      .nullable()
-      .meta({ description: 'Accounts that may register with it; null leaves it to acme.eab_reusable.' }),
-    uses: z.int(),
-    allowed_networks: z
-      .array(z.string())
-      .nullable()
-      .meta({ description: 'Networks from which accounts may register with it; null for all.' }),
-    tags: z.array(z.string()).meta({ description: 'Accounts that register with it get them.' }),
-  })
-  .meta({ id: 'EabCredential' })
 
 export const credentialBody = (
   row: CredentialRow & { account_name: string | null },

@@ -8,20 +8,14 @@ import { newNamesAct } from '../approvals/acts.ts'
 import { accountExists } from '../certificates/account-list.ts'
 import type { ActMeans, AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { CsrProfile, csrProfileBody } from '../profiles/profile-endpoints.ts'
-import { findProfileOfAccount, findProfileOfCredential } from '../profiles/profile-store.ts'
+import { csrProfileBody } from '../profiles/profile-endpoints.ts'
+import { CsrProfile, findProfileOfAccount, findProfileOfCredential } from '../profiles/profile-store.ts'
 import { uuid, withTimes } from '../schemas.ts'
 import { readIdentifiers } from './allowed-identifiers.ts'
 import { credentialParams, requireCredential } from './credential-endpoints.ts'
 import * as grants from './grants.ts'
-import {
-  ChangedIdentifiers,
-  IdentifierOutcomes,
-  identifiersWith,
-  outcomesBody,
-  PlainIdentifier,
-} from './identifier-endpoints.ts'
-import { pagesOfAccount, pagesOfCredential } from './identifier-store.ts'
+import { ChangedIdentifiers, IdentifierOutcomes, identifiersWith, outcomesBody } from './identifier-endpoints.ts'
+import { PlainIdentifier, pagesOfAccount, pagesOfCredential } from './identifier-store.ts'
 import { IN_PERSON, networksWithoutChallenge } from './pre-approval.ts'
 
 const throughCredential = (description: string) => ({

@@ -10,10 +10,12 @@ import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, timestamp, uuid, withTimes } from '../schemas.ts'
+import { line, uuid, withTimes } from '../schemas.ts'
 import { ProfileData, profileOf } from './csr-profile-data.ts'
 import type { HistoryIndexes } from './history-indexes.ts'
 import {
+  CsrProfile,
+  CsrProfileWithAccounts,
   deleteProfile,
   findProfile,
   findProfileWithAccounts,
@@ -25,29 +27,6 @@ import {
   replaceProfile,
   type WantedProfile,
 } from './profile-store.ts'
-
-export const CsrProfile = z
-  .strictObject({
-    id: z.uuid(),
-    name: z.string(),
-    description: z.string(),
-    // Not the strict schema: what an earlier release or the command line has stored must be shown.
-    profile_data: z.record(z.string(), z.unknown()).meta({ description: 'See CsrProfileData.' }),
-    created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
-    created_at: timestamp(),
-    updated_at: timestamp(),
-  })
-  .meta({ id: 'CsrProfile' })
-
-const CsrProfileWithAccounts = z
-  .strictObject({
-    ...CsrProfile.shape,
-    account_ids: z
-      .array(z.uuid())
-      .meta({ description: 'Accounts for which it counts, themselves or through their credential; the first.' }),
-    more_accounts: z.boolean().meta({ description: 'There are more than these 10,000.' }),
-  })
-  .meta({ id: 'CsrProfileWithAccounts' })
 
 export const csrProfileBody = <R extends ProfileRow>(row: R) => ({
   ...withTimes(row),

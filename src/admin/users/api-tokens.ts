@@ -12,30 +12,12 @@ import { rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { futureInstant, line, tagList, timestamp, uuid, withTimes } from '../schemas.ts'
+import { futureInstant, line, rowOf, tagList, timestamp, uuid, withTimes } from '../schemas.ts'
 import { endByProvider } from './sessions.ts'
 import { API_TOKEN_PREFIX, hashApiToken, type SignedIn } from './sign-in.ts'
 import { requireScope } from './users.ts'
 
 const TOKEN_BYTES = 32
-
-const Token = z.object({
-  id: z.string(),
-  name: z.string(),
-  role: z.enum(ROLES),
-  scope: z.array(z.string()),
-  created_by: z.string(),
-  created_at: z.date(),
-  expires_at: z.date().nullable(),
-  last_used_at: z.date().nullable(),
-  revoked_at: z.date().nullable(),
-})
-/** Without its hash. */
-type ApiTokenRow = z.infer<typeof Token>
-
-const columns = sql.fragment`
-  id, name, role, scope, created_by, created_at, last_used_at, revoked_at,
-  least(expires_at, ${endByProvider(sql.fragment`created_by`)}) AS expires_at`
 
 const ApiToken = z
   .strictObject({
@@ -52,6 +34,14 @@ const ApiToken = z
     revoked_at: timestamp().nullable(),
   })
   .meta({ id: 'ApiToken' })
+
+const Token = rowOf(ApiToken)
+/** It has no hash. */
+type ApiTokenRow = z.infer<typeof Token>
+
+const columns = sql.fragment`
+  id, name, role, scope, created_by, created_at, last_used_at, revoked_at,
+  least(expires_at, ${endByProvider(sql.fragment`created_by`)}) AS expires_at`
 
 const ApiTokenWithSecret = z
   .strictObject({ ...ApiToken.shape, token: z.string().meta({ description: 'Shown once; it cannot be read again.' }) })
