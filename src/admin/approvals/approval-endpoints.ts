@@ -2,7 +2,7 @@
 
 import * as z from 'zod/v4'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
-import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readByCursor } from '../pages.ts'
 import { flagParameter, line, uuid } from '../schemas.ts'
 import { Approval, ApprovedRequest, approvalBody } from './approval-body.ts'
 import { countApprovals, pagesOfApprovals } from './approval-store.ts'
@@ -23,8 +23,8 @@ export const APPROVALS = endpointGroup('Approvals', {
     reply: { status: 200, schema: z.array(Approval) },
     async handle({ query: { waiting, ...place }, author }, { db, pages }) {
       const wanted = { waiting, makerId: makerSeenBy(author) }
-      const page = await readPageOf(pagesOfApprovals(db, wanted), longPageRequest(place, pages))
-      return { body: page.rows.map((row) => approvalBody(row)), next: nextOf(page) }
+      const { rows, next } = await readByCursor(place, pages, pagesOfApprovals(db, wanted))
+      return { body: rows.map((row) => approvalBody(row)), next }
     },
   }),
   countApprovals: endpoint({

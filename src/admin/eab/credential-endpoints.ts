@@ -8,7 +8,7 @@ import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
-import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readByCursor } from '../pages.ts'
 import { line, tag, uuid, withTimes } from '../schemas.ts'
 import {
   CREDENTIAL_STATUSES,
@@ -69,8 +69,8 @@ export const EAB = endpointGroup('EAB credentials', {
     }),
     async handle({ query: { kid, name, tag, status, ...place }, author }, { db, pages }) {
       const filter = { kid, namePart: name, tag, status, scope: scopeOf(author) }
-      const page = await readPageOf(pagesOfCredentials(db, filter), longPageRequest(place, pages))
-      return { body: (await withAccountNames(db, page.rows)).map(credentialBody), next: nextOf(page) }
+      const { rows, next } = await readByCursor(place, pages, pagesOfCredentials(db, filter))
+      return { body: (await withAccountNames(db, rows)).map(credentialBody), next }
     },
   }),
   getEabCredential: endpoint({

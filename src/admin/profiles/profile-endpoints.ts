@@ -9,7 +9,7 @@ import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext } from '../context.ts'
-import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readByCursor } from '../pages.ts'
 import { line, uuid, withTimes } from '../schemas.ts'
 import { ProfileData, profileOf } from './csr-profile-data.ts'
 import type { HistoryIndexes } from './history-indexes.ts'
@@ -57,8 +57,8 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     reply: { status: 200, schema: z.array(CsrProfile) },
     query: z.strictObject({ name: line(255).optional(), ...placeParameters() }),
     async handle({ query: { name, ...place } }, { db, pages }) {
-      const page = await readPageOf(pagesOfProfiles(db, name), longPageRequest(place, pages))
-      return { body: page.rows.map(csrProfileBody), next: nextOf(page) }
+      const { rows, next } = await readByCursor(place, pages, pagesOfProfiles(db, name))
+      return { body: rows.map(csrProfileBody), next }
     },
   }),
   createCsrProfile: endpoint({

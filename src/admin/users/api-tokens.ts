@@ -11,7 +11,7 @@ import { pageById, type ReadPage } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readByCursor } from '../pages.ts'
 import { futureInstant, line, rowOf, tagList, timestamp, uuid, withTimes } from '../schemas.ts'
 import { endByProvider } from './sessions.ts'
 import { API_TOKEN_PREFIX, hashApiToken, type SignedIn } from './sign-in.ts'
@@ -55,8 +55,8 @@ export const TOKENS = endpointGroup('API tokens', {
     reply: { status: 200, schema: z.array(ApiToken) },
     query: z.strictObject(placeParameters()),
     async handle({ query }, { db, pages }) {
-      const page = await readPageOf(pagesOfApiTokens(db), longPageRequest(query, pages))
-      return { body: page.rows.map(withTimes), next: nextOf(page) }
+      const { rows, next } = await readByCursor(query, pages, pagesOfApiTokens(db))
+      return { body: rows.map(withTimes), next }
     },
   }),
   createToken: endpoint({

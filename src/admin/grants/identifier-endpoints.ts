@@ -7,7 +7,7 @@ import { type AllowedIdentifier as AllowedIdentifierValue, parseAllowedIdentifie
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { namesOf } from '../account-names.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
-import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readByCursor } from '../pages.ts'
 import { line, uuid, whenSound, withTimes } from '../schemas.ts'
 import { createIdentifier, removeIdentifier } from './allowed-identifiers.ts'
 import { type IdentifierOutcome, WITHDRAWALS } from './grants.ts'
@@ -70,11 +70,10 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     reply: { status: 200, schema: z.array(AllowedIdentifier) },
     query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
     async handle({ query: { value, ...place } }, { db, pages }) {
-      const request = longPageRequest(place, pages)
       const parsed = value === undefined ? undefined : parseAllowedIdentifier(value)
       if (parsed?.ok === false) return { body: [] }
-      const page = await readPageOf(pagesOfIdentifiers(db, parsed?.identifier), request)
-      return { body: await identifierBodies(db, page.rows), next: nextOf(page) }
+      const { rows, next } = await readByCursor(place, pages, pagesOfIdentifiers(db, parsed?.identifier))
+      return { body: await identifierBodies(db, rows), next }
     },
   }),
   createAllowedIdentifier: endpoint({

@@ -13,6 +13,7 @@ import type { AuditAction } from '../../domain/audit-chain.ts'
 import { scopeOf } from '../../domain/permissions.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
 import { accountExists } from '../certificates/account-list.ts'
+import { lockCredential, lockGrantsOfAccount } from '../eab/credential-store.ts'
 import * as profiles from '../profiles/profile-store.ts'
 import {
   detailsOf,
@@ -21,7 +22,6 @@ import {
   readIdentifiers,
   revokedApprovals,
 } from './allowed-identifiers.ts'
-import { lockCredential, lockGrantsOfAccount } from './credential-store.ts'
 import * as names from './identifier-store.ts'
 import { notePreApproval } from './pre-approval.ts'
 
