@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
 import { scopeOf } from '../../domain/permissions.ts'
@@ -172,7 +172,7 @@ export const EAB_TAGS = endpointGroup('EAB credentials', {
 function retag(audit: AuditLog, actor: Actor, id: string, tags: readonly string[]): Promise<CredentialRow> {
   const scope = scopeOf(actor)
   return audit.transaction(actor, async (tx, note) => {
-    if (!(await lockCredential(tx, id))) throw notFound('credential')
+    requireFound(await lockCredential(tx, id), 'credential')
     const before = await requireCredential(tx, id, scope)
     await requireMayTag(tx, scope, before, tags)
     if (tags.join() === before.tags.join()) return before

@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { withAccountName, withAccountNames } from '../account-names.ts'
@@ -114,7 +114,7 @@ export const EAB = endpointGroup('EAB credentials', {
 })
 
 export async function requireCredential(db: CommonQueryMethods, id: string, scope: Scope): Promise<CredentialRow> {
-  return (await findCredential(db, id, scope)) ?? Promise.reject(notFound('credential'))
+  return requireFound(await findCredential(db, id, scope), 'credential')
 }
 
 /**
@@ -139,8 +139,7 @@ async function revoke({ audit, events }: AdminContext, actor: Actor, id: string)
     // The lock keeps accounts from registering meanwhile.
     if (scope) await lockCredential(tx, id)
     await requireWithAccounts(tx, id, scope)
-    const revocation = await revokeCredential(tx, id)
-    if (!revocation) throw notFound('credential')
+    const revocation = requireFound(await revokeCredential(tx, id), 'credential')
     const { credential, linkedAccounts, revokedAccounts } = revocation
     note('eab.revoke', {
       eab_id: id,

@@ -1,7 +1,7 @@
 /** Grants to accounts and binding credentials: names and a CSR profile are given, taken back and shown. */
 
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import { scopeOf } from '../../domain/permissions.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
@@ -173,7 +173,7 @@ export const IDENTIFIER_GRANTS = endpointGroup('Allowed identifiers', {
     reply: { status: 200, schema: z.array(IdentifierOfAccount) },
     query: z.strictObject(placeParameters()),
     async handle({ params, query, author }, { db, pages }) {
-      if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
+      requireFound(await accountExists(db, params.account_id, scopeOf(author)), 'account')
       const { rows, next } = await readByCursor(query, pages, pagesOfAccount(db, params.account_id))
       return { body: rows.map(withTimes), next }
     },
@@ -207,7 +207,7 @@ export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: CsrProfileOfAccount.nullable() },
     async handle({ params, author }, { db }) {
-      if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
+      requireFound(await accountExists(db, params.account_id, scopeOf(author)), 'account')
       const profile = await findProfileOfAccount(db, params.account_id)
       return { body: profile && csrProfileBody(profile) }
     },

@@ -6,7 +6,7 @@
  * taking one back leaves the other.
  */
 
-import { notFound } from '../../domain/admin-error.ts'
+import { notFound, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
 import type { AuditAction } from '../../domain/audit-chain.ts'
@@ -91,9 +91,9 @@ function grantOf<Row extends { id: string }>(
   [taken, unassign]: [AuditAction, Take],
 ) {
   const lock = async (tx: Transaction, id: string) => {
-    if (!(await holder.lock(tx, id))) throw notFound(holder.noun)
+    requireFound(await holder.lock(tx, id), holder.noun)
   }
-  const hold = async (tx: Transaction, id: string) => (await thing.hold(tx, id)) ?? Promise.reject(notFound(thing.noun))
+  const hold = async (tx: Transaction, id: string) => requireFound(await thing.hold(tx, id), thing.noun)
   const add = async (tx: Transaction, note: Note, actor: Actor, row: Row, id: string) => {
     if (await assign(tx, row.id, id, actor.userId)) note(given, holder.details(id, thing.details(row)))
   }

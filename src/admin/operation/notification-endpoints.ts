@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { NOTIFICATION_STATUSES, TEST_MAIL } from '../../domain/notification.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
@@ -75,8 +75,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
     params: z.strictObject({ notification_id: uuid() }),
     reply: { status: 200, schema: NotificationWithBody },
     async handle({ params }, { db }) {
-      const found = await findNotification(db, params.notification_id)
-      if (!found) throw notFound('notification')
+      const found = requireFound(await findNotification(db, params.notification_id), 'notification')
       return { body: withTimes(await withAccountName(db, found)) }
     },
   }),

@@ -2,7 +2,7 @@
 
 import { UniqueIntegrityConstraintViolationError } from 'slonik'
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { asksForHistory } from '../../domain/csr-profile.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
@@ -82,8 +82,7 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     params,
     reply: { status: 200, schema: CsrProfileWithAccounts },
     async handle({ params }, { db }) {
-      const profile = await findProfileWithAccounts(db, params.profile_id)
-      if (!profile) throw notFound('CSR profile')
+      const profile = requireFound(await findProfileWithAccounts(db, params.profile_id), 'CSR profile')
       return { body: csrProfileBody(profile) }
     },
   }),
@@ -136,11 +135,10 @@ async function replace(
   id: string,
   wanted: WantedProfile,
 ): Promise<ProfileRow> {
-  if (!(await findProfile(db, id))) throw notFound('CSR profile')
+  requireFound(await findProfile(db, id), 'CSR profile')
   await prepare(historyIndexes, wanted.data)
   const replaced = audit.transaction(actor, async (tx, note) => {
-    const before = await lockProfile(tx, id)
-    if (!before) throw notFound('CSR profile')
+    const before = requireFound(await lockProfile(tx, id), 'CSR profile')
     const after = await replaceProfile(tx, id, wanted)
     if (!after) return before
     note('csr_profile.update', { ...profileDetails(after), ...changesOf(before, after) }, undefined, profileData(after))
@@ -154,8 +152,7 @@ async function replace(
 /** Its accounts go back to the profile of their credential, or to none. */
 function remove(audit: AuditLog, actor: Actor, id: string): Promise<void> {
   return audit.transaction(actor, async (tx, note) => {
-    const profile = await findProfile(tx, id)
-    if (!profile) throw notFound('CSR profile')
+    const profile = requireFound(await findProfile(tx, id), 'CSR profile')
     await deleteProfile(tx, id)
     note('csr_profile.delete', profileDetails(profile))
   })

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import { ROLES, type Role } from '../../domain/administrator.ts'
 import { SCOPE_RULE } from '../../domain/permissions.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
@@ -121,8 +121,7 @@ function createApiToken(
 /** May be repeated. @throws AdminError not_found */
 function revokeApiToken(audit: AuditLog, author: SignedIn, id: string): Promise<void> {
   return audit.transaction(author, async (tx, note) => {
-    const found = await findApiTokenById(tx, id)
-    if (!found) throw notFound('API token')
+    const found = requireFound(await findApiTokenById(tx, id), 'API token')
     if (found.revoked_at) return
     await markRevoked(tx, id)
     note('token.revoke', { token_id: id, name: found.name }, found.created_by)

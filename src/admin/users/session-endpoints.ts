@@ -1,7 +1,7 @@
 /** `/me` and `/users/{user_id}/sessions`: own profile and password, and sessions with their end. */
 
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { userAct } from '../approvals/acts.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
@@ -23,7 +23,7 @@ const ofUser = z.strictObject({ user_id: uuid(), session_id: uuid() })
 /** @throws AdminError not_found */
 function endSession(audit: AuditLog, author: SignedIn, userId: string, id: string): Promise<void> {
   return audit.transaction(author, async (tx, note) => {
-    if (!(await endSessionOf(tx, userId, id))) throw notFound('session')
+    requireFound(await endSessionOf(tx, userId, id), 'session')
     note('user.end_session', { session_id: id }, userId)
   })
 }
