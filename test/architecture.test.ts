@@ -29,6 +29,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/shared/protocol': ['src/shared/lib'],
   'src/shared/pki': ['src/shared/lib'],
   'src/shared/config-file': [],
+  // Files and folders of an installation, with owners and modes: data only.
+  'src/installation': [],
   'src/shared/command-line.ts': ['src/shared/config-file/suggest.ts', 'src/shared/lib/terminal.ts'],
   'src/domain': SHARED,
   'src/store': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
@@ -172,11 +174,13 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/admin',
     'src/doctor',
     'src/import',
+    'src/installation',
     'src/setup/setup.ts',
   ],
   // It sets up by the programs themselves, and asks the service as a client would.
   'src/setup': [
     ...SHARED,
+    'src/installation',
     'src/shared/config-file',
     'src/config/field.ts',
     'src/ca/acme-proxy',
@@ -193,6 +197,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/settings',
     'src/shared/config-file/notice.ts',
     'src/events/notifications/transport.ts',
+    'src/installation',
     'signer/config.ts',
     'signer/keys/pkcs11/native.ts',
     'signer/subtrees.ts',
@@ -201,6 +206,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'workers/address-policy.ts',
   ],
   'src/dev': [
+    'src/installation',
     'src/shared/lib',
     'src/shared/protocol',
     'src/runtime/process-identity.ts',
@@ -208,12 +214,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/http/start-checks.ts',
     'src/main/run-service.ts',
   ],
-  // A web page: of the service it knows the client of the Admin API, and no more.
+  // A web page: of the service it knows the client of the Admin API and what its lists are described with, and no more.
   'src/console': [
     'src/admin/client.ts',
+    'src/admin/resources',
     'src/domain/action-words.ts',
     'src/domain/failure-advice.ts',
-    'src/domain/failure-command.ts',
   ],
   signer: ['src/shared'],
   workers: SHARED,
@@ -221,6 +227,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'deploy/image': [],
   'deploy/kubernetes': [],
   'deploy/build': [
+    'src/installation',
     'src/shared/command-line.ts',
     'src/cli/program.ts',
     'src/shared/lib/program-files.ts',
@@ -301,7 +308,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/http/reply-writer.ts',
     'src/http/body-collector.ts',
   ],
-  yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts'],
+  yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts', 'src/setup/plan/config-text.ts'],
   zod: [
     'src/shared/config-file',
     'src/shared/lib/bounded.ts',
@@ -309,7 +316,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/acme',
     'src/admin',
     'src/mpic',
-    'src/setup/answers.ts',
+    'src/setup/answer-kinds.ts',
     'src/store',
     // The payloads of events, which receivers outside rely on.
     'src/domain/event.ts',

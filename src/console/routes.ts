@@ -44,8 +44,7 @@ const PAGES = {
   ...lazyPages(() => import('./pages/audit.tsx'), 'AuditPage'),
   ...lazyPages(() => import('./pages/lost-decisions.tsx'), 'LostDecisionsPage'),
   ...lazyPages(() => import('./pages/approvals.tsx'), 'ApprovalsPage', 'ApprovalPage'),
-  ...lazyPages(() => import('./pages/users.tsx'), 'UsersPage'),
-  ...lazyPages(() => import('./pages/tokens.tsx'), 'TokensPage'),
+  ...lazyPages(() => import('./pages/users.tsx'), 'UsersPage', 'TokensPage'),
   ...lazyPages(() => import('./pages/profile.tsx'), 'ProfilePage'),
 } satisfies Readonly<Record<string, ComponentType<PageProps>>>
 

@@ -12,7 +12,7 @@
 
 import { CaError } from '../ca/backend.ts'
 import type { BackendState, IssuanceStep } from '../ca/csr-backend.ts'
-import { type GuardedCsrBackend, LeftAlone } from '../ca/guarded-csr-backend.ts'
+import { type GuardedCsrBackend, LeftAlone } from '../ca/guarded-backend.ts'
 import {
   isAbandoned,
   isRepetition,

@@ -4,7 +4,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BackendState, IssuanceRequest, IssuanceStep } from '../ca/csr-backend.ts'
-import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
+import type { GuardedCsrBackend } from '../ca/guarded-backend.ts'
 import { commonNameOf } from '../domain/csr-check.ts'
 import { parseCsr } from '../shared/pki/csr.ts'
 import type { ClaimedIssuance, CsrIssuanceStore } from '../store/csr-issuance-store.ts'

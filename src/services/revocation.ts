@@ -3,7 +3,7 @@
  * the CA has confirmed or an administrator gives up. Each backend has rounds of its own, so one that hangs delays no other.
  */
 
-import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
+import type { GuardedCsrBackend } from '../ca/guarded-backend.ts'
 import { identifiersOf } from '../domain/certificate-names.ts'
 import type { Certificate } from '../domain/records.ts'
 import { checkRevocationReason, KEY_COMPROMISE } from '../domain/revocation.ts'

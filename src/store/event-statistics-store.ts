@@ -81,8 +81,8 @@ export function listAccountFailures(db: CommonQueryMethods, accountId: string): 
 }
 
 export interface FailureFilter {
-  since: Date
-  accountId?: string | undefined
+  since?: Date | undefined
+  account_id?: string | undefined
   kind?: string | undefined
   /** The last part of its error type (RFC 8555 §6.7); empty for failures without one. */
   problem?: string | undefined
@@ -97,11 +97,11 @@ const PROBLEM = sql.fragment`
 const concerns = (name: string) => sql.fragment`failure_names(f.data) && ${sql.array(spellingsOf(name), 'text')}`
 
 /** account_failures_time, or account_failures_pkey for one account; 50 are kept for each account */
-const fitting = ({ since, accountId, kind, problem, name, scope }: FailureFilter) =>
+const fitting = ({ since = new Date(0), account_id, kind, problem, name, scope }: FailureFilter) =>
   allOf([
     sql.fragment`f.occurred_at >= ${since.toISOString()}::timestamptz`,
     isAmongAccountsOf(sql.fragment`f.account_id`, scope),
-    ...(accountId === undefined ? [] : [sql.fragment`f.account_id = ${accountId}`]),
+    ...(account_id === undefined ? [] : [sql.fragment`f.account_id = ${account_id}`]),
     ...(kind === undefined ? [] : [sql.fragment`f.kind = ${kind}`]),
     ...(problem === undefined ? [] : [sql.fragment`${PROBLEM} = ${problem}`]),
     ...(name === undefined ? [] : [concerns(name)]),

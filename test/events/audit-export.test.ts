@@ -1,19 +1,8 @@
 /** Audit export to rsyslog, to an HTTP server and to a file: what a receiver gets, and what it misses. */
 
 import assert from 'node:assert/strict'
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -27,6 +16,7 @@ import { startReceiver } from '../support/receiver.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { canMount, startDisk } from '../support/small-disk.ts'
 import { type SyslogDaemon, syslogDaemon } from '../support/syslog-daemon.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { type EventFixture, eventFixture } from './support.ts'
 
@@ -39,14 +29,12 @@ async function receiving(t: TestContext, answer: Parameters<typeof startReceiver
 
 describe('audit export', () => {
   let fixture: EventFixture
-  let folder: string
+  const folder = temporaryFolder()
   before(async () => {
     fixture = await eventFixture()
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-audit-'))
   })
   after(async () => {
     await fixture.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const emit = (n: number) =>

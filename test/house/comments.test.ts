@@ -1,8 +1,8 @@
-/** Comments are whole sentences that a reader takes in once (`support/comments.ts` says which are not). */
+/** Comments are whole sentences that a reader takes in once (`comments.ts` says which are not). */
 
 import { describe, test } from 'node:test'
-import { commentsOf, knotOf } from '../support/comments.ts'
-import { filesBelow, textOf } from '../support/sources.ts'
+import { filesBelow, TREES, textOf } from '../support/sources.ts'
+import { commentsOf, knotOf } from './comments.ts'
 import { assertOnlyListed } from './exceptions.ts'
 
 const MOST_IN_HUNDRED = 4
@@ -11,7 +11,7 @@ const MOST_IN_HUNDRED = 4
 const folderOf = (file: string) => /^(?:src\/shared\/[^/.]+|src\/[^/]+|[^/]+)(?=\/)/.exec(file)?.[0] ?? file
 
 describe('comments', () => {
-  const comments = ['src', 'signer', 'workers', 'bench']
+  const comments = [...TREES, 'test/support', 'test/house']
     .flatMap(filesBelow)
     .flatMap((file) => commentsOf(textOf(file)).map((comment) => ({ ...comment, file, knot: knotOf(comment) })))
   const knotted = comments

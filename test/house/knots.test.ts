@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { commentsOf, knotOf } from '../support/comments.ts'
+import { commentsOf, knotOf } from './comments.ts'
 
 const textIn = (source: string) => commentsOf(source).map(({ line, paragraphs }) => [line, ...paragraphs])
 
@@ -41,9 +41,10 @@ describe('a comment is knotted', () => {
     ['a clause in a clause', 'Of the mails that are still recorded; failed ones may be tried again.'],
     ['a person without a name', 'Ends the session of whoever is signed in.'],
     ['a sentence of more than 28 words', `Reads ${'one more word and '.repeat(7)}the end.`],
+    ['a remark of three sentences', 'It opens the file. It reads a line. It closes the file.'],
   ] as const
   for (const [name, comment] of knotted)
-    test(`as ${name}`, () => assert.notEqual(knotOf({ line: 1, paragraphs: [comment] }), undefined))
+    test(`as ${name}`, () => assert.notEqual(knotOf({ line: 1, isBlock: false, paragraphs: [comment] }), undefined))
 
   const whole = [
     'What is missing comes last.',
@@ -55,5 +56,5 @@ describe('a comment is knotted', () => {
   ]
   for (const comment of whole)
     test(`but not when it has a verb of its own: ${comment}`, () =>
-      assert.equal(knotOf({ line: 1, paragraphs: [comment] }), undefined))
+      assert.equal(knotOf({ line: 1, isBlock: false, paragraphs: [comment] }), undefined))
 })

@@ -12,7 +12,7 @@ const WORDS: Readonly<Record<string, RegExp>> = {
 }
 
 describe('words', () => {
-  test(`are ${Object.keys(WORDS).join(', ')}`, () => {
+  test(`say ${Object.keys(WORDS).join(', ')} where another word was used before`, () => {
     const wrong = TREES.flatMap(filesBelow).flatMap((file) =>
       textOf(file)
         .split('\n')

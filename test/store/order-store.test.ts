@@ -249,7 +249,7 @@ describe('orders', () => {
         assert.equal(await store.issuance.begin(anIntent({ id: order.id, requester: owner })), false)
         assert.deepEqual((await pageOf(owner, undefined, 10)).ids, [])
         const checked = await openCheckedDatabase(store.settings)
-        const { rows } = await listOrders(checked, { accountId: owner.accountId }, undefined, 10)
+        const { rows } = await listOrders(checked, { account_id: owner.accountId }, undefined, 10)
         await checked.end()
         assert.deepEqual(each(rows, 'status'), ['invalid'])
         const names = order.identifiers.map(({ value }) => value)

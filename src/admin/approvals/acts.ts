@@ -11,7 +11,7 @@ import { rowsOf, sql } from '../../store/slonik.ts'
 import type { ActMeans as Means } from '../context.ts'
 import { findHits, nameOf } from '../incidents/incident-hits.ts'
 import { dryRun, wrongCount } from '../revocations/bulk-revocation-steps.ts'
-import type { RevocationFilter } from '../revocations/bulk-revocation-store.ts'
+import type { RevocationFilter } from '../revocations/revocation-filter.ts'
 import { requireUser } from '../users/users.ts'
 
 /** Undefined where one person is enough. */

@@ -6,7 +6,7 @@
 
 import * as z from 'zod/v4'
 import type { Scope } from '../../domain/permissions.ts'
-import { ACCOUNT_STATUSES, type AccountStatus } from '../../domain/states.ts'
+import { ACCOUNT_STATUSES } from '../../domain/states.ts'
 import {
   allOf,
   createdBetween,
@@ -23,23 +23,12 @@ import {
 import { hasTagOf, isInScope } from '../../store/scope.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { account } from '../../store/status-sql.ts'
+import { allGiven, type Conditions } from '../conditions.ts'
+import type { AccountQuery } from '../resources/accounts.ts'
 
-export interface AccountFilter {
-  status?: AccountStatus | undefined
+export interface AccountFilter extends AccountQuery {
   /** One of its contacts, such as `mailto:ops@example.com`. */
-  contact?: string | undefined
-  /** Part of one of its contacts, in any case. */
-  contactPart?: string | undefined
-  /** Part of its label, one of its contacts or its kid, in any case. */
-  namePart?: string | undefined
-  tag?: string | undefined
-  /** Key id of the credential it was registered with. */
-  eabKid?: string | undefined
-  /** Registered with some credential. */
-  eabOnly?: boolean | undefined
-  /** Neither instant is included. */
-  createdAfter?: Date | undefined
-  createdBefore?: Date | undefined
+  wholeContact?: string | undefined
   /** Tags of which it has one. */
   scope?: Scope
 }
@@ -83,41 +72,49 @@ export async function accountExists(db: CommonQueryMethods, id: string, scope: S
   )
 }
 
+/** In one text, which takes a third of the time: a part has no line break. */
+const hasContactPart = (part: string): Fragment =>
+  sql.fragment`strpos(lower(array_to_string(a.contacts, chr(10))), lower(${part})) > 0`
+
+/** By the members of a query. Neither instant is included, and a part is looked for without LIKE, which has wildcards. */
+const CONDITIONS: Conditions<AccountQuery> = {
+  // Repeats the index's condition, so that the partial index serves either status.
+  status: (status) => [
+    sql.fragment`a.status = ${status}`,
+    ...(status === 'valid' ? [] : [constantSql(`a.status ${account.isNot('valid')}`)]),
+  ],
+  name: (part) => sql.fragment`
+    (strpos(lower(a.label), lower(${part})) > 0 OR ${hasContactPart(part)}
+     OR a.eab_credential_id IS NOT NULL AND EXISTS (
+       SELECT FROM eab_credentials e WHERE e.id = a.eab_credential_id AND strpos(lower(e.kid), lower(${part})) > 0))`,
+  tag: (tag) => hasTagOf(sql.fragment`a`, [tag]),
+  eab_only: (isOnly) => (isOnly ? sql.fragment`a.eab_credential_id IS NOT NULL` : []),
+  eab_kid: (kid) => sql.fragment`a.eab_credential_id = (SELECT id FROM eab_credentials WHERE kid = ${kid})`,
+  contact: hasContactPart,
+  created_before: (time) => sql.fragment`a.created_at < ${instant(new Date(time))}`,
+  created_after: (time) => sql.fragment`a.created_at > ${instant(new Date(time))}`,
+}
+
 /** @param after the cursor of the previous page */
 export async function listAccounts(
   db: CommonQueryMethods,
-  { status, contact, contactPart, eabKid, eabOnly, createdAfter, createdBefore, namePart, tag, scope }: AccountFilter,
+  { scope, wholeContact, ...query }: AccountFilter,
   after: string | undefined,
   limit: number,
 ): Promise<ListPage<ListedAccount>> {
+  const { tag, status, eab_kid, created_after, created_before } = query
   const id = sql.fragment`a.id`
-  const hasContacts = contact !== undefined && (await hasIndex(db, 'accounts_contacts'))
+  const isContact = wholeContact === undefined ? [] : [sql.fragment`contacts @> ${sql.array([wholeContact], 'text')}`]
   const found = [
-    ...(hasContacts ? [sql.fragment`contacts @> ${sql.array([contact], 'text')}`] : []),
+    ...(wholeContact !== undefined && (await hasIndex(db, 'accounts_contacts')) ? isContact : []),
     ...(scope ? [hasTagOf(sql.fragment`accounts`, scope)] : []),
     ...(tag === undefined ? [] : [hasTagOf(sql.fragment`accounts`, [tag])]),
   ]
   // The planner expects thousands of accounts a contact and would read all by id.
   const accounts =
     found.length > 0 ? sql.fragment`(SELECT * FROM accounts WHERE ${allOf(found)} OFFSET 0)` : sql.fragment`accounts`
-  const bounds = createdBetween(id, createdAfter, createdBefore)
-  const fits: Fragment[] = [
-    ...bounds,
-    ...(createdAfter === undefined ? [] : [sql.fragment`a.created_at > ${instant(createdAfter)}`]),
-    ...(createdBefore === undefined ? [] : [sql.fragment`a.created_at < ${instant(createdBefore)}`]),
-    ...(eabOnly ? [sql.fragment`a.eab_credential_id IS NOT NULL`] : []),
-    // Not LIKE, which has wildcards.
-    ...(contactPart === undefined ? [] : [hasContactPart(contactPart)]),
-    ...(namePart === undefined ? [] : [hasNamePart(namePart)]),
-    ...(tag === undefined ? [] : [hasTagOf(sql.fragment`a`, [tag])]),
-    ...(status === undefined ? [] : [sql.fragment`a.status = ${status}`]),
-    // Repeats the index's condition, so that the partial index serves either status.
-    ...(status === undefined || status === 'valid' ? [] : [constantSql(`a.status ${account.isNot('valid')}`)]),
-    ...(contact === undefined ? [] : [sql.fragment`a.contacts @> ${sql.array([contact], 'text')}`]),
-    ...(eabKid === undefined
-      ? []
-      : [sql.fragment`a.eab_credential_id = (SELECT id FROM eab_credentials WHERE kid = ${eabKid})`]),
-  ]
+  const bounds = createdBetween(id, created_after, created_before)
+  const fits: Fragment[] = [...bounds, ...allGiven(CONDITIONS, query), ...isContact]
   const walk = walkById<ListedAccount>(db, {
     table: sql.fragment`accounts a`,
     id,
@@ -126,18 +123,9 @@ export async function listAccounts(
     read: (where, count) =>
       db.any(rowsOf(Row)`SELECT ${columns} FROM ${accounts} a WHERE ${where} ORDER BY a.id DESC LIMIT ${count}`),
   })
-  const isNarrow = eabKid !== undefined || (status !== undefined && status !== 'valid') || found.length > 0
+  const isNarrow = eab_kid !== undefined || (status !== undefined && status !== 'valid') || found.length > 0
   return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }
-
-/** In one text, which takes a third of the time: a part has no line break. */
-const hasContactPart = (part: string): Fragment =>
-  sql.fragment`strpos(lower(array_to_string(a.contacts, chr(10))), lower(${part})) > 0`
-
-const hasNamePart = (part: string): Fragment => sql.fragment`
-  (strpos(lower(a.label), lower(${part})) > 0 OR ${hasContactPart(part)}
-   OR a.eab_credential_id IS NOT NULL AND EXISTS (
-     SELECT FROM eab_credentials e WHERE e.id = a.eab_credential_id AND strpos(lower(e.kid), lower(${part})) > 0))`
 
 /** Works as skipOfCertificates. */
 export function skipOfAccounts(db: CommonQueryMethods, filter: AccountFilter): Skip | undefined {

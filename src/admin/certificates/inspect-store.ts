@@ -4,9 +4,9 @@ import * as z from 'zod/v4'
 import type { Scope } from '../../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES, ORDER_STATUSES, STORED_ORDER_STATUSES } from '../../domain/states.ts'
 import { STATUS_NOW } from '../../store/authorization-row.ts'
-import { CertificateRow } from '../../store/certificate-list.ts'
 import { isAccountInScope, isInScope } from '../../store/scope.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
+import { CertificateRow } from './certificate-list.ts'
 import { derivedStatus, ListedOrderRow, StoredFacts } from './order-list.ts'
 
 const Order = ListedOrderRow.extend({

@@ -25,6 +25,8 @@ import {
 import { hasTagOf, isAmongAccountsOf } from '../../store/scope.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from '../../store/slonik.ts'
 import { authorization, order, quoted } from '../../store/status-sql.ts'
+import { allGiven, type Conditions } from '../conditions.ts'
+import type { OrderQuery } from '../resources/accounts.ts'
 
 /** A stored value that is no object becomes the member `stored`. */
 export const StoredFacts = z
@@ -33,15 +35,7 @@ export const StoredFacts = z
     value === null || isJsonObject(value) ? value : { stored: value },
   )
 
-export interface OrderFilter {
-  accountId?: string | undefined
-  /** The client sees this status. */
-  status?: OrderStatus | undefined
-  /** One of its identifiers. */
-  name?: string | undefined
-  /** The first is included, the second is not. */
-  createdAfter?: Date | undefined
-  createdBefore?: Date | undefined
+export interface OrderFilter extends OrderQuery {
   /** Tags of which its account has one. */
   scope?: Scope
 }
@@ -101,30 +95,29 @@ function storedOf(status: OrderStatus): StoredOrderStatus[] {
   return status === 'invalid' ? ['open', 'invalid'] : ['open']
 }
 
+/** By the members of a query. The first instant is included, the second is not. */
+const CONDITIONS: Conditions<OrderQuery> = {
+  account_id: (id) => sql.fragment`o.account_id = ${id}`,
+  domain: (name) => sql.fragment`${NAMES} @> ${JSON.stringify([name])}::jsonb`,
+  status: (status) =>
+    sql.fragment`o.status = ANY (${sql.array(storedOf(status), 'text')}) AND derived.status = ${status}`,
+  created_after: (time) => sql.fragment`o.id > ${lowestUuidv7(new Date(time).getTime())}`,
+  created_before: (time) => sql.fragment`o.id < ${lowestUuidv7(new Date(time).getTime())}`,
+}
+
 /** @param after the cursor of the previous page */
 export async function listOrders(
   db: DatabasePool,
-  { accountId, status, name, createdAfter, createdBefore, scope }: OrderFilter,
+  { scope, ...query }: OrderFilter,
   after: string | undefined,
   limit: number,
 ): Promise<ListPage<ListedOrder>> {
+  const { domain, status, ...indexed } = query
   /** Conditions that the index answers. */
-  const bounds: Fragment[] = [
-    ...(status === undefined ? [] : PLACES[status]),
-    ...(accountId === undefined ? [] : [sql.fragment`o.account_id = ${accountId}`]),
-    ...(createdAfter === undefined ? [] : [sql.fragment`o.id > ${lowestUuidv7(createdAfter.getTime())}`]),
-    ...(createdBefore === undefined ? [] : [sql.fragment`o.id < ${lowestUuidv7(createdBefore.getTime())}`]),
-  ]
-  const ofName = name === undefined ? [] : [sql.fragment`${NAMES} @> ${JSON.stringify([name])}::jsonb`]
+  const bounds = [...(status === undefined ? [] : PLACES[status]), ...allGiven(CONDITIONS, indexed)]
+  const ofName = allGiven(CONDITIONS, { domain })
   const inScope = scope === undefined ? [] : [isAmongAccountsOf(sql.fragment`o.account_id`, scope)]
-  const fits: Fragment[] = [
-    ...bounds,
-    ...inScope,
-    ...ofName,
-    ...(status === undefined
-      ? []
-      : [sql.fragment`o.status = ANY (${sql.array(storedOf(status), 'text')}) AND derived.status = ${status}`]),
-  ]
+  const fits = [...bounds, ...inScope, ...ofName, ...allGiven(CONDITIONS, { status })]
   const read = (from: Fragment, where: ReturnType<typeof allOf>, count: number) =>
     db.any(rowsOf(ListedOrderRow)`
       SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
@@ -138,7 +131,7 @@ export async function listOrders(
       fits,
       read: (where, count) => read(orders, where, count),
     })
-  if (name !== undefined && (await hasIndex(db, 'orders_names'))) {
+  if (domain !== undefined && (await hasIndex(db, 'orders_names'))) {
     // The planner expects thousands of orders a name and would read all by id.
     const named = sql.fragment`(SELECT * FROM orders o WHERE ${allOf(ofName)} OFFSET 0)`
     return readPage(unbounded(walkAlong(named)), after, limit)

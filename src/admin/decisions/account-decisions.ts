@@ -32,14 +32,14 @@ const LACKS: Readonly<Record<AcmeAct, string>> = {
 }
 
 /** @returns the ids of those that the database lacks */
-export async function findLacking(
+export async function findMissing(
   db: Queries,
   act: AcmeAct,
   decisions: readonly Pick<Decision, 'id' | 'details'>[],
 ): Promise<ReadonlySet<string>> {
   if (decisions.length === 0) return new Set()
   const statement = {
-    name: `lacking-${act}`,
+    name: `missing-${act}`,
     text: `
       SELECT d.id::text FROM jsonb_to_recordset($1::jsonb) AS d (id uuid, account_id uuid, authorization_id uuid,
              key_version integer, thumbprint text, changed_at timestamptz, spki_sha256 text, serial_number text,

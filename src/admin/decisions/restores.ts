@@ -20,7 +20,7 @@ import {
 } from '../eab/credential-store.ts'
 import { deleteWithApprovals, disallowWithApprovals } from '../grants/allowed-identifiers.ts'
 import { disallowToAccount } from '../grants/identifier-store.ts'
-import { deactivateAuthorization, findLacking, takeContacts, takeKey } from './account-decisions.ts'
+import { deactivateAuthorization, findMissing, takeContacts, takeKey } from './account-decisions.ts'
 import { PROFILE_RESTORES } from './profiles.ts'
 import { changed, type Restore, restoredAs, restoredIf, restoring, withoutRemoved } from './restore.ts'
 import { REVOCATION_RESTORES } from './revocations.ts'
@@ -55,7 +55,7 @@ const ACCOUNT_RESTORES = {
   // Where another account has the new key, or it is blocked, the old one ends all the same.
   'acme.change_key': restoring(ChangedKey, async (tx, key, decision) => {
     const db = queriesOf(tx)
-    if (!(await findLacking(db, 'acme.change_key', [decision])).has(decision.id)) return 'overtaken'
+    if (!(await findMissing(db, 'acme.change_key', [decision])).has(decision.id)) return 'overtaken'
     if (await takeKey(db, { accountId: key.account_id, keyVersion: key.key_version, ...key })) return 'restored'
     await deactivateAccount(db, key.account_id)
     return 'partly'

@@ -8,10 +8,11 @@ import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
+import { parametersOf } from '../filter-schemas.ts'
 import { placeParameters, readByCursor } from '../pages.ts'
-import { line, tag, uuid, withTimes } from '../schemas.ts'
+import { CREDENTIAL_FILTERS } from '../resources/credentials.ts'
+import { uuid, withTimes } from '../schemas.ts'
 import {
-  CREDENTIAL_STATUSES,
   type CredentialRow,
   EabCredential,
   findCredential,
@@ -57,19 +58,10 @@ export const EAB = endpointGroup('EAB credentials', {
     scope: 'credentials',
     summary: 'Lists credentials, the newest first.',
     reply: { status: 200, schema: z.array(EabCredential) },
-    query: z.strictObject({
-      kid: line(255).optional(),
-      name: line(255).optional().meta({ description: 'Part of its kid or its label, in any case.' }),
-      tag: tag().optional(),
-      status: z
-        .enum(CREDENTIAL_STATUSES)
-        .optional()
-        .meta({ description: 'Open ones are neither revoked nor expired; they may be used up.' }),
-      ...placeParameters(),
-    }),
-    async handle({ query: { kid, name, tag, status, ...place }, author }, { db, pages }) {
-      const filter = { kid, namePart: name, tag, status, scope: scopeOf(author) }
-      const { rows, next } = await readByCursor(place, pages, pagesOfCredentials(db, filter))
+    query: z.strictObject({ ...parametersOf(CREDENTIAL_FILTERS), ...placeParameters() }),
+    async handle({ query: { limit, offset, cursor, ...chosen }, author }, { db, pages }) {
+      const filter = { ...chosen, scope: scopeOf(author) }
+      const { rows, next } = await readByCursor({ limit, offset, cursor }, pages, pagesOfCredentials(db, filter))
       return { body: (await withAccountNames(db, rows)).map(credentialBody), next }
     },
   }),

@@ -8,11 +8,11 @@ import type { Scope } from '../../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES } from '../../domain/states.ts'
 import { isUuid, lowestUuidv7, uuidTime } from '../../shared/lib/uuid.ts'
 import { STATUS_NOW } from '../../store/authorization-row.ts'
-import { CertificateRow } from '../../store/certificate-list.ts'
 import { type AccountFailure, Failure } from '../../store/event-statistics-store.ts'
 import { type Fragment, instant } from '../../store/list-page.ts'
 import { isAccountInScope } from '../../store/scope.ts'
 import { type CommonQueryMethods, columnsOf, constantSql, rowsOf, sql } from '../../store/slonik.ts'
+import { CertificateRow } from '../certificates/certificate-list.ts'
 import { derivedStatus, type ListedOrder, ListedOrderRow, StoredFacts } from '../certificates/order-list.ts'
 
 /** A part of the history: it happened before an instant, to one of the names. */

@@ -6,6 +6,7 @@ import { uuidTime } from '../../shared/lib/uuid.ts'
 import { spellingsOf } from '../../shared/protocol/identifier.ts'
 import type { AccountFailure as NamedFailure } from '../../store/event-statistics-store.ts'
 import { type ListedOrder, listOrders } from '../certificates/order-list.ts'
+import { withName } from '../resources/certificates.ts'
 import {
   certificatesOfNames,
   evidenceOf,
@@ -75,7 +76,7 @@ function cutAt(entries: readonly HistoryEntry[], limit: number) {
 /** Reads orders that a certificate or failure leads to, and orders of the name among the newest, or all by orders_names. */
 async function readOrders(db: DatabasePool, part: HistoryPart, failures: readonly NamedFailure[]) {
   const { names, before, scope, limit } = part
-  const filter = { name: names[0], createdBefore: before, scope }
+  const filter = { ...withName(names[0] ?? ''), created_before: before, scope }
   const [led, { rows, isComplete }] = await Promise.all([
     ordersOfNames(db, part, failures),
     listOrders(db, filter, undefined, limit),

@@ -12,8 +12,11 @@ import { withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext } from '../context.ts'
+import { parametersOf } from '../filter-schemas.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
-import { line, text, uuid, whenSound, withTimes } from '../schemas.ts'
+import { pick } from '../resources/filter.ts'
+import { NOTIFICATION_FILTERS } from '../resources/operation.ts'
+import { uuid, whenSound, withTimes } from '../schemas.ts'
 import type { SignedIn } from '../users/sign-in.ts'
 import { requireUser } from '../users/users.ts'
 import {
@@ -40,10 +43,7 @@ const TestMail = z
 
 /** A page of the console. */
 const MOST_CHOSEN = 2_000
-const ofCause = {
-  notification_type: line(64).optional(),
-  cause: text(200, 'must have at most 200 characters').optional(),
-}
+const ofCause = parametersOf(pick(NOTIFICATION_FILTERS, ['notification_type', 'cause']))
 type OfCause = { notification_type?: string | undefined; cause?: string | undefined }
 const isWhole = ({ notification_type: type, cause }: OfCause) => (type === undefined) === (cause === undefined)
 const BOTH = {
@@ -58,9 +58,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
     route: 'GET /notifications',
     permission: 'operate',
     summary: 'Lists notifications, the newest first.',
-    query: z
-      .strictObject({ status: z.enum(NOTIFICATION_STATUSES).optional(), ...ofCause, ...offsetParameters() })
-      .refine(isWhole, BOTH),
+    query: z.strictObject({ ...parametersOf(NOTIFICATION_FILTERS), ...offsetParameters() }).refine(isWhole, BOTH),
     reply: { status: 200, schema: z.array(Notification) },
     async handle({ query: { status, notification_type, cause, ...place } }, { db, pages }) {
       const filter = { status, ofCause: causeOf({ notification_type, cause }) }

@@ -25,6 +25,7 @@ import {
   readOverviewNumbers,
 } from './overview-store.ts'
 import { Maintenance, maintenanceBody, Signing, signingBody, switchPositions } from './switch-endpoints.ts'
+import { Backlog, backlogBody } from './worker-endpoints.ts'
 
 const upTo = (what: string) => z.int().meta({ description: `${what} Counted up to ${MOST_COUNTED}.` })
 
@@ -48,6 +49,7 @@ const Alarm = z
 const Overview = z
   .strictObject({
     at: timestamp(),
+    since: timestamp().meta({ description: 'The first hour of the last 24: events are counted by the hour.' }),
     version: z.string(),
     alarms: z.array(Alarm).meta({ description: 'The worst first.' }),
     issued: z
@@ -94,10 +96,7 @@ const Overview = z
       failing_since: timestamp().nullable().meta({ description: 'Null where the last attempt has sent a mail.' }),
     }),
     consumers: z.array(
-      z.strictObject({
-        name: z.string(),
-        waiting: z.int().meta({ description: 'Events that wait, at most 1000.' }),
-        oldest_seconds: z.int(),
+      Backlog.extend({
         last_failure: z
           .strictObject({ at: timestamp(), error: z.string() })
           .nullable()
@@ -105,6 +104,9 @@ const Overview = z
       }),
     ),
     dead_letters: upTo('Events that could not be delivered.'),
+    more: z
+      .strictObject({ failures_kept: z.boolean(), notifications_failed: z.boolean(), dead_letters: z.boolean() })
+      .meta({ description: 'True for each of these numbers of which there may be more than were counted.' }),
   })
   .meta({ id: 'Overview' })
 
@@ -176,6 +178,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
   const issued = counts.filter(({ kind }) => kind === 'certificate.issuance')
   return {
     at: time(numbers.now),
+    since: time(numbers.first_hour),
     version,
     alarms,
     issued: issued.map(({ hour, events }) => ({ hour: time(hour), certificates: events })),
@@ -199,13 +202,16 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
       last_failure: mail.failure,
       failing_since: timeOrNull(mail.failing_since),
     },
-    consumers: workers.consumers.map(({ name, waiting, oldestSeconds }) => ({
-      name,
-      waiting,
-      oldest_seconds: oldestSeconds,
-      last_failure: failures.find(({ consumer }) => consumer === name)?.failure ?? null,
+    consumers: workers.consumers.map((backlog) => ({
+      ...backlogBody(backlog),
+      last_failure: failures.find(({ consumer }) => consumer === backlog.name)?.failure ?? null,
     })),
     dead_letters: numbers.dead_letters,
+    more: {
+      failures_kept: numbers.failures_kept >= MOST_COUNTED,
+      notifications_failed: numbers.notifications_failed >= MOST_COUNTED,
+      dead_letters: numbers.dead_letters >= MOST_COUNTED,
+    },
   }
 }
 

@@ -29,9 +29,12 @@ const Numbers = z.object({
   failures_kept: z.int(),
   behind_since: z.date().nullable(),
   lost_decisions: z.int(),
+  first_hour: z.date(),
   now: z.date(),
 })
 export type OverviewNumbers = z.infer<typeof Numbers>
+
+const FIRST_HOUR = sql.fragment`(date_trunc('hour', now(), 'UTC') - make_interval(hours => ${HOURS - 1}))`
 
 const endingWithin = (days: number) =>
   sql.fragment`(count(*) FILTER (WHERE revoked_at IS NULL AND not_after < now() + make_interval(days => ${days})))::integer`
@@ -40,7 +43,7 @@ const endingWithin = (days: number) =>
 export function readOverviewNumbers(db: CommonQueryMethods): Promise<OverviewNumbers> {
   const longest = EXPIRY_DAYS.at(-1) as number
   return db.one(rowsOf(Numbers)`
-    SELECT now() AS now, (SELECT min(behind_since) FROM signer_marks) AS behind_since, e.expiring, e.counted_until, v.validations, v.oldest_validation_seconds,
+    SELECT now() AS now, ${FIRST_HOUR} AS first_hour, (SELECT min(behind_since) FROM signer_marks) AS behind_since, e.expiring, e.counted_until, v.validations, v.oldest_validation_seconds,
            (SELECT coalesce(sum(changes), 0)::integer FROM crl_changes) AS revoked,
            (SELECT count(*)::integer FROM (
              SELECT FROM notifications WHERE status = ${WAITING} LIMIT ${MOST_COUNTED}) n) AS notifications_waiting,
@@ -51,7 +54,7 @@ export function readOverviewNumbers(db: CommonQueryMethods): Promise<OverviewNum
              SELECT FROM event_dead_letters LIMIT ${MOST_COUNTED}) d) AS dead_letters,
            (SELECT count(*)::integer FROM (
              SELECT FROM account_failures
-              WHERE occurred_at >= date_trunc('hour', now(), 'UTC') - make_interval(hours => ${HOURS - 1})
+              WHERE occurred_at >= ${FIRST_HOUR}
               LIMIT ${MOST_COUNTED}) f) AS failures_kept,
            (SELECT count(*)::integer FROM (
              SELECT FROM lost_decisions WHERE outcome = ANY (${sql.array(OPEN_OUTCOMES, 'text')}) AND accepted_at IS NULL

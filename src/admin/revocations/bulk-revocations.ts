@@ -21,10 +21,10 @@ import {
   lockOpenJob,
   moveJob,
   noteObstacle,
-  type RevocationFilter,
   type RevocationJob,
   standingJobs,
 } from './bulk-revocation-store.ts'
+import type { RevocationFilter } from './revocation-filter.ts'
 
 export interface BulkRevocationEvents {
   revoked(jobId: string, count: number, reason: number): void
@@ -56,9 +56,9 @@ interface WantedRevocation {
 /** Half of a connection stays free, whatever a page takes. */
 const MOST_REST_MS = 500
 const MOST_LOGGED_SERIALS = 100
-/** With their JSON 43 KB, of the 64 KiB that a record may have. */
+/** Their JSON has 43 KB, and a record may have 64 KiB. */
 const MOST_RECORDED_SERIALS = 1_000
-/** After this, another instance takes a job up. */
+/** Another instance takes a job up after this time. */
 const STANDING_SECONDS = 5
 const LOOK_MS = 2_000
 const POLL_MS = 100

@@ -5,12 +5,13 @@ import { accountName } from '../../domain/account-name.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type Permission, type Scope, scopeOf } from '../../domain/permissions.ts'
 import type { SearchText } from '../../domain/search-text.ts'
-import { listCertificates } from '../../store/certificate-list.ts'
 import type { CommonQueryMethods } from '../../store/slonik.ts'
-import { findAccount, type ListedAccount, listAccounts } from '../certificates/account-list.ts'
+import { type AccountFilter, findAccount, type ListedAccount, listAccounts } from '../certificates/account-list.ts'
+import { listCertificates } from '../certificates/certificate-list.ts'
 import { createInspectStore } from '../certificates/inspect-store.ts'
-import { pagesOfCredentials } from '../eab/credential-store.ts'
+import { type CredentialFilter, pagesOfCredentials } from '../eab/credential-store.ts'
 import { isSettingFor } from '../operation/settings-endpoints.ts'
+import { belowName, withName } from '../resources/certificates.ts'
 import {
   type BegunCertificate,
   findByFingerprintPrefix,
@@ -95,7 +96,7 @@ const ofPart =
   }
 
 const certificatesBelow: NameSource = async (db, { suffix, scope }) => {
-  const { rows, next } = await listCertificates(db, { nameSuffix: suffix, scope }, undefined, CERTIFICATES_READ)
+  const { rows, next } = await listCertificates(db, { ...belowName(suffix), scope }, undefined, CERTIFICATES_READ)
   const all = rows.flatMap((row) => row.names).filter((one) => one === suffix || one.endsWith(`.${suffix}`))
   const names = [...new Set(all)]
   return { names, hasMore: names.length > HITS || next !== undefined }
@@ -126,7 +127,7 @@ async function findNames({ name, text }: SearchText, author: Searcher, { db }: S
   const isBeginningSearched = found[NAME_SOURCES.indexOf(beginningOfFirst)] !== undefined
   return {
     hits: cut(names).map((one) => ({ id: one, title: one, detail: 'Time line' })),
-    more: found.some((one) => one?.hasMore) ? { domain_suffix: suffix } : undefined,
+    more: found.some((one) => one?.hasMore) ? belowName(suffix) : undefined,
     notSearched: [part === undefined ? NO_PART : partsNotSearched(isBeginningSearched)],
   }
 }
@@ -142,13 +143,13 @@ async function findCertificates({ hex, name, id }: SearchText, author: Searcher,
   const [bySerial, byFingerprint, byName, byId] = await Promise.all([
     hex === undefined || hex.length > 40 ? [] : findBySerialPrefix(db, hex, scope, HITS + 1),
     hex === undefined ? [] : findByFingerprintPrefix(db, hex, scope, HITS + 1),
-    listCertificates(db, { name, scope }, undefined, HITS + 1).then(({ rows }) => rows),
+    listCertificates(db, { ...withName(name), scope }, undefined, HITS + 1).then(({ rows }) => rows),
     id === undefined ? undefined : createInspectStore(db, scope).findCertificate(id),
   ])
   const rows = [...(byId ? [byId] : []), ...bySerial, ...byFingerprint, ...byName]
   return {
     hits: cut([...new Map(rows.map((row) => [row.id, certificateHit(row)])).values()]),
-    more: byName.length > HITS ? { domain: name } : undefined,
+    more: byName.length > HITS ? withName(name) : undefined,
   }
 }
 
@@ -164,12 +165,8 @@ async function findAccounts({ text, id }: SearchText, author: Searcher, { db }: 
   const scope = scopeOf(author)
   const one = id === undefined ? null : await findAccount(db, id, scope)
   if (one) return { hits: [accountHit(one)] }
-  const list = (filter: object) => listAccounts(db, { ...filter, scope }, undefined, HITS + 1)
-  const [byPart, byTag, byKid] = await Promise.all([
-    list({ namePart: text }),
-    list({ tag: text }),
-    list({ eabKid: text }),
-  ])
+  const list = (filter: AccountFilter) => listAccounts(db, { ...filter, scope }, undefined, HITS + 1)
+  const [byPart, byTag, byKid] = await Promise.all([list({ name: text }), list({ tag: text }), list({ eab_kid: text })])
   const rows = [...byPart.rows, ...byTag.rows, ...byKid.rows]
   return {
     hits: cut([...new Map(rows.map((row) => [row.id, accountHit(row)])).values()]),
@@ -198,8 +195,8 @@ async function findOrders({ id }: SearchText, author: Searcher, { db }: Statemen
 
 async function findCredentials({ text, id }: SearchText, author: Searcher, { db }: Statements) {
   const scope = scopeOf(author)
-  const list = (filter: object) => pagesOfCredentials(db, { ...filter, scope })(undefined, HITS + 1)
-  const [exact, byPart, byTag] = await Promise.all([list({ kid: text }), list({ namePart: text }), list({ tag: text })])
+  const list = (filter: CredentialFilter) => pagesOfCredentials(db, { ...filter, scope })(undefined, HITS + 1)
+  const [exact, byPart, byTag] = await Promise.all([list({ kid: text }), list({ name: text }), list({ tag: text })])
   const rows = [...exact.rows, ...byPart.rows, ...byTag.rows]
   const hits = rows.map(({ id, kid, label, revoked }): [string, Hit] => [
     id,

@@ -3,8 +3,7 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { PageProps } from '../router.ts'
-import { Problem } from './basics.tsx'
-import { Skeleton } from './skeleton.tsx'
+import { Problem, Skeleton } from './basics.tsx'
 
 type Page = ComponentType<PageProps>
 type Load<K extends string> = () => Promise<Readonly<Record<K, Page>>>

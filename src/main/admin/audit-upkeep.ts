@@ -11,13 +11,13 @@ import { emergenciesAfter } from '../../admin/audit/audit-store.ts'
 import { AuditWatch, type AuditWatchEvents } from '../../admin/audit/audit-watch.ts'
 import { noteStrangers } from '../../admin/users/login-attempts.ts'
 import { renderHead } from '../../domain/audit-chain.ts'
-import type { EventWriter } from '../../events/event-writer.ts'
 import type { Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
 import { requireAuditKey } from '../../settings/admin-settings.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData, ReconciledFacts, ReloadChanges } from '../messages.ts'
-import { createEventWriter } from '../start-event-writer.ts'
+import { type Reporting, raiseAlarm } from '../service-events.ts'
+import { createEventWriter } from '../stores.ts'
 
 const LOOK_MS = 5_000
 const HEAD_EVERY_MS = 60_000
@@ -36,25 +36,20 @@ export function createAudit(
 }
 
 /**
- * Log and events tell of it once; health and metrics show it until the log is whole again.
+ * Log and events report it once; health and metrics show it until the log is whole again.
  * @param state one Int32, which the supervisor reads for its health
  */
-function auditAlarm(
-  state: SharedArrayBuffer,
-  { log, metrics, eventWriter }: { log: Logger; metrics: Metrics; eventWriter: Pick<EventWriter, 'write'> },
-): AuditWatchEvents {
+function auditAlarm(state: SharedArrayBuffer, reporting: Reporting): AuditWatchEvents {
+  const { log, metrics } = reporting
   function show(isBroken: 0 | 1): void {
     Atomics.store(new Int32Array(state), 0, isBroken)
     metrics.auditLogBroken.set(isBroken)
   }
   show(0)
-  const message = 'the end of the audit log was cut or changed'
   return {
     missing(fault) {
       show(1)
-      metrics.alarms.inc()
-      log.fatal({ event: 'alarm', reason: fault }, message)
-      eventWriter.write({ kind: 'alarm', subject: 'audit_log', accountId: undefined, data: { message, reason: fault } })
+      raiseAlarm(reporting, 'audit_log', { message: 'the end of the audit log was cut or changed', reason: fault })
     },
     found(reason) {
       show(0)
@@ -78,8 +73,8 @@ export class AuditUpkeep {
   readonly #rounds: Loop
   /** `performance.now()` of the next line. */
   #lineAt = 0
-  /** Of the audit log, up to which emergencies are told. */
-  #toldUpTo: number | undefined
+  /** The place in the audit log up to which emergencies are reported. */
+  #reportedUpTo: number | undefined
 
   constructor(options: AuditUpkeepOptions) {
     const { log } = options
@@ -112,10 +107,10 @@ export class AuditUpkeep {
   }
 
   /** The mail to the administrators comes from the entry itself; log and metrics are this instance's. */
-  async #tellEmergencies(upTo: number): Promise<void> {
+  async #reportEmergencies(upTo: number): Promise<void> {
     const { db, log, metrics } = this.#options
-    const entries = this.#toldUpTo === undefined ? [] : await emergenciesAfter(db, this.#toldUpTo)
-    this.#toldUpTo = Math.max(upTo, entries.at(-1)?.sequence ?? 0)
+    const entries = this.#reportedUpTo === undefined ? [] : await emergenciesAfter(db, this.#reportedUpTo)
+    this.#reportedUpTo = Math.max(upTo, entries.at(-1)?.sequence ?? 0)
     for (const { details } of entries) {
       metrics.alarms.inc()
       log.fatal(
@@ -128,7 +123,7 @@ export class AuditUpkeep {
   async #round(): Promise<void> {
     const { audit, watch, log } = this.#options
     const head = await watch.look()
-    await this.#tellEmergencies(head.sequence)
+    await this.#reportEmergencies(head.sequence)
     if (performance.now() < this.#lineAt) return
     this.#lineAt = performance.now() + HEAD_EVERY_MS
     // An intruder can cut the tail of the table and move its head, but not the heads in the log.

@@ -2,7 +2,7 @@
 
 import { CLOCKS_DIFFER_MS } from '../../shared/lib/clocks.ts'
 import type { PublishedCrl } from '../../store/crl-store.ts'
-import { MalformedCrl } from './crl-builder.ts'
+import { MalformedCrl } from './crl-build.ts'
 
 export interface CrlAlarm {
   crl: string

@@ -1,49 +1,22 @@
 /**
- * Builds certificate revocation lists (RFC 5280 §5) that are due, without a whole list in memory.
- *
- *   1 draw     the next number, and the list that this one will follow
- *   2 encode   revoked certificates page by page; the DER of each page is stored as a piece
- *   3 frame    header and extensions around the pieces, linted
- *   4 sign     the signer gets the pieces one by one
- *   5 publish  by compare-and-swap on the list drawn at 1
- *
- * A crash leaves unpublished pieces, which the next publication deletes. A list may miss
- * revocations committed during its build. They count as changes since 1, so another list follows.
+ * Keeps certificate revocation lists current: which lists there are, and when one is due. Each is built by itself
+ * (crl-build.ts); one that fails is tried again after a pause, and delays no other.
  */
 
-import type { CaBackend, CaIssuer } from '../../ca/backend.ts'
-import { COMPLETE, crlName, issuerKeyOf, issuerKeyOfCertificate, octetsOf } from '../../domain/crl-scope.ts'
-import { keysOf } from '../../shared/lib/encoding.ts'
-import { settled, unwrap } from '../../shared/lib/settled.ts'
-import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
+import type { CaBackend } from '../../ca/backend.ts'
+import { COMPLETE, crlName, issuerKeyOf, issuerKeyOfCertificate } from '../../domain/crl-scope.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
-import { lintCrlExtensions, lintCrlHeader } from '../../shared/pki/crl-lint.ts'
-import {
-  type DerFrame,
-  frameCertificateList,
-  frameTbsCertList,
-  MAX_CRL_NUMBER_LEAD_SECONDS,
-} from '../../shared/pki/tbs-cert-list.ts'
-import { parseCrlExtensions, TbsCertListReader } from '../../shared/pki/tbs-cert-list-reader.ts'
 import type { CertificateStore } from '../../store/certificate-store.ts'
-import type { CrlDraft, CrlPage, CrlPart, CrlScope, CrlState, CrlStore } from '../../store/crl-store.ts'
+import type { CrlPart, CrlScope, CrlState, CrlStore } from '../../store/crl-store.ts'
+import { Abandoned, CrlBuild, type Issuer, type ListParts, type ListPolicy, leftListBefore } from './crl-build.ts'
 
-export interface CrlPolicy {
-  /** Time between two lists without revocations; undefined: `scheduledAt` decides. */
-  intervalMs: number | undefined
-  /** Time from thisUpdate to nextUpdate. */
-  lifetimeMs: number
-  /** Used when it is stronger than the issuer's. */
-  hash: 'sha256' | 'sha384' | 'sha512' | undefined
+export interface CrlPolicy extends ListPolicy {
   /** Parts for new certificates; 1 is a single list. */
   shards: number
   /** Whether a complete list stands beside the parts. */
   complete: boolean
   /** Parts of an earlier count are built until so many days after its last use. */
   maxValidityDays: number
-  /** The CRL distribution point of the certificates of one part. */
-  urlOf(issuerId: string, shards: number, shard: number): string
-  signTimeoutMs: number
 }
 
 export interface CrlBuilt {
@@ -62,46 +35,19 @@ export interface CrlEvents {
   duplicates(name: string, count: number): void
 }
 
-export interface CrlBuilderParts {
-  store: CrlStore
+export interface CrlBuilderParts extends Pick<ListParts, 'store' | 'encode' | 'requireCompared' | 'isStopping'> {
   certificates: Pick<CertificateStore, 'saveIssuer'>
   ca: CaBackend
-  /** Encodes the entries of a page as DER. */
-  encode(job: { rows: string; thisUpdateMs: number }): Promise<Buffer>
-  /**
-   * Whether the database still has all that was compared with the signer. Asked when the entries are read.
-   * @throws Error when it has gone back
-   */
-  requireCompared(): Promise<void>
   /** The newest number that the signer has signed for a list; undefined when that is not known. */
   newestSigned(issuer: Issuer, part: CrlPart): bigint | undefined
   /** The last time the schedule was due. */
   scheduledAt(): Date | undefined
-  isStopping(): boolean
   events: CrlEvents
 }
 
-/** A piece of 150 to 200 KB, which costs the database 10 ms and the thread 20 ms. */
-const PAGE_ROWS = 4096
-/** Longer than any time between a revocation's timestamp and its commit. */
-const COMMIT_MARGIN_MS = 3_600_000
 const FIRST_RETRY_MS = 1_000
 const LONGEST_RETRY_MS = 60_000
 const SHARDING_NOTE_MS = 3_600_000
-
-/** A list that failed its lint and was not sent to the signer. */
-export class MalformedCrl extends Error {
-  override readonly name = 'MalformedCrl'
-}
-
-/** The service is stopping; the next publication deletes the pieces. */
-class Abandoned extends Error {}
-
-export interface Issuer extends CaIssuer {
-  issuerKey: Buffer
-  /** SHA-256 of all its certificates: one list covers a renewed one of the same name and key. */
-  fingerprints: readonly Buffer[]
-}
 
 interface Pause {
   until: number
@@ -113,6 +59,7 @@ const LIFETIME_SHARE = 0.75
 
 export class CrlBuilder {
   readonly #parts: CrlBuilderParts
+  readonly #listParts: ListParts
   readonly #store: CrlStore
   readonly #ca: CaBackend
   readonly #events: CrlEvents
@@ -126,6 +73,7 @@ export class CrlBuilder {
 
   constructor(parts: CrlBuilderParts, policy: CrlPolicy) {
     this.#parts = parts
+    this.#listParts = { ...parts, onDuplicates: (name, count) => this.#reportDuplicates(name, count) }
     this.#store = parts.store
     this.#ca = parts.ca
     this.#events = parts.events
@@ -177,12 +125,7 @@ export class CrlBuilder {
       updates.push(...states.map(({ slowNow }) => slowNow.getTime()))
     }
     const oldest = Math.min(...updates)
-    return Number.isFinite(oldest) ? this.#leftBefore(new Date(oldest)) : undefined
-  }
-
-  #leftBefore(previousThisUpdate: Date): Date {
-    const marginMs = COMMIT_MARGIN_MS + (this.#policy.intervalMs ?? this.#policy.lifetimeMs)
-    return new Date(previousThisUpdate.getTime() - marginMs)
+    return Number.isFinite(oldest) ? leftListBefore(new Date(oldest), this.#policy) : undefined
   }
 
   async #issuers(): Promise<Issuer[]> {
@@ -244,7 +187,7 @@ export class CrlBuilder {
     const name = crlName(issuer.id, scope)
     const startedAt = performance.now()
     try {
-      const built = await this.#build(issuer, scope)
+      const built = await new CrlBuild(this.#listParts, this.#policy, issuer, scope).run()
       if (!built) return 0
       const seconds = (performance.now() - startedAt) / 1000
       // A pause as long as the build: lists take at most half of the time.
@@ -262,157 +205,17 @@ export class CrlBuilder {
     }
   }
 
-  /** @returns undefined when another instance has published first */
-  async #build(issuer: Issuer, scope: CrlScope) {
-    const draft = await this.#store.begin(scope, issuer.fingerprints, MAX_CRL_NUMBER_LEAD_SECONDS)
-    const { number } = draft
-    const thisUpdate = wholeSeconds(
-      draft.isPreviousAhead ? draft.startedAt : latest(draft.startedAt, draft.previousThisUpdate),
-    )
-    const nextUpdate = new Date(thisUpdate.getTime() + this.#policy.lifetimeMs)
-    const encoded = await this.#encodeEntries(issuer, scope, draft, thisUpdate)
-    await this.#parts.requireCompared()
-
-    const signatureAlgorithm = algorithmFor(issuer.signatureAlgorithm, this.#policy.hash)
-    const isPart = scope.shards > 1
-    const frame = frameTbsCertList(
-      {
-        signatureAlgorithm,
-        issuerNameDer: issuer.nameDer,
-        authorityKeyIdentifier: issuer.keyIdentifier,
-        thisUpdate,
-        nextUpdate,
-        number,
-        distributionPointUrl: isPart ? this.#policy.urlOf(issuer.id, scope.shards, scope.shard) : undefined,
-      },
-      encoded.length,
-    )
-    requireLint(frame)
-    const stored = this.#storedPieces(issuer.issuerKey, number, encoded.pieces)
-    const signature = await this.#ca.signCrl(
-      issuer.id,
-      { signatureAlgorithm, length: frame.length, pieces: framed(frame, stored) },
-      { timeoutMs: this.#policy.signTimeoutMs, requester: `crl ${crlName(issuer.id, scope)}` },
-    )
-    const outer = frameCertificateList(frame.length, signatureAlgorithm, signature)
-    await this.#store.putPiece(issuer.issuerKey, number, 0, Buffer.concat([outer.prefix, frame.prefix]))
-    await this.#store.putPiece(
-      issuer.issuerKey,
-      number,
-      encoded.pieces + 1,
-      Buffer.concat([frame.suffix, outer.suffix]),
-    )
-    const { entries } = encoded
-    const crl = { ...scope, issuerId: issuer.id, number, thisUpdate, nextUpdate, entries, bytes: outer.length }
-    return (await this.#store.publish(crl, draft, encoded.pieces + 2)) ? crl : undefined
-  }
-
-  /** Stores pieces 1, 2, …; the database reads the next page while one is encoded. */
-  async #encodeEntries(issuer: Issuer, scope: CrlScope, draft: CrlDraft, thisUpdate: Date) {
-    const leftBefore = this.#leftBefore(draft.listedUntil)
-    const leftOut = await this.#leftOut(issuer, scope, leftBefore)
-    let [pieces, entries, length] = [0, 0, 0]
-    const runs = issuer.fingerprints.flatMap((issuerFingerprint) =>
-      octetsOf(scope).map((octets) => ({ scope, issuerFingerprint, octets, leftBefore, limit: PAGE_ROWS })),
-    )
-    for (const { issuerFingerprint, ...run } of runs) {
-      const read = (after: string | undefined) => settled(this.#store.page({ ...run, issuerFingerprint, after }))
-      let next = read(undefined)
-      for (let page = await unwrap(next); page; page = await unwrap(next)) {
-        if (this.#parts.isStopping()) throw new Abandoned()
-        next = read(page.last)
-        const { rows, count } = without(page, leftOut.get(issuerFingerprint.toString('hex')))
-        if (count === 0) continue
-        const der = await this.#parts.encode({ rows, thisUpdateMs: thisUpdate.getTime() })
-        pieces += 1
-        await this.#store.putPiece(issuer.issuerKey, draft.number, pieces, der)
-        entries += count
-        length += der.length
-      }
-    }
-    return { pieces, entries, length }
-  }
-
-  /** Serial numbers by fingerprint, of rows whose certificate has another one; the signer refuses a list with both. */
-  async #leftOut({ id, fingerprints }: Issuer, scope: CrlScope, leftBefore: Date): Promise<Map<string, Set<string>>> {
-    const leftOut = new Map<string, Set<string>>()
-    if (fingerprints.length < 2) return leftOut
-    const duplicates = await this.#store.duplicates(scope, fingerprints, leftBefore)
-    for (const { issuerFingerprint, serialNumber } of duplicates) {
-      const serialNumbers = leftOut.get(issuerFingerprint) ?? new Set()
-      leftOut.set(issuerFingerprint, serialNumbers.add(serialNumber))
-    }
-    if (duplicates.length > 0 && !this.#areDuplicatesReported) {
-      this.#areDuplicatesReported = true
-      this.#events.duplicates(crlName(id, scope), duplicates.length)
-    }
-    return leftOut
-  }
-
-  async *#storedPieces(issuerKey: Buffer, number: bigint, count: number): AsyncGenerator<Buffer> {
-    for (let piece = 1; piece <= count; piece++) {
-      if (this.#parts.isStopping()) throw new Abandoned()
-      const der = await this.#store.piece(issuerKey, number, piece)
-      if (!der) throw new Error('a piece of the list is gone: another instance has published a later one')
-      yield der
-    }
+  #reportDuplicates(name: string, count: number): void {
+    if (this.#areDuplicatesReported) return
+    this.#areDuplicatesReported = true
+    this.#events.duplicates(name, count)
   }
 }
 
 const partsOf = (counts: readonly number[]): CrlPart[] =>
   counts.flatMap((shards) => Array.from({ length: shards }, (_, shard) => ({ shards, shard })))
 
-/** The issuer's algorithm, or the same with a stronger hash; Ed25519 has its own. */
-function algorithmFor(issuerAlgorithm: SignatureAlgorithm, hash: CrlPolicy['hash']): SignatureAlgorithm {
-  const { keyKind } = SIGNATURE_ALGORITHMS[issuerAlgorithm]
-  const other = keysOf(SIGNATURE_ALGORITHMS).find((name) => {
-    const facts = SIGNATURE_ALGORITHMS[name]
-    return facts.keyKind === keyKind && facts.hash === hash
-  })
-  return other === undefined || isWeaker(other, issuerAlgorithm) ? issuerAlgorithm : other
-}
-
-/**
- * Entries were linted when they were encoded.
- * @throws MalformedCrl for a bug of this program; the signer would refuse the list too
- */
-function requireLint({ prefix, suffix }: DerFrame): void {
-  let finding: string | undefined
-  let isHeaderRead = false
-  const reader = new TbsCertListReader({
-    header: (header) => {
-      isHeaderRead = true
-      finding = lintCrlHeader(header)
-    },
-    entry: () => {},
-  })
-  reader.push(prefix)
-  // A header without entries ends only where the suffix begins.
-  if (!isHeaderRead) reader.push(suffix)
-  if (!isHeaderRead) throw new MalformedCrl('the CRL would not be well-formed: it has no header')
-  finding ??= lintCrlExtensions(parseCrlExtensions(suffix))
-  if (finding !== undefined) throw new MalformedCrl(`the CRL would not be well-formed: ${finding}`)
-}
-
-function without({ rows, count }: CrlPage, serialNumbers: ReadonlySet<string> | undefined) {
-  if (!serialNumbers) return { rows, count }
-  const left = rows.split(' ').filter((row) => !serialNumbers.has(row.slice(0, row.indexOf('.'))))
-  return { rows: left.join(' '), count: left.length }
-}
-
-async function* framed({ prefix, suffix }: DerFrame, content: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  yield prefix
-  yield* content
-  yield suffix
-}
-
 function reasonOf(error: unknown): string {
   const { message, cause } = error instanceof Error ? error : new Error(String(error))
   return cause instanceof Error ? `${message}: ${cause.message}` : message
-}
-
-const wholeSeconds = (at: Date): Date => new Date(Math.floor(at.getTime() / 1000) * 1000)
-
-function latest(at: Date, other: Date | undefined): Date {
-  return other && other > at ? other : at
 }

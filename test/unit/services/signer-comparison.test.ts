@@ -17,6 +17,19 @@ const STATE: RecordState = {
 const strange: string[] = []
 const unused = () => assert.fail('not asked for')
 
+/** A signer that nobody asks. */
+const RECORDS: SignerRecords = {
+  state: unused,
+  serials: unused,
+  certificates: unused,
+  note: unused,
+  decisions: unused,
+  noteDecisions: unused,
+  damage: unused,
+  announce: unused,
+  revocations: unused,
+}
+
 /** A database without any revocation. */
 const MARKS: ComparisonParts['marks'] = {
   mark: unused,
@@ -40,14 +53,7 @@ function aComparisonWith(
   ...pages: readonly (readonly RecordedRevocations[])[]
 ): SignerComparison {
   const records: SignerRecords = {
-    state: unused,
-    serials: unused,
-    certificates: unused,
-    note: unused,
-    decisions: unused,
-    noteDecisions: unused,
-    damage: unused,
-    announce: unused,
+    ...RECORDS,
     revocations: async ({ seq }) => ({
       lines: pages[seq] ?? [],
       last: { seq: seq + 1, part: 0 },
@@ -150,15 +156,8 @@ describe('what has expired is decided by the slow clock: the mark passes it for 
       expiredAfterDays: 90,
       now,
       records: {
-        state: unused,
+        ...RECORDS,
         serials: async () => ({ sequences: [7], serialNumbers: ['0a'], signedAt, last: 7, more: false }),
-        certificates: unused,
-        note: unused,
-        decisions: unused,
-        noteDecisions: unused,
-        damage: unused,
-        announce: unused,
-        revocations: unused,
       },
       marks: {
         ...({} as ComparisonParts['marks']),
@@ -189,7 +188,7 @@ describe('what does not come back', () => {
     const [remembered, told, missing]: [unknown[], unknown[], string[]] = [[], [], []]
     const comparison = aComparisonWith({
       records: {
-        state: unused,
+        ...RECORDS,
         serials: async () => ({
           sequences: [7, 8],
           serialNumbers: ['0abc', '0def'],
@@ -197,13 +196,6 @@ describe('what does not come back', () => {
           last: 8,
           more: false,
         }),
-        certificates: unused,
-        note: unused,
-        decisions: unused,
-        noteDecisions: unused,
-        damage: unused,
-        announce: unused,
-        revocations: unused,
       },
       marks: {
         ...({} as ComparisonParts['marks']),
