@@ -55,7 +55,7 @@ export const ACCOUNT_COLUMNS = {
   ],
 } as const
 
-/** As the client sees it. */
+/** The client sees this status. */
 const ORDER_STATUSES = {
   pending: 'pending',
   ready: 'ready',
