@@ -5,10 +5,9 @@ import type { EventData } from '../domain/event.ts'
 import { retryDelayMs, type ValidationPolicy, type ValidationRecord } from '../domain/validation-attempt.ts'
 import type { EventWriter } from '../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
-import type { ActorRef } from '../runtime/actor.ts'
+import { type ActorRef, batchPerTick } from '../runtime/actor.ts'
 import type { AttemptEnded, ValidationRequest } from '../services/challenge-triggers.ts'
 import type { DispatcherEvents } from '../services/validation-dispatcher.ts'
-import { batchPerTick } from '../shared/lib/batch-per-tick.ts'
 import type { FrontMessages } from './messages.ts'
 
 export interface Reporting {

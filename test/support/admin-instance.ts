@@ -12,6 +12,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { type AdminThread, startAdmin } from '../../src/main/admin/start-admin.ts'
 import { Parts } from '../../src/main/parts.ts'
 import type { StartContext } from '../../src/main/start-context.ts'
+import { allocateSharedFlags, openSharedFlags } from '../../src/services/shared-state.ts'
 import { freePort } from './free-port.ts'
 import type { TestService } from './service.ts'
 import { configOf } from './shared-service.ts'
@@ -47,7 +48,9 @@ export async function adminInstance(service: TestService, changes: Sections = {}
   const reread = () => loadConfig(file, process.env)
   const context = { config, now, version: '0', log, parts, reread, onBroken: () => undefined }
   const ca = { issuers: () => [] } as never
-  const thread = await startAdmin(context as unknown as StartContext, { ca }, undefined as never, {
+  const flagsMemory = allocateSharedFlags(1)
+  const caPart = { ca, flags: openSharedFlags(flagsMemory), flagsMemory }
+  const thread = await startAdmin(context as unknown as StartContext, caPart, undefined as never, {
     note: async () => undefined,
   })
   assert.ok(thread)

@@ -13,6 +13,7 @@ import { noteStrangers } from '../../admin/users/login-attempts.ts'
 import { renderHead } from '../../domain/audit-chain.ts'
 import type { Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
+import { openSharedFlags, type SharedFlags } from '../../services/shared-state.ts'
 import { requireAuditKey } from '../../settings/admin-settings.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData, ReconciledFacts, ReloadChanges } from '../messages.ts'
@@ -24,37 +25,37 @@ const HEAD_EVERY_MS = 60_000
 
 /** @returns its parts; the event writer is closed before the database */
 export function createAudit(
-  { config, auditState }: AdminThreadData,
+  { config, flags }: AdminThreadData,
   db: DatabasePool,
   { log, metrics }: { log: Logger; metrics: Metrics },
   record: RecordDecisions,
 ) {
   const eventWriter = createEventWriter(queriesOf(db), log, metrics)
   const key = requireAuditKey(config)
-  const watch = new AuditWatch({ db, key, events: auditAlarm(auditState, { log, metrics, eventWriter }) })
+  const watch = new AuditWatch({ db, key, events: auditAlarm(openSharedFlags(flags), { log, metrics, eventWriter }) })
   return { key, watch, eventWriter, audit: new AuditLog(db, key, watch, record) }
 }
 
 /**
  * Log and events report it once; health and metrics show it until the log is whole again.
- * @param state one Int32, which the supervisor reads for its health
+ * @param flags the supervisor reads them for its health
  */
-function auditAlarm(state: SharedArrayBuffer, reporting: Reporting): AuditWatchEvents {
-  const { log, metrics } = reporting
-  function show(isBroken: 0 | 1): void {
-    Atomics.store(new Int32Array(state), 0, isBroken)
-    metrics.auditLogBroken.set(isBroken)
+function auditAlarm(flags: Pick<SharedFlags, 'noteAuditLog'>, reporting: Reporting): AuditWatchEvents {
+  function show(isBroken: boolean): void {
+    flags.noteAuditLog(isBroken)
+    reporting.metrics.auditLogBroken.set(isBroken ? 1 : 0)
   }
-  show(0)
+  show(false)
   return {
     missing(fault) {
-      show(1)
+      show(true)
       raiseAlarm(reporting, 'audit_log', { message: 'the end of the audit log was cut or changed', reason: fault })
     },
     found(reason) {
-      show(0)
-      if (reason) log.warn({ event: 'audit_log_went_back', reason }, 'the audit log went back with its database')
-      else log.warn({ event: 'audit_log_restored' }, 'the audit log has its end again')
+      show(false)
+      if (reason)
+        reporting.log.warn({ event: 'audit_log_went_back', reason }, 'the audit log went back with its database')
+      else reporting.log.warn({ event: 'audit_log_restored' }, 'the audit log has its end again')
     },
   }
 }

@@ -16,7 +16,7 @@ import { csrBackendNames, isModule } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
-import { openSharedOutages } from '../../services/shared-state.ts'
+import type { SharedFlags } from '../../services/shared-state.ts'
 import {
   acmeProxySettings,
   challengeHandler,
@@ -51,20 +51,18 @@ export async function createCsrBackend(name: string, parts: BackendParts): Promi
 
 export type CsrBackends = ReadonlyMap<string, GuardedCsrBackend>
 
-/** @param outages memory of the shared outages */
 export async function startCsrBackends(
   { config, log, metrics, parts }: StartContext,
   db: Database,
-  outages: SharedArrayBuffer,
+  flags: Pick<SharedFlags, 'leaveAlone'>,
 ): Promise<CsrBackends> {
-  const { set: setOutage } = openSharedOutages(outages, csrBackendNames(config))
   const backends = new Map<string, GuardedCsrBackend>()
   const stopping = new AbortController()
   for (const name of csrBackendNames(config)) {
     const created = await createCsrBackend(name, { config, db, log })
     const backend = parts.add(`backend ${name}`, created, (one) => one.close())
-    const guarding = { config, stopping: stopping.signal, metrics, log, onWait: (ms: number) => setOutage(name, ms) }
-    backends.set(name, guard(backend, guarding))
+    const onWait = (ms: number) => flags.leaveAlone(name, ms)
+    backends.set(name, guard(backend, { config, stopping: stopping.signal, metrics, log, onWait }))
   }
   if (backends.size === 0) return backends
   const probes = await startBackendProbes([...backends.values()], config.ca.failover.probe_seconds * 1000, log)

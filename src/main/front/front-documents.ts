@@ -11,6 +11,7 @@ import type { HttpRequest } from '../../http/http-message.ts'
 import type { HttpServer, ListenOptions } from '../../http/http-server.ts'
 import { listen } from '../../http/uws.ts'
 import { createTrustBundle, readRootsPem } from '../../services/trust-bundle.ts'
+import { bufferOver } from '../../shared/lib/shared-memory.ts'
 import { Problem } from '../../shared/protocol/problem.ts'
 import type { ResourceName } from '../../shared/protocol/urls.ts'
 import type { SharedCrl, SharedCrls } from '../messages.ts'
@@ -41,7 +42,7 @@ export function createFrontCrls(first: SharedCrls, { rebuild_interval_seconds, c
 
 /** The bytes stay in shared memory: a 50 MB list exists once for all threads. */
 function documentsOf(crls: readonly SharedCrl[]): ReadonlyMap<string, CrlDocument> {
-  const documents = crls.map((crl): [string, CrlDocument] => [crl.name, { ...crl, der: Buffer.from(crl.der) }])
+  const documents = crls.map((crl): [string, CrlDocument] => [crl.name, { ...crl, der: bufferOver(crl.der) }])
   return new Map([
     ...documents,
     ...documents.flatMap(([, document], at) => (crls[at]?.isDefault ? [['', document] as const] : [])),

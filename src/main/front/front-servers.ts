@@ -153,7 +153,7 @@ function frontListenOptions(options: FrontListenOptions): ListenOptions {
     port: config.server.port,
     ...(tls && { tls }),
     maxBodyBytes,
-    ...(admin && { maxBodyBytesOf: admin.maxBodyBytesOf }),
+    ...(admin && { maxBodyBytesOf: front.maxBodyBytesOf }),
     maxBufferedBytes: bodyMemoryFor(Math.max(2 * maxBodyBytes, admin?.maxBodyBytes ?? 0)),
     isTrustedProxy,
     admit: front.admit,

@@ -73,7 +73,7 @@ export async function startFronts(
 
 function threadData(
   { config, version }: StartContext,
-  { methods, database, ca: { signer, flagsMemory }, issuance: { changes, outages } }: EarlierParts,
+  { methods, database, ca: { signer, flagsMemory }, issuance: { changes } }: EarlierParts,
   crl: Crls | undefined,
   rootsPem: string,
 ): FrontThreadData[] {
@@ -85,7 +85,6 @@ function threadData(
     signer: signer && { socketPath: signer.socketPath, secretFile: signer.secretFile },
     nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
     changes,
-    outages,
     rateTable: allocateSharedTable(),
     flags: flagsMemory,
     rootsPem,
