@@ -83,6 +83,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/store',
     'src/admin/audit',
     'src/admin/eab',
+    'src/admin/grants',
     'src/admin/profiles',
     'src/admin/users',
   ],

@@ -39,7 +39,7 @@ export const placeParameters = () => ({
     .optional(),
 })
 
-export interface Place {
+interface Place {
   limit?: number | undefined
   offset?: number | undefined
   cursor?: string | undefined
@@ -51,10 +51,6 @@ export function pageRequest({ limit, offset = 0, cursor }: Place, settings: Page
   if (cursor !== undefined && offset > 0) throw wrong('offset', "cannot stand beside 'cursor'")
   return { limit: limitOf(limit, settings), offset, cursor }
 }
-
-/** Lists that clients expect whole: as long as one request may ask for, when it does not say. */
-export const longPageRequest = (place: Place, { maxSize }: PageSettings): PageRequest =>
-  pageRequest(place, { defaultSize: maxSize, maxSize })
 
 /** The query of the next page, for Link. */
 export function nextOf({ next, limit }: PageOfList<unknown> & { limit: number }) {
@@ -155,3 +151,9 @@ const tooFar = (offset: number) =>
     'offset',
     `takes too long to reach ${offset} with these filters; begin with an empty 'cursor' to read on from page to page`,
   )
+
+/** Reads a page of a list that clients expect whole: as long as one request may ask for, when it does not say. */
+export async function readByCursor<T>(place: Place, { maxSize }: PageSettings, read: ReadPage<T>) {
+  const page = await readPageOf(read, pageRequest(place, { defaultSize: maxSize, maxSize }))
+  return { rows: page.rows, next: nextOf(page) }
+}

@@ -23,6 +23,25 @@ export const withTimes = <R extends object>(row: R): WithTexts<R> =>
     Object.entries(row).map(([member, value]) => [member, value instanceof Date ? time(value) : value]),
   ) as WithTexts<R>
 
+type Column<S> =
+  S extends z.ZodNullable<infer Inner extends z.ZodType>
+    ? z.ZodNullable<Column<Inner>>
+    : S extends z.ZodISODateTime
+      ? z.ZodDate
+      : S extends z.ZodUUID
+        ? z.ZodString
+        : S
+
+function columnOf(member: unknown): z.ZodType {
+  if (member instanceof z.ZodNullable) return columnOf(member.unwrap()).nullable()
+  if (member instanceof z.ZodISODateTime) return z.date()
+  return member instanceof z.ZodUUID ? z.string() : (member as z.ZodType)
+}
+
+/** The row of a reply whose columns have the names of its members: its times are dates, and PostgreSQL has checked its ids. */
+export const rowOf = <S extends z.ZodRawShape>(reply: z.ZodObject<S>): z.ZodObject<{ [M in keyof S]: Column<S[M]> }> =>
+  z.object(Object.fromEntries(Object.entries(reply.shape).map(([name, member]) => [name, columnOf(member)]))) as never
+
 const INSTANT =
   /^(?<date>\d{4}-\d\d-\d\d)(?:[Tt](?<time>\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(?<offset>[Zz]|[+-]\d\d:\d\d)?)?$/
 const INSTANT_RULE = 'must be a time such as 2026-01-31T12:00:00Z, or a date'

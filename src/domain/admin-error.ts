@@ -61,3 +61,9 @@ export class AdminError extends Error {
 }
 
 export const notFound = (what: string) => new AdminError('not_found', `there is no such ${what}`)
+
+/** @throws AdminError not_found for what is not there */
+export function requireFound<T>(found: T | null | undefined | false, what: string): T {
+  if (found === null || found === undefined || found === false) throw notFound(what)
+  return found
+}

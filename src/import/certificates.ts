@@ -157,5 +157,5 @@ async function record(
     der: imported.der,
     spkiSha256: hashSpki(tbs.spki),
   }))
-  await createCertificateImport(queries).record(fingerprints, rows, 'that of its issuer')
+  await createCertificateImport(queries).record(fingerprints, rows, 'as its issuer')
 }

@@ -1,7 +1,7 @@
 /** Allowed identifiers and CSR profiles, and to which accounts and credentials they were given. */
 
 import { lockCredential } from '../admin/eab/credential-store.ts'
-import { allowToCredential, findIdentifierByValue, insertIdentifier } from '../admin/eab/identifier-store.ts'
+import { allowToCredential, findIdentifierByValue, insertIdentifier } from '../admin/grants/identifier-store.ts'
 import { ProfileData, profileOf } from '../admin/profiles/csr-profile-data.ts'
 import { assignToCredential, findProfileByName, insertProfile } from '../admin/profiles/profile-store.ts'
 import { AdminError } from '../domain/admin-error.ts'

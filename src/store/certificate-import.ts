@@ -25,8 +25,11 @@ export interface ForgottenCertificate extends CertificateNames {
   spkiSha256: Buffer
 }
 
-/** The backend that has issued; `that of its issuer` is the one of the issuer's other certificates, without any the signer. */
-export type ImportedFrom = { backend: string | undefined } | 'that of its issuer'
+/**
+ * The backend that has issued; `as its issuer` is the backend of the issuer's other certificates, and the signer
+ * without any.
+ */
+export type ImportedFrom = { backend: string | undefined } | 'as its issuer'
 
 export interface RecordedCertificate {
   id: string
@@ -41,7 +44,7 @@ export interface CertificateImport {
   issuers(): Promise<IssuerCertificate[]>
   /** Issuances whose intent a backup holds without its certificate, by serial number in hexadecimal. */
   findIntents(serialNumbers: readonly Buffer[]): Promise<ReadonlyMap<string, { certificateId: string; tbs: Buffer }>>
-  /** Of an account's key. */
+  /** The thumbprint of an account's key. */
   thumbprintOf(accountId: string): Promise<string | undefined>
   /**
    * Records certificates under the first certificate of their issuer unless their serial number stands under another. Ids, orders and serial numbers must not repeat. An id that is taken is replaced.
@@ -151,8 +154,8 @@ export function createCertificateImport(db: Pick<Database, 'query'>): Certificat
         certificates.map((one) => one.notAfter),
         certificates.map((one) => one.der),
         certificates.map((one) => one.spkiSha256),
-        from !== 'that of its issuer',
-        from === 'that of its issuer' ? null : (from.backend ?? null),
+        from !== 'as its issuer',
+        from === 'as its issuer' ? null : (from.backend ?? null),
         certificates.map((one) => one.issuedAt),
         certificates.map((one) => one.identifiers),
       ])
@@ -176,7 +179,7 @@ interface KnownCertificate {
   isRevoked: boolean
 }
 
-/** Those of one issuer. */
+/** Finds certificates of one issuer. */
 export function findRecorded(
   db: Pick<Database, 'query'>,
   issuerFingerprints: readonly Buffer[],

@@ -45,7 +45,7 @@ export interface CertificateStore {
   /** False when it changed nothing, since it was revoked already. */
   revoke(revocation: Revocation): Promise<boolean | StaleAccount>
   isKeyBlocked(spkiSha256: Buffer): Promise<boolean>
-  /** Those of these certificates that are revoked. */
+  /** Finds the revoked ones among these certificates. */
   findRevocations(certificateIds: readonly string[]): Promise<CommittedRevocation[]>
   /** Saves an issuer for later downloads, with its chain as it was given last. */
   saveIssuer(fingerprint: Buffer, certificate: Buffer, chain: readonly Buffer[]): Promise<void>
@@ -222,7 +222,7 @@ interface CertificateRow {
   revoked_at: Date | null
 }
 
-/** Of these SHA-256 hashes of public keys. @returns those that are blocked, in hexadecimal */
+/** Looks for these SHA-256 hashes of public keys. @returns the blocked ones, in hexadecimal */
 export async function findBlockedKeys(db: Pick<Database, 'query'>, hashes: readonly Buffer[]): Promise<Set<string>> {
   const rows = await db.query<{ hash: string }>(IS_KEY_BLOCKED, [hashes])
   return new Set(rows.map(({ hash }) => hash))

@@ -71,7 +71,7 @@ describe('a certificate that nobody has seen', () => {
         spkiSha256: Buffer.alloc(32, 1),
       }
       const imports = createCertificateImport(store.db)
-      const record = () => imports.record([issuerFingerprint], [certificate], 'that of its issuer')
+      const record = () => imports.record([issuerFingerprint], [certificate], 'as its issuer')
       assert.equal((await record()).length, 1)
       assert.deepEqual((await told(serialNumber)).slice(1), [
         ['issuance', 'late.example', true],

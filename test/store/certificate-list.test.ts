@@ -27,7 +27,7 @@ describe('certificates of an account', () => {
     const id = newId()
     const [serialNumber, spkiSha256] = [randomBytes(16), randomBytes(32)]
     const row = { id, accountId: account, serialNumber, names, notBefore, notAfter, der, spkiSha256 }
-    await createCertificateImport(store.db).record([Buffer.alloc(32, 7)], [row], 'that of its issuer')
+    await createCertificateImport(store.db).record([Buffer.alloc(32, 7)], [row], 'as its issuer')
     return id
   }
 

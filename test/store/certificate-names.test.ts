@@ -37,7 +37,7 @@ describe('the names of imported certificates', () => {
     const { notBefore, notAfter } = tbs
     const row = { id, accountId, serialNumber, notBefore, notAfter, der, spkiSha256, ...namesOf(tbs), ...more }
     if (more.names) row.identifiers = undefined
-    await createCertificateImport(store.db).record([ISSUER], [row], 'that of its issuer')
+    await createCertificateImport(store.db).record([ISSUER], [row], 'as its issuer')
     return { id, serial }
   }
   const namesIn = async (id: string) =>

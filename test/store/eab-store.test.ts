@@ -11,7 +11,7 @@ import {
   NAME_OF_CREDENTIAL,
   PROFILE_OF_ACCOUNT,
   PROFILE_OF_CREDENTIAL,
-} from '../../src/admin/eab/grants.ts'
+} from '../../src/admin/grants/grants.ts'
 import { createAllowlistStore } from '../../src/store/account-rules-store.ts'
 import type { NewAccount } from '../../src/store/account-store.ts'
 import type { Database } from '../../src/store/database.ts'

@@ -9,7 +9,7 @@ import {
   type Revocation,
   revokeCredential,
 } from '../../src/admin/eab/credential-store.ts'
-import { grantNames } from '../../src/admin/eab/grants.ts'
+import { grantNames } from '../../src/admin/grants/grants.ts'
 import { HistoryIndexes } from '../../src/admin/profiles/history-indexes.ts'
 import { createProfile } from '../../src/admin/profiles/profile-endpoints.ts'
 import type { AllowedIdentifier } from '../../src/domain/allowlist.ts'

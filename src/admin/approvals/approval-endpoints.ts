@@ -3,7 +3,7 @@
 import * as z from 'zod/v4'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { parametersOf } from '../filter-schemas.ts'
-import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readByCursor } from '../pages.ts'
 import { APPROVAL_FILTERS } from '../resources/operation.ts'
 import { line, uuid } from '../schemas.ts'
 import { Approval, ApprovedRequest, approvalBody } from './approval-body.ts'
@@ -22,8 +22,8 @@ export const APPROVALS = endpointGroup('Approvals', {
     reply: { status: 200, schema: z.array(Approval) },
     async handle({ query: { waiting, ...place }, author }, { db, pages }) {
       const wanted = { waiting, makerId: makerSeenBy(author) }
-      const page = await readPageOf(pagesOfApprovals(db, wanted), longPageRequest(place, pages))
-      return { body: page.rows.map((row) => approvalBody(row)), next: nextOf(page) }
+      const { rows, next } = await readByCursor(place, pages, pagesOfApprovals(db, wanted))
+      return { body: rows.map((row) => approvalBody(row)), next }
     },
   }),
   countApprovals: endpoint({

@@ -5,7 +5,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor, Role } from '../../domain/administrator.ts'
 import {
   type ActToApprove,
@@ -201,11 +201,11 @@ export class Approvals {
 
   /** @throws AdminError not_found */
   async require(db: CommonQueryMethods, id: string, makerId?: string): Promise<ApprovalRow> {
-    return (await findApproval(db, id, makerId)) ?? Promise.reject(notFound('request for approval'))
+    return requireFound(await findApproval(db, id, makerId), 'request for approval')
   }
 
   async #lock(tx: CommonQueryMethods, id: string, makerId?: string): Promise<ApprovalRow> {
-    return (await lockApproval(tx, id, makerId)) ?? Promise.reject(notFound('request for approval'))
+    return requireFound(await lockApproval(tx, id, makerId), 'request for approval')
   }
 
   /** A bulk revocation counts for itself: its number may shrink. */

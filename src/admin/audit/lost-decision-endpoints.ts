@@ -9,7 +9,7 @@ import { allOf } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
-import { flagParameter, timestamp, uuid, withTimes } from '../schemas.ts'
+import { flagParameter, rowOf, timestamp, uuid, withTimes } from '../schemas.ts'
 import type { AuditLog } from './audit-log.ts'
 
 const LostDecision = z
@@ -31,17 +31,7 @@ const LostDecision = z
   })
   .meta({ id: 'LostDecision' })
 
-const Row = z.object({
-  id: z.string(),
-  decided_at: z.date(),
-  decided_by: z.string(),
-  act: z.string(),
-  subject: z.string(),
-  outcome: z.enum(OUTCOMES),
-  details: z.record(z.string(), z.unknown()),
-  found_at: z.date(),
-  accepted_at: z.date().nullable(),
-})
+const Row = rowOf(LostDecision)
 type LostDecisionRow = z.infer<typeof Row>
 
 export const lostDecisionBody = (row: LostDecisionRow): z.input<typeof LostDecision> => withTimes(row)

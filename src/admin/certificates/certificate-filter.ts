@@ -2,12 +2,12 @@
 
 import * as z from 'zod/v4'
 import { createdBetween, type Fragment, instant } from '../../store/list-page.ts'
-import { isWindowOpen, type OpenWindow } from '../../store/renewal-window-store.ts'
 import { isAccountInScope } from '../../store/scope.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { allGiven, type Conditions } from '../conditions.ts'
 import type { CertificateQuery } from '../resources/certificates.ts'
 import { certificateSample } from './certificate-sample.ts'
+import { isWindowOpen, type OpenWindow } from './renewal-window-store.ts'
 
 /** Filters that the service itself sets, beside a query. */
 interface OwnFilter {

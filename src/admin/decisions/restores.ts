@@ -11,7 +11,6 @@ import { queriesOf } from '../../store/slonik.ts'
 import { createServerSettings, type ServerSwitch } from '../../store/switch-store.ts'
 import { lockApproval, noteDecision, takeResult } from '../approvals/approval-store.ts'
 import { lockAccount, writeAccount } from '../certificates/account-changes.ts'
-import { deleteWithApprovals, disallowWithApprovals } from '../eab/allowed-identifiers.ts'
 import {
   findCredential,
   lockCredential,
@@ -19,7 +18,8 @@ import {
   revokeCredential,
   writeTags,
 } from '../eab/credential-store.ts'
-import { disallowToAccount } from '../eab/identifier-store.ts'
+import { deleteWithApprovals, disallowWithApprovals } from '../grants/allowed-identifiers.ts'
+import { disallowToAccount } from '../grants/identifier-store.ts'
 import { deactivateAuthorization, findMissing, takeContacts, takeKey } from './account-decisions.ts'
 import { PROFILE_RESTORES } from './profiles.ts'
 import { changed, type Restore, restoredAs, restoredIf, restoring, withoutRemoved } from './restore.ts'

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
 import { scopeOf } from '../../domain/permissions.ts'
@@ -14,12 +14,12 @@ import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext } from '../context.ts'
+import { readIdentifiers } from '../grants/allowed-identifiers.ts'
+import { grantNames, PROFILE_OF_CREDENTIAL } from '../grants/grants.ts'
+import { notePreApproval } from '../grants/pre-approval.ts'
 import { futureInstant, line, tagList, uuid } from '../schemas.ts'
-import { readIdentifiers } from './allowed-identifiers.ts'
-import { credentialBody, credentialParams, EabCredential, requireCredential } from './credential-endpoints.ts'
-import { type CredentialRow, insertCredential, lockCredential, writeTags } from './credential-store.ts'
-import { grantNames, PROFILE_OF_CREDENTIAL } from './grants.ts'
-import { notePreApproval } from './pre-approval.ts'
+import { credentialBody, credentialParams, requireCredential } from './credential-endpoints.ts'
+import { type CredentialRow, EabCredential, insertCredential, lockCredential, writeTags } from './credential-store.ts'
 import { requireMayTag, requireWithinScope } from './registrar-credentials.ts'
 
 const EabCredentialWithKey = z
@@ -172,7 +172,7 @@ export const EAB_TAGS = endpointGroup('EAB credentials', {
 function retag(audit: AuditLog, actor: Actor, id: string, tags: readonly string[]): Promise<CredentialRow> {
   const scope = scopeOf(actor)
   return audit.transaction(actor, async (tx, note) => {
-    if (!(await lockCredential(tx, id))) throw notFound('credential')
+    requireFound(await lockCredential(tx, id), 'credential')
     const before = await requireCredential(tx, id, scope)
     await requireMayTag(tx, scope, before, tags)
     if (tags.join() === before.tags.join()) return before

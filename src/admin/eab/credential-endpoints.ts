@@ -2,18 +2,19 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
-import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
+import { withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { parametersOf } from '../filter-schemas.ts'
-import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readByCursor } from '../pages.ts'
 import { CREDENTIAL_FILTERS } from '../resources/credentials.ts'
-import { timestamp, uuid, withTimes } from '../schemas.ts'
+import { uuid, withTimes } from '../schemas.ts'
 import {
   type CredentialRow,
+  EabCredential,
   findCredential,
   hasForeignAccounts,
   lockCredential,
@@ -23,37 +24,6 @@ import {
   type Revocation,
   revokeCredential,
 } from './credential-store.ts'
-
-export const EabCredential = z
-  .strictObject({
-    id: z.uuid(),
-    kid: z.string(),
-    label: z.string(),
-    created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
-    account_id: z.uuid().nullable().meta({ description: 'The account registered with it last.' }),
-    account_name: accountNameMember(),
-    used: z.boolean(),
-    used_at: timestamp().nullable(),
-    revoked: z.boolean(),
-    created_at: timestamp(),
-    profiles: z.array(z.string()).nullable().meta({ description: 'CA profiles its accounts may order; null for all.' }),
-    preapproved_networks: z
-      .array(z.string())
-      .nullable()
-      .meta({ description: 'Networks from which allowed identifiers need no challenge.' }),
-    expires_at: timestamp().nullable().meta({ description: 'No account registers with it afterwards.' }),
-    max_uses: z
-      .int()
-      .nullable()
-      .meta({ description: 'Accounts that may register with it; null leaves it to acme.eab_reusable.' }),
-    uses: z.int(),
-    allowed_networks: z
-      .array(z.string())
-      .nullable()
-      .meta({ description: 'Networks from which accounts may register with it; null for all.' }),
-    tags: z.array(z.string()).meta({ description: 'Accounts that register with it get them.' }),
-  })
-  .meta({ id: 'EabCredential' })
 
 export const credentialBody = (
   row: CredentialRow & { account_name: string | null },
@@ -91,8 +61,8 @@ export const EAB = endpointGroup('EAB credentials', {
     query: z.strictObject({ ...parametersOf(CREDENTIAL_FILTERS), ...placeParameters() }),
     async handle({ query: { limit, offset, cursor, ...chosen }, author }, { db, pages }) {
       const filter = { ...chosen, scope: scopeOf(author) }
-      const page = await readPageOf(pagesOfCredentials(db, filter), longPageRequest({ limit, offset, cursor }, pages))
-      return { body: (await withAccountNames(db, page.rows)).map(credentialBody), next: nextOf(page) }
+      const { rows, next } = await readByCursor({ limit, offset, cursor }, pages, pagesOfCredentials(db, filter))
+      return { body: (await withAccountNames(db, rows)).map(credentialBody), next }
     },
   }),
   getEabCredential: endpoint({
@@ -136,7 +106,7 @@ export const EAB = endpointGroup('EAB credentials', {
 })
 
 export async function requireCredential(db: CommonQueryMethods, id: string, scope: Scope): Promise<CredentialRow> {
-  return (await findCredential(db, id, scope)) ?? Promise.reject(notFound('credential'))
+  return requireFound(await findCredential(db, id, scope), 'credential')
 }
 
 /**
@@ -161,8 +131,7 @@ async function revoke({ audit, events }: AdminContext, actor: Actor, id: string)
     // The lock keeps accounts from registering meanwhile.
     if (scope) await lockCredential(tx, id)
     await requireWithAccounts(tx, id, scope)
-    const revocation = await revokeCredential(tx, id)
-    if (!revocation) throw notFound('credential')
+    const revocation = requireFound(await revokeCredential(tx, id), 'credential')
     const { credential, linkedAccounts, revokedAccounts } = revocation
     note('eab.revoke', {
       eab_id: id,

@@ -1,5 +1,5 @@
 /**
- * SQL of binding credentials for administrators (table eab_credentials; RFC 8555 §7.3.4).
+ * Binding credentials as administrators see them, and their SQL (table eab_credentials; RFC 8555 §7.3.4).
  *
  * The credential's row is the lock for all that depends on it. Registration, revocation and changes
  * to its grants lock it before they read accounts.
@@ -21,34 +21,44 @@ import {
 import { hasTagOf, isAccountInScope, isInScope } from '../../store/scope.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { account, authorization, order } from '../../store/status-sql.ts'
+import { accountNameMember } from '../account-names.ts'
 import { allGiven, type Conditions } from '../conditions.ts'
 import type { CredentialQuery } from '../resources/credentials.ts'
+import { rowOf, timestamp } from '../schemas.ts'
 
-/** Without its key. */
-const Credential = z.object({
-  id: z.string(),
-  kid: z.string(),
-  label: z.string().nullable(),
-  created_by: z.string().nullable(),
-  /** The account registered with it last. */
-  account_id: z.string().nullable(),
-  used: z.boolean(),
-  used_at: z.date().nullable(),
-  revoked: z.boolean(),
-  created_at: z.date(),
-  /** CA profiles its accounts may order; null for all. */
-  profiles: z.array(z.string()).nullable(),
-  /** In CIDR notation; null for none. */
-  preapproved_networks: z.array(z.string()).nullable(),
-  expires_at: z.date().nullable(),
-  /** Accounts that may register with it; null leaves it to `acme.eab_reusable`. */
-  max_uses: z.int().nullable(),
-  uses: z.int(),
-  /** Networks from which accounts may register; null for all. */
-  allowed_networks: z.array(z.string()).nullable(),
-  /** Its accounts get them. */
-  tags: z.array(z.string()),
-})
+export const EabCredential = z
+  .strictObject({
+    id: z.uuid(),
+    kid: z.string(),
+    label: z.string(),
+    created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
+    account_id: z.uuid().nullable().meta({ description: 'The account registered with it last.' }),
+    account_name: accountNameMember(),
+    used: z.boolean(),
+    used_at: timestamp().nullable(),
+    revoked: z.boolean(),
+    created_at: timestamp(),
+    profiles: z.array(z.string()).nullable().meta({ description: 'CA profiles its accounts may order; null for all.' }),
+    preapproved_networks: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'Networks from which allowed identifiers need no challenge.' }),
+    expires_at: timestamp().nullable().meta({ description: 'No account registers with it afterwards.' }),
+    max_uses: z
+      .int()
+      .nullable()
+      .meta({ description: 'Accounts that may register with it; null leaves it to acme.eab_reusable.' }),
+    uses: z.int(),
+    allowed_networks: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'Networks from which accounts may register with it; null for all.' }),
+    tags: z.array(z.string()).meta({ description: 'Accounts that register with it get them.' }),
+  })
+  .meta({ id: 'EabCredential' })
+
+/** It has no key. */
+const Credential = rowOf(EabCredential.omit({ account_name: true })).extend({ label: z.string().nullable() })
 export type CredentialRow = z.infer<typeof Credential>
 
 const Id = z.object({ id: z.string() })

@@ -9,9 +9,9 @@ import { AdminError } from '../../domain/admin-error.ts'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
 import { mayRetag, type Scope } from '../../domain/permissions.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
+import { pagesOfCredential } from '../grants/identifier-store.ts'
 import { findProfileOfCredential } from '../profiles/profile-store.ts'
 import type { CredentialRow } from './credential-store.ts'
-import { pagesOfCredential } from './identifier-store.ts'
 
 interface WantedGrants {
   tags: readonly string[]

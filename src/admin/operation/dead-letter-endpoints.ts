@@ -11,7 +11,7 @@ import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { limitOf, limitParameter, type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
-import { line, text, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
+import { line, rowOf, text, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
 
 const DeadLetter = z
   .strictObject({
@@ -30,19 +30,7 @@ const DeadLetter = z
   })
   .meta({ id: 'DeadLetter' })
 
-const Row = z.object({
-  id: z.string(),
-  consumer: z.string(),
-  event_id: z.string(),
-  kind: z.string(),
-  subject: z.string(),
-  account_id: z.string().nullable(),
-  occurred_at: z.date(),
-  data: z.custom<object>(),
-  attempts: z.int(),
-  error: z.string(),
-  failed_at: z.date(),
-})
+const Row = rowOf(DeadLetter.omit({ account_name: true })).extend({ data: z.custom<object>() })
 type DeadLetterRow = z.infer<typeof Row>
 
 const bodyOf = (row: DeadLetterRow & { account_name: string | null }): z.input<typeof DeadLetter> => ({

@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { formatName } from '../../shared/pki/name.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
@@ -56,8 +56,7 @@ export const ISSUERS = endpointGroup('Issuers', {
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
     async handle({ params }, { db }) {
-      const row = await findIssuerRow(db, params.fingerprint)
-      if (!row) throw notFound('issuer')
+      const row = requireFound(await findIssuerRow(db, params.fingerprint), 'issuer')
       return { body: row.chain.map((certificate) => encodePem('CERTIFICATE', certificate)).join('') }
     },
   }),

@@ -2,13 +2,13 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { NOTIFICATION_STATUSES, TEST_MAIL } from '../../domain/notification.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { insertNotifications } from '../../store/notification-store.ts'
-import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
+import { withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext } from '../context.ts'
@@ -16,47 +16,20 @@ import { parametersOf } from '../filter-schemas.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
 import { pick } from '../resources/filter.ts'
 import { NOTIFICATION_FILTERS } from '../resources/operation.ts'
-import { timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
+import { uuid, whenSound, withTimes } from '../schemas.ts'
 import type { SignedIn } from '../users/sign-in.ts'
 import { requireUser } from '../users/users.ts'
 import {
   findNotification,
   listCauses,
   listNotifications,
+  Notification,
+  NotificationCause,
+  NotificationWithBody,
   purgePage,
   type RetrySelection,
   requeueFailed,
 } from './notification-list.ts'
-
-const Notification = z
-  .strictObject({
-    id: z.uuid(),
-    notification_type: z.string(),
-    recipient: z.string(),
-    subject: z.string(),
-    status: z.enum(NOTIFICATION_STATUSES),
-    account_id: z.uuid().nullable(),
-    account_name: accountNameMember(),
-    error_detail: z.string().nullable(),
-    retry_count: z.int(),
-    created_at: timestamp(),
-    sent_at: timestamp().nullable(),
-  })
-  .meta({ id: 'Notification' })
-
-const NotificationWithBody = z
-  .strictObject({ ...Notification.shape, body_text: z.string(), body_html: z.string() })
-  .meta({ id: 'NotificationWithBody' })
-
-const NotificationCause = z
-  .strictObject({
-    notification_type: z.string(),
-    cause: z.string().meta({ description: 'The error without addresses, at most 200 characters.' }),
-    notifications: z.int().meta({ description: 'Of the 10,000 that failed last.' }),
-    recipients: z.int(),
-    last_at: timestamp(),
-  })
-  .meta({ id: 'NotificationCause' })
 
 const TestMail = z
   .strictObject({
@@ -100,8 +73,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
     params: z.strictObject({ notification_id: uuid() }),
     reply: { status: 200, schema: NotificationWithBody },
     async handle({ params }, { db }) {
-      const found = await findNotification(db, params.notification_id)
-      if (!found) throw notFound('notification')
+      const found = requireFound(await findNotification(db, params.notification_id), 'notification')
       return { body: withTimes(await withAccountName(db, found)) }
     },
   }),

@@ -1,26 +1,47 @@
-/** SQL of the mails that administrators see, retry and purge. */
+/** Mails as administrators see them, and the SQL that lists, retries and purges them. */
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { NEVER_SENT, NOTIFICATION_STATUSES, type NotificationStatus } from '../../domain/notification.ts'
 import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
+import { accountNameMember } from '../account-names.ts'
 import type { OffsetPage } from '../pages.ts'
+import { rowOf, timestamp } from '../schemas.ts'
 
-const Listed = z.object({
-  id: z.string(),
-  notification_type: z.string(),
-  recipient: z.string(),
-  subject: z.string(),
-  status: z.enum(NOTIFICATION_STATUSES),
-  account_id: z.string().nullable(),
-  error_detail: z.string().nullable(),
-  retry_count: z.int(),
-  created_at: z.date(),
-  sent_at: z.date().nullable(),
-})
-export type ListedNotification = z.infer<typeof Listed>
-const WithBody = Listed.extend({ body_text: z.string(), body_html: z.string() })
+export const Notification = z
+  .strictObject({
+    id: z.uuid(),
+    notification_type: z.string(),
+    recipient: z.string(),
+    subject: z.string(),
+    status: z.enum(NOTIFICATION_STATUSES),
+    account_id: z.uuid().nullable(),
+    account_name: accountNameMember(),
+    error_detail: z.string().nullable(),
+    retry_count: z.int(),
+    created_at: timestamp(),
+    sent_at: timestamp().nullable(),
+  })
+  .meta({ id: 'Notification' })
+
+export const NotificationWithBody = z
+  .strictObject({ ...Notification.shape, body_text: z.string(), body_html: z.string() })
+  .meta({ id: 'NotificationWithBody' })
+
+export const NotificationCause = z
+  .strictObject({
+    notification_type: z.string(),
+    cause: z.string().meta({ description: 'The error without addresses, at most 200 characters.' }),
+    notifications: z.int().meta({ description: 'Of the 10,000 that failed last.' }),
+    recipients: z.int(),
+    last_at: timestamp(),
+  })
+  .meta({ id: 'NotificationCause' })
+
+const Listed = rowOf(Notification.omit({ account_name: true }))
+type ListedNotification = z.infer<typeof Listed>
+const WithBody = rowOf(NotificationWithBody.omit({ account_name: true }))
 type NotificationWithBody = z.infer<typeof WithBody>
 
 /** An error without addresses, and cut: it is the same for all recipients. */
@@ -90,13 +111,7 @@ export async function purgePage(tx: CommonQueryMethods, before: Date, limit: num
   return rowCount
 }
 
-const Cause = z.object({
-  notification_type: z.string(),
-  cause: z.string(),
-  notifications: z.int(),
-  recipients: z.int(),
-  last_at: z.date(),
-})
+const Cause = rowOf(NotificationCause)
 
 /** Failed mails that are looked at, the newest first. */
 const MOST_GROUPED = 10_000

@@ -195,13 +195,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     maintenance: maintenanceBody(maintenance),
     signing: signingBody(stopSigning),
     validations: { running: numbers.validations, oldest_seconds: numbers.oldest_validation_seconds },
-    notifications: {
-      waiting: numbers.notifications_waiting,
-      failed: numbers.notifications_failed,
-      last_sent_at: timeOrNull(mail.sent_at),
-      last_failure: mail.failure,
-      failing_since: timeOrNull(mail.failing_since),
-    },
+    notifications: mailBody(numbers, mail),
     consumers: workers.consumers.map((backlog) => ({
       ...backlogBody(backlog),
       last_failure: failures.find(({ consumer }) => consumer === backlog.name)?.failure ?? null,
@@ -210,6 +204,14 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
     more: moreOf(numbers),
   }
 }
+
+const mailBody = (numbers: OverviewNumbers, mail: Awaited<ReturnType<typeof readLastMail>>) => ({
+  waiting: numbers.notifications_waiting,
+  failed: numbers.notifications_failed,
+  last_sent_at: timeOrNull(mail.sent_at),
+  last_failure: mail.failure,
+  failing_since: timeOrNull(mail.failing_since),
+})
 
 const moreOf = ({ failures_kept, notifications_failed, dead_letters }: OverviewNumbers) => ({
   failures_kept: failures_kept >= MOST_COUNTED,

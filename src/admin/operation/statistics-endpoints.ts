@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import { EVENT_KINDS, FAILURE_KINDS } from '../../domain/event.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import {
@@ -127,6 +127,6 @@ export const FAILURES = endpointGroup('Accounts', {
 
 /** The last 50, the newest first. */
 async function failuresOf(db: CommonQueryMethods, accountId: string, scope: Scope): Promise<readonly Kept[]> {
-  if (!(await accountExists(db, accountId, scope))) throw notFound('account')
+  requireFound(await accountExists(db, accountId, scope), 'account')
   return listAccountFailures(db, accountId)
 }

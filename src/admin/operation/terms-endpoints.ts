@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { agreeToTerms } from '../../store/account-store.ts'
 import { constantSql, queriesOf, rowsOf } from '../../store/slonik.ts'
@@ -63,7 +63,7 @@ export const TERMS = endpointGroup('Terms of service', {
 function acceptFor(accountId: string, audit: AuditLog, actor: Actor, terms: TermsSettings) {
   return audit.transaction(actor, async (tx, note) => {
     const version = requireVersion(terms)
-    if (!(await agreeToTerms(queriesOf(tx), accountId, version))) throw notFound('valid account')
+    requireFound(await agreeToTerms(queriesOf(tx), accountId, version), 'valid account')
     note('terms.accept', { account_id: accountId, version })
     return { accounts: 1, version }
   })

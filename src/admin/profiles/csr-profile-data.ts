@@ -4,39 +4,15 @@ import * as z from 'zod/v4'
 import { type CsrProfile, CsrProfileError, parseCsrProfile } from '../../domain/csr-profile.ts'
 import { compileLinearPattern, MAX_PATTERN_LENGTH, PatternError } from '../../domain/linear-pattern.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
+import { CURVES, SIGNATURE_ALGORITHMS } from '../../shared/pki/algorithms.ts'
+import { EXTENDED_KEY_USAGES, KEY_USAGES } from '../../shared/pki/oids.ts'
 import { notRight } from '../admin-errors.ts'
 import { text } from '../schemas.ts'
 
-const KEY_TYPES = ['RSA', 'EC.secp256r1', 'EC.secp384r1', 'EC.secp521r1', 'Ed25519', 'Ed448'] as const
-const SIGNATURE_ALGORITHMS = [
-  'SHA256withRSA',
-  'SHA384withRSA',
-  'SHA512withRSA',
-  'SHA256withECDSA',
-  'SHA384withECDSA',
-  'SHA512withECDSA',
-  'Ed25519',
-  'Ed448',
-] as const
-const KEY_USAGES = [
-  'digital_signature',
-  'content_commitment',
-  'key_encipherment',
-  'data_encipherment',
-  'key_agreement',
-  'key_cert_sign',
-  'crl_sign',
-  'encipher_only',
-  'decipher_only',
-] as const
-const EXTENDED_KEY_USAGES = [
-  'serverAuth',
-  'clientAuth',
-  'codeSigning',
-  'emailProtection',
-  'timeStamping',
-  'OCSPSigning',
-]
+/** A profile may name an algorithm that no request here has. */
+const KEY_TYPES = ['RSA', ...Object.values(CURVES).map(({ profileLabel }) => profileLabel), 'Ed25519', 'Ed448'] as const
+const ALGORITHMS = [...Object.keys(SIGNATURE_ALGORITHMS), 'Ed448']
+const PURPOSES = Object.values(EXTENDED_KEY_USAGES).map(({ rfcName }): string => rfcName)
 const SAN_TYPES = ['DNS_NAME', 'IP_ADDRESS', 'RFC822_NAME', 'URI'] as const
 
 const MOST = 1_000_000
@@ -46,8 +22,8 @@ const bound = () => whole(-1).meta({ description: '-1 is no limit.' })
 const someOf = (values: readonly string[]) => boundedArray(z.enum(values), MOST_ENTRIES).optional()
 
 const purpose = () =>
-  text(255).refine((text) => EXTENDED_KEY_USAGES.includes(text) || /^\d+(?:\.\d+)+$/.test(text), {
-    error: `must be one of ${EXTENDED_KEY_USAGES.join(', ')}, or an OID`,
+  text(255).refine((text) => PURPOSES.includes(text) || /^\d+(?:\.\d+)+$/.test(text), {
+    error: `must be one of ${PURPOSES.join(', ')}, or an OID`,
   })
 
 /** RE2 syntax. */
@@ -71,7 +47,7 @@ export const ProfileData = z
       .partialRecord(z.enum(KEY_TYPES), z.int().min(0).max(MOST))
       .optional()
       .meta({ description: 'Key type and its minimum size in bits; 0 is no minimum.' }),
-    authorized_signature_algorithms: someOf(SIGNATURE_ALGORITHMS),
+    authorized_signature_algorithms: someOf(ALGORITHMS),
     authorized_key_usages: someOf(KEY_USAGES),
     authorized_extended_key_usages: boundedArray(purpose(), MOST_ENTRIES).optional(),
     common_name_minimum: bound(),

@@ -2,18 +2,20 @@
 
 import { UniqueIntegrityConstraintViolationError } from 'slonik'
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { asksForHistory } from '../../domain/csr-profile.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext } from '../context.ts'
-import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, timestamp, uuid, withTimes } from '../schemas.ts'
+import { placeParameters, readByCursor } from '../pages.ts'
+import { line, uuid, withTimes } from '../schemas.ts'
 import { ProfileData, profileOf } from './csr-profile-data.ts'
 import type { HistoryIndexes } from './history-indexes.ts'
 import {
+  CsrProfile,
+  CsrProfileWithAccounts,
   deleteProfile,
   findProfile,
   findProfileWithAccounts,
@@ -25,29 +27,6 @@ import {
   replaceProfile,
   type WantedProfile,
 } from './profile-store.ts'
-
-export const CsrProfile = z
-  .strictObject({
-    id: z.uuid(),
-    name: z.string(),
-    description: z.string(),
-    // Not the strict schema: what an earlier release or the command line has stored must be shown.
-    profile_data: z.record(z.string(), z.unknown()).meta({ description: 'See CsrProfileData.' }),
-    created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
-    created_at: timestamp(),
-    updated_at: timestamp(),
-  })
-  .meta({ id: 'CsrProfile' })
-
-const CsrProfileWithAccounts = z
-  .strictObject({
-    ...CsrProfile.shape,
-    account_ids: z
-      .array(z.uuid())
-      .meta({ description: 'Accounts for which it counts, themselves or through their credential; the first.' }),
-    more_accounts: z.boolean().meta({ description: 'There are more than these 10,000.' }),
-  })
-  .meta({ id: 'CsrProfileWithAccounts' })
 
 export const csrProfileBody = <R extends ProfileRow>(row: R) => ({
   ...withTimes(row),
@@ -78,8 +57,8 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     reply: { status: 200, schema: z.array(CsrProfile) },
     query: z.strictObject({ name: line(255).optional(), ...placeParameters() }),
     async handle({ query: { name, ...place } }, { db, pages }) {
-      const page = await readPageOf(pagesOfProfiles(db, name), longPageRequest(place, pages))
-      return { body: page.rows.map(csrProfileBody), next: nextOf(page) }
+      const { rows, next } = await readByCursor(place, pages, pagesOfProfiles(db, name))
+      return { body: rows.map(csrProfileBody), next }
     },
   }),
   createCsrProfile: endpoint({
@@ -103,8 +82,7 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     params,
     reply: { status: 200, schema: CsrProfileWithAccounts },
     async handle({ params }, { db }) {
-      const profile = await findProfileWithAccounts(db, params.profile_id)
-      if (!profile) throw notFound('CSR profile')
+      const profile = requireFound(await findProfileWithAccounts(db, params.profile_id), 'CSR profile')
       return { body: csrProfileBody(profile) }
     },
   }),
@@ -157,11 +135,10 @@ async function replace(
   id: string,
   wanted: WantedProfile,
 ): Promise<ProfileRow> {
-  if (!(await findProfile(db, id))) throw notFound('CSR profile')
+  requireFound(await findProfile(db, id), 'CSR profile')
   await prepare(historyIndexes, wanted.data)
   const replaced = audit.transaction(actor, async (tx, note) => {
-    const before = await lockProfile(tx, id)
-    if (!before) throw notFound('CSR profile')
+    const before = requireFound(await lockProfile(tx, id), 'CSR profile')
     const after = await replaceProfile(tx, id, wanted)
     if (!after) return before
     note('csr_profile.update', { ...profileDetails(after), ...changesOf(before, after) }, undefined, profileData(after))
@@ -175,8 +152,7 @@ async function replace(
 /** Its accounts go back to the profile of their credential, or to none. */
 function remove(audit: AuditLog, actor: Actor, id: string): Promise<void> {
   return audit.transaction(actor, async (tx, note) => {
-    const profile = await findProfile(tx, id)
-    if (!profile) throw notFound('CSR profile')
+    const profile = requireFound(await findProfile(tx, id), 'CSR profile')
     await deleteProfile(tx, id)
     note('csr_profile.delete', profileDetails(profile))
   })

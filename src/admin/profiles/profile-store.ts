@@ -1,5 +1,5 @@
 /**
- * SQL of CSR profiles for administrators.
+ * CSR profiles as administrators see them, and their SQL.
  *
  * account_csr_profiles is the profile that counts for an account, as the ACME side reads it. A row
  * without eab_credential_id was assigned to the account itself; the others are copies of its
@@ -10,20 +10,36 @@ import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { ALL_ROWS, pageById, type ReadPage } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
+import { rowOf, timestamp } from '../schemas.ts'
 
-const Profile = z.object({
-  id: z.string(),
-  name: z.string(),
-  description: z.string().nullable(),
-  profile_data: z.record(z.string(), z.unknown()),
-  created_by: z.string().nullable(),
-  created_at: z.date(),
-  updated_at: z.date(),
-})
+export const CsrProfile = z
+  .strictObject({
+    id: z.uuid(),
+    name: z.string(),
+    description: z.string(),
+    // Not the strict schema: what an earlier release or the command line has stored must be shown.
+    profile_data: z.record(z.string(), z.unknown()).meta({ description: 'See CsrProfileData.' }),
+    created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
+    created_at: timestamp(),
+    updated_at: timestamp(),
+  })
+  .meta({ id: 'CsrProfile' })
+
+export const CsrProfileWithAccounts = z
+  .strictObject({
+    ...CsrProfile.shape,
+    account_ids: z
+      .array(z.uuid())
+      .meta({ description: 'Accounts for which it counts, themselves or through their credential; the first.' }),
+    more_accounts: z.boolean().meta({ description: 'There are more than these 10,000.' }),
+  })
+  .meta({ id: 'CsrProfileWithAccounts' })
+
+const DESCRIPTION = { description: z.string().nullable() }
+const Profile = rowOf(CsrProfile).extend(DESCRIPTION)
 export type ProfileRow = z.infer<typeof Profile>
 
-/** It comes with the first of the accounts for which it counts, by their own or by their credential. */
-const WithAccounts = Profile.extend({ account_ids: z.array(z.string()), more_accounts: z.boolean() })
+const WithAccounts = rowOf(CsrProfileWithAccounts).extend(DESCRIPTION)
 type ProfileWithAccounts = z.infer<typeof WithAccounts>
 
 /** Through which credential it counts; null for a profile of the account itself. */

@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import { certifiedNames } from '../../domain/csr-check.ts'
 import { asksForHistory, type CsrProfile, csrProfileViolations } from '../../domain/csr-profile.ts'
 import { type Csr, CsrError, parseCsr } from '../../shared/pki/csr.ts'
@@ -72,8 +72,7 @@ function csrOf(text: string): Csr {
 const wrongCsr = (message: string) => notRight('body', [{ field: 'csr', message }])
 
 async function dryRunOfStored(db: DatabasePool, indexes: HistoryIndexes, id: string, csr: Csr) {
-  const profile = await findProfile(db, id)
-  if (!profile) throw notFound('CSR profile')
+  const profile = requireFound(await findProfile(db, id), 'CSR profile')
   return dryRun(db, indexes, profile.profile_data, csr)
 }
 

@@ -56,6 +56,7 @@ export const ACCOUNT_MEMBERS = {
   ],
 } as const
 
+/** The client sees this status. */
 const ORDER_STATUSES = {
   pending: 'pending',
   ready: 'ready',

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import { ROLES, type Role } from '../../domain/administrator.ts'
 import { SCOPE_RULE } from '../../domain/permissions.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
@@ -11,31 +11,13 @@ import { pageById, type ReadPage } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { futureInstant, line, tagList, timestamp, uuid, withTimes } from '../schemas.ts'
+import { placeParameters, readByCursor } from '../pages.ts'
+import { futureInstant, line, rowOf, tagList, timestamp, uuid, withTimes } from '../schemas.ts'
 import { endByProvider } from './sessions.ts'
 import { API_TOKEN_PREFIX, hashApiToken, type SignedIn } from './sign-in.ts'
 import { requireScope } from './users.ts'
 
 const TOKEN_BYTES = 32
-
-const Token = z.object({
-  id: z.string(),
-  name: z.string(),
-  role: z.enum(ROLES),
-  scope: z.array(z.string()),
-  created_by: z.string(),
-  created_at: z.date(),
-  expires_at: z.date().nullable(),
-  last_used_at: z.date().nullable(),
-  revoked_at: z.date().nullable(),
-})
-/** Without its hash. */
-type ApiTokenRow = z.infer<typeof Token>
-
-const columns = sql.fragment`
-  id, name, role, scope, created_by, created_at, last_used_at, revoked_at,
-  least(expires_at, ${endByProvider(sql.fragment`created_by`)}) AS expires_at`
 
 const ApiToken = z
   .strictObject({
@@ -53,6 +35,14 @@ const ApiToken = z
   })
   .meta({ id: 'ApiToken' })
 
+const Token = rowOf(ApiToken)
+/** It has no hash. */
+type ApiTokenRow = z.infer<typeof Token>
+
+const columns = sql.fragment`
+  id, name, role, scope, created_by, created_at, last_used_at, revoked_at,
+  least(expires_at, ${endByProvider(sql.fragment`created_by`)}) AS expires_at`
+
 const ApiTokenWithSecret = z
   .strictObject({ ...ApiToken.shape, token: z.string().meta({ description: 'Shown once; it cannot be read again.' }) })
   .meta({ id: 'ApiTokenWithSecret' })
@@ -65,8 +55,8 @@ export const TOKENS = endpointGroup('API tokens', {
     reply: { status: 200, schema: z.array(ApiToken) },
     query: z.strictObject(placeParameters()),
     async handle({ query }, { db, pages }) {
-      const page = await readPageOf(pagesOfApiTokens(db), longPageRequest(query, pages))
-      return { body: page.rows.map(withTimes), next: nextOf(page) }
+      const { rows, next } = await readByCursor(query, pages, pagesOfApiTokens(db))
+      return { body: rows.map(withTimes), next }
     },
   }),
   createToken: endpoint({
@@ -131,8 +121,7 @@ function createApiToken(
 /** May be repeated. @throws AdminError not_found */
 function revokeApiToken(audit: AuditLog, author: SignedIn, id: string): Promise<void> {
   return audit.transaction(author, async (tx, note) => {
-    const found = await findApiTokenById(tx, id)
-    if (!found) throw notFound('API token')
+    const found = requireFound(await findApiTokenById(tx, id), 'API token')
     if (found.revoked_at) return
     await markRevoked(tx, id)
     note('token.revoke', { token_id: id, name: found.name }, found.created_by)

@@ -5,7 +5,7 @@
 
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import type { DatabasePool } from 'slonik'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import { printable } from '../../shared/lib/terminal.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { findUserForLoginById, lockUsers, type UserForLogin, type UserRow } from '../../store/user-store.ts'
@@ -176,8 +176,7 @@ export class Passkeys {
   /** @throws AdminError not_found */
   rename(author: SignedIn, id: string, name: string): Promise<PasskeyRow> {
     return this.#options.audit.transaction(author, async (tx, note) => {
-      const passkey = await renamePasskey(tx, author.userId, id, name)
-      if (!passkey) throw notFound('passkey')
+      const passkey = requireFound(await renamePasskey(tx, author.userId, id, name), 'passkey')
       note('user.rename_passkey', { passkey_id: id, name }, author.userId)
       return passkey
     })
@@ -189,8 +188,7 @@ export class Passkeys {
     await audit.transaction(
       author,
       async (tx, note) => {
-        const removed = await deletePasskey(tx, author.userId, id)
-        if (!removed) throw notFound('passkey')
+        const removed = requireFound(await deletePasskey(tx, author.userId, id), 'passkey')
         if (isRequired && (await listPasskeys(tx, author.userId)).length === 0)
           throw new AdminError(
             'conflict',

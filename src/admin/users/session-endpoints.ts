@@ -1,30 +1,16 @@
 /** `/me` and `/users/{user_id}/sessions`: own profile and password, and sessions with their end. */
 
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
-import { SESSION_METHODS } from '../../domain/administrator.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { userAct } from '../approvals/acts.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { limitOf, limitParameter } from '../pages.ts'
-import { password, timestamp, uuid, withTimes } from '../schemas.ts'
-import { endSessionOf, listSessions, type SessionRow } from './session-store.ts'
+import { password, uuid, withTimes } from '../schemas.ts'
+import { endSessionOf, listSessions, Session, type SessionRow } from './session-store.ts'
 import type { SignedIn } from './sign-in.ts'
 import { MAIL, User, userBody } from './user-body.ts'
 import { changeUser, choosePassword, requireUser } from './users.ts'
-
-const Session = z
-  .strictObject({
-    id: z.uuid(),
-    is_current: z.boolean().meta({ description: 'The session that asks.' }),
-    ip_address: z.string(),
-    user_agent: z.string().nullable().meta({ description: 'Of the browser that signed in; null when it did not say.' }),
-    methods: z.array(z.enum(SESSION_METHODS)),
-    created_at: timestamp(),
-    authenticated_at: timestamp().nullable().meta({ description: 'When the user last proved to be the user.' }),
-    expires_at: timestamp(),
-  })
-  .meta({ id: 'Session' })
 
 const sessionBody = (row: SessionRow, { sessionId }: SignedIn): z.input<typeof Session> => ({
   ...withTimes(row),
@@ -37,7 +23,7 @@ const ofUser = z.strictObject({ user_id: uuid(), session_id: uuid() })
 /** @throws AdminError not_found */
 function endSession(audit: AuditLog, author: SignedIn, userId: string, id: string): Promise<void> {
   return audit.transaction(author, async (tx, note) => {
-    if (!(await endSessionOf(tx, userId, id))) throw notFound('session')
+    requireFound(await endSessionOf(tx, userId, id), 'session')
     note('user.end_session', { session_id: id }, userId)
   })
 }

@@ -1,20 +1,26 @@
-/** SQL of the list of sessions (table admin_sessions). */
+/** Sessions as their users see them, and the SQL of their list (table admin_sessions). */
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { SESSION_METHODS } from '../../domain/administrator.ts'
 import { rowsOf } from '../../store/slonik.ts'
+import { rowOf, timestamp } from '../schemas.ts'
 
 const None = z.object({})
-const Row = z.object({
-  id: z.string(),
-  ip_address: z.string(),
-  user_agent: z.string().nullable(),
-  methods: z.array(z.enum(SESSION_METHODS)),
-  created_at: z.date(),
-  authenticated_at: z.date().nullable(),
-  expires_at: z.date(),
-})
+export const Session = z
+  .strictObject({
+    id: z.uuid(),
+    is_current: z.boolean().meta({ description: 'The session that asks.' }),
+    ip_address: z.string(),
+    user_agent: z.string().nullable().meta({ description: 'Of the browser that signed in; null when it did not say.' }),
+    methods: z.array(z.enum(SESSION_METHODS)),
+    created_at: timestamp(),
+    authenticated_at: timestamp().nullable().meta({ description: 'When the user last proved to be the user.' }),
+    expires_at: timestamp(),
+  })
+  .meta({ id: 'Session' })
+
+const Row = rowOf(Session.omit({ is_current: true }))
 export type SessionRow = z.infer<typeof Row>
 
 /** Lists sessions that are good, the newest first. admin_sessions_user */

@@ -8,7 +8,7 @@ import { SCOPE_RULE } from '../../domain/permissions.ts'
 import { pagesOfUsers } from '../../store/user-store.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { newUserAct, userAct } from '../approvals/acts.ts'
-import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readByCursor } from '../pages.ts'
 import { line, password, tagList, text, uuid, whenSound } from '../schemas.ts'
 import { assertion, ceremonyOptions, requirePasskeys } from './passkey-endpoints.ts'
 import { listPasskeys } from './passkey-store.ts'
@@ -120,8 +120,8 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 200, schema: z.array(User) },
     query: z.strictObject({ username: line(255).optional(), ...placeParameters() }),
     async handle({ query: { username, ...place } }, { db, pages }) {
-      const page = await readPageOf(pagesOfUsers(db, username), longPageRequest(place, pages))
-      return { body: page.rows.map(userBody), next: nextOf(page) }
+      const { rows, next } = await readByCursor(place, pages, pagesOfUsers(db, username))
+      return { body: rows.map(userBody), next }
     },
   }),
   createUser: endpoint({

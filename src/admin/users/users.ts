@@ -1,7 +1,7 @@
 /** Administrators: create, change, delete, new passwords. The last enabled admin stays one. */
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor, Role } from '../../domain/administrator.ts'
 import { passwordFault } from '../../domain/password-rules.ts'
 import { type Authority, includesAuthority, isScoped, SCOPE_RULE } from '../../domain/permissions.ts'
@@ -55,7 +55,7 @@ export interface ImportedUser extends WantedUser {
 
 /** @throws AdminError not_found */
 export async function requireUser(db: CommonQueryMethods, id: string): Promise<UserRow> {
-  return (await findUser(db, id)) ?? Promise.reject(notFound('user'))
+  return requireFound(await findUser(db, id), 'user')
 }
 
 export async function createUser(
@@ -190,8 +190,7 @@ export function resetSecondFactor(
   username: string,
 ): Promise<{ username: string; passkeys: number }> {
   return change(audit, actor, async (tx, note) => {
-    const user = await findUserForLogin(tx, username)
-    if (!user) throw notFound('user')
+    const user = requireFound(await findUserForLogin(tx, username), 'user')
     const passkeys = await deletePasskeysOf(tx, user.id)
     const tokens = await endAccess(tx, user.id)
     note('user.reset_second_factor', { passkeys, revoked_tokens: tokens }, user.id)

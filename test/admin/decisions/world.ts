@@ -6,14 +6,14 @@ import { Approvals, type ApprovedAct } from '../../../src/admin/approvals/approv
 import { AuditLog, type Note, type Work } from '../../../src/admin/audit/audit-log.ts'
 import type { AdminContext } from '../../../src/admin/context.ts'
 import { insertCredential } from '../../../src/admin/eab/credential-store.ts'
+import { OPERATIONS } from '../../../src/admin/endpoints.ts'
 import {
   changeNames,
   NAME_OF_ACCOUNT,
   NAME_OF_CREDENTIAL,
   PROFILE_OF_ACCOUNT,
   PROFILE_OF_CREDENTIAL,
-} from '../../../src/admin/eab/grants.ts'
-import { OPERATIONS } from '../../../src/admin/endpoints.ts'
+} from '../../../src/admin/grants/grants.ts'
 import { HistoryIndexes } from '../../../src/admin/profiles/history-indexes.ts'
 import { createProfile } from '../../../src/admin/profiles/profile-endpoints.ts'
 import { BulkRevocations } from '../../../src/admin/revocations/bulk-revocations.ts'

@@ -1,5 +1,5 @@
 /**
- * SQL of the identifiers that administrators allow to accounts and binding credentials.
+ * Identifiers that administrators allow to accounts and binding credentials, as they see them, and their SQL.
  *
  * account_allowed_identifiers is what accounts may request, as the ACME side reads it. A row without
  * eab_credential_id was allowed to the account itself; the others are copies of what its credential
@@ -8,18 +8,37 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import type { AllowedIdentifier } from '../../domain/allowlist.ts'
+import type { AllowedIdentifier as AllowedName } from '../../domain/allowlist.ts'
 import { ALL_ROWS, pageById, type ReadPage } from '../../store/list-page.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { authorization } from '../../store/status-sql.ts'
+import { accountNameMember } from '../account-names.ts'
+import { rowOf, timestamp } from '../schemas.ts'
 
-const Identifier = z.object({
-  id: z.string(),
-  identifier_type: z.enum(['dns', 'ip']),
-  identifier_value: z.string(),
-  created_by: z.string().nullable(),
-  created_at: z.date(),
-})
+/** The list of a credential shows this much. */
+export const PlainIdentifier = z
+  .strictObject({
+    id: z.uuid(),
+    identifier_type: z.enum(['dns', 'ip']),
+    identifier_value: z.string(),
+    created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
+    created_at: timestamp(),
+  })
+  .meta({ id: 'PlainIdentifier' })
+
+export const AllowedIdentifier = z
+  .strictObject({
+    ...PlainIdentifier.shape,
+    credential_kids: z.array(z.string()).meta({ description: 'Credentials that grant it; the first 100.' }),
+    account_ids: z
+      .array(z.uuid())
+      .meta({ description: 'Accounts that may request it, themselves or through their credential; the first.' }),
+    account_names: z.array(accountNameMember()).meta({ description: 'In the order of their ids.' }),
+    more_accounts: z.boolean().meta({ description: 'There are more: a list names 100, this resource 10,000.' }),
+  })
+  .meta({ id: 'AllowedIdentifier' })
+
+const Identifier = rowOf(PlainIdentifier)
 export type IdentifierRow = z.infer<typeof Identifier>
 
 /** Through which credential; null for what is allowed to the account itself. */
@@ -29,12 +48,7 @@ export type IdentifierOfAccount = z.infer<typeof OfAccount>
 const Id = z.object({ identifier_id: z.string() })
 const columns = sql.fragment`n.id, n.identifier_type, n.identifier_value, n.created_by, n.created_at`
 
-/** It comes with some of the credentials that grant it and of the accounts that may request it. */
-const WithSome = Identifier.extend({
-  credential_kids: z.array(z.string()),
-  account_ids: z.array(z.string()),
-  more_accounts: z.boolean(),
-})
+const WithSome = rowOf(AllowedIdentifier.omit({ account_names: true }))
 export type IdentifierWithSome = z.infer<typeof WithSome>
 
 /** A network of credentials gives an identifier to any number of accounts. */
@@ -50,7 +64,7 @@ const some = (most: number) => sql.fragment`
   EXISTS (SELECT FROM account_allowed_identifiers a WHERE a.identifier_id = n.id OFFSET ${most}) AS more_accounts`
 
 /** @param one in normal form; undefined for all */
-export function pagesOfIdentifiers(db: CommonQueryMethods, one?: AllowedIdentifier): ReadPage<IdentifierWithSome> {
+export function pagesOfIdentifiers(db: CommonQueryMethods, one?: AllowedName): ReadPage<IdentifierWithSome> {
   const named = one ? sql.fragment`n.identifier_type = ${one.type} AND n.identifier_value = ${one.value}` : ALL_ROWS
   return pageById(sql.fragment`n.id`, (condition, limit) =>
     db.any(rowsOf(WithSome)`
@@ -80,7 +94,7 @@ export function pagesOfCredential(db: CommonQueryMethods, credentialId: string):
   )
 }
 
-interface NewIdentifier extends AllowedIdentifier {
+interface NewIdentifier extends AllowedName {
   id: string
   createdBy: string | undefined
 }
@@ -95,7 +109,7 @@ export function insertIdentifier(tx: CommonQueryMethods, wanted: NewIdentifier):
 }
 
 /** Locked against deletion until the transaction ends. */
-export function findIdentifierByValue(tx: CommonQueryMethods, { type, value }: AllowedIdentifier) {
+export function findIdentifierByValue(tx: CommonQueryMethods, { type, value }: AllowedName) {
   return tx.maybeOne(rowsOf(Identifier)`
     SELECT ${columns} FROM allowed_identifiers n
      WHERE n.identifier_type = ${type} AND n.identifier_value = ${value} FOR KEY SHARE`)

@@ -1,6 +1,6 @@
 /** Identifiers that administrators allow: made, read and deleted. */
 
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type AllowedIdentifier, normalizeAllowedIdentifier, parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
@@ -30,8 +30,7 @@ export function createIdentifier(audit: AuditLog, actor: Actor, wanted: AllowedI
 
 export function removeIdentifier(audit: AuditLog, actor: Actor, id: string): Promise<void> {
   return audit.transaction(actor, async (tx, note) => {
-    const removed = await deleteWithApprovals(tx, id)
-    if (!removed) throw notFound('allowed identifier')
+    const removed = requireFound(await deleteWithApprovals(tx, id), 'allowed identifier')
     note('identifier.delete', { ...detailsOf(removed.gone), ...revokedApprovals(removed.revoked) })
   })
 }

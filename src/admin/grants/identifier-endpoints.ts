@@ -5,36 +5,13 @@ import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { type AllowedIdentifier as AllowedIdentifierValue, parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import { accountNameMember, namesOf } from '../account-names.ts'
+import { namesOf } from '../account-names.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
-import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
+import { placeParameters, readByCursor } from '../pages.ts'
+import { line, uuid, whenSound, withTimes } from '../schemas.ts'
 import { createIdentifier, removeIdentifier } from './allowed-identifiers.ts'
 import { type IdentifierOutcome, WITHDRAWALS } from './grants.ts'
-import { findIdentifier, type IdentifierWithSome, pagesOfIdentifiers } from './identifier-store.ts'
-
-/** The list of a credential shows this much. */
-export const PlainIdentifier = z
-  .strictObject({
-    id: z.uuid(),
-    identifier_type: z.enum(['dns', 'ip']),
-    identifier_value: z.string(),
-    created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
-    created_at: timestamp(),
-  })
-  .meta({ id: 'PlainIdentifier' })
-
-const AllowedIdentifier = z
-  .strictObject({
-    ...PlainIdentifier.shape,
-    credential_kids: z.array(z.string()).meta({ description: 'Credentials that grant it; the first 100.' }),
-    account_ids: z
-      .array(z.uuid())
-      .meta({ description: 'Accounts that may request it, themselves or through their credential; the first.' }),
-    account_names: z.array(accountNameMember()).meta({ description: 'In the order of their ids.' }),
-    more_accounts: z.boolean().meta({ description: 'There are more: a list names 100, this resource 10,000.' }),
-  })
-  .meta({ id: 'AllowedIdentifier' })
+import { AllowedIdentifier, findIdentifier, type IdentifierWithSome, pagesOfIdentifiers } from './identifier-store.ts'
 
 /** One statement for the accounts of all rows. */
 async function identifierBodies(db: CommonQueryMethods, rows: readonly IdentifierWithSome[]) {
@@ -93,11 +70,10 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     reply: { status: 200, schema: z.array(AllowedIdentifier) },
     query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
     async handle({ query: { value, ...place } }, { db, pages }) {
-      const request = longPageRequest(place, pages)
       const parsed = value === undefined ? undefined : parseAllowedIdentifier(value)
       if (parsed?.ok === false) return { body: [] }
-      const page = await readPageOf(pagesOfIdentifiers(db, parsed?.identifier), request)
-      return { body: await identifierBodies(db, page.rows), next: nextOf(page) }
+      const { rows, next } = await readByCursor(place, pages, pagesOfIdentifiers(db, parsed?.identifier))
+      return { body: await identifierBodies(db, rows), next }
     },
   }),
   createAllowedIdentifier: endpoint({

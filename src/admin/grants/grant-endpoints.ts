@@ -1,27 +1,21 @@
 /** Grants to accounts and binding credentials: names and a CSR profile are given, taken back and shown. */
 
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import { scopeOf } from '../../domain/permissions.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
 import { accountExists } from '../certificates/account-list.ts'
 import type { ActMeans, AdminContext } from '../context.ts'
-import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { CsrProfile, csrProfileBody } from '../profiles/profile-endpoints.ts'
-import { findProfileOfAccount, findProfileOfCredential } from '../profiles/profile-store.ts'
+import { credentialParams, requireCredential } from '../eab/credential-endpoints.ts'
+import { placeParameters, readByCursor } from '../pages.ts'
+import { csrProfileBody } from '../profiles/profile-endpoints.ts'
+import { CsrProfile, findProfileOfAccount, findProfileOfCredential } from '../profiles/profile-store.ts'
 import { uuid, withTimes } from '../schemas.ts'
 import { readIdentifiers } from './allowed-identifiers.ts'
-import { credentialParams, requireCredential } from './credential-endpoints.ts'
 import * as grants from './grants.ts'
-import {
-  ChangedIdentifiers,
-  IdentifierOutcomes,
-  identifiersWith,
-  outcomesBody,
-  PlainIdentifier,
-} from './identifier-endpoints.ts'
-import { pagesOfAccount, pagesOfCredential } from './identifier-store.ts'
+import { ChangedIdentifiers, IdentifierOutcomes, identifiersWith, outcomesBody } from './identifier-endpoints.ts'
+import { PlainIdentifier, pagesOfAccount, pagesOfCredential } from './identifier-store.ts'
 import { IN_PERSON, networksWithoutChallenge } from './pre-approval.ts'
 
 const throughCredential = (description: string) => ({
@@ -106,8 +100,8 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     query: z.strictObject(placeParameters()),
     async handle({ params, query, author }, { db, pages }) {
       await requireCredential(db, params.cred_id, scopeOf(author))
-      const page = await readPageOf(pagesOfCredential(db, params.cred_id), longPageRequest(query, pages))
-      return { body: page.rows.map(withTimes), next: nextOf(page) }
+      const { rows, next } = await readByCursor(query, pages, pagesOfCredential(db, params.cred_id))
+      return { body: rows.map(withTimes), next }
     },
   }),
   changeIdentifiersOfEab: endpoint({
@@ -179,9 +173,9 @@ export const IDENTIFIER_GRANTS = endpointGroup('Allowed identifiers', {
     reply: { status: 200, schema: z.array(IdentifierOfAccount) },
     query: z.strictObject(placeParameters()),
     async handle({ params, query, author }, { db, pages }) {
-      if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
-      const page = await readPageOf(pagesOfAccount(db, params.account_id), longPageRequest(query, pages))
-      return { body: page.rows.map(withTimes), next: nextOf(page) }
+      requireFound(await accountExists(db, params.account_id, scopeOf(author)), 'account')
+      const { rows, next } = await readByCursor(query, pages, pagesOfAccount(db, params.account_id))
+      return { body: rows.map(withTimes), next }
     },
   }),
   changeIdentifiersOfAccount: endpoint({
@@ -213,7 +207,7 @@ export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: CsrProfileOfAccount.nullable() },
     async handle({ params, author }, { db }) {
-      if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
+      requireFound(await accountExists(db, params.account_id, scopeOf(author)), 'account')
       const profile = await findProfileOfAccount(db, params.account_id)
       return { body: profile && csrProfileBody(profile) }
     },

@@ -1,9 +1,9 @@
 /** SQL of renewal windows that somebody has set: the operator's advice, and what the CA behind this service suggests. */
 
 import * as z from 'zod/v4'
-import type { RenewalAdvice, WindowPolicy } from '../domain/renewal-window.ts'
-import { type Fragment, instant } from './list-page.ts'
-import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
+import type { RenewalAdvice, WindowPolicy } from '../../domain/renewal-window.ts'
+import { type Fragment, instant } from '../../store/list-page.ts'
+import { type CommonQueryMethods, rowsOf, sql } from '../../store/slonik.ts'
 
 const Row = z.object({
   id: z.string(),

@@ -6,13 +6,14 @@
  * taking one back leaves the other.
  */
 
-import { notFound } from '../../domain/admin-error.ts'
+import { notFound, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
 import type { AuditAction } from '../../domain/audit-chain.ts'
 import { scopeOf } from '../../domain/permissions.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
 import { accountExists } from '../certificates/account-list.ts'
+import { lockCredential, lockGrantsOfAccount } from '../eab/credential-store.ts'
 import * as profiles from '../profiles/profile-store.ts'
 import {
   detailsOf,
@@ -21,7 +22,6 @@ import {
   readIdentifiers,
   revokedApprovals,
 } from './allowed-identifiers.ts'
-import { lockCredential, lockGrantsOfAccount } from './credential-store.ts'
 import * as names from './identifier-store.ts'
 import { notePreApproval } from './pre-approval.ts'
 
@@ -91,9 +91,9 @@ function grantOf<Row extends { id: string }>(
   [taken, unassign]: [AuditAction, Take],
 ) {
   const lock = async (tx: Transaction, id: string) => {
-    if (!(await holder.lock(tx, id))) throw notFound(holder.noun)
+    requireFound(await holder.lock(tx, id), holder.noun)
   }
-  const hold = async (tx: Transaction, id: string) => (await thing.hold(tx, id)) ?? Promise.reject(notFound(thing.noun))
+  const hold = async (tx: Transaction, id: string) => requireFound(await thing.hold(tx, id), thing.noun)
   const add = async (tx: Transaction, note: Note, actor: Actor, row: Row, id: string) => {
     if (await assign(tx, row.id, id, actor.userId)) note(given, holder.details(id, thing.details(row)))
   }
