@@ -25,7 +25,7 @@ const kind = <P extends z.ZodRawShape>(says: string, payload: P, more: Omit<Kind
   ...more,
 })
 
-/** What a client or an account could not do: the console shows the last of each account, and why. */
+/** A client or an account could not do something: the console shows the last failures of each account, and why. */
 const failure = <P extends z.ZodRawShape>(says: string, payload: P, more: Omit<Kind, 'says' | 'payload'> = {}) => ({
   ...kind(says, payload, { severity: WARNING, ...more }),
   isFailure: true as const,
@@ -43,7 +43,7 @@ const time = z.iso.datetime()
 const count = z.int()
 const identifier = z.strictObject({ type: text, value: text })
 const identifiers = z.array(identifier).readonly()
-/** As the client was told (RFC 8555 §6.7), or the detail alone. */
+/** The answer to the client (RFC 8555 §6.7), or its detail alone. */
 const problem = z.strictObject({
   type: text.optional(),
   detail: text,

@@ -21,7 +21,7 @@ export interface Explanation {
   authorizationId: string | undefined
 }
 
-/** What the payload of a failure tells. */
+/** An explanation needs these of the payload. */
 interface Facts {
   detail: string
   names: readonly string[]

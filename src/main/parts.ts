@@ -1,4 +1,4 @@
-/** What every thread has: its parts, its log and metrics, and the actor that its supervisor reaches. */
+/** Every thread has parts, a log and metrics, and an actor that its supervisor reaches. */
 
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'

@@ -1,4 +1,4 @@
-/** What every part of the supervisor is given, and how it supervises the other threads. */
+/** The supervisor gives this to each of its parts; and it supervises the other threads. */
 
 import type { Logger } from 'pino'
 import type { LoadedConfig } from '../config/load.ts'

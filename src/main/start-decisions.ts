@@ -206,7 +206,7 @@ class DecisionKeeper implements DecisionsPart {
 
 const REMIND_MS = 10_000
 
-/** What log, metrics and alarms say of comparisons of decisions. */
+/** It reports comparisons of decisions to log, metrics and alarms. */
 class DecisionReport {
   readonly #context: Pick<StartContext, 'log' | 'metrics'>
   readonly #database: Pick<DatabasePart, 'db' | 'eventWriter'>

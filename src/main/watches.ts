@@ -1,4 +1,4 @@
-/** What the supervisor looks at regularly: the operator's switches, revocations by commands, and name servers. */
+/** The supervisor looks regularly at the operator's switches, at revocations by commands, and at name servers. */
 
 import { Resolver } from 'node:dns/promises'
 import type { Logger } from 'pino'

@@ -50,7 +50,7 @@ export interface ServerParts
   isTrustedProxy(address: string): boolean
 }
 
-/** @returns the server of the service, and that of `crl.http_port` where there is one */
+/** @returns the server of the service, and the one of `crl.http_port` where there is one */
 export async function startServers(
   { data, supervisor, peer, atExit, requestRecycle }: ThreadContext<FrontThreadData, SupervisorMessages, AdminMessages>,
   parts: ServerParts,
