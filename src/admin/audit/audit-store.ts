@@ -75,8 +75,8 @@ const MOST_SEARCHED = 50_000
 
 /** admin_audit_log_pkey backwards, or the index of the filter. */
 function pageOf(filter: AuditQuery, { before, limit }: AuditPage) {
-  const { object, ...indexed } = filter
-  const all = entriesOf(indexed, before)
+  const { object } = filter
+  const all = entriesOf(filter, before)
   if (object === undefined) return sql.fragment`FROM ${all} LIMIT ${limit}`
   return sql.fragment`
     FROM (SELECT * FROM ${all} LIMIT ${MOST_SEARCHED}) entry
@@ -94,8 +94,9 @@ const CONDITIONS: Conditions<Omit<AuditQuery, 'object'>> = {
   until: (time) => sql.fragment`created_at <= ${instant(new Date(time))}`,
 }
 
-function entriesOf(query: Omit<AuditQuery, 'object'>, before: number) {
-  const conditions = [sql.fragment`sequence < ${before}`, ...allGiven(CONDITIONS, query)]
+/** Entries that an index finds: the object is looked for among them. */
+function entriesOf({ object: _, ...indexed }: AuditQuery, before: number) {
+  const conditions = [sql.fragment`sequence < ${before}`, ...allGiven(CONDITIONS, indexed)]
   return sql.fragment`admin_audit_log WHERE ${sql.join(conditions, sql.fragment` AND `)} ORDER BY sequence DESC`
 }
 
