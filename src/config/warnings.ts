@@ -6,8 +6,8 @@
 import { matchesPattern } from '../domain/allowlist.ts'
 import { isNotificationType } from '../domain/notification.ts'
 import { usedModules, usesBackend } from './backends.ts'
-import { type CaModuleConfig, caModuleConfig } from './ca-module.ts'
 import { leastConnections } from './connections.ts'
+import { type CaModuleConfig, caModuleConfig } from './modules.ts'
 import type { IsSet } from './rules/rule.ts'
 import type { Config } from './schema.ts'
 

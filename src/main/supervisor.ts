@@ -10,9 +10,8 @@ import type { CaBackend } from '../ca/backend.ts'
 import { publicNames } from '../config/backends.ts'
 import type { AbuseSummary } from '../events/abuse-summary.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
-import { reportProcess, reportThread } from '../ops/process-metrics.ts'
-import { createThreadMetrics, type ThreadMetrics } from '../ops/thread-metrics.ts'
-import { type ActorRef, spawn } from '../runtime/actor.ts'
+import { createThreadMetrics, reportProcess, reportThread, type ThreadMetrics } from '../ops/thread-metrics.ts'
+import { type Actor, type ActorRef, type Handlers, type MessageTable, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
 import type { CsrIssuances } from '../services/csr-issuances.ts'
@@ -59,6 +58,7 @@ export interface SupervisorParts extends Omit<ProbeParts, 'backends'> {
 
 /** Waiting messages from all fronts: two seconds of triggers at full load. */
 const MAILBOX_LIMIT = 8192
+const WORK_AT_ONCE = 64
 const FRONT_DEADLINE_MS = 1_000
 const RESTART = { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 100, windowMs: 60_000 }
 
@@ -85,7 +85,8 @@ export function spawnSupervisor(parts: SupervisorParts): Supervisor {
   const work = spawnWork(parts)
   const operations = spawnOperations(parts)
   const issuing = spawnIssuing(parts)
-  const decisions = spawnDecisions(parts)
+  const { log, noteDecisions } = parts
+  const decisions = spawnActor<DecisionMessages>(log, 'decisions', DECISIONS_LIMIT, { noteDecisions })
   const byKind: Partial<Record<keyof SupervisorMessages, unknown>> = {
     health: operations,
     metrics: operations,
@@ -109,31 +110,25 @@ export function spawnSupervisor(parts: SupervisorParts): Supervisor {
 
 function spawnWork(parts: SupervisorParts) {
   const { log, dispatcher } = parts
-  return spawn<Work>({
-    name: 'supervisor',
-    mailboxLimit: MAILBOX_LIMIT,
-    concurrency: 64,
-    restart: RESTART,
-    onFailure: ({ error }) => log.error({ err: error }, 'supervisor actor failed'),
-    start: () => ({
-      validate({ front, requests }) {
-        for (const request of requests) {
-          if (dispatcher.dispatch(request, front)) continue
-          // The claim stays in the database; the challenge worker adopts it when it is stale.
-          const { authorizationId } = request
-          log.warn({ authorizationId }, 'the validation queue is full')
-          parts.sendEnded(front, { authorizationId })
-        }
-        return undefined
-      },
-      refusals: (counts) => {
-        parts.refusals.add(counts)
-        return undefined
-      },
-      caa: parts.checkCaa,
-      mailDomains: parts.checkMailDomains,
-    }),
-  })
+  const handlers: Handlers<Work> = {
+    validate({ front, requests }) {
+      for (const request of requests) {
+        if (dispatcher.dispatch(request, front)) continue
+        // The claim stays in the database; the challenge worker adopts it when it is stale.
+        const { authorizationId } = request
+        log.warn({ authorizationId }, 'the validation queue is full')
+        parts.sendEnded(front, { authorizationId })
+      }
+      return undefined
+    },
+    refusals: (counts) => {
+      parts.refusals.add(counts)
+      return undefined
+    },
+    caa: parts.checkCaa,
+    mailDomains: parts.checkMailDomains,
+  }
+  return spawnActor<Work>(log, 'supervisor', MAILBOX_LIMIT, handlers, WORK_AT_ONCE)
 }
 
 function spawnOperations(parts: SupervisorParts) {
@@ -143,20 +138,13 @@ function spawnOperations(parts: SupervisorParts) {
     intervalMs: EXPOSITION_INTERVAL_MS,
     mostWaiting: OPERATIONS_LIMIT,
   })
-  return spawn<Operations>({
-    name: 'operations',
-    mailboxLimit: OPERATIONS_LIMIT,
-    concurrency: OPERATIONS_LIMIT,
-    restart: RESTART,
-    onFailure: ({ error }) => parts.log.error({ err: error }, 'operations actor failed'),
-    start: () => ({
-      health: probe.health,
-      metrics: exposition,
-      lastMetrics({ front, answer }) {
-        threadMetrics.handIn(front, answer)
-        return undefined
-      },
-    }),
+  return spawnActor<Operations>(parts.log, 'operations', OPERATIONS_LIMIT, {
+    health: probe.health,
+    metrics: exposition,
+    lastMetrics({ front, answer }) {
+      threadMetrics.handIn(front, answer)
+      return undefined
+    },
   })
 }
 
@@ -168,28 +156,27 @@ function healthOf({ signer, backends }: SupervisorParts): BackendHealth {
 
 /** Waits as long as a finalize does; a longer issuance continues without a waiting front. */
 function spawnIssuing({ log, csrIssuances, issueWithinMs }: SupervisorParts) {
-  return spawn<CsrSteps>({
-    name: 'issuing',
-    mailboxLimit: ISSUING_LIMIT,
-    concurrency: ISSUING_LIMIT,
-    restart: RESTART,
-    onFailure: ({ error }) => log.error({ err: error }, 'issuing actor failed'),
-    start: () => ({
-      issueFromCsr: async (certificateId) =>
-        csrIssuances ? within(csrIssuances.issue(certificateId), issueWithinMs, 'pending') : 'pending',
-    }),
+  return spawnActor<CsrSteps>(log, 'issuing', ISSUING_LIMIT, {
+    issueFromCsr: async (certificateId) =>
+      csrIssuances ? within(csrIssuances.issue(certificateId), issueWithinMs, 'pending') : 'pending',
   })
 }
 
-/** The recorder joins what waits. */
-function spawnDecisions({ log, noteDecisions }: SupervisorParts) {
-  return spawn<DecisionMessages>({
-    name: 'decisions',
-    mailboxLimit: DECISIONS_LIMIT,
-    concurrency: DECISIONS_LIMIT,
+/** An actor that works on all messages at once, unless fewer are named. The recorder of decisions joins what waits. */
+function spawnActor<M extends MessageTable>(
+  log: Logger,
+  name: string,
+  mailboxLimit: number,
+  handlers: Handlers<M>,
+  concurrency = mailboxLimit,
+): Actor<M> {
+  return spawn<M>({
+    name,
+    mailboxLimit,
+    concurrency,
     restart: RESTART,
-    onFailure: ({ error }) => log.error({ err: error }, 'decisions actor failed'),
-    start: () => ({ noteDecisions }),
+    onFailure: ({ error }) => log.error({ err: error }, `${name} actor failed`),
+    start: () => handlers,
   })
 }
 

@@ -1,5 +1,5 @@
 /**
- * The metrics of an instance's threads, including late and replaced threads.
+ * The metrics of the process and of its threads, including late and replaced threads.
  *
  * Prometheus takes a falling counter for a restarted one and counts its whole value as new. So
  * counts of a late or ended thread stay in the sum. A front thread that is replaced hands in what
@@ -8,7 +8,22 @@
 
 import { threadId } from 'node:worker_threads'
 import { type Metrics, type MetricsSnapshot, sumSnapshots, takeSnapshot } from './metrics.ts'
-import { reportThread, type ThreadKind } from './process-metrics.ts'
+
+export type ThreadKind = 'supervisor' | 'front' | 'admin' | 'events'
+
+/** Node.js counts since the thread started, so the counter is set, not increased. */
+export function reportThread({ threadBusy }: Metrics, thread: ThreadKind): void {
+  threadBusy.reset()
+  threadBusy.inc({ thread }, performance.eventLoopUtilization().active / 1_000)
+}
+
+/** For one thread of the process. */
+export function reportProcess({ processCpu, processResident }: Metrics): void {
+  const { user, system } = process.cpuUsage()
+  processCpu.reset()
+  processCpu.inc((user + system) / 1_000_000)
+  processResident.set(process.memoryUsage.rss())
+}
 
 export interface ThreadAnswer {
   /** Increases with every started thread. */

@@ -23,7 +23,7 @@ import {
   requireHandlerModule,
 } from '../ca/acme-proxy/challenge-handler.ts'
 import { callbackDns, callbackHttp, type ScriptSettings } from '../ca/acme-proxy/challenge-scripts.ts'
-import { type ChallengeHandlerConfig, readChallengeHandler } from '../config/challenge-handler.ts'
+import { type ChallengeHandlerConfig, readChallengeHandler } from '../config/modules.ts'
 import type { Config } from '../config/schema.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 import { urlOfModule } from '../shared/lib/module-reference.ts'

@@ -3,8 +3,13 @@
 import { isSigner } from '../../domain/csr-issuance.ts'
 import { isBase64url } from '../../shared/lib/encoding.ts'
 import { backendsOf, FAILOVER, isModule, keyOfBackend, usedBackends, usedModules, usesBackend } from '../backends.ts'
-import { caModuleConfig, moduleReferenceOf } from '../ca-module.ts'
-import { HANDLER_METHODS, handlerReferenceOf, readChallengeHandler } from '../challenge-handler.ts'
+import {
+  caModuleConfig,
+  HANDLER_METHODS,
+  handlerReferenceOf,
+  moduleReferenceOf,
+  readChallengeHandler,
+} from '../modules.ts'
 import type { Config } from '../schema.ts'
 import { atMost, not, type Rule, required } from './rule.ts'
 

@@ -4,7 +4,7 @@ import { isOfManyTenants } from '../../domain/oidc-claims.ts'
 import { isScoped, SCOPE_RULE } from '../../domain/permissions.ts'
 import { canHavePasskeys, hostOf } from '../../shared/lib/host.ts'
 import { signerBackend } from '../backends.ts'
-import { hookClassOf, readWebhookConfig } from '../hook-class.ts'
+import { hookClassOf, readWebhookConfig } from '../modules.ts'
 import { ABSENT_KEY, type Config } from '../schema.ts'
 import { atMost, type Misplaced, not, type Rule, required } from './rule.ts'
 

@@ -4,8 +4,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Histogram, Registry } from 'prom-client'
 import { createMetrics, renderMetrics, takeSnapshot } from '../../../src/ops/metrics.ts'
-import { reportProcess, reportThread } from '../../../src/ops/process-metrics.ts'
-import { createThreadMetrics, type ThreadMetrics } from '../../../src/ops/thread-metrics.ts'
+import {
+  createThreadMetrics,
+  reportProcess,
+  reportThread,
+  type ThreadMetrics,
+} from '../../../src/ops/thread-metrics.ts'
 import { each } from '../../support/each.ts'
 
 const DURATION = 'service_http_request_duration_seconds'

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
-import { sourcePositions } from '../../../src/ops/source-positions.ts'
+import { sourcePositions } from '../../../src/ops/logging.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 const folder = temporaryFolder()
