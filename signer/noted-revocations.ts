@@ -14,6 +14,8 @@ export async function noteEntries(
   const sha256 = sha256Hex(JSON.stringify(entries))
   const [id, key] = [issuer.id, issuerKeyOf(issuer)]
   const content = { issuer: id, serial: '', names: [`entries:${entries.length}`], sha256, requester }
-  await audit.append({ method: 'noteRevocations', ...content }, revocationRecord({ issuer: id, key }, entries))
+  await audit.append({ method: 'noteRevocations', ...content }, (place) =>
+    revocationRecord(place, { issuer: id, key }, entries),
+  )
   recorded.add(key, entries)
 }

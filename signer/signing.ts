@@ -35,7 +35,7 @@ interface Signing {
   make(): Buffer | Promise<Buffer>
   record: Omit<AuditRecord, 'issuer'>
   /** Makes the record that is written with the audit line; a test signature has none. */
-  describe?(signature: Buffer): (place: LinePlace) => SignerRecord
+  describe?(place: LinePlace, signature: Buffer): SignerRecord
   /** The issuer's where absent. */
   bucket?: TokenBucket | undefined
   /** In the time of `performance.now()`. */
@@ -61,7 +61,8 @@ export async function signAndRecord(
   // Await only a promise: awaiting a Buffer would let all other requests of this read sign before
   // the audit line is written.
   const signature = Buffer.isBuffer(made) ? made : await made
-  const sequence = await audit.append({ ...record, issuer: issuer.id }, describe?.(signature))
+  const recordAt = describe && ((place: LinePlace) => describe(place, signature))
+  const sequence = await audit.append({ ...record, issuer: issuer.id }, recordAt)
   counters.signatures += 1
   return { signature, sequence }
 }

@@ -25,7 +25,7 @@ const SHORTEST_MS = 100
 /** File → why it has a number. */
 const EXCEPTIONS: Record<string, string> = {
   'support/acme-client.ts': 'a connection that is idle ends before the service ends it',
-  'support/proxies.ts': 'a connection that is idle ends before the proxy ends it',
+  'support/hosts/proxies.ts': 'a connection that is idle ends before the proxy ends it',
   'signer/record-frames.ts': 'the recorded frames hold it',
   'store/pipeline.test.ts': 'the setting of the database whose end is shown',
   'store/settled-commands.test.ts': 'the setting of the database whose end is shown',

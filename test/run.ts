@@ -1,7 +1,7 @@
 /**
  * Runs the tests: `npm test`, or `npm test -- word …` for the files whose path contains one of the words.
  *
- * The rings (see `support/chosen-files.ts`) begin one after the other, and a failure in one ends the run. PostgreSQL and the CA
+ * The rings (see `support/run/chosen-files.ts`) begin one after the other, and a failure in one ends the run. PostgreSQL and the CA
  * of the run start before the first ring with a file that uses them, and missing programs are installed if that is allowed.
  * The last line is `N passed, N failed` (`, N skipped` when there are any); the exit code is 0 only when something ran and
  * nothing failed. In a run of all tests a few failed files of a ring get a second run by themselves: what passes then is named
@@ -13,7 +13,9 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
-import { concernedSince, withinTime } from './support/changed-files.ts'
+import { OTHER_TIME_ZONE } from './support/other-world.ts'
+import { installMissing } from './support/requirements.ts'
+import { concernedSince, withinTime } from './support/run/changed-files.ts'
 import {
   chooseFiles,
   commandsNeededBy,
@@ -22,15 +24,13 @@ import {
   RELEASE_RING,
   type Ring,
   ringsOf,
-} from './support/chosen-files.ts'
-import { type Ledger, ledgerOf, ledgerReport, ledgerText, readLedger } from './support/ledger.ts'
-import { measuredPatience } from './support/measured-patience.ts'
-import { OTHER_TIME_ZONE } from './support/other-world.ts'
-import { installMissing } from './support/requirements.ts'
-import { type Run, runRings, secondsBefore } from './support/rings-run.ts'
-import { isNamed, type RunOptions, readOptions } from './support/run-options.ts'
-import { endTestProcesses, type Failure } from './support/test-process.ts'
-import { cpuOf } from './support/used-parts.ts'
+} from './support/run/chosen-files.ts'
+import { type Ledger, ledgerOf, ledgerReport, ledgerText, readLedger } from './support/run/ledger.ts'
+import { measuredPatience } from './support/run/measured-patience.ts'
+import { type Run, runRings, secondsBefore } from './support/run/rings-run.ts'
+import { isNamed, type RunOptions, readOptions } from './support/run/run-options.ts'
+import { endTestProcesses, type Failure } from './support/run/test-process.ts'
+import { cpuOf } from './support/run/used-parts.ts'
 
 const KEPT_LEDGER = path.resolve(import.meta.dirname, '../../test/times.tsv')
 /** Of the limit of one wait: a process that hangs fails after this time, rather than the whole run never ending. */

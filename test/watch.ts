@@ -8,7 +8,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { chooseFiles } from './support/chosen-files.ts'
+import { chooseFiles } from './support/run/chosen-files.ts'
 
 const COMPILER = path.resolve(import.meta.dirname, '../../node_modules/typescript/bin/tsc')
 const MOST_FILES = 20

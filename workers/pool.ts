@@ -9,7 +9,7 @@
 import { Piscina } from 'piscina'
 import { programFile } from '../src/shared/lib/program-files.ts'
 import { THREAD_HEAP } from '../src/shared/lib/shared-memory.ts'
-import { IdleSignal } from '../src/shared/lib/time-limit.ts'
+import { Slots } from '../src/shared/lib/slots.ts'
 import type { CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationJob, ValidationVerdict } from './job.ts'
 import { WorkerPoolError } from './job.ts'
 import { WorkerThread } from './worker-thread.ts'
@@ -39,11 +39,6 @@ interface Work {
   task: 'default' | 'checkCaa' | 'checkMailDomains'
 }
 
-interface Waiter {
-  start(): void
-  refuse(error: WorkerPoolError): void
-}
-
 /** Covers the start of a thread (150 ms) and a burst on a busy machine. */
 const GRACE_MS = 5000
 /** Longest interval between checks for overdue jobs. */
@@ -59,13 +54,14 @@ const IDLE_MS = 10_000
 export class WorkerPool {
   readonly #options: WorkerPoolOptions
   readonly #graceMs: number
-  readonly #capacity: number
+  /** One for each job that may run; further ones wait for it. */
+  readonly #slots: Slots
+  /** Jobs that run or wait, and how many may. */
+  #open = 0
+  readonly #mostOpen: number
   readonly #piscina: Piscina
   readonly #threads: readonly WorkerThread[]
   readonly #sweep: NodeJS.Timeout
-  readonly #idle = new IdleSignal()
-  #running = 0
-  #waiting: Waiter[] = []
   #closing: Promise<void> | undefined
   /** The thread that gets the next jobs of this turn. */
   #current: WorkerThread | undefined
@@ -75,7 +71,9 @@ export class WorkerPool {
     const { threads, graceMs = GRACE_MS, taskFile = programFile('workers/task.ts') } = options
     this.#options = options
     this.#graceMs = graceMs
-    this.#capacity = threads * options.concurrentTasksPerThread
+    const capacity = threads * options.concurrentTasksPerThread
+    this.#slots = new Slots(capacity)
+    this.#mostOpen = capacity + options.maxQueue
     const piscina = startThreads({ ...options, taskFile: programFile('workers/worker-thread-task.ts') })
     this.#piscina = piscina
     this.#threads = Array.from(
@@ -109,42 +107,31 @@ export class WorkerPool {
   }
 
   /**
-   * Refuses new and waiting jobs, lets running ones finish for `timeoutMs`, then stops the threads.
+   * Refuses new and waiting jobs, lets running ones finish for `timeoutMs`, then stops the threads. A waiting job is refused
+   * when its turn comes.
    */
   close(timeoutMs: number): Promise<void> {
     this.#closing ??= this.#finish(timeoutMs)
     return this.#closing
   }
 
-  async #enqueue<T>(work: Work): Promise<T> {
-    const { maxQueue } = this.#options
+  async #enqueue<T>({ job, timeoutMs, task }: Work): Promise<T> {
     if (this.#closing) throw closed()
-    if (this.#running < this.#capacity) return this.#run(work)
-    if (this.#waiting.length >= maxQueue) {
-      throw new WorkerPoolError('full', `${maxQueue} validations are waiting already`)
-    }
-    return new Promise((resolve, refuse) => {
-      this.#waiting.push({ start: () => resolve(this.#run<T>(work)), refuse })
-    })
-  }
-
-  async #run<T>({ job, timeoutMs, task }: Work): Promise<T> {
-    this.#running++
+    if (this.#open >= this.#mostOpen)
+      throw new WorkerPoolError('full', `${this.#options.maxQueue} validations are waiting already`)
+    this.#open++
     try {
-      const overdueAt = performance.now() + timeoutMs + this.#graceMs
-      return (await this.#nextThread().run(task, job, overdueAt)) as T
+      const run = () => {
+        if (this.#closing) throw closed()
+        return this.#nextThread().run(task, job, performance.now() + timeoutMs + this.#graceMs)
+      }
+      return (await this.#slots.run(Number.POSITIVE_INFINITY, run)) as T
     } catch (cause) {
       if (this.#closing) throw closed(cause)
       throw new WorkerPoolError('lost', 'the validation did not come to an end', { cause })
     } finally {
-      this.#release()
+      this.#open--
     }
-  }
-
-  #release(): void {
-    this.#running--
-    this.#waiting.shift()?.start()
-    if (this.#running === 0) this.#idle.notify()
   }
 
   /** The least busy thread; it stays the choice for some jobs. */
@@ -174,8 +161,7 @@ export class WorkerPool {
   }
 
   async #finish(timeoutMs: number): Promise<void> {
-    for (const { refuse } of this.#waiting.splice(0)) refuse(closed())
-    if (this.#running > 0) await this.#idle.wait(timeoutMs)
+    await this.#slots.idle(timeoutMs)
     clearInterval(this.#sweep)
     await this.#piscina.destroy()
   }

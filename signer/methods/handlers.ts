@@ -1,6 +1,7 @@
 /** All methods of the daemon (docs/decisions/three-trust-zones.md), with `signCertificate` itself. */
 
 import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
+import type { LinePlace } from '../audit/chain.ts'
 import { sha256Hex } from '../audit/line.ts'
 import { auditNames, checkTbsCertificate } from '../policy.ts'
 import { SignerNameRefusal, SignerRefusal } from '../protocol/signer-errors.ts'
@@ -61,8 +62,8 @@ function signCertificateMethod(service: SigningService): MethodHandler<'signCert
       service.serials.claim(content)
       return issuer.key.sign(tbs)
     }
-    const describe = (signature: Buffer) =>
-      certificateRecord({ issuer: id, serial, requester }, assembleCertificate(tbs, issuer.algorithm, signature))
+    const describe = (place: LinePlace, signature: Buffer) =>
+      certificateRecord(place, { issuer: id, serial, requester }, assembleCertificate(tbs, issuer.algorithm, signature))
     const signing = signAndRecord(service, { issuer, make, record, describe, deadlineAt })
     service.serials.begin(content, signing)
     return { meta: {}, payload: (await signing).signature }

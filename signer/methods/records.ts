@@ -94,7 +94,9 @@ export function recordMethods(
       const noted = read(Decisions, payload, 'a list of objects')
       const names = [`decisions:${noted.length}`]
       const content = { issuer: '', serial: '', names, sha256: sha256Hex(payload), requester }
-      await service.audit.append({ method: 'noteDecisions', ...content }, decisionRecord(requester, noted))
+      await service.audit.append({ method: 'noteDecisions', ...content }, (place) =>
+        decisionRecord(place, requester, noted),
+      )
       return { meta: {} }
     },
     async signedDecisions({ after }) {

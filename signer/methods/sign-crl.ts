@@ -5,6 +5,7 @@
  * there before the signature leaves.
  */
 
+import type { LinePlace } from '../audit/chain.ts'
 import type { CrlNumbers } from '../crl-numbers.ts'
 import type { CrlUpload, CrlUploads } from '../crl-uploads.ts'
 import { issuerKeyOf } from '../issuers.ts'
@@ -43,7 +44,7 @@ export function crlMethods(service: SigningService, { numbers, signed, uploads }
       requester,
     }
     const list = { number, url: facts.urls[0] ?? '' }
-    const describe = () => revocationRecord({ issuer: issuer.id, key, list }, facts.added)
+    const describe = (place: LinePlace) => revocationRecord(place, { issuer: issuer.id, key, list }, facts.added)
     const { upkeepBucket: bucket } = issuer
     const { signature } = await signAndRecord(service, { issuer, bucket, make, record, describe, deadlineAt })
     service.recorded.add(key, facts.added)

@@ -58,45 +58,49 @@ export interface SignerRecord extends NewRecord {
   lines: readonly string[]
 }
 
-/** Makes the record of a certificate for its place in the chain. */
-export const certificateRecord =
-  (facts: Pick<CertificateLine, 'issuer' | 'serial' | 'requester'>, certificate: Buffer) =>
-  ({ seq, time }: LinePlace): SignerRecord => {
-    const { issuer, serial, requester } = facts
-    const line: CertificateLine = { seq, time, issuer, serial, requester, certificate: certificate.toString('base64') }
-    const text = recordText(line)
-    const indexed = { seconds: Math.floor(Date.parse(time) / 1000), serial }
-    return { stream: 'certificates', seq, indexed, lines: [text], sha256: sha256Hex(text), bytes: text.length }
-  }
+/** The record of a certificate at its place in the chain. */
+export function certificateRecord(
+  { seq, time }: LinePlace,
+  { issuer, serial, requester }: Pick<CertificateLine, 'issuer' | 'serial' | 'requester'>,
+  certificate: Buffer,
+): SignerRecord {
+  const line: CertificateLine = { seq, time, issuer, serial, requester, certificate: certificate.toString('base64') }
+  const indexed = { seconds: Math.floor(Date.parse(time) / 1000), serial }
+  return recordOf('certificates', seq, [recordText(line)], indexed)
+}
 
-/** Makes the record of revocations; one line for each 500 entries, and one when there are none. */
-export const revocationRecord =
-  (facts: Pick<RevocationLine, 'issuer' | 'key' | 'list'>, entries: readonly RevocationEntry[]) =>
-  ({ seq, time }: LinePlace): SignerRecord => {
-    const lines: string[] = []
-    do {
-      const part = lines.length
-      const some = entries.slice(part * MAX_NOTED, (part + 1) * MAX_NOTED)
-      const { issuer, key, list } = facts
-      const line: RevocationLine = { seq, part, time, issuer, key, ...(list && { list }), entries: some }
-      lines.push(recordText(line))
-    } while (lines.length * MAX_NOTED < entries.length)
-    const text = lines.join('')
-    return {
-      stream: 'revocations',
-      seq,
-      indexed: undefined,
-      lines,
-      sha256: sha256Hex(text),
-      bytes: text.length,
-    }
-  }
+/** The record of revocations; one line for each 500 entries, and one when there are none. */
+export function revocationRecord(
+  { seq, time }: LinePlace,
+  { issuer, key, list }: Pick<RevocationLine, 'issuer' | 'key' | 'list'>,
+  entries: readonly RevocationEntry[],
+): SignerRecord {
+  const lines: string[] = []
+  do {
+    const part = lines.length
+    const some = entries.slice(part * MAX_NOTED, (part + 1) * MAX_NOTED)
+    const line: RevocationLine = { seq, part, time, issuer, key, ...(list && { list }), entries: some }
+    lines.push(recordText(line))
+  } while (lines.length * MAX_NOTED < entries.length)
+  return recordOf('revocations', seq, lines)
+}
 
-/** Makes the record of decisions. */
-export const decisionRecord =
-  (requester: string, decisions: readonly object[]) =>
-  ({ seq, time }: LinePlace): SignerRecord => {
-    const line: DecisionLine = { seq, part: 0, time, requester, decisions }
-    const text = recordText(line)
-    return { stream: 'decisions', seq, indexed: undefined, lines: [text], sha256: sha256Hex(text), bytes: text.length }
-  }
+/** The record of decisions. */
+export function decisionRecord(
+  { seq, time }: LinePlace,
+  requester: string,
+  decisions: readonly object[],
+): SignerRecord {
+  const line: DecisionLine = { seq, part: 0, time, requester, decisions }
+  return recordOf('decisions', seq, [recordText(line)])
+}
+
+function recordOf(
+  stream: StreamName,
+  seq: number,
+  lines: readonly string[],
+  indexed?: SignerRecord['indexed'],
+): SignerRecord {
+  const text = lines.join('')
+  return { stream, seq, indexed, lines, sha256: sha256Hex(text), bytes: text.length }
+}

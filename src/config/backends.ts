@@ -8,7 +8,7 @@ type Ca = Pick<Config['ca'], 'backend' | 'failover' | 'profiles'>
 
 export const FAILOVER = 'failover'
 
-/** The backends of a profile in order: one, or those of `ca.failover`. */
+/** The backends of a profile in order: one, or the list of `ca.failover`. */
 export function backendsOf({ backend, failover, profiles }: Ca, profile: string): readonly string[] {
   const named = profiles[profile]?.backend ?? backend
   return named === FAILOVER ? failover.backends : [named]

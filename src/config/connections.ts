@@ -13,7 +13,7 @@ export function wantsEvents(config: Config): boolean {
   return admin_api.enabled || notifications.enabled || ct_logging.enabled || wantsHooks || wantsAudit(config)
 }
 
-/** Connections of an instance beside those of the front threads, and what each part takes when there are few. */
+/** Connections of an instance that no front thread has, and what each part takes when there are few. */
 const SHARES = {
   supervisor: { most: 3, least: 2 },
   /** The lock by which others know that the instance lives. */

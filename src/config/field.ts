@@ -12,10 +12,24 @@ export function setting<T extends z.ZodType>(schema: T, description: string, not
   return schema.meta({ description, ...notes })
 }
 
+/** A section of the file. Without it, each of its keys has its default. */
+export const section = <S extends z.ZodRawShape>(description: string, shape: S) =>
+  z
+    .strictObject(shape)
+    // The type cannot tell that every key has a default.
+    .prefault({} as never)
+    .meta({ description })
+
+/** An entry of a list or of a table of names, or a section that has to be there. */
+export const entry = <S extends z.ZodRawShape>(description: string, shape: S) =>
+  z.strictObject(shape).meta({ description })
+
 const MAX_PORT = 65535
 export const port = (value: number) => z.int().min(1).max(MAX_PORT).default(value)
 export const optionalPort = () => optionalWhole(1, MAX_PORT)
 export const whole = (min: number, value: number) => z.int().min(min).default(value)
+export const seconds = (min: number, value: number, description: string, notes: FieldNotes = {}) =>
+  setting(whole(min, value), description, { unit: 'seconds', ...notes })
 export const flag = (value: boolean) => z.boolean().default(value)
 export const text = (value: string) => z.string().min(1).default(value)
 export const choice = <const T extends readonly [string, ...string[]]>(values: T, value: T[number]) =>

@@ -8,7 +8,7 @@
 import * as z from 'zod/v4'
 import { formatPath, type Path } from '../shared/config-file/notice.ts'
 import { type SchemaNode, schemaNodeOf } from '../shared/config-file/schema-node.ts'
-import { checkedText, list, optionalText, port, setting, text, whole } from './field.ts'
+import { checkedText, list, optionalText, port, section, setting, text, whole } from './field.ts'
 import { Account, Acme, Api, Ari, Email, Nonce, Order, Quotas, Tos } from './sections/acme.ts'
 import { Ca, Crl } from './sections/ca.ts'
 import { Challenges, Dns } from './sections/challenges.ts'
@@ -19,31 +19,28 @@ import { ReverseProxy, Server } from './sections/server.ts'
 
 const MIN_TOKEN = 16
 
-const Perspective = z
-  .strictObject({
-    code: setting(
-      checkedText('a name of letters, digits, ".", "_" and "-"', (value) =>
-        /^[A-Za-z0-9._-]{1,64}$/.test(value),
-      ).default('chancery'),
-      'Its own name in its answers (`perspective_code`).',
+const Perspective = section('A remote perspective for other instances; read by `chancery perspective` only.', {
+  code: setting(
+    checkedText('a name of letters, digits, ".", "_" and "-"', (value) => /^[A-Za-z0-9._-]{1,64}$/.test(value)).default(
+      'chancery',
     ),
-    bind: setting(text('0.0.0.0'), 'Address to listen on.'),
-    port: setting(port(8444), 'TCP port to listen on.'),
-    cert_path: setting(optionalText(), 'PEM file with its server certificate and chain.'),
-    key_path: setting(optionalText(), 'PEM file with the private key of that certificate.'),
-    tokens: setting(
-      list(checkedText(`a text of at least ${MIN_TOKEN} characters`, (value) => value.length >= MIN_TOKEN)),
-      'Bearer tokens of those who may ask, one each.',
-      { secret: true },
-    ),
-    client_ca_path: setting(
-      optionalText(),
-      'PEM file with the CAs of client certificates; with `tokens` as well, a caller needs both.',
-    ),
-    max_concurrent: setting(whole(1, 500), 'Checks at the same time; as many may wait.'),
-  })
-  .prefault({})
-  .meta({ description: 'A remote perspective for other instances; read by `chancery perspective` only.' })
+    'Its own name in its answers (`perspective_code`).',
+  ),
+  bind: setting(text('0.0.0.0'), 'Address to listen on.'),
+  port: setting(port(8444), 'TCP port to listen on.'),
+  cert_path: setting(optionalText(), 'PEM file with its server certificate and chain.'),
+  key_path: setting(optionalText(), 'PEM file with the private key of that certificate.'),
+  tokens: setting(
+    list(checkedText(`a text of at least ${MIN_TOKEN} characters`, (value) => value.length >= MIN_TOKEN)),
+    'Bearer tokens of those who may ask, one each.',
+    { secret: true },
+  ),
+  client_ca_path: setting(
+    optionalText(),
+    'PEM file with the CAs of client certificates; with `tokens` as well, a caller needs both.',
+  ),
+  max_concurrent: setting(whole(1, 500), 'Checks at the same time; as many may wait.'),
+})
 
 export const ConfigSchema = z.strictObject({
   _comment: Comment,

@@ -11,7 +11,7 @@ export type Sources = ReadonlyMap<string, string | undefined>
 
 export interface ShownSetting {
   key: string
-  /** As JSON. `HIDDEN` replaces a secret that is set. */
+  /** A value of JSON. `HIDDEN` replaces a secret that is set. */
   value: unknown
   default: unknown
   /** Undefined where no file is known. */
@@ -68,7 +68,7 @@ export function sourcesOf(isSet: (key: string) => boolean, variables: ReadonlyMa
   return new Map(set.map((key) => [key, variables.get(key)]))
 }
 
-/** The value of a key in another configuration, such as that of the file now. */
+/** The value of a key in another configuration, such as the file as it is now. */
 export const shownValue = (config: Config, key: string): unknown => {
   const path = splitPath(key)
   return withoutSecrets(valueAt(config, path), path)

@@ -32,7 +32,7 @@ interface WarningRule {
 
 const FEW_CONNECTIONS = 10
 const LONG_CONNECTION_TIMEOUT_SECONDS = 15
-/** As many as HMAC-SHA-256 has (RFC 7518 §3.2). */
+/** HMAC-SHA-256 has as many (RFC 7518 §3.2). */
 const ADVISED_SECRET_BYTES = 32
 const ONE_DAY_SECONDS = 86400
 

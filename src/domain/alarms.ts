@@ -24,7 +24,7 @@ export interface TaskRuns {
   task: string
   lastRunAt: Date
   nextRunAt: Date
-  /** Failed ones. */
+  /** How many of them failed. */
   errors: number
   lastError: string | undefined
 }
@@ -127,12 +127,12 @@ const ISSUER_WARNING_DAYS = 90
 const ISSUER_ERROR_DAYS = 14
 /** A task that failed this lately is shown. */
 const TASK_FAILURE_MS = HOUR_MS
-/** What still goes on is raised again, or has an alarm of its own. */
+/** A trouble that lasts is raised again, or has an alarm of its own. */
 const RAISED_NOW_MS = HOUR_MS
 /** Longer than an attempt with all its retries within one claim. */
 const OLD_VALIDATION_SECONDS = 600
 
-/** The worst first. */
+/** The worst alarms come first. */
 export function alarmsOf(facts: AlarmFacts): Alarm[] {
   const alarms = [...instanceAlarms(facts), ...operationAlarms(facts), ...backgroundAlarms(facts)]
   return [

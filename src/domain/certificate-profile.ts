@@ -156,7 +156,16 @@ export function checkSubjectKeyType(spki: Spki, accepted: readonly SubjectKeyTyp
   return `keys of type ${type ?? 'unknown'} are not accepted by this certificate profile; use ${accepted.join(', ')}`
 }
 
-function subjectKeyType(spki: Spki): SubjectKeyType | undefined {
+/** The algorithms that a key signs with where nobody says another one. */
+export const USUAL_ALGORITHMS: Readonly<Record<SubjectKeyType, SignatureAlgorithm>> = {
+  'P-256': 'SHA256withECDSA',
+  'P-384': 'SHA384withECDSA',
+  'P-521': 'SHA512withECDSA',
+  Ed25519: 'Ed25519',
+  RSA: 'SHA256withRSA',
+}
+
+export function subjectKeyType(spki: Spki): SubjectKeyType | undefined {
   switch (spki.kind) {
     case 'rsa':
       return 'RSA'

@@ -22,7 +22,7 @@ export interface SyslogSender {
 /** RFC 5424 §6.2.1: log audit. */
 const FACILITY = 13
 
-/** The number is that of examples (RFC 5612); this project has none of its own. */
+/** The number is for examples (RFC 5612); this project has none of its own. */
 const STRUCTURE = 'event@32473'
 
 export function renderSyslogMessage(event: OccurredEvent, { hostname, processId }: SyslogSender): string {

@@ -23,7 +23,7 @@ export interface BackgroundEvents {
   failed(task: string, error: unknown): void
   /** Called when a round succeeds after a failed one. */
   recovered(task: string): void
-  /** A round of this instance has ended. @param error of one that failed */
+  /** A round of this instance has ended. @param error why it failed */
   ran(task: string, nextInMs: number, error?: unknown): void
 }
 
@@ -122,7 +122,7 @@ function reasonOf(error: unknown): string {
   return messages.filter((message) => message !== '').join(': ') || error.name
 }
 
-/** Tells the database when tasks ran: one statement every few seconds, however often they run. */
+/** One statement every few seconds records when tasks ran, however often they run. */
 const INTERVAL_MS = 5_000
 /** An error may quote what a stranger sent. */
 const MAX_ERROR = 300

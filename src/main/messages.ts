@@ -28,7 +28,7 @@ export type SupervisorMessages = {
   mailDomains: { message: readonly string[]; reply: readonly MailDomainFinding[] | undefined }
   health: { message: undefined; reply: HealthReport }
   metrics: { message: undefined; reply: string }
-  /** From a front thread that ends. */
+  /** A front thread sends its last metrics when it ends. */
   lastMetrics: { message: { front: number; answer: ThreadAnswer }; reply: undefined }
 }
 
@@ -43,10 +43,10 @@ export type AdminThreadMessages = AdminMessages & {
   noteReconciled: { message: ReconciledFacts; reply: undefined }
 }
 
-/** What has come back from the signer's records. */
+/** Counts of what has come back from the signer's records. */
 export interface ReconciledFacts {
   certificates: number
-  /** Of them. */
+  /** How many of these certificates have no order. */
   without_order: number
   revocations: number
   /** Certificates that did not come back. */

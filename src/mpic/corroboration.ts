@@ -1,5 +1,6 @@
 /**
- * Corroboration (BR 3.2.2.9): a validation counts only when enough remote perspectives confirm it.
+ * Corroboration (CA/Browser Forum Baseline Requirements 3.2.2.9): a validation counts only when enough remote perspectives
+ * confirm it. This service, the primary perspective, makes the determination; the others can only veto it.
  *
  * The perspectives are asked at the same time, after this service has said yes. Control and CAA are
  * separate questions, each with its own quorum. After the quorum decides, the rest get a grace
@@ -12,11 +13,6 @@ import type { CaaFinding, CaaJob, EvidenceStep, ValidationJob, ValidationVerdict
 import { caaRequest, dcvRequest } from './checks.ts'
 import type { CheckType, MpicRequest } from './perspective-api.ts'
 import type { Answer, RemotePerspective } from './remote-perspective.ts'
-
-/*
- * When remote perspectives corroborate this service's validation (CA/Browser Forum Baseline Requirements 3.2.2.9).
- * This service, the primary perspective, makes the determination; the others can only veto it.
- */
 
 export interface QuorumPolicy {
   /** How many may fail to corroborate; undefined takes the table of BR 3.2.2.9. */
@@ -47,21 +43,10 @@ export function neededCorroborations(perspectives: number, { maxNonCorroboration
 }
 
 export function judgeQuorum(votes: readonly Vote[], policy: QuorumPolicy): Quorum {
-  if (
-    isEnough(
-      votes.filter(({ vote }) => vote === 'yes'),
-      votes.length,
-      policy,
-    )
-  )
-    return 'met'
-  return isEnough(
-    votes.filter(({ vote }) => vote !== 'no'),
-    votes.length,
-    policy,
-  )
-    ? 'open'
-    : 'missed'
+  const said = votes.filter(({ vote }) => vote === 'yes')
+  if (isEnough(said, votes.length, policy)) return 'met'
+  const possible = votes.filter(({ vote }) => vote !== 'no')
+  return isEnough(possible, votes.length, policy) ? 'open' : 'missed'
 }
 
 function isEnough(corroborating: readonly Vote[], perspectives: number, policy: QuorumPolicy): boolean {

@@ -72,7 +72,7 @@ export function createThreadMetrics(): ThreadMetrics {
 const isBefore = ({ threadId }: ThreadAnswer, other: ThreadAnswer | undefined) =>
   other !== undefined && threadId < other.threadId
 
-/** Gauges describe the present, so those of an ended thread are dropped. */
+/** Gauges describe the present, so an ended thread has none. */
 function countersOf(snapshot: MetricsSnapshot): MetricsSnapshot {
   return snapshot.filter(({ type }) => String(type) !== 'gauge')
 }

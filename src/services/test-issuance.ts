@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { CaError } from '../ca/backend.ts'
 import type { BackendState, CsrBackend, IssuanceRequest, IssuanceStep } from '../ca/csr-backend.ts'
 import type { CertificateProfile } from '../domain/certificate-profile.ts'
-import { SUBJECT_KEY_TYPES, type SubjectKeyType } from '../domain/certificate-profile.ts'
+import { SUBJECT_KEY_TYPES, type SubjectKeyType, USUAL_ALGORITHMS } from '../domain/certificate-profile.ts'
 import { type CsrPolicy, checkCsr } from '../domain/csr-check.ts'
 import { restSeconds } from '../domain/csr-issuance.ts'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import { SIGNATURE_ALGORITHMS } from '../shared/pki/algorithms.ts'
 import { buildCsr, type Csr, parseCsr } from '../shared/pki/csr.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 
@@ -20,13 +20,6 @@ export interface TestRequest {
 
 /** The smaller keys first. */
 const KEY_TYPES: readonly SubjectKeyType[] = ['P-256', 'P-384', 'P-521', 'Ed25519', 'RSA']
-const USUAL_ALGORITHMS: Readonly<Record<SubjectKeyType, SignatureAlgorithm>> = {
-  'P-256': 'SHA256withECDSA',
-  'P-384': 'SHA384withECDSA',
-  'P-521': 'SHA512withECDSA',
-  Ed25519: 'Ed25519',
-  RSA: 'SHA256withRSA',
-}
 const LEAST_RSA_BITS = 2048
 /** No account asks, so no account key can be the same. */
 const NO_ACCOUNT_KEY = Buffer.alloc(0)

@@ -19,7 +19,7 @@ const DAY_MS = 86_400_000
 /** RFC 8314 §3.3. */
 const IMPLICIT_TLS_PORT = 465
 
-/** What SIGHUP changes in the events thread. */
+/** SIGHUP changes these in the events thread. */
 export type NotificationSettings = MailerPolicy & RecordingPolicy
 
 export function notificationSettings({ notifications }: Config): NotificationSettings {

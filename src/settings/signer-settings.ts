@@ -76,7 +76,7 @@ export function ownIssuer({ ca }: Config): { id: string; certificateFile: string
   return file === null ? undefined : { id: ISSUER_ID, certificateFile: path.resolve(file) }
 }
 
-/** What the configuration asks of issuers. */
+/** The duties that the configuration gives to issuers. */
 export const issuerDuties = ({ ca, crl }: Config): IssuerDuties => ({
   signsCrls: crl.enabled,
   purposes: Object.values(ca.profiles).map((profile) => profile.extended_key_usages),

@@ -124,7 +124,7 @@ const Cause = z.object({
   failures: z.int(),
   accounts: z.int(),
   last_at: z.date(),
-  /** Of the newest of them. */
+  /** The payload of the newest of them. */
   data: z.custom<EventData>(),
 })
 export type FailureCause = z.infer<typeof Cause>

@@ -15,7 +15,7 @@ export interface Delivery {
 
 const None = z.object({})
 
-/** As PostgreSQL gives it, by our own table: a schema would cost as much as the delivery. */
+/** PostgreSQL gives it by our own table: a schema would cost as much as the delivery. */
 interface DeliveryRow {
   sequence: string
   event_id: string
@@ -54,7 +54,7 @@ const isOneOf = (row: 'n' | 'd', deliveries: readonly Delivery[]) => sql.fragmen
 
 /**
  * Says which kinds a consumer wants; repeated while an instance delivers to it.
- * @param holderKinds those that it wants only about accounts with a contact
+ * @param holderKinds kinds that it wants only about accounts with a contact
  */
 export async function registerConsumer(
   db: CommonQueryMethods,
@@ -139,7 +139,7 @@ const isFree = (row: 'n' | 'd', instanceId: number, running: readonly Delivery[]
       OR ${claimedBy} = ${instanceId} AND NOT ${isOneOf(row, running)})`
 }
 
-/** Takes the next deliveries for an instance: unclaimed ones, those of instances that are gone, and its own that it lost. */
+/** Takes the next deliveries for an instance: unclaimed ones, claims of instances that are gone, and its own that it lost. */
 export async function claimDeliveries(
   db: CommonQueryMethods,
   consumer: string,

@@ -130,8 +130,8 @@ interface Claim {
 }
 
 /**
- * Takes rows that are due for an instance, and those of instances that are gone. It has none in hand: its own are of a thread
- * that was replaced, or of an earlier state of the database.
+ * Takes rows that are due for an instance, and claims of instances that are gone. The instance has none in hand: a claim of
+ * its own is of a replaced thread or of an earlier state of the database.
  */
 export function claimNotifications(
   db: CommonQueryMethods,
@@ -153,7 +153,7 @@ export function claimNotifications(
     RETURNING n.id, n.recipient, n.subject, n.body_text, n.body_html, n.retry_count, n.message_id`)
 }
 
-/** What was claimed and not tried. */
+/** These were claimed and not tried. */
 export async function releaseNotifications(
   db: CommonQueryMethods,
   instanceId: number,

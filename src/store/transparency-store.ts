@@ -28,7 +28,7 @@ export interface RecordedTimestamp {
 
 const None = z.object({})
 
-/** With its event, which is emitted once for a certificate and a log. */
+/** Its event is emitted once for a certificate and a log. */
 export async function recordTimestamp(
   db: CommonQueryMethods,
   { certificateId, logUrl, sct, verified }: RecordedTimestamp,

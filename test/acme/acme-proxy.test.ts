@@ -19,10 +19,10 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { certIdOf } from '../support/certificate-id.ts'
+import { startChallengeFolder } from '../support/clients/http01-responder.ts'
 import { rowsIn } from '../support/database.ts'
-import { type DnsRecords, startDnsRecords } from '../support/dns-records.ts'
-import { startChallengeFolder } from '../support/http01-responder.ts'
-import { scriptedNames } from '../support/scripted-names.ts'
+import { type DnsRecords, startDnsRecords } from '../support/names/dns-records.ts'
+import { scriptedNames } from '../support/names/scripted-names.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { FOR_SERVERS, sharedService } from '../support/shared-service.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'

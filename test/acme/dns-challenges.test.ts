@@ -6,7 +6,7 @@ import { before, describe, test } from 'node:test'
 import { accountLabel } from '../../src/shared/protocol/account-labels.ts'
 import { type Answer, csrFor, locationOf, pemToDer } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
-import { type Names, scriptedNames } from '../support/scripted-names.ts'
+import { type Names, scriptedNames } from '../support/names/scripted-names.ts'
 import { until } from '../support/until.ts'
 import { NXDOMAIN, type Script, type ScriptedDns, txt } from '../workers/scripted-dns.ts'
 

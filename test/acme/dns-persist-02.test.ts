@@ -15,8 +15,8 @@ import {
   withNewKey,
   type Zone,
   zoneOf,
-} from '../support/persistent-records.ts'
-import { scriptedNames } from '../support/scripted-names.ts'
+} from '../support/clients/persistent-records.ts'
+import { scriptedNames } from '../support/names/scripted-names.ts'
 
 const HOUR = 3600
 

@@ -16,8 +16,8 @@ import {
   withNewKey,
   type Zone,
   zoneOf,
-} from '../support/persistent-records.ts'
-import { scriptedNames } from '../support/scripted-names.ts'
+} from '../support/clients/persistent-records.ts'
+import { scriptedNames } from '../support/names/scripted-names.ts'
 import { until } from '../support/until.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'

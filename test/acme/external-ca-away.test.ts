@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { readEvent, type StoredEvent } from '../../src/domain/stored-event.ts'
 import { base64url, locationOf, send } from '../support/acme-client.ts'
-import { aServiceBehindACa, csrFor } from '../support/behind-external-ca.ts'
+import { aServiceBehindACa, csrFor } from '../support/cas/behind-external-ca.ts'
 import { until } from '../support/until.ts'
 
 const OVERDUE = 'the CA did not issue the certificate in time'

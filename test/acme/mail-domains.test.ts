@@ -6,7 +6,7 @@ import type dnsPacket from 'dns-packet'
 import { type Answer, createAcmeClient } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { rowsIn } from '../support/database.ts'
-import { type Names, scriptedNames } from '../support/scripted-names.ts'
+import { type Names, scriptedNames } from '../support/names/scripted-names.ts'
 import { until } from '../support/until.ts'
 import { a, aaaa, cname, NXDOMAIN, type Scripted, SERVFAIL } from '../workers/scripted-dns.ts'
 

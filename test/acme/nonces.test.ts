@@ -9,7 +9,7 @@ import { after, before, describe, test } from 'node:test'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { closeConnections, createAcmeClient, JOSE, send } from '../support/acme-client.ts'
 import { restartedScene } from '../support/acme-scene.ts'
-import { RECORDED, SHORT_LIVED, testRecordAtTheEnd, testRecordedNonces } from '../support/recorded-nonces.ts'
+import { RECORDED, SHORT_LIVED, testRecordAtTheEnd, testRecordedNonces } from '../support/clients/recorded-nonces.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 

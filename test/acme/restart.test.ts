@@ -18,8 +18,8 @@ import {
   registeredClient,
   send,
 } from '../support/acme-client.ts'
+import { RECORDED, SHORT_LIVED, testRecordAtTheEnd, testRecordedNonces } from '../support/clients/recorded-nonces.ts'
 import { chancery, operate } from '../support/operator.ts'
-import { RECORDED, SHORT_LIVED, testRecordAtTheEnd, testRecordedNonces } from '../support/recorded-nonces.ts'
 import { startTestService } from '../support/service.ts'
 import { ACCEPT_ALL, FAULTY_VALIDATOR, FOR_SERVERS } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'

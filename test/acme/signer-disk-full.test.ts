@@ -7,9 +7,9 @@ import { after, before, describe, test } from 'node:test'
 import { makeAuthority } from '../signer/authority.ts'
 import { TestSigner } from '../signer/daemon.ts'
 import { send } from '../support/acme-client.ts'
+import { canMount, type SmallDisk, startDisk } from '../support/hosts/small-disk.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { canMount, type SmallDisk, startDisk } from '../support/small-disk.ts'
 import { until } from '../support/until.ts'
 
 describe('a service that starts while its signer cannot record', {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type AcmeClient, changeKey, newAccountKey, registeredClient } from '../support/acme-client.ts'
 import { acmeScene, made } from '../support/acme-scene.ts'
-import { startHeldResponder } from '../support/held-responder.ts'
+import { startHeldResponder } from '../support/clients/held-responder.ts'
 import { BACKOFF_SECONDS } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 

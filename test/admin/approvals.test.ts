@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { type AdminInstance, adminInstance } from '../support/admin/admin-instance.ts'
 import {
   type AdminClient,
   administrator,
@@ -11,7 +12,6 @@ import {
   createAdministrator,
   signIn,
 } from '../support/admin.ts'
-import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { administered } from '../support/administered.ts'
 import { made } from '../support/bound.ts'
 import { type TestDatabase, untilWaiting } from '../support/database.ts'

@@ -8,6 +8,7 @@ import { createHmac } from 'node:crypto'
 import { before, describe, test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { ADMINISTRATIVE_REQUESTS } from '../support/admin/administrative-requests.ts'
 import {
   type AdminClient,
   type AdminReplyText,
@@ -16,7 +17,6 @@ import {
   TOKEN_SECRET,
 } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
-import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
 import { made } from '../support/bound.ts'
 import { waitersIn } from '../support/database.ts'
 import { each } from '../support/each.ts'

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { type AdminInstance, adminInstance } from '../support/admin/admin-instance.ts'
 import {
   type AdminClient,
   type AdminReplyText,
@@ -12,7 +13,6 @@ import {
   assertNamed,
   clientWith,
 } from '../support/admin.ts'
-import { type AdminInstance, adminInstance } from '../support/admin-instance.ts'
 import { lastLineOf } from '../support/compared.ts'
 import { rowsIn, sqlOn, untilWaiting } from '../support/database.ts'
 import { metricOf } from '../support/metrics.ts'

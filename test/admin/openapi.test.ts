@@ -8,9 +8,9 @@ import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { openApiDocument } from '../../src/admin/openapi.ts'
 import { ROLES, type Role } from '../../src/domain/administrator.ts'
 import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
+import { ADMINISTRATIVE_REQUESTS } from '../support/admin/administrative-requests.ts'
 import { administrator, adminRequest, createAdministrator } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
-import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
 import { each } from '../support/each.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { words } from '../support/words.ts'
@@ -56,7 +56,7 @@ test('for every endpoint that changes something there is a request that an endin
   assert.deepEqual(
     Object.keys(ADMINISTRATIVE_REQUESTS).sort(),
     changing.sort(),
-    'test/support/administrative-requests.ts',
+    'test/support/admin/administrative-requests.ts',
   )
 })
 

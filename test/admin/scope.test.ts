@@ -5,10 +5,10 @@ import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { type AcmeClient, type Responder, startResponder } from '../support/acme-client.ts'
+import { SCOPE_CASES, type ScopeCase, type TeamObjects } from '../support/admin/scope-cases.ts'
 import { type AdminClient, type AdminReplyText, administrator, clientWith } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
 import { accountIdOf, boundClient, change, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
-import { SCOPE_CASES, type ScopeCase, type TeamObjects } from '../support/scope-cases.ts'
 import { sharedService } from '../support/shared-service.ts'
 import { words } from '../support/words.ts'
 
@@ -28,7 +28,11 @@ const NOTHING: TeamObjects = {
 }
 
 test('for every endpoint that a registrar may call there is a case of its scope', () => {
-  assert.deepEqual(SCOPED.map(({ id }) => id).sort(), Object.keys(SCOPE_CASES).sort(), 'test/support/scope-cases.ts')
+  assert.deepEqual(
+    SCOPED.map(({ id }) => id).sort(),
+    Object.keys(SCOPE_CASES).sort(),
+    'test/support/admin/scope-cases.ts',
+  )
 })
 
 describe('the scope of a registrar', () => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { failHttp01 } from '../support/failing.ts'
+import { failHttp01 } from '../support/clients/failing.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { sharedService } from '../support/shared-service.ts'

@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { makeAuthority } from '../signer/authority.ts'
 import { loopbackCertificate } from '../support/certificates.ts'
-import { KUBERNETES_FOLDER } from '../support/kubernetes.ts'
+import { KUBERNETES_FOLDER } from '../support/hosts/kubernetes.ts'
 import { runCommand } from '../support/run-command.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 

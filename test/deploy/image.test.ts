@@ -8,10 +8,10 @@ import { after, before, describe, test } from 'node:test'
 import { LOADED } from '../../deploy/build/tree.ts'
 import { VERSION } from '../../src/shared/lib/program-files.ts'
 import { makeAuthority } from '../signer/authority.ts'
-import { buildImageIn, openTestImage, requireImages, type TestImage } from '../support/image.ts'
+import { buildImageIn, openTestImage, requireImages, type TestImage } from '../support/hosts/image.ts'
+import { makeToken, SOFTHSM_LIBRARY } from '../support/hosts/softhsm.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
-import { makeToken, SOFTHSM_LIBRARY } from '../support/softhsm.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const MOST_BYTES = 150_000_000

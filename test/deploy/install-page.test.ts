@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { describe, test } from 'node:test'
-import { type DebianHost, type DebianRelease, debianRoots, openHost } from '../support/debian-root.ts'
+import { type DebianHost, type DebianRelease, debianRoots, openHost } from '../support/hosts/debian-root.ts'
 import { pageBlock } from '../support/page-blocks.ts'
 import { mustRun } from '../support/run-command.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'

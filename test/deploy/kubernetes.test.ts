@@ -18,8 +18,8 @@ import { Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v
 import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1'
 import { parse } from 'yaml'
 import { makeAuthority } from '../signer/authority.ts'
-import { debianRoots } from '../support/debian-root.ts'
 import { each } from '../support/each.ts'
+import { debianRoots } from '../support/hosts/debian-root.ts'
 import {
   copyManifests,
   debianKubectl,
@@ -28,7 +28,7 @@ import {
   type Resource,
   readManifest,
   render,
-} from '../support/kubernetes.ts'
+} from '../support/hosts/kubernetes.ts'
 import { pageBlock } from '../support/page-blocks.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 

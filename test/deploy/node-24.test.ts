@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fetchNode, NODE_RELEASES } from '../../deploy/build/node-release.ts'
-import { type DebianHost, debianRoots, openHost } from '../support/debian-root.ts'
-import { made } from '../support/made.ts'
-import { startPostgres } from '../support/packaged-service.ts'
+import { type DebianHost, debianRoots, openHost } from '../support/hosts/debian-root.ts'
+import { made } from '../support/hosts/made.ts'
+import { startPostgres } from '../support/hosts/packaged-service.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const NODE = '/opt/node'

@@ -6,8 +6,10 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { startResponder } from '../support/acme-client.ts'
 import { testCa } from '../support/ca.ts'
-import { type DebianHost, type DebianRelease, debianBase, debianRoots, openHost } from '../support/debian-root.ts'
+import { EXTERNAL_URL, endLanes, type Lane, startLane } from '../support/clients/proxy-flows.ts'
+import { FLOWS } from '../support/clients/steady-flows.ts'
 import { freePort } from '../support/free-port.ts'
+import { type DebianHost, type DebianRelease, debianBase, debianRoots, openHost } from '../support/hosts/debian-root.ts'
 import {
   AS_SERVICE,
   configureService,
@@ -18,14 +20,12 @@ import {
   startPostgres,
   startUnit,
   untilReady,
-} from '../support/packaged-service.ts'
-import { lintian, nodePackage, programPackages } from '../support/packages.ts'
+} from '../support/hosts/packaged-service.ts'
+import { lintian, nodePackage, programPackages } from '../support/hosts/packages.ts'
+import { haproxy, makeCertificate } from '../support/hosts/proxies.ts'
 import { pageBlock } from '../support/page-blocks.ts'
-import { haproxy, makeCertificate } from '../support/proxies.ts'
-import { EXTERNAL_URL, endLanes, type Lane, startLane } from '../support/proxy-flows.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
-import { FLOWS } from '../support/steady-flows.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 

@@ -18,15 +18,15 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
+import { EXTERNAL_URL, endLanes, startLane } from '../support/clients/proxy-flows.ts'
+import { IS_NIGHTLY, startFlows, summary } from '../support/clients/steady-flows.ts'
 import { readCrl } from '../support/crl.ts'
 import { emptyDatabase, type TestDatabase } from '../support/database.ts'
-import { haproxy, makeCertificate, nginx } from '../support/proxies.ts'
-import { EXTERNAL_URL, endLanes, startLane } from '../support/proxy-flows.ts'
-import { previousRelease, type Release } from '../support/release.ts'
+import { haproxy, makeCertificate, nginx } from '../support/hosts/proxies.ts'
+import { previousRelease, type Release } from '../support/hosts/release.ts'
 import { requireAll } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { IS_NIGHTLY, startFlows, summary } from '../support/steady-flows.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 

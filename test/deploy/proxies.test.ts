@@ -21,7 +21,7 @@ import {
   startProxy,
   stopProxy,
   throughProxy,
-} from '../support/proxies.ts'
+} from '../support/hosts/proxies.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 

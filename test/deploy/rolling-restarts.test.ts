@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { haproxy, nginx } from '../support/proxies.ts'
-import { EXTERNAL_URL, endLanes, startLane } from '../support/proxy-flows.ts'
+import { EXTERNAL_URL, endLanes, startLane } from '../support/clients/proxy-flows.ts'
+import { FLOWS, IS_NIGHTLY } from '../support/clients/steady-flows.ts'
+import { haproxy, nginx } from '../support/hosts/proxies.ts'
+import { twoInstances } from '../support/hosts/two-instances.ts'
 import { requireAll } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { FLOWS, IS_NIGHTLY } from '../support/steady-flows.ts'
-import { twoInstances } from '../support/two-instances.ts'
 import { until } from '../support/until.ts'
 
 /** Each instance once; as many as there is time for in a nightly run. */

@@ -12,10 +12,10 @@ import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import { closeConnections, type Responder, send, startResponder } from '../support/acme-client.ts'
+import { FLOWS, startFlows, summary } from '../support/clients/steady-flows.ts'
+import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/hosts/softhsm.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
-import { FLOWS, startFlows, summary } from '../support/steady-flows.ts'
 import { until } from '../support/until.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphene-pk11'))

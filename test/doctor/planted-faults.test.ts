@@ -5,9 +5,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { haproxy } from '../support/proxies.ts'
+import { haproxy } from '../support/hosts/proxies.ts'
+import { canMount } from '../support/hosts/small-disk.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
-import { canMount } from '../support/small-disk.ts'
 import { until } from '../support/until.ts'
 import { FAULTS } from './faults/all.ts'
 import type { Fault } from './faults/fault.ts'

@@ -10,7 +10,7 @@ import { createExpirationStore, type ExpirationStore } from '../../src/store/exp
 import { deleteOldNotices } from '../../src/store/retention-store.ts'
 import { openStores, type StoreFixture, settingsFor } from '../store/support.ts'
 import { rowsIn, type TestDatabase, testDatabase } from '../support/database.ts'
-import { fillWithCertificates } from '../support/many-certificates.ts'
+import { fillWithCertificates } from '../support/databases/many-certificates.ts'
 
 const DAY_MS = 86_400_000
 

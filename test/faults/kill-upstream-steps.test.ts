@@ -12,9 +12,13 @@ import {
   type HeldCertificate,
   type PersistentClient,
 } from '../../bench/client/persistent-client.ts'
-import { behindAcmeService } from '../support/chained-service.ts'
+import { behindAcmeService } from '../support/cas/chained-service.ts'
+import {
+  type Http01Responder,
+  startChallengeFolder,
+  startHttp01Responder,
+} from '../support/clients/http01-responder.ts'
 import { rowsIn } from '../support/database.ts'
-import { type Http01Responder, startChallengeFolder, startHttp01Responder } from '../support/http01-responder.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'

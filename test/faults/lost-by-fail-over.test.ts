@@ -24,12 +24,12 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { adminConfig, createAdministrator } from '../support/admin.ts'
+import { RelyingParty } from '../support/clients/relying-party.ts'
 import { rowsIn } from '../support/database.ts'
-import { type DatabasePair, makeOlder, startDatabasePair } from '../support/database-pair.ts'
+import { type DatabasePair, makeOlder, startDatabasePair } from '../support/databases/database-pair.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { operate } from '../support/operator.ts'
 import { WAIT_MS } from '../support/patience.ts'
-import { RelyingParty } from '../support/relying-party.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 

@@ -13,10 +13,10 @@ import { effectsOf, faultsOf } from '../../src/store/schema/migration-effects.ts
 import { listMigrations, readMigration } from '../../src/store/schema/migration-files.ts'
 import { settingsFor } from '../store/support.ts'
 import { closeConnections, type Responder, send, startResponder } from '../support/acme-client.ts'
+import { type SteadyFlows, startFlows, summary } from '../support/clients/steady-flows.ts'
 import { rowsIn } from '../support/database.ts'
-import { nextReleaseMigrations } from '../support/next-release.ts'
+import { nextReleaseMigrations } from '../support/databases/next-release.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { type SteadyFlows, startFlows, summary } from '../support/steady-flows.ts'
 import { until } from '../support/until.ts'
 
 const config = { nonce: { store: 'database' }, server: { workers: 1 } }

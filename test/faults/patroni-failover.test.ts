@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { requireNamespaces } from '../support/own-network.ts'
+import { requireNamespaces } from '../support/hosts/own-network.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { type DrillOptions, drill } from './patroni-drill.ts'
 import { FAULTS, type FaultName } from './patroni-faults.ts'

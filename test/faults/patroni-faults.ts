@@ -1,7 +1,7 @@
 /** What may befall a database under Patroni, each as a fault and its repair. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PatroniCluster, PatroniNode } from '../support/patroni.ts'
+import type { PatroniCluster, PatroniNode } from '../support/databases/patroni.ts'
 
 /** What is done to the primary or to all. @returns the repair; undefined where Patroni repairs it alone */
 type Fault = (cluster: PatroniCluster, primary: PatroniNode) => Promise<(() => Promise<void>) | undefined>

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { loadLibrary } from '../../signer/keys/pkcs11/library.ts'
+import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/hosts/softhsm.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
-import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphene-pk11'))
 

@@ -9,8 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { CaError } from '../../src/ca/backend.ts'
 import { leafTbs, makeAuthority, type TokenKeyYaml } from '../signer/authority.ts'
 import { TestSigner } from '../signer/daemon.ts'
+import { buildFaultyLibrary, makeToken, SOFTHSM_LIBRARY } from '../support/hosts/softhsm.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
-import { buildFaultyLibrary, makeToken, SOFTHSM_LIBRARY } from '../support/softhsm.ts'
 import { until } from '../support/until.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requireCommand('g++'), requirePackage('graphene-pk11'))

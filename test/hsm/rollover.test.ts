@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { leafTbs, makeAuthority } from '../signer/authority.ts'
 import { TestSigner } from '../signer/daemon.ts'
+import { buildFaultyLibrary, type FaultyLibrary, makeToken, PIN, type TestToken } from '../support/hosts/softhsm.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
-import { buildFaultyLibrary, type FaultyLibrary, makeToken, PIN, type TestToken } from '../support/softhsm.ts'
 import { until } from '../support/until.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requireCommand('g++'), requirePackage('graphene-pk11'))

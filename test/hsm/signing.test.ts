@@ -7,8 +7,8 @@ import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
 import { type AuthorityKind, leafTbs, makeAuthority } from '../signer/authority.ts'
 import { TestSigner } from '../signer/daemon.ts'
 import { rawTbsList } from '../signer/raw-tbs-list.ts'
+import { makeToken, PIN, SOFTHSM_LIBRARY, type TestToken } from '../support/hosts/softhsm.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
-import { makeToken, PIN, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphene-pk11'))
 

@@ -15,7 +15,6 @@ import {
   writeSignerFiles,
 } from '../signer/authority.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
-import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import {
   buildFaultyLibrary,
   type FaultyLibrary,
@@ -23,7 +22,8 @@ import {
   PIN,
   SOFTHSM_LIBRARY,
   type TestToken,
-} from '../support/softhsm.ts'
+} from '../support/hosts/softhsm.ts'
+import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requireCommand('g++'), requirePackage('graphene-pk11'))
 

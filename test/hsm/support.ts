@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { ensureDevCa } from '../../src/dev/dev-ca.ts'
-import { buildFaultyLibrary, type FaultyLibrary, makeToken, PIN } from '../support/softhsm.ts'
+import { buildFaultyLibrary, type FaultyLibrary, makeToken, PIN } from '../support/hosts/softhsm.ts'
 
 export interface ServiceToken {
   faults: FaultyLibrary

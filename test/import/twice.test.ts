@@ -23,8 +23,8 @@ import { openGrants } from '../store/grants.ts'
 import { settingsFor } from '../store/support.ts'
 import { newAccountKey } from '../support/acme-client.ts'
 import { testCa } from '../support/ca.ts'
+import { issueFormerly } from '../support/cas/former-ca.ts'
 import { rowsIn, testDatabase } from '../support/database.ts'
-import { issueFormerly } from '../support/former-ca.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
 describe('what comes twice', () => {

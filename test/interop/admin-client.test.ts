@@ -1,6 +1,6 @@
 /**
  * Clients of the Admin API that nobody here wrote: the reference server's, whose requests are
- * replayed (`test/support/reference-client.ts` says why), and one made from the OpenAPI document.
+ * replayed (`test/support/clients/reference-client.ts` says why), and one made from the OpenAPI document.
  */
 
 import assert from 'node:assert/strict'
@@ -10,8 +10,8 @@ import { fingerprintSha256 } from '../../src/shared/pki/certificate.ts'
 import { csrFor, idOf, type Obtained } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { createAdministrator } from '../support/admin.ts'
+import { type ReferenceClient, RefusedByService, referenceClient } from '../support/clients/reference-client.ts'
 import { rowsIn } from '../support/database.ts'
-import { type ReferenceClient, RefusedByService, referenceClient } from '../support/reference-client.ts'
 
 const SOME_ID = '0192a1b2-0000-7000-8000-000000000000'
 

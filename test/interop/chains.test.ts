@@ -12,10 +12,10 @@ import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
 import { type Authority, type AuthorityKind, makeAuthority } from '../signer/authority.ts'
 import { TestSigner } from '../signer/daemon.ts'
 import { acmeScene } from '../support/acme-scene.ts'
+import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/hosts/softhsm.ts'
 import { ALL_KEYS } from '../support/keys.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { startTestService } from '../support/service.ts'
-import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'RSA', 'Ed25519']

@@ -7,7 +7,7 @@ import { Certificate, ClusterIssuer } from '@kubernetes-models/cert-manager/cert
 import { Ingress } from 'kubernetes-models/networking.k8s.io/v1'
 import { parseAllDocuments } from 'yaml'
 import { testDatabase } from '../support/database.ts'
-import { requireNamespaces, runAlone } from '../support/own-network.ts'
+import { requireNamespaces, runAlone } from '../support/hosts/own-network.ts'
 import { blocksOf } from '../support/page-blocks.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import type { Outcomes } from './clients-page-drill.ts'

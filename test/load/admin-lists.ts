@@ -8,7 +8,7 @@
 
 import pg from 'pg'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
-import { filledDatabase } from '../support/filled-database.ts'
+import { filledDatabase } from '../support/databases/filled-database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { loadAverage, median, quantile } from './figures.ts'
 

@@ -10,7 +10,7 @@ import { setTimeout } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import type { CDPSession, Page } from 'playwright-core'
 import { registeredClient, startResponder } from '../support/acme-client.ts'
-import { filledDatabase } from '../support/filled-database.ts'
+import { filledDatabase } from '../support/databases/filled-database.ts'
 import { type MeasuredConsole, report, signInOn, startMeasuredConsole } from './console.ts'
 
 const SAMPLE_MS = 60_000

@@ -6,7 +6,7 @@
  * It ends with 1 when a goal is missed. There is no graphics card: the frames are drawn by the processor.
  */
 
-import { filledDatabase } from '../support/filled-database.ts'
+import { filledDatabase } from '../support/databases/filled-database.ts'
 import { until } from '../support/until.ts'
 import {
   type MeasuredConsole,

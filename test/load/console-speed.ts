@@ -6,7 +6,7 @@
  * free: the form with the cursor in it, the overview with its figures and charts. It ends with 1 when a goal is missed.
  */
 
-import { filledDatabase } from '../support/filled-database.ts'
+import { filledDatabase } from '../support/databases/filled-database.ts'
 import { type MeasuredConsole, type MeasuredTab, report, signInOn, startMeasuredConsole } from './console.ts'
 import { median as medianOf } from './figures.ts'
 

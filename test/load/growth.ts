@@ -9,7 +9,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testDatabase } from '../support/database.ts'
-import { fillWithCertificates } from '../support/many-certificates.ts'
+import { fillWithCertificates } from '../support/databases/many-certificates.ts'
 import { givenPostgres } from '../support/postgres.ts'
 import { withQuery } from '../support/revoked.ts'
 

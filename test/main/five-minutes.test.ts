@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { CHECKOUT, openPrivateHost, type PrivateHost, requirePrivateHost } from '../support/hosts/private-host.ts'
 import { pageBlock } from '../support/page-blocks.ts'
-import { CHECKOUT, openPrivateHost, type PrivateHost, requirePrivateHost } from '../support/private-host.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { until } from '../support/until.ts'
 

@@ -5,16 +5,16 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
-import { pageBlock } from '../support/page-blocks.ts'
 import {
   CHECKOUT,
   openPrivateHost,
   type PrivateHost,
   requirePrivateHost,
   startPostgres,
-} from '../support/private-host.ts'
+} from '../support/hosts/private-host.ts'
+import { PIN, SOFTHSM_LIBRARY } from '../support/hosts/softhsm.ts'
+import { pageBlock } from '../support/page-blocks.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
-import { PIN, SOFTHSM_LIBRARY } from '../support/softhsm.ts'
 import { until } from '../support/until.ts'
 
 const DEPLOY = 'docs/operations/deploy.md'

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
-import { CHECKOUT, requirePrivateHost } from '../support/private-host.ts'
-import { NAME, openSetupHost, type SetupHost } from '../support/setup-run.ts'
+import { CHECKOUT, requirePrivateHost } from '../support/hosts/private-host.ts'
+import { NAME, openSetupHost, type SetupHost } from '../support/hosts/setup-run.ts'
 
 const SETUP = ['/usr/bin/node', `${CHECKOUT}/dist/src/cli/main.js`, 'setup']
 

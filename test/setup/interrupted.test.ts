@@ -5,8 +5,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import { CHECKOUT, requirePrivateHost } from '../support/private-host.ts'
-import { ANSWERS_FILE, answersFile, openSetupHost, type SetupHost, withSetupHost } from '../support/setup-run.ts'
+import { CHECKOUT, requirePrivateHost } from '../support/hosts/private-host.ts'
+import { ANSWERS_FILE, answersFile, openSetupHost, type SetupHost, withSetupHost } from '../support/hosts/setup-run.ts'
 
 const UNATTENDED = ['--unattended', '--answers', ANSWERS_FILE]
 const DONE = /^ {2}([A-Z][^…]*?) … (?:\n {4}.*\n)?(changed|checked|done already|kept as it is)$/gm

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { requirePrivateHost } from '../support/private-host.ts'
-import { ANSWERS_FILE, answersFile, type SetupHost, setUp, withSetupHost } from '../support/setup-run.ts'
+import { requirePrivateHost } from '../support/hosts/private-host.ts'
+import { ANSWERS_FILE, answersFile, type SetupHost, setUp, withSetupHost } from '../support/hosts/setup-run.ts'
 
 /** A CA with an issuer, as another program has left them; the key of the issuer is encrypted. */
 const OTHER_CA = `

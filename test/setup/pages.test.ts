@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { CHECKOUT, requirePrivateHost } from '../support/hosts/private-host.ts'
+import { answersFile, NAME, openSetupHost, type SetupHost, setUp } from '../support/hosts/setup-run.ts'
 import { pageBlock } from '../support/page-blocks.ts'
-import { CHECKOUT, requirePrivateHost } from '../support/private-host.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
-import { answersFile, NAME, openSetupHost, type SetupHost, setUp } from '../support/setup-run.ts'
 
 const PATH = 'PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const ID = '01938c4e-…'

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { ADDRESS, CHECKOUT, requirePrivateHost } from '../support/private-host.ts'
-import { ANSWERS_FILE, answersFile, NAME, setUp, withSetupHost } from '../support/setup-run.ts'
+import { ADDRESS, CHECKOUT, requirePrivateHost } from '../support/hosts/private-host.ts'
+import { ANSWERS_FILE, answersFile, NAME, setUp, withSetupHost } from '../support/hosts/setup-run.ts'
 import { until } from '../support/until.ts'
 
 /** A PostgreSQL that takes passwords over TLS only, with a certificate of a CA that nobody else knows. */

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { requirePrivateHost } from '../support/private-host.ts'
-import { ANSWERS_FILE, answersFile, openSetupHost, type SetupHost } from '../support/setup-run.ts'
+import { requirePrivateHost } from '../support/hosts/private-host.ts'
+import { ANSWERS_FILE, answersFile, openSetupHost, type SetupHost } from '../support/hosts/setup-run.ts'
 import { words } from '../support/words.ts'
 
 const FILES = 'sha256sum /etc/chancery/* /root/chancery-secrets.txt'

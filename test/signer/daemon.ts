@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
 import { programFile } from '../../src/shared/lib/program-files.ts'
-import { noteStart } from '../support/used-parts.ts'
+import { noteStart } from '../support/run/used-parts.ts'
 import { type Authority, type SignerFiles, type TokenKeyYaml, writeSignerFiles } from './authority.ts'
 
 export const SIGNER_PROGRAM = fileURLToPath(programFile('signer/start.cts'))

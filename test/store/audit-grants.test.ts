@@ -9,7 +9,7 @@ import { AuditLog } from '../../src/admin/audit/audit-log.ts'
 import { cutAuditLog } from '../../src/admin/audit/audit-retention.ts'
 import { verifyAuditLog } from '../../src/admin/audit/audit-verification.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
-import { type GrantedRole, grantedRole } from '../support/granted-role.ts'
+import { type GrantedRole, grantedRole } from '../support/databases/granted-role.ts'
 import { withQuery } from '../support/revoked.ts'
 import { settingsFor } from './support.ts'
 

@@ -11,7 +11,7 @@ import { createNameWalk } from '../../src/store/certificate-names-store.ts'
 import { revokeListed } from '../../src/store/revocation-import.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { testCa } from '../support/ca.ts'
-import { type FormerNames, issueFormerly } from '../support/former-ca.ts'
+import { type FormerNames, issueFormerly } from '../support/cas/former-ca.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { anAccount, newId, useStores } from './support.ts'
 

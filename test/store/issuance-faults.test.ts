@@ -27,7 +27,7 @@ import { createAllowlistStore, createCsrProfileStore } from '../../src/store/acc
 import type { Requester } from '../../src/store/account-store.ts'
 import type { Lapse } from '../../src/store/issuance-store.ts'
 import { caIssuerOf, makeAuthority, signedBy } from '../signer/authority.ts'
-import { aCaBackend } from '../support/ca-backend.ts'
+import { aCaBackend } from '../support/cas/ca-backend.ts'
 import { plainCsr } from '../support/csr.ts'
 import { each } from '../support/each.ts'
 import { gate } from '../support/gate.ts'

@@ -5,8 +5,8 @@ import { randomBytes } from 'node:crypto'
 import { before, describe, test } from 'node:test'
 import { epochLifeSeconds, openSharedNonces, type SharedNonces } from '../../src/services/stored-nonces.ts'
 import { createNonceStore, type NonceStore } from '../../src/store/nonce-store.ts'
+import { isAuthentic, redeem } from '../support/clients/nonces.ts'
 import { each } from '../support/each.ts'
-import { isAuthentic, redeem } from '../support/nonces.ts'
 import { useStores } from './support.ts'
 
 const EXPIRY_SECONDS = 600

@@ -8,7 +8,7 @@ import type { DatabasePool } from 'slonik'
 import { type Database, type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
 import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
-import { openSilentNetwork, type SilentNetwork } from '../support/silent-network.ts'
+import { openSilentNetwork, type SilentNetwork } from '../support/databases/silent-network.ts'
 import { until } from '../support/until.ts'
 import { settingsFor } from './support.ts'
 

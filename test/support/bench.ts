@@ -6,7 +6,7 @@ import path from 'node:path'
 import type { BenchDocument } from '../../bench/report/document.ts'
 import type { Result } from '../../bench/report/result.ts'
 import { isBroken } from '../../bench/report/summary.ts'
-import { noted } from './used-parts.ts'
+import { noted } from './run/used-parts.ts'
 
 const MAIN = path.resolve(import.meta.dirname, '../../bench/main.js')
 

@@ -2,7 +2,7 @@
 
 import { type Browser, chromium } from 'playwright-core'
 import { WAIT_MS } from './patience.ts'
-import { noted } from './used-parts.ts'
+import { noted } from './run/used-parts.ts'
 import { words } from './words.ts'
 
 const PROGRAM = '/usr/bin/chromium-headless-shell'

@@ -13,8 +13,8 @@ import type { EmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
 import { WAIT_MS } from './patience.ts'
 import { type DatabaseConnection, givenPostgres, PLAIN_SESSION, PLAIN_SETTINGS, startTestPostgres } from './postgres.ts'
+import { noted } from './run/used-parts.ts'
 import { until } from './until.ts'
-import { noted } from './used-parts.ts'
 
 export interface TestDatabase {
   connection: DatabaseConnection

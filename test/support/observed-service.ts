@@ -9,11 +9,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import { type AcmeClient, closeConnections, createAcmeClient, send, startResponder } from './acme-client.ts'
 import { adminConfig } from './admin.ts'
-import { type Daemon, startDaemon, waitFor } from './daemon.ts'
+import { startFlows } from './clients/steady-flows.ts'
 import { freePort } from './free-port.ts'
+import { type Daemon, startDaemon, waitFor } from './hosts/daemon.ts'
 import { startMailServer } from './mail-server.ts'
 import { startTestService } from './service.ts'
-import { startFlows } from './steady-flows.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const TROUBLE_PAUSE_MS = 700

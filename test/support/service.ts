@@ -15,8 +15,8 @@ import { databaseConfig, type TestDatabase, testDatabase } from './database.ts'
 import { freePort } from './free-port.ts'
 import { OTHER_ENVIRONMENT, OTHER_UMASK } from './other-world.ts'
 import { WAIT_MS } from './patience.ts'
+import { noteStart } from './run/used-parts.ts'
 import { until } from './until.ts'
-import { noteStart } from './used-parts.ts'
 
 /** One line of the service's log. */
 export type LogLine = { message: string; level: string; [fact: string]: unknown }

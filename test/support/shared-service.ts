@@ -13,12 +13,12 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after } from 'node:test'
 import { parse } from 'yaml'
+import { CLIENT } from './admin/oidc-client.ts'
 import { adminConfig, TOKEN_SECRET } from './admin.ts'
 import { lastLineOf } from './compared.ts'
 import { emptyTables } from './database.ts'
 import { freePort } from './free-port.ts'
 import { type MailServer, type ReceivedMail, startMailServer } from './mail-server.ts'
-import { CLIENT } from './oidc-client.ts'
 import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
 import { words } from './words.ts'
 
@@ -39,7 +39,7 @@ const CAA_IDENTITIES = ['CA.example', 'ca2.example']
 
 /** Configures name servers of `scripted-names.ts`, which only the files that need them load. */
 async function namesConfig(dnspersist01: object = {}) {
-  const { closeNames, scriptedNames } = await import('./scripted-names.ts')
+  const { closeNames, scriptedNames } = await import('./names/scripted-names.ts')
   const { general, methods, inside } = await scriptedNames()
   const method = { resolvers: [methods.resolver], propagation_wait_seconds: 1 }
   const persist = { issuer_domain_names: ['CA.example.', 'second.example'], ...dnspersist01 }

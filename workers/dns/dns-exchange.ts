@@ -8,6 +8,7 @@
  */
 
 import { createSocket } from 'node:dgram'
+import type { EventEmitter } from 'node:events'
 import { connect, isIPv6 } from 'node:net'
 import { startTimeLimit } from '../../src/shared/lib/time-limit.ts'
 import { type DnsQuery, type DnsResponse, matchQuestion, parseResponse } from './dns-message.ts'
@@ -42,21 +43,9 @@ export function exchangeUdp(
       ? { type: 'udp6' as const, lookup: literal(6) }
       : { type: 'udp4' as const, lookup: literal(4) }
     const socket = createSocket({ type, lookup })
-    const finish = (outcome: Exchange) => {
-      stopTimer()
-      signal.removeEventListener('abort', cancel)
-      // The socket can still report an earlier error, after the result.
-      socket.removeAllListeners().on('error', () => {})
-      socket.close()
-      resolve(outcome)
-    }
-    const cancel = () => finish({ kind: 'silence' })
-    const stopTimer = startTimeLimit(timeoutMs, cancel)
-    if (signal.aborted) return cancel()
-    signal.addEventListener('abort', cancel)
-
+    const finish = endingOnce(socket, () => socket.close(), { timeoutMs, signal }, resolve)
+    if (signal.aborted) return
     let ignored = 0
-    socket.on('error', (error) => finish({ kind: 'failed', reason: errorReason(error) }))
     socket.on('message', (message) => {
       const outcome = readDatagram(message, query)
       if (outcome) finish(outcome)
@@ -93,22 +82,11 @@ export function exchangeTcp(
 ): Promise<Exchange> {
   return new Promise((resolve) => {
     const socket = connect({ host: server.address, port: server.port })
-    const finish = (outcome: Exchange) => {
-      stopTimer()
-      signal.removeEventListener('abort', cancel)
-      socket.removeAllListeners().on('error', () => {})
-      socket.destroy()
-      resolve(outcome)
-    }
-    const cancel = () => finish({ kind: 'silence' })
-    const stopTimer = startTimeLimit(timeoutMs, cancel)
-    if (signal.aborted) return cancel()
-    signal.addEventListener('abort', cancel)
-
+    const finish = endingOnce(socket, () => socket.destroy(), { timeoutMs, signal }, resolve)
+    if (signal.aborted) return
     const chunks: Buffer[] = []
     let received = 0
     let expected: number | undefined
-    socket.on('error', (error) => finish({ kind: 'failed', reason: errorReason(error) }))
     socket.on('close', () => finish({ kind: 'failed', reason: 'the name server closed the connection' }))
     socket.on('data', (chunk) => {
       // Join the chunks at most twice. Joining each octet would copy 64 KiB 32,000 times.
@@ -120,6 +98,29 @@ export function exchangeTcp(
     })
     socket.write(Buffer.concat([lengthPrefix(query.bytes), query.bytes]))
   })
+}
+
+/** @returns the end of an exchange. An error of the socket, the time-out and an abort end it, too. */
+function endingOnce(
+  socket: EventEmitter,
+  close: () => void,
+  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+  resolve: (outcome: Exchange) => void,
+): (outcome: Exchange) => void {
+  const finish = (outcome: Exchange) => {
+    stopTimer()
+    signal.removeEventListener('abort', cancel)
+    // The socket can still report an earlier error, after the result.
+    socket.removeAllListeners().on('error', () => {})
+    close()
+    resolve(outcome)
+  }
+  const cancel = () => finish({ kind: 'silence' })
+  const stopTimer = startTimeLimit(timeoutMs, cancel)
+  socket.on('error', (error) => finish({ kind: 'failed', reason: errorReason(error) }))
+  if (signal.aborted) cancel()
+  else signal.addEventListener('abort', cancel)
+  return finish
 }
 
 function lengthPrefix(message: Buffer): Buffer {

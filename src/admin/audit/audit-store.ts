@@ -128,9 +128,10 @@ export async function endOfSearch(
   filter: AuditQuery,
   before: number,
 ): Promise<number | undefined> {
-  if (filter.object === undefined) return undefined
+  const { object, ...indexed } = filter
+  if (object === undefined) return undefined
   const { last } = await db.one(rowsOf(Searched)`
-    SELECT (SELECT sequence FROM ${entriesOf(filter, before)} OFFSET ${MOST_SEARCHED - 1} LIMIT 1) AS last`)
+    SELECT (SELECT sequence FROM ${entriesOf(indexed, before)} OFFSET ${MOST_SEARCHED - 1} LIMIT 1) AS last`)
   return last ?? undefined
 }
 

@@ -2,6 +2,7 @@
 
 import * as z from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
+import type { EventData } from '../../domain/event.ts'
 import { RENEWAL_REQUESTS } from '../../domain/notification.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { RENEWAL_ATTEMPTS, renewalAttempt } from '../../domain/renewal-window.ts'
@@ -213,7 +214,7 @@ function tellOwners(
 /** Replies are copied into tickets, so the token stays out. */
 function circumstancesBody(found: Circumstances | undefined) {
   const orderedAt = found?.order_id ? uuidTime(found.order_id) : undefined
-  const { token: _, ...data }: Record<string, unknown> = found?.failure_data ?? {}
+  const { token: _, ...data }: Partial<EventData> & { token?: string } = found?.failure_data ?? {}
   const { failure_kind: kind, failed_at: failedAt, reason, muted_by, muted_at, muted_until } = found ?? {}
   return {
     ...activityBody(found),

@@ -37,7 +37,7 @@ export const ACCOUNT_FILTERS = {
 } as const satisfies Filters
 export type AccountQuery = FilterValues<typeof ACCOUNT_FILTERS>
 
-export const ACCOUNT_COLUMNS = {
+export const ACCOUNT_MEMBERS = {
   table: ['id', 'name', 'status', 'tags', 'eab_kid', 'created_at'],
   file: [
     'id',
@@ -52,10 +52,10 @@ export const ACCOUNT_COLUMNS = {
     'client',
     'last_seen_at',
     'created_at',
+    'updated_at',
   ],
 } as const
 
-/** As the client sees it. */
 const ORDER_STATUSES = {
   pending: 'pending',
   ready: 'ready',
@@ -89,7 +89,7 @@ export const ORDER_FILTERS = {
 } as const satisfies Filters
 export type OrderQuery = FilterValues<typeof ORDER_FILTERS>
 
-export const ORDER_COLUMNS = {
+export const ORDER_MEMBERS = {
   table: ['id', 'status', 'created_at', 'identifiers', 'account_name', 'certificate_id'],
   file: [
     'id',

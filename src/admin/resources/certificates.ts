@@ -123,8 +123,16 @@ export function filterOfText(text: string): Record<string, string> {
   return typed === '' ? {} : belowName(typed.replace(/^\*?\./, ''))
 }
 
-/** Members that a list shows: the command line's table, and the file that a page saves. */
-export const CERTIFICATE_COLUMNS = {
+/** Members that a list shows: the columns of a page, the command line's table, and the file that a page saves. */
+export const CERTIFICATE_MEMBERS = {
+  page: [
+    { head: 'Names', member: 'san_values' },
+    { head: 'Status', member: 'revoked_at' },
+    { head: 'Expires', member: 'not_after', kind: 'time', sort: 'not_after' },
+    { head: 'Issued', member: 'created_at', kind: 'instant', sort: 'issued_at' },
+    { head: 'Account', member: 'account_name' },
+    { head: 'Serial number', member: 'serial_number' },
+  ],
   table: ['serial_number', 'san_values', 'account_name', 'not_after', 'revoked_at'],
   file: [
     'serial_number',

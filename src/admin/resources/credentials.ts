@@ -20,7 +20,7 @@ export const CREDENTIAL_FILTERS = {
 } as const satisfies Filters
 export type CredentialQuery = FilterValues<typeof CREDENTIAL_FILTERS>
 
-export const CREDENTIAL_COLUMNS = {
+export const CREDENTIAL_MEMBERS = {
   table: ['id', 'kid', 'label', 'tags', 'revoked', 'used', 'created_at'],
   file: [
     'id',

@@ -4,7 +4,13 @@
  */
 
 import { admittedCommonName, type CertificateContent, contentOf } from '../../domain/certificate-content.ts'
-import { type CertificateProfile, certificateValidity, type Validity } from '../../domain/certificate-profile.ts'
+import {
+  type CertificateProfile,
+  certificateValidity,
+  subjectKeyType,
+  USUAL_ALGORITHMS,
+  type Validity,
+} from '../../domain/certificate-profile.ts'
 import { commonNameOf } from '../../domain/csr-check.ts'
 import { constraintRefusal } from '../../domain/identifier-policy.ts'
 import type { SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
@@ -13,7 +19,7 @@ import { constraintsOf } from '../../shared/pki/certification-path.ts'
 import { parseCsr } from '../../shared/pki/csr.ts'
 import type { NameConstraints } from '../../shared/pki/name-constraints.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
-import { type Spki, verifySignature } from '../../shared/pki/spki.ts'
+import { verifySignature } from '../../shared/pki/spki.ts'
 import { parseTbsCertificate } from '../../shared/pki/tbs-certificate.ts'
 import type { IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
 import {
@@ -133,11 +139,11 @@ async function sign({ name, call }: SigningModule, tbs: Buffer, chain: readonly 
 /** @throws WrongAnswer */
 export function signingIssuer({ chain, algorithm, caIssuersUrls, crlUrls }: ModuleIssuer): SigningIssuer {
   const { tbs } = reading(() => parseCertificate(chain[0]))
-  const usual = usualAlgorithm(tbs.spki)
+  const keyType = subjectKeyType(tbs.spki)
   const { subjectKeyIdentifier: keyIdentifier, notBefore, notAfter } = tbs
-  if (usual === undefined) throw new WrongAnswer('has an issuer whose kind of key cannot sign here')
+  if (keyType === undefined) throw new WrongAnswer('has an issuer whose kind of key cannot sign here')
   if (!keyIdentifier) throw new WrongAnswer('has an issuer without a subjectKeyIdentifier')
-  const signatureAlgorithm = algorithm ?? usual
+  const signatureAlgorithm = algorithm ?? USUAL_ALGORITHMS[keyType]
   return {
     keyIdentifier,
     caIssuersUrls,
@@ -156,12 +162,4 @@ function reading<T>(read: () => T): T {
   } catch (cause) {
     throw new WrongAnswer('has an issuer that cannot be read', { cause })
   }
-}
-
-const OF_CURVE = { 'P-256': 'SHA256withECDSA', 'P-384': 'SHA384withECDSA', 'P-521': 'SHA512withECDSA' } as const
-
-function usualAlgorithm(spki: Spki): SignatureAlgorithm | undefined {
-  if (spki.kind === 'rsa') return 'SHA256withRSA'
-  if (spki.kind === 'ed25519') return 'Ed25519'
-  return spki.kind === 'ec' ? OF_CURVE[spki.curve] : undefined
 }

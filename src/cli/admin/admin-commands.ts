@@ -2,16 +2,14 @@
 
 import type { Command } from '../../shared/command-line.ts'
 import type { AdminCommand } from './admin-command.ts'
-import { AUDIT_VERIFY, TERMS_ACCEPT, USER_COMMANDS } from './administration-commands.ts'
+import { AUDIT_VERIFY, CRL_REBUILD, SEARCH, TERMS_ACCEPT, USER_COMMANDS } from './administration-commands.ts'
 import { BULK_REVOKE } from './bulk-revoke.ts'
 import { CERTIFICATE_COMMANDS } from './certificate-commands.ts'
-import { CRL_REBUILD } from './crl-commands.ts'
 import { EAB_CREATE } from './eab-commands.ts'
 import { IDENTIFIER_COMMANDS } from './identifier-commands.ts'
 import { operationCommand } from './operation-command.ts'
 import { OPERATION_ROWS } from './operation-table.ts'
 import { PROFILE_COMMANDS } from './profile-commands.ts'
-import { SEARCH } from './search-command.ts'
 import { TELL_OWNERS } from './tell-owners.ts'
 
 export const ADMIN_COMMANDS: readonly AdminCommand[] = [

@@ -1,9 +1,10 @@
-/** `chancery users unlock|unlock-address`, `terms accept` and `audit verify`. */
+/** `chancery users unlock|unlock-address`, `terms accept`, `audit verify`, `crl rebuild` and `search`. */
 
 import { isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Output } from '../../admin/client.ts'
 import { parseHead, renderHead } from '../../domain/audit-chain.ts'
+import { crlName } from '../../domain/crl-scope.ts'
 import { isGiven, optional, several, UsageError } from '../../shared/command-line.ts'
 import { tell } from '../printing.ts'
 import { CommandError, uuid } from '../values.ts'
@@ -104,3 +105,88 @@ export const AUDIT_VERIFY = adminCommand({
     return whole ? 0 : 1
   },
 })
+
+/** A list of millions of entries takes a minute, and a build that is running ends first. */
+const WAIT_MS = 300_000
+const CRL_LOOK_MS = 250
+/** Short lists are ready before this, so no message is needed. */
+const NOTICE_AFTER_MS = 2_000
+
+/** Asks the running service for new lists, and waits for them. */
+export const CRL_REBUILD = adminCommand({
+  usage: 'crl rebuild',
+  about: 'Have a new CRL built and wait until it is published (needs crl.enabled); --json prints a line for each list',
+  async run(caller, { json }) {
+    await caller.call('rebuildCrl', { body: { wait_seconds: 0 } })
+    for (const { issuer, shard, shards, number, entries, bytes, this_update, next_update } of await newLists(caller)) {
+      const crl = crlName(issuer, { shard, shards })
+      if (json) console.log(JSON.stringify({ crl, number, entries, bytes, this_update, next_update }))
+      else
+        console.log(
+          `CRL ${crl}: number ${number}, ${entries} entries, ${bytes} bytes\n  from ${this_update} to ${next_update}`,
+        )
+    }
+    return 0
+  },
+})
+
+async function newLists(caller: AdminCaller): Promise<Output<'listCrls'>['lists']> {
+  const startedAt = performance.now()
+  const say = onceEach()
+  for (;;) {
+    const { rebuilding, error, lists } = await caller.call('listCrls', {})
+    if (!rebuilding) return lists
+    const waitedMs = performance.now() - startedAt
+    if (waitedMs > WAIT_MS)
+      throw new CommandError(`the CRL was not rebuilt in time: ${error ?? 'see the log of the service'}`)
+    if (error !== null) say(`no CRL yet: ${error}; the service tries again`)
+    if (error !== null || waitedMs > NOTICE_AFTER_MS)
+      say(`waiting up to ${WAIT_MS / 60_000} minutes for the new CRL; the request stays when this command ends`)
+    await sleep(CRL_LOOK_MS)
+  }
+}
+
+/** Prints messages for the operator on standard error, each once. */
+function onceEach(): (message: string) => void {
+  const said = new Set<string>()
+  return (message) => {
+    if (!said.has(message)) process.stderr.write(`${message}\n`)
+    said.add(message)
+  }
+}
+
+/** Looks for one text in everything that administrators list. */
+export const SEARCH = adminCommand({
+  usage: 'search <text>',
+  about: [
+    'Search names, certificates, accounts, orders, credentials, users and settings',
+    'The text is a name or a part, the beginning of a serial number or fingerprint, a kid, contact, label, tag or id.',
+    'The exit code is 1 where nothing was found, or where not everything could be searched in time.',
+  ],
+  options: {},
+  examples: ['search www.example.com', 'search 0a:1b:2c'],
+  async run(caller, { json }, [q = '']) {
+    const found = await caller.call('search', { query: { q } })
+    tell(json, found, textOf(found))
+    return found.groups.length > 0 && notLookedAt(found).length === 0 ? 0 : 1
+  },
+})
+
+type Found = Output<'search'>
+
+const notLookedAt = ({ not_searched }: Found) => not_searched.filter(({ searched }) => searched === 'not_at_all')
+
+function textOf(result: Found): string {
+  const found = result.groups.flatMap(({ kind, hits, more }) => [
+    `${kind}:`,
+    ...hits.map(({ id, title, detail }) => `  ${title}  ${detail}${id === title ? '' : `  ${id}`}`),
+    ...(more === null ? [] : ['  and more']),
+  ])
+  const missing = notLookedAt(result)
+  const nothing = missing.length > 0 ? 'nothing was found in what was searched' : 'nothing was found'
+  return [
+    ...(found.length === 0 ? [nothing] : found),
+    ...(missing.length === 0 ? [] : [`not searched: ${missing.map(({ kind }) => kind).join(', ')}; search again`]),
+    ...result.not_searched.map(({ kind, reason }) => `${kind}: ${reason}`),
+  ].join('\n')
+}

@@ -2,19 +2,19 @@
 
 import type { Input } from '../../admin/client.ts'
 import {
-  ACCOUNT_COLUMNS,
   ACCOUNT_FILTERS,
+  ACCOUNT_MEMBERS,
   FAILURE_FILTERS,
-  ORDER_COLUMNS,
   ORDER_FILTERS,
+  ORDER_MEMBERS,
 } from '../../admin/resources/accounts.ts'
 import {
   AT_RISK_FILTERS,
-  CERTIFICATE_COLUMNS,
   CERTIFICATE_FILTERS,
+  CERTIFICATE_MEMBERS,
   CERTIFICATE_SORTS,
 } from '../../admin/resources/certificates.ts'
-import { CREDENTIAL_COLUMNS, CREDENTIAL_FILTERS } from '../../admin/resources/credentials.ts'
+import { CREDENTIAL_FILTERS, CREDENTIAL_MEMBERS } from '../../admin/resources/credentials.ts'
 import { pick } from '../../admin/resources/filter.ts'
 import { APPROVAL_FILTERS, AUDIT_FILTERS, NOTIFICATION_FILTERS } from '../../admin/resources/operation.ts'
 import { ROLES } from '../../domain/administrator.ts'
@@ -22,9 +22,16 @@ import { readReport } from '../../domain/incident.ts'
 import { optional } from '../../shared/command-line.ts'
 import { flag, json, oneOf, text, whole } from '../values.ts'
 import { choiceOf, optionsOf } from './filter-options.ts'
-import { nameText } from './name-texts.ts'
 import { type OperationRow, row } from './operation-command.ts'
-import { maintenanceText, passwordText, revokedText, signingText, userText, workersText } from './reply-texts.ts'
+import {
+  maintenanceText,
+  nameText,
+  passwordText,
+  revokedText,
+  signingText,
+  userText,
+  workersText,
+} from './reply-texts.ts'
 
 /** The service checks the number, and the query has it as text. */
 const number = (value: string) => String(whole(0, Number.MAX_SAFE_INTEGER, 'takes a whole number')(value))
@@ -140,7 +147,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
       sort: choiceOf(CERTIFICATE_SORTS, 'By issuance or expiry; with a minus, the last comes first'),
       ...PLACE,
     },
-    columns: CERTIFICATE_COLUMNS.table,
+    columns: CERTIFICATE_MEMBERS.table,
   }),
   row({
     usage: 'certificates at-risk',
@@ -297,7 +304,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
       ...optionsOf(ORDER_FILTERS),
       ...PLACE,
     },
-    columns: ORDER_COLUMNS.table,
+    columns: ORDER_MEMBERS.table,
   }),
   row({
     usage: 'orders show <order_id>',
@@ -312,7 +319,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
       ...optionsOf(ACCOUNT_FILTERS),
       ...PLACE,
     },
-    columns: ACCOUNT_COLUMNS.table,
+    columns: ACCOUNT_MEMBERS.table,
   }),
   row({
     usage: 'accounts show <account_id>',
@@ -354,7 +361,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
       ...optionsOf(CREDENTIAL_FILTERS),
       ...PLACE,
     },
-    columns: CREDENTIAL_COLUMNS.table,
+    columns: CREDENTIAL_MEMBERS.table,
   }),
   row({
     usage: 'eab show <cred_id>',

@@ -6,7 +6,7 @@ import { backendsOf, FAILOVER, isModule, keyOfBackend, usedBackends, usedModules
 import { caModuleConfig, moduleReferenceOf } from '../ca-module.ts'
 import { HANDLER_METHODS, handlerReferenceOf, readChallengeHandler } from '../challenge-handler.ts'
 import type { Config } from '../schema.ts'
-import { not, type Rule, required } from './rule.ts'
+import { atMost, not, type Rule, required } from './rule.ts'
 
 const proxied = (c: Config) => usesBackend(c, 'acme_proxy')
 const HANDLER_READS = ['ca.backend', 'ca.acme_proxy.challenge_handler']
@@ -67,41 +67,18 @@ const TOKEN_READS = ['ca.backend', 'ca.signer.socket']
 const OWN_KEY = 'ca.backend internal needs it, or ca.signer.socket in its place'
 
 export const CA: readonly Rule[] = [
-  required('ca.internal.root_cert_path', ownKey, (c) => c.ca.internal.root_cert_path, OWN_KEY, [
-    'ca.backend',
-    'ca.signer.socket',
-  ]),
-  required('ca.internal.root_key_path', ownKey, (c) => c.ca.internal.root_key_path, OWN_KEY, [
-    'ca.backend',
-    'ca.signer.socket',
-  ]),
+  required('ca.internal.root_cert_path', ownKey, OWN_KEY, ['ca.backend', 'ca.signer.socket']),
+  required('ca.internal.root_key_path', ownKey, OWN_KEY, ['ca.backend', 'ca.signer.socket']),
   required(
     'ca.signer.secret_file',
     (c) => c.ca.signer.socket !== null,
-    (c) => c.ca.signer.secret_file,
     'ca.signer.socket needs the secret that the signer asks for',
     ['ca.signer.socket'],
   ),
-  required(
-    'ca.acme_proxy.directory_url',
-    proxied,
-    (c) => c.ca.acme_proxy.directory_url,
-    'ca.backend acme_proxy needs it',
-    ['ca.backend'],
-  ),
-  required('ca.acme_proxy.email', proxied, (c) => c.ca.acme_proxy.email, 'ca.backend acme_proxy needs it', [
-    'ca.backend',
-  ]),
-  required(
-    'ca.acme_proxy.challenge_handler',
-    proxied,
-    (c) => c.ca.acme_proxy.challenge_handler,
-    'ca.backend acme_proxy needs it',
-    ['ca.backend'],
-  ),
-  required('ca.external.sign_url', external, (c) => c.ca.external.sign_url, 'ca.backend external needs it', [
-    'ca.backend',
-  ]),
+  required('ca.acme_proxy.directory_url', proxied, 'ca.backend acme_proxy needs it', ['ca.backend']),
+  required('ca.acme_proxy.email', proxied, 'ca.backend acme_proxy needs it', ['ca.backend']),
+  required('ca.acme_proxy.challenge_handler', proxied, 'ca.backend acme_proxy needs it', ['ca.backend']),
+  required('ca.external.sign_url', external, 'ca.backend external needs it', ['ca.backend']),
   not(
     'ca.external.client_key_path',
     ['ca.external.client_cert_path'],
@@ -156,35 +133,25 @@ export const CA: readonly Rule[] = [
     ({ ca, server }) => server.tls.self_issued_names.length > 0 && !backendsOf(ca, 'default').some(isSigner),
     'needs the backend internal or hsm in the default profile, which signs this certificate',
   ),
-  required('ca.hsm.pkcs11_library', token, (c) => c.ca.hsm.pkcs11_library, 'ca.backend hsm needs it', TOKEN_READS),
+  required('ca.hsm.pkcs11_library', token, 'ca.backend hsm needs it', TOKEN_READS),
   required(
     'ca.hsm.token_label',
     (c) => token(c) && c.ca.hsm.slot_id === null,
-    (c) => c.ca.hsm.token_label,
     'ca.backend hsm needs it, or slot_id in its place',
     [...TOKEN_READS, 'ca.hsm.slot_id'],
   ),
   required(
     'ca.hsm.key_label',
     (c) => token(c) && c.ca.hsm.key_id === null,
-    (c) => c.ca.hsm.key_label,
     'ca.backend hsm needs it, or key_id in its place',
     [...TOKEN_READS, 'ca.hsm.key_id'],
   ),
-  required('ca.hsm.issuer_cert_path', token, (c) => c.ca.hsm.issuer_cert_path, 'ca.backend hsm needs it', TOKEN_READS),
-  required(
-    'ca.hsm.pin',
-    (c) => token(c) && c.ca.hsm.login_required,
-    (c) => c.ca.hsm.pin,
-    'ca.hsm.login_required needs it',
-    [...TOKEN_READS, 'ca.hsm.login_required'],
-  ),
-  not(
-    'ca.default_validity_days',
-    ['ca.max_validity_days'],
-    (c) => c.ca.default_validity_days > c.ca.max_validity_days,
-    (c) => `is ${c.ca.default_validity_days}; must be at most ca.max_validity_days, which is ${c.ca.max_validity_days}`,
-  ),
+  required('ca.hsm.issuer_cert_path', token, 'ca.backend hsm needs it', TOKEN_READS),
+  required('ca.hsm.pin', (c) => token(c) && c.ca.hsm.login_required, 'ca.hsm.login_required needs it', [
+    ...TOKEN_READS,
+    'ca.hsm.login_required',
+  ]),
+  atMost('ca.default_validity_days', 'ca.max_validity_days'),
   {
     path: 'ca.serial_source',
     reads: ['ca.internal.serial_source', 'ca.hsm.serial_source'],

@@ -3,7 +3,7 @@
 import { pythonClassAdvice } from '../../shared/lib/module-reference.ts'
 import { caaIdentities, issuerDomainNames } from '../challenge-facts.ts'
 import type { Config } from '../schema.ts'
-import { not, type Rule } from './rule.ts'
+import { atMost, not, type Rule } from './rule.ts'
 
 const persists = (c: Config) => c.challenges.enabled.includes('dns-persist-01')
 
@@ -81,13 +81,7 @@ export const CHALLENGES: readonly Rule[] = [
       perspectives.length > 0 && new Set(perspectives.map(({ region }) => region)).size < corroboration.min_regions,
     'is more than the perspectives have regions, so nothing could be corroborated',
   ),
-  not(
-    'challenges.backoff_base_seconds',
-    ['challenges.backoff_max_seconds'],
-    (c) => c.challenges.backoff_base_seconds > c.challenges.backoff_max_seconds,
-    (c) =>
-      `is ${c.challenges.backoff_base_seconds}; must be at most challenges.backoff_max_seconds, which is ${c.challenges.backoff_max_seconds}`,
-  ),
+  atMost('challenges.backoff_base_seconds', 'challenges.backoff_max_seconds'),
 ]
 
 /**

@@ -6,7 +6,7 @@ import { canHavePasskeys, hostOf } from '../../shared/lib/host.ts'
 import { signerBackend } from '../backends.ts'
 import { hookClassOf, readWebhookConfig } from '../hook-class.ts'
 import { ABSENT_KEY, type Config } from '../schema.ts'
-import { type Misplaced, not, type Rule, required } from './rule.ts'
+import { atMost, type Misplaced, not, type Rule, required } from './rule.ts'
 
 const MIN_TOKEN_SECRET = 16
 const withoutSlash = (path: string) => path.replace(/\/+$/, '')
@@ -78,7 +78,6 @@ export const ROOTS: readonly Rule[] = [
   required(
     'api.roots_file',
     (c) => c.api.roots_path !== null && signerBackend(c.ca) === undefined,
-    (c) => c.api.roots_file,
     'api.roots_path knows the roots of the backends internal and hsm only, and none of them is used',
     ['api.roots_path', 'ca.backend', 'ca.failover.backends', 'ca.profiles'],
   ),
@@ -88,24 +87,11 @@ export const OPERATIONS: readonly Rule[] = [
   required(
     'retention.archive_dir',
     (c) => c.retention.certificates_days_after_expiry !== null,
-    (c) => c.retention.archive_dir,
     'retention.certificates_days_after_expiry needs a folder for what it deletes',
     ['retention.certificates_days_after_expiry'],
   ),
-  required(
-    'smtp.host',
-    (c) => c.smtp.enabled,
-    (c) => c.smtp.host,
-    'smtp.enabled needs a mail server',
-    ['smtp.enabled'],
-  ),
-  required(
-    'smtp.from_address',
-    (c) => c.smtp.enabled,
-    (c) => c.smtp.from_address,
-    'smtp.enabled needs a sender',
-    ['smtp.enabled'],
-  ),
+  required('smtp.host', (c) => c.smtp.enabled, 'smtp.enabled needs a mail server', ['smtp.enabled']),
+  required('smtp.from_address', (c) => c.smtp.enabled, 'smtp.enabled needs a sender', ['smtp.enabled']),
   not(
     'ct_logging.logs',
     ['ct_logging.enabled'],
@@ -121,14 +107,12 @@ export const OPERATIONS: readonly Rule[] = [
   required(
     'admin_api.initial_admin_email',
     (c) => c.admin_api.enabled,
-    (c) => c.admin_api.initial_admin_email,
     'admin_api.enabled needs the address of the first administrator',
     ['admin_api.enabled'],
   ),
   required(
     'admin_api.token_secret',
     (c) => c.admin_api.enabled,
-    (c) => c.admin_api.token_secret,
     `admin_api.enabled needs a secret of at least ${MIN_TOKEN_SECRET} bytes`,
     ['admin_api.enabled'],
   ),
@@ -184,13 +168,7 @@ export const OPERATIONS: readonly Rule[] = [
       return at === -1 ? undefined : { path: `admin_api.oidc.roles[${at}].scope`, message: SCOPE_RULE }
     },
   },
-  not(
-    'admin_api.default_page_size',
-    ['admin_api.max_page_size'],
-    (c) => c.admin_api.default_page_size > c.admin_api.max_page_size,
-    (c) =>
-      `is ${c.admin_api.default_page_size}; must be at most admin_api.max_page_size, which is ${c.admin_api.max_page_size}`,
-  ),
+  atMost('admin_api.default_page_size', 'admin_api.max_page_size'),
 ]
 
 type Hook = Config['hooks']['registered'][number]

@@ -1,5 +1,7 @@
 /** The form of a rule between several keys, and how the common ones are written. */
 
+import { valueAt } from '../../shared/config-file/messages.ts'
+import { splitPath } from '../../shared/config-file/notice.ts'
 import type { Config } from '../schema.ts'
 
 /** Whether the file sets the key; null and an empty text do not count. */
@@ -22,16 +24,12 @@ export interface Misplaced {
   message: string
 }
 
-export const required = (
-  path: string,
-  needed: (c: Config) => boolean,
-  value: (c: Config) => unknown,
-  why: string,
-  reads: string[],
-): Rule => ({
+const valueIn = (c: Config, path: string): unknown => valueAt(c, splitPath(path))
+
+export const required = (path: string, needed: (c: Config) => boolean, why: string, reads: string[]): Rule => ({
   path,
   reads,
-  check: (c) => (needed(c) && (value(c) === null || value(c) === '') ? `is missing; ${why}` : undefined),
+  check: (c) => (needed(c) && [null, ''].includes(valueIn(c, path) as null) ? `is missing; ${why}` : undefined),
 })
 
 export const not = (
@@ -46,3 +44,12 @@ export const not = (
   reads,
   check: (c) => (wrong(c) ? (typeof message === 'string' ? message : message(c)) : undefined),
 })
+
+/** A number that must not be above another key's. */
+export const atMost = (path: string, bound: string): Rule =>
+  not(
+    path,
+    [bound],
+    (c) => Number(valueIn(c, path)) > Number(valueIn(c, bound)),
+    (c) => `is ${valueIn(c, path)}; must be at most ${bound}, which is ${valueIn(c, bound)}`,
+  )

@@ -5,7 +5,7 @@
 
 import { externalPathOf } from '../../shared/protocol/urls.ts'
 import type { Config } from '../schema.ts'
-import { not, type Rule, required } from './rule.ts'
+import { atMost, not, type Rule, required } from './rule.ts'
 
 const SENT: readonly (readonly [path: string, values: (c: Config) => readonly (string | null)[]])[] = [
   ['server.external_url', (c) => [c.server.external_url]],
@@ -45,20 +45,12 @@ export const SERVER: readonly Rule[] = [
     (c) => c.server.external_url.endsWith('/'),
     'ends with a slash; leave the final slash out',
   ),
-  required(
-    'server.tls.key_path',
-    (c) => c.server.tls.cert_path !== null,
-    (c) => c.server.tls.key_path,
-    'server.tls.cert_path needs it',
-    ['server.tls.cert_path'],
-  ),
-  required(
+  required('server.tls.key_path', (c) => c.server.tls.cert_path !== null, 'server.tls.cert_path needs it', [
     'server.tls.cert_path',
-    (c) => c.server.tls.key_path !== null,
-    (c) => c.server.tls.cert_path,
-    'server.tls.key_path needs it',
-    ['server.tls.key_path'],
-  ),
+  ]),
+  required('server.tls.cert_path', (c) => c.server.tls.key_path !== null, 'server.tls.key_path needs it', [
+    'server.tls.key_path',
+  ]),
   not(
     'server.tls.self_issued_names',
     ['server.tls.cert_path', 'server.tls.key_path'],
@@ -77,23 +69,11 @@ export const SERVER: readonly Rule[] = [
     (c) => c.database.sslrootcert !== null && !/^verify/.test(c.database.sslmode),
     (c) => `is set, and database.sslmode ${c.database.sslmode} checks no certificate; must be verify-ca or verify-full`,
   ),
-  not(
-    'database.min_connections',
-    ['database.max_connections'],
-    (c) => c.database.min_connections > c.database.max_connections,
-    (c) =>
-      `is ${c.database.min_connections}; must be at most database.max_connections, which is ${c.database.max_connections}`,
-  ),
+  atMost('database.min_connections', 'database.max_connections'),
 ]
 
 export const ACME: readonly Rule[] = [
-  not(
-    'security.min_rsa_key_size',
-    ['security.max_rsa_key_size'],
-    (c) => c.security.min_rsa_key_size > c.security.max_rsa_key_size,
-    (c) =>
-      `is ${c.security.min_rsa_key_size}; must be at most security.max_rsa_key_size, which is ${c.security.max_rsa_key_size}`,
-  ),
+  atMost('security.min_rsa_key_size', 'security.max_rsa_key_size'),
   not(
     'acme.eab_required',
     ['acme.eab_key_file', 'admin_api.token_secret'],
@@ -126,13 +106,9 @@ export const ACME: readonly Rule[] = [
       return twice === undefined ? undefined : `has ${twice}, which is the path of a resource; leave it out`
     },
   },
-  required(
-    'tos.url',
-    (c) => c.tos.require_agreement,
-    (c) => c.tos.url,
-    'tos.require_agreement needs terms to agree to',
-    ['tos.require_agreement'],
-  ),
+  required('tos.url', (c) => c.tos.require_agreement, 'tos.require_agreement needs terms to agree to', [
+    'tos.require_agreement',
+  ]),
   not(
     'tos.version',
     ['tos.require_agreement'],

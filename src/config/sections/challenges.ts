@@ -10,6 +10,7 @@ import { EXTENSION_DEFAULTS, MAX_ISSUER_DOMAIN_NAMES } from '../challenge-facts.
 import {
   checkedText,
   choice,
+  entry,
   flag,
   isDomain,
   isNetwork,
@@ -18,6 +19,8 @@ import {
   optionalWhole,
   port,
   resolverList,
+  seconds,
+  section,
   setting,
   whole,
 } from '../field.ts'
@@ -25,7 +28,7 @@ import {
 const isMethod = (value: string) =>
   isChallengeType(value) || (value.startsWith('ext:') && parseModuleReference(value.slice(4)) !== undefined)
 
-const timeout = (seconds: number) => setting(whole(1, seconds), 'Time one attempt may take.', { unit: 'seconds' })
+const timeout = (value: number) => seconds(1, value, 'Time one attempt may take.')
 const maxRetries = (count: number) =>
   setting(whole(0, count), 'Attempts after the first before the challenge fails for good.')
 const autoValidate = () =>
@@ -53,20 +56,17 @@ const blockedNetworks = () =>
     'Networks that are never connected to; empty switches the guard off.',
   )
 
-const Http01 = z
-  .strictObject({
-    port: setting(port(80), 'Port that is asked; redirects to http may go to it and to 80.'),
-    https_port: setting(port(443), 'Port that redirects to https may go to beside 443.'),
-    timeout_seconds: timeout(10),
-    max_retries: maxRetries(3),
-    auto_validate: autoValidate(),
-    max_response_bytes: setting(z.int().min(1024).max(10485760).default(1048576), 'Largest answer that is read.', {
-      unit: 'bytes',
-    }),
-    blocked_networks: blockedNetworks(),
-  })
-  .prefault({})
-  .meta({ description: 'http-01 (RFC 8555 §8.3).' })
+const Http01 = section('http-01 (RFC 8555 §8.3).', {
+  port: setting(port(80), 'Port that is asked; redirects to http may go to it and to 80.'),
+  https_port: setting(port(443), 'Port that redirects to https may go to beside 443.'),
+  timeout_seconds: timeout(10),
+  max_retries: maxRetries(3),
+  auto_validate: autoValidate(),
+  max_response_bytes: setting(z.int().min(1024).max(10485760).default(1048576), 'Largest answer that is read.', {
+    unit: 'bytes',
+  }),
+  blocked_networks: blockedNetworks(),
+})
 
 /** Settings that the DNS methods share. */
 const dnsMethod = () => ({
@@ -75,11 +75,7 @@ const dnsMethod = () => ({
     'Name servers of this method; empty uses `dns.resolvers`. `dns.zones` overrides both.',
   ),
   timeout_seconds: timeout(30),
-  propagation_wait_seconds: setting(
-    whole(0, 10),
-    'How long the first attempt waits for a record, within timeout_seconds.',
-    { unit: 'seconds' },
-  ),
+  propagation_wait_seconds: seconds(0, 10, 'How long the first attempt waits for a record, within timeout_seconds.'),
   max_retries: maxRetries(5),
   auto_validate: autoValidate(),
   require_dnssec: setting(flag(false), "Accept only answers with a validating resolver's AD bit."),
@@ -89,23 +85,17 @@ const dnsMethod = () => ({
   ),
 })
 
-const Dns01 = z.strictObject(dnsMethod()).prefault({}).meta({ description: 'dns-01 (RFC 8555 §8.4).' })
+const Dns01 = section('dns-01 (RFC 8555 §8.4).', dnsMethod())
 
-const DnsAccount01 = z
-  .strictObject(dnsMethod())
-  .prefault({})
-  .meta({ description: 'dns-account-01 (draft-ietf-acme-dns-account-label).' })
+const DnsAccount01 = section('dns-account-01 (draft-ietf-acme-dns-account-label).', dnsMethod())
 
-const TlsAlpn01 = z
-  .strictObject({
-    port: setting(port(443), 'Port that is asked.'),
-    timeout_seconds: timeout(10),
-    max_retries: maxRetries(3),
-    auto_validate: autoValidate(),
-    blocked_networks: blockedNetworks(),
-  })
-  .prefault({})
-  .meta({ description: 'tls-alpn-01 (RFC 8737).' })
+const TlsAlpn01 = section('tls-alpn-01 (RFC 8737).', {
+  port: setting(port(443), 'Port that is asked.'),
+  timeout_seconds: timeout(10),
+  max_retries: maxRetries(3),
+  auto_validate: autoValidate(),
+  blocked_networks: blockedNetworks(),
+})
 
 /**
  * Normal form of a name: trimmed, no final dot, A-labels, lower case; empty for an invalid domain
@@ -113,27 +103,24 @@ const TlsAlpn01 = z
  */
 const normaliseDomain = (value: string) => domainToASCII(value.trim().replace(/\.$/, '')).toLowerCase()
 
-const DnsPersist01 = z
-  .strictObject({
-    issuer_domain_names: setting(
-      z
-        .array(checkedText('a domain name', (value) => isDomain(normaliseDomain(value))))
-        .max(MAX_ISSUER_DOMAIN_NAMES)
-        .default(() => [])
-        .transform((names) => names.map(normaliseDomain)),
-      'Names of this service in records; empty uses `acme.caa_identities`, else the host of `server.external_url`.',
-    ),
-    draft: setting(
-      choice(['01', '02'], '01'),
-      'Version of the draft. `02` adds its names, and permits hashed account URIs.',
-      { expects: '"01" or "02", in quotes' },
-    ),
-    ...dnsMethod(),
-    allow_wildcard_policy: setting(flag(true), 'Records with `policy=wildcard` authorize wildcard names.'),
-    allow_subdomain_policy: setting(flag(false), 'Records with `policy=wildcard` authorize the names below as well.'),
-  })
-  .prefault({})
-  .meta({ description: 'dns-persist-01 (draft-ietf-acme-dns-persist).' })
+const DnsPersist01 = section('dns-persist-01 (draft-ietf-acme-dns-persist).', {
+  issuer_domain_names: setting(
+    z
+      .array(checkedText('a domain name', (value) => isDomain(normaliseDomain(value))))
+      .max(MAX_ISSUER_DOMAIN_NAMES)
+      .default(() => [])
+      .transform((names) => names.map(normaliseDomain)),
+    'Names of this service in records; empty uses `acme.caa_identities`, else the host of `server.external_url`.',
+  ),
+  draft: setting(
+    choice(['01', '02'], '01'),
+    'Version of the draft. `02` adds its names, and permits hashed account URIs.',
+    { expects: '"01" or "02", in quotes' },
+  ),
+  ...dnsMethod(),
+  allow_wildcard_policy: setting(flag(true), 'Records with `policy=wildcard` authorize wildcard names.'),
+  allow_subdomain_policy: setting(flag(false), 'Records with `policy=wildcard` authorize the names below as well.'),
+})
 
 const Extension = z.strictObject({
   timeout_seconds: timeout(EXTENSION_DEFAULTS.timeout_seconds),
@@ -147,23 +134,21 @@ const Extension = z.strictObject({
 /** Regions of Regional Internet Registries (BR 3.2.2.9 requires corroboration from two of them). */
 const REGIONS = ['afrinic', 'apnic', 'arin', 'lacnic', 'ripe'] as const
 
-const Perspective = z
-  .strictObject({
-    name: setting(
-      checkedText('a name of letters, digits, ".", "_" and "-"', (value) => /^[A-Za-z0-9._-]{1,64}$/.test(value)),
-      'Its name in evidence, log and metrics.',
-    ),
-    url: setting(
-      checkedText('an https:// URL without query', isPerspectiveUrl),
-      'URL of its Open MPIC API; `/mpic` is added.',
-    ),
-    region: setting(z.enum(REGIONS).nullable().default(null), 'Regional Internet Registry of its region.'),
-    token: setting(optionalText(), 'Bearer token that it asks for.', { secret: true }),
-    ca_path: setting(optionalText(), "PEM file with the CAs to trust instead of the system's."),
-    client_cert_path: setting(optionalText(), "PEM file with this service's client certificate."),
-    client_key_path: setting(optionalText(), 'PEM file with the key of that certificate.'),
-  })
-  .meta({ description: 'One perspective.' })
+const Perspective = entry('One perspective.', {
+  name: setting(
+    checkedText('a name of letters, digits, ".", "_" and "-"', (value) => /^[A-Za-z0-9._-]{1,64}$/.test(value)),
+    'Its name in evidence, log and metrics.',
+  ),
+  url: setting(
+    checkedText('an https:// URL without query', isPerspectiveUrl),
+    'URL of its Open MPIC API; `/mpic` is added.',
+  ),
+  region: setting(z.enum(REGIONS).nullable().default(null), 'Regional Internet Registry of its region.'),
+  token: setting(optionalText(), 'Bearer token that it asks for.', { secret: true }),
+  ca_path: setting(optionalText(), "PEM file with the CAs to trust instead of the system's."),
+  client_cert_path: setting(optionalText(), "PEM file with this service's client certificate."),
+  client_key_path: setting(optionalText(), 'PEM file with the key of that certificate.'),
+})
 
 function isPerspectiveUrl(value: string): boolean {
   if (!URL.canParse(value)) return false
@@ -171,104 +156,86 @@ function isPerspectiveUrl(value: string): boolean {
   return protocol === 'https:' && search + hash + username + password === ''
 }
 
-const Corroboration = z
-  .strictObject({
-    timeout_seconds: setting(whole(1, 30), 'Time that the perspectives have for one check.', { unit: 'seconds' }),
-    max_non_corroborations: setting(
-      optionalWhole(0),
-      'How many may fail to corroborate; by default (BR 3.2.2.9) none of one, one of two to five, two of more.',
-    ),
-    min_regions: setting(
-      whole(1, 1),
-      'Regions in which corroborating perspectives must stand; BR 3.2.2.9 asks for 2. Perspectives without a region count as one.',
-    ),
-  })
-  .prefault({})
-  .meta({ description: 'When the answers of `challenges.perspectives` are enough.' })
+const Corroboration = section('When the answers of `challenges.perspectives` are enough.', {
+  timeout_seconds: seconds(1, 30, 'Time that the perspectives have for one check.'),
+  max_non_corroborations: setting(
+    optionalWhole(0),
+    'How many may fail to corroborate; by default (BR 3.2.2.9) none of one, one of two to five, two of more.',
+  ),
+  min_regions: setting(
+    whole(1, 1),
+    'Regions in which corroborating perspectives must stand; BR 3.2.2.9 asks for 2. Perspectives without a region count as one.',
+  ),
+})
 
-const BackgroundWorker = z
-  .strictObject({
-    enabled: setting(
-      flag(false),
-      'Validate challenges that another running instance has had in processing for `stale_seconds`, and those of methods with `auto_validate` off.',
-    ),
-    poll_seconds: setting(whole(1, 10), 'Pause between two looks for such challenges.', { unit: 'seconds' }),
-    stale_seconds: setting(
-      whole(1, 300),
-      'Time after which a challenge in processing counts as lost; at least twice the longest attempt.',
-      { unit: 'seconds' },
-    ),
-  })
-  .prefault({})
-  .meta({ description: 'Recovery of lost validations.' })
+const BackgroundWorker = section('Recovery of lost validations.', {
+  enabled: setting(
+    flag(false),
+    'Validate challenges that another running instance has had in processing for `stale_seconds`, and those of methods with `auto_validate` off.',
+  ),
+  poll_seconds: seconds(1, 10, 'Pause between two looks for such challenges.'),
+  stale_seconds: seconds(
+    1,
+    300,
+    'Time after which a challenge in processing counts as lost; at least twice the longest attempt.',
+  ),
+})
 
-export const Challenges = z
-  .strictObject({
-    enabled: setting(
-      z
-        .array(checkedText(`one of ${keysOf(CHALLENGE_TYPES).join(', ')}, or ext: and a module`, isMethod))
-        .min(1)
-        .max(MAX_ENABLED_METHODS)
-        .default(() => ['http-01']),
-      'Methods offered to clients. `ext:./path/file.js#ExportName` or `ext:package#ExportName` is a validator module (docs/validators.md).',
-    ),
-    auto_accept: setting(
-      flag(false),
-      'Accept every identifier without a challenge. Needs enforced allowlists of accounts, or `--dev`.',
-    ),
-    retry_after_seconds: setting(whole(1, 3), 'Retry-After of challenges in processing.', { unit: 'seconds' }),
-    backoff_base_seconds: setting(whole(1, 5), 'Wait before the second attempt; doubles with each further one.', {
-      unit: 'seconds',
-    }),
-    backoff_max_seconds: setting(whole(1, 300), 'Longest wait between two attempts.', { unit: 'seconds' }),
-    max_concurrent: setting(z.int().min(2).max(20_000).default(2000), 'Validations at the same time.'),
-    max_concurrent_per_account: setting(whole(1, 200), 'The share of one account; accounts take turns.'),
-    max_concurrent_per_target: setting(whole(1, 10), 'The share of one name or address.'),
-    max_waiting: setting(
-      z.int().min(16).max(1_000_000).default(20_000),
-      'Challenges that wait or run in one instance, at most a quarter from one account; more wait in the database.',
-    ),
-    http01: Http01,
-    dns01: Dns01,
-    tlsalpn01: TlsAlpn01,
-    dnspersist01: DnsPersist01,
-    dnsaccount01: DnsAccount01,
-    extensions: setting(
-      z.record(z.string(), Extension).default(() => ({})),
-      'Validator modules, by the name their method has on the wire.',
-    ),
-    perspectives: setting(
-      list(Perspective),
-      'Remote perspectives (Open MPIC API) that must corroborate validations (docs/operations/validation.md).',
-    ),
-    corroboration: Corroboration,
-    background_worker: BackgroundWorker,
-  })
-  .prefault({})
-  .meta({ description: 'Validation of identifiers.' })
+export const Challenges = section('Validation of identifiers.', {
+  enabled: setting(
+    z
+      .array(checkedText(`one of ${keysOf(CHALLENGE_TYPES).join(', ')}, or ext: and a module`, isMethod))
+      .min(1)
+      .max(MAX_ENABLED_METHODS)
+      .default(() => ['http-01']),
+    'Methods offered to clients. `ext:./path/file.js#ExportName` or `ext:package#ExportName` is a validator module (docs/validators.md).',
+  ),
+  auto_accept: setting(
+    flag(false),
+    'Accept every identifier without a challenge. Needs enforced allowlists of accounts, or `--dev`.',
+  ),
+  retry_after_seconds: seconds(1, 3, 'Retry-After of challenges in processing.'),
+  backoff_base_seconds: seconds(1, 5, 'Wait before the second attempt; doubles with each further one.'),
+  backoff_max_seconds: seconds(1, 300, 'Longest wait between two attempts.'),
+  max_concurrent: setting(z.int().min(2).max(20_000).default(2000), 'Validations at the same time.'),
+  max_concurrent_per_account: setting(whole(1, 200), 'The share of one account; accounts take turns.'),
+  max_concurrent_per_target: setting(whole(1, 10), 'The share of one name or address.'),
+  max_waiting: setting(
+    z.int().min(16).max(1_000_000).default(20_000),
+    'Challenges that wait or run in one instance, at most a quarter from one account; more wait in the database.',
+  ),
+  http01: Http01,
+  dns01: Dns01,
+  tlsalpn01: TlsAlpn01,
+  dnspersist01: DnsPersist01,
+  dnsaccount01: DnsAccount01,
+  extensions: setting(
+    z.record(z.string(), Extension).default(() => ({})),
+    'Validator modules, by the name their method has on the wire.',
+  ),
+  perspectives: setting(
+    list(Perspective),
+    'Remote perspectives (Open MPIC API) that must corroborate validations (docs/operations/validation.md).',
+  ),
+  corroboration: Corroboration,
+  background_worker: BackgroundWorker,
+})
 
-const Zone = z
-  .strictObject({
-    zone: setting(
-      checkedText('a domain name', (value) => isDomain(value.replace(/\.$/, ''))),
-      'Name of the zone, for everything below too. The longest match counts.',
-    ),
-    resolvers: setting(resolverList(), 'Name servers asked for names of this zone.'),
-    addresses: setting(
-      list(checkedText('an IP address', (value) => isIP(value) !== 0)),
-      'Fixed addresses of all names of the zone. With empty `resolvers`, no name server is asked.',
-    ),
-  })
-  .meta({ description: 'One zone.' })
+const Zone = entry('One zone.', {
+  zone: setting(
+    checkedText('a domain name', (value) => isDomain(value.replace(/\.$/, ''))),
+    'Name of the zone, for everything below too. The longest match counts.',
+  ),
+  resolvers: setting(resolverList(), 'Name servers asked for names of this zone.'),
+  addresses: setting(
+    list(checkedText('an IP address', (value) => isIP(value) !== 0)),
+    'Fixed addresses of all names of the zone. With empty `resolvers`, no name server is asked.',
+  ),
+})
 
-export const Dns = z
-  .strictObject({
-    resolvers: setting(resolverList(), 'Name servers for every look-up of validation; empty uses those of the system.'),
-    timeout_seconds: setting(whole(1, 10), 'Time one look-up may take, with its aliases and retries.', {
-      unit: 'seconds',
-    }),
-    retries: setting(whole(0, 3), 'How many times name servers that stay silent are asked again.'),
-    zones: setting(list(Zone), 'Zones with resolvers or addresses of their own, which override other lists.'),
-  })
-  .prefault({})
-  .meta({ description: 'Name resolution for validation and CAA.' })
+export const Dns = section('Name resolution for validation and CAA.', {
+  resolvers: setting(resolverList(), 'Name servers for every look-up of validation; empty uses those of the system.'),
+  timeout_seconds: seconds(1, 10, 'Time one look-up may take, with its aliases and retries.'),
+  retries: setting(whole(0, 3), 'How many times name servers that stay silent are asked again.'),
+  zones: setting(list(Zone), 'Zones with resolvers or addresses of their own, which override other lists.'),
+})

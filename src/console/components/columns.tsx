@@ -58,7 +58,7 @@ type MemberColumn<R> = {
 }[keyof R & string]
 
 /** A column that says itself what it shows. */
-type CellColumn<R> = Head<R> & { cell: (row: R) => ComponentChildren; kind?: KindName; member?: undefined }
+export type CellColumn<R> = Head<R> & { cell: (row: R) => ComponentChildren; kind?: KindName; member?: undefined }
 
 export type Column<R> = MemberColumn<R> | CellColumn<R>
 

@@ -1,6 +1,7 @@
 /** Filters of a list: their fields, ranges of days, and views that this browser keeps under a name. */
 
 import { useEffect, useState } from 'preact/hooks'
+import { type Filter as DescribedFilter, type Filters, isChoice } from '../../admin/resources/filter.ts'
 import { changeQuery, href, type Query, usePlace } from '../router.ts'
 import { instantText } from '../time-zone.ts'
 import { Button } from './basics.tsx'
@@ -15,6 +16,50 @@ export interface Filter {
   /** Value and text; makes it a choice. */
   options?: readonly (readonly [value: string, text: string])[]
 }
+
+const choicesOf = ({ kind, words }: DescribedFilter) => (isChoice(kind) ? kind : words)
+
+/** A value in the words of its filter. */
+export const valueText = (filter: DescribedFilter, value: string): string => choicesOf(filter)?.[value] ?? value
+
+/** The field of a filter that a resource describes, by its kind. */
+function fieldOf(filter: DescribedFilter): Omit<Filter, 'name'> {
+  const { kind, label, field, example } = filter
+  const choices = choicesOf(filter)
+  return {
+    label: typeof field === 'string' ? field : label,
+    ...(choices && { options: Object.entries(choices) }),
+    ...(kind === 'time' && { type: 'date' as const }),
+    ...(example !== undefined && { placeholder: example }),
+  }
+}
+
+/** The filters that a page offers above its list. @param choices options that only the page knows, by the filter */
+export const barOf = (filters: Filters, choices: Readonly<Record<string, Filter['options']>> = {}): readonly Filter[] =>
+  Object.entries(filters)
+    .filter(([, { field }]) => field !== undefined)
+    .map(([name, filter]) => {
+      const options = choices[name]
+      return { name, ...fieldOf(filter), ...(options && { options }) }
+    })
+
+interface FilterFieldProps extends Omit<Filter, 'name'> {
+  value: string
+  onChange: (value: string) => void
+  error?: string | undefined
+}
+
+export const FilterField = ({ options, ...field }: FilterFieldProps) => (
+  <FieldOf {...field} {...(options && { options: [['', 'All'], ...options] })} />
+)
+
+/** The field of one filter of a resource. */
+export const ResourceField = ({
+  filter,
+  ...field
+}: Pick<FilterFieldProps, 'value' | 'onChange' | 'error'> & { filter: DescribedFilter }) => (
+  <FilterField {...fieldOf(filter)} {...field} />
+)
 
 /** The query, and what is typed over it until it is applied; another query begins anew. */
 export function useTyped(query: Query): readonly [Query, (typed: Query) => void] {
@@ -41,13 +86,12 @@ export function FilterBar({ query, filters }: { query: Query; filters: readonly 
         apply(values)
       }}
     >
-      {filters.map(({ name, options, ...filter }) => (
-        <FieldOf
+      {filters.map(({ name, ...filter }) => (
+        <FilterField
           key={name}
           {...filter}
-          {...(options && { options: [['', 'All'], ...options] })}
           value={values[name] ?? ''}
-          onChange={(value) => (options ? apply({ ...values, [name]: value }) : type({ [name]: value }))}
+          onChange={(value) => (filter.options ? apply({ ...values, [name]: value }) : type({ [name]: value }))}
         />
       ))}
       <div class="actions">

@@ -1,11 +1,13 @@
 /** Acts that wait for another person: the list, and one request with its decision. */
 
 import { useState } from 'preact/hooks'
+import { APPROVAL_FILTERS } from '../../admin/resources/operation.ts'
 import { call, can, type Output } from '../api.ts'
 import { Button, Empty, Facts, LongText, Time } from '../components/basics.tsx'
 import { type Column, drawnBy, factsOf } from '../components/columns.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
+import { barOf } from '../components/filters.tsx'
 import { WorkButton } from '../components/form.tsx'
 import { listPage } from '../components/list.tsx'
 import { LoadedPage } from '../components/loaded.tsx'
@@ -24,20 +26,9 @@ const STATUS: Column<Pick<Approval, 'status'>> = {
   tones: { waiting: 'warn', approved: 'good', rejected: 'bad', withdrawn: 'plain', expired: 'plain' },
 }
 
-const FILTER = [
-  {
-    name: 'waiting',
-    label: 'Status',
-    options: [
-      ['true', 'Waiting'],
-      ['false', 'Decided or expired'],
-    ],
-  },
-] as const
-
 export const ApprovalsPage = listPage('listApprovals', {
   title: 'Approvals',
-  filters: FILTER,
+  filters: barOf(APPROVAL_FILTERS),
   columns: [
     { head: 'Asked', member: 'created_at', kind: 'time' },
     {

@@ -1,19 +1,18 @@
 /** All certificates: search, filters in the URL, and a list that loads on by cursor. */
 
 import {
-  CERTIFICATE_COLUMNS,
   CERTIFICATE_FILTERS,
+  CERTIFICATE_MEMBERS,
   filterOfText,
   REVOCATION_FILTERS,
   usualSort,
 } from '../../admin/resources/certificates.ts'
 import { call, can, type Input, type Output } from '../api.ts'
-import { AccountLink, Badge, ButtonLink, Empty, LinkTo, Time } from '../components/basics.tsx'
-import type { Column } from '../components/columns.tsx'
+import { AccountLink, Badge, ButtonLink, Empty, LinkTo } from '../components/basics.tsx'
+import type { CellColumn, Column } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { FilterField, offered, valueText } from '../components/filter-field.tsx'
-import { SavedViews, useTyped } from '../components/filters.tsx'
+import { barOf, FilterField, SavedViews, useTyped, valueText } from '../components/filters.tsx'
 import { TextField } from '../components/form.tsx'
 import { List } from '../components/list.tsx'
 import { Page, tell } from '../components/page.tsx'
@@ -133,7 +132,7 @@ function Search({ query }: { query: Query }) {
     const { search = '', ...filters } = values
     go('/certificates', { ...filters, ...filterOfText(search) })
   }
-  const field = (name: 'search' | keyof typeof CERTIFICATE_FILTERS) => ({
+  const field = (name: string) => ({
     value: values[name] ?? '',
     onChange: (value: string) => type({ [name]: value }),
   })
@@ -141,8 +140,8 @@ function Search({ query }: { query: Query }) {
     <search>
       <form class="filters" onSubmit={submit}>
         <TextField label="Search" type="search" placeholder="host.example.com, serial number …" {...field('search')} />
-        {offered(CERTIFICATE_FILTERS).map((name) => (
-          <FilterField key={name} filter={CERTIFICATE_FILTERS[name]} {...field(name)} />
+        {barOf(CERTIFICATE_FILTERS).map(({ name, ...filter }) => (
+          <FilterField key={name} {...filter} {...field(name)} />
         ))}
         <div class="actions">
           <button type="submit" class="primary">
@@ -207,18 +206,11 @@ export function Names({
   )
 }
 
-const COLUMNS: readonly Column<ListedCertificate>[] = [
-  { head: 'Names', kind: 'wide', cell: (row) => <Names certificate={row} /> },
-  { head: 'Status', kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
-  { head: 'Expires', kind: 'fixed', sort: 'not_after', cell: ({ not_after }) => <Time at={not_after} /> },
-  {
-    head: 'Issued',
-    kind: 'fixed',
-    sort: 'issued_at',
-    cell: ({ created_at }) => <Time at={created_at} relative={false} />,
-  },
-  {
-    head: 'Account',
+/** Columns of more than one member. */
+const CELLS: Readonly<Record<string, Pick<CellColumn<ListedCertificate>, 'kind' | 'cell'>>> = {
+  san_values: { kind: 'wide', cell: (row) => <Names certificate={row} /> },
+  revoked_at: { kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
+  account_name: {
     cell: ({ account_id, account_name }) =>
       account_id ? (
         <AccountLink id={account_id} name={account_name} />
@@ -226,15 +218,18 @@ const COLUMNS: readonly Column<ListedCertificate>[] = [
         <span class="quiet">none: imported, or of this service itself</span>
       ),
   },
-  {
-    head: 'Serial number',
+  serial_number: {
     kind: 'fixed',
     cell: ({ serial_number }) => <code title={serial_number}>{shortSerial(serial_number)}</code>,
   },
-]
+}
+const COLUMNS = CERTIFICATE_MEMBERS.page.map((column): Column<ListedCertificate> => {
+  const own = CELLS[column.member]
+  return own ? { head: column.head, ...own } : column
+})
 
 /** The end of a UUID of version 7 differs; the beginning is its time. */
 export const shortId = (id: string) => `…${id.slice(-8)}`
 const shortSerial = (serial: string) => (serial.length > 16 ? `${serial.slice(0, 8)}…${serial.slice(-6)}` : serial)
 
-const CERTIFICATES_CSV: CsvFile<ListedCertificate> = { name: 'certificates.csv', members: CERTIFICATE_COLUMNS.file }
+const CERTIFICATES_CSV: CsvFile<ListedCertificate> = { name: 'certificates.csv', members: CERTIFICATE_MEMBERS.file }

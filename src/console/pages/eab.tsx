@@ -1,11 +1,12 @@
 /** External account binding (RFC 8555 §7.3.4): the credentials, and one with its grants and its revocation. */
 
+import { CREDENTIAL_FILTERS, CREDENTIAL_MEMBERS } from '../../admin/resources/credentials.ts'
 import { call, type Output } from '../api.ts'
 import { Badge, ButtonLink, Copyable, Empty, Facts, Ready } from '../components/basics.tsx'
 import { ACCOUNT, type Column, factsOf } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import type { Filter } from '../components/filters.tsx'
+import { barOf } from '../components/filters.tsx'
 import { listPage } from '../components/list.tsx'
 import { LoadedPage } from '../components/loaded.tsx'
 import { type KeptSecret, keepSecret, OnceShown } from '../components/once-shown.tsx'
@@ -43,37 +44,9 @@ const COLUMNS: readonly Column<Credential>[] = [
   { head: 'Created', member: 'created_at', kind: 'instant' },
 ]
 
-const CSV: CsvFile<Credential> = {
-  name: 'eab-credentials.csv',
-  members: [
-    'id',
-    'kid',
-    'label',
-    'tags',
-    'used',
-    'used_at',
-    'revoked',
-    'expires_at',
-    'uses',
-    'max_uses',
-    'account_id',
-    'account_name',
-    'allowed_networks',
-    'profiles',
-    'created_at',
-  ],
-}
+const CSV: CsvFile<Credential> = { name: 'eab-credentials.csv', members: CREDENTIAL_MEMBERS.file }
 
-const STATUSES = [
-  ['open', 'Active'],
-  ['expired', 'Expired'],
-  ['revoked', 'Revoked'],
-] as const
-const FILTERS: readonly Filter[] = [
-  { name: 'name', label: 'Key identifier or label' },
-  { name: 'tag', label: 'Tag' },
-  { name: 'status', label: 'Status', options: STATUSES },
-]
+const FILTERS = barOf(CREDENTIAL_FILTERS)
 
 export const EabPage = listPage('listEabCredentials', {
   title: 'EAB credentials',

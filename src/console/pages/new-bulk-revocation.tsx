@@ -5,7 +5,7 @@ import { CERTIFICATE_FILTERS, REVOCATION_FILTERS } from '../../admin/resources/c
 import { call, type Input, type Output } from '../api.ts'
 import { Problem } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
-import { FilterField } from '../components/filter-field.tsx'
+import { ResourceField } from '../components/filters.tsx'
 import { SelectField, TextField, useForm, useSubmit } from '../components/form.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { countText, plural } from '../format.ts'
@@ -56,7 +56,7 @@ export function NewBulkRevocationPage({ query }: PageProps) {
         )}
         <div class="filters two-ids">
           {MEMBERS.filter((name) => name !== 'serial_numbers').map((name) => (
-            <FilterField key={name} filter={REVOCATION_FILTERS[name]} {...field(name, error, `filter.${name}`)} />
+            <ResourceField key={name} filter={REVOCATION_FILTERS[name]} {...field(name, error, `filter.${name}`)} />
           ))}
         </div>
         <TextField

@@ -1,11 +1,12 @@
 /** Notifications: what was mailed, what was not and why; another attempt, and purging. */
 
 import { useState } from 'preact/hooks'
+import { NOTIFICATION_FILTERS } from '../../admin/resources/operation.ts'
 import { call, can, type Input, type Output } from '../api.ts'
 import { Empty, Facts, LongText, Ready } from '../components/basics.tsx'
 import { type Column, factsOf } from '../components/columns.tsx'
 import { Action, CloseButton, Dialog } from '../components/dialog.tsx'
-import type { Filter } from '../components/filters.tsx'
+import { barOf } from '../components/filters.tsx'
 import { WorkButton } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
@@ -41,13 +42,7 @@ const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
   { head: 'Created', member: 'created_at', kind: 'instant' },
 ]
 
-const FILTERS: readonly Filter[] = [
-  {
-    name: 'status',
-    label: 'Status',
-    options: (['pending', 'sent', 'failed'] as const).map((status) => [status, status] as const),
-  },
-]
+const FILTERS = barOf(NOTIFICATION_FILTERS)
 
 export function NotificationsPage({ query, entry }: PageProps) {
   const list = useList('listNotifications', { query } as Input<'listNotifications'>, entry)

@@ -1,10 +1,11 @@
 /** Orders, one order or authorization with its challenges, and the evidence of each validation. */
 
+import { ORDER_FILTERS, ORDER_MEMBERS } from '../../admin/resources/accounts.ts'
 import type { Output } from '../api.ts'
 import { Badge, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
 import { ACCOUNT, type Column, factsOf } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
-import type { Filter } from '../components/filters.tsx'
+import { barOf } from '../components/filters.tsx'
 import { listPage } from '../components/list.tsx'
 import { LoadedPage } from '../components/loaded.tsx'
 import { Section } from '../components/page.tsx'
@@ -15,7 +16,6 @@ import { FailureList } from './failures.tsx'
 
 type ListedOrder = Output<'listOrders'>[number]
 
-const STATUSES = ['pending', 'ready', 'processing', 'valid', 'invalid'] as const
 const TONES: Readonly<Record<string, Tone>> = { valid: 'good', invalid: 'bad', processing: 'warn' }
 const STATUS: Column<{ status: string }> = { head: 'Status', member: 'status', sorts: true, tones: TONES }
 
@@ -40,27 +40,9 @@ export const ORDER_COLUMNS: readonly Column<ListedOrder>[] = [
   { head: 'Created', member: 'created_at', kind: 'time' },
 ]
 
-const CSV: CsvFile<ListedOrder> = {
-  name: 'orders.csv',
-  members: [
-    'id',
-    'account_id',
-    'account_name',
-    'status',
-    'identifiers',
-    'created_at',
-    'expires_at',
-    'certificate_id',
-    'error',
-  ],
-}
+const CSV: CsvFile<ListedOrder> = { name: 'orders.csv', members: ORDER_MEMBERS.file }
 
-const FILTERS: readonly Filter[] = [
-  { name: 'domain', label: 'Exact name', placeholder: 'www.example.com' },
-  { name: 'status', label: 'Status', options: STATUSES.map((status) => [status, status] as const) },
-  { name: 'created_after', label: 'Created from', type: 'date' },
-  { name: 'created_before', label: 'Created until', type: 'date' },
-]
+const FILTERS = barOf(ORDER_FILTERS)
 
 export const OrdersPage = listPage('listOrders', {
   title: 'Orders',

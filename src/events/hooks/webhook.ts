@@ -70,7 +70,7 @@ export class Webhook {
     return this.#hook.isPlain ? { event: event.kind, data: context } : this.#cloudEvent(event, context)
   }
 
-  /** CloudEvents 1.0 §3.1; the id is that of the event, so that a repetition is recognised. */
+  /** CloudEvents 1.0 §3.1; the event gives the id, so that a repetition is recognised. */
   #cloudEvent({ id, kind, subject, occurredAt }: OccurredEvent, context: object): object {
     return {
       specversion: '1.0',

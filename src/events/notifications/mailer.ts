@@ -1,8 +1,7 @@
 /**
  * Sends notifications: claims those that are due, and records the result of each.
  *
- * It looks for new ones every second, for failed ones every `retry_interval_seconds`. Results are recorded together,
- * every
+ * It looks for new ones every second, for failed ones every `retry_interval_seconds`. Results are recorded together every
  * half second; a crash in between repeats these mails with the same Message-IDs.
  */
 
@@ -49,7 +48,7 @@ export interface MailerEvents {
 }
 
 const LOOK_MS = 1_000
-/** With a statement a mail, PostgreSQL took a tenth more for a certificate. */
+/** A statement for each mail cost PostgreSQL a tenth more for a certificate. */
 const RECORD_MS = 500
 /** When sending is switched on, last year's mail is of no use. */
 const OVERDUE_HOURS = 24

@@ -184,7 +184,7 @@ const ADMIN_ACTIONS: Readonly<Record<string, Rule<'admin.action'>>> = {
   },
 }
 
-/** What lets somebody sign in as the user, or hear of it. */
+/** Changes that let somebody sign in as the user, or hear of it. */
 function changeOfUser({ action, details }: EventData<'admin.action'>): Rule<'admin.action'> | undefined {
   const name = String(details['name'])
   if (action === 'user.add_passkey') return changed(`The passkey ${name} was added.`)

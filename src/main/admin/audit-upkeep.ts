@@ -11,14 +11,14 @@ import { emergenciesAfter } from '../../admin/audit/audit-store.ts'
 import { AuditWatch, type AuditWatchEvents } from '../../admin/audit/audit-watch.ts'
 import { noteStrangers } from '../../admin/users/login-attempts.ts'
 import { renderHead } from '../../domain/audit-chain.ts'
-import type { EventWriter } from '../../events/event-writer.ts'
 import type { Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
 import { openSharedFlags, type SharedFlags } from '../../services/shared-state.ts'
 import { requireAuditKey } from '../../settings/admin-settings.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData, ReconciledFacts, ReloadChanges } from '../messages.ts'
-import { createEventWriter } from '../start-event-writer.ts'
+import { type Reporting, raiseAlarm } from '../service-events.ts'
+import { createEventWriter } from '../stores.ts'
 
 const LOOK_MS = 5_000
 const HEAD_EVERY_MS = 60_000
@@ -37,30 +37,25 @@ export function createAudit(
 }
 
 /**
- * Log and events tell of it once; health and metrics show it until the log is whole again.
- * @param flags which the supervisor reads for its health
+ * Log and events report it once; health and metrics show it until the log is whole again.
+ * @param flags the supervisor reads them for its health
  */
-function auditAlarm(
-  flags: Pick<SharedFlags, 'noteAuditLog'>,
-  { log, metrics, eventWriter }: { log: Logger; metrics: Metrics; eventWriter: Pick<EventWriter, 'write'> },
-): AuditWatchEvents {
+function auditAlarm(flags: Pick<SharedFlags, 'noteAuditLog'>, reporting: Reporting): AuditWatchEvents {
   function show(isBroken: boolean): void {
     flags.noteAuditLog(isBroken)
-    metrics.auditLogBroken.set(isBroken ? 1 : 0)
+    reporting.metrics.auditLogBroken.set(isBroken ? 1 : 0)
   }
   show(false)
-  const message = 'the end of the audit log was cut or changed'
   return {
     missing(fault) {
       show(true)
-      metrics.alarms.inc()
-      log.fatal({ event: 'alarm', reason: fault }, message)
-      eventWriter.write({ kind: 'alarm', subject: 'audit_log', accountId: undefined, data: { message, reason: fault } })
+      raiseAlarm(reporting, 'audit_log', { message: 'the end of the audit log was cut or changed', reason: fault })
     },
     found(reason) {
       show(false)
-      if (reason) log.warn({ event: 'audit_log_went_back', reason }, 'the audit log went back with its database')
-      else log.warn({ event: 'audit_log_restored' }, 'the audit log has its end again')
+      if (reason)
+        reporting.log.warn({ event: 'audit_log_went_back', reason }, 'the audit log went back with its database')
+      else reporting.log.warn({ event: 'audit_log_restored' }, 'the audit log has its end again')
     },
   }
 }
@@ -79,8 +74,8 @@ export class AuditUpkeep {
   readonly #rounds: Loop
   /** `performance.now()` of the next line. */
   #lineAt = 0
-  /** Of the audit log, up to which emergencies are told. */
-  #toldUpTo: number | undefined
+  /** The place in the audit log up to which emergencies are reported. */
+  #reportedUpTo: number | undefined
 
   constructor(options: AuditUpkeepOptions) {
     const { log } = options
@@ -113,10 +108,10 @@ export class AuditUpkeep {
   }
 
   /** The mail to the administrators comes from the entry itself; log and metrics are this instance's. */
-  async #tellEmergencies(upTo: number): Promise<void> {
+  async #reportEmergencies(upTo: number): Promise<void> {
     const { db, log, metrics } = this.#options
-    const entries = this.#toldUpTo === undefined ? [] : await emergenciesAfter(db, this.#toldUpTo)
-    this.#toldUpTo = Math.max(upTo, entries.at(-1)?.sequence ?? 0)
+    const entries = this.#reportedUpTo === undefined ? [] : await emergenciesAfter(db, this.#reportedUpTo)
+    this.#reportedUpTo = Math.max(upTo, entries.at(-1)?.sequence ?? 0)
     for (const { details } of entries) {
       metrics.alarms.inc()
       log.fatal(
@@ -129,7 +124,7 @@ export class AuditUpkeep {
   async #round(): Promise<void> {
     const { audit, watch, log } = this.#options
     const head = await watch.look()
-    await this.#tellEmergencies(head.sequence)
+    await this.#reportEmergencies(head.sequence)
     if (performance.now() < this.#lineAt) return
     this.#lineAt = performance.now() + HEAD_EVERY_MS
     // An intruder can cut the tail of the table and move its head, but not the heads in the log.

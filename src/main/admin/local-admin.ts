@@ -68,7 +68,7 @@ export class LocalAdminApi {
     })
   }
 
-  /** As `fetch`, below `baseUrl`. @throws what the service would only log */
+  /** It stands for `fetch`, below `baseUrl`. @throws what the service would only log */
   readonly fetch = async (url: string, init: RequestInit): Promise<Response> => {
     const { pathname, search } = new URL(url)
     const sent = typeof init.body === 'string' ? init.body : ''

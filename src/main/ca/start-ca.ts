@@ -43,13 +43,12 @@ export interface CaPart {
 }
 
 export async function startCa(context: StartContext): Promise<CaPart> {
-  const { config, metrics, log, teardown } = context
+  const { config, metrics, log, parts } = context
   const signer = hasSigner(config) ? await startSigner(context) : undefined
   const csrBackends = csrBackendNames(config)
   const flagsMemory = allocateSharedFlags(config.server.workers, csrBackends)
   const flags = openSharedFlags(flagsMemory, csrBackends)
-  const ca = connectCa({ config, signer, flags, metrics, log })
-  teardown.add(() => ca.close())
+  const ca = parts.add('signer connection', connectCa({ config, signer, flags, metrics, log }), (one) => one.close())
   // A service that cannot sign would accept orders and never finish them; room comes back by itself.
   if (signer)
     await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS).catch((error: Error) => {
@@ -62,13 +61,12 @@ export async function startCa(context: StartContext): Promise<CaPart> {
   return { signer, ca, flags, flagsMemory }
 }
 
-async function startSigner({ config, log, teardown }: StartContext): Promise<SignerPart> {
+async function startSigner({ config, log, parts }: StartContext): Promise<SignerPart> {
   const { socket, secret_file } = config.ca.signer
   if (socket !== null && secret_file !== null)
     return { socketPath: socket, secretFile: path.resolve(secret_file), pid: () => undefined }
   const child = await startSignerProcess(signerProgram(config), log, SIGNER_TURN_MS)
-  teardown.add(() => child.stop(SIGNER_STOP_MS))
-  return child
+  return parts.add('signer', child, (one) => one.stop(SIGNER_STOP_MS))
 }
 
 export interface IssuancePart {
@@ -89,7 +87,7 @@ export async function startIssuance(
   { ca, flags }: CaPart,
   methods: ChallengeMethods,
 ): Promise<IssuancePart> {
-  const { config, metrics, log, teardown, onStep } = context
+  const { config, metrics, log, parts, onStep } = context
   const changes = allocateChangeCounters()
   const plainStores = createStores(db)
   const stores = {
@@ -104,12 +102,11 @@ export async function startIssuance(
   const refreshCertificate = () => refreshServerCertificate(config, issuance)
   await refreshCertificate()
   // Runs after all validation has stopped; another instance adopts the released challenges.
-  teardown.add(async () => {
-    const released = await stores.authorizations.release(instanceId)
+  parts.add('challenges', stores.authorizations, async (authorizations) => {
+    const released = await authorizations.release(instanceId)
     if (released > 0) log.info({ released }, 'challenges in processing are pending again')
   })
   const backends = await startCsrBackends(context, db, flags)
-  const parts = { backends, db, ca, issuance, flags, instanceId, eventWriter }
-  const csrIssuances = createCsrIssuances(context, parts)
+  const csrIssuances = createCsrIssuances(context, { backends, db, ca, issuance, flags, instanceId, eventWriter })
   return { stores, issuance, backends, csrIssuances, changes, refreshCertificate }
 }

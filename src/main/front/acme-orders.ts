@@ -23,8 +23,7 @@ import type { AuthorizationStore } from '../../store/authorization-store.ts'
 import { createCsrIssuanceStore } from '../../store/csr-issuance-store.ts'
 import { createOrderStore } from '../../store/order-store.ts'
 import { createRenewalStore } from '../../store/renewal-store.ts'
-import { revocationNotes } from '../ca/revocation-notes.ts'
-import { createThreadIssuance, type ThreadParts } from '../ca/start-issuance.ts'
+import { createThreadIssuance, revocationNotes, type ThreadParts } from '../ca/start-issuance.ts'
 
 export interface OrderServices {
   ordering: Ordering

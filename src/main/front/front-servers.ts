@@ -21,9 +21,8 @@ import { sharedWork } from '../../shared/lib/caching.ts'
 import { Problem } from '../../shared/protocol/problem.ts'
 import { externalPathOf } from '../../shared/protocol/urls.ts'
 import type { FrontThreadData, SupervisorMessages } from '../messages.ts'
-import { listenForCrls, type ThreadCrls } from './front-crls.ts'
+import { createFrontRoots, listenForCrls, type RootParts, type ThreadCrls } from './front-documents.ts'
 import { sumOf } from './front-load.ts'
-import { createFrontRoots, type RootParts } from './front-roots.ts'
 import type { Refusals } from './through-supervisor.ts'
 
 /**
@@ -51,7 +50,7 @@ export interface ServerParts
   isTrustedProxy(address: string): boolean
 }
 
-/** @returns the server of the service, and that of `crl.http_port` where there is one */
+/** @returns the server of the service, and the one of `crl.http_port` where there is one */
 export async function startServers(
   { data, supervisor, peer, atExit, requestRecycle }: ThreadContext<FrontThreadData, SupervisorMessages, AdminMessages>,
   parts: ServerParts,
@@ -135,7 +134,7 @@ interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'proxy' | '
   isTrustedProxy(address: string): boolean
   /** Open connections of all ports of the thread. */
   openConnections(): number
-  /** `server.max_requests` is reached. */
+  /** Replaces the thread when `server.max_requests` is reached. */
   recycle(): void
 }
 

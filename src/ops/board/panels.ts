@@ -2,7 +2,7 @@
 
 import { count, gauge, quantile, rate, recorded, secondsSince, secondsUntil } from './queries.ts'
 
-/** As Grafana names units. */
+/** Grafana's names of units. */
 type Unit = 'short' | 'ops' | 's' | 'bytes' | 'percentunit'
 
 export interface Panel {

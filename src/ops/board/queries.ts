@@ -23,7 +23,7 @@ function nameOf(key: MetricKey): string {
   return (metrics[key as Counted] as unknown as { name: string }).name
 }
 
-/** What the board's variables choose. */
+/** The board's variables choose these series. */
 const CHOSEN = 'job=~"$job",instance=~"$instance"'
 
 interface Choice {
@@ -71,7 +71,7 @@ export function secondsSince(key: MetricKey, by: string): string {
   return `time() - max by (${by}) (${series(key)})`
 }
 
-/** Of prometheus-recording-rules.yml, which keeps the job and nothing of the instances. */
+/** A series of prometheus-recording-rules.yml, which keeps the job and nothing of the instances. */
 export function recorded(name: string): string {
   return `${name}{job=~"$job"}`
 }

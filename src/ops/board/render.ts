@@ -3,7 +3,7 @@
 import { type Panel, ROWS } from './panels.ts'
 import { helps } from './queries.ts'
 
-/** Of Grafana 11; a later one migrates it when it loads the board. */
+/** Grafana 11 has it; a later one migrates the board when it loads it. */
 const SCHEMA_VERSION = 39
 /** A line of the board has 24 columns. */
 const COLUMNS = 24
@@ -99,7 +99,7 @@ function rendered({ title, unit, isNumber, queries }: Panel) {
   }
 }
 
-/** What the table says of the metrics that a panel shows. */
+/** The help of the metrics that a panel shows. */
 function describe(exprs: readonly string[]): string {
   const names = exprs.flatMap((expr) => expr.match(/\bservice_[a-z0-9_]+/g) ?? [])
   return [...new Set(names.map((name) => helps.get(name.replace(/_bucket$/, ''))))].filter(Boolean).join(' ')

@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs'
 import { migrate } from '../../../src/store/schema/migrate.ts'
 import { settingsFor } from '../../store/support.ts'
 import { freePort } from '../../support/free-port.ts'
-import { startDisk } from '../../support/small-disk.ts'
+import { startDisk } from '../../support/hosts/small-disk.ts'
 import { at, type Fault } from './fault.ts'
 
 export const SERVICE: Fault[] = [

@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import type { OidcSettings } from '../../../src/admin/users/oidc-provider.ts'
 import { OidcProvider } from '../../../src/admin/users/oidc-provider.ts'
-import { type HostileProvider, startHostileProvider } from '../../support/hostile-provider.ts'
+import { type HostileProvider, startHostileProvider } from '../../support/admin/hostile-provider.ts'
 
 /** Each character of which has another form in a header or a body. */
 const SECRET = 's :+%&=/ä~'

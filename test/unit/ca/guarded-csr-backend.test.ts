@@ -6,7 +6,7 @@ import { CaError } from '../../../src/ca/backend.ts'
 import { createCircuitBreaker } from '../../../src/ca/circuit-breaker.ts'
 import type { CsrBackend } from '../../../src/ca/csr-backend.ts'
 import { guardCsrBackend } from '../../../src/ca/guarded-backend.ts'
-import { ISSUANCE_REQUEST } from '../../support/issuance-request.ts'
+import { ISSUANCE_REQUEST } from '../../support/cas/issuance-request.ts'
 
 const FIRST = { isRepeated: false, isAbandoned: false }
 const HOUR_MS = 3_600_000

@@ -21,7 +21,7 @@ import { judgeChain, judgeExpiry, judgeUnread } from '../../../src/doctor/checks
 import { judgeServer } from '../../../src/doctor/checks/upstream.ts'
 import { diskOf } from '../../../src/doctor/facts/files.ts'
 import type { Possible, Verdict } from '../../../src/doctor/verdict.ts'
-import { canMount, startDisk } from '../../support/small-disk.ts'
+import { canMount, startDisk } from '../../support/hosts/small-disk.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 const NOW = new Date('2026-06-01T00:00:00Z')

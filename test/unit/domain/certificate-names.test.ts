@@ -6,7 +6,7 @@ import { namesOf } from '../../../src/domain/certificate-names.ts'
 import { parseCertificate } from '../../../src/shared/pki/certificate.ts'
 import { canonicalName } from '../../../src/shared/protocol/identifier.ts'
 import { testCa } from '../../support/ca.ts'
-import { type FormerNames, issueFormerly } from '../../support/former-ca.ts'
+import { type FormerNames, issueFormerly } from '../../support/cas/former-ca.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 describe('a name of a certificate', () => {

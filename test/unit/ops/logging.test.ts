@@ -5,8 +5,8 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, openSync, readFileSync, statfsSync, writeFileSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
+import { canMount, startDisk } from '../../support/hosts/small-disk.ts'
 import { WAIT_MS } from '../../support/patience.ts'
-import { canMount, type SmallDisk, startDisk } from '../../support/small-disk.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 const LOGGING = new URL('../../../src/ops/logging.js', import.meta.url).href
@@ -73,83 +73,78 @@ test('a front thread that is killed has written its lines with an event, whateve
   assert.match(stdout, /"event":"certificate_issued"/)
 })
 
+/** What programs that log on a full disk begin with. */
+const ON_FULL_DISK = `
+  const { createLogger } = await import(${JSON.stringify(LOGGING)})
+  const { fstatSync, rmSync } = await import('node:fs')
+  let dropped = 0
+  const metrics = { logLinesDropped: { inc: (lines) => { dropped += lines } } }
+  const until = async (what) => { while (!what()) await new Promise((go) => setTimeout(go, 5)) }
+`
+
 /** Runs a program that logs, with standard output in a file of a disk that is full until the program makes room. */
-function onFullDisk(disk: SmallDisk, program: string) {
-  const file = path.join(disk.folder, 'log')
-  const [ballast, fd] = [path.join(disk.folder, 'ballast'), openSync(file, 'a')]
-  // All but a part of a line, so that the first line that is refused is a cut one.
-  const { bavail, bsize } = statfsSync(disk.folder)
-  writeSync(fd, `${'x'.repeat(bsize - 40)}\n`)
-  writeFileSync(ballast, Buffer.alloc((Number(bavail) - 1) * Number(bsize)))
-  const { status, signal, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program, ballast], {
-    stdio: ['ignore', fd, 'pipe'],
-    encoding: 'utf8',
-    timeout: WAIT_MS,
-  })
-  assert.deepEqual([status, signal, stderr], [0, null, ''])
-  return readFileSync(file, 'utf8').trimEnd().split('\n').slice(1)
+async function onFullDisk(program: string): Promise<string[]> {
+  const disk = await startDisk(temporaryFolder(), 256 * 1024)
+  try {
+    const file = path.join(disk.folder, 'log')
+    const [ballast, fd] = [path.join(disk.folder, 'ballast'), openSync(file, 'a')]
+    // All but a part of a line, so that the first line that is refused is a cut one.
+    const { bavail, bsize } = statfsSync(disk.folder)
+    writeSync(fd, `${'x'.repeat(bsize - 40)}\n`)
+    writeFileSync(ballast, Buffer.alloc((Number(bavail) - 1) * Number(bsize)))
+    const whole = ON_FULL_DISK + program
+    const { status, signal, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', whole, ballast], {
+      stdio: ['ignore', fd, 'pipe'],
+      encoding: 'utf8',
+      timeout: WAIT_MS,
+    })
+    assert.deepEqual([status, signal, stderr], [0, null, ''])
+    return readFileSync(file, 'utf8').trimEnd().split('\n').slice(1)
+  } finally {
+    disk.stop()
+  }
 }
+
+const NEEDS_DISK = { skip: !canMount && 'needs to mount a tmpfs' }
 
 for (const [how, meanwhile] of [
   ['was refused a line as well', "two.log.info('refused'); await until(() => dropped === 2); rmSync(process.argv[1])"],
   ['had no line meanwhile', 'rmSync(process.argv[1]); await until(() => fstatSync(1).size > size)'],
 ] as const)
-  test(`behind a line that a full disk cut, the line of another thread that ${how} stands alone`, {
-    skip: !canMount && 'needs to mount a tmpfs',
-  }, async () => {
-    const folder = temporaryFolder()
-    const disk = await startDisk(folder, 256 * 1024)
-    try {
-      const lines = onFullDisk(
-        disk,
-        `
-        const { createLogger } = await import(${JSON.stringify(LOGGING)})
-        const { fstatSync, rmSync } = await import('node:fs')
-        let dropped = 0
-        const metrics = { logLinesDropped: { inc: (lines) => { dropped += lines } } }
-        const until = async (what) => { while (!what()) await new Promise((go) => setTimeout(go, 5)) }
-        const [one, two] = ['one', 'two'].map((name) => createLogger({ level: 'INFO', format: 'json' }, name, { metrics }))
-        one.log.info('cut')
-        await until(() => dropped === 1)
-        const { size } = fstatSync(1)
-        ${meanwhile}
-        two.log.info('after')
-        two.flush()
-        one.flush()`,
-      )
+  test(
+    `behind a line that a full disk cut, the line of another thread that ${how} stands alone`,
+    NEEDS_DISK,
+    async () => {
+      const lines = await onFullDisk(`
+      const [one, two] = ['one', 'two'].map((name) => createLogger({ level: 'INFO', format: 'json' }, name, { metrics }))
+      one.log.info('cut')
+      await until(() => dropped === 1)
+      const { size } = fstatSync(1)
+      ${meanwhile}
+      two.log.info('after')
+      two.flush()
+      one.flush()`)
       assert.ok(
         lines.some((line) => /^\{[^{}]*"after"\}$/.test(line)),
         lines.join('\n'),
       )
-    } finally {
-      disk.stop()
-    }
-  })
+    },
+  )
 
 for (const buffered of [false, true]) {
   const how = buffered ? 'a front thread' : 'the supervisor'
-  test(`lines of ${how} that a full disk refuses are dropped and counted, and one line says so`, {
-    skip: !canMount && 'needs to mount a tmpfs',
-  }, async () => {
-    const folder = temporaryFolder()
-    const disk = await startDisk(folder, 256 * 1024)
-    try {
-      const lines = onFullDisk(
-        disk,
-        `
-        const { createLogger } = await import(${JSON.stringify(LOGGING)})
-        const { rmSync } = await import('node:fs')
-        let dropped = 0
-        const metrics = { logLinesDropped: { inc: (lines) => { dropped += lines } } }
-        const { log, flush } = createLogger({ level: 'INFO', format: 'json' }, 'one', { buffered: ${buffered}, metrics })
-        const until = async (what) => { while (!what()) await new Promise((go) => setTimeout(go, 5)) }
-        for (let n = 0; n < 200; n++) log.info({ event: 'n', n }, 'in between')
-        await until(() => dropped === 200)
-        rmSync(process.argv[1])
-        log.info({ event: 'after' }, 'after')
-        await until(() => dropped === 200)
-        flush()`,
-      )
+  test(
+    `lines of ${how} that a full disk refuses are dropped and counted, and one line says so`,
+    NEEDS_DISK,
+    async () => {
+      const lines = await onFullDisk(`
+      const { log, flush } = createLogger({ level: 'INFO', format: 'json' }, 'one', { buffered: ${buffered}, metrics })
+      for (let n = 0; n < 200; n++) log.info({ event: 'n', n }, 'in between')
+      await until(() => dropped === 200)
+      rmSync(process.argv[1])
+      log.info({ event: 'after' }, 'after')
+      await until(() => dropped === 200)
+      flush()`)
       // What the full disk took of the first refused line stands alone.
       const whole = lines.filter((line) => line.endsWith('}')).map((line) => JSON.parse(line))
       assert.ok(lines.length - whole.length <= 1, lines.join('\n'))
@@ -160,10 +155,8 @@ for (const buffered of [false, true]) {
           ['standard output takes lines again; those in between are lost', 200],
         ],
       )
-    } finally {
-      disk.stop()
-    }
-  })
+    },
+  )
 
   test(`${how} ends when its last lines cannot be written`, { skip: !existsSync('/dev/full') }, () => {
     const program = `

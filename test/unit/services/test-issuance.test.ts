@@ -8,7 +8,7 @@ import { SUBJECT_KEY_TYPES } from '../../../src/domain/certificate-profile.ts'
 import { issueForTest, makeTestRequest } from '../../../src/services/test-issuance.ts'
 import { issuancePolicy } from '../../../src/settings/issuance-settings.ts'
 import { problemDocument } from '../../../src/shared/protocol/problem.ts'
-import { aRequest } from '../../support/csr-backend.ts'
+import { aRequest } from '../../support/cas/csr-backend.ts'
 import { aConfig } from '../config/support.ts'
 
 const ISSUED: IssuanceStep = { status: 'issued', chain: [] }

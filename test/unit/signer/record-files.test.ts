@@ -76,25 +76,24 @@ describe('the record files', () => {
 
   const serialOf = (n: number) => (0x400000 + n).toString(16)
   const sign = (n: number) =>
-    chain.append(
-      content('signCertificate', serialOf(n)),
-      certificateRecord({ issuer: 'default', serial: serialOf(n), requester: 'order 1' }, randomBytes(300)),
+    chain.append(content('signCertificate', serialOf(n)), (place) =>
+      certificateRecord(place, { issuer: 'default', serial: serialOf(n), requester: 'order 1' }, randomBytes(300)),
     )
   const signMany = async (from: number, count: number) => {
     // One after the other: each is a group of its own.
     for (let n = from; n < from + count; n++) await sign(n)
   }
   const note = (count: number) =>
-    chain.append(
-      content('noteRevocations', ''),
+    chain.append(content('noteRevocations', ''), (place) =>
       revocationRecord(
+        place,
         { issuer: 'default', key: 'ab'.repeat(32) },
         Array.from({ length: count }, (_, n) => [serialOf(n), 1_790_000_000, 1] as const),
       ),
     )
 
   const decide = (...decisions: object[]) =>
-    chain.append(content('noteDecisions', ''), decisionRecord('decision', decisions))
+    chain.append(content('noteDecisions', ''), (place) => decisionRecord(place, 'decision', decisions))
 
   async function serials(after = 0): Promise<string[]> {
     const found: string[] = []

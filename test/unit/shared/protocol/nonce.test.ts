@@ -11,7 +11,7 @@ import {
   type NonceSettings,
   openReplayWindow,
 } from '../../../../src/shared/protocol/nonce.ts'
-import { isAuthentic, redeem } from '../../../support/nonces.ts'
+import { isAuthentic, redeem } from '../../../support/clients/nonces.ts'
 import { forAll } from '../../../support/property-runs.ts'
 
 const EPOCH = Date.parse('2026-01-01T00:00:00Z')
