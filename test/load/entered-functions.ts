@@ -7,7 +7,7 @@ import { Session } from 'node:inspector/promises'
 import { createServer } from 'node:net'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { isMainThread, threadId } from 'node:worker_threads'
+import { isMainThread, threadId, workerData } from 'node:worker_threads'
 
 /** A file here is the socket of a thread. */
 const THREADS = path.join(import.meta.dirname, 'threads')
@@ -33,9 +33,12 @@ async function entered(): Promise<[string, number][]> {
   return calls
 }
 
-const program = path.basename(process.argv[1] ?? '', '.js')
+/** The signer is started by a file of this name. */
+const isSigner = path.basename(process.argv[1] ?? '') === 'start.cjs'
+const thread: string = workerData?.name ?? `thread-${threadId}`
 const server = createServer((client) => {
   void entered().then((calls) => client.end(JSON.stringify(calls)))
 })
-server.listen(path.join(THREADS, `${isMainThread ? program : `thread-${threadId}`}.${process.pid}`))
+const name = isSigner ? 'signer' : isMainThread ? 'supervisor' : thread
+server.listen(path.join(THREADS, `${name}.${process.pid}`))
 server.unref()

@@ -39,7 +39,7 @@ function installation(): string {
   return folder
 }
 
-/** Calls by thread and function, such as `thread-4 src/http/uws.js:120`. */
+/** Calls by thread and function, such as `front-1 src/http/uws.js:120`. */
 type Calls = Map<string, number>
 
 /** What all threads have entered since the last call. */
