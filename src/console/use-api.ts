@@ -6,11 +6,11 @@ import { call, type Input, type OperationId, type Output } from './api.ts'
 export const POLL_MS = 5_000
 
 export interface Loaded<T> {
-  /** From the last good reply; it stays when a later one fails. */
+  /** The last good reply; it stays when a later one fails. */
   data: T | undefined
   error: unknown
   isLoading: boolean
-  /** When `data` came, in milliseconds. */
+  /** The time when `data` came, in milliseconds. */
   loadedAt: number | undefined
   /** Milliseconds after which it is asked again. */
   every: number | undefined
@@ -18,7 +18,7 @@ export interface Loaded<T> {
 }
 
 interface LoadState<T> extends Omit<Loaded<T>, 'reload' | 'every'> {
-  /** Operation and input that it belongs to. */
+  /** The operation and the input that it belongs to. */
   key: string
 }
 
@@ -30,7 +30,7 @@ const nothing = <T>(key: string): LoadState<T> => ({
   loadedAt: undefined,
 })
 
-/** As `unknown`: a union of the inputs of all operations is too much for the compiler. */
+/** The parts are unknown: a union of the inputs of all operations is too much for the compiler. */
 export const keyOf = (...parts: readonly unknown[]) => JSON.stringify(parts)
 
 /**
@@ -62,7 +62,7 @@ export function useApi<I extends OperationId>(
   return { ...shown, every, reload }
 }
 
-/** Runs work now and, while the tab can be seen, again. @returns what ends it */
+/** Runs work now and, while the tab can be seen, again. @returns a function that ends it */
 function repeat(every: number | undefined, work: (isWanted: () => boolean) => Promise<void>): () => void {
   let isOver = false
   let isPaused = false

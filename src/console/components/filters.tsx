@@ -19,7 +19,7 @@ export interface Filter {
 /** The query, and what is typed over it until it is applied; another query begins anew. */
 export function useTyped(query: Query): readonly [Query, (typed: Query) => void] {
   const [typed, setTyped] = useState<Query>({})
-  // By the event: two quick changes of the query may be drawn as one, and look like none.
+  // The event counts: two quick changes of the query may be drawn as one, and look like none.
   useEffect(() => {
     const forget = () => setTyped({})
     addEventListener('hashchange', forget)

@@ -14,7 +14,7 @@ export interface Sorting {
 }
 
 export interface TableProps<R> {
-  /** Says what the table holds; screen readers only, unless `showCaption`. */
+  /** Says what the table holds, to screen readers alone unless `showCaption` is set. */
   caption: string
   showCaption?: boolean
   columns: readonly Column<R>[]
@@ -24,7 +24,7 @@ export interface TableProps<R> {
   sorting?: Sorting
   /** Adds a column of check boxes. */
   selection?: RowSelection
-  /** Shown instead of a table without rows. */
+  /** It stands in the place of a table without rows. */
   empty?: ComponentChildren
 }
 
@@ -103,7 +103,7 @@ interface RowProps {
   isChosen: boolean
 }
 
-/** Not drawn again while its row is the same: two thousand others may be. */
+/** A row is not drawn again while its data are the same: there may be two thousand others. */
 const Row = memo(({ row, rowId, columns, choose, isChosen }: RowProps) => (
   <tr class={isChosen ? 'chosen' : undefined}>
     {choose && (

@@ -42,10 +42,10 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
   ]
 }
 
-/** From `domain/audit-chain.ts`, by `src/dev/build-console.mjs`. */
+/** `src/dev/build-console.mjs` takes them from `src/domain/audit-chain.ts`. */
 declare const ACTIONS_OF_BUILD: readonly string[]
 
-/** For a choice, in the order of their words. */
+/** The actions for a choice, in the order of their words. */
 const actionOptions = (): (readonly [value: string, text: string])[] =>
   ACTIONS_OF_BUILD.map((action) => [action, actionText(action)] as const).sort(([, a], [, b]) => (a < b ? -1 : 1))
 

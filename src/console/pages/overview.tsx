@@ -122,7 +122,7 @@ function Alarms({ alarms, at }: { alarms: readonly Alarm[]; at: string }) {
 
 interface FigureProps {
   value: number
-  /** Not all were counted. */
+  /** There are more than were counted. */
   more?: boolean
   label: string
   /** The list of what is counted. */
