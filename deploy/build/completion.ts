@@ -1,4 +1,4 @@
-/** What a shell offers behind the words typed so far: the next word of a command, and its options. */
+/** A shell offers something behind the words typed so far: the next word of a command, and its options. */
 
 import type { Command, Program } from '../../src/shared/command-line.ts'
 

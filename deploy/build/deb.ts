@@ -1,17 +1,18 @@
-/** The Debian packages `chancery` and `chancery-signer`, and the Node.js that they prefer to that of the system. */
+/** The Debian packages `chancery` and `chancery-signer`, and the Node.js that they prefer to the system's. */
 
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { VERSION } from '../../src/shared/lib/program-files.ts'
 import { writeManual } from './manual.ts'
 import { fetchNode, type NodeRelease } from './node-release.ts'
+import { filledIn } from './places.ts'
 import { run } from './run.ts'
 import { ROOT, writeTree } from './tree.ts'
 
 const DEPLOY = path.join(ROOT, 'deploy')
 
-/** As Debian orders versions: 1.0.0-rc.1 comes before 1.0.0. */
+/** Debian orders versions by `~`: 1.0.0-rc.1 comes before 1.0.0. */
 function debianVersion(version: string, revision: number): string {
   return `${version.replace('-', '~')}-${revision}`
 }
@@ -51,7 +52,7 @@ export async function buildNode(folder: string, release: NodeRelease): Promise<s
 interface Source {
   name: string
   version: string
-  /** Folder below deploy/debian. */
+  /** The folder below deploy/debian. */
   debian: string
 }
 
@@ -64,6 +65,7 @@ async function buildSource(
   try {
     const at = path.join(temporary, 'source')
     cpSync(path.join(DEPLOY, 'debian', debian), path.join(at, 'debian'), { recursive: true })
+    fillIn(path.join(at, 'debian'))
     writeFileSync(path.join(at, 'debian/changelog'), changelog(name, version))
     await write(at)
     run('dpkg-buildpackage', ['--build=binary', '--no-sign'], at)
@@ -76,7 +78,15 @@ async function buildSource(
   }
 }
 
-/** With the date of the newest commit, from which debhelper takes the times of all files: two builds are alike. */
+/** The scripts and lists of a package name places of an installation, such as `@config@`. */
+function fillIn(folder: string): void {
+  for (const name of readdirSync(folder).filter((one) => /\.(?:(?:pre|post)(?:inst|rm)|dirs)$/.test(one))) {
+    const file = path.join(folder, name)
+    writeFileSync(file, filledIn(readFileSync(file, 'utf8')))
+  }
+}
+
+/** The date is that of the newest commit, from which debhelper takes the times of all files: two builds are alike. */
 function changelog(name: string, version: string): string {
   const date = run('git', ['log', '-1', '--format=%cD'], ROOT).trim()
   return `${name} (${version}) stable; urgency=medium

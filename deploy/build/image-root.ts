@@ -5,13 +5,14 @@
 
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { PATHS, PLACES } from '../../src/installation/places.ts'
 import { fetchNode, NODE_RELEASES } from './node-release.ts'
 import { run } from './run.ts'
 import { ROOT, writeTree } from './tree.ts'
 
 /** The first has the name of the release; libssl is for PKCS #11 libraries of vendors. */
 const DEBIAN_PACKAGES = ['base-files', 'ca-certificates', 'libc6', 'libssl3t64', 'libstdc++6']
-/** Those of them, and of what they depend on, whose files stay. */
+/** Among them, and what they depend on, the files of these stay. */
 const KEPT_PACKAGES =
   /^(?:base-files|ca-certificates|gcc-\d+-base|libc6|libgcc-s1|libssl3t64|libstdc\+\+6|libzstd1|util-linux|zlib1g)$/
 /** Util-linux for flock(1), which links to libc only; what else it depends on is left out. */
@@ -25,20 +26,21 @@ const OTHER_ABI = /^uws_.*_(?!137\.)\d+\.node$/
 const PROGRAMS = { chancery: 'dist/src/cli/main.js', 'chancery-signer': 'dist/signer/start.cjs' }
 const SERVICE = 10001
 const SIGNER = 10002
+const below = (file: string) => file.slice(1)
 
-/** Folder → its owner and mode; what is written at run time is mounted there. */
+/** Folder → its owner and mode. Volumes are mounted there, and the folder of the socket has a place of its own in an image. */
 export const FOLDERS: Record<string, [uid: number, gid: number, mode: number]> = {
-  'etc/chancery': [0, 0, 0o755],
-  'run/chancery': [SIGNER, SIGNER, 0o750],
+  [below(PATHS.folder)]: [0, 0, PLACES.folder.mode],
+  'run/chancery': [SIGNER, SIGNER, PLACES.signerRun.mode],
   tmp: [0, 0, 0o1777],
-  'var/lib/chancery': [SERVICE, SERVICE, 0o700],
-  'var/lib/chancery-signer': [SIGNER, SIGNER, 0o700],
+  [below(PATHS.serviceState)]: [SERVICE, SERVICE, PLACES.serviceState.mode],
+  [below(PATHS.signerState)]: [SIGNER, SIGNER, PLACES.signerState.mode],
 }
 
 const ACCOUNTS: Record<string, string> = {
   'etc/passwd': `root:x:0:0::/root:/usr/sbin/nologin
-chancery:x:${SERVICE}:${SERVICE}::/var/lib/chancery:/usr/sbin/nologin
-chancery-signer:x:${SIGNER}:${SIGNER}::/var/lib/chancery-signer:/usr/sbin/nologin
+chancery:x:${SERVICE}:${SERVICE}::${PATHS.serviceState}:/usr/sbin/nologin
+chancery-signer:x:${SIGNER}:${SIGNER}::${PATHS.signerState}:/usr/sbin/nologin
 `,
   'etc/group': `root:x:0:
 chancery:x:${SERVICE}:
@@ -80,7 +82,7 @@ function copyDebian(root: string, debian: string): void {
   listPackages(debian, root)
 }
 
-/** As update-ca-certificates would, which is a shell script. */
+/** Does what update-ca-certificates would do, which is a shell script. */
 function writeAuthorities(debian: string, root: string): void {
   const folder = path.join(debian, 'usr/share/ca-certificates/mozilla')
   const names = readdirSync(folder).sort()

@@ -1,11 +1,12 @@
 /**
- * The container image: an OCI archive, made by buildah without a daemon. All times are those of the commit, so that two builds
+ * The container image: an OCI archive, made by buildah without a daemon. All times are the commit's, so that two builds
  * with the same packages of Debian are equal byte for byte.
  */
 
 import { chownSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { PATHS } from '../../src/installation/places.ts'
 import { VERSION } from '../../src/shared/lib/program-files.ts'
 import { FOLDERS, writeImageRoot } from './image-root.ts'
 import { reproducible, run } from './run.ts'
@@ -13,8 +14,8 @@ import { ROOT } from './tree.ts'
 
 const CONFIGURATION = {
   user: '10001',
-  workingdir: '/etc/chancery',
-  cmd: '["chancery","-c","/etc/chancery/config.yaml","serve"]',
+  workingdir: PATHS.folder,
+  cmd: JSON.stringify(['chancery', '-c', PATHS.config, 'serve']),
   port: '8443',
   'stop-signal': 'SIGTERM',
   env: 'PATH=/usr/local/bin:/usr/bin',

@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { SIGNER_PROGRAM } from '../../signer/program.ts'
 import { localProgram } from '../../src/cli/program.ts'
+import { PATHS } from '../../src/installation/places.ts'
 import type { Program } from '../../src/shared/command-line.ts'
 import { bashCompletion, fishCompletion, zshCompletion } from './completion.ts'
 import { manualPage, type PageFacts } from './man-page.ts'
@@ -12,18 +13,18 @@ const FACTS: Record<string, PageFacts> = {
   chancery: {
     summary: 'ACME certificate authority server',
     files: {
-      '/etc/chancery/config.yaml': 'The configuration of the service',
-      '/etc/chancery/service.env': 'Variables that it names, one NAME=value a line',
-      '/var/lib/chancery': 'What the service writes itself',
+      [PATHS.config]: 'The configuration of the service',
+      [PATHS.serviceEnv]: 'Variables that it names, one NAME=value a line',
+      [PATHS.serviceState]: 'What the service writes itself',
     },
     others: ['chancery-signer(1)', 'systemctl(1)', 'psql(1)'],
   },
   'chancery-signer': {
     summary: 'holds the keys of a certificate authority and signs what its policy allows',
     files: {
-      '/etc/chancery/signer.yaml': 'The configuration of the signer',
-      '/var/lib/chancery-signer': 'The audit chain, and records of what was signed',
-      '/run/chancery-signer/signer.sock': 'The socket on which the service asks for signatures',
+      [PATHS.signerConfig]: 'The configuration of the signer',
+      [PATHS.signerState]: 'The audit chain, and records of what was signed',
+      [PATHS.socket]: 'The socket on which the service asks for signatures',
     },
     others: ['chancery(1)', 'systemctl(1)'],
   },

@@ -36,7 +36,7 @@ const FOLDER_INFIX = '.signer-'
 const LOOK_MS = 100
 
 /**
- * Makes the folder of this process, and removes those of dead ones.
+ * Makes the folder of this process, and removes the folders of dead ones.
  *
  * tmpfiles.d empties temporary folders after ten days; a restarted signer or front thread would then find neither
  * secret nor configuration.

@@ -11,9 +11,10 @@ import path from 'node:path'
 import { readSharedSecret } from '../../signer/protocol/handshake.ts'
 import { signerBackend, usesBackend } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
+import { CLOSED, openToAll, tooOpen } from '../installation/places.ts'
 import { readRootsPem } from '../services/trust-bundle.ts'
+import { caModules } from '../settings/backend-settings.ts'
 import { readEabSecret } from '../settings/eab-secret.ts'
-import { caModules } from '../settings/other-backends.ts'
 import type { ConfigNotice } from '../shared/config-file/notice.ts'
 import { readBytes, readCertificates } from '../shared/lib/certificate-file.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
@@ -212,13 +213,13 @@ function eabSecret(file: string): string[] {
 function closedKey(file: string): string[] {
   readable(file)
   const mode = permissionsOf(file)
-  if ((mode & 0o077) !== 0) throw new Error(`${file}: mode ${mode.toString(8)} lets others read it; use 600 or 400`)
+  if (tooOpen(CLOSED, mode)) throw new Error(`${file}: mode ${mode.toString(8)} lets others read it; use 600 or 400`)
   return []
 }
 
 function openToOthers(file: string): string[] {
   const mode = permissionsOf(file)
-  return (mode & 0o007) === 0 ? [] : [`${file}: mode ${mode.toString(8)} lets every user read it; use 600 or 640`]
+  return !openToAll(mode) ? [] : [`${file}: mode ${mode.toString(8)} lets every user read it; use 600 or 640`]
 }
 
 const permissionsOf = (file: string): number => statSync(file).mode & 0o777

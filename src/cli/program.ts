@@ -3,6 +3,7 @@
  * ten times as long as `--help` needs.
  */
 
+import { PATHS } from '../installation/places.ts'
 import { type Command, command, type Options, optional, type Program, UsageError } from '../shared/command-line.ts'
 import { VERSION } from '../shared/lib/program-files.ts'
 import { type AdminCommand, examplesOf } from './admin/admin-command.ts'
@@ -79,7 +80,7 @@ function alsoInArchive(one: Command): Command {
   return command<Options & typeof PRINTING & { archive: typeof archive }>({
     ...one,
     options: { ...(one.options as typeof PRINTING), archive },
-    examples: [...(one.examples ?? []), 'certificates show 0a1b2c --archive /var/lib/chancery/archive'],
+    examples: [...(one.examples ?? []), `certificates show 0a1b2c --archive ${PATHS.serviceState}/archive`],
     async run(values, words, raw) {
       if (values.archive === undefined) return one.run(values, words, raw)
       return (await import('./host/archive-commands.ts')).showArchived(values.archive, words[0] ?? '', values.json)

@@ -22,6 +22,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
+import { PATHS } from '../installation/places.ts'
 import { giveTo, type PostgresAccount, requirePostgresAccount, succeedsAs } from './postgres-account.ts'
 
 export interface PostgresPlace {
@@ -31,7 +32,7 @@ export interface PostgresPlace {
 }
 
 /** Used only by root, for files that the server's user could not read in root's own folders. */
-export const SYSTEM_FOLDER = '/var/lib/chancery'
+export const SYSTEM_FOLDER = PATHS.serviceState
 
 /** The service's role owns its database and may create others for tests, but is no superuser. */
 export const SERVICE_ROLE = 'chancery'

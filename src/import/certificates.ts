@@ -13,10 +13,10 @@ import {
 import { lintedReason } from '../shared/pki/crl-lint.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
 import { MAX_SERIAL_OCTETS } from '../shared/pki/tbs-certificate.ts'
-import { accountIdsOf } from '../store/account-import.ts'
 import { createCertificateImport, findRecorded } from '../store/certificate-import.ts'
 import { revokeListed } from '../store/revocation-import.ts'
 import type { IssuerRevocations } from '../store/signer-mark-store.ts'
+import { accountIdsOf } from './account-import.ts'
 import type { ImportedCertificate, Outcome } from './model.ts'
 import type { PageContext, WritePage } from './page.ts'
 

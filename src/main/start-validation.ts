@@ -13,7 +13,15 @@ import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
 import type { AskForMailDomains } from '../services/registration.ts'
 import { type DispatcherEvents, ValidationDispatcher } from '../services/validation-dispatcher.ts'
-import { corroborationMs, dispatchLimits, staleSeconds, validationPolicy } from '../settings/validation-settings.ts'
+import {
+  caaSettings,
+  corroborationMs,
+  dispatchLimits,
+  jobSettings,
+  mailDomainSettings,
+  staleSeconds,
+  validationPolicy,
+} from '../settings/validation-settings.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { createCaaChecks, createCaaJobFactory } from '../validation/caa-checks.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
@@ -51,8 +59,9 @@ export async function startValidation(
   const pool = startPools(context, methods, limits.total)
   const validators = await corroborated(pool, config, metrics)
   teardown.add(async () => validators.stop())
-  const caaJob = createCaaJobFactory(config)
-  const jobOf = createJobFactory(config, methods, version, caaJob)
+  const settings = jobSettings(config, version)
+  const caaJob = createCaaJobFactory(caaSettings(config), settings.urls)
+  const jobOf = createJobFactory(settings, methods, caaJob)
   const policy = validationPolicy(config, methods.extensions)
   const challenges = createChallengeEvents(eventWriter, policy)
   const sendEnded = endedAttemptsTo(config.server.workers, (front) => fronts[front]?.ref, log)
@@ -79,7 +88,11 @@ export async function startValidation(
       onResult: (result) => metrics.caaChecks.inc({ result }),
       log,
     }),
-    checkMailDomains: createMailDomainChecks({ config, checkMailDomains: pool.checkMailDomains, log }),
+    checkMailDomains: createMailDomainChecks({
+      settings: mailDomainSettings(config),
+      checkMailDomains: pool.checkMailDomains,
+      log,
+    }),
   }
 }
 

@@ -16,7 +16,7 @@ export interface SharedFlags {
   reportPool(front: number, numbers: PoolNumbers): void
   /** The pool's tier for a request; 'none' for one that may probe an exhausted pool. */
   admission(): PressureTier
-  /** What a statement last said of the database's disk, and how long ago; undefined once it was seen to work. */
+  /** The last trouble that a statement had with the database's disk, and its age; undefined once the disk works. */
   disk(): { trouble: DiskTrouble; ageSeconds: number } | undefined
   noteDisk(trouble: DiskTrouble | undefined): void
   isOn(name: ServerSwitch): boolean

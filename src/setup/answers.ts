@@ -1,153 +1,120 @@
-/** What a set-up has to know. Text typed at a prompt and values of an answers file are read alike. */
+/** From what a file of answers says to all answers, and back: everything that is wrong is named at once. */
 
-import { isIP } from 'node:net'
-import { domainToASCII } from 'node:url'
-import { z } from 'zod'
-import { isDomain, isHttpUrl } from '../config/field.ts'
-import { isMailAddress, MAIL_ADDRESS } from '../shared/lib/bounded.ts'
-import { encodeNameText } from '../shared/pki/name.ts'
-import { parseNetwork } from '../shared/pki/name-constraints.ts'
+import { readFileSync, statSync } from 'node:fs'
+import { CLOSED, tooOpen } from '../installation/places.ts'
+import { readDocument } from '../shared/config-file/document.ts'
+import { nearest } from '../shared/config-file/suggest.ts'
+import { withoutLineEnds } from '../shared/lib/secret-box.ts'
+import type { Facts } from './facts.ts'
+import { type Answers, type AnyQuestion, type Key, NOT_ASKED, QUESTIONS, usualAnswer } from './questions.ts'
 
-/** More than an operator types; a list of a page is a mistake. */
-const MOST = 64
-const MAX_TEXT = 1024
+/** The answers of a file or of an earlier run, not read yet; secrets may be left out. */
+export type Given = Readonly<Partial<Record<Key, unknown>>>
 
-const oneLine = (expects: string, test: (value: string) => boolean) =>
-  z
-    .string({ error: `must be ${expects}` })
-    .trim()
-    .max(MAX_TEXT)
-    .refine((value) => !/[\p{Cc}]/u.test(value) && test(value), { error: `must be ${expects}` })
+const KEYS = QUESTIONS.map(({ key }) => key)
+const SECRETS = QUESTIONS.filter(({ isSecret }) => isSecret).map(({ key }) => key)
 
-const listOf = (expects: string, test: (value: string) => boolean, written = (word: unknown) => word) =>
-  z.preprocess(
-    (value) => {
-      const words = typeof value === 'string' ? value.split(/[\s,]+/).filter((word) => word !== '') : (value ?? [])
-      return Array.isArray(words) ? words.map(written) : words
-    },
-    z.array(oneLine(`a list of ${expects}`, test), { error: `must be a list of ${expects}` }).max(MOST),
-  )
-
-const yesOrNo = z.preprocess(
-  (value) => ({ yes: true, y: true, no: false, n: false })[String(value).trim().toLowerCase()] ?? value,
-  z.boolean({ error: 'must be yes or no' }),
-)
-
-const choice = <const T extends readonly [string, ...string[]]>(...values: T) =>
-  z.preprocess(
-    (value) => (typeof value === 'string' ? value.trim() : value),
-    z.enum(values, { error: `must be one of ${values.join(', ')}` }),
-  )
-
-const port = z.preprocess(
-  (value) => (typeof value === 'string' && /^\s*\d{1,5}\s*$/.test(value) ? Number(value) : value),
-  z.int({ error: 'must be a port, 1 to 65535' }).min(1).max(65_535),
-)
-
-const databaseName = oneLine('letters, digits and _', (value) => /^[a-z_][a-z0-9_]{0,62}$/.test(value))
-const isFile = (value: string) => value.startsWith('/')
-const file = oneLine('a whole path, such as /root/ca.p12', isFile)
-const orEmpty = (expects: string, test: (value: string) => boolean) =>
-  oneLine(`${expects}, or empty`, (value) => value === '' || test(value))
-const isHost = (value: string) => isIP(value) > 0 || isDomain(value)
-const secret = z.string({ error: 'must be a text; put a number in quotes' }).max(MAX_TEXT)
-const subject = oneLine('a name such as CN=Example Issuing CA 1,O=Example', () => true).superRefine(
-  (value, context) => {
+/** @throws Error with a sentence for each thing that is wrong */
+export function readAnswersFile(file: string): Given {
+  const { value, problems } = readDocument(textOf(file), 'yaml')
+  const errors = problems.map(({ position, message }) => `line ${position.line}: ${message}`)
+  const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (errors.length === 0 && !isMapping) errors.push('it holds no keys; write them as key: value')
+  const given: Partial<Record<Key, unknown>> = {}
+  for (const [name, answer] of Object.entries(isMapping ? value : {})) {
+    const secret = SECRETS.find((key) => name === `${key}_file`)
+    const key = KEYS.find((one) => name === one)
     try {
-      encodeNameText(value)
+      if (secret) given[secret] = readSecretFile(String(answer))
+      else if (key) given[key] = answer
+      else errors.push(unknownKey(name))
     } catch (error) {
-      context.addIssue(`must be a name such as CN=Example Issuing CA 1,O=Example: ${(error as Error).message}`)
+      errors.push(`${name}: ${(error as Error).message}`)
     }
-  },
-)
-/** A host with an optional port is all that an ACME client needs; a path would be one more thing to get wrong. */
-const isPublicUrl = (value: string) => isHttpUrl(value) && /^https:\/\/[^/\\?#@]+$/.test(value)
-const isCrlPlace = (value: string) => isHttpUrl(value) && /^http:\/\/[^/\\?#@]+$/.test(value)
-const isDnsName = (value: string) => isDomain(value) && !value.startsWith('*')
-
-/** As DNS has it, and certificates: büro.example is xn--bro-hoa.example. */
-const asciiName = (value: unknown) => (typeof value === 'string' ? domainToASCII(value) || value : value)
-const asciiUrl = (value: unknown) =>
-  String(value)
-    .trim()
-    .replace(/\/$/, '')
-    .replace(/^(https?:\/\/)([^/\\:?#@]+)/i, (_, scheme: string, host: string) => `${scheme}${asciiName(host)}`)
-
-/** No bit is set behind the prefix; elsewhere such a network is refused, too. */
-const isWholeNetwork = (value: string) => {
-  const network = parseNetwork(value)
-  return network?.address.every((octet, index) => (octet & ~network.mask[index]!) === 0) === true
+  }
+  if (errors.length > 0) throw new Error(`${file} is not usable:\n${errors.join('\n')}`)
+  return given
 }
 
-/** An answer's default counts where its question was not asked. */
-export const ANSWERS = z.strictObject({
-  url: z
-    .preprocess(asciiUrl, oneLine('https:// and a host, such as https://acme.corp.example', isPublicUrl))
-    .default(''),
-  tls: choice('proxy', 'own', 'files').default('proxy'),
-  proxy: choice('nginx', 'haproxy', 'other').default('other'),
-  proxy_certificate: yesOrNo.default(false),
-  tls_certificate: file.default(''),
-  tls_key: file.default(''),
-  port: port.default(8443),
-  domains: listOf('domains such as corp.example', isDnsName, asciiName).default([]),
-  networks: listOf('networks such as 10.0.0.0/8', isWholeNetwork).default([]),
-  database: choice('local', 'remote', 'trial').default('local'),
-  database_hosts: listOf('host names or addresses', isHost).default([]),
-  database_port: port.default(5432),
-  database_name: databaseName.default('chancery'),
-  database_user: databaseName.default('chancery'),
-  database_password: secret.default(''),
-  database_ca: orEmpty('a whole path', isFile).default(''),
-  issuer: choice('new', 'request', 'import').default('new'),
-  key: choice('file', 'token').default('file'),
-  key_type: choice('P-256', 'P-384', 'P-521', 'RSA-3072', 'RSA-4096').default('P-256'),
-  token: choice('softhsm', 'usb', 'network').default('softhsm'),
-  token_library: file.default(''),
-  token_label: oneLine('the label of the token', (value) => value !== '').default(''),
-  token_address: oneLine('an IP address', (value) => isIP(value) > 0).default(''),
-  token_pin: secret.default(''),
-  token_key: oneLine('a label for the key', (value) => /^[\w.-]{1,64}$/.test(value)).default(''),
-  root_name: subject.default(''),
-  root_passphrase: secret.default(''),
-  issuer_name: subject.default(''),
-  name_constraints: yesOrNo.default(false),
-  import_from: choice('pkcs12', 'pem', 'step-ca').default('pem'),
-  import_path: file.default(''),
-  import_key: file.default(''),
-  import_passphrase: secret.default(''),
-  issuer_certificate: orEmpty('a whole path', isFile).default(''),
-  issuer_root: orEmpty('a whole path', isFile).default(''),
-  accounts: choice('eab', 'open').default('open'),
-  caa_identity: orEmpty('a name such as acme.corp.example', isDnsName).default(''),
-  crl_url: z
-    .preprocess(
-      asciiUrl,
-      oneLine('http:// and a host, or none', (value) => value === 'none' || isCrlPlace(value)),
-    )
-    .default('none'),
-  mail_host: orEmpty('a host', isHost).default(''),
-  mail_port: port.default(587),
-  mail_from: oneLine(MAIL_ADDRESS, isMailAddress).default(''),
-  mail_user: orEmpty('a user name', () => true).default(''),
-  mail_password: secret.default(''),
-  console: yesOrNo.default(false),
-  admin_email: oneLine(MAIL_ADDRESS, isMailAddress).default(''),
-  admin_port: port.default(8444),
-})
-
-export type Answers = z.output<typeof ANSWERS>
-export type Key = keyof Answers
-
-export const NOT_ASKED: Answers = ANSWERS.parse({})
-
-/** @returns the value, or what it must be instead */
-export function readAnswer<K extends Key>(key: K, given: unknown): { value: Answers[K] } | { wrong: string } {
-  const read = ANSWERS.shape[key].safeParse(given)
-  if (read.success) return { value: read.data as Answers[K] }
-  return { wrong: read.error.issues[0]?.message ?? 'is not usable' }
+function unknownKey(name: string): string {
+  const near = nearest(name, KEYS)
+  return `${name}: is no key of a file of answers${near === undefined ? '' : `; did you mean ${near}?`}`
 }
 
-/** Whether the names that may be issued include this one. */
-export const covers = (domains: readonly string[], name: string): boolean =>
-  domains.some((domain) => name === domain || name.endsWith(`.${domain}`))
+function readSecretFile(file: string): string {
+  const { mode } = statSync(file, { throwIfNoEntry: false }) ?? { mode: 0 }
+  if (tooOpen(CLOSED, mode)) throw new Error(`${file} lets others read it; chmod 600`)
+  return withoutLineEnds(textOf(file))
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new Error(`${file} cannot be read (${(cause as NodeJS.ErrnoException).code})`, { cause })
+  }
+}
+
+/** @returns the answers with this one, or what is wrong with it */
+export function withAnswer(
+  answers: Answers,
+  question: AnyQuestion,
+  given: unknown,
+  facts: Facts,
+): { answers: Answers } | { wrong: string } {
+  const read = question.takes.schema.safeParse(given)
+  if (!read.success) return { wrong: read.error.issues[0]?.message ?? 'is not usable' }
+  const next: Answers = { ...answers, [question.key]: read.data }
+  const wrong = question.objection?.(next, facts)
+  return wrong === undefined ? { answers: next } : { wrong }
+}
+
+/** @returns all answers, or a sentence for each key that is missing or wrong */
+export function resolveAnswers(given: Given, facts: Facts): { answers: Answers } | { errors: string[] } {
+  const errors: string[] = []
+  let answers = NOT_ASKED
+  for (const question of QUESTIONS) {
+    // Later questions look at earlier answers, and most of them at the URL.
+    if (errors.length > 0 && answers.url === '') break
+    if (question.when && !question.when(answers, facts)) continue
+    const value = given[question.key] ?? usualAnswer(question, answers, facts)
+    if (value === undefined) {
+      errors.push(`${question.key}: is missing (${question.text})`)
+      continue
+    }
+    const next = withAnswer(answers, question, value, facts)
+    if ('wrong' in next) errors.push(`${question.key}: ${next.wrong}`)
+    else answers = next.answers
+  }
+  return errors.length > 0 ? { errors } : { answers }
+}
+
+/**
+ * A file of answers, with the question of each. Secrets are left out: where one is needed, it is asked for again.
+ * @param former answers of an earlier run, which are kept where nothing was asked
+ */
+export function renderAnswers(answers: Answers, facts: Facts, former: Given): string {
+  const lines = QUESTIONS.flatMap(({ key, text, isSecret, when }) => {
+    const isAsked = !when || when(answers, facts)
+    const answer = isAsked ? answers[key] : former[key]
+    return answer === undefined || isSecret ? [] : [`# ${text}`, `${key}: ${yaml(answer)}`]
+  })
+  return [
+    '# Answers of chancery setup; chancery setup --answers FILE repeats it.',
+    '# A secret is left out. It may be named as KEY_file, a file of mode 600.',
+    ...lines,
+    '',
+  ].join('\n')
+}
+
+/** JSON is YAML. */
+const yaml = (value: unknown): string =>
+  value === true || value === false
+    ? answerText(value)
+    : Array.isArray(value)
+      ? `[${value.map(yaml).join(', ')}]`
+      : JSON.stringify(value)
+
+/** The text that an operator would type. */
+export const answerText = (value: unknown): string =>
+  value === true ? 'yes' : value === false ? 'no' : Array.isArray(value) ? value.join(' ') : String(value ?? '')

@@ -1,21 +1,28 @@
 /** Does the steps one after the other, and says of each whether it was done already. */
 
-import { type Credential, hasCredential, makeAdministrator, makeCredential } from './administration.ts'
-import type { Answers } from './answers.ts'
-import { hasProgram, lastLines, mustRun, run } from './command.ts'
-import { type Facts, SERVICE, SIGNER } from './facts.ts'
-import { act, backUp, isDone } from './host.ts'
-import { outdated } from './running.ts'
-import type { PlannedStep } from './show-plan.ts'
-import type { FileWork, Work } from './step.ts'
+import { existsSync, statSync } from 'node:fs'
+import { PATHS, SERVICE, SIGNER } from '../installation/places.ts'
+import { startOf } from '../shared/lib/process-start.ts'
+import type { Facts } from './facts.ts'
+import { act, backUp, hasProgram, isDone, lastLines, mustRun, run } from './host.ts'
+import type { FileWork, Step, Work } from './plan/step.ts'
+import type { Answers } from './questions.ts'
+import {
+  type Credential,
+  hasCredential,
+  makeAdministrator,
+  makeCredential,
+  requireAnswered,
+  tryCertificate,
+  waitUntilReady,
+} from './service.ts'
 import { wrapped } from './terminal.ts'
-import { requireAnswered, tryCertificate, waitUntilReady } from './try-service.ts'
 
 export interface Applying {
   answers: Answers
   facts: Facts
   say(line: string): void
-  /** Without an end of the line. */
+  /** Says a text without an end of the line. */
   begin(text: string): void
   /** Whether to put this file in the place of one that differs. */
   mayReplace(file: FileWork): Promise<boolean>
@@ -23,26 +30,26 @@ export interface Applying {
   keepSecret(lines: string): void
 }
 
-/** What the operator has to be told once. */
+/** The results that the operator sees only once. */
 export interface Results {
   password?: string
   credential?: Credential
   /** Sentences about the test certificate. */
   test?: readonly string[]
-  /** When both programs were last seen to run what is written, and the service to be ready. */
+  /** The time when both programs last ran what is written, and the service was ready. */
   readyAt?: Date
 }
 
-/** Leaves room for what is said behind it. */
+/** A title leaves room for the word behind it. */
 const TITLE_WIDTH = 60
 
 type Said = 'done already' | 'changed' | 'kept as it is' | 'checked'
 
 /**
- * @param results filled in as it comes, since what was made before a failure is told, too
- * @throws Error that names the step; another run goes on from there
+ * @param results is filled in at once: what was made before a failure is shown, too
+ * @throws Error that names the step; another run continues there
  */
-export async function applySteps(steps: readonly PlannedStep[], applying: Applying, results: Results): Promise<void> {
+export async function applySteps(steps: readonly Step[], applying: Applying, results: Results): Promise<void> {
   for (const { title, work } of steps) {
     applying.begin(`${wrapped(title, '  ', TITLE_WIDTH)} … `)
     try {
@@ -96,9 +103,9 @@ async function applyOne(work: Work, applying: Applying, results: Results): Promi
 
 async function applyFile(work: FileWork, { facts, say, mayReplace }: Applying): Promise<Said> {
   if (await isDone(work)) return 'done already'
-  if ((facts.files[work.path] ?? work.text) !== work.text) {
+  if ((facts.files[work.at.path] ?? work.text) !== work.text) {
     if (!(await mayReplace(work))) return 'kept as it is'
-    say(`\n    the file of before is now ${backUp(work.path)}`)
+    say(`\n    the file of before is now ${backUp(work.at.path)}`)
   }
   await act(work)
   return 'changed'
@@ -111,7 +118,31 @@ async function restart(unit: typeof SERVICE | typeof SIGNER): Promise<Said> {
   return 'changed'
 }
 
-/** Looks at what runs at the end. "Ready" comes from here, not from the steps before. */
+/** The files that each program reads at its start. */
+const READ = {
+  [SIGNER]: [
+    ...[PATHS.signerConfig, PATHS.signerEnv, PATHS.secret, PATHS.signerUnit, PATHS.tokenDropIn],
+    ...[PATHS.issuer, PATHS.chain, PATHS.issuerKey, PATHS.issuerPassphrase],
+    ...[PATHS.tokenPin, PATHS.softhsmConf, PATHS.softhsmPin],
+  ],
+  [SERVICE]: [PATHS.config, PATHS.serviceEnv, PATHS.secret, PATHS.eabKey, PATHS.auditKey, PATHS.serviceUnit],
+} as const
+
+/**
+ * A run that was interrupted has changed files and started nothing.
+ * @returns why the unit has to be started; undefined where it runs with the newest of its files
+ */
+async function outdated(unit: keyof typeof READ): Promise<string | undefined> {
+  const { stdout } = await run({ words: ['systemctl', 'show', '--property=MainPID', unit], as: 'root' })
+  const pid = Number(/^MainPID=(\d+)$/m.exec(stdout)?.[1] ?? 0)
+  if (pid === 0 || !existsSync(`/proc/${pid}`)) return `${unit} does not run`
+  const startedAt = startOf(pid)
+  // A file that came by a rename keeps the time of its bytes, so the time of the name counts.
+  const newer = READ[unit].find((file) => existsSync(file) && statSync(file).ctime > startedAt)
+  return newer && `${unit} runs since ${startedAt.toISOString()}, and ${newer} was changed later`
+}
+
+/** Looks at both programs at the end. "Ready" comes from here, not from the steps before. */
 async function lookAgain(answers: Answers, begin: Applying['begin']): Promise<void> {
   for (const unit of [SIGNER, SERVICE] as const) {
     const why = await outdated(unit)
@@ -121,7 +152,7 @@ async function lookAgain(answers: Answers, begin: Applying['begin']): Promise<vo
   await requireAnswered(answers)
 }
 
-/** Why a unit does not come up is in its log. */
+/** The log of a unit says why it does not come up. */
 async function withLog(error: Error): Promise<never> {
   const log = hasProgram('journalctl')
     ? await run({

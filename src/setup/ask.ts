@@ -1,10 +1,8 @@
 /** Asks the questions of the table on a terminal, one after the other; a wrong answer is explained and asked again. */
 
-import { type Answers, NOT_ASKED } from './answers.ts'
+import { answerText, type Given, withAnswer } from './answers.ts'
 import type { Facts } from './facts.ts'
-import type { Question } from './question.ts'
-import { QUESTIONS } from './questions.ts'
-import { answerText, type Given, withAnswer } from './resolve.ts'
+import { type Answers, type AnyQuestion, NOT_ASKED, QUESTIONS, usualAnswer } from './questions.ts'
 import { type Terminal, wrapped } from './terminal.ts'
 
 const BACK = '<'
@@ -15,7 +13,7 @@ const BACK = '<'
  */
 export async function askAll(terminal: Terminal, look: () => Facts, known: Given, again: boolean): Promise<Answers> {
   const facts = look()
-  let answers: Answers = { ...NOT_ASKED }
+  let answers = NOT_ASKED
   let typed: Given = {}
   const asked: { at: number; before: Answers }[] = []
   for (let at = 0; at < QUESTIONS.length; at++) {
@@ -47,12 +45,13 @@ export async function askAll(terminal: Terminal, look: () => Facts, known: Given
 }
 
 /** @returns undefined when the operator goes back to the question before */
-async function askOne(terminal: Terminal, question: Question, answers: Answers, look: () => Facts, former: unknown) {
-  const usual = former ?? question.usual?.(answers, look())
+async function askOne(terminal: Terminal, question: AnyQuestion, answers: Answers, look: () => Facts, former: unknown) {
+  const usual = former ?? usualAnswer(question, answers, look())
   terminal.say()
   terminal.say(question.text)
   terminal.say(wrapped(question.about, '  '))
-  for (const [word, meaning] of Object.entries(question.choices ?? {})) terminal.say(`  ${word.padEnd(9)} ${meaning}`)
+  for (const [word, meaning] of Object.entries(question.takes.choices ?? {}))
+    terminal.say(`  ${word.padEnd(9)} ${meaning}`)
   if (question.isSecret && former !== undefined) terminal.say('  Enter keeps the one of before.')
   for (;;) {
     const typed = question.isSecret ? await terminal.askSecret('> ') : (await terminal.ask(prompt(usual))).trim()
@@ -64,7 +63,7 @@ async function askOne(terminal: Terminal, question: Question, answers: Answers, 
     }
     // A dash empties what has a default.
     const isEmptied = given === '-' && !question.isSecret
-    // Looked at again: what was missing may have been installed meanwhile.
+    // The facts are read again: what was missing may have been installed meanwhile.
     const next = withAnswer(answers, question, isEmptied ? '' : given, look())
     if ('answers' in next && (typed === '' || !question.isSecret || (await isTypedAgain(terminal, typed))))
       return next.answers
@@ -73,7 +72,7 @@ async function askOne(terminal: Terminal, question: Question, answers: Answers, 
   }
 }
 
-const shown = ({ isSecret }: Question, given: unknown) => (isSecret ? '…' : answerText(given))
+const shown = ({ isSecret }: AnyQuestion, given: unknown) => (isSecret ? '…' : answerText(given))
 
 /** A secret that is mistyped is found out much later. */
 const isTypedAgain = async (terminal: Terminal, typed: string) => typed === (await terminal.askSecret('once more> '))

@@ -1,11 +1,12 @@
-/** The last words: what to tell clients, and what comes next. */
+/** The last lines of a run: what clients have to know, and what comes next. */
 
 import { X509Certificate } from 'node:crypto'
+import { PATHS } from '../installation/places.ts'
 import { hostOf } from '../shared/lib/host.ts'
-import type { Answers } from './answers.ts'
 import type { Results } from './apply.ts'
-import { type Facts, PLACES } from './facts.ts'
-import { METHODS } from './service-config.ts'
+import type { Facts } from './facts.ts'
+import { METHODS } from './plan/service-config.ts'
+import type { Answers } from './questions.ts'
 import { wrapped } from './terminal.ts'
 
 export interface Ending {
@@ -14,7 +15,7 @@ export interface Ending {
   results: Results
   /** PEM. */
   root: string
-  /** Text of PLACES.secrets; empty when there is no file. What it holds is not shown: the file is named. */
+  /** The text of the file of secrets; empty without one. Its secrets are not shown: the file is named. */
   secrets: string
 }
 
@@ -31,7 +32,7 @@ export function closingLines(ending: Ending): string[] {
   ]
 }
 
-/** Says what was seen, and what was not tried. */
+/** The lines say what was seen, and what was not tried. */
 function ready({ mail_host, crl_url }: Answers, at: Date): string[] {
   const untried = [mail_host && 'mail', crl_url !== 'none' && `the list at ${crl_url}`].filter(Boolean)
   return [
@@ -43,14 +44,14 @@ function ready({ mail_host, crl_url }: Answers, at: Date): string[] {
 const startYourself = ({ programs: { service, signer = [] } }: Facts) => [
   'All is written. Nothing was started; run both of these, each as its user:',
   '',
-  `  runuser -u chancery-signer -- ${signer.join(' ')} serve -c ${PLACES.signerConfig}`,
-  `  runuser -u chancery -- ${service.join(' ')} -c ${PLACES.config} serve`,
+  `  runuser -u chancery-signer -- ${signer.join(' ')} serve -c ${PATHS.signerConfig}`,
+  `  runuser -u chancery -- ${service.join(' ')} -c ${PATHS.config} serve`,
 ]
 
-/** A command of the service. From a checkout its program alone fills a line of a terminal. */
+/** A command of the service takes two lines where its program alone fills one, as from a checkout. */
 function command({ programs: { service } }: Facts, words: string, indent: string): string[] {
-  const whole = `${indent}${service.join(' ')} -c ${PLACES.config} ${words}`
-  return whole.length <= 80 ? [whole] : [`${indent}${service.join(' ')} \\`, `${indent}  -c ${PLACES.config} ${words}`]
+  const whole = `${indent}${service.join(' ')} -c ${PATHS.config} ${words}`
+  return whole.length <= 80 ? [whole] : [`${indent}${service.join(' ')} \\`, `${indent}  -c ${PATHS.config} ${words}`]
 }
 
 function forClients({ answers, facts, results, root, secrets }: Ending): string[] {
@@ -65,7 +66,7 @@ function forClients({ answers, facts, results, root, secrets }: Ending): string[
     `  directory  ${directory}`,
     `  challenges ${METHODS.join(', ')}; wildcards by dns-01`,
     `  root       curl -fsSko root.pem ${answers.url}/roots.pem`,
-    `             or a copy of ${PLACES.root}`,
+    `             or a copy of ${PATHS.root}`,
     '  SHA-256    of the root, which they compare with that of what they fetched',
     '             (openssl x509 -in root.pem -noout -fingerprint -sha256):',
     `             ${fingerprint256.slice(0, 48)}`,
@@ -73,7 +74,7 @@ function forClients({ answers, facts, results, root, secrets }: Ending): string[
     ...(isKept || credential
       ? [
           '  credential first, for one account; its key:',
-          `             ${isKept ? `in ${PLACES.secrets}` : `${key} (shown once)`}`,
+          `             ${isKept ? `in ${PATHS.secrets}` : `${key} (shown once)`}`,
         ]
       : answers.accounts === 'eab'
         ? [
@@ -103,7 +104,7 @@ function forAdministrators({ answers: { admin_port, ...answers }, facts, results
     `Console: http://127.0.0.1:${admin_port}/api/console/ on this host; from yours:`,
     `  ssh -L ${admin_port}:127.0.0.1:${admin_port} root@${hostOf(answers.url)}`,
     ...(/^administrator: admin$/m.test(secrets)
-      ? [`  user admin, password in ${PLACES.secrets}`]
+      ? [`  user admin, password in ${PATHS.secrets}`]
       : results.password === undefined
         ? ['  user admin; for a new password:', ...command(facts, 'users reset-password admin', '  ')]
         : [`  user admin, password ${results.password} (shown once)`]),
@@ -116,25 +117,23 @@ function nextSteps({ answers, facts }: Ending): string[] {
     'Next:',
     ...(hasRootKey
       ? [
-          `  - Take the root off this host: copy ${PLACES.rootCa} to two media that are`,
-          `    kept offline, then: shred -u ${PLACES.rootCa}/key.pem`,
+          `  - Take the root off this host: copy ${PATHS.rootCa} to two media that are`,
+          `    kept offline, then: shred -u ${PATHS.rootCa}/key.pem`,
         ]
       : []),
     ...(answers.tls === 'proxy'
       ? facts.deploy['proxy/nginx.conf'] !== undefined && answers.proxy !== 'other'
         ? [
-            `  - Proxy: ${PLACES.proxyExample} is for ${answers.proxy};`,
+            `  - Proxy: ${PATHS.proxyExample} is for ${answers.proxy};`,
             '    its first lines say where it goes.',
-            ...(answers.proxy_certificate
-              ? [`    Have a client renew ${PLACES.proxyCertificate} before it ends.`]
-              : []),
+            ...(answers.proxy_certificate ? [`    Have a client renew ${PATHS.proxyCertificate} before it ends.`] : []),
           ]
         : [
             `  - Proxy: pass ${answers.url} on`,
             `    to 127.0.0.1:${answers.port}, with X-Forwarded-For and X-Forwarded-Proto.`,
           ]
       : []),
-    `  - Back up the database, ${PLACES.folder} and ${PLACES.signerState}:`,
+    `  - Back up the database, ${PATHS.folder} and ${PATHS.signerState}:`,
     '    docs/operations/database.md.',
     '  - Look at all of it, now and later:',
     ...command(facts, 'doctor', '    '),
@@ -144,7 +143,7 @@ function nextSteps({ answers, facts }: Ending): string[] {
 
 /** The plan has ended with a request. */
 export const waitingLines = (): string[] => [
-  `The request is ${PLACES.request}. Have your CA sign it as the certificate`,
+  `The request is ${PATHS.request}. Have your CA sign it as the certificate`,
   'of a CA (CA:TRUE, pathlen:0, keyCertSign and cRLSign).',
   'Then run chancery setup again: it asks for the certificate and goes on.',
   'Unattended, name the file as issuer_certificate (and issuer_root).',

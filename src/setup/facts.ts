@@ -1,52 +1,14 @@
-/** What a set-up has found on the host, and where things belong on it. Plain data: the plan is made from it alone. */
+/** What a set-up has found on the host. Plain data: the plan is made from it alone. */
 
 import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { PATHS } from '../installation/places.ts'
+import { parseCertificate } from '../shared/pki/certificate.ts'
+import { constraintsOf } from '../shared/pki/certification-path.ts'
+import { checkNameConstraints } from '../shared/pki/constrained-names.ts'
 import { parseCsr } from '../shared/pki/csr.ts'
 import { decodePem } from '../shared/pki/pem.ts'
 
-export const PLACES = {
-  folder: '/etc/chancery',
-  config: '/etc/chancery/config.yaml',
-  signerConfig: '/etc/chancery/signer.yaml',
-  serviceEnv: '/etc/chancery/service.env',
-  signerEnv: '/etc/chancery/signer.env',
-  secret: '/etc/chancery/signer.secret',
-  eabKey: '/etc/chancery/eab.key',
-  auditKey: '/etc/chancery/audit.key',
-  root: '/etc/chancery/root.pem',
-  chain: '/etc/chancery/chain.pem',
-  issuer: '/etc/chancery/issuer.pem',
-  issuerKey: '/etc/chancery/issuer.key',
-  issuerPassphrase: '/etc/chancery/issuer.passphrase',
-  answers: '/etc/chancery/setup.yaml',
-  request: '/etc/chancery/request.csr',
-  proxyExample: '/etc/chancery/proxy.example.conf',
-  proxyCertificate: '/etc/chancery/proxy.pem',
-  serviceState: '/var/lib/chancery',
-  signerState: '/var/lib/chancery-signer',
-  signerRun: '/run/chancery-signer',
-  socket: '/run/chancery-signer/signer.sock',
-  audit: '/var/lib/chancery-signer/audit.jsonl',
-  ceremony: '/var/lib/chancery-signer/ceremony',
-  softhsm: '/var/lib/chancery-signer/softhsm',
-  softhsmConf: '/var/lib/chancery-signer/softhsm/softhsm2.conf',
-  softhsmPin: '/var/lib/chancery-signer/softhsm/pin',
-  tokenPin: '/var/lib/chancery-signer/token.pin',
-  tlsFolder: '/var/lib/chancery/tls',
-  decisions: '/var/lib/chancery/decisions.jsonl',
-  serviceUnit: '/etc/systemd/system/chancery.service',
-  signerUnit: '/etc/systemd/system/chancery-signer.service',
-  tokenDropIn: '/etc/systemd/system/chancery-signer.service.d/hsm.conf',
-  rootCa: '/root/chancery-root',
-  secrets: '/root/chancery-secrets.txt',
-  keptAnswers: '/root/chancery-answers.yaml',
-} as const
-
-/** The service and the signer. */
-export const SERVICE = 'chancery'
-export const SIGNER = 'chancery-signer'
-
-/** Files of `deploy` that are there, by their path in it. */
+/** Path below `deploy` → text, of each file that is there. */
 export type DeployFiles = Readonly<Record<string, string>>
 
 export interface Facts {
@@ -66,16 +28,16 @@ export interface Facts {
   /** Words that start each program; undefined for a signer that is not installed. */
   programs: { service: readonly string[]; signer: readonly string[] | undefined }
   deploy: DeployFiles
-  /** Texts of the files of PLACES that exist. */
+  /** Path → text, of each file of the table of places that exists. */
   files: Readonly<Record<string, string>>
 }
 
 /** CA certificates brought by an import or by a request signed elsewhere, PEM. */
 export interface GivenCertificates {
   issuer: string
-  /** Those above it in order, the root last; empty where the issuer is one itself. */
+  /** The certificates above the issuer in order, the root last; empty where the issuer is a root. */
   chain: readonly string[]
-  /** The PKCS #12 file is encrypted as older programs do. */
+  /** The PKCS #12 file is encrypted in the way of older programs. */
   isLegacy?: boolean
 }
 
@@ -83,16 +45,16 @@ export const isThere = ({ files }: Facts, file: string): boolean => Object.hasOw
 
 /** @returns what is wrong with a port that the service is to open; one in its configuration is its own */
 export const portObjection = (port: number, { openPorts, files }: Facts): string | undefined =>
-  openPorts.includes(port) && !files[PLACES.config]?.includes(`port: ${port}\n`)
+  openPorts.includes(port) && !files[PATHS.config]?.includes(`port: ${port}\n`)
     ? `is taken: another program listens on port ${port} (ss -ltnp names it)`
     : undefined
 
 /** The key and its request exist, and no certificate has come back, or one for another key. */
 export function waitsForCertificate({ files }: Facts): boolean {
-  const { [PLACES.request]: request, [PLACES.issuer]: issuer } = files
+  const { [PATHS.request]: request, [PATHS.issuer]: issuer } = files
   return (
     request !== undefined &&
-    (issuer === undefined || !certificateIn(PLACES.issuer, issuer).publicKey.equals(keyOf(request)))
+    (issuer === undefined || !certificateIn(PATHS.issuer, issuer).publicKey.equals(keyOf(request)))
   )
 }
 
@@ -111,7 +73,19 @@ export function keyOf(request: string): KeyObject {
   return createPublicKey({ key: parseCsr(der).spki.der, format: 'der', type: 'spki' })
 }
 
-/** Random values of this run, for files that need new ones. */
-export interface FreshSecrets {
-  token: string
+/**
+ * The certificate of an issuer that is there cannot be changed, so its name constraints limit the domains
+ * (RFC 5280 §4.2.1.10).
+ *
+ * @param issuer PEM, perhaps with the certificates above it
+ * @returns what is wrong with the domains, where the constraints leave one out
+ */
+export function outsideIssuer(domains: readonly string[], issuer = ''): string | undefined {
+  const constraints = constraintsOf(decodePem(issuer).map(({ der }) => parseCertificate(der)))
+  const isOutside = (value: string) =>
+    checkNameConstraints({ subject: [], subjectAltNames: [{ kind: 'dNSName', value }] }, constraints) !== undefined
+  const outside = domains.find(isOutside)
+  return outside === undefined
+    ? undefined
+    : `has ${outside}, which the name constraints of the issuer leave out; it takes a new issuer (docs/operations/signer.md)`
 }

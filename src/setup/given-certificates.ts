@@ -1,13 +1,13 @@
 /** Reads the certificates of an issuer that exists, puts them in order, and compares them with its key and the answers. */
 
 import { createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { PATHS } from '../installation/places.ts'
 import { certificatesIn, readBytes, readCertificates } from '../shared/lib/certificate-file.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import { checkIssuing } from '../shared/pki/certification-path.ts'
-import type { Answers } from './answers.ts'
-import { mustRun, run } from './command.ts'
-import { type Facts, type GivenCertificates, keyOf, PLACES } from './facts.ts'
-import { outsideIssuer } from './issuer-limits.ts'
+import { type Facts, type GivenCertificates, keyOf, outsideIssuer } from './facts.ts'
+import { mustRun, run } from './host.ts'
+import type { Answers } from './questions.ts'
 
 const MOST = 10
 export const IMPORT_PASSPHRASE = 'CHANCERY_IMPORT_PASSPHRASE'
@@ -15,7 +15,7 @@ export const IMPORT_PASSPHRASE = 'CHANCERY_IMPORT_PASSPHRASE'
 const MIN_RSA_BITS = 2048
 
 /**
- * Before anything is written: a file that is there is kept, so a wrong one would stay.
+ * Setup reads them before it writes anything: a file that is there is kept, so a wrong one would stay.
  * @returns undefined where none is to be read
  * @throws Error that says which certificate is missing, or why the issuer cannot issue here
  */
@@ -23,7 +23,7 @@ export async function readGivenCertificates(answers: Answers, facts: Facts): Pro
   const given = await readAll(answers)
   if (!given) return undefined
   const isRequest = answers.issuer === 'request'
-  const key = isRequest ? keyOf(facts.files[PLACES.request] ?? '') : await importedKey(answers, facts, given)
+  const key = isRequest ? keyOf(facts.files[PATHS.request] ?? '') : await importedKey(answers, facts, given)
   const why = unusable(given, answers, key)
   if (why) throw new Error(`${nameOf(new X509Certificate(given.issuer))} cannot issue here: ${why}`)
   return given
@@ -34,11 +34,11 @@ function unusable({ issuer, chain }: GivenCertificates, answers: Answers, key: K
   const path = [issuer, ...chain].map((pem) => parseCertificate(new X509Certificate(pem).raw))
   const { keyUsages, subjectKeyIdentifier } = path[0]!.tbs
   const [bits = MIN_RSA_BITS, now] = [publicKey.asymmetricKeyDetails?.modulusLength, new Date()]
-  const outside = outsideIssuer(answers, { files: { [PLACES.issuer]: [issuer, ...chain].join('') } })
+  const outside = outsideIssuer(answers.domains, [issuer, ...chain].join(''))
   const mayNotSignLists = keyUsages.length > 0 && !keyUsages.includes('crl_sign')
   return [
     !publicKey.equals(key) &&
-      `it is for another key than that of ${answers.issuer === 'request' ? PLACES.request : 'the import'}`,
+      `it is for another key than that of ${answers.issuer === 'request' ? PATHS.request : 'the import'}`,
     bits < MIN_RSA_BITS && `its RSA key has ${bits} bits, and ${MIN_RSA_BITS} are the fewest`,
     ...checkIssuing(path, 1),
     !subjectKeyIdentifier && 'it has no subjectKeyIdentifier',
@@ -51,9 +51,9 @@ function unusable({ issuer, chain }: GivenCertificates, answers: Answers, key: K
   ].find((reason) => typeof reason === 'string')
 }
 
-/** The public key of the key file that is there and would be kept, else of the one to import. */
+/** The public key of the key file that is there and is kept, else of the key to import. */
 async function importedKey(answers: Answers, { files }: Facts, { isLegacy }: GivenCertificates): Promise<KeyObject> {
-  const { [PLACES.issuerKey]: there, [PLACES.issuerPassphrase]: kept } = files
+  const { [PATHS.issuerKey]: there, [PATHS.issuerPassphrase]: kept } = files
   const { import_from: form, import_path, import_key, import_passphrase } = answers
   const file = form === 'pem' ? import_key : form === 'step-ca' ? stepKey(import_path) : import_path
   const env = { [IMPORT_PASSPHRASE]: import_passphrase }
@@ -65,7 +65,7 @@ async function importedKey(answers: Answers, { files }: Facts, { isLegacy }: Giv
   try {
     return createPublicKey(createPrivateKey({ key, passphrase: kept?.trimEnd() ?? import_passphrase }))
   } catch (cause) {
-    const place = there === undefined ? file : `${PLACES.issuerKey} (of an earlier run; move it away)`
+    const place = there === undefined ? file : `${PATHS.issuerKey} (of an earlier run; move it away)`
     throw new Error(`${place}: no private key could be read from it: wrong passphrase?`, { cause })
   }
 }
@@ -109,7 +109,7 @@ async function fromPkcs12(
   return { ...inOrder([...issuer, ...above], roots), isLegacy }
 }
 
-/** From the issuer, which comes first, up to its root. */
+/** Orders the certificates from the issuer, which comes first, up to its root. */
 function inOrder(certificates: readonly X509Certificate[], roots: readonly X509Certificate[]): GivenCertificates {
   const [issuer] = certificates
   if (!issuer?.ca) throw new Error(`${nameOf(issuer)} is not the certificate of a CA`)

@@ -1,6 +1,6 @@
-/** The effects of a set-up on this host: files, folders, users. Programs are run by `command.ts`. */
+/** The effects of a set-up on this host: programs run as the user whose files they touch, files, folders, users. */
 
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
   closeSync,
@@ -19,23 +19,84 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
-import { mustRun, run } from './command.ts'
-import { PLACES, SIGNER } from './facts.ts'
-import type { FileWork, RunWork, Work } from './step.ts'
+import { CLOSED, CLOSED_FOLDER, PATHS, type Place, SERVICE, SIGNER } from '../installation/places.ts'
+import type { Command, RunWork, Work } from './plan/step.ts'
 
 const RANDOM_BYTES = 32
+/** A migration of an empty database takes seconds, an RSA key in a slow token a minute. */
+const TIMEOUT_MS = 600_000
+/** An error of a program shows the last lines of its output. */
+const LAST_LINES = 15
+
+export interface Outcome {
+  code: number | null
+  stdout: string
+  /** Standard output and standard error as they came. */
+  output: string
+}
+
+/** Runs a program as this user, with the variables of the service where it is the service's. */
+export function run({ words, as, env = {} }: Command): Promise<Outcome> {
+  const [file = '', ...args] = as === 'root' ? words : ['runuser', '-u', as, '--', ...words]
+  const { PATH = '/usr/sbin:/usr/bin:/sbin:/bin' } = process.env
+  return new Promise((resolve) => {
+    const child = spawn(file, args, {
+      cwd: '/',
+      env: {
+        PATH: `${PATH}:/usr/sbin:/sbin`,
+        LC_ALL: 'C.UTF-8',
+        ...(as === SERVICE && variables(PATHS.serviceEnv)),
+        ...env,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: TIMEOUT_MS,
+    })
+    let [stdout, output] = ['', '']
+    child.stdout.on('data', (chunk) => {
+      stdout += chunk
+      output += chunk
+    })
+    child.stderr.on('data', (chunk) => {
+      output += chunk
+    })
+    child.once('error', (error) => resolve({ code: null, stdout, output: error.message }))
+    child.once('close', (code) => resolve({ code, stdout, output }))
+  })
+}
+
+/** @throws Error with the last lines of what it said, unless it ended with 0 */
+export async function mustRun(command: Command): Promise<string> {
+  const { code, stdout, output } = await run(command)
+  if (code === 0) return stdout
+  const [name, ...args] = command.words
+  const shown = path.basename(name ?? '') === 'node' ? args.map((word) => path.basename(word)) : command.words
+  throw new Error(`${shown.slice(0, 6).join(' ')} ended with ${code ?? 'an error'}:\n${lastLines(output)}`)
+}
+
+export const lastLines = (text: string, most = LAST_LINES) => text.trimEnd().split('\n').slice(-most).join('\n')
+
+/** Reads what setup has written as `EnvironmentFile=` of systemd reads it. */
+function variables(file: string): Record<string, string> {
+  if (!existsSync(file)) return {}
+  const lines = [...readFileSync(file, 'utf8').matchAll(/^([A-Z_]+)=(["']?)(.*)\2$/gm)]
+  const unquoted = (quote: string, value: string) => (quote === "'" ? value : value.replaceAll(/\\(.)/g, '$1'))
+  return Object.fromEntries(lines.map(([, name = '', quote = '', value = '']) => [name, unquoted(quote, value)]))
+}
+
+export const hasProgram = (name: string): boolean =>
+  spawnSync('sh', ['-c', `command -v ${name}`], { stdio: 'ignore' }).status === 0
 
 /** @returns true where nothing is left to do; false also where that is not known before */
 export async function isDone(work: Work): Promise<boolean> {
   switch (work.kind) {
     case 'file':
-      return hasRights(work.path, work) && readFileSync(work.path, 'utf8') === work.text
+      return hasRights(work.at) && readFileSync(work.at.path, 'utf8') === work.text
     case 'folder':
-      return (work.mayBeOther && isOpen(work.path)) || hasRights(work.path, work)
+      return (work.mayBeOther && isOpen(work.at.path)) || hasRights(work.at)
     case 'random':
-      return hasRights(work.path, work)
+      return hasRights(work.at)
     case 'copy':
-      return hasRights(work.to, work) && !(work.isMove && existsSync(work.from))
+      return hasRights(work.to) && !(work.isMove && existsSync(work.from))
     case 'user':
       return spawnSync('id', [work.name], { stdio: 'ignore' }).status === 0
     case 'run':
@@ -58,19 +119,19 @@ async function isRunDone({ unless }: RunWork): Promise<boolean> {
   return code === 0 && stdout.trim() !== ''
 }
 
-/** Does what is plain; the rest is `apply.ts`'s. */
+/** Does the work on files, folders, users and programs; `apply.ts` does the rest. */
 export async function act(
   work: Exclude<Work, { kind: 'restart' | 'wait' | 'administrator' | 'credential' | 'test-certificate' | 'last-look' }>,
 ) {
   switch (work.kind) {
     case 'file':
-      return writeFile(work)
+      return writeFile(work.at, work.text)
     case 'folder':
-      mkdirSync(work.path, { recursive: true, mode: 0o700 })
-      return setRightsOf(work.path, work, constants.O_DIRECTORY)
+      mkdirSync(work.at.path, { recursive: true, mode: CLOSED_FOLDER })
+      return setRightsOf(work.at, constants.O_DIRECTORY)
     case 'random':
-      if (existsSync(work.path)) return setRightsOf(work.path, work)
-      return writeFile({ ...work, text: `${randomBytes(RANDOM_BYTES).toString('hex')}\n` })
+      if (existsSync(work.at.path)) return setRightsOf(work.at)
+      return writeFile(work.at, `${randomBytes(RANDOM_BYTES).toString('hex')}\n`)
     case 'copy':
       return copy(work)
     case 'user': {
@@ -93,56 +154,53 @@ export async function act(
 }
 
 /** The file has its rights before it has its name. */
-export function writeFile(work: Pick<FileWork, 'path' | 'text' | 'mode' | 'owner' | 'group'>): void {
-  mkdirSync(path.dirname(work.path), { recursive: true })
-  const half = `${work.path}.new`
+export function writeFile(at: Place, text: string): void {
+  mkdirSync(path.dirname(at.path), { recursive: true })
+  const half = `${at.path}.new`
   rmSync(half, { force: true })
   withFile(half, 'wx', (fd) => {
-    writeFileSync(fd, work.text)
+    writeFileSync(fd, text)
     fsyncSync(fd)
-    setRights(fd, work)
+    setRights(fd, at)
   })
-  renameSync(half, work.path)
+  renameSync(half, at.path)
 }
 
-/** In the signer's folder as the signer: a link that its user has put there leads to nothing that only root may read. */
-async function copy({ from, isMove, ...work }: Extract<Work, { kind: 'copy' }>): Promise<void> {
-  const as = from.startsWith(`${PLACES.signerState}/`) ? SIGNER : 'root'
+/** The signer's user reads its own folder: a link there then leads to nothing that only root may read. */
+async function copy({ from, to, isMove }: Extract<Work, { kind: 'copy' }>): Promise<void> {
+  const as = from.startsWith(`${PATHS.signerState}/`) ? SIGNER : 'root'
   const text = await mustRun({ words: ['timeout', '10', 'cat', '--', from], as })
-  const isKept = existsSync(work.to)
-  if (isKept) setRightsOf(work.to, work)
-  else writeFile({ ...work, path: work.to, text })
+  const isKept = existsSync(to.path)
+  if (isKept) setRightsOf(to)
+  else writeFile(to, text)
   // A killed run may have left the copied file in its old place. A file that differs stays.
-  if (isMove && (!isKept || readFileSync(work.to, 'utf8') === text)) await mustRun({ words: ['rm', '--', from], as })
+  if (isMove && (!isKept || readFileSync(to.path, 'utf8') === text)) await mustRun({ words: ['rm', '--', from], as })
 }
 
-/** @returns where the file of before is kept */
+/** @returns the path of the copy */
 export function backUp(file: string): string {
   const kept = `${file}.${new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}`
   copyFileSync(file, kept)
   return kept
 }
 
-type Owned = { mode: number; owner: string; group?: string | undefined }
-const ownersOf = ({ owner, group = 'root' }: Owned) => `${owner}:${group}`
-
-function hasRights(file: string, rights: Owned): boolean {
-  const { stdout } = spawnSync('stat', ['--format=%U:%G %a', file], { encoding: 'utf8' })
-  return stdout.trim() === `${ownersOf(rights)} ${rights.mode.toString(8)}`
+function hasRights({ path, mode, owner, group }: Place): boolean {
+  const { stdout } = spawnSync('stat', ['--format=%U:%G %a', path], { encoding: 'utf8' })
+  return stdout.trim() === `${owner}:${group} ${mode.toString(8)}`
 }
 
-/** By its descriptor: in a folder of another user the name may lead elsewhere a moment later. */
-function setRights(fd: number, { owner, group = 'root', mode }: Owned): void {
+/** Rights are set by the descriptor: in a folder of another user the name may lead elsewhere a moment later. */
+function setRights(fd: number, { owner, group, mode }: Place): void {
   fchownSync(fd, idOf('passwd', owner), idOf('group', group))
   fchmodSync(fd, mode)
 }
 
-const setRightsOf = (file: string, rights: Owned, more = 0) =>
-  withFile(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | more, (fd) => setRights(fd, rights))
+const setRightsOf = (at: Place, more = 0) =>
+  withFile(at.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | more, (fd) => setRights(fd, at))
 
 /** A new file is closed to others until it has its rights. */
 function withFile(file: string, flags: number | 'wx', work: (fd: number) => void): void {
-  const fd = openSync(file, flags, 0o600)
+  const fd = openSync(file, flags, CLOSED)
   try {
     work(fd)
   } finally {

@@ -3,11 +3,12 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { PATHS, SERVICE, SIGNER } from '../installation/places.ts'
 import { INSTALLATION } from '../shared/lib/program-files.ts'
-import { hasProgram } from './command.ts'
-import { type DeployFiles, type Facts, PLACES, SERVICE, SIGNER } from './facts.ts'
+import type { DeployFiles, Facts } from './facts.ts'
+import { hasProgram } from './host.ts'
 
-/** A checkout has them beside its programs, a package among its documentation. */
+/** A checkout has these files beside its programs, a package among its documentation. */
 const DEPLOY_PLACES = [
   path.join(INSTALLATION, 'deploy'),
   '/usr/share/doc/chancery/examples',
@@ -51,7 +52,7 @@ export function readFacts(): Facts {
   }
 }
 
-/** As Debian's packages lay it out. */
+/** Debian's packages have a folder for each version. */
 function newestPostgres(): number | undefined {
   const folder = '/usr/lib/postgresql'
   const versions = existsSync(folder) ? readdirSync(folder).map(Number) : []
@@ -65,7 +66,7 @@ function runningPostgres(): number[] {
   return names.flatMap((name) => /^\.s\.PGSQL\.(\d+)$/.exec(name)?.slice(1).map(Number) ?? []).sort((a, b) => a - b)
 }
 
-/** Empty while the service runs: it holds them itself. Column 2 is the local address, column 4 the state; 0A is LISTEN. */
+/** No port is listed while the service runs, which holds its ports itself. Column 2 is the local address, column 4 the state; 0A is LISTEN. */
 function listening(): number[] {
   if (spawnSync('systemctl', ['is-active', '--quiet', SERVICE]).status === 0) return []
   const lines = ['/proc/net/tcp', '/proc/net/tcp6']
@@ -85,13 +86,13 @@ function readDeploy(): DeployFiles {
 }
 
 function readFiles(): Record<string, string> {
-  const wanted = [...Object.values(PLACES), `${PLACES.rootCa}/root.pem`, `${PLACES.rootCa}/issuer.pem`]
+  const wanted = [...Object.values(PATHS), `${PATHS.rootCa}/root.pem`, `${PATHS.rootCa}/issuer.pem`]
   return Object.fromEntries(
     wanted.flatMap((file) => {
       try {
         return [[file, readFileSync(file, 'utf8')] as const]
       } catch {
-        // Absent, or a folder.
+        // The path is missing, or a folder.
         return []
       }
     }),

@@ -1,20 +1,21 @@
 /** `chancery setup`: asks, shows what it will do, does it after one confirmation. */
 
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import type { Answers } from './answers.ts'
+import { CLOSED, PATHS, PLACES, type Place } from '../installation/places.ts'
+import { plural } from '../shared/lib/plural.ts'
+import { type Given, readAnswersFile, renderAnswers, resolveAnswers } from './answers.ts'
 import { type Applying, applySteps, type Results } from './apply.ts'
 import { askAll, choose } from './ask.ts'
 import { closingLines, waitingLines } from './closing.ts'
-import { type Facts, PLACES } from './facts.ts'
+import type { Facts } from './facts.ts'
 import { readGivenCertificates } from './given-certificates.ts'
-import { writeFile } from './host.ts'
-import { makePlan } from './plan.ts'
-import { readAnswersFile } from './read-answers.ts'
+import { isDone, writeFile } from './host.ts'
+import { makePlan } from './plan/plan.ts'
+import type { FileWork, Plan, Step } from './plan/step.ts'
+import type { Answers } from './questions.ts'
 import { readFacts } from './read-facts.ts'
-import { type Given, renderAnswers, resolveAnswers } from './resolve.ts'
-import { differenceOf, fileLines, inspectPlan, type PlannedStep, planLines } from './show-plan.ts'
-import type { FileWork } from './step.ts'
 import { openTerminal, type Terminal, wrapped } from './terminal.ts'
 
 interface SetupOptions {
@@ -43,7 +44,7 @@ export async function setUp(options: SetupOptions): Promise<number> {
     for (let answers = await findAnswers(options, terminal); ; ) {
       const facts = readFacts()
       if (file !== undefined) {
-        writeFileSync(file, renderAnswers(answers, facts, formerAnswers()), { mode: 0o600, flag: 'wx' })
+        writeFileSync(file, renderAnswers(answers, facts, formerAnswers()), { mode: CLOSED, flag: 'wx' })
         console.log(`The answers are in ${file}, without secrets.`)
         return 0
       }
@@ -56,8 +57,8 @@ export async function setUp(options: SetupOptions): Promise<number> {
   }
 }
 
-/** Of an earlier run. */
-const formerAnswers = (): Given => (existsSync(PLACES.answers) ? readAnswersFile(PLACES.answers) : {})
+/** The answers of an earlier run. */
+const formerAnswers = (): Given => (existsSync(PATHS.answers) ? readAnswersFile(PATHS.answers) : {})
 
 async function findAnswers({ answers: file }: SetupOptions, terminal: Terminal | undefined): Promise<Answers> {
   const former = formerAnswers()
@@ -103,21 +104,21 @@ async function planAndApply(
   if (word === 'change') return word
   if (word === 'no') {
     keepAnswers(PLACES.keptAnswers, answers, facts)
-    say(`Nothing was changed. Your answers are in ${PLACES.keptAnswers}, without secrets:`)
-    say(`chancery setup --answers ${PLACES.keptAnswers} goes on from there.`)
+    say(`Nothing was changed. Your answers are in ${PATHS.keptAnswers}, without secrets:`)
+    say(`chancery setup --answers ${PATHS.keptAnswers} goes on from there.`)
     return 1
   }
   say()
   const mayReplace = (file: FileWork) => (terminal ? askToReplace(terminal, file) : decided(options, file))
   const begin = (text: string) => void process.stdout.write(text)
-  const hadSecrets = existsSync(PLACES.secrets)
-  const keepSecret = (lines: string) => appendFileSync(PLACES.secrets, `${lines}\n`, { mode: 0o600, flush: true })
+  const hadSecrets = existsSync(PATHS.secrets)
+  const keepSecret = (lines: string) => appendFileSync(PATHS.secrets, `${lines}\n`, { mode: CLOSED, flush: true })
   const applying: Applying = { answers, facts, say, begin, mayReplace, keepSecret }
-  // Before the rest, so that a run after a failure asks for nothing again.
+  // The answers are kept before the rest, so that a run after a failure asks for nothing again.
   keepAnswers(PLACES.answers, answers, facts)
   const results: Results = {}
   await applySteps(steps, applying, results).catch((error) => {
-    if (existsSync(PLACES.secrets)) say(`\nPasswords and keys so far are in ${PLACES.secrets}.`)
+    if (existsSync(PATHS.secrets)) say(`\nPasswords and keys so far are in ${PATHS.secrets}.`)
     throw error
   })
   say()
@@ -125,17 +126,65 @@ async function planAndApply(
     for (const line of waitingLines()) say(line)
     return 0
   }
-  // Where somebody reads along, what is shown is kept nowhere, unless a run that failed has begun the file.
+  // Secrets are shown on a terminal and kept nowhere, unless a run that failed has begun the file.
   const isShown = terminal !== undefined && !hadSecrets
-  const secrets = isShown || !existsSync(PLACES.secrets) ? '' : readFileSync(PLACES.secrets, 'utf8')
-  const root = readFileSync(PLACES.root, 'utf8')
+  const secrets = isShown || !existsSync(PATHS.secrets) ? '' : readFileSync(PATHS.secrets, 'utf8')
+  const root = readFileSync(PATHS.root, 'utf8')
   for (const line of closingLines({ answers, facts, results, root, secrets })) say(line)
-  if (isShown) rmSync(PLACES.secrets, { force: true })
+  if (isShown) rmSync(PATHS.secrets, { force: true })
   return 0
 }
 
-const keepAnswers = (path: string, answers: Answers, facts: Facts) =>
-  writeFile({ path, text: renderAnswers(answers, facts, formerAnswers()), mode: 0o600, owner: 'root' })
+const keepAnswers = (at: Place, answers: Answers, facts: Facts) =>
+  writeFile(at, renderAnswers(answers, facts, formerAnswers()))
+
+/** The plan as an operator reads it: each step with what is left of it, and the files on request. */
+type State = 'done already' | 'to do' | 'differs'
+
+interface PlannedStep extends Step {
+  state: State
+}
+
+/** @param files path → text of the files that are there */
+async function inspectPlan({ steps }: Plan, files: Facts['files']): Promise<PlannedStep[]> {
+  const planned: PlannedStep[] = []
+  for (const step of steps) {
+    const { work } = step
+    const isOther = work.kind === 'file' && (files[work.at.path] ?? work.text) !== work.text
+    planned.push({ ...step, state: (await isDone(work)) ? 'done already' : isOther ? 'differs' : 'to do' })
+  }
+  return planned
+}
+
+/** Steps that are done already are only counted, so that the others stand out. */
+function planLines(steps: readonly PlannedStep[]): string[] {
+  const left = steps.filter(({ state }) => state !== 'done already')
+  const lines = left.map(({ title, state, work }, at) => {
+    const file = work.kind === 'file' ? ` (${work.at.path})` : ''
+    const mark = state === 'differs' ? ' – a file that differs is there' : ''
+    return wrapped(`${title}${file}${mark}`, '      ').replace(/^ {6}/, `${String(at + 1).padStart(4)}  `)
+  })
+  const done = steps.length - left.length
+  return [...lines, ...(done > 0 ? [`\n      ${plural(done, 'step')} more: done already`] : [])]
+}
+
+/** Texts of the files, without the secrets in them. */
+const fileLines = (steps: readonly PlannedStep[]): string[] =>
+  steps.flatMap(({ work, state }) =>
+    work.kind === 'file' && state !== 'done already'
+      ? [`── ${work.at.path}`, work.isSecret ? '(a secret)' : withoutSecrets(work.text), '']
+      : [],
+  )
+
+/** The lines that would change in a file that is there. */
+function differenceOf({ at: { path }, text, isSecret }: FileWork): string {
+  if (isSecret) return '(a secret)'
+  const words = ['-u', '--label', `${path} (is there)`, '--label', `${path} (setup)`, path, '-']
+  const { stdout } = spawnSync('diff', words, { input: text, encoding: 'utf8' })
+  return withoutSecrets(stdout)
+}
+
+const withoutSecrets = (text: string) => text.replaceAll(/(secret|password): ".*"/g, '$1: "…"')
 
 async function confirm(terminal: Terminal, steps: readonly PlannedStep[]): Promise<string> {
   const question = 'Do this? "files" shows what is written, "change" goes through the questions again.'
@@ -148,12 +197,14 @@ async function confirm(terminal: Terminal, steps: readonly PlannedStep[]): Promi
 
 async function askToReplace(terminal: Terminal, file: FileWork): Promise<boolean> {
   terminal.say(differenceOf(file))
-  const question = `${file.path} is there and differs. Keep it, or replace it (a copy is kept)?`
+  const question = `${file.at.path} is there and differs. Keep it, or replace it (a copy is kept)?`
   return (await choose(terminal, question, ['keep', 'replace'])) === 'replace'
 }
 
 async function decided({ replace }: SetupOptions, file: FileWork): Promise<boolean> {
   if (!replace)
-    console.log(`\n    ${file.path} is there and differs; it is kept (--replace replaces it):\n${differenceOf(file)}`)
+    console.log(
+      `\n    ${file.at.path} is there and differs; it is kept (--replace replaces it):\n${differenceOf(file)}`,
+    )
   return replace
 }

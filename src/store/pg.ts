@@ -39,7 +39,7 @@ interface PgConnection extends pg.Connection {
   attachListeners(stream: PgConnection['stream']): void
 }
 
-/** What the driver remembers of the statements that it has prepared. */
+/** The driver remembers the statements that it has prepared. */
 interface PreparedStatements {
   connection: { parsedStatements: object; submittedNamedStatements: object }
 }

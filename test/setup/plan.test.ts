@@ -7,12 +7,12 @@ import path from 'node:path'
 import { describe, test } from 'node:test'
 import { parseConfig } from '../../signer/config.ts'
 import { parseConfigText } from '../../src/config/load.ts'
-import { ANSWERS, type Answers, NOT_ASKED } from '../../src/setup/answers.ts'
-import { type Facts, PLACES } from '../../src/setup/facts.ts'
-import { makePlan } from '../../src/setup/plan.ts'
-import { QUESTIONS } from '../../src/setup/questions.ts'
-import { type Given, renderAnswers, resolveAnswers } from '../../src/setup/resolve.ts'
-import type { Step, Work } from '../../src/setup/step.ts'
+import { CLOSED, PATHS } from '../../src/installation/places.ts'
+import { type Given, renderAnswers, resolveAnswers } from '../../src/setup/answers.ts'
+import type { Facts } from '../../src/setup/facts.ts'
+import { makePlan } from '../../src/setup/plan/plan.ts'
+import type { Step, Work } from '../../src/setup/plan/step.ts'
+import { type Answers, NOT_ASKED, QUESTIONS } from '../../src/setup/questions.ts'
 import { readDocument } from '../../src/shared/config-file/document.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
@@ -64,21 +64,23 @@ const planOf = (given: Given, facts = FACTS, start = true) =>
   makePlan({ answers: resolved(given, facts), facts, given: undefined, fresh: { token: 't'.repeat(43) }, start })
 
 const fileIn = (steps: readonly Step[], file: string): string => {
-  const found = steps.map(({ work }) => work).find((work) => work.kind === 'file' && work.path === file)
+  const found = steps.map(({ work }) => work).find((work) => work.kind === 'file' && work.at.path === file)
   return found?.kind === 'file' ? found.text : ''
 }
 
 describe('questions', () => {
-  test('each key of a file of answers has one question', () => {
-    assert.deepEqual(QUESTIONS.map(({ key }) => key).sort(), Object.keys(ANSWERS.shape).sort())
-    assert.deepEqual(Object.keys(NOT_ASKED).sort(), Object.keys(ANSWERS.shape).sort())
+  test('each key of a file of answers has one question, and an answer where it is not asked', () => {
+    assert.equal(new Set(QUESTIONS.map(({ key }) => key)).size, QUESTIONS.length)
+    for (const { key } of QUESTIONS) assert.notEqual(NOT_ASKED[key], undefined, key)
   })
 
   test('each is explained in sentences, and a choice by every word that it takes', () => {
-    for (const { key, about, choices } of QUESTIONS) {
+    for (const { key, about, takes } of QUESTIONS) {
       assert.match(about, /[.]$/, key)
-      const accepted = Object.keys(choices ?? {}).filter((word) => ANSWERS.shape[key].safeParse(word).success)
-      assert.deepEqual(accepted, Object.keys(choices ?? {}), key)
+      for (const [word, meaning] of Object.entries(takes.choices ?? {})) {
+        assert.ok(takes.schema.safeParse(word).success, `${key}: ${word}`)
+        assert.notEqual(meaning, '', `${key}: ${word}`)
+      }
     }
   })
 
@@ -96,7 +98,7 @@ describe('questions', () => {
   })
 
   test('a domain that the issuer of a former run cannot certify is refused', () => {
-    const facts = { ...FACTS, files: { [PLACES.issuer]: issuerOf('corp.example') } }
+    const facts = { ...FACTS, files: { [PATHS.issuer]: issuerOf('corp.example') } }
     assert.deepEqual(errorsOf({ ...FEWEST, domains: 'corp.example, a.corp.example' }, facts), [])
     const [refusal = ''] = errorsOf({ ...FEWEST, domains: 'corp.example, other.example' }, facts)
     assert.match(refusal, /domains: has other\.example, which the name constraints of .* leave out/)
@@ -150,7 +152,7 @@ describe('questions', () => {
     const taken: Facts = { ...FACTS, openPorts: [80, 8443, 8444] }
     const errors = errorsOf({ ...FEWEST, tls: 'own', port: 8443 }, taken).join('\n')
     for (const key of ['port', 'crl_url', 'admin_port']) assert.match(errors, new RegExp(`^${key}: is taken`, 'm'))
-    const files = { [PLACES.config]: 'server:\n  port: 8443\nadmin_api:\n  listen:\n    port: 8444\n' }
+    const files = { [PATHS.config]: 'server:\n  port: 8443\nadmin_api:\n  listen:\n    port: 8444\n' }
     assert.deepEqual(errorsOf(FEWEST, { ...taken, files }), [])
   })
 
@@ -178,7 +180,7 @@ describe('questions', () => {
   })
 
   test('answers that are not asked for again are kept', () => {
-    const issued: Facts = { ...FACTS, files: { [PLACES.issuer]: '' } }
+    const issued: Facts = { ...FACTS, files: { [PATHS.issuer]: '' } }
     const former = { root_name: 'CN=Former Root' }
     assert.match(renderAnswers(resolved({}, issued), issued, former), /^root_name: "CN=Former Root"$/m)
   })
@@ -205,9 +207,9 @@ describe('the plan', () => {
     test(`${kind}: both configurations are valid`, () => {
       const { steps } = planOf(given)
       const env = { DB_PASSWORD: SECRET, SMTP_PASSWORD: SECRET }
-      const config = parseConfigText(fileIn(steps, PLACES.config), { format: 'yaml', env })
+      const config = parseConfigText(fileIn(steps, PATHS.config), { format: 'yaml', env })
       assert.deepEqual(config.ok ? [] : config.errors, [])
-      assert.equal(parseConfig(fileIn(steps, PLACES.signerConfig), 'signer.yaml').issuers.length, 1)
+      assert.equal(parseConfig(fileIn(steps, PATHS.signerConfig), 'signer.yaml').issuers.length, 1)
     })
 
     test(`${kind}: no secret is in the words of a program, nor in a file that others read`, () => {
@@ -220,7 +222,7 @@ describe('the plan', () => {
     const mail = { ...MAIL, mail_host: '127.0.0.1', mail_from: '&ca@corp.example' }
     const database = { ...REMOTE, database_name: 'null', database_user: 'true' }
     for (const admin_email of ['*ops@corp.example', '!ops@corp.example', '{ops}@corp.example', '#ops@corp.example']) {
-      const text = fileIn(planOf({ ...mail, ...database, admin_email }).steps, PLACES.config)
+      const text = fileIn(planOf({ ...mail, ...database, admin_email }).steps, PATHS.config)
       const config = parseConfigText(text, { format: 'yaml', env: { DB_PASSWORD: SECRET, SMTP_PASSWORD: SECRET } })
       assert.ok(config.ok, JSON.stringify(config))
       const { smtp, database: to, admin_api } = config.config
@@ -240,7 +242,7 @@ describe('the plan', () => {
 
   test('what setup writes has no warning, for which doctor --strict would fail each day', () => {
     for (const given of [{}, MAIL, { tls: 'proxy' }, { accounts: 'open' }, { console: 'no' }]) {
-      const text = fileIn(planOf(given).steps, PLACES.config)
+      const text = fileIn(planOf(given).steps, PATHS.config)
       const read = parseConfigText(text, { format: 'yaml', env: { SMTP_PASSWORD: SECRET }, mode: 0o640 })
       assert.deepEqual(read.ok && read.warnings, [], JSON.stringify(given))
     }
@@ -249,7 +251,7 @@ describe('the plan', () => {
   test('a request for another CA is where the plan ends', () => {
     const { steps, endsWithRequest } = planOf({ issuer: 'request' })
     assert.equal(endsWithRequest, true)
-    assert.equal(fileIn(steps, PLACES.config), '')
+    assert.equal(fileIn(steps, PATHS.config), '')
   })
 
   test('where nothing can be started, nothing is', () => {
@@ -268,24 +270,24 @@ describe('the plan', () => {
   })
 
   test('the secret of administrators outlives a repetition', () => {
-    const config = fileIn(planOf({}).steps, PLACES.config)
-    const facts: Facts = { ...FACTS, files: { [PLACES.config]: config } }
+    const config = fileIn(planOf({}).steps, PATHS.config)
+    const facts: Facts = { ...FACTS, files: { [PATHS.config]: config } }
     const again = makePlan({ answers: resolved({}), facts, given: undefined, fresh: { token: 'other' }, start: true })
-    assert.equal(fileIn(again.steps, PLACES.config), config)
+    assert.equal(fileIn(again.steps, PATHS.config), config)
   })
 
   test('the key of the audit log has a file of its own; an installation that made it of its secret keeps it so', () => {
     const auditKey = (facts: Facts) => {
       const { steps } = planOf({}, facts)
-      const config = parseConfigText(fileIn(steps, PLACES.config), { format: 'yaml', env: {} })
-      const isMade = steps.some(({ work }) => work.kind === 'random' && work.path === PLACES.auditKey)
+      const config = parseConfigText(fileIn(steps, PATHS.config), { format: 'yaml', env: {} })
+      const isMade = steps.some(({ work }) => work.kind === 'random' && work.at.path === PATHS.auditKey)
       return [config.ok && config.config.admin_api.audit_key_file, isMade]
     }
-    assert.deepEqual(auditKey(FACTS), [PLACES.auditKey, true])
-    const before = fileIn(planOf({}).steps, PLACES.config)
-    assert.deepEqual(auditKey({ ...FACTS, files: { [PLACES.config]: before } }), [PLACES.auditKey, true])
+    assert.deepEqual(auditKey(FACTS), [PATHS.auditKey, true])
+    const before = fileIn(planOf({}).steps, PATHS.config)
+    assert.deepEqual(auditKey({ ...FACTS, files: { [PATHS.config]: before } }), [PATHS.auditKey, true])
     const older = before.replace(/^ {2}audit_key_file: .*\n/m, '')
-    assert.deepEqual(auditKey({ ...FACTS, files: { [PLACES.config]: older } }), [null, false])
+    assert.deepEqual(auditKey({ ...FACTS, files: { [PATHS.config]: older } }), [null, false])
   })
 
   test('the audit log is looked at before the first entry of the run', () => {
@@ -297,7 +299,7 @@ describe('the plan', () => {
 
   test('CAA records count where setup was told the name that they have, and else the file says that they do not', () => {
     const acme = (given: Given) => {
-      const config = parseConfigText(fileIn(planOf(given).steps, PLACES.config), { format: 'yaml', env: {} })
+      const config = parseConfigText(fileIn(planOf(given).steps, PATHS.config), { format: 'yaml', env: {} })
       assert.ok(config.ok)
       const { caa_enforce, caa_identities } = config.config.acme
       return { caa_enforce, caa_identities }
@@ -310,7 +312,7 @@ describe('the plan', () => {
   })
 
   test('every method that needs nothing of the operator is offered, so a wildcard can be had', () => {
-    const config = parseConfigText(fileIn(planOf({}).steps, PLACES.config), { format: 'yaml', env: {} })
+    const config = parseConfigText(fileIn(planOf({}).steps, PATHS.config), { format: 'yaml', env: {} })
     assert.deepEqual(config.ok && config.config.challenges.enabled, ['http-01', 'dns-01', 'tls-alpn-01'])
   })
 
@@ -323,7 +325,7 @@ describe('the plan', () => {
     for (const proxy of ['nginx', 'haproxy']) {
       const example = fileIn(
         planOf({ proxy, port: 9443, crl_url: 'http://crl.corp.example' }).steps,
-        PLACES.proxyExample,
+        PATHS.proxyExample,
       )
       assert.match(example, /127\.0\.0\.1:9443/)
       assert.match(example, /acme\.corp\.example/)
@@ -334,7 +336,7 @@ describe('the plan', () => {
 
 const openTextOf = (work: Work): string => {
   if (work.kind === 'run') return work.command.words.join(' ')
-  return work.kind === 'file' && work.mode !== 0o600 ? work.text : ''
+  return work.kind === 'file' && work.at.mode !== CLOSED ? work.text : ''
 }
 
 const wordsOf = (steps: readonly Step[], command: string): string =>

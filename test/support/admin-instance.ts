@@ -18,7 +18,7 @@ import { configOf } from './shared-service.ts'
 export interface AdminInstance {
   baseUrl: string
   port: number
-  /** Of its `config.yaml`, for commands. */
+  /** The folder of its `config.yaml`, for commands. */
   folder: string
   thread: AdminThread
   close(): Promise<void>

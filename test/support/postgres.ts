@@ -25,7 +25,7 @@ export interface DatabaseConnection {
 
 export const POSTGRES_VARIABLE = 'CHANCERY_TEST_POSTGRES'
 
-/** What an operator's server may set: every session of the service has to read and write the same with it. */
+/** An operator's server may have these settings: every session of the service has to read and write the same with them. */
 const OTHER_WORLD = {
   datestyle: 'German, DMY',
   intervalstyle: 'sql_standard',
@@ -38,7 +38,7 @@ const OTHER_WORLD = {
   idle_session_timeout: '1h',
 } as const
 
-/** As PostgreSQL has them by itself. */
+/** PostgreSQL itself has these settings. */
 export const PLAIN_SETTINGS = {
   datestyle: 'ISO',
   intervalstyle: 'postgres',

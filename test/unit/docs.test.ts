@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { withFolder, withRights } from '../../deploy/build/places.ts'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { renderAdminApi } from '../../src/admin/manual.ts'
 import { renderEditorSchema, renderManual } from '../../src/config/render.ts'
@@ -21,6 +22,8 @@ const RENDERED: Record<string, (text: string) => string> = {
   'docs/admin-api.md': renderAdminApi,
   'docs/operations/doctor.md': withChecks,
   'deploy/grafana/chancery.json': renderBoard,
+  'deploy/tmpfiles.d/chancery.conf': withFolder,
+  'deploy/rights.conf': withRights,
 }
 for (const name of Object.keys(GENERATED)) RENDERED[`docs/${name}`] = (text) => renewed(name, text)
 
@@ -44,8 +47,8 @@ test('that of the Admin API has a row for every endpoint, and an object for ever
 test('that of chancery setup has each key of a file of answers, with its question and choices, in their order', () => {
   const rows = read('docs/operations/setup.md').matchAll(/^\| `(\w+)`( 🔒)? \| ([^|]+) \|/gm)
   const table = [...rows].filter(([, key]) => QUESTIONS.some((one) => one.key === key))
-  const wanted = QUESTIONS.map(({ key, text, choices, isSecret }) => {
-    const words = Object.keys(choices ?? {}).map((word) => `\`${word}\``)
+  const wanted = QUESTIONS.map(({ key, text, takes, isSecret }) => {
+    const words = Object.keys(takes.choices ?? {}).map((word) => `\`${word}\``)
     return `${key}${isSecret ? ' 🔒' : ''}: ${[text, words.join(', ')].filter((part) => part !== '').join(' ')}`
   })
   const found = table.map(([, key, mark = '', text]) => `${key}${mark}: ${text}`)

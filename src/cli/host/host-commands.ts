@@ -1,6 +1,7 @@
 /** All commands that need the host of the service. Their modules are loaded when they run. */
 
 import { NOTIFICATION_TYPES } from '../../domain/notification.ts'
+import { PATHS } from '../../installation/places.ts'
 import {
   type Command,
   command,
@@ -32,7 +33,7 @@ const SERVE = [
     about: 'Run the service',
     isDefault: true,
     options: { ...DEV_OPTIONS, ...COMMON },
-    examples: ['-c /etc/chancery/config.yaml serve', '-c config.yaml --validate-only', '--dev'],
+    examples: [`-c ${PATHS.config} serve`, '-c config.yaml --validate-only', '--dev'],
     run: async (options) => (await import('./serve.ts')).serve(options),
   }),
   onHost('it is a server of its own', {
@@ -281,7 +282,7 @@ const ARCHIVE = onHost('it reads the files of that host', {
     'A file that the manifest does not name is compared with the other files and with the database of the configuration.',
   ],
   options: PRINTING,
-  examples: ['certificates archive verify /var/lib/chancery/archive'],
+  examples: [`certificates archive verify ${PATHS.serviceState}/archive`],
   run: async (options, [folder = '']) => (await import('./archive-commands.ts')).verifyFolder(folder, options),
 })
 

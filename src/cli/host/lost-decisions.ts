@@ -1,7 +1,7 @@
 /** `chancery reconcile --lost`: what a fail-over has lost and nobody has accepted, from the database alone. */
 
 import { acceptLostDecisions, listLostDecisions, lostDecisionBody } from '../../admin/audit/lost-decision-endpoints.ts'
-import { isOpen, toldByOutcome } from '../../domain/lost-decisions.ts'
+import { isOpen, reportByOutcome } from '../../domain/lost-decisions.ts'
 import { printable } from '../../shared/lib/terminal.ts'
 import { createSignerMarkStore, type GivenUp, type SignerMarkStore } from '../../store/signer-mark-store.ts'
 import { readConfigFile } from '../config-file.ts'
@@ -37,7 +37,7 @@ async function tellLost({ db }: Administration, certificates: readonly GivenUp[]
   tell(
     json,
     { decisions: shown.map(lostDecisionBody), more, lost: certificates.map(givenUpFacts) },
-    ...toldByOutcome(acts).map(printable),
+    ...reportByOutcome(acts).map(printable),
     ...(more ? [`Only the ${MOST_SHOWN} that were found last are shown.`] : []),
     ...certificates.map(givenUpLine),
     shown.length + certificates.length > 0

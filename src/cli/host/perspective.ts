@@ -2,6 +2,7 @@
 
 import { startPerspective } from '../../mpic/perspective-service.ts'
 import { createLogger, lifeLog } from '../../ops/logging.ts'
+import { perspectiveSettings } from '../../settings/validation-settings.ts'
 import { VERSION } from '../../shared/lib/program-files.ts'
 import { ignoreUserSignals, STOP } from '../../shared/lib/user-signals.ts'
 import { perspectiveConfig } from '../checked-config.ts'
@@ -21,7 +22,7 @@ export async function runPerspective(options: CommonOptions): Promise<number> {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve)
   })
   try {
-    const perspective = await startPerspective(config, VERSION, log).catch((error: unknown) => {
+    const perspective = await startPerspective(perspectiveSettings(config, VERSION), log).catch((error: unknown) => {
       throw new CommandError((error as Error).message)
     })
     life.info({ version: VERSION, port: perspective.port, pid: process.pid }, 'perspective ready')

@@ -1,4 +1,4 @@
-/** `chancery reconcile`: compares the database with what the signer has recorded, and brings back what it lacks. */
+/** `chancery reconcile`: compares the database with what the signer has recorded, and brings back what is missing. */
 
 import type { CaBackend } from '../../ca/backend.ts'
 import type { RecordState, SignerRecords } from '../../ca/signer-records.ts'
@@ -6,8 +6,8 @@ import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { connectSigner } from '../../main/ca/signer-connection.ts'
 import { createLogger } from '../../ops/logging.ts'
-import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
-import { FIRST, type Lacking, SignerComparison } from '../../services/signer-comparison.ts'
+import { Restoration, type RestorationEvents } from '../../services/reconcile/restoration.ts'
+import { FIRST, type Missing, SignerComparison } from '../../services/reconcile/signer-comparison.ts'
 import { fingerprintSha256 } from '../../shared/pki/certificate.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { slowNow } from '../../store/clock-store.ts'
@@ -36,7 +36,7 @@ export interface ReconcileOptions extends Printing {
 
 const ANSWER_MS = 15_000
 
-/** @returns 0 when the database has everything now; 1 when something lacks or did not come back */
+/** @returns 0 when the database has everything now; 1 when something is missing or did not come back */
 export async function reconcile(options: ReconcileOptions): Promise<number> {
   if (options.lost) return showLost(options)
   const config = await readConfigFile(options.config)
@@ -75,7 +75,7 @@ interface Parts {
 }
 
 interface Report {
-  lacking: Lacking
+  lacking: Missing
   /** What became of the decisions that lacked: count by outcome; with `--dry-run` by what they would do. */
   decisions: Record<string, number>
   certificates: number
@@ -108,8 +108,8 @@ async function compare({ config, db, administration, ca, records, state }: Parts
     intentSeconds: config.ca.deferred_signing_timeout,
     expiredAfterDays:
       config.retention.certificates_days_after_expiry === null ? undefined : config.ca.max_validity_days,
-    onLacking: async (what, serialNumbers) => {
-      if (options['dry-run']) for (const serialNumber of serialNumbers) say(`lacks ${ONE[what]}  ${serialNumber}`)
+    onMissing: async (what, serialNumbers) => {
+      if (options['dry-run']) for (const serialNumber of serialNumbers) say(`missing ${ONE[what]}  ${serialNumber}`)
     },
     onStrangeTimes: (serialNumbers) => {
       for (const serialNumber of serialNumbers) say(`the time of a revocation is ahead of the clock  ${serialNumber}`)
@@ -125,9 +125,9 @@ async function compare({ config, db, administration, ca, records, state }: Parts
   const mark = await marks.mark(state.chain)
   if (options['dry-run']) await run(state, options.all ? FIRST : mark, 'count')
   else {
-    if (options.all) await run(state, FIRST, 'restore', false)
+    if (options.all) await run(state, FIRST, 'restore all')
     await run(state, mark, 'restore')
-    await marks.noteWhole()
+    await marks.noteNothingMissing()
     await leaveEntry(administration, report)
   }
   const lost = await marks.givenUp()

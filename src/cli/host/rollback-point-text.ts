@@ -1,7 +1,7 @@
 /** `db rollback-point` for a reader. */
 
 import { fourDigits } from '../../store/schema/migration-files.ts'
-import type { RollbackPoint } from '../../store/schema/rollback-point.ts'
+import type { RollbackPoint } from '../../store/schema/schema-state.ts'
 
 export function renderRollbackPoint({ schema, oldestRelease, without, excluded, next }: RollbackPoint): string[] {
   const releases =

@@ -1,19 +1,47 @@
 /** Filters of a list: their fields, ranges of days, and views that this browser keeps under a name. */
 
 import { useEffect, useState } from 'preact/hooks'
+import { type Filter, isChoice } from '../../admin/resources/filter.ts'
 import { changeQuery, href, type Query, usePlace } from '../router.ts'
 import { instantText } from '../time-zone.ts'
 import { Button } from './basics.tsx'
 import { Action } from './dialog.tsx'
 import { FieldOf } from './form.tsx'
 
-export interface Filter {
-  name: string
-  label: string
-  type?: 'text' | 'date' | 'search'
-  placeholder?: string
-  /** Value and text; makes it a choice. */
-  options?: readonly (readonly [value: string, text: string])[]
+/** A filter, as far as a page shows it. */
+export type ShownFilter = Omit<Filter, 'says'>
+export type ShownFilters = Readonly<Record<string, ShownFilter>>
+
+const choicesOf = ({ kind, words }: ShownFilter) => (isChoice(kind) ? kind : words)
+
+/** A value in the words of its filter. */
+export const valueText = (filter: ShownFilter, value: string): string => choicesOf(filter)?.[value] ?? value
+
+/** The filters that a page offers above its list. */
+export const offered = <F extends ShownFilters>(filters: F) =>
+  (Object.keys(filters) as (keyof F & string)[]).filter((name) => filters[name]?.field !== undefined)
+
+interface FilterFieldProps {
+  filter: ShownFilter
+  value: string
+  onChange: (value: string) => void
+  error?: string | undefined
+  /** The word for no choice. */
+  all?: string
+}
+
+export function FilterField({ filter, all = 'Any', ...changed }: FilterFieldProps) {
+  const { kind, label, field, example: placeholder } = filter
+  const choices = choicesOf(filter)
+  return (
+    <FieldOf
+      {...changed}
+      label={typeof field === 'string' ? field : label}
+      type={kind === 'time' ? 'date' : 'text'}
+      placeholder={placeholder}
+      options={choices && [['', all], ...Object.entries(choices)]}
+    />
+  )
 }
 
 /** The query, and what is typed over it until it is applied; another query begins anew. */
@@ -28,11 +56,12 @@ export function useTyped(query: Query): readonly [Query, (typed: Query) => void]
   return [{ ...query, ...typed }, (more) => setTyped({ ...typed, ...more })]
 }
 
-export function FilterBar({ query, filters }: { query: Query; filters: readonly Filter[] }) {
+export function FilterBar({ query, filters }: { query: Query; filters: ShownFilters }) {
   const [values, type] = useTyped(query)
-  const apply = (wanted: Query) =>
-    changeQuery(Object.fromEntries(filters.map(({ name }) => [name, wanted[name]?.trim()])))
-  const isFiltered = filters.some(({ name }) => query[name])
+  const names = offered(filters)
+  const apply = (wanted: Query) => changeQuery(Object.fromEntries(names.map((name) => [name, wanted[name]?.trim()])))
+  const change = (name: string, filter: ShownFilter, value: string) =>
+    choicesOf(filter) ? apply({ ...values, [name]: value }) : type({ [name]: value })
   return (
     <form
       class="filters"
@@ -41,18 +70,20 @@ export function FilterBar({ query, filters }: { query: Query; filters: readonly 
         apply(values)
       }}
     >
-      {filters.map(({ name, options, ...filter }) => (
-        <FieldOf
-          key={name}
-          {...filter}
-          {...(options && { options: [['', 'All'], ...options] })}
-          value={values[name] ?? ''}
-          onChange={(value) => (options ? apply({ ...values, [name]: value }) : type({ [name]: value }))}
-        />
-      ))}
+      {Object.entries(filters)
+        .filter(([name]) => names.includes(name))
+        .map(([name, filter]) => (
+          <FilterField
+            key={name}
+            filter={filter}
+            all="All"
+            value={values[name] ?? ''}
+            onChange={(value) => change(name, filter, value)}
+          />
+        ))}
       <div class="actions">
         <button type="submit">Apply</button>
-        {isFiltered && <Button text="Clear filters" onClick={() => apply({})} />}
+        {names.some((name) => query[name]) && <Button text="Clear filters" onClick={() => apply({})} />}
       </div>
     </form>
   )

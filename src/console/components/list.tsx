@@ -10,7 +10,7 @@ import { type Listed, type Row, useList } from '../use-list.ts'
 import { Button, Empty, Problem, Skeleton } from './basics.tsx'
 import { type Column, orderOf } from './columns.tsx'
 import { AllRows, type CsvFile } from './csv.tsx'
-import { type Filter, FilterBar, SavedViews } from './filters.tsx'
+import { FilterBar, SavedViews, type ShownFilters } from './filters.tsx'
 import { CheckField } from './form.tsx'
 import { Page } from './page.tsx'
 import { idOf, SelectionBar, type Sorting, Table, type TableProps, useRowSelection } from './table.tsx'
@@ -116,7 +116,7 @@ interface ListPageProps<R> extends Omit<ListProps<R>, 'caption'> {
   /** Buttons beside the title. */
   actions?: ComponentChildren
   query?: Query
-  filters?: readonly Filter[] | undefined
+  filters?: ShownFilters | undefined
   /** Between the title and the list. */
   children?: ComponentChildren
 }
@@ -142,7 +142,7 @@ interface ListDescriptor<I extends OperationId> {
   title: string
   about?: string
   /** The filters of the operation that are offered. Without them the address has none. */
-  filters?: readonly Filter[]
+  filters?: ShownFilters
   /** A function gets what reads the list again, for columns with buttons. */
   columns: readonly Column<Row<I>>[] | ((reload: () => void) => readonly Column<Row<I>>[])
   csv?: CsvFile<Row<I>>

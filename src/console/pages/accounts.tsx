@@ -1,11 +1,10 @@
 /** ACME accounts: the list, and one with its failures, its orders, and what it may request. */
 
+import { ACCOUNT_COLUMNS, ACCOUNT_FILTERS } from '../../admin/resources/accounts.ts'
 import { call, can, type Input, type Output } from '../api.ts'
 import { AccountLink, ButtonLink, Empty, Facts, Ready, Tags } from '../components/basics.tsx'
 import { CLIENT, type Column, factsOf, LAST_SEEN } from '../components/columns.tsx'
-import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import type { Filter } from '../components/filters.tsx'
 import { List, listPage } from '../components/list.tsx'
 import { LoadedPage } from '../components/loaded.tsx'
 import { Section } from '../components/page.tsx'
@@ -63,45 +62,14 @@ const COLUMNS: readonly Column<ListedAccount>[] = [
   { head: 'Created', member: 'created_at', kind: 'instant' },
 ]
 
-const CSV: CsvFile<ListedAccount> = {
-  name: 'accounts.csv',
-  members: [
-    'id',
-    'name',
-    'label',
-    'tags',
-    'contacts',
-    'status',
-    'eab_kid',
-    'jwk_thumbprint',
-    'tos_agreed',
-    'client',
-    'last_seen_at',
-    'created_at',
-    'updated_at',
-  ],
-}
-
 const contactsText = (contacts: readonly string[]): string | undefined =>
   contacts.map((contact) => contact.replace(/^mailto:/i, '')).join(', ') || undefined
 
-const FILTERS: readonly Filter[] = [
-  {
-    name: 'status',
-    label: 'Status',
-    options: (['valid', 'deactivated', 'revoked'] as const).map((status) => [status, status] as const),
-  },
-  { name: 'name', label: 'Name or contact' },
-  { name: 'tag', label: 'Tag' },
-  { name: 'eab_kid', label: 'Key identifier' },
-  { name: 'created_after', label: 'Created from', type: 'date' },
-]
-
 export const AccountsPage = listPage('listAccounts', {
   title: 'Accounts',
-  filters: FILTERS,
+  filters: ACCOUNT_FILTERS,
   columns: COLUMNS,
-  csv: CSV,
+  csv: { name: 'accounts.csv', members: ACCOUNT_COLUMNS.file },
   empty: (
     <Empty title="No accounts yet">
       <p>An account appears when a client registers. Create a credential, and copy a command from it.</p>

@@ -1,6 +1,7 @@
 /** Acts that wait for another person: the list, and one request with its decision. */
 
 import { useState } from 'preact/hooks'
+import { APPROVAL_FILTERS } from '../../admin/resources/operation.ts'
 import { call, can, type Output } from '../api.ts'
 import { Button, Empty, Facts, LongText, Time } from '../components/basics.tsx'
 import { type Column, drawnBy, factsOf } from '../components/columns.tsx'
@@ -24,20 +25,9 @@ const STATUS: Column<Pick<Approval, 'status'>> = {
   tones: { waiting: 'warn', approved: 'good', rejected: 'bad', withdrawn: 'plain', expired: 'plain' },
 }
 
-const FILTER = [
-  {
-    name: 'waiting',
-    label: 'Status',
-    options: [
-      ['true', 'Waiting'],
-      ['false', 'Decided or expired'],
-    ],
-  },
-] as const
-
 export const ApprovalsPage = listPage('listApprovals', {
   title: 'Approvals',
-  filters: FILTER,
+  filters: APPROVAL_FILTERS,
   columns: [
     { head: 'Asked', member: 'created_at', kind: 'time' },
     {

@@ -1,13 +1,13 @@
 /** Certificates whose renewal window is open and that nobody has renewed; rows are chosen, then advised or muted. */
 
 import { useState } from 'preact/hooks'
+import { AT_RISK_FILTERS } from '../../admin/resources/certificates.ts'
 import { explainFailure } from '../../domain/failure-advice.ts'
 import { call, can, type Input, type Output } from '../api.ts'
 import { AccountLink, Empty, Time } from '../components/basics.tsx'
 import { CLIENT, type Column, LAST_SEEN } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import type { Filter } from '../components/filters.tsx'
 import { DayField, TextField } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
@@ -20,11 +20,6 @@ import { CertificateStatus, Names } from './certificates.tsx'
 import { TellOwners } from './tell-owners.tsx'
 
 type AtRisk = Output<'listAtRisk'>[number]
-
-const FILTERS: readonly Filter[] = [
-  { name: 'expiring_before', label: 'Expires until', type: 'date' },
-  { name: 'muted', label: 'Muted', options: [['true', 'Only muted']] },
-]
 
 /** What is known of the client since the window opened. */
 function Attempt({ row: { attempt, last_order, last_failure } }: { row: AtRisk }) {
@@ -108,7 +103,7 @@ export function AtRiskPage({ query, entry }: PageProps) {
       title="At risk"
       about="Certificates whose renewal window is open, without a newer certificate for their names. The one that expires first is at the top."
       query={query}
-      filters={FILTERS}
+      filters={AT_RISK_FILTERS}
       list={list}
       columns={isMuted ? MUTED_COLUMNS : COLUMNS}
       csv={CSV}

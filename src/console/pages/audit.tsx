@@ -1,12 +1,13 @@
 /** The audit log: who did what, whether its chain is whole, and its export. */
 
 import { useState } from 'preact/hooks'
+import { AUDIT_FILTERS } from '../../admin/resources/operation.ts'
 import { actionText } from '../../domain/action-words.ts'
 import { call, type Input, lines, type OperationId, type Output } from '../api.ts'
 import { Badge, Copyable, Empty, LinkTo, Ready, Time } from '../components/basics.tsx'
 import type { Column } from '../components/columns.tsx'
 import { saveFile } from '../components/csv.tsx'
-import { type Filter, Ranges } from '../components/filters.tsx'
+import { Ranges, type ShownFilters } from '../components/filters.tsx'
 import { WorkButton } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { counted, countText } from '../format.ts'
@@ -108,14 +109,12 @@ export const Details = ({ details }: Pick<Entry, 'details'>) => (
   </ul>
 )
 
-const filtersOf = (users: readonly User[]): Filter[] => [
-  { name: 'action', label: 'Action', options: actionOptions() },
-  { name: 'user_id', label: 'User', options: users.map(({ id, username }) => [id, username] as const) },
-  { name: 'object', label: 'Object', placeholder: 'an id, name, serial number' },
-  { name: 'ip_address', label: 'Address' },
-  { name: 'since', label: 'Since', type: 'date' },
-  { name: 'until', label: 'Until', type: 'date' },
-]
+/** The actions and the users are choices here, where all of them are known. */
+const filtersOf = (users: readonly User[]): ShownFilters => ({
+  ...AUDIT_FILTERS,
+  action: { ...AUDIT_FILTERS.action, kind: Object.fromEntries(actionOptions()) },
+  user_id: { ...AUDIT_FILTERS.user_id, kind: Object.fromEntries(users.map(({ id, username }) => [id, username])) },
+})
 
 export function AuditPage({ query, entry }: PageProps) {
   const users = useApi('listUsers', {})

@@ -1,11 +1,10 @@
 /** External account binding (RFC 8555 §7.3.4): the credentials, and one with its grants and its revocation. */
 
+import { CREDENTIAL_COLUMNS, CREDENTIAL_FILTERS } from '../../admin/resources/credentials.ts'
 import { call, type Output } from '../api.ts'
 import { Badge, ButtonLink, Copyable, Empty, Facts, Ready } from '../components/basics.tsx'
 import { ACCOUNT, type Column, factsOf } from '../components/columns.tsx'
-import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import type { Filter } from '../components/filters.tsx'
 import { listPage } from '../components/list.tsx'
 import { LoadedPage } from '../components/loaded.tsx'
 import { type KeptSecret, keepSecret, OnceShown } from '../components/once-shown.tsx'
@@ -43,44 +42,12 @@ const COLUMNS: readonly Column<Credential>[] = [
   { head: 'Created', member: 'created_at', kind: 'instant' },
 ]
 
-const CSV: CsvFile<Credential> = {
-  name: 'eab-credentials.csv',
-  members: [
-    'id',
-    'kid',
-    'label',
-    'tags',
-    'used',
-    'used_at',
-    'revoked',
-    'expires_at',
-    'uses',
-    'max_uses',
-    'account_id',
-    'account_name',
-    'allowed_networks',
-    'profiles',
-    'created_at',
-  ],
-}
-
-const STATUSES = [
-  ['open', 'Active'],
-  ['expired', 'Expired'],
-  ['revoked', 'Revoked'],
-] as const
-const FILTERS: readonly Filter[] = [
-  { name: 'name', label: 'Key identifier or label' },
-  { name: 'tag', label: 'Tag' },
-  { name: 'status', label: 'Status', options: STATUSES },
-]
-
 export const EabPage = listPage('listEabCredentials', {
   title: 'EAB credentials',
   about: 'A client registers its account with a credential. The grants of a credential apply to all its accounts.',
-  filters: FILTERS,
+  filters: CREDENTIAL_FILTERS,
   columns: COLUMNS,
-  csv: CSV,
+  csv: { name: 'eab-credentials.csv', members: CREDENTIAL_COLUMNS.file },
   actions: (reload) => (
     <>
       <CreateCredential onMade={reload} />

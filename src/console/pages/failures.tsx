@@ -1,10 +1,11 @@
 /** Lists what clients of all accounts could not do, and why. */
 
+import { FAILURE_FILTERS } from '../../admin/resources/accounts.ts'
 import { type Explanation, explainFailure, titleOfFailure } from '../../domain/failure-advice.ts'
 import type { Input, Output } from '../api.ts'
 import { Badge, Empty, Ready, Time } from '../components/basics.tsx'
 import { ACCOUNT, type Column } from '../components/columns.tsx'
-import { type Filter, ViewLinks } from '../components/filters.tsx'
+import { ViewLinks } from '../components/filters.tsx'
 import { ListPage } from '../components/list.tsx'
 import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
@@ -66,19 +67,6 @@ const COLUMNS: readonly Column<Failure>[] = [
   ACCOUNT,
 ]
 
-const KINDS = [
-  'order.rejected',
-  'order.csr_refused',
-  'order.quota_exceeded',
-  'certificate.issuance_failed',
-  'challenge.on_failure',
-] as const
-const FILTERS: readonly Filter[] = [
-  { name: 'since', label: 'Since', type: 'date' },
-  { name: 'kind', label: 'Kind', options: KINDS.map((kind) => [kind, titleOfFailure(kind)] as const) },
-  { name: 'name', label: 'Name', placeholder: 'host.example.com' },
-  { name: 'account_id', label: 'Account id' },
-]
 const ABOUT =
   'Orders and certification requests that were refused, validations and issuances that failed. Each account keeps its last 50, for 30 days.'
 
@@ -106,7 +94,7 @@ function Each({ filters, entry }: { filters: Query; entry: number }) {
       title="Failures"
       about={ABOUT}
       query={filters}
-      filters={FILTERS}
+      filters={FAILURE_FILTERS}
       list={list}
       columns={COLUMNS}
       empty={NONE}

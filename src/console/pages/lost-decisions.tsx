@@ -23,21 +23,14 @@ const OUTCOMES: Readonly<Record<Lost['outcome'], { text: string; tone: Tone; toD
   entry: { text: 'only its entry', tone: 'plain', toDo: 'Nothing: only its entry in the audit log was lost.' },
 }
 
-const FILTERS = [
-  {
-    name: 'outcome',
+const FILTERS = {
+  outcome: {
+    kind: Object.fromEntries(Object.entries(OUTCOMES).map(([name, { text }]) => [name, text])),
     label: 'Outcome',
-    options: Object.entries(OUTCOMES).map(([name, { text }]) => [name, text] as const),
+    field: true,
   },
-  {
-    name: 'accepted',
-    label: 'Status',
-    options: [
-      ['false', 'Open'],
-      ['true', 'Accepted'],
-    ],
-  },
-] as const
+  accepted: { kind: { false: 'Open', true: 'Accepted' }, label: 'Status', field: true },
+} as const
 
 const COLUMNS: readonly Column<Lost>[] = [
   { head: 'Time', member: 'decided_at', kind: 'instant' },

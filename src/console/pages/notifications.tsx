@@ -1,11 +1,11 @@
 /** Notifications: what was mailed, what was not and why; another attempt, and purging. */
 
 import { useState } from 'preact/hooks'
+import { NOTIFICATION_FILTERS } from '../../admin/resources/operation.ts'
 import { call, can, type Input, type Output } from '../api.ts'
 import { Empty, Facts, LongText, Ready } from '../components/basics.tsx'
 import { type Column, factsOf } from '../components/columns.tsx'
 import { Action, CloseButton, Dialog } from '../components/dialog.tsx'
-import type { Filter } from '../components/filters.tsx'
 import { WorkButton } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
@@ -39,14 +39,6 @@ const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
   STATUS,
   { head: 'Error', member: 'error_detail', kind: 'wide' },
   { head: 'Created', member: 'created_at', kind: 'instant' },
-]
-
-const FILTERS: readonly Filter[] = [
-  {
-    name: 'status',
-    label: 'Status',
-    options: (['pending', 'sent', 'failed'] as const).map((status) => [status, status] as const),
-  },
 ]
 
 export function NotificationsPage({ query, entry }: PageProps) {
@@ -86,7 +78,7 @@ export function NotificationsPage({ query, entry }: PageProps) {
         </>
       }
       query={query}
-      filters={FILTERS}
+      filters={NOTIFICATION_FILTERS}
       list={list}
       columns={columnsOf(setOpened)}
       onChosen={can('retryNotifications') ? chosenActions : undefined}

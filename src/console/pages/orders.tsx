@@ -1,10 +1,9 @@
 /** Orders, one order or authorization with its challenges, and the evidence of each validation. */
 
+import { ORDER_COLUMNS as COLUMNS, ORDER_FILTERS } from '../../admin/resources/accounts.ts'
 import type { Output } from '../api.ts'
 import { Badge, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
 import { ACCOUNT, type Column, factsOf } from '../components/columns.tsx'
-import type { CsvFile } from '../components/csv.tsx'
-import type { Filter } from '../components/filters.tsx'
 import { listPage } from '../components/list.tsx'
 import { LoadedPage } from '../components/loaded.tsx'
 import { Section } from '../components/page.tsx'
@@ -15,7 +14,6 @@ import { FailureList } from './failures.tsx'
 
 type ListedOrder = Output<'listOrders'>[number]
 
-const STATUSES = ['pending', 'ready', 'processing', 'valid', 'invalid'] as const
 const TONES: Readonly<Record<string, Tone>> = { valid: 'good', invalid: 'bad', processing: 'warn' }
 const STATUS: Column<{ status: string }> = { head: 'Status', member: 'status', sorts: true, tones: TONES }
 
@@ -40,33 +38,11 @@ export const ORDER_COLUMNS: readonly Column<ListedOrder>[] = [
   { head: 'Created', member: 'created_at', kind: 'time' },
 ]
 
-const CSV: CsvFile<ListedOrder> = {
-  name: 'orders.csv',
-  members: [
-    'id',
-    'account_id',
-    'account_name',
-    'status',
-    'identifiers',
-    'created_at',
-    'expires_at',
-    'certificate_id',
-    'error',
-  ],
-}
-
-const FILTERS: readonly Filter[] = [
-  { name: 'domain', label: 'Exact name', placeholder: 'www.example.com' },
-  { name: 'status', label: 'Status', options: STATUSES.map((status) => [status, status] as const) },
-  { name: 'created_after', label: 'Created from', type: 'date' },
-  { name: 'created_before', label: 'Created until', type: 'date' },
-]
-
 export const OrdersPage = listPage('listOrders', {
   title: 'Orders',
-  filters: FILTERS,
+  filters: ORDER_FILTERS,
   columns: [...ORDER_COLUMNS, ACCOUNT],
-  csv: CSV,
+  csv: { name: 'orders.csv', members: COLUMNS.file },
   empty: <Empty title="No orders yet" />,
 })
 

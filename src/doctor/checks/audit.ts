@@ -2,8 +2,8 @@
 
 import { AuditCheck, cutSeal } from '../../domain/audit-chain.ts'
 import { auditKeyOf } from '../../settings/admin-settings.ts'
-import { AUDIT_ENTRIES, type DiagnosisRows } from '../../store/diagnosis-store.ts'
 import type { Check } from '../check.ts'
+import { AUDIT_ENTRIES, type DiagnosisRows } from '../diagnosis-store.ts'
 import { failure, ok, type Verdict } from '../verdict.ts'
 
 export const AUDIT: readonly Check[] = [

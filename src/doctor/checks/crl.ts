@@ -2,8 +2,8 @@
 
 import { crlPolicy, staleCrlAfterMs } from '../../settings/issuance-settings.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
-import type { DiagnosisRows } from '../../store/diagnosis-store.ts'
 import type { Check } from '../check.ts'
+import type { DiagnosisRows } from '../diagnosis-store.ts'
 import { type CrlFacts, readCrl } from '../facts/crl.ts'
 import type { Asked } from '../facts/http.ts'
 import { noAnswer, type Sources } from '../sources.ts'

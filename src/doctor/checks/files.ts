@@ -3,6 +3,7 @@
 import path from 'node:path'
 import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
+import { changeableByOthers, openToAll, PLACES, readableByAll, tooOpen } from '../../installation/places.ts'
 import { signerProgram } from '../../settings/signer-settings.ts'
 import type { Check } from '../check.ts'
 import { type FileFacts, octal, stateOf, userName } from '../facts/files.ts'
@@ -25,9 +26,9 @@ export const FILES: readonly Check[] = [
     title: 'The files with variables for the units are closed',
     look(sources) {
       const folder = path.dirname(path.resolve(sources.options.configFile))
-      const files = ['service.env', 'signer.env'].map((name) => path.join(folder, name))
+      const files = [PLACES.serviceEnv, PLACES.signerEnv].map((one) => path.join(folder, path.basename(one.path)))
       const there = files.filter((file) => stateOf(file).problem !== 'missing')
-      return together(there, (facts) => judgeSecret(facts, 0o077, '600'))
+      return together(there, (facts) => judgeSecret(facts, PLACES.serviceEnv.mode))
     },
   },
   {
@@ -36,7 +37,7 @@ export const FILES: readonly Check[] = [
     look({ config }) {
       const file = config.ca.signer.secret_file
       if (config.ca.signer.socket === null || file === null) return undefined
-      return together([path.resolve(file)], (facts) => judgeSecret(facts, 0o037, '640'))
+      return together([path.resolve(file)], (facts) => judgeSecret(facts, PLACES.secret.mode))
     },
   },
   {
@@ -54,13 +55,13 @@ export const FILES: readonly Check[] = [
       const { issuers } = sources.signerConfig()
       const files = issuers.flatMap(({ key }) => [key.passphrase_file, key.pkcs11?.pin_file])
       const named = files.filter((file) => file !== undefined)
-      return together(named, (facts) => judgeSecret(facts, 0o077, '600'))
+      return together(named, (facts) => judgeSecret(facts, PLACES.tokenPin.mode))
     },
   },
   {
     id: 'files.private-keys',
     title: 'Private keys and secrets of the service are closed to others',
-    look: ({ config }) => together(serviceSecrets(config), (facts) => judgeSecret(facts, 0o007, '640')),
+    look: ({ config }) => together(serviceSecrets(config), judgeServiceSecret),
   },
   {
     id: 'files.socket',
@@ -100,7 +101,7 @@ function auditFolder(sources: Sources): string | CannotTell | undefined {
   }
 }
 
-/** Facts of each file; one that cannot be seen is unknown or missing. Undefined without files. */
+/** Judges each file. A file that cannot be seen is unknown or missing; without files there is no verdict. */
 function together(files: readonly string[], judge: (facts: FileFacts) => Possible): readonly Verdict[] | undefined {
   if (files.length === 0) return undefined
   const found = files.map((file) => {
@@ -112,13 +113,14 @@ function together(files: readonly string[], judge: (facts: FileFacts) => Possibl
   return orOk(found, `${files.join(', ')}: closed as they should be`)
 }
 
+const chmod = (mode: number, file: string) => `chmod ${octal(mode)} ${file}`
 const named = ({ file, mode, uid }: FileFacts) => `${file} (mode ${octal(mode)}, owner ${userName(uid)})`
 
-/** @param serviceUid of the running service */
+/** @param serviceUid the user of the running service */
 function judgeConfiguration(facts: FileFacts, serviceUid: number | undefined): Possible {
   const { file, mode, uid } = facts
-  if ((mode & 0o022) !== 0)
-    return failure(`${named(facts)} can be changed by others than its owner`, `chmod 640 ${file}`)
+  if (changeableByOthers(mode))
+    return failure(`${named(facts)} can be changed by others than its owner`, chmod(PLACES.config.mode, file))
   const isServices = serviceUid !== undefined && serviceUid !== 0 && uid === serviceUid
   return (
     isServices &&
@@ -129,34 +131,41 @@ function judgeConfiguration(facts: FileFacts, serviceUid: number | undefined): P
   )
 }
 
-const judgeSecret = (facts: FileFacts, forbidden: number, wanted: string): Possible =>
-  (facts.mode & forbidden) !== 0 &&
+/** @param wanted the mode of such a file where setup makes it */
+const judgeSecret = (facts: FileFacts, wanted: number): Possible =>
+  tooOpen(wanted, facts.mode) && openSecret(facts, wanted)
+
+/** The group of such a file is the operator's choice: a proxy may share the key. */
+const judgeServiceSecret = (facts: FileFacts): Possible =>
+  openToAll(facts.mode) && openSecret(facts, PLACES.config.mode)
+
+const openSecret = (facts: FileFacts, wanted: number): Verdict =>
   failure(
     `${named(facts)} is a secret, and too many can read it`,
-    `chmod ${wanted} ${facts.file}; then replace the secret`,
+    `${chmod(wanted, facts.file)}; then replace the secret`,
   )
 
-/** @param serviceUid of the running service, where the signer is a program of its own */
+/** @param serviceUid the user of the running service, where the signer is a program of its own */
 export function judgeKey(facts: FileFacts, serviceUid: number | undefined): Possible {
   const { file, mode, uid } = facts
-  if ((mode & 0o077) !== 0)
+  if (tooOpen(PLACES.issuerKey.mode, mode))
     return failure(
       `${named(facts)} is the key of an issuer, and others can read it`,
-      `chmod 600 ${file}; think about who has read it`,
+      `${chmod(PLACES.issuerKey.mode, file)}; think about who has read it`,
     )
   if (serviceUid === undefined || uid !== serviceUid) return undefined
   return failure(
     `${named(facts)} is the key of an issuer, and belongs to the user of the service`,
-    `chown it to the user of the signer: chown chancery-signer ${file}`,
+    `chown it to the user of the signer: chown ${PLACES.issuerKey.owner} ${file}`,
   )
 }
 
 function judgeFolder(facts: FileFacts): Possible {
   const { file, mode, kind } = facts
   if (kind !== 'folder') return failure(`${file} is no folder`, 'name a folder')
-  if ((mode & 0o022) !== 0)
-    return failure(`${named(facts)} can be written by others than its owner`, `chmod 700 ${file}`)
-  return (mode & 0o004) !== 0 && warning(`${named(facts)} can be read by every user`, `chmod 700 ${file}`)
+  const mend = chmod(PLACES.signerState.mode, file)
+  if (changeableByOthers(mode)) return failure(`${named(facts)} can be written by others than its owner`, mend)
+  return readableByAll(mode) && warning(`${named(facts)} can be read by every user`, mend)
 }
 
 function judgeSocket(socket: string): Verdict {
@@ -170,13 +179,15 @@ function judgeSocket(socket: string): Verdict {
     )
   if (facts.kind !== 'socket') return failure(`${socket} is no socket`, 'correct ca.signer.socket')
   const around = stateOf(folder).facts
-  if (around && (around.mode & 0o007) !== 0)
-    return failure(`the folder of the socket, ${named(around)}, is open to every user`, `chmod 750 ${folder}`)
-  if ((facts.mode & 0o006) !== 0) return failure(`${named(facts)} is open to every user`, `chmod 660 ${socket}`)
+  if (around && openToAll(around.mode)) {
+    const mend = chmod(PLACES.signerRun.mode, folder)
+    return failure(`the folder of the socket, ${named(around)}, is open to every user`, mend)
+  }
+  if (openToAll(facts.mode)) return failure(`${named(facts)} is open to every user`, chmod(PLACES.socket.mode, socket))
   return ok(`${named(facts)} in a folder that is closed to others`)
 }
 
-/** The service's user, who must not read keys. Undefined when the service starts the signer itself, or runs as root. */
+/** The user of the service must not read keys. Undefined when the service starts the signer itself, or runs as root. */
 function ownSigner(sources: Sources): number | undefined {
   const { uid } = sources.process() ?? {}
   return sources.config.ca.signer.socket === null || uid === 0 ? undefined : uid
@@ -187,7 +198,7 @@ function keyFiles(sources: Sources): string[] {
   const { root_key_path } = sources.config.ca.internal
   if (socket === null) return root_key_path === null ? [] : [path.resolve(root_key_path)]
   const keys = sources.signerConfig().issuers.flatMap(({ key }) => (key.file === undefined ? [] : [key.file]))
-  // On another host its files are not here.
+  // The files of a signer on another host are not here.
   const there = keys.filter((file) => stateOf(file).problem !== 'missing')
   if (keys.length > 0 && there.length === 0) throw new CannotTell('the keys of the signer are not on this host')
   return there

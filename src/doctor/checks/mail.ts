@@ -1,7 +1,7 @@
 /** The mail server. */
 
 import { MailTransport } from '../../events/notifications/transport.ts'
-import { mailSettings } from '../../settings/notification-settings.ts'
+import { mailSettings } from '../../settings/event-settings.ts'
 import type { Check } from '../check.ts'
 import { failure, messageOf, ok } from '../verdict.ts'
 

@@ -3,7 +3,7 @@
 import type { AdminMail } from '../../admin/context.ts'
 import type { Config } from '../../config/schema.ts'
 import { MailTemplates } from '../../events/notifications/templates.ts'
-import { templatesPath } from '../../settings/notification-settings.ts'
+import { templatesPath } from '../../settings/event-settings.ts'
 
 export function adminMail(config: Config): AdminMail {
   let templates: MailTemplates | undefined

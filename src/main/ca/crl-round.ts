@@ -2,8 +2,8 @@
 
 import type { CaBackend } from '../../ca/backend.ts'
 import { connectionTrouble } from '../../ca/signer-check.ts'
-import type { CrlBuilder } from '../../services/crl-builder.ts'
-import type { Reconciliation } from '../../services/reconciliation.ts'
+import type { CrlBuilder } from '../../services/crl/crl-builder.ts'
+import type { Reconciliation } from '../../services/reconcile/reconciliation.ts'
 import type { CrlStore } from '../../store/crl-store.ts'
 
 export interface CrlRoundParts {

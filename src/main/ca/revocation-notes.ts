@@ -2,13 +2,13 @@
 
 import type { Logger } from 'pino'
 import type { CaBackend } from '../../ca/backend.ts'
-import { createRevocationNotes, type TellRevocations } from '../../services/revocation-notes.ts'
+import { createRevocationNotes, type ReportRevocations } from '../../services/reconcile/revocation-notes.ts'
 import type { CertificateStore } from '../../store/certificate-store.ts'
 
 export function revocationNotes(
   { ca, log }: { ca: Pick<CaBackend, 'issuers' | 'unreachable' | 'records'>; log: Logger },
   { certificates }: { certificates: CertificateStore },
-): TellRevocations {
+): ReportRevocations {
   return createRevocationNotes({
     ca,
     records: ca.records,

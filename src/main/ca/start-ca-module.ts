@@ -3,10 +3,10 @@
 import type { Logger } from 'pino'
 import type { CsrBackend } from '../../ca/csr-backend.ts'
 import { createModuleBackend, type LoadableModule, loadCaModule } from '../../ca/module/module-backend.ts'
+import { moduleContent } from '../../ca/module/signing-steps.ts'
 import type { Config } from '../../config/schema.ts'
-import { moduleContent } from '../../services/module-content.ts'
+import { caModules } from '../../settings/backend-settings.ts'
 import { certificateProfiles } from '../../settings/order-settings.ts'
-import { caModules } from '../../settings/other-backends.ts'
 import type { Database } from '../../store/database.ts'
 import { serialNumbers } from './start-issuance.ts'
 

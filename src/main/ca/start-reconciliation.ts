@@ -11,10 +11,10 @@ import { PART_THEM, SHARED } from '../../domain/signer-use.ts'
 import type { EventWriter } from '../../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
 import type { Issuance } from '../../services/issuance.ts'
-import { Reconciliation, type ReconciliationEvents } from '../../services/reconciliation.ts'
-import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
-import { SignerComparison } from '../../services/signer-comparison.ts'
-import type { SignerUseWatch } from '../../services/signer-use-watch.ts'
+import { Reconciliation, type ReconciliationEvents } from '../../services/reconcile/reconciliation.ts'
+import { Restoration, type RestorationEvents } from '../../services/reconcile/restoration.ts'
+import { SignerComparison } from '../../services/reconcile/signer-comparison.ts'
+import type { SignerUseWatch } from '../../services/reconcile/signer-use-watch.ts'
 import { plural } from '../../shared/lib/plural.ts'
 import { slowNow } from '../../store/clock-store.ts'
 import type { Database } from '../../store/database.ts'
@@ -69,7 +69,7 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
     intentSeconds: config.ca.deferred_signing_timeout,
     expiredAfterDays:
       config.retention.certificates_days_after_expiry === null ? undefined : config.ca.max_validity_days,
-    onLacking: () => reconciliation.noteBehind(),
+    onMissing: () => reconciliation.noteBehind(),
     onStrangeTimes: report.strangeTimes(),
     isStopping,
   })
@@ -184,7 +184,7 @@ export class Report {
         log.error({ event: 'database_behind', ...facts }, 'the database lacks what the signer has recorded')
         if (found) this.#hold(`${countsOf(found)} are to be brought back with: chancery reconcile`)
       },
-      whole: (since) => {
+      complete: (since) => {
         const back = this.#back
         this.#back = { ...NOTHING }
         log.warn({ event: 'database_whole', since, ...back }, 'the database has what the signer has recorded')

@@ -35,7 +35,7 @@ export class DecisionReport {
   }
 
   /** An operator has to reconcile. In a closed database nobody can write an event: log and metrics say it. */
-  waits({ lacking: { length: count }, isOpen }: ComparedDecisions): void {
+  waits({ missing: { length: count }, isOpen }: ComparedDecisions): void {
     const { log, metrics } = this.#context
     const reason = `${plural(count, 'decision')} ${count === 1 ? 'is' : 'are'} to be brought back with: chancery reconcile`
     this.isOpen = isOpen

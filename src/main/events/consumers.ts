@@ -4,23 +4,14 @@ import type { Logger } from 'pino'
 import type { DatabasePool } from 'slonik'
 import type { Config } from '../../config/schema.ts'
 import type { OccurredEvent } from '../../domain/event.ts'
-import { auditFileConsumer, syslogConsumer, webhookConsumer } from '../../events/audit-consumers.ts'
+import { auditFileConsumer, STATISTICS, syslogConsumer, webhookConsumer } from '../../events/audit-consumers.ts'
 import type { DatabaseConsumer, ExternalConsumer } from '../../events/consumer.ts'
 import { hookConsumers, logDeadLetter } from '../../events/hooks/hook-consumers.ts'
-import type { RegisteredHook } from '../../events/hooks/registered-hook.ts'
-import { BlockedReceiver, receiverGuard } from '../../events/http-post.ts'
-import { STATISTICS } from '../../events/statistics.ts'
+import type { RegisteredHook } from '../../events/hooks/load-hooks.ts'
 import { syslogTransport } from '../../events/syslog-sender.ts'
 import { transparencyConsumer } from '../../events/transparency.ts'
 import type { Metrics } from '../../ops/metrics.ts'
-import {
-  auditFile,
-  auditWebhookAllowsPrivate,
-  auditWebhookBatch,
-  auditWebhookUrl,
-  syslogTarget,
-  transparencyLogs,
-} from './event-settings.ts'
+import { auditFile, auditWebhook, syslogTarget, transparencyLogs } from '../../settings/event-settings.ts'
 
 export interface ConsumerContext {
   config: Config
@@ -64,25 +55,19 @@ export async function consumersOf(context: ConsumerContext): Promise<Consumers> 
 }
 
 async function auditConsumers(config: Config) {
-  const url = auditWebhookUrl(config)
+  const webhook = auditWebhook(config)
   const target = syslogTarget(config)
   const file = auditFile(config)
   const syslog = target && syslogTransport(target)
   return {
     consumers: [
-      ...(url === undefined ? [] : [webhookConsumer(url, auditWebhookBatch(config), auditWebhookGuard(config))]),
+      ...(webhook ? [webhookConsumer(webhook)] : []),
       ...(syslog ? [syslogConsumer(syslog)] : []),
       ...(file ? [await auditFileConsumer(file)] : []),
     ],
     close: () => syslog?.close(),
   }
 }
-
-const auditWebhookGuard = (config: Config) =>
-  receiverGuard(
-    auditWebhookAllowsPrivate(config),
-    () => new BlockedReceiver('the webhook leads to a private address; audit_export.webhook_allow_private permits it'),
-  )
 
 function registeredHooks({ config, hooks, db, log }: ConsumerContext) {
   return hookConsumers({

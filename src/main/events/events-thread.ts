@@ -7,10 +7,10 @@ import { createMetrics, type Metrics } from '../../ops/metrics.ts'
 import { answerOf } from '../../ops/thread-metrics.ts'
 import { spawn } from '../../runtime/actor.ts'
 import { runThread } from '../../runtime/thread-entry.ts'
+import { eventsDatabaseSettings } from '../../settings/event-settings.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
 import type { EventsThreadData, EventsThreadMessages } from '../messages.ts'
 import { type Consumers, consumersOf } from './consumers.ts'
-import { eventsDatabaseSettings } from './event-settings.ts'
 import { Notifications } from './start-notifications.ts'
 
 const MAILBOX_LIMIT = 64

@@ -3,7 +3,7 @@
 import { wantsEvents } from '../../config/connections.ts'
 import type { Config } from '../../config/schema.ts'
 import type { CheckStatus } from '../../domain/health.ts'
-import type { RegisteredHook } from '../../events/hooks/registered-hook.ts'
+import type { RegisteredHook } from '../../events/hooks/load-hooks.ts'
 import { type SupervisedThread, superviseThread } from '../../runtime/thread.ts'
 import { programFile } from '../../shared/lib/program-files.ts'
 import type { EventsThreadData, EventsThreadMessages } from '../messages.ts'

@@ -13,7 +13,7 @@ import {
   type NotificationSettings,
   notificationSettings,
   templatesPath,
-} from '../../settings/notification-settings.ts'
+} from '../../settings/event-settings.ts'
 import type { ConsumerContext } from './consumers.ts'
 
 export class Notifications {
