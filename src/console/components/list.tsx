@@ -144,13 +144,16 @@ interface ListDescriptor<I extends OperationId> {
   /** The filters of the operation that are offered. Without them the address has none. */
   filters?: ShownFilters
   /** A function gets what reads the list again, for columns with buttons. */
-  columns: readonly Column<Row<I>>[] | ((reload: () => void) => readonly Column<Row<I>>[])
+  columns: readonly Column<Row<I>>[] | ((reload: () => void, query: Query) => readonly Column<Row<I>>[])
   csv?: CsvFile<Row<I>>
   rowKey?: (row: Row<I>) => string | number
   empty?: ComponentChildren | ((reload: () => void) => ComponentChildren)
   actions?: (reload: () => void) => ComponentChildren
   /** The actions on rows that are chosen, for roles that may call the operation. @param done reads the list again */
-  chosen?: { needs: OperationId; actions: (rows: readonly Row<I>[], done: () => void) => ComponentChildren }
+  chosen?: {
+    needs: OperationId
+    actions: (rows: readonly Row<I>[], done: () => void, query: Query) => ComponentChildren
+  }
   /** Between the title and the list. */
   above?: (reload: () => void) => ComponentChildren
 }
@@ -161,12 +164,16 @@ export const listPage = <I extends OperationId>(operation: I, page: ListDescript
     const asked = filters ? { query: withWholeDays(query) } : {}
     const list = useList(operation, asked as Input<I>, entry)
     const { reload } = list
-    const drawn = useMemo(() => (typeof columns === 'function' ? columns(reload) : columns), [reload])
+    const drawn = useMemo(() => (typeof columns === 'function' ? columns(reload, query) : columns), [reload, query])
     const onChosen = (rows: readonly Row<I>[], giveUp: () => void) =>
-      chosen?.actions(rows, () => {
-        giveUp()
-        reload()
-      })
+      chosen?.actions(
+        rows,
+        () => {
+          giveUp()
+          reload()
+        },
+        query,
+      )
     return (
       <ListPage<Row<I>>
         {...{ title, about, filters, list }}

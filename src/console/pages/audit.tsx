@@ -1,6 +1,5 @@
 /** The audit log: who did what, whether its chain is whole, and its export. */
 
-import { useState } from 'preact/hooks'
 import { AUDIT_FILTERS } from '../../admin/resources/operation.ts'
 import { actionText } from '../../domain/action-words.ts'
 import { call, type Input, lines, type OperationId, type Output } from '../api.ts'
@@ -153,10 +152,9 @@ type Verification = Output<'listAuditVerifications'>[number]
 
 /** The last check of the chain, which another administrator may have begun, and the button for a new one. */
 function Chain() {
-  const [isRunning, setRunning] = useState(false)
-  const loaded = useApi('listAuditVerifications', {}, isRunning ? { every: 1_000 } : {})
+  const loaded = useApi('listAuditVerifications', {}, { every: 1_000, until: ([last]) => last?.status !== 'running' })
   const last = loaded.data?.[0]
-  if (last && (last.status === 'running') !== isRunning) setRunning(!isRunning)
+  const isRunning = last?.status === 'running'
   return (
     <section class="bar" aria-label="Audit log chain">
       <Ready loaded={loaded}>

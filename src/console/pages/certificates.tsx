@@ -7,16 +7,16 @@ import {
   REVOCATION_FILTERS,
   usualSort,
 } from '../../admin/resources/certificates.ts'
-import { call, can, type Input, type Output } from '../api.ts'
-import { AccountLink, Badge, ButtonLink, Empty, LinkTo, Time } from '../components/basics.tsx'
+import { call, type Input, type Output } from '../api.ts'
+import { AccountLink, Badge, Button, ButtonLink, Empty, LinkTo } from '../components/basics.tsx'
 import type { Column } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import { FilterField, offered, SavedViews, useTyped, valueText } from '../components/filters.tsx'
 import { TextField } from '../components/form.tsx'
 import { List } from '../components/list.tsx'
-import { Page, tell } from '../components/page.tsx'
-import { certificateState, countText, plural } from '../format.ts'
+import { Page } from '../components/page.tsx'
+import { certificateState, counted } from '../format.ts'
 import { RENEWAL_ADVICE } from '../labels.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
@@ -92,22 +92,17 @@ function ChosenActions({ chosen, done }: { chosen: readonly ListedCertificate[];
         text="Ask to renew …"
         action="Ask to renew now"
         title="Ask the clients to renew now"
-        consequence={<p>{RENEWAL_ADVICE}</p>}
-        onConfirm={async () => {
-          const { certificates } = await call('adviseRenewal', { body: { filter: { serial_numbers: serials } } })
-          tell(`Renewal information asks to renew ${plural(countText(certificates), 'certificate')}.`)
-          done()
-        }}
+        consequence={RENEWAL_ADVICE}
+        onConfirm={() => call('adviseRenewal', { body: { filter: { serial_numbers: serials } } })}
+        done={({ certificates }) => `Renewal information asks to renew ${counted(certificates, 'certificate')}.`}
+        onDone={done}
       />
-      {can('bulkRevoke') && (
-        <button
-          type="button"
-          class="small"
-          onClick={() => go('/bulk-revocations/new', { serial_numbers: serials.join(' ') })}
-        >
-          Revoke …
-        </button>
-      )}
+      <Button
+        needs="bulkRevoke"
+        kind="small"
+        text="Revoke …"
+        onClick={() => go('/bulk-revocations/new', { serial_numbers: serials.join(' ') })}
+      />
     </>
   )
 }
@@ -209,13 +204,8 @@ export function Names({
 const COLUMNS: readonly Column<ListedCertificate>[] = [
   { head: 'Names', kind: 'wide', cell: (row) => <Names certificate={row} /> },
   { head: 'Status', kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
-  { head: 'Expires', kind: 'fixed', sort: 'not_after', cell: ({ not_after }) => <Time at={not_after} /> },
-  {
-    head: 'Issued',
-    kind: 'fixed',
-    sort: 'issued_at',
-    cell: ({ created_at }) => <Time at={created_at} relative={false} />,
-  },
+  { head: 'Expires', member: 'not_after', kind: 'time', sort: 'not_after' },
+  { head: 'Issued', member: 'created_at', kind: 'instant', sort: 'issued_at' },
   {
     head: 'Account',
     cell: ({ account_id, account_name }) =>

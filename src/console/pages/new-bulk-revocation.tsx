@@ -8,7 +8,7 @@ import { Action } from '../components/dialog.tsx'
 import { FilterField } from '../components/filters.tsx'
 import { SelectField, TextField, useForm, useSubmit } from '../components/form.tsx'
 import { Page, Section } from '../components/page.tsx'
-import { countText, plural } from '../format.ts'
+import { counted } from '../format.ts'
 import { KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
 import { go, href, type PageProps, type Query } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
@@ -81,7 +81,7 @@ function Found({ found, filter }: { found: DryRun; filter: Filter }) {
   // A key is named because it has leaked, and no other reason blocks it.
   const [reason, setReason] = useState(filter.spki_sha256 === undefined ? '0' : KEY_COMPROMISE)
   const { matching_certificates: count, already_revoked: already, serial_numbers } = found
-  const hits = `${plural(countText(count), 'certificate')} would be revoked; ${plural(countText(already), 'more is', 'more are')} already revoked.`
+  const hits = `${counted(count, 'certificate')} would be revoked; ${counted(already, 'more is', 'more are')} already revoked.`
   return (
     <>
       <section class="section" aria-live="polite">
