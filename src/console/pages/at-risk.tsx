@@ -1,9 +1,9 @@
-/** Certificates whose renewal window is open and that nobody has renewed; rows are chosen, then advised or muted. */
+/** Certificates whose renewal window is open and that nobody has renewed. For chosen rows clients are advised, owners get a mail, or they are muted. */
 
 import { AT_RISK_FILTERS } from '../../admin/resources/certificates.ts'
 import { explainFailure } from '../../domain/failure-advice.ts'
 import { call, type Output } from '../api.ts'
-import { Empty, Time } from '../components/basics.tsx'
+import { Empty, LongText, Ready, Time } from '../components/basics.tsx'
 import { ACCOUNT, CLIENT, type Column, LAST_SEEN } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
@@ -12,8 +12,8 @@ import { counted } from '../format.ts'
 import { RENEWAL_ADVICE } from '../labels.ts'
 import { href } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
+import { useApi } from '../use-api.ts'
 import { CertificateStatus, Names } from './certificates.tsx'
-import { TellOwners } from './tell-owners.tsx'
 
 type AtRisk = Output<'listAtRisk'>[number]
 
@@ -168,3 +168,66 @@ function ChosenActions({ chosen, isMuted, done }: ChosenProps) {
     </>
   )
 }
+
+interface TellOwnersProps {
+  serial_numbers: string[]
+  /** The number of the certificates, as text. */
+  count: string
+  done: () => void
+}
+
+/** Asks the owners of the chosen certificates to renew. The mails and their recipients are shown first. */
+const TellOwners = ({ serial_numbers, count, done }: TellOwnersProps) => (
+  <Action
+    needs="notifyAtRisk"
+    kind="small"
+    text="Tell the owner …"
+    action="Send"
+    title={`Tell the owners of ${count}`}
+    onConfirm={() => call('notifyAtRisk', { body: { serial_numbers } })}
+    done={({ mails, without_contact }) => `${counted(mails, 'mail')} queued.${withoutContact(without_contact)}`}
+    onDone={done}
+  >
+    <Preview serial_numbers={serial_numbers} />
+  </Action>
+)
+
+const withoutContact = (count: number) =>
+  count === 0 ? '' : ` ${counted(count, 'account')} without a contact cannot be written to.`
+
+function Preview({ serial_numbers }: Pick<TellOwnersProps, 'serial_numbers'>) {
+  const loaded = useApi('notifyAtRisk', { body: { serial_numbers, dry_run: true } })
+  return (
+    <div aria-live="polite">
+      <Ready loaded={loaded}>{(preview) => <Mails preview={preview} />}</Ready>
+    </div>
+  )
+}
+
+const Mails = ({ preview }: { preview: Output<'notifyAtRisk'> }) => (
+  <>
+    <p>
+      {counted(preview.mails, 'mail')} about {counted(preview.certificates, 'certificate')}.
+      {withoutContact(preview.without_contact)}
+      {!preview.enabled && ' Mail is off (smtp.enabled, notifications.enabled): nobody can be told.'}
+    </p>
+    {preview.owners.map(({ account_id, account_name, recipients, passed_over, subject, text }) => (
+      <details key={account_id} open={preview.owners.length === 1}>
+        <summary>
+          {account_name ?? account_id}: {[...recipients, ...passed_over].join(', ') || 'no contact'}
+        </summary>
+        {passed_over.length > 0 && (
+          <p>No more today, after three of these mails in 24 hours: {passed_over.join(', ')}.</p>
+        )}
+        {recipients.length > 0 && (
+          <>
+            <p>
+              <strong>{subject}</strong>
+            </p>
+            <LongText>{text}</LongText>
+          </>
+        )}
+      </details>
+    ))}
+  </>
+)
