@@ -63,7 +63,7 @@ channel.onmessage = ({ data }: MessageEvent<Message>) => {
     send({ kind: 'session', session: { token, user, endsAt } })
 }
 
-/** Takes the session of another tab when it lasts longer, unless it is that of another user. */
+/** Takes the session of another tab when it lasts longer, unless it belongs to another user. */
 function holdOther(session: Session): void {
   const { user, endsAt } = state.get()
   const isSameUser = user === undefined || (user.id === session.user.id && user.role === session.user.role)

@@ -207,13 +207,15 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
       last_failure: failures.find(({ consumer }) => consumer === backlog.name)?.failure ?? null,
     })),
     dead_letters: numbers.dead_letters,
-    more: {
-      failures_kept: numbers.failures_kept >= MOST_COUNTED,
-      notifications_failed: numbers.notifications_failed >= MOST_COUNTED,
-      dead_letters: numbers.dead_letters >= MOST_COUNTED,
-    },
+    more: moreOf(numbers),
   }
 }
+
+const moreOf = ({ failures_kept, notifications_failed, dead_letters }: OverviewNumbers) => ({
+  failures_kept: failures_kept >= MOST_COUNTED,
+  notifications_failed: notifications_failed >= MOST_COUNTED,
+  dead_letters: dead_letters >= MOST_COUNTED,
+})
 
 const otherCaBody = ({ backend, fingerprint, last_issued_at, open, failures }: OtherCa) => ({
   backend,

@@ -1,4 +1,4 @@
-/** What is to be done about an incident: choices, the mail to the owners, and one confirmation with the counts. */
+/** The plan for an incident: choices, the mail to the owners, and one confirmation with the counts. */
 
 import { useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
