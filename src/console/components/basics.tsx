@@ -140,10 +140,10 @@ export const Tags = ({ tags }: { tags: readonly string[] }) =>
   )
 
 /** A link that looks like a button, for roles that may call the operation of its page. */
-export const ButtonLink = ({ needs, to, children }: { needs: OperationId; to: string; children: string }) =>
+export const ButtonLink = ({ needs, to, text }: { needs: OperationId; to: string; text: string }) =>
   can(needs) ? (
     <a class="button" href={to}>
-      {children}
+      {text}
     </a>
   ) : null
 
@@ -214,11 +214,12 @@ export function fieldError(error: unknown, field: string): string | undefined {
 }
 
 /** It stands in the place of an empty list, and says how to begin. */
-export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
+export const Empty = ({ title, about, children }: { title: string; about?: string; children?: ComponentChildren }) => (
   <div class="empty">
     <p>
       <strong>{title}</strong>
     </p>
+    {about !== undefined && <p>{about}</p>}
     {children}
   </div>
 )

@@ -82,9 +82,11 @@ function Left({ id, left, total, at }: { id: string; left: number; total: number
           and valid. <Time at={at} relative={false} />
         </p>
         {data.length > 0 && (
-          <ButtonLink needs="bulkRevoke" to={again}>
-            {data.length < left ? `Try the first ${data.length} again …` : 'Try again …'}
-          </ButtonLink>
+          <ButtonLink
+            needs="bulkRevoke"
+            to={again}
+            text={data.length < left ? `Try the first ${data.length} again …` : 'Try again …'}
+          />
         )}
       </div>
       <Problem error={error} />

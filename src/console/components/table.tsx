@@ -71,10 +71,9 @@ export const TableSection = <R,>(table: TableProps<R>) => (
 )
 
 function Head<R>({ column, sorting }: { column: Column<R>; sorting: Sorting | undefined }) {
-  const { head } = column
+  const { head, sort: ofService } = column
   const layout = layoutOf(column)
-  const order = orderOf(column)
-  const sort = column.sort ?? (order && head)
+  const sort = ofService ?? (orderOf(column) && head)
   if (sort === undefined || !sorting)
     return (
       <th scope="col" class={layout}>
@@ -82,7 +81,7 @@ function Head<R>({ column, sorting }: { column: Column<R>; sorting: Sorting | un
       </th>
     )
   const isSorted = sorting.by === sort
-  const first = order ? 'ascending' : 'descending'
+  const first = ofService === undefined ? 'ascending' : 'descending'
   const other = isSorted && sorting.direction === first ? opposite(first) : first
   return (
     <th scope="col" class={layout} aria-sort={isSorted ? sorting.direction : 'none'}>

@@ -71,11 +71,11 @@ export const AccountsPage = listPage('listAccounts', {
   columns: COLUMNS,
   csv: { name: 'accounts.csv', members: ACCOUNT_COLUMNS.file },
   empty: (
-    <Empty title="No accounts yet">
-      <p>An account appears when a client registers. Create a credential, and copy a command from it.</p>
-      <ButtonLink needs="listEabCredentials" to={href('/eab')}>
-        EAB credentials
-      </ButtonLink>
+    <Empty
+      title="No accounts yet"
+      about="An account appears when a client registers. Create a credential, and copy a command from it."
+    >
+      <ButtonLink needs="listEabCredentials" to={href('/eab')} text="EAB credentials" />
     </Empty>
   ),
 })
@@ -175,9 +175,10 @@ function Failures({ id }: { id: string }) {
       <Ready loaded={loaded}>
         {(failures) =>
           failures.length === 0 ? (
-            <Empty title="No failures within 30 days">
-              <p>Refused orders, requests and validations appear here within a second.</p>
-            </Empty>
+            <Empty
+              title="No failures within 30 days"
+              about="Refused orders, requests and validations appear here within a second."
+            />
           ) : (
             <>
               <FailureList failures={failures.slice(0, NEWEST)} />

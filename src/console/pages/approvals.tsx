@@ -41,9 +41,10 @@ export const ApprovalsPage = listPage('listApprovals', {
     { head: 'Decided by', member: 'decided_by' },
   ],
   empty: (
-    <Empty title="No requests for approval">
-      <p>A request appears here when somebody asks for an act that another person must approve.</p>
-    </Empty>
+    <Empty
+      title="No requests for approval"
+      about="A request appears here when somebody asks for an act that another person must approve."
+    />
   ),
 })
 

@@ -99,9 +99,10 @@ export const AtRiskPage = listPage('listAtRisk', {
     actions: (chosen, done, { muted }) => <ChosenActions chosen={chosen} isMuted={muted === 'true'} done={done} />,
   },
   empty: (
-    <Empty title="Nothing is at risk">
-      <p>Each certificate whose renewal window is open has a successor, or is muted.</p>
-    </Empty>
+    <Empty
+      title="Nothing is at risk"
+      about="Each certificate whose renewal window is open has a successor, or is muted."
+    />
   ),
 })
 

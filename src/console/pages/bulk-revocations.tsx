@@ -18,11 +18,7 @@ import { filterLabel } from './incident-words.ts'
 
 export const BulkRevocationsPage = listPage('listBulkRevocations', {
   title: 'Bulk revocations',
-  actions: () => (
-    <ButtonLink needs="bulkRevoke" to={href('/bulk-revocations/new')}>
-      New bulk revocation
-    </ButtonLink>
-  ),
+  actions: () => <ButtonLink needs="bulkRevoke" to={href('/bulk-revocations/new')} text="New bulk revocation" />,
   columns: [
     { head: 'Started', member: 'created_at', kind: 'instant', to: ({ id }) => href(`/bulk-revocations/${id}`) },
     { head: 'Status', kind: 'fixed', cell: (job) => <JobStatus {...job} /> },

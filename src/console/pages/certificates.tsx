@@ -38,9 +38,7 @@ export function CertificatesPage({ query, entry }: PageProps) {
     <Page
       title="Certificates"
       actions={
-        <ButtonLink needs="bulkRevoke" to={href('/bulk-revocations/new', bulkQuery(query))}>
-          Revoke many …
-        </ButtonLink>
+        <ButtonLink needs="bulkRevoke" to={href('/bulk-revocations/new', bulkQuery(query))} text="Revoke many …" />
       }
     >
       <SavedViews path="/certificates" query={query} />

@@ -51,9 +51,7 @@ export const EabPage = listPage('listEabCredentials', {
   actions: (reload) => (
     <>
       <CreateCredential onMade={reload} />
-      <ButtonLink needs="createEabCredential" to={href('/onboarding')}>
-        Onboard a team
-      </ButtonLink>
+      <ButtonLink needs="createEabCredential" to={href('/onboarding')} text="Onboard a team" />
     </>
   ),
   empty: (reload) => (

@@ -77,11 +77,7 @@ export const LostDecisionsPage = listPage('listLostDecisions', {
       <Accept ids={chosen.map(({ id }) => id)} what={counted(chosen.length, 'act')} onDone={done} />
     ),
   },
-  empty: (
-    <Empty title="No lost decisions">
-      <p>An act appears here when a fail-over of the database has lost it.</p>
-    </Empty>
-  ),
+  empty: <Empty title="No lost decisions" about="An act appears here when a fail-over of the database has lost it." />,
 })
 
 interface AcceptProps {

@@ -83,9 +83,10 @@ export function NotificationsPage({ query, entry }: PageProps) {
       columns={columnsOf(setOpened)}
       onChosen={can('retryNotifications') ? chosenActions : undefined}
       empty={
-        <Empty title="No notifications">
-          <p>They are recorded while notifications.enabled is on, and mailed while smtp.enabled is on.</p>
-        </Empty>
+        <Empty
+          title="No notifications"
+          about="They are recorded while notifications.enabled is on, and mailed while smtp.enabled is on."
+        />
       }
     >
       {can('listNotificationCauses') && <Causes query={query} onRetried={list.reload} />}

@@ -56,9 +56,7 @@ function ServiceOverview() {
       actions={
         <>
           <Freshness loaded={overview} />
-          <ButtonLink needs="createEabCredential" to={href('/onboarding')}>
-            Onboard a team
-          </ButtonLink>
+          <ButtonLink needs="createEabCredential" to={href('/onboarding')} text="Onboard a team" />
         </>
       }
     >
