@@ -1,8 +1,8 @@
 /** Builds the daemon from its configuration, runs it until a signal, and stops it in order. */
 
 import pino, { type Logger } from 'pino'
+import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/environment.ts'
 import { LINES_LOST, LogOutput } from '../src/shared/lib/log-output.ts'
-import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
 import { lockChain } from './audit/append-file.ts'
 import { type AuditEvents, type OpenedAudit, openAuditChain } from './audit/chain.ts'
 import type { SignerConfig } from './config.ts'

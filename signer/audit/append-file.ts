@@ -17,7 +17,7 @@ import {
   write,
 } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { tryLock } from '../../src/shared/lib/file-lock.ts'
+import { tryLock } from '../../src/shared/lib/files.ts'
 
 const { O_RDWR, O_APPEND, O_CREAT } = constants
 

@@ -82,8 +82,8 @@ export interface AdminThreadData {
   version: string
   /** A person reads standard error, and no log keeps it. */
   isInteractive: boolean
-  /** One Int32: 1 while the audit log lacks an entry that the thread has seen. */
-  auditState: SharedArrayBuffer
+  /** Memory of the shared flags. */
+  flags: SharedArrayBuffer
 }
 
 /** A published list, as the supervisor sends it to the fronts. */
@@ -123,8 +123,6 @@ export interface FrontThreadData {
   rootsPem: string
   /** Memory of the change counters. */
   changes: SharedArrayBuffer
-  /** Memory of the shared outages. */
-  outages: SharedArrayBuffer
   /** The instance's rate-limit counters. */
   rateTable: SharedArrayBuffer
   /** Memory of the shared flags, and the thread's row in it. */

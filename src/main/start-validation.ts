@@ -54,11 +54,10 @@ export async function startValidation(
   { stores }: IssuancePart,
   methods: ChallengeMethods,
 ): Promise<ValidationPart> {
-  const { config, version, metrics, log, teardown, fronts } = context
+  const { config, version, metrics, log, parts, fronts } = context
   const limits = dispatchLimits(config)
   const pool = startPools(context, methods, limits.total)
-  const validators = await corroborated(pool, config, metrics)
-  teardown.add(async () => validators.stop())
+  const validators = parts.add('perspectives', await corroborated(pool, config, metrics), (one) => one.stop())
   const settings = jobSettings(config, version)
   const caaJob = createCaaJobFactory(caaSettings(config), settings.urls)
   const jobOf = createJobFactory(settings, methods, caaJob)
@@ -96,7 +95,7 @@ export async function startValidation(
   }
 }
 
-function startPools({ config, log, teardown }: StartContext, methods: ChallengeMethods, total: number) {
+function startPools({ config, log, parts }: StartContext, methods: ChallengeMethods, total: number) {
   const pool = createValidationPools(
     methods,
     config.challenges.auto_accept,
@@ -107,8 +106,7 @@ function startPools({ config, log, teardown }: StartContext, methods: ChallengeM
     },
     (error) => log.error({ err: error }, 'validation thread failed'),
   )
-  teardown.add(() => pool.close(VALIDATION_STOP_MS))
-  return pool
+  return parts.add('validation pools', pool, (one) => one.close(VALIDATION_STOP_MS))
 }
 
 interface CorroboratedValidators extends Pick<ValidationPools, 'validate' | 'checkCaa'> {

@@ -14,7 +14,7 @@ import {
 } from '../ca/acme-proxy/upstream-order.ts'
 import type { HttpClient } from '../ca/http-client.ts'
 import { encodeBase64url } from '../shared/lib/encoding.ts'
-import { buildCsr } from '../shared/pki/csr-writer.ts'
+import { buildCsr } from '../shared/pki/csr.ts'
 
 export type PublishTokens = (token: string, keyAuthorization: string) => void
 

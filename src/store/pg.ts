@@ -7,7 +7,7 @@
 
 import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
-import { isSocketFolder } from '../shared/lib/local-host.ts'
+import { isSocketFolder } from '../shared/lib/host.ts'
 
 export type SslMode = 'disable' | 'allow' | 'prefer' | 'require' | 'verify-ca' | 'verify-full'
 

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, afterEach, describe, test } from 'node:test'
 import pg from 'pg'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
-import { identifyProcess } from '../../src/runtime/process-identity.ts'
+import { identifyProcess } from '../../src/shared/lib/processes.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 

@@ -10,7 +10,7 @@ import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
-import { isStillRunning } from '../../src/runtime/process-identity.ts'
+import { isStillRunning } from '../../src/shared/lib/processes.ts'
 
 export interface DatabaseConnection {
   /** A host name, or the folder of a Unix socket. */

@@ -3,7 +3,7 @@
 import { readAlgorithmIdentifier } from '../../shared/pki/algorithms.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { readSingle, TAG } from '../../shared/pki/der.ts'
-import { verifySignature } from '../../shared/pki/signature.ts'
+import { verifySignature } from '../../shared/pki/spki.ts'
 import { type CrlHeader, TbsCertListReader } from '../../shared/pki/tbs-cert-list-reader.ts'
 
 export interface CrlFacts {

@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { startOf } from '../../shared/lib/process-start.ts'
+import { startOf } from '../../shared/lib/processes.ts'
 
 export interface ServiceProcess {
   pid: number

@@ -41,7 +41,7 @@ const RENEWAL_ROUND_MS = 2_000
 
 /** @returns undefined when the signer signs everything */
 export function createCsrIssuances(
-  { config, log, metrics, teardown }: StartContext,
+  { config, log, metrics, parts }: StartContext,
   { backends, db, ca, issuance, flags, instanceId, eventWriter }: CsrIssuanceParts,
 ): CsrIssuances | undefined {
   if (backends.size === 0) return undefined
@@ -63,8 +63,7 @@ export function createCsrIssuances(
     isStopped: () => flags.isOn('stopSigning'),
     timeoutSeconds: config.ca.deferred_signing_timeout,
   })
-  teardown.add(() => issuances.drain(config.server.graceful_timeout * 1000))
-  return issuances
+  return parts.add('issuances from a CSR', issuances, (one) => one.drain(config.server.graceful_timeout * 1000))
 }
 
 function backendEvents(

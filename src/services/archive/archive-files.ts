@@ -13,7 +13,7 @@ import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
-import { syncFolder } from '../../shared/lib/sync-folder.ts'
+import { syncFolder } from '../../shared/lib/files.ts'
 
 export const MANIFEST = 'manifest.jsonl'
 const UNFINISHED = '.unfinished'

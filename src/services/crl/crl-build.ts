@@ -14,7 +14,7 @@
 import type { CaBackend, CaIssuer } from '../../ca/backend.ts'
 import { crlName, octetsOf } from '../../domain/crl-scope.ts'
 import { keysOf } from '../../shared/lib/encoding.ts'
-import { settled, unwrap } from '../../shared/lib/settled.ts'
+import { settled, unwrap } from '../../shared/lib/time-limit.ts'
 import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
 import { lintCrlExtensions, lintCrlHeader } from '../../shared/pki/crl-lint.ts'
 import {

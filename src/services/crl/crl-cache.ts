@@ -3,6 +3,7 @@
  */
 
 import { crlName } from '../../domain/crl-scope.ts'
+import { allocateSharedBytes } from '../../shared/lib/shared-memory.ts'
 import type { CrlStore, PublishedCrl } from '../../store/crl-store.ts'
 
 /** A CRL as front threads serve it: plain data with shared memory, posted between threads. */
@@ -13,7 +14,7 @@ export interface ServedCrl {
   etag: string
   thisUpdateMs: number
   nextUpdateMs: number
-  der: SharedArrayBuffer
+  der: Uint8Array
 }
 
 export interface CrlCache {
@@ -48,14 +49,13 @@ export function createCrlCache(
   let last: Promise<void> = Promise.resolve()
 
   async function load(crl: PublishedCrl): Promise<Cached | undefined> {
-    const der = new SharedArrayBuffer(crl.bytes)
-    const bytes = Buffer.from(der)
+    const der = allocateSharedBytes(crl.bytes)
     let at = 0
     for (let piece = 0; at < crl.bytes; piece++) {
       const part = await store.piece(crl.issuerKey, crl.number, piece)
       // A later list has replaced it; the next `refresh` reads that one.
       if (!part || at + part.length > crl.bytes) return undefined
-      bytes.set(part, at)
+      der.set(part, at)
       at += part.length
     }
     const served = {

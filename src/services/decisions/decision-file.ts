@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { jsonObjectIn } from '../../shared/lib/encoding.ts'
-import { syncFolder } from '../../shared/lib/sync-folder.ts'
+import { syncFolder } from '../../shared/lib/files.ts'
 
 /** A full file becomes `<file>.1`, that one `<file>.2`, and so on. */
 const MOST_BYTES = 4 * 1024 * 1024

@@ -10,7 +10,7 @@
 import type { RecordedRevocations, RecordState, SerialPage, SignerRecords } from '../../ca/signer-records.ts'
 import { KEY_COMPROMISE } from '../../domain/revocation.ts'
 import { CLOCKS_DIFFER_MS } from '../../shared/lib/clocks.ts'
-import { settled, unwrap } from '../../shared/lib/settled.ts'
+import { settled, unwrap } from '../../shared/lib/time-limit.ts'
 import type { CrlStore } from '../../store/crl-store.ts'
 import {
   type GivenUp,

@@ -185,7 +185,10 @@ describe('a failure in words', () => {
       ['ext:own', /evidence/],
     ] as const)
       assert.match(of(type), advice)
-    const account = explainFailure({ kind: 'order.rejected', data: { problem: 'unauthorized' } })
+    const account = explainFailure({
+      kind: 'order.rejected',
+      data: { error: { type: 'unauthorized' }, rejected_identifiers: [], attempted_identifiers: [] },
+    })
     assert.match(account.advice, /The account may not do this/)
   })
 

@@ -66,7 +66,7 @@ test('what came back is told at once where the signer is of an earlier release, 
   await announced(undefined)
   assert.equal(alarms.length, 1)
   episode()
-  await report.tellHeld()
+  await report.reportHeld()
   assert.equal(alarms.length, 2)
 })
 
@@ -133,7 +133,7 @@ test('what came back has an entry of the audit log, however late the thread is t
   const { report, episode } = aReport()
   episode()
   const asked: number[] = []
-  report.tellAudit({
+  report.reportTo({
     noteReconciled: async ({ certificates }) => {
       asked.push(certificates)
       return asked.length === 2

@@ -1,12 +1,17 @@
-/** Serves the published CRLs in one front thread, on its port and over plain HTTP (`crl.http_port`), where roots are, too. */
+/** The documents that a front thread publishes: CRLs and roots, on its port and over plain HTTP (`crl.http_port`). */
 
+import type { Logger } from 'pino'
 import type { AcmeApplication } from '../../acme/application.ts'
+import type { CaBackend } from '../../ca/backend.ts'
+import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
-import type { Front } from '../../front/front.ts'
+import type { Front, FrontOptions } from '../../front/front.ts'
 import type { CrlDocument, FrontCrls } from '../../front/operations.ts'
 import type { HttpRequest } from '../../http/http-message.ts'
 import type { HttpServer, ListenOptions } from '../../http/http-server.ts'
 import { listen } from '../../http/uws.ts'
+import { createTrustBundle, readRootsPem } from '../../services/trust-bundle.ts'
+import { bufferOver } from '../../shared/lib/shared-memory.ts'
 import { Problem } from '../../shared/protocol/problem.ts'
 import type { ResourceName } from '../../shared/protocol/urls.ts'
 import type { SharedCrl, SharedCrls } from '../messages.ts'
@@ -37,7 +42,7 @@ export function createFrontCrls(first: SharedCrls, { rebuild_interval_seconds, c
 
 /** The bytes stay in shared memory: a 50 MB list exists once for all threads. */
 function documentsOf(crls: readonly SharedCrl[]): ReadonlyMap<string, CrlDocument> {
-  const documents = crls.map((crl): [string, CrlDocument] => [crl.name, { ...crl, der: Buffer.from(crl.der) }])
+  const documents = crls.map((crl): [string, CrlDocument] => [crl.name, { ...crl, der: bufferOver(crl.der) }])
   return new Map([
     ...documents,
     ...documents.flatMap(([, document], at) => (crls[at]?.isDefault ? [['', document] as const] : [])),
@@ -74,4 +79,33 @@ export async function listenForCrls(
     busy: front.busy,
     tooLarge: (http) => refuse(http, 'a CRL is fetched without a body', 413),
   })
+}
+
+export interface RootParts {
+  ca: Pick<CaBackend, 'issuers'>
+  log: Logger
+}
+
+/**
+ * The trust bundle (`api.roots_path`).
+ * @param rootsPem text of `api.roots_file`, checked
+ */
+export function createFrontRoots(
+  config: Config,
+  { ca }: Pick<RootParts, 'ca'>,
+  rootsPem: string,
+): FrontOptions['roots'] {
+  if (config.api.roots_path === null) return undefined
+  const bundle = createTrustBundle(ca.issuers, readRootsPem(rootsPem))
+  // A thread knows no issuer before its own connection to the signer is made.
+  return () => (hasSigner(config) && ca.issuers().length === 0 ? undefined : bundle())
+}
+
+export function warnOfMissingRoots(config: Config, { ca, log }: RootParts, rootsPem: string): void {
+  const { rootless = [] } = createFrontRoots(config, { ca }, rootsPem)?.() ?? {}
+  if (rootless.length > 0)
+    log.warn(
+      { issuers: rootless },
+      'api.roots_path serves no root of these issuers; name a file with it in api.roots_file',
+    )
 }

@@ -1,5 +1,5 @@
 /**
- * Identifies a process across restarts and reuse of process ids.
+ * Processes of this host: when each has started, which identifies it across restarts and reuse of process ids.
  *
  * After a crash, or in a restarted container, a recorded pid may belong to an unrelated process.
  * The start time from /proc makes it unique. Without /proc only the pid is compared. A reused pid
@@ -14,15 +14,21 @@ export interface ProcessIdentity {
   startedAt: string
 }
 
+/** Positions behind the name in parentheses, which may contain spaces: fields 3 and 22 of proc(5). */
+const STATE = 0
+const START = 19
+
+const fieldsOf = (pid: number): string[] => {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+}
+
 /** @returns the identity of a live process, or undefined; a zombie does not count as alive */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   if (!isSignallable(pid)) return undefined
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name in parentheses may contain spaces. Fields 3 (state) to 22 (starttime) follow
-    // (proc(5)).
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return fields[0] === 'Z' ? undefined : { pid, startedAt: fields[19] ?? '' }
+    const fields = fieldsOf(pid)
+    return fields[STATE] === 'Z' ? undefined : { pid, startedAt: fields[START] ?? '' }
   } catch {
     // The system has no /proc, or the process ended between the two checks.
     return isSignallable(pid) ? { pid, startedAt: '' } : undefined
@@ -50,4 +56,12 @@ function isSignallable(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
+}
+
+const CLOCK_TICKS = 100
+
+/** Reads the time from /proc, which counts from the boot, to 20 ms. @throws Error when the process has ended */
+export function startOf(pid: number): Date {
+  const [upSeconds] = readFileSync('/proc/uptime', 'utf8').split(' ')
+  return new Date(Date.now() - (Number(upSeconds) - Number(fieldsOf(pid)[START]) / CLOCK_TICKS) * 1000)
 }

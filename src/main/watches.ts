@@ -1,6 +1,8 @@
-/** Rows of `server_settings` that every instance follows: the operator's switches, and revocations by commands. */
+/** What the supervisor looks at regularly: the operator's switches, revocations by commands, and name servers. */
 
+import { Resolver } from 'node:dns/promises'
 import type { Logger } from 'pino'
+import type { CheckStatus } from '../domain/health.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { type Loop, startLoop } from '../runtime/loop.ts'
 import type { SharedFlags } from '../services/shared-state.ts'
@@ -59,4 +61,46 @@ export function countCommandRevocations(
     },
     onError: (_, error) => log.debug({ err: error }, 'revocations by commands could not be counted'),
   })
+}
+
+/** Whether a name server of validation answers. It is asked in the background, because anyone may ask for health. */
+const RESOLVER_CHECK_MS = 10_000
+const RESOLVER_TIMEOUT_MS = 2_000
+
+/** Any answer shows that it is there, also one that refuses. */
+const ANSWERS = new Set(['ENODATA', 'ENOTFOUND', 'ESERVFAIL', 'EREFUSED', 'EFORMERR', 'ENOTIMP'])
+
+interface ResolverCheck {
+  status(): CheckStatus
+  stop(): Promise<void>
+}
+
+/** @param servers `dns.resolvers`; one that answers is enough */
+export function startResolverCheck(servers: readonly string[]): ResolverCheck {
+  const resolver = new Resolver({ timeout: RESOLVER_TIMEOUT_MS, tries: 1 })
+  resolver.setServers(servers)
+  let status: CheckStatus = 'ok'
+  const loop: Loop = startLoop({
+    name: 'dns resolver',
+    intervalMs: RESOLVER_CHECK_MS,
+    async round() {
+      status = (await isAnswering(resolver)) ? 'ok' : 'error'
+    },
+    onError: () => undefined,
+  })
+  return {
+    status: () => status,
+    async stop() {
+      resolver.cancel()
+      await loop.stop()
+    },
+  }
+}
+
+/** The root's name servers are what every resolver knows. */
+function isAnswering(resolver: Resolver): Promise<boolean> {
+  return resolver.resolveNs('.').then(
+    () => true,
+    (error: NodeJS.ErrnoException) => ANSWERS.has(error.code ?? ''),
+  )
 }
