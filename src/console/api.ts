@@ -16,7 +16,7 @@ export type { Input, OperationId, Output }
 export { AdminApiError, ApprovalRequested }
 
 type Described = readonly [method: string, path: string, roles: readonly Role[] | 'none', query: readonly string[]]
-/** From the descriptions of the endpoints, by `src/dev/build-console.mjs`. */
+/** `src/dev/build-console.mjs` makes it from the descriptions of the endpoints. */
 declare const OPERATIONS_OF_BUILD: Readonly<Record<OperationId, Described>>
 
 /** The service itself waits up to 25 seconds for a job. */
@@ -31,7 +31,7 @@ const client = new AdminClient({
   fetch: (url, init) => fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) }),
 })
 
-/** The parameters of its query. */
+/** The parameters of the operation's query. */
 export const queryOf = (id: OperationId): readonly string[] => OPERATIONS_OF_BUILD[id][3]
 
 /** A change was sent, and its answer did not come. */
@@ -55,8 +55,8 @@ const OF_THIS_SESSION: readonly OperationId[] = [
 ]
 
 /**
- * Asks for a new sign-in and then tries again, when the service no longer takes the token. So it does for what a grave
- * act needs: a confirmation, or the reason for another person.
+ * Asks for a new sign-in and then tries again, when the service no longer takes the token. It does the same when a grave
+ * act needs a confirmation, or the reason for another person.
  */
 async function inSession<T>(id: OperationId, ask: (approvalReason?: string) => Promise<T>): Promise<T> {
   let reason: string | undefined
@@ -88,7 +88,7 @@ export const refreshUser = (): Promise<void> => client.call('getMe', {}).then(no
 export const call = <I extends OperationId>(id: I, input: Input<I>): Promise<Output<I>> =>
   inSession(id, (reason) => client.call(id, input, reason))
 
-/** As `call`, with the status and the place of the next page. */
+/** It is `call`, with the status and the place of the next page. */
 export const page = <I extends OperationId>(id: I, input: Input<I>) => inSession(id, () => client.page(id, input))
 export const follow = <I extends OperationId>(id: I, next: string) => inSession(id, () => client.follow(id, next))
 

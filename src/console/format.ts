@@ -8,7 +8,7 @@ const UNITS = [
   ['second', 1],
 ] as const
 
-/** Of the browser, or UTC. */
+/** `local` is the zone of the browser. */
 export const ZONES = ['utc', 'local'] as const
 export type Zone = (typeof ZONES)[number]
 
@@ -34,7 +34,7 @@ export const plural = (count: string, one: string, many = `${one}s`) => `${count
 /** `1 account`, `2,000 accounts`. */
 export const counted = (count: number, one: string, many?: string) => plural(countText(count), one, many)
 
-/** In the largest unit of which there is one. @returns undefined below a second */
+/** Counts in the largest unit of which there is one. @returns undefined below a second */
 export function spanText(seconds: number): string | undefined {
   // A year and a half says more in days.
   const unit = UNITS.find(([name, length]) => seconds >= (name === 'year' ? 2 * length : length))
@@ -76,7 +76,7 @@ export function isDay(text: string): boolean {
 /** A date without a zone is one of the browser's (ECMA-262, Date Time String Format). */
 const suffixOf = (zone: Zone) => (zone === 'utc' ? 'Z' : '')
 
-/** The last millisecond of a day; another time, or a day that does not exist, stays as it is. */
+/** The last millisecond of a day. Another time, or a day that does not exist, stays as it is. */
 export function endOfDayIn(zone: Zone, text: string): string {
   return isDay(text) ? new Date(`${text}T23:59:59.999${suffixOf(zone)}`).toISOString() : text
 }
@@ -155,7 +155,7 @@ export function certificateState({ revoked_at, not_after, renewal }: Dated, now:
   return isLate ? { text: `Expires in ${timeLeft(end - now)}`, tone: 'bad' } : { text: 'Renewal due', tone: 'warn' }
 }
 
-/** In whole days, below two days in whole hours. */
+/** Counts whole days, and below two days whole hours. */
 export function timeLeft(ms: number): string {
   if (ms < HOUR_MS) return 'less than an hour'
   const [count, unit] = ms < 2 * DAY_MS ? [ms / HOUR_MS, 'hour'] : [ms / DAY_MS, 'day']

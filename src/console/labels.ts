@@ -3,7 +3,7 @@
 export const ROLES = { admin: 'Administrator', operator: 'Operator', registrar: 'Registrar', auditor: 'Auditor' }
 export const ROLE_OPTIONS = Object.entries(ROLES).reverse()
 
-/** What a role may do. */
+/** The rights of each role. */
 export const ROLE_HELP: Readonly<Record<string, string>> = {
   admin: 'May do everything.',
   operator:
@@ -13,7 +13,7 @@ export const ROLE_HELP: Readonly<Record<string, string>> = {
   auditor: 'Reads all but credentials.',
 }
 
-/** With the tags of a registrar; the release before kept sessions without them. */
+/** A role, with the tags of a registrar. The release before kept sessions without them. */
 export const roleText = ({ role, scope = [] }: { role: keyof typeof ROLES; scope?: readonly string[] }): string =>
   [ROLES[role], ...(scope.length > 0 ? [`of ${scope.join(', ')}`] : [])].join(' ')
 

@@ -21,7 +21,7 @@ import { useApi } from './use-api.ts'
 
 function App() {
   const { user, asks, isWaiting } = useSession()
-  // Also with the session of another tab: this one replaces it.
+  // A tab with the session of another tab signs in, too: the new session replaces it.
   if (isOfProvider()) return <SignInPage />
   if (user === undefined) return isWaiting ? null : <SignInPage />
   return (
@@ -39,13 +39,13 @@ function App() {
 
 const POLL_MS = 30_000
 
-/** These say themselves what is stopped. */
+/** These pages say themselves what is stopped. */
 const TELLS_OF_STOPS: readonly string[] = ['/', '/operation']
 
 function Frame() {
   const place = usePlace()
   const [isOpen, setOpen] = useState(false)
-  // On a phone, the menu lies over the page.
+  // The menu of a phone lies over the page.
   useEffect(() => setOpen(false), [place.path])
   useScroll(place)
   useRole()
@@ -97,7 +97,7 @@ const isCurrent = ({ path }: Route, now: string) => path === now || (path !== '/
 
 function Navigation({ path }: { path: string }) {
   const navigation = useRef<HTMLElement>(null)
-  // On a low screen, the current page would be below the edge of the list.
+  // The current page would be below the edge of the list on a low screen.
   useEffect(() => {
     navigation.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' })
   }, [path])
@@ -126,7 +126,7 @@ function Navigation({ path }: { path: string }) {
   )
 }
 
-/** What waits for this user: decisions about the requests of others, and replies to own ones. */
+/** Counts the decisions about requests of others, and the replies to own ones, that wait for this user. */
 function ApprovalCount() {
   const { data } = useApi('countApprovals', {}, { every: POLL_MS })
   const count = data === undefined ? 0 : (can('approve') ? data.for_others : 0) + data.results
@@ -170,7 +170,7 @@ function useScroll({ path, entry }: Place): void {
     if (wanted > 0) growth.observe(document.body)
     const leaveAlone = () => growth.disconnect()
     for (const move of MOVES) addEventListener(move, leaveAlone, { passive: true })
-    // When a shorter page replaces this one, the browser scrolls before this listener is removed.
+    // The browser scrolls before this listener is removed, when a shorter page replaces this one.
     const note = () => {
       if ((history.state as { entry?: number } | null)?.entry === entry) scrolls.set(entry, scrollY)
     }
@@ -184,7 +184,7 @@ function useScroll({ path, entry }: Place): void {
   useFocusAgain(path, entry)
 }
 
-/** Where the keyboard was on each entry of the history: the address of a link. */
+/** The address of the link that had the focus, for each entry of the history. */
 const focused = new Map<number, string>()
 const linkTo = (address: string | undefined) =>
   address === undefined ? null : document.querySelector<HTMLElement>(`main a[href="${CSS.escape(address)}"]`)
@@ -230,7 +230,7 @@ class Broken extends Component<{ children: ComponentChildren }, { error?: unknow
   }
 }
 
-/** Gives the focus to the heading when its element leaves the page, such as a removed filter. @returns what ends it */
+/** Gives the focus to the heading when its element leaves the page, such as a removed filter. @returns a function that ends it */
 function keepFocus(): () => void {
   let last: EventTarget | null = null
   const note = ({ target }: FocusEvent) => {

@@ -3,7 +3,7 @@
 import { AdminApiError, call, type Output } from './api.ts'
 import { FormError } from './components/basics.tsx'
 import { base64url } from './format.ts'
-import { lacksFactor } from './questions.ts'
+import { isFactorMissing } from './questions.ts'
 import { begin, currentSession } from './stored-session.ts'
 
 type Options = Record<string, unknown> & { challenge: string }
@@ -80,12 +80,12 @@ async function makePasskey(options: Options) {
   }
 }
 
-/** Without a username: the browser offers what it has for this address. */
+/** Asks for no username: the browser offers the passkeys that it has for this address. */
 export async function signInByPasskey(): Promise<void> {
   await finishByPasskey(await call('getPasskeyOptions', {}))
 }
 
-/** Alone, or behind a password. */
+/** Signs in by a passkey alone, or behind a password. */
 export async function finishByPasskey(options: Options): Promise<void> {
   const credential = await showPasskey(options)
   const { token, user } = await call('signInByPasskey', { body: { credential } })
@@ -100,7 +100,7 @@ export async function addPasskey(name: string): Promise<Output<'addPasskey'>> {
     const credential = await makePasskey(options)
     try {
       const added = await call('addPasskey', { body: { name, credential } })
-      lacksFactor.set(false)
+      isFactorMissing.set(false)
       return added
     } catch (error) {
       const isRefused = error instanceof AdminApiError && error.body.error === 'passkey_refused'

@@ -1,4 +1,4 @@
-/** A private key that somebody pastes stays in the browser: only the SHA-256 of its public key goes on. */
+/** A private key that somebody pastes stays in the browser: only the SHA-256 of its public key is sent. */
 
 const PRIVATE_PEM = /-----BEGIN ([A-Z ]*)PRIVATE KEY-----([^-]*)-----END/
 const PRIVATE_MEMBER = /"(?:d|p|q|dp|dq|qi|k)"\s*:/
@@ -73,7 +73,7 @@ const RSA = octets('300d06092a864886f70d0101010500')
 const EC = octets('06072a8648ce3d0201')
 const CURVES = ['06082a8648ce3d030107', '06052b81040022', '06052b81040023'].map(octets)
 
-/** As PKCS #8 (RFC 5958), which WebCrypto takes alone; an EC key of SEC 1 with each curve in turn. */
+/** The key as PKCS #8 (RFC 5958), since WebCrypto takes nothing else. An EC key of SEC 1 gets each curve in turn. */
 function formsOf(label: string, body: string): Uint8Array<ArrayBuffer>[] {
   let der: Uint8Array<ArrayBuffer>
   try {

@@ -1,10 +1,10 @@
-/** Questions of the service about a request, asked over the page; the request goes on with the answer. */
+/** Questions of the service about a request, asked over the page; the request continues with the answer. */
 
 import { createStore, useStore } from './store.ts'
 import { onForgotten } from './stored-session.ts'
 
 interface Question {
-  /** Who the user is, or why another person should approve. */
+  /** It asks who the user is, or why another person should approve. */
   kind: 'identity' | 'reason'
   /** The service's sentence. */
   message: string
@@ -38,11 +38,11 @@ export function askOverPage(kind: Question['kind'], refusal: Error): Promise<str
   return asked
 }
 
-/** The session lacks the second factor that is required, and can only register a passkey. */
-export const lacksFactor = createStore(false)
-onForgotten(() => lacksFactor.set(false))
+/** The second factor that is required is missing: the session can only register a passkey. */
+export const isFactorMissing = createStore(false)
+onForgotten(() => isFactorMissing.set(false))
 
 export function sendToEnrol(): void {
-  lacksFactor.set(true)
+  isFactorMissing.set(true)
   location.hash = '/profile'
 }

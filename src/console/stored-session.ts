@@ -15,7 +15,7 @@ export type Role = User['role']
 interface Session {
   token: string
   user: User
-  /** By the clock of this machine, in milliseconds. */
+  /** A time of the clock of this machine, in milliseconds. */
   endsAt: number
 }
 
@@ -26,7 +26,7 @@ interface SessionState {
   endsAt: number
   /** Another tab may have a session. */
   isWaiting?: boolean
-  /** Why the sign-in is shown over the page. */
+  /** The reason why the sign-in is shown over the page. */
   asks: Ended | 'wanted' | undefined
 }
 
@@ -63,7 +63,7 @@ channel.onmessage = ({ data }: MessageEvent<Message>) => {
     send({ kind: 'session', session: { token, user, endsAt } })
 }
 
-/** Takes the session of another tab when it lasts longer, unless it is that of another user. */
+/** Takes the session of another tab when it lasts longer, unless it belongs to another user. */
 function holdOther(session: Session): void {
   const { user, endsAt } = state.get()
   const isSameUser = user === undefined || (user.id === session.user.id && user.role === session.user.role)
@@ -88,7 +88,7 @@ function restored(): SessionState {
   }
 }
 
-/** From `iat` to `exp`: the clocks of the two machines may differ. */
+/** The time from `iat` to `exp` counts, since the clocks of the two machines may differ. */
 function lifetimeMs(token: string): number {
   const [, claims = ''] = token.split('.')
   const { iat, exp } = JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/'))) as Record<string, number>
@@ -126,7 +126,7 @@ export function noteUser(user: User): void {
   state.set({ ...state.get(), user })
 }
 
-/** Leaves nothing behind, on the screen or in a tab. */
+/** Signs out, and leaves nothing behind, on the screen or in a tab. */
 export function forget(): void {
   const { token } = state.get()
   forgetHere()

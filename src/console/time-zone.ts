@@ -1,4 +1,4 @@
-/** In which zone the console shows and takes times: UTC, as logs and mails have them, or that of the browser. */
+/** The zone in which the console shows and takes times: UTC, which logs and mails have, or the zone of the browser. */
 
 import { endOfDayIn, instantIn, wholeDaysIn, ZONES, type Zone } from './format.ts'
 import { createStore, useStore } from './store.ts'

@@ -6,11 +6,11 @@ import { call, type Input, type OperationId, type Output } from './api.ts'
 export const POLL_MS = 5_000
 
 export interface Loaded<T> {
-  /** From the last good reply; it stays when a later one fails. */
+  /** The last good reply; it stays when a later one fails. */
   data: T | undefined
   error: unknown
   isLoading: boolean
-  /** When `data` came, in milliseconds. */
+  /** The time when `data` came, in milliseconds. */
   loadedAt: number | undefined
   /** Milliseconds after which it is asked again. */
   every: number | undefined
@@ -18,7 +18,7 @@ export interface Loaded<T> {
 }
 
 interface LoadState<T> extends Omit<Loaded<T>, 'reload' | 'every'> {
-  /** Operation and input that it belongs to. */
+  /** The operation and the input that it belongs to. */
   key: string
 }
 
@@ -30,17 +30,21 @@ const nothing = <T>(key: string): LoadState<T> => ({
   loadedAt: undefined,
 })
 
-/** As `unknown`: a union of the inputs of all operations is too much for the compiler. */
+/** The parts are unknown: a union of the inputs of all operations is too much for the compiler. */
 export const keyOf = (...parts: readonly unknown[]) => JSON.stringify(parts)
 
-/**
- * Asks when the page opens and when the input changes.
- * @param every milliseconds; asked again, but not in a hidden tab
- */
+interface Repetition<T> {
+  /** Milliseconds after which it is asked again, but not in a hidden tab. */
+  every?: number
+  /** It is asked again until then. */
+  until?: (data: T) => boolean
+}
+
+/** Asks when the page opens and when the input changes. */
 export function useApi<I extends OperationId>(
   id: I,
   input: Input<I>,
-  { every }: { every?: number } = {},
+  { every, until }: Repetition<Output<I>> = {},
 ): Loaded<Output<I>> {
   const key = keyOf(id, input)
   const [state, setState] = useState<LoadState<Output<I>>>(() => nothing(key))
@@ -55,6 +59,7 @@ export function useApi<I extends OperationId>(
         (error: unknown) => ({ error }),
       )
       if (isWanted()) change({ ...got, isLoading: false })
+      return !('data' in got && until?.(got.data) === true)
     })
   }, [key, every, round])
   const reload = useCallback(() => setRound((before) => before + 1), [])
@@ -62,14 +67,14 @@ export function useApi<I extends OperationId>(
   return { ...shown, every, reload }
 }
 
-/** Runs work now and, while the tab can be seen, again. @returns what ends it */
-function repeat(every: number | undefined, work: (isWanted: () => boolean) => Promise<void>): () => void {
+/** Runs work now, and again while it says so and the tab can be seen. @returns a function that ends it */
+function repeat(every: number | undefined, work: (isWanted: () => boolean) => Promise<boolean>): () => void {
   let isOver = false
   let isPaused = false
   let timer: ReturnType<typeof setTimeout> | undefined
   const run = async () => {
-    await work(() => !isOver)
-    if (!isOver && every !== undefined) timer = setTimeout(unlessHidden, every)
+    const isAskedAgain = await work(() => !isOver)
+    if (isAskedAgain && !isOver && every !== undefined) timer = setTimeout(unlessHidden, every)
   }
   const unlessHidden = () => {
     isPaused = document.hidden

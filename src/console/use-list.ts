@@ -1,4 +1,4 @@
-/** `useList`: a list of the Admin API that loads on by cursor. */
+/** `useList`: a list of the Admin API, which loads page after page by cursor. */
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { AdminApiError, follow, type Input, type OperationId, type Output, page, queryOf } from './api.ts'
@@ -32,7 +32,7 @@ export interface Listed<R> {
 }
 
 interface ListState<R> {
-  /** Entry, operation and input that it belongs to. */
+  /** The entry, the operation and the input that it belongs to. */
   key: string
   rows: readonly R[]
   next: string | undefined

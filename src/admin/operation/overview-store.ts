@@ -34,6 +34,7 @@ const Numbers = z.object({
 })
 export type OverviewNumbers = z.infer<typeof Numbers>
 
+/** Events are counted by the hour. */
 const FIRST_HOUR = sql.fragment`(date_trunc('hour', now(), 'UTC') - make_interval(hours => ${HOURS - 1}))`
 
 const endingWithin = (days: number) =>

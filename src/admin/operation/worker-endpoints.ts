@@ -7,7 +7,7 @@ import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
 
-/** Events that wait for a consumer, in this reply and in `/overview`. */
+/** The events that wait for a consumer, in this reply and in `/overview`. */
 export const Backlog = z.strictObject({
   name: z.string(),
   waiting: z.int().meta({ description: `Events that wait, at most ${MOST_WAITING}.` }),

@@ -82,7 +82,7 @@ export const LongText = ({ children }: { children: string }) => (
   </pre>
 )
 
-/** Names and values; those without a value are left out. */
+/** Names and values; a name without a value is left out. */
 export const Facts = ({ rows }: { rows: readonly (readonly [name: string, value: ComponentChildren] | false)[] }) => (
   <dl class="facts">
     {rows
@@ -127,7 +127,7 @@ export const AccountLink = ({ id, name }: { id: string; name: string | null | un
   </a>
 )
 
-/** Tags as they are, none as a dash. */
+/** Shows tags, and a dash where there are none. */
 export const Tags = ({ tags }: { tags: readonly string[] }) =>
   tags.length === 0 ? (
     <span class="quiet">–</span>
@@ -140,14 +140,14 @@ export const Tags = ({ tags }: { tags: readonly string[] }) =>
   )
 
 /** A link that looks like a button, for roles that may call the operation of its page. */
-export const ButtonLink = ({ needs, to, children }: { needs: OperationId; to: string; children: string }) =>
+export const ButtonLink = ({ needs, to, text }: { needs: OperationId; to: string; text: string }) =>
   can(needs) ? (
     <a class="button" href={to}>
-      {children}
+      {text}
     </a>
   ) : null
 
-/** Shown only to roles that may call the operation. */
+/** Its children are shown only to roles that may call the operation. */
 export const Allowed = ({ to, children }: { to: OperationId; children: ComponentChildren }) => (
   <>{can(to) && children}</>
 )
@@ -161,12 +161,12 @@ const ADVICE: Readonly<Record<number, string>> = {
 
 interface ProblemProps {
   error: unknown
-  /** Where the page knows better than the error. */
+  /** The page may know better than the error. */
   sentence?: string
   retry?: () => void
 }
 
-/** What a form itself refuses, before it asks the service. */
+/** A refusal of the form itself, before it asks the service. */
 export class FormError extends Error {
   readonly field: string
 
@@ -213,12 +213,13 @@ export function fieldError(error: unknown, field: string): string | undefined {
   return error.body.fields?.find((one) => one.field === field)?.message
 }
 
-/** Shown instead of an empty list; says how to begin. */
-export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
+/** It stands in the place of an empty list, and says how to begin. */
+export const Empty = ({ title, about, children }: { title: string; about?: string; children?: ComponentChildren }) => (
   <div class="empty">
     <p>
       <strong>{title}</strong>
     </p>
+    {about !== undefined && <p>{about}</p>}
     {children}
   </div>
 )
@@ -247,7 +248,7 @@ export function Ready<T>({ loaded, children }: { loaded: Loaded<T>; children: (d
 /** A reply may take a second or two; after this many rounds without one it is late. */
 const LATE_ROUNDS = 3
 
-/** Says whether what is shown is of now. A request that hangs has no error for a minute, so the age of the last answer counts. */
+/** Says whether the page is up to date. A request that hangs has no error for a minute, so the age of the last answer counts. */
 export function Freshness({ loaded }: { loaded: Loaded<unknown> }) {
   const { error, isLoading, loadedAt, every = POLL_MS } = loaded
   const [now, setNow] = useState(Date.now())

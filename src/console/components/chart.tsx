@@ -57,7 +57,7 @@ export const ChartFrame = <T,>(props: {
     </div>
   )
 
-/** Says nothing to a screen reader: the figures are beside it. */
+/** The plot says nothing to a screen reader: the figures are beside it. */
 export function Plot({ data }: { data: PlotData }) {
   const place = useRef<HTMLDivElement>(null)
   const theme = useTheme()
@@ -108,7 +108,7 @@ interface PlotData {
   /** Seconds since 1970. */
   at: readonly number[]
   series: readonly Series[]
-  /** Where hours say nothing. */
+  /** The points are days, and hours say nothing. */
   byDay?: boolean
   /** Names of the points, when `at` counts from 0 and is no time. */
   names?: readonly string[]
@@ -119,7 +119,7 @@ interface PlotData {
 const HEIGHT = 180
 const DAY_SECONDS = 86_400
 
-/** Draws bars on a canvas by uPlot. @returns what removes it; the width follows that of its parent */
+/** Draws bars on a canvas by uPlot. @returns a function that removes it; its width follows its parent */
 function drawPlot(parent: HTMLElement, data: PlotData): () => void {
   const { at, byDay, names, isStacked } = data
   const series = isStacked ? stacked(data.series) : data.series
@@ -176,7 +176,7 @@ function drawPlot(parent: HTMLElement, data: PlotData): () => void {
   }
 }
 
-/** The sums from below, the highest first: each lower one is drawn over it. */
+/** Sums the series from below. The highest sum comes first, and each lower one is drawn over it. */
 function stacked(series: readonly Series[]): Series[] {
   const sums: Series[] = []
   for (const one of series) {
@@ -192,7 +192,7 @@ function tickText(seconds: number, byDay: boolean | undefined): string {
   return byDay || text.endsWith(' 00:00') ? text.slice(5, 10) : text.slice(11)
 }
 
-/** A custom property as the canvas takes it: `light-dark()` is decided. */
+/** Reads a custom property for the canvas, for which `light-dark()` has to be decided. */
 function resolved(parent: HTMLElement, name: string): string {
   const probe = document.createElement('span')
   probe.style.color = `var(${name})`

@@ -49,7 +49,7 @@ type MemberColumn<R> = {
     kind?: KindOf<R[M]>
     /** Rows that are all there are sorted by the member. */
     sorts?: true
-    /** Where the value leads. */
+    /** The address that the value links to. */
     to?: (row: R) => string
     /** The value is a state in one word, and has the colour of its tone. */
     tones?: Readonly<Record<string, Tone>>
@@ -62,7 +62,7 @@ export type CellColumn<R> = Head<R> & { cell: (row: R) => ComponentChildren; kin
 
 export type Column<R> = MemberColumn<R> | CellColumn<R>
 
-/** What the table needs of a column, whatever its row is. */
+/** The part of a column that the table needs, whatever its row is. */
 interface PlainColumn extends Head<unknown> {
   kind?: KindName
   cell?: (row: unknown) => ComponentChildren
@@ -80,7 +80,7 @@ export const layoutOf = (column: Column<never>): string | undefined => {
   return layout
 }
 
-/** What the column shows of a row. */
+/** Draws the value of a row in a column. */
 export function drawnBy<R>(column: Column<R>, row: R): ComponentChildren {
   const { cell, member = '', kind = 'text', to, tones } = plain(column)
   if (cell) return cell(row)

@@ -24,7 +24,7 @@ function cellOf(value: unknown): string {
 interface AllRowsProps<R> {
   all: () => AsyncIterable<R>
   csv?: CsvFile<R> | undefined
-  /** They are all there, and need no walk. */
+  /** The rows when all of them are there, and need no walk. */
   shown?: readonly R[] | undefined
 }
 
@@ -79,7 +79,7 @@ export function AllRows<R>({ all, csv, shown }: AllRowsProps<R>) {
 
 /** Gives a file to the person at the browser. */
 export function saveFile(name: string, type: string, content: string | Uint8Array<ArrayBuffer>): void {
-  // By this mark a spreadsheet knows UTF-8.
+  // A spreadsheet knows UTF-8 by this mark.
   const parts = type === 'text/csv' ? ['\ufeff', content] : [content]
   const url = URL.createObjectURL(new Blob(parts, { type }))
   const link = document.createElement('a')

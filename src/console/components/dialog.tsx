@@ -30,7 +30,7 @@ export function Dialog({ title, onClose, wide = false, children }: DialogProps) 
   useLayoutEffect(() => {
     const element = dialog.current
     element?.showModal()
-    // While it is in the page: the browser then gives the focus back to where it was.
+    // It closes while it is in the page, so that the browser gives the focus back to where it was.
     return () => element?.close()
   }, [])
   return (
@@ -58,13 +58,13 @@ export const CloseButton = ({ onClose }: { onClose: () => void }) => (
 )
 
 interface ConfirmProps<F extends FormFields, R> {
-  /** On the button that sends it; the title, too, unless there is another one. */
+  /** The text of the button that sends it; the title, too, unless there is another one. */
   action: string
   title?: string
   /** The effect, the object, and whether it can be undone. A text alone is a paragraph. */
   consequence?: ComponentChildren
   danger?: boolean | ((values: ValuesOf<F>) => boolean)
-  /** Has to be typed first. */
+  /** The user has to type it first. */
   typed?: string | undefined
   /** The fields of the dialog by their names, under which `onConfirm` gets their texts. */
   fields?: F
@@ -122,7 +122,7 @@ export function Confirm<F extends FormFields, R>({ action, title = action, ...pr
 interface ActionProps<F extends FormFields, R> extends Omit<ConfirmProps<F, R>, 'onClose'> {
   /** The operation without which the button is not shown. */
   needs?: OperationId
-  /** On the button, when it is not the action. */
+  /** The text of the button, when it is not the action. */
   text?: string
   /** `danger` asks in the same colour. */
   kind?: ButtonProps['kind']

@@ -1,70 +1,51 @@
 /** Filters of a list: their fields, ranges of days, and views that this browser keeps under a name. */
 
 import { useEffect, useState } from 'preact/hooks'
-import { type Filter as DescribedFilter, type Filters, isChoice } from '../../admin/resources/filter.ts'
+import { type Filter, isChoice } from '../../admin/resources/filter.ts'
 import { changeQuery, href, type Query, usePlace } from '../router.ts'
 import { instantText } from '../time-zone.ts'
 import { Button } from './basics.tsx'
 import { Action } from './dialog.tsx'
 import { FieldOf } from './form.tsx'
 
-export interface Filter {
-  name: string
-  label: string
-  type?: 'text' | 'date' | 'search'
-  placeholder?: string
-  /** Value and text; makes it a choice. */
-  options?: readonly (readonly [value: string, text: string])[]
-}
+/** A filter, as far as a page shows it. */
+export type ShownFilter = Omit<Filter, 'says'>
+export type ShownFilters = Readonly<Record<string, ShownFilter>>
 
-const choicesOf = ({ kind, words }: DescribedFilter) => (isChoice(kind) ? kind : words)
+const choicesOf = ({ kind, words }: ShownFilter) => (isChoice(kind) ? kind : words)
 
 /** A value in the words of its filter. */
-export const valueText = (filter: DescribedFilter, value: string): string => choicesOf(filter)?.[value] ?? value
+export const valueText = (filter: ShownFilter, value: string): string => choicesOf(filter)?.[value] ?? value
 
-/** The field of a filter that a resource describes, by its kind. */
-function fieldOf(filter: DescribedFilter): Omit<Filter, 'name'> {
-  const { kind, label, field, example } = filter
-  const choices = choicesOf(filter)
-  return {
-    label: typeof field === 'string' ? field : label,
-    ...(choices && { options: Object.entries(choices) }),
-    ...(kind === 'time' && { type: 'date' as const }),
-    ...(example !== undefined && { placeholder: example }),
-  }
-}
+/** The filters that a page offers above its list. */
+export const offered = <F extends ShownFilters>(filters: F) =>
+  (Object.keys(filters) as (keyof F & string)[]).filter((name) => filters[name]?.field !== undefined)
 
-/** The filters that a page offers above its list. @param choices options that only the page knows, by the filter */
-export const barOf = (filters: Filters, choices: Readonly<Record<string, Filter['options']>> = {}): readonly Filter[] =>
-  Object.entries(filters)
-    .filter(([, { field }]) => field !== undefined)
-    .map(([name, filter]) => {
-      const options = choices[name]
-      return { name, ...fieldOf(filter), ...(options && { options }) }
-    })
-
-interface FilterFieldProps extends Omit<Filter, 'name'> {
+interface FilterFieldProps {
+  filter: ShownFilter
   value: string
   onChange: (value: string) => void
   error?: string | undefined
 }
 
-export const FilterField = ({ options, ...field }: FilterFieldProps) => (
-  <FieldOf {...field} {...(options && { options: [['', 'All'], ...options] })} />
-)
-
-/** The field of one filter of a resource. */
-export const ResourceField = ({
-  filter,
-  ...field
-}: Pick<FilterFieldProps, 'value' | 'onChange' | 'error'> & { filter: DescribedFilter }) => (
-  <FilterField {...fieldOf(filter)} {...field} />
-)
+export function FilterField({ filter, ...changed }: FilterFieldProps) {
+  const { kind, label, field, example: placeholder } = filter
+  const choices = choicesOf(filter)
+  return (
+    <FieldOf
+      {...changed}
+      label={typeof field === 'string' ? field : label}
+      type={kind === 'time' ? 'date' : 'text'}
+      placeholder={placeholder}
+      options={choices && [['', 'All'], ...Object.entries(choices)]}
+    />
+  )
+}
 
 /** The query, and what is typed over it until it is applied; another query begins anew. */
 export function useTyped(query: Query): readonly [Query, (typed: Query) => void] {
   const [typed, setTyped] = useState<Query>({})
-  // By the event: two quick changes of the query may be drawn as one, and look like none.
+  // The event counts: two quick changes of the query may be drawn as one, and look like none.
   useEffect(() => {
     const forget = () => setTyped({})
     addEventListener('hashchange', forget)
@@ -73,11 +54,12 @@ export function useTyped(query: Query): readonly [Query, (typed: Query) => void]
   return [{ ...query, ...typed }, (more) => setTyped({ ...typed, ...more })]
 }
 
-export function FilterBar({ query, filters }: { query: Query; filters: readonly Filter[] }) {
+export function FilterBar({ query, filters }: { query: Query; filters: ShownFilters }) {
   const [values, type] = useTyped(query)
-  const apply = (wanted: Query) =>
-    changeQuery(Object.fromEntries(filters.map(({ name }) => [name, wanted[name]?.trim()])))
-  const isFiltered = filters.some(({ name }) => query[name])
+  const names = offered(filters)
+  const apply = (wanted: Query) => changeQuery(Object.fromEntries(names.map((name) => [name, wanted[name]?.trim()])))
+  const change = (name: string, filter: ShownFilter, value: string) =>
+    choicesOf(filter) ? apply({ ...values, [name]: value }) : type({ [name]: value })
   return (
     <form
       class="filters"
@@ -86,17 +68,19 @@ export function FilterBar({ query, filters }: { query: Query; filters: readonly 
         apply(values)
       }}
     >
-      {filters.map(({ name, ...filter }) => (
-        <FilterField
-          key={name}
-          {...filter}
-          value={values[name] ?? ''}
-          onChange={(value) => (filter.options ? apply({ ...values, [name]: value }) : type({ [name]: value }))}
-        />
-      ))}
+      {Object.entries(filters)
+        .filter(([name]) => names.includes(name))
+        .map(([name, filter]) => (
+          <FilterField
+            key={name}
+            filter={filter}
+            value={values[name] ?? ''}
+            onChange={(value) => change(name, filter, value)}
+          />
+        ))}
       <div class="actions">
         <button type="submit">Apply</button>
-        {isFiltered && <Button text="Clear filters" onClick={() => apply({})} />}
+        {names.some((name) => query[name]) && <Button text="Clear filters" onClick={() => apply({})} />}
       </div>
     </form>
   )

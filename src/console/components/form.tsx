@@ -46,7 +46,7 @@ interface TextProps extends FieldProps {
   value: string
   onChange: (value: string) => void
   type?: undefined | 'text' | 'password' | 'email' | 'number' | 'date' | 'datetime-local' | 'search' | 'url'
-  placeholder?: string
+  placeholder?: string | undefined
   autoComplete?: string
   required?: boolean
   /** Lines of a larger field. */
@@ -196,7 +196,7 @@ export function useForm<T extends Values>(initial: T, onChange?: () => void) {
 
 /** A field as data. A date is a day of the zone that is shown, and `options` make a choice. */
 interface FieldData extends Omit<TextProps, 'value' | 'onChange' | 'error' | 'help'> {
-  options?: SelectProps['options']
+  options?: SelectProps['options'] | undefined
 }
 
 export interface FormField extends FieldData {

@@ -63,7 +63,7 @@ export function JobProgress({ job, at }: { job: Job; at: number | undefined }) {
   )
 }
 
-/** The filter of a new revocation holds so many serial numbers in its address. */
+/** The address of a new revocation has room for so many serial numbers. */
 const MOST_AGAIN = 50
 
 function Left({ id, left, total, at }: { id: string; left: number; total: number; at: number | undefined }) {
@@ -82,9 +82,11 @@ function Left({ id, left, total, at }: { id: string; left: number; total: number
           and valid. <Time at={at} relative={false} />
         </p>
         {data.length > 0 && (
-          <ButtonLink needs="bulkRevoke" to={again}>
-            {data.length < left ? `Try the first ${data.length} again …` : 'Try again …'}
-          </ButtonLink>
+          <ButtonLink
+            needs="bulkRevoke"
+            to={again}
+            text={data.length < left ? `Try the first ${data.length} again …` : 'Try again …'}
+          />
         )}
       </div>
       <Problem error={error} />

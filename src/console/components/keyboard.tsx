@@ -13,7 +13,7 @@ import { openSearch } from './search.tsx'
 /** Speech input types letters, so its users have to be able to turn them off (WCAG 2.2, 2.1.4). */
 const KEY = 'chancery.keys'
 const isOn = createStore(localStorage.getItem(KEY) !== 'off')
-/** Longer than a person takes between two keys. */
+/** It is longer than a person takes between two keys. */
 const SECOND_KEY_MS = 1_500
 
 function turn(on: boolean): void {
@@ -23,7 +23,7 @@ function turn(on: boolean): void {
 
 const pages = () => ROUTES.filter(({ key, needs }) => key !== undefined && can(needs))
 
-/** In a field or beside a modifier, a letter is none of ours. */
+/** A letter in a field or beside a modifier is no shortcut. */
 function isTyped({ target, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
   const isField = target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
   return isField || ctrlKey || metaKey || altKey || document.querySelector('dialog[open]') !== null

@@ -8,7 +8,7 @@ import { Problem, Skeleton } from './basics.tsx'
 type Page = ComponentType<PageProps>
 type Load<K extends string> = () => Promise<Readonly<Record<K, Page>>>
 
-/** They load the pages that nobody has opened yet. */
+/** The functions that load the pages. */
 const loaders: (() => Promise<unknown>)[] = []
 
 /** @param load imports a file @param names of the components that it exports */
@@ -53,13 +53,13 @@ const NotLoaded = () => (
   </>
 )
 
-/** After the data of the first page: all pages are 84 KB, more than the first load (`test/load/console-speed.ts`). */
+/** The data of the first page comes first: all pages are 84 KB, more than the first load (`test/load/console-speed.ts`). */
 const LATER_MS = 2_000
 
-/** Later pages then open at once, also after an upgrade of the service. @returns what ends the wait */
+/** Loads all pages, so that they open at once, also after an upgrade of the service. @returns a function that ends the wait */
 export function loadAllPages(): () => void {
   const timer = setTimeout(() => {
-    // What fails now is asked for again when its page is opened.
+    // A page that fails now is asked for again when it is opened.
     for (const load of loaders) load().catch(() => undefined)
   }, LATER_MS)
   return () => clearTimeout(timer)

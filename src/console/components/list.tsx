@@ -1,4 +1,4 @@
-/** Lists: rows of `useList`, which load on, and what can be done with them: choose, sort, count, save, leave columns out. */
+/** Lists of `useList`, whose rows can be chosen, sorted, counted and saved, and whose columns can be left out; and pages that are one list. */
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
@@ -10,20 +10,20 @@ import { type Listed, type Row, useList } from '../use-list.ts'
 import { Button, Empty, Problem, Skeleton } from './basics.tsx'
 import { type Column, orderOf } from './columns.tsx'
 import { AllRows, type CsvFile } from './csv.tsx'
-import { type Filter, FilterBar, SavedViews } from './filters.tsx'
+import { FilterBar, SavedViews, type ShownFilters } from './filters.tsx'
 import { CheckField } from './form.tsx'
 import { Page } from './page.tsx'
 import { idOf, SelectionBar, type Sorting, Table, type TableProps, useRowSelection } from './table.tsx'
 
 interface ListProps<R> extends Omit<TableProps<R>, 'rows' | 'selection'> {
   list: Listed<R>
-  /** What can be done to rows that are chosen; without it none can be. @param done gives the selection up */
+  /** The actions on rows that are chosen; without it no row can be. @param done gives the selection up */
   onChosen?: ((rows: readonly R[], done: () => void) => ComponentChildren) | undefined
   /** Offers all rows as a file. */
   csv?: CsvFile<R> | undefined
 }
 
-/** Loads on when its end comes into view. Columns should be made outside of the component. */
+/** The list loads more rows when its end comes into view. Columns should be made outside of the component. */
 export function List<R>({ list, empty, csv, onChosen, ...table }: ListProps<R>) {
   const { rows, error, isLoading, hasMore, isCut, dropped, unknown, more, reload, all } = list
   const { selection, chosenRows, clear } = useRowSelection(rows, table.rowKey ?? idOf)
@@ -95,7 +95,7 @@ function useLocalOrder<R>(rows: readonly R[], columns: readonly Column<R>[], isW
   return { rows: sorted, ...(isWhole && rows.length > 1 && { sorting }) }
 }
 
-/** What is missing comes last. */
+/** A missing value comes last. */
 function compare(a: string | number | null, b: string | number | null): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null)
   return typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b), 'en')
@@ -116,7 +116,7 @@ interface ListPageProps<R> extends Omit<ListProps<R>, 'caption'> {
   /** Buttons beside the title. */
   actions?: ComponentChildren
   query?: Query
-  filters?: readonly Filter[] | undefined
+  filters?: ShownFilters | undefined
   /** Between the title and the list. */
   children?: ComponentChildren
 }
@@ -137,20 +137,23 @@ export function ListPage<R>({ title, about, actions, query = {}, filters, childr
   )
 }
 
-/** What a page says that is one list: `listPage` draws it. */
+/** The description of a page that is one list; `listPage` draws it. */
 interface ListDescriptor<I extends OperationId> {
   title: string
   about?: string
   /** The filters of the operation that are offered. Without them the address has none. */
-  filters?: readonly Filter[]
+  filters?: ShownFilters
   /** A function gets what reads the list again, for columns with buttons. */
-  columns: readonly Column<Row<I>>[] | ((reload: () => void) => readonly Column<Row<I>>[])
+  columns: readonly Column<Row<I>>[] | ((reload: () => void, query: Query) => readonly Column<Row<I>>[])
   csv?: CsvFile<Row<I>>
   rowKey?: (row: Row<I>) => string | number
   empty?: ComponentChildren | ((reload: () => void) => ComponentChildren)
   actions?: (reload: () => void) => ComponentChildren
-  /** What can be done to rows that are chosen, for roles that may call the operation. @param done reads the list again */
-  chosen?: { needs: OperationId; actions: (rows: readonly Row<I>[], done: () => void) => ComponentChildren }
+  /** The actions on rows that are chosen, for roles that may call the operation. @param done reads the list again */
+  chosen?: {
+    needs: OperationId
+    actions: (rows: readonly Row<I>[], done: () => void, query: Query) => ComponentChildren
+  }
   /** Between the title and the list. */
   above?: (reload: () => void) => ComponentChildren
 }
@@ -161,12 +164,16 @@ export const listPage = <I extends OperationId>(operation: I, page: ListDescript
     const asked = filters ? { query: withWholeDays(query) } : {}
     const list = useList(operation, asked as Input<I>, entry)
     const { reload } = list
-    const drawn = useMemo(() => (typeof columns === 'function' ? columns(reload) : columns), [reload])
+    const drawn = useMemo(() => (typeof columns === 'function' ? columns(reload, query) : columns), [reload, query])
     const onChosen = (rows: readonly Row<I>[], giveUp: () => void) =>
-      chosen?.actions(rows, () => {
-        giveUp()
-        reload()
-      })
+      chosen?.actions(
+        rows,
+        () => {
+          giveUp()
+          reload()
+        },
+        query,
+      )
     return (
       <ListPage<Row<I>>
         {...{ title, about, filters, list }}

@@ -1,4 +1,4 @@
-/** What one reply fills: a page, or a section with a table. */
+/** Parts that one reply fills: a page, and a section with a table. */
 
 import type { ComponentChildren } from 'preact'
 import type { Loaded } from '../use-api.ts'

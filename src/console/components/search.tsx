@@ -10,7 +10,7 @@ import { Dialog } from './dialog.tsx'
 const isOpen = createStore(false)
 export const openSearch = () => isOpen.set(true)
 
-/** In the header. The dialog lies over any page, but not over another dialog. */
+/** The field in the header. Its dialog lies over any page, but not over another dialog. */
 export function SearchField() {
   const isShown = useStore(isOpen)
   useEffect(() => {
@@ -36,7 +36,7 @@ type Result = Output<'search'>
 type Kind = Result['groups'][number]['kind']
 
 const part = encodeURIComponent
-/** Title of a group, the page of a hit, and the list that has more. */
+/** Each group has a title, the page of a hit, and the list that has more. */
 const KINDS: Readonly<Record<Kind, readonly [title: string, of: (id: string) => Target, list: string]>> = {
   names: ['Names', (id) => ({ path: `/names/${part(id)}` }), '/certificates'],
   certificates: ['Certificates', (id) => ({ path: `/certificates/${id}` }), '/certificates'],
@@ -65,7 +65,7 @@ const optionsOf = ({ kind, hits, more }: Result['groups'][number]): Option[] => 
     : [{ key: `${kind} more`, title: 'Show all in the list', detail: '', to: { path: KINDS[kind][2], query: more } }]),
 ]
 
-/** Longer than between two keys. */
+/** It is longer than the time between two keys. */
 const TYPING_MS = 150
 const SHORTEST = 2
 
@@ -150,7 +150,7 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
 
 /** Opens the first hit when Enter was pressed before the reply. @param answer the reply of the search, once it is there */
 function useEarlyEnter(text: string, answer: unknown, openFirst: () => void) {
-  /** The text after which it was pressed. */
+  /** The text after which Enter was pressed. */
   const awaited = useRef<string | undefined>(undefined)
   useEffect(() => {
     if (answer !== undefined && awaited.current === text) openFirst()
@@ -170,7 +170,7 @@ function statusOf(text: string, result: Result | undefined, error: unknown, hits
 }
 
 interface Searched {
-  /** That it belongs to. */
+  /** The text that the result belongs to. */
   text: string
   result?: Result
   error?: unknown

@@ -14,7 +14,7 @@ export interface Sorting {
 }
 
 export interface TableProps<R> {
-  /** Says what the table holds; screen readers only, unless `showCaption`. */
+  /** Says what the table holds, to screen readers alone unless `showCaption` is set. */
   caption: string
   showCaption?: boolean
   columns: readonly Column<R>[]
@@ -24,7 +24,7 @@ export interface TableProps<R> {
   sorting?: Sorting
   /** Adds a column of check boxes. */
   selection?: RowSelection
-  /** Shown instead of a table without rows. */
+  /** It stands in the place of a table without rows. */
   empty?: ComponentChildren
 }
 
@@ -71,9 +71,9 @@ export const TableSection = <R,>(table: TableProps<R>) => (
 )
 
 function Head<R>({ column, sorting }: { column: Column<R>; sorting: Sorting | undefined }) {
-  const { head } = column
+  const { head, sort: ofService } = column
   const layout = layoutOf(column)
-  const sort = column.sort ?? (orderOf(column) && head)
+  const sort = ofService ?? (orderOf(column) && head)
   if (sort === undefined || !sorting)
     return (
       <th scope="col" class={layout}>
@@ -81,7 +81,7 @@ function Head<R>({ column, sorting }: { column: Column<R>; sorting: Sorting | un
       </th>
     )
   const isSorted = sorting.by === sort
-  const first = column.sort === undefined ? 'ascending' : 'descending'
+  const first = ofService === undefined ? 'ascending' : 'descending'
   const other = isSorted && sorting.direction === first ? opposite(first) : first
   return (
     <th scope="col" class={layout} aria-sort={isSorted ? sorting.direction : 'none'}>
@@ -102,7 +102,7 @@ interface RowProps {
   isChosen: boolean
 }
 
-/** Not drawn again while its row is the same: two thousand others may be. */
+/** A row is not drawn again while its data are the same: there may be two thousand others. */
 const Row = memo(({ row, rowId, columns, choose, isChosen }: RowProps) => (
   <tr class={isChosen ? 'chosen' : undefined}>
     {choose && (

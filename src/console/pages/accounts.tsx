@@ -4,9 +4,7 @@ import { ACCOUNT_FILTERS, ACCOUNT_MEMBERS } from '../../admin/resources/accounts
 import { call, can, type Input, type Output } from '../api.ts'
 import { AccountLink, ButtonLink, Empty, Facts, Ready, Tags } from '../components/basics.tsx'
 import { CLIENT, type Column, factsOf, LAST_SEEN } from '../components/columns.tsx'
-import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { barOf } from '../components/filters.tsx'
 import { List, listPage } from '../components/list.tsx'
 import { LoadedPage } from '../components/loaded.tsx'
 import { Section } from '../components/page.tsx'
@@ -64,24 +62,20 @@ const COLUMNS: readonly Column<ListedAccount>[] = [
   { head: 'Created', member: 'created_at', kind: 'instant' },
 ]
 
-const CSV: CsvFile<ListedAccount> = { name: 'accounts.csv', members: ACCOUNT_MEMBERS.file }
-
 const contactsText = (contacts: readonly string[]): string | undefined =>
   contacts.map((contact) => contact.replace(/^mailto:/i, '')).join(', ') || undefined
 
-const FILTERS = barOf(ACCOUNT_FILTERS)
-
 export const AccountsPage = listPage('listAccounts', {
   title: 'Accounts',
-  filters: FILTERS,
+  filters: ACCOUNT_FILTERS,
   columns: COLUMNS,
-  csv: CSV,
+  csv: { name: 'accounts.csv', members: ACCOUNT_MEMBERS.file },
   empty: (
-    <Empty title="No accounts yet">
-      <p>An account appears when a client registers. Create a credential, and copy a command from it.</p>
-      <ButtonLink needs="listEabCredentials" to={href('/eab')}>
-        EAB credentials
-      </ButtonLink>
+    <Empty
+      title="No accounts yet"
+      about="An account appears when a client registers. Create a credential, and copy a command from it."
+    >
+      <ButtonLink needs="listEabCredentials" to={href('/eab')} text="EAB credentials" />
     </Empty>
   ),
 })
@@ -181,9 +175,10 @@ function Failures({ id }: { id: string }) {
       <Ready loaded={loaded}>
         {(failures) =>
           failures.length === 0 ? (
-            <Empty title="No failures within 30 days">
-              <p>Refused orders, requests and validations appear here within a second.</p>
-            </Empty>
+            <Empty
+              title="No failures within 30 days"
+              about="Refused orders, requests and validations appear here within a second."
+            />
           ) : (
             <>
               <FailureList failures={failures.slice(0, NEWEST)} />

@@ -7,7 +7,6 @@ import { Button, Empty, Facts, LongText, Time } from '../components/basics.tsx'
 import { type Column, drawnBy, factsOf } from '../components/columns.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { barOf } from '../components/filters.tsx'
 import { WorkButton } from '../components/form.tsx'
 import { listPage } from '../components/list.tsx'
 import { LoadedPage } from '../components/loaded.tsx'
@@ -28,7 +27,7 @@ const STATUS: Column<Pick<Approval, 'status'>> = {
 
 export const ApprovalsPage = listPage('listApprovals', {
   title: 'Approvals',
-  filters: barOf(APPROVAL_FILTERS),
+  filters: APPROVAL_FILTERS,
   columns: [
     { head: 'Asked', member: 'created_at', kind: 'time' },
     {
@@ -42,9 +41,10 @@ export const ApprovalsPage = listPage('listApprovals', {
     { head: 'Decided by', member: 'decided_by' },
   ],
   empty: (
-    <Empty title="No requests for approval">
-      <p>A request appears here when somebody asks for an act that another person must approve.</p>
-    </Empty>
+    <Empty
+      title="No requests for approval"
+      about="A request appears here when somebody asks for an act that another person must approve."
+    />
   ),
 })
 

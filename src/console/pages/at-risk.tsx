@@ -1,30 +1,23 @@
-/** Certificates whose renewal window is open and that nobody has renewed; rows are chosen, then advised or muted. */
+/** Certificates whose renewal window is open and that nobody has renewed. For chosen rows clients are advised, owners get a mail, or they are muted. */
 
-import { useState } from 'preact/hooks'
 import { AT_RISK_FILTERS } from '../../admin/resources/certificates.ts'
 import { explainFailure } from '../../domain/failure-advice.ts'
-import { call, can, type Input, type Output } from '../api.ts'
-import { AccountLink, Empty, Time } from '../components/basics.tsx'
-import { CLIENT, type Column, LAST_SEEN } from '../components/columns.tsx'
+import { call, type Output } from '../api.ts'
+import { Empty, LongText, Ready, Time } from '../components/basics.tsx'
+import { ACCOUNT, CLIENT, type Column, LAST_SEEN } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { barOf } from '../components/filters.tsx'
-import { DayField, TextField } from '../components/form.tsx'
-import { ListPage } from '../components/list.tsx'
-import { tell } from '../components/page.tsx'
-import { countText, plural } from '../format.ts'
+import { listPage } from '../components/list.tsx'
+import { counted } from '../format.ts'
 import { RENEWAL_ADVICE } from '../labels.ts'
-import { href, type PageProps } from '../router.ts'
+import { href } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
-import { type Listed, useList } from '../use-list.ts'
+import { useApi } from '../use-api.ts'
 import { CertificateStatus, Names } from './certificates.tsx'
-import { TellOwners } from './tell-owners.tsx'
 
 type AtRisk = Output<'listAtRisk'>[number]
 
-const FILTERS = barOf(AT_RISK_FILTERS)
-
-/** What is known of the client since the window opened. */
+/** Shows what the client has tried since the window opened. */
 function Attempt({ row: { attempt, last_order, last_failure } }: { row: AtRisk }) {
   if (attempt === 'failed' && last_failure) {
     const { title, detail, orderId, authorizationId } = explainFailure(last_failure)
@@ -67,12 +60,8 @@ const Muted = ({ mute }: Pick<AtRisk, 'mute'>) =>
 const COLUMNS: readonly Column<AtRisk>[] = [
   { head: 'Names', kind: 'wide', cell: (row) => <Names certificate={row} /> },
   { head: 'Status', kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
-  { head: 'Expires', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
-  {
-    head: 'Account',
-    by: ({ account_name }) => account_name,
-    cell: ({ account_id, account_name }) => account_id && <AccountLink id={account_id} name={account_name} />,
-  },
+  { head: 'Expires', member: 'not_after', kind: 'time' },
+  { ...ACCOUNT, by: ({ account_name }) => account_name },
   { head: 'Last attempt', kind: 'wide', cell: (row) => <Attempt row={row} /> },
   CLIENT,
   LAST_SEEN,
@@ -98,48 +87,35 @@ const CSV: CsvFile<AtRisk> = {
   ],
 }
 
-export function AtRiskPage({ query, entry }: PageProps) {
-  const list = useList('listAtRisk', { query: withWholeDays(query) } as Input<'listAtRisk'>, entry)
-  const isMuted = query['muted'] === 'true'
-  return (
-    <ListPage
-      title="At risk"
-      about="Certificates whose renewal window is open, without a newer certificate for their names. The one that expires first is at the top."
-      query={query}
-      filters={FILTERS}
-      list={list}
-      columns={isMuted ? MUTED_COLUMNS : COLUMNS}
-      csv={CSV}
-      onChosen={
-        can('adviseRenewal')
-          ? (chosen, done) => <ChosenActions {...{ chosen, isMuted, done }} list={list} />
-          : undefined
-      }
-      empty={
-        <Empty title="Nothing is at risk">
-          <p>Each certificate whose renewal window is open has a successor, or is muted.</p>
-        </Empty>
-      }
+export const AtRiskPage = listPage('listAtRisk', {
+  title: 'At risk',
+  about:
+    'Certificates whose renewal window is open, without a newer certificate for their names. The one that expires first is at the top.',
+  filters: AT_RISK_FILTERS,
+  columns: (_reload, { muted }) => (muted === 'true' ? MUTED_COLUMNS : COLUMNS),
+  csv: CSV,
+  chosen: {
+    needs: 'adviseRenewal',
+    actions: (chosen, done, { muted }) => <ChosenActions chosen={chosen} isMuted={muted === 'true'} done={done} />,
+  },
+  empty: (
+    <Empty
+      title="Nothing is at risk"
+      about="Each certificate whose renewal window is open has a successor, or is muted."
     />
-  )
-}
+  ),
+})
 
 interface ChosenProps {
   chosen: readonly AtRisk[]
   isMuted: boolean
-  list: Listed<AtRisk>
-  /** Gives the selection up. */
   done: () => void
 }
 
-function ChosenActions({ chosen, isMuted, list, done: giveUp }: ChosenProps) {
-  const done = () => {
-    giveUp()
-    list.reload()
-  }
+function ChosenActions({ chosen, isMuted, done }: ChosenProps) {
   const serial_numbers = chosen.map(({ serial_number }) => serial_number)
   const accounts = new Set(chosen.map(({ account_id }) => account_id)).size
-  const count = plural(countText(chosen.length), 'certificate')
+  const count = counted(chosen.length, 'certificate')
   return (
     <>
       <Action
@@ -147,15 +123,13 @@ function ChosenActions({ chosen, isMuted, list, done: giveUp }: ChosenProps) {
         kind="small"
         text="Ask to renew …"
         action="Ask to renew now"
-        title={`Ask to renew ${count} of ${plural(countText(accounts), 'account')}`}
-        consequence={<p>{RENEWAL_ADVICE}</p>}
-        onConfirm={async () => {
-          const { certificates } = await call('adviseRenewal', { body: { filter: { serial_numbers } } })
-          tell(`Renewal information asks to renew ${plural(countText(certificates), 'certificate')}.`)
-          done()
-        }}
+        title={`Ask to renew ${count} of ${counted(accounts, 'account')}`}
+        consequence={RENEWAL_ADVICE}
+        onConfirm={() => call('adviseRenewal', { body: { filter: { serial_numbers } } })}
+        done={({ certificates }) => `Renewal information asks to renew ${counted(certificates, 'certificate')}.`}
+        onDone={done}
       />
-      <TellOwners serial_numbers={serial_numbers} count={count} done={giveUp} />
+      <TellOwners serial_numbers={serial_numbers} count={count} done={done} />
       {isMuted ? (
         <Action
           needs="unmuteAtRisk"
@@ -163,45 +137,98 @@ function ChosenActions({ chosen, isMuted, list, done: giveUp }: ChosenProps) {
           text="Unmute …"
           action="Unmute"
           title={`Unmute ${count}`}
-          consequence={<p>They are listed again until they have a successor.</p>}
-          onConfirm={async () => {
-            const { certificates } = await call('unmuteAtRisk', { body: { serial_numbers } })
-            tell(`${plural(countText(certificates), 'certificate')} unmuted.`)
-            done()
-          }}
+          consequence="They are listed again until they have a successor."
+          onConfirm={() => call('unmuteAtRisk', { body: { serial_numbers } })}
+          done={({ certificates }) => `${counted(certificates, 'certificate')} unmuted.`}
+          onDone={done}
         />
       ) : (
-        <Mute serial_numbers={serial_numbers} count={count} done={done} />
+        <Action
+          needs="muteAtRisk"
+          kind="small"
+          text="Mute …"
+          action="Mute"
+          title={`Mute ${count}`}
+          consequence="They leave this list. The filter “Only muted” shows them, with who muted them and why."
+          fields={{
+            reason: { label: 'Reason', required: true },
+            until: {
+              label: 'Until',
+              type: 'date',
+              help: 'Without a day, until they are renewed, revoked or expired.',
+            },
+          }}
+          onConfirm={({ reason, until }) => {
+            const body = { serial_numbers, reason, ...withWholeDays(until === '' ? {} : { until }) }
+            return call('muteAtRisk', { body })
+          }}
+          done={({ certificates }) => `${counted(certificates, 'certificate')} muted.`}
+          onDone={done}
+        />
       )}
     </>
   )
 }
 
-function Mute({ serial_numbers, count, done }: { serial_numbers: string[]; count: string; done: () => void }) {
-  const [reason, setReason] = useState('')
-  const [until, setUntil] = useState('')
+interface TellOwnersProps {
+  serial_numbers: string[]
+  /** The number of the certificates, as text. */
+  count: string
+  done: () => void
+}
+
+/** Asks the owners of the chosen certificates to renew. The mails and their recipients are shown first. */
+const TellOwners = ({ serial_numbers, count, done }: TellOwnersProps) => (
+  <Action
+    needs="notifyAtRisk"
+    kind="small"
+    text="Tell the owner …"
+    action="Send"
+    title={`Tell the owners of ${count}`}
+    onConfirm={() => call('notifyAtRisk', { body: { serial_numbers } })}
+    done={({ mails, without_contact }) => `${counted(mails, 'mail')} queued.${withoutContact(without_contact)}`}
+    onDone={done}
+  >
+    <Preview serial_numbers={serial_numbers} />
+  </Action>
+)
+
+const withoutContact = (count: number) =>
+  count === 0 ? '' : ` ${counted(count, 'account')} without a contact cannot be written to.`
+
+function Preview({ serial_numbers }: Pick<TellOwnersProps, 'serial_numbers'>) {
+  const loaded = useApi('notifyAtRisk', { body: { serial_numbers, dry_run: true } })
   return (
-    <Action
-      needs="muteAtRisk"
-      kind="small"
-      text="Mute …"
-      action="Mute"
-      title={`Mute ${count}`}
-      consequence={<p>They leave this list. The filter “Only muted” shows them, with who muted them and why.</p>}
-      onConfirm={async () => {
-        const body = { serial_numbers, reason, ...withWholeDays(until === '' ? {} : { until }) }
-        const { certificates } = await call('muteAtRisk', { body })
-        tell(`${plural(countText(certificates), 'certificate')} muted.`)
-        done()
-      }}
-    >
-      <TextField label="Reason" value={reason} onChange={setReason} required />
-      <DayField
-        label="Until"
-        value={until}
-        onChange={setUntil}
-        help="Without a day, until they are renewed, revoked or expired."
-      />
-    </Action>
+    <div aria-live="polite">
+      <Ready loaded={loaded}>{(preview) => <Mails preview={preview} />}</Ready>
+    </div>
   )
 }
+
+const Mails = ({ preview }: { preview: Output<'notifyAtRisk'> }) => (
+  <>
+    <p>
+      {counted(preview.mails, 'mail')} about {counted(preview.certificates, 'certificate')}.
+      {withoutContact(preview.without_contact)}
+      {!preview.enabled && ' Mail is off (smtp.enabled, notifications.enabled): nobody can be told.'}
+    </p>
+    {preview.owners.map(({ account_id, account_name, recipients, passed_over, subject, text }) => (
+      <details key={account_id} open={preview.owners.length === 1}>
+        <summary>
+          {account_name ?? account_id}: {[...recipients, ...passed_over].join(', ') || 'no contact'}
+        </summary>
+        {passed_over.length > 0 && (
+          <p>No more today, after three of these mails in 24 hours: {passed_over.join(', ')}.</p>
+        )}
+        {recipients.length > 0 && (
+          <>
+            <p>
+              <strong>{subject}</strong>
+            </p>
+            <LongText>{text}</LongText>
+          </>
+        )}
+      </details>
+    ))}
+  </>
+)

@@ -1,13 +1,12 @@
 /** The audit log: who did what, whether its chain is whole, and its export. */
 
-import { useState } from 'preact/hooks'
 import { AUDIT_FILTERS } from '../../admin/resources/operation.ts'
 import { actionText } from '../../domain/action-words.ts'
 import { call, type Input, lines, type OperationId, type Output } from '../api.ts'
 import { Badge, Copyable, Empty, LinkTo, Ready, Time } from '../components/basics.tsx'
 import type { Column } from '../components/columns.tsx'
 import { saveFile } from '../components/csv.tsx'
-import { barOf, Ranges } from '../components/filters.tsx'
+import { Ranges, type ShownFilters } from '../components/filters.tsx'
 import { WorkButton } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { counted, countText } from '../format.ts'
@@ -43,10 +42,10 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
   ]
 }
 
-/** From `domain/audit-chain.ts`, by `src/dev/build-console.mjs`. */
+/** `src/dev/build-console.mjs` takes them from `src/domain/audit-chain.ts`. */
 declare const ACTIONS_OF_BUILD: readonly string[]
 
-/** For a choice, in the order of their words. */
+/** The actions for a choice, in the order of their words. */
 const actionOptions = (): (readonly [value: string, text: string])[] =>
   ACTIONS_OF_BUILD.map((action) => [action, actionText(action)] as const).sort(([, a], [, b]) => (a < b ? -1 : 1))
 
@@ -109,11 +108,12 @@ export const Details = ({ details }: Pick<Entry, 'details'>) => (
   </ul>
 )
 
-const filtersOf = (users: readonly User[]) =>
-  barOf(AUDIT_FILTERS, {
-    action: actionOptions(),
-    user_id: users.map(({ id, username }) => [id, username] as const),
-  })
+/** The actions and the users are choices here, where all of them are known. */
+const filtersOf = (users: readonly User[]): ShownFilters => ({
+  ...AUDIT_FILTERS,
+  action: { ...AUDIT_FILTERS.action, kind: Object.fromEntries(actionOptions()) },
+  user_id: { ...AUDIT_FILTERS.user_id, kind: Object.fromEntries(users.map(({ id, username }) => [id, username])) },
+})
 
 export function AuditPage({ query, entry }: PageProps) {
   const users = useApi('listUsers', {})
@@ -152,10 +152,9 @@ type Verification = Output<'listAuditVerifications'>[number]
 
 /** The last check of the chain, which another administrator may have begun, and the button for a new one. */
 function Chain() {
-  const [isRunning, setRunning] = useState(false)
-  const loaded = useApi('listAuditVerifications', {}, isRunning ? { every: 1_000 } : {})
+  const loaded = useApi('listAuditVerifications', {}, { every: 1_000, until: ([last]) => last?.status !== 'running' })
   const last = loaded.data?.[0]
-  if (last && (last.status === 'running') !== isRunning) setRunning(!isRunning)
+  const isRunning = last?.status === 'running'
   return (
     <section class="bar" aria-label="Audit log chain">
       <Ready loaded={loaded}>

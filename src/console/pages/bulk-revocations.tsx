@@ -1,65 +1,38 @@
 /** Bulk revocations: the list, and one job with its progress and its results. */
 
-import { useState } from 'preact/hooks'
 import { call, can, type Output } from '../api.ts'
-import { ButtonLink, Empty, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
+import { ButtonLink, Empty, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
 import type { Column } from '../components/columns.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { useSubmit } from '../components/form.tsx'
+import { WorkButton } from '../components/form.tsx'
 import { JobProgress, JobStatus } from '../components/job-progress.tsx'
-import { List, ListPage } from '../components/list.tsx'
-import { Page, Section, tell } from '../components/page.tsx'
-import { countText, csvOf, plural } from '../format.ts'
+import { List, listPage } from '../components/list.tsx'
+import { Page, Section } from '../components/page.tsx'
+import { counted, countText, csvOf } from '../format.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
 import { allRows, useList } from '../use-list.ts'
 import { filterLabel } from './incident-words.ts'
 
-type ListedJob = Output<'listBulkRevocations'>[number]
-
-const COLUMNS: readonly Column<ListedJob>[] = [
-  {
-    head: 'Started',
-    kind: 'fixed',
-    cell: ({ id, created_at }) => (
-      <a href={href(`/bulk-revocations/${id}`)}>
-        <Time at={created_at} relative={false} />
-      </a>
-    ),
-  },
-  {
-    head: 'Status',
-    kind: 'fixed',
-    cell: (job) => <JobStatus {...job} />,
-  },
-  { head: 'By', cell: ({ created_by }) => created_by },
-  { head: 'Certificates', kind: 'number', cell: ({ total_matched }) => countText(total_matched) },
-  { head: 'Revoked', kind: 'number', cell: ({ revoked }) => countText(revoked) },
-  { head: 'Not revoked by it', kind: 'number', cell: ({ errors_total }) => countText(errors_total) },
-]
-
-export function BulkRevocationsPage({ entry }: PageProps) {
-  const jobs = useList('listBulkRevocations', {}, entry)
-  return (
-    <ListPage
-      title="Bulk revocations"
-      actions={
-        <ButtonLink needs="bulkRevoke" to={href('/bulk-revocations/new')}>
-          New bulk revocation
-        </ButtonLink>
-      }
-      columns={COLUMNS}
-      list={jobs}
-      empty={
-        <Empty title="No bulk revocations yet">
-          {can('bulkRevoke') && <p>Start on the page Certificates, with the button “Revoke many …”.</p>}
-        </Empty>
-      }
-    />
-  )
-}
+export const BulkRevocationsPage = listPage('listBulkRevocations', {
+  title: 'Bulk revocations',
+  actions: () => <ButtonLink needs="bulkRevoke" to={href('/bulk-revocations/new')} text="New bulk revocation" />,
+  columns: [
+    { head: 'Started', member: 'created_at', kind: 'instant', to: ({ id }) => href(`/bulk-revocations/${id}`) },
+    { head: 'Status', kind: 'fixed', cell: (job) => <JobStatus {...job} /> },
+    { head: 'By', member: 'created_by' },
+    { head: 'Certificates', member: 'total_matched', kind: 'number' },
+    { head: 'Revoked', member: 'revoked', kind: 'number' },
+    { head: 'Not revoked by it', member: 'errors_total', kind: 'number' },
+  ],
+  empty: () => (
+    <Empty title="No bulk revocations yet">
+      {can('bulkRevoke') && <p>Start on the page Certificates, with the button “Revoke many …”.</p>}
+    </Empty>
+  ),
+})
 
 type Job = Output<'getBulkRevocation'>
 type Result = Output<'listBulkRevocationCertificates'>[number]
@@ -67,7 +40,8 @@ type Result = Output<'listBulkRevocationCertificates'>[number]
 const RESULT_COLUMNS: readonly Column<Result>[] = [
   {
     head: 'Serial number',
-    cell: ({ serial_number }) => <a href={href(`/certificates/${serial_number}`)}>{serial_number}</a>,
+    member: 'serial_number',
+    to: ({ serial_number }) => href(`/certificates/${serial_number}`),
   },
   { head: 'Names', kind: 'wide', cell: ({ names }) => names.join(', ') || 'not known: no longer stored' },
   { head: 'Outcome', kind: 'wide', cell: ({ outcome }) => outcome ?? 'waiting' },
@@ -75,9 +49,9 @@ const RESULT_COLUMNS: readonly Column<Result>[] = [
 
 export function BulkRevocationPage({ params, entry }: PageProps) {
   const job = { params: { job_id: params['job'] ?? '' } }
-  const [isOver, setOver] = useState(false)
-  const loaded = useApi('getBulkRevocation', job, isOver ? {} : { every: 1_000 })
-  if (loaded.data && loaded.data.finished_at !== null && !isOver) setOver(true)
+  const isFinished = ({ finished_at }: Job) => finished_at !== null
+  const loaded = useApi('getBulkRevocation', job, { every: 1_000, until: isFinished })
+  const isOver = loaded.data !== undefined && isFinished(loaded.data)
   return (
     <Page
       title="Bulk revocation"
@@ -98,7 +72,7 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
   )
 }
 
-/** Shown when the job has ended; earlier they would be outdated at once. */
+/** The results are shown when the job has ended; earlier they would be outdated at once. */
 function Results({ job, entry }: { job: { params: { job_id: string } }; entry: number }) {
   const list = useList('listBulkRevocationCertificates', job, entry)
   return (
@@ -122,17 +96,10 @@ const Cancel = ({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: 
     needs="cancelBulkRevocation"
     kind="danger"
     action="Cancel the rest"
-    consequence={
-      <p>
-        Stops after the current batch. {plural(countText(revoked), 'certificate is', 'certificates are')} already
-        revoked and stay so; the next CRL lists them.
-      </p>
-    }
-    onConfirm={async () => {
-      await call('cancelBulkRevocation', { params: { job_id: id } })
-      tell('The bulk revocation is cancelled.')
-      onCancelled()
-    }}
+    consequence={`Stops after the current batch. ${counted(revoked, 'certificate is', 'certificates are')} already revoked and stay so; the next CRL lists them.`}
+    onConfirm={() => call('cancelBulkRevocation', { params: { job_id: id } })}
+    done="The bulk revocation is cancelled."
+    onDone={onCancelled}
   />
 )
 
@@ -157,20 +124,14 @@ function Progress({ job, at }: { job: Job; at: number | undefined }) {
   )
 }
 
-/** All of them, page after page: the list on the screen may hold a part. */
+/** Saves all results, page after page: the list on the screen may hold a part. */
 function SaveResults({ job }: { job: { params: { job_id: string } } }) {
-  const { submit, error, isBusy } = useSubmit(async () =>
-    saveFile(`bulk-revocation-${job.params.job_id}.csv`, 'text/csv', csvOf(await allResults(job))),
-  )
+  const save = async () =>
+    saveFile(`bulk-revocation-${job.params.job_id}.csv`, 'text/csv', csvOf(await allResults(job)))
   return (
-    <>
-      <Problem error={error} />
-      <p>
-        <button type="button" class="small" disabled={isBusy} onClick={submit}>
-          {isBusy ? 'Loading …' : 'Save all results as CSV'}
-        </button>
-      </p>
-    </>
+    <p>
+      <WorkButton kind="small" text="Save all results as CSV" busyText="Loading …" work={save} />
+    </p>
   )
 }
 

@@ -7,16 +7,16 @@ import {
   REVOCATION_FILTERS,
   usualSort,
 } from '../../admin/resources/certificates.ts'
-import { call, can, type Input, type Output } from '../api.ts'
-import { AccountLink, Badge, ButtonLink, Empty, LinkTo } from '../components/basics.tsx'
+import { call, type Input, type Output } from '../api.ts'
+import { AccountLink, Badge, Button, ButtonLink, Empty, LinkTo } from '../components/basics.tsx'
 import type { CellColumn, Column } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { barOf, FilterField, SavedViews, useTyped, valueText } from '../components/filters.tsx'
+import { FilterField, offered, SavedViews, useTyped, valueText } from '../components/filters.tsx'
 import { TextField } from '../components/form.tsx'
 import { List } from '../components/list.tsx'
-import { Page, tell } from '../components/page.tsx'
-import { certificateState, countText, plural } from '../format.ts'
+import { Page } from '../components/page.tsx'
+import { certificateState, counted } from '../format.ts'
 import { RENEWAL_ADVICE } from '../labels.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
@@ -38,9 +38,7 @@ export function CertificatesPage({ query, entry }: PageProps) {
     <Page
       title="Certificates"
       actions={
-        <ButtonLink needs="bulkRevoke" to={href('/bulk-revocations/new', bulkQuery(query))}>
-          Revoke many …
-        </ButtonLink>
+        <ButtonLink needs="bulkRevoke" to={href('/bulk-revocations/new', bulkQuery(query))} text="Revoke many …" />
       }
     >
       <SavedViews path="/certificates" query={query} />
@@ -92,22 +90,17 @@ function ChosenActions({ chosen, done }: { chosen: readonly ListedCertificate[];
         text="Ask to renew …"
         action="Ask to renew now"
         title="Ask the clients to renew now"
-        consequence={<p>{RENEWAL_ADVICE}</p>}
-        onConfirm={async () => {
-          const { certificates } = await call('adviseRenewal', { body: { filter: { serial_numbers: serials } } })
-          tell(`Renewal information asks to renew ${plural(countText(certificates), 'certificate')}.`)
-          done()
-        }}
+        consequence={RENEWAL_ADVICE}
+        onConfirm={() => call('adviseRenewal', { body: { filter: { serial_numbers: serials } } })}
+        done={({ certificates }) => `Renewal information asks to renew ${counted(certificates, 'certificate')}.`}
+        onDone={done}
       />
-      {can('bulkRevoke') && (
-        <button
-          type="button"
-          class="small"
-          onClick={() => go('/bulk-revocations/new', { serial_numbers: serials.join(' ') })}
-        >
-          Revoke …
-        </button>
-      )}
+      <Button
+        needs="bulkRevoke"
+        kind="small"
+        text="Revoke …"
+        onClick={() => go('/bulk-revocations/new', { serial_numbers: serials.join(' ') })}
+      />
     </>
   )
 }
@@ -140,8 +133,8 @@ function Search({ query }: { query: Query }) {
     <search>
       <form class="filters" onSubmit={submit}>
         <TextField label="Search" type="search" placeholder="host.example.com, serial number …" {...field('search')} />
-        {barOf(CERTIFICATE_FILTERS).map(({ name, ...filter }) => (
-          <FilterField key={name} {...filter} {...field(name)} />
+        {offered(CERTIFICATE_FILTERS).map((name) => (
+          <FilterField key={name} filter={CERTIFICATE_FILTERS[name]} {...field(name)} />
         ))}
         <div class="actions">
           <button type="submit" class="primary">

@@ -6,17 +6,17 @@
 interface Binding {
   directoryUrl: string
   kid: string
-  /** base64url; without it, a word stands in its place. */
+  /** The key in base64url. A word stands in the place of a missing one. */
   hmacKey?: string | undefined
-  /** The name of the first certificate; without it, an example. */
+  /** The name of the first certificate. An example stands in the place of a missing one. */
   name?: string | undefined
-  /** For a client that takes the root itself and not its file. */
+  /** The root, for a client that takes it and not its file. */
   rootPem?: string | undefined
 }
 
 export interface ClientCommands {
   client: string
-  /** Where the text goes, such as a shell or the name of a file. */
+  /** The place of the text, such as a shell or the name of a file. */
   place: string
   text: string
 }
@@ -24,7 +24,7 @@ export interface ClientCommands {
 const EXAMPLE_NAME = 'host.example.com'
 /** Stands for the key, which is shown once. */
 export const KEY_WORD = 'HMAC_KEY'
-/** Where the commands expect the roots of the CA. */
+/** The file where the commands expect the roots of the CA. */
 export const ROOT_FILE = '/etc/ssl/chancery-root.pem'
 
 /** Every text may be pasted as it is: nothing in a kid ends its quotes. */
@@ -161,7 +161,7 @@ export function firstName(allowed: readonly string[]): string | undefined {
   return name?.replace(/^\*\./, 'host.')
 }
 
-/** From the settings that the Admin API shows. */
+/** Reads the URL from the settings that the Admin API shows. */
 export function directoryUrlOf(settings: readonly { key: string; value?: unknown }[]): string {
   const text = (key: string) => String(settings.find((one) => one.key === key)?.value ?? '')
   return `${text('server.external_url').replace(/\/$/, '')}${text('api.base_path')}${text('acme.paths.directory')}`

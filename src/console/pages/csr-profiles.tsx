@@ -15,11 +15,7 @@ import { CsrTrial, ProfileTrial } from './csr-profile-trial.tsx'
 import { type FieldSchema, fieldsOf, type ProfileData, readJson, withoutEmptyLines } from './profile-fields.ts'
 import { ProfileForm } from './profile-form.tsx'
 
-const Create = () => (
-  <ButtonLink needs="createCsrProfile" to={href('/csr-profiles/new')}>
-    New CSR profile
-  </ButtonLink>
-)
+const Create = () => <ButtonLink needs="createCsrProfile" to={href('/csr-profiles/new')} text="New CSR profile" />
 
 export const CsrProfilesPage = listPage('listCsrProfiles', {
   title: 'CSR profiles',
@@ -32,11 +28,10 @@ export const CsrProfilesPage = listPage('listCsrProfiles', {
     { head: 'Changed', member: 'updated_at', kind: 'time' },
   ],
   empty: (
-    <Empty title="No CSR profiles yet">
-      <p>
-        Without a profile, a CSR only has to match its order. Create one, check it on recent certificates, then assign
-        it.
-      </p>
+    <Empty
+      title="No CSR profiles yet"
+      about="Without a profile, a CSR only has to match its order. Create one, check it on recent certificates, then assign it."
+    >
       <Create />
     </Empty>
   ),

@@ -4,9 +4,7 @@ import { CREDENTIAL_FILTERS, CREDENTIAL_MEMBERS } from '../../admin/resources/cr
 import { call, type Output } from '../api.ts'
 import { Badge, ButtonLink, Copyable, Empty, Facts, Ready } from '../components/basics.tsx'
 import { ACCOUNT, type Column, factsOf } from '../components/columns.tsx'
-import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { barOf } from '../components/filters.tsx'
 import { listPage } from '../components/list.tsx'
 import { LoadedPage } from '../components/loaded.tsx'
 import { type KeptSecret, keepSecret, OnceShown } from '../components/once-shown.tsx'
@@ -44,22 +42,16 @@ const COLUMNS: readonly Column<Credential>[] = [
   { head: 'Created', member: 'created_at', kind: 'instant' },
 ]
 
-const CSV: CsvFile<Credential> = { name: 'eab-credentials.csv', members: CREDENTIAL_MEMBERS.file }
-
-const FILTERS = barOf(CREDENTIAL_FILTERS)
-
 export const EabPage = listPage('listEabCredentials', {
   title: 'EAB credentials',
   about: 'A client registers its account with a credential. The grants of a credential apply to all its accounts.',
-  filters: FILTERS,
+  filters: CREDENTIAL_FILTERS,
   columns: COLUMNS,
-  csv: CSV,
+  csv: { name: 'eab-credentials.csv', members: CREDENTIAL_MEMBERS.file },
   actions: (reload) => (
     <>
       <CreateCredential onMade={reload} />
-      <ButtonLink needs="createEabCredential" to={href('/onboarding')}>
-        Onboard a team
-      </ButtonLink>
+      <ButtonLink needs="createEabCredential" to={href('/onboarding')} text="Onboard a team" />
     </>
   ),
   empty: (reload) => (

@@ -5,7 +5,7 @@ import { type Explanation, explainFailure, titleOfFailure } from '../../domain/f
 import type { Input, Output } from '../api.ts'
 import { Badge, Empty, Ready, Time } from '../components/basics.tsx'
 import { ACCOUNT, type Column } from '../components/columns.tsx'
-import { barOf, ViewLinks } from '../components/filters.tsx'
+import { ViewLinks } from '../components/filters.tsx'
 import { ListPage } from '../components/list.tsx'
 import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
@@ -67,7 +67,6 @@ const COLUMNS: readonly Column<Failure>[] = [
   ACCOUNT,
 ]
 
-const FILTERS = barOf(FAILURE_FILTERS)
 const ABOUT =
   'Orders and certification requests that were refused, validations and issuances that failed. Each account keeps its last 50, for 30 days.'
 
@@ -95,7 +94,7 @@ function Each({ filters, entry }: { filters: Query; entry: number }) {
       title="Failures"
       about={ABOUT}
       query={filters}
-      filters={FILTERS}
+      filters={FAILURE_FILTERS}
       list={list}
       columns={COLUMNS}
       empty={NONE}

@@ -41,7 +41,7 @@ export function HandOverPage({ params }: PageProps) {
   )
 }
 
-/** Nothing, then the account, then its certificate. */
+/** Shows what has arrived: nothing, then the account, then its certificate. */
 function Arrival({ credential: { account_id, account_name, used_at, revoked } }: { credential: Credential }) {
   if (revoked) return <p class="bar bad">This credential is revoked.</p>
   if (account_id === null)
@@ -155,7 +155,7 @@ function Sheet({ credential, service }: SheetProps) {
 
 const fileName = (kid: string) => kid.replaceAll(/[^\w.-]+/g, '-').slice(0, 80) || 'credential'
 
-/** For the first name that the credential allows. Until it is known, nothing is offered to copy: it would name the example. */
+/** Commands for the first name that the credential allows. Nothing is offered to copy before it is known: it would name the example. */
 function useCommands({ id, kid }: Credential, service: Onboarding, hmacKey: string | undefined) {
   const allowed = useApi('listIdentifiersOfEab', { params: { cred_id: id }, query: { limit: '20' } })
   const name = firstName((allowed.data ?? []).map(({ identifier_value }) => identifier_value))

@@ -22,9 +22,10 @@ export const IdentifiersPage = listPage('listAllowedIdentifiers', {
   title: 'Allowed identifiers',
   columns: columnsOf,
   empty: (
-    <Empty title="No identifiers yet">
-      <p>Add a name or network here, then allow it to a credential or an account on their pages.</p>
-    </Empty>
+    <Empty
+      title="No identifiers yet"
+      about="Add a name or network here, then allow it to a credential or an account on their pages."
+    />
   ),
   above: (reload) => (
     <>

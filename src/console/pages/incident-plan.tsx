@@ -1,12 +1,12 @@
-/** What is to be done about an incident: choices, the mail to the owners, and one confirmation with the counts. */
+/** The plan for an incident: choices, the mail to the owners, and one confirmation with the counts. */
 
 import { useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
-import { LongText, Problem } from '../components/basics.tsx'
+import { LongText } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
-import { CheckField, SelectField, TextField, useSubmit } from '../components/form.tsx'
+import { CheckField, SelectField, TextField, WorkButton } from '../components/form.tsx'
 import { Section } from '../components/page.tsx'
-import { countText, plural } from '../format.ts'
+import { counted, countText } from '../format.ts'
 import { KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
 import { go } from '../router.ts'
 import type { Examination } from './incident-words.ts'
@@ -32,7 +32,7 @@ export function Plan({ found }: { found: Examination }) {
     remark: '',
   })
   const choose = (changed: Partial<Choices>) => setChosen({ ...chosen, ...changed })
-  const certificates = plural(countText(count), 'certificate')
+  const certificates = counted(count, 'certificate')
   const acts = [
     chosen.revoke && `${certificates} will be revoked. This cannot be undone.`,
     chosen.block && 'The key will be blocked: it is never certified again, and an account that has it is revoked.',
@@ -75,7 +75,7 @@ function Fields({ found: { filter, certificates: count, key_blocked }, chosen, c
     <>
       {count > 0 && (
         <CheckField
-          label={`Revoke ${plural(countText(count), 'certificate')}`}
+          label={`Revoke ${counted(count, 'certificate')}`}
           checked={chosen.revoke}
           onChange={(revoke) => choose({ revoke })}
         />
@@ -135,22 +135,19 @@ async function begin({ filter, certificates }: Examination, chosen: Choices): Pr
 
 function MailPreview({ filter, chosen }: { filter: Examination['filter']; chosen: Choices }) {
   const [mail, setMail] = useState<Output<'previewIncidentMail'>>()
-  const { submit, error, isBusy } = useSubmit(async () => {
+  const preview = async () => {
     const { revoke, reason, remark } = chosen
     const body = { filter, revoke, reason: Number(reason), ...(remark.trim() !== '' && { remark }) }
     setMail(await call('previewIncidentMail', { body }))
-  })
+  }
   return (
     <div aria-live="polite">
-      <button type="button" class="small" disabled={isBusy} onClick={submit}>
-        Preview mail
-      </button>
-      <Problem error={error} />
+      <WorkButton kind="small" text="Preview mail" work={preview} />
       {mail && (
         <>
           <p>
-            {plural(countText(mail.mails), 'mail')} to {plural(countText(mail.accounts), 'account')};{' '}
-            {countText(mail.without_contact)} without a contact cannot be written to.
+            {counted(mail.mails, 'mail')} to {counted(mail.accounts, 'account')}; {countText(mail.without_contact)}{' '}
+            without a contact cannot be written to.
             {!mail.enabled && ' Mail is off (smtp.enabled, notifications.enabled): nobody can be told.'}
           </p>
           {mail.text !== null && (

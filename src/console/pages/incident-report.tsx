@@ -1,9 +1,8 @@
 /** The report of an incident as a file: JSON for programs, text to print, CSV of the certificates. */
 
 import { AdminApiError, lines, type Output } from '../api.ts'
-import { Problem } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
-import { useSubmit } from '../components/form.tsx'
+import { WorkButton } from '../components/form.tsx'
 import { csvOf } from '../format.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
 import { filterText } from './incident-words.ts'
@@ -43,28 +42,13 @@ async function readReport(id: string): Promise<Report> {
   return { incident, ...rest }
 }
 
-export function SaveReport({ id }: { id: string }) {
-  const { submit: saveJson, ...json } = useSubmit(async () => save(id, 'json', 'application/json', jsonOf))
-  const { submit: saveText, ...text } = useSubmit(async () => save(id, 'txt', 'text/plain', textOf))
-  const { submit: saveCsv, ...csv } = useSubmit(async () => save(id, 'csv', 'text/csv', csvOfReport))
-  const isBusy = json.isBusy || text.isBusy || csv.isBusy
-  return (
-    <>
-      <div class="actions left">
-        <button type="button" disabled={isBusy} onClick={saveJson}>
-          Save as JSON
-        </button>
-        <button type="button" disabled={isBusy} onClick={saveText}>
-          Save as text
-        </button>
-        <button type="button" disabled={isBusy} onClick={saveCsv}>
-          Save as CSV
-        </button>
-      </div>
-      <Problem error={json.error ?? text.error ?? csv.error} />
-    </>
-  )
-}
+export const SaveReport = ({ id }: { id: string }) => (
+  <div class="actions left">
+    <WorkButton text="Save as JSON" work={() => save(id, 'json', 'application/json', jsonOf)} />
+    <WorkButton text="Save as text" work={() => save(id, 'txt', 'text/plain', textOf)} />
+    <WorkButton text="Save as CSV" work={() => save(id, 'csv', 'text/csv', csvOfReport)} />
+  </div>
+)
 
 async function save(id: string, ending: string, type: string, write: (report: Report) => string): Promise<void> {
   saveFile(`incident-${id}.${ending}`, type, write(await readReport(id)))

@@ -1,13 +1,13 @@
 /** One incident: how far its revocation, its mails and the CRLs are, and its report. */
 
-import { useState } from 'preact/hooks'
 import type { Output } from '../api.ts'
 import { AccountLink, Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
 import type { Column } from '../components/columns.tsx'
 import { JobProgress } from '../components/job-progress.tsx'
+import { LoadedTable } from '../components/loaded.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
-import { countText, plural } from '../format.ts'
+import { counted, countText } from '../format.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
@@ -22,9 +22,8 @@ const isOver = ({ job, crl, mails }: Incident) =>
 
 export function IncidentPage({ params }: PageProps) {
   const input = { params: { incident_id: params['incident'] ?? '' } }
-  const [isDone, setDone] = useState(false)
-  const loaded = useApi('getIncident', input, isDone ? {} : { every: POLL_MS })
-  if (loaded.data && isOver(loaded.data) && !isDone) setDone(true)
+  const loaded = useApi('getIncident', input, { every: POLL_MS, until: isOver })
+  const isDone = loaded.data !== undefined && isOver(loaded.data)
   return (
     <Page title="Incident" actions={!isDone && <Freshness loaded={loaded} />}>
       <Ready loaded={loaded}>
@@ -128,7 +127,7 @@ const LIST_COLUMNS: readonly Column<Incident['crl']['lists'][number]>[] = [
     cell: ({ issuer, shard, shards }) => (shards === 1 ? issuer : `${issuer}, part ${shard + 1} of ${shards}`),
   },
   { head: 'Number', kind: 'number', cell: ({ number }) => number },
-  { head: 'Made', kind: 'fixed', cell: ({ this_update }) => <Time at={this_update} /> },
+  { head: 'Made', member: 'this_update', kind: 'time' },
   {
     head: 'Last revocation',
     cell: ({ contains }) => <Badge tone={contains ? 'good' : 'warn'}>{contains ? 'contained' : 'not yet'}</Badge>,
@@ -149,25 +148,18 @@ export const WHO_COLUMNS: readonly Column<Owner>[] = [
 function Owners({ id }: { id: string }) {
   const loaded = useApi('listIncidentOwners', { params: { incident_id: id } })
   return (
-    <Section title="By owner">
-      <Ready loaded={loaded}>
-        {(owners) => (
-          <Table<Output<'listIncidentOwners'>[number]>
-            caption="By owner"
-            rows={owners}
-            rowKey={({ account_id }) => account_id ?? ''}
-            columns={[
-              ...WHO_COLUMNS,
-              {
-                head: 'Certificates',
-                kind: 'number',
-                cell: ({ certificates }) => plural(countText(certificates), 'certificate'),
-              },
-              { head: 'Still valid', kind: 'number', cell: ({ not_revoked }) => countText(not_revoked) },
-            ]}
-          />
-        )}
-      </Ready>
-    </Section>
+    <LoadedTable
+      caption="By owner"
+      loaded={loaded}
+      rows={(owners) => owners}
+      rowKey={({ account_id }) => account_id ?? ''}
+      columns={OWNER_COLUMNS}
+    />
   )
 }
+
+const OWNER_COLUMNS: readonly Column<Output<'listIncidentOwners'>[number]>[] = [
+  ...WHO_COLUMNS,
+  { head: 'Certificates', kind: 'number', cell: ({ certificates }) => counted(certificates, 'certificate') },
+  { head: 'Still valid', member: 'not_revoked', kind: 'number' },
+]

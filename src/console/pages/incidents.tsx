@@ -2,13 +2,13 @@
 
 import { useState } from 'preact/hooks'
 import { call, can, type Output } from '../api.ts'
-import { AccountLink, Badge, Copyable, Empty, Facts, Problem, Time } from '../components/basics.tsx'
+import { AccountLink, Badge, Copyable, Empty, Facts, Problem } from '../components/basics.tsx'
 import type { Column } from '../components/columns.tsx'
 import { CheckField, TextField, useSubmit } from '../components/form.tsx'
 import { List } from '../components/list.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
-import { countText, plural } from '../format.ts'
+import { counted, countText } from '../format.ts'
 import { mayBePrivate, publicKeyHash } from '../public-key.ts'
 import { href, type PageProps } from '../router.ts'
 import { useList } from '../use-list.ts'
@@ -75,17 +75,16 @@ export function IncidentsPage({ query, entry }: PageProps) {
 const KeyAccount = ({ account }: { account: NonNullable<Examination['key_account']> }) => (
   <>
     <AccountLink id={account.account_id} name={account.account_name} /> {account.status}:{' '}
-    {plural(countText(account.authorizations), 'valid authorization')},{' '}
-    {plural(countText(account.certificates), 'certificate')}
+    {counted(account.authorizations, 'valid authorization')}, {counted(account.certificates, 'certificate')}
   </>
 )
 
 const OWNER_COLUMNS: readonly Column<Examination['owners'][number]>[] = [
   ...WHO_COLUMNS,
   { head: 'Tags', cell: ({ tags }) => tags.join(', ') },
-  { head: 'Certificates', kind: 'number', cell: ({ certificates }) => countText(certificates) },
-  { head: 'Already revoked', kind: 'number', cell: ({ already_revoked }) => countText(already_revoked) },
-  { head: 'Names, the first', kind: 'wide', cell: ({ names }) => names.join(', ') },
+  { head: 'Certificates', member: 'certificates', kind: 'number' },
+  { head: 'Already revoked', member: 'already_revoked', kind: 'number' },
+  { head: 'Names, the first', member: 'names', kind: 'names' },
 ]
 
 function Found({ found }: { found: Examination }) {
@@ -97,7 +96,7 @@ function Found({ found }: { found: Examination }) {
         rows={[
           ['Read as', found.read_as],
           ['Selects', <Copyable key="filter" text={filterText(found.filter)} />],
-          ['Certificates', `${plural(countText(certificates), 'is', 'are')} unexpired and not revoked`],
+          ['Certificates', `${counted(certificates, 'is', 'are')} unexpired and not revoked`],
           ['Already revoked', countText(already_revoked)],
           [
             'Key',
@@ -126,18 +125,10 @@ function Found({ found }: { found: Examination }) {
 }
 
 const PAST_COLUMNS: readonly Column<Output<'listIncidents'>[number]>[] = [
-  {
-    head: 'Begun',
-    kind: 'fixed',
-    cell: ({ id, created_at }) => (
-      <a href={href(`/incident/${id}`)}>
-        <Time at={created_at} relative={false} />
-      </a>
-    ),
-  },
-  { head: 'By', cell: ({ created_by }) => created_by },
+  { head: 'Begun', member: 'created_at', kind: 'instant', to: ({ id }) => href(`/incident/${id}`) },
+  { head: 'By', member: 'created_by' },
   { head: 'Selected', kind: 'wide', cell: ({ filter }) => filterText(filter) },
-  { head: 'Certificates', kind: 'number', cell: ({ certificates }) => countText(certificates) },
+  { head: 'Certificates', member: 'certificates', kind: 'number' },
 ]
 
 function PastIncidents({ entry }: { entry: number }) {

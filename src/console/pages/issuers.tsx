@@ -146,9 +146,7 @@ export function CrlPage() {
               />
             </>
           ) : (
-            <Empty title="No CRL is published.">
-              <p>Set crl.enabled and ca.crl_url in the configuration.</p>
-            </Empty>
+            <Empty title="No CRL is published." about="Set crl.enabled and ca.crl_url in the configuration." />
           )
         }
       </Ready>

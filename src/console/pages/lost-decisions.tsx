@@ -23,21 +23,14 @@ const OUTCOMES: Readonly<Record<Lost['outcome'], { text: string; tone: Tone; toD
   entry: { text: 'only its entry', tone: 'plain', toDo: 'Nothing: only its entry in the audit log was lost.' },
 }
 
-const FILTERS = [
-  {
-    name: 'outcome',
+const FILTERS = {
+  outcome: {
+    kind: Object.fromEntries(Object.entries(OUTCOMES).map(([name, { text }]) => [name, text])),
     label: 'Outcome',
-    options: Object.entries(OUTCOMES).map(([name, { text }]) => [name, text] as const),
+    field: true,
   },
-  {
-    name: 'accepted',
-    label: 'Status',
-    options: [
-      ['false', 'Open'],
-      ['true', 'Accepted'],
-    ],
-  },
-] as const
+  accepted: { kind: { false: 'Open', true: 'Accepted' }, label: 'Status', field: true },
+} as const
 
 const COLUMNS: readonly Column<Lost>[] = [
   { head: 'Time', member: 'decided_at', kind: 'instant' },
@@ -84,11 +77,7 @@ export const LostDecisionsPage = listPage('listLostDecisions', {
       <Accept ids={chosen.map(({ id }) => id)} what={counted(chosen.length, 'act')} onDone={done} />
     ),
   },
-  empty: (
-    <Empty title="No lost decisions">
-      <p>An act appears here when a fail-over of the database has lost it.</p>
-    </Empty>
-  ),
+  empty: <Empty title="No lost decisions" about="An act appears here when a fail-over of the database has lost it." />,
 })
 
 interface AcceptProps {

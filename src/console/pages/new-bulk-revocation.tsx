@@ -5,10 +5,10 @@ import { CERTIFICATE_FILTERS, REVOCATION_FILTERS } from '../../admin/resources/c
 import { call, type Input, type Output } from '../api.ts'
 import { Problem } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
-import { ResourceField } from '../components/filters.tsx'
+import { FilterField } from '../components/filters.tsx'
 import { SelectField, TextField, useForm, useSubmit } from '../components/form.tsx'
 import { Page, Section } from '../components/page.tsx'
-import { countText, plural } from '../format.ts'
+import { counted } from '../format.ts'
 import { KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
 import { go, href, type PageProps, type Query } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
@@ -56,7 +56,7 @@ export function NewBulkRevocationPage({ query }: PageProps) {
         )}
         <div class="filters two-ids">
           {MEMBERS.filter((name) => name !== 'serial_numbers').map((name) => (
-            <ResourceField key={name} filter={REVOCATION_FILTERS[name]} {...field(name, error, `filter.${name}`)} />
+            <FilterField key={name} filter={REVOCATION_FILTERS[name]} {...field(name, error, `filter.${name}`)} />
           ))}
         </div>
         <TextField
@@ -81,7 +81,7 @@ function Found({ found, filter }: { found: DryRun; filter: Filter }) {
   // A key is named because it has leaked, and no other reason blocks it.
   const [reason, setReason] = useState(filter.spki_sha256 === undefined ? '0' : KEY_COMPROMISE)
   const { matching_certificates: count, already_revoked: already, serial_numbers } = found
-  const hits = `${plural(countText(count), 'certificate')} would be revoked; ${plural(countText(already), 'more is', 'more are')} already revoked.`
+  const hits = `${counted(count, 'certificate')} would be revoked; ${counted(already, 'more is', 'more are')} already revoked.`
   return (
     <>
       <section class="section" aria-live="polite">

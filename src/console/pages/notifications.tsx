@@ -6,7 +6,6 @@ import { call, can, type Input, type Output } from '../api.ts'
 import { Empty, Facts, LongText, Ready } from '../components/basics.tsx'
 import { type Column, factsOf } from '../components/columns.tsx'
 import { Action, CloseButton, Dialog } from '../components/dialog.tsx'
-import { barOf } from '../components/filters.tsx'
 import { WorkButton } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
@@ -41,8 +40,6 @@ const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
   { head: 'Error', member: 'error_detail', kind: 'wide' },
   { head: 'Created', member: 'created_at', kind: 'instant' },
 ]
-
-const FILTERS = barOf(NOTIFICATION_FILTERS)
 
 export function NotificationsPage({ query, entry }: PageProps) {
   const list = useList('listNotifications', { query } as Input<'listNotifications'>, entry)
@@ -81,14 +78,15 @@ export function NotificationsPage({ query, entry }: PageProps) {
         </>
       }
       query={query}
-      filters={FILTERS}
+      filters={NOTIFICATION_FILTERS}
       list={list}
       columns={columnsOf(setOpened)}
       onChosen={can('retryNotifications') ? chosenActions : undefined}
       empty={
-        <Empty title="No notifications">
-          <p>They are recorded while notifications.enabled is on, and mailed while smtp.enabled is on.</p>
-        </Empty>
+        <Empty
+          title="No notifications"
+          about="They are recorded while notifications.enabled is on, and mailed while smtp.enabled is on."
+        />
       }
     >
       {can('listNotificationCauses') && <Causes query={query} onRetried={list.reload} />}

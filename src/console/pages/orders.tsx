@@ -4,8 +4,6 @@ import { ORDER_FILTERS, ORDER_MEMBERS } from '../../admin/resources/accounts.ts'
 import type { Output } from '../api.ts'
 import { Badge, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
 import { ACCOUNT, type Column, factsOf } from '../components/columns.tsx'
-import type { CsvFile } from '../components/csv.tsx'
-import { barOf } from '../components/filters.tsx'
 import { listPage } from '../components/list.tsx'
 import { LoadedPage } from '../components/loaded.tsx'
 import { Section } from '../components/page.tsx'
@@ -40,15 +38,11 @@ export const ORDER_COLUMNS: readonly Column<ListedOrder>[] = [
   { head: 'Created', member: 'created_at', kind: 'time' },
 ]
 
-const CSV: CsvFile<ListedOrder> = { name: 'orders.csv', members: ORDER_MEMBERS.file }
-
-const FILTERS = barOf(ORDER_FILTERS)
-
 export const OrdersPage = listPage('listOrders', {
   title: 'Orders',
-  filters: FILTERS,
+  filters: ORDER_FILTERS,
   columns: [...ORDER_COLUMNS, ACCOUNT],
-  csv: CSV,
+  csv: { name: 'orders.csv', members: ORDER_MEMBERS.file },
   empty: <Empty title="No orders yet" />,
 })
 

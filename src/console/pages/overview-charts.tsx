@@ -97,7 +97,7 @@ interface Share {
   key: string
   name: string
   color: string
-  /** Nothing finds the certificates of no account, or of all others. */
+  /** It is null where no list finds the certificates: certificates without an account, and of all others. */
   accountId: string | null
   counts: Counts
 }
@@ -173,7 +173,7 @@ const longestOf = (counts: Counts): number => counts.at(-1)?.days ?? 0
 
 const totalOf = (counts: Counts): number => counts.at(-1)?.certificates ?? 0
 
-/** As many accounts as there are colours; all others are one. */
+/** Each colour has an account; all others are one. */
 function sharesOf({ accounts, others }: Expiring): Share[] {
   const named = accounts.slice(0, COLORS.length).map((account, index) => ({
     name: nameOf(account),

@@ -56,9 +56,7 @@ function ServiceOverview() {
       actions={
         <>
           <Freshness loaded={overview} />
-          <ButtonLink needs="createEabCredential" to={href('/onboarding')}>
-            Onboard a team
-          </ButtonLink>
+          <ButtonLink needs="createEabCredential" to={href('/onboarding')} text="Onboard a team" />
         </>
       }
     >
@@ -122,7 +120,7 @@ function Alarms({ alarms, at }: { alarms: readonly Alarm[]; at: string }) {
 
 interface FigureProps {
   value: number
-  /** Not all were counted. */
+  /** There are more than were counted. */
   more?: boolean
   label: string
   /** The list of what is counted. */

@@ -20,7 +20,7 @@ export interface ProfileField {
   label: string
   help: string
   kind: FieldKind
-  /** For `choices` and `sizes`. */
+  /** The values of `choices` and `sizes`. */
   options: readonly string[]
   minimum: number
 }
@@ -132,7 +132,7 @@ const PRIVATE_KEY = 'This is a key. Keep it to yourself; drop the certification 
 export function readCsrFile(bytes: Uint8Array): ReadCsr {
   const isDer = bytes[0] === 0x30
   if (!isDer) return readCsrText(new TextDecoder().decode(bytes))
-  // In pieces: so many arguments at once overflow the stack.
+  // A call with all octets as arguments would overflow the stack.
   const pieces = Array.from({ length: Math.ceil(bytes.length / 8_192) }, (_, index) =>
     String.fromCharCode(...bytes.subarray(index * 8_192, (index + 1) * 8_192)),
   )

@@ -10,7 +10,7 @@ import { Table } from '../components/table.tsx'
 import { counted } from '../format.ts'
 import { roleText } from '../labels.ts'
 import { addPasskey, elsewhere, workHere } from '../passkeys.ts'
-import { lacksFactor } from '../questions.ts'
+import { isFactorMissing } from '../questions.ts'
 import { useStore } from '../store.ts'
 import { forget, noteUser } from '../stored-session.ts'
 import { useApi } from '../use-api.ts'
@@ -152,7 +152,7 @@ function OwnPasskeys() {
   const { data: ways } = useApi('getSignInMethods', {})
   return (
     <Section title="Your passkeys">
-      {useStore(lacksFactor) && (
+      {useStore(isFactorMissing) && (
         <p class="bar warn" role="alert">
           A second factor is required here. Register a passkey to go on.
         </p>

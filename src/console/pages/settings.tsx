@@ -3,7 +3,7 @@
 import type { Output } from '../api.ts'
 import { Badge, Button, Empty, Ready } from '../components/basics.tsx'
 import type { Column } from '../components/columns.tsx'
-import { type Filter, FilterBar } from '../components/filters.tsx'
+import { FilterBar } from '../components/filters.tsx'
 import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
@@ -44,17 +44,10 @@ const COLUMNS: readonly Column<Setting>[] = [
   { head: 'Takes effect', cell: ({ reload }) => (reload === 'live' ? 'SIGHUP' : 'restart') },
 ]
 
-const FILTERS: readonly Filter[] = [
-  { name: 'part', label: 'Search', type: 'search', placeholder: 'rate_limits' },
-  {
-    name: 'source',
-    label: 'Source',
-    options: [
-      ['set', 'Set in the file'],
-      ['default', 'Default'],
-    ],
-  },
-]
+const FILTERS = {
+  part: { kind: 'line', label: 'Search', example: 'rate_limits', field: true },
+  source: { kind: { set: 'Set in the file', default: 'Default' }, label: 'Source', field: true },
+} as const
 
 const fits = ({ part = '', source }: Query, setting: Setting): boolean =>
   `${setting.key} ${setting.description}`.toLowerCase().includes(part.toLowerCase()) &&

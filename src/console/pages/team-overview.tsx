@@ -35,9 +35,7 @@ export function TeamOverviewPage() {
       actions={
         <>
           <Freshness loaded={atRisk} />
-          <ButtonLink needs="createEabCredential" to={href('/onboarding')}>
-            Onboard a team
-          </ButtonLink>
+          <ButtonLink needs="createEabCredential" to={href('/onboarding')} text="Onboard a team" />
         </>
       }
     >
@@ -70,11 +68,7 @@ export function TeamOverviewPage() {
           to={href('/eab', { status: 'open' })}
           loaded={credentials}
           columns={CREDENTIALS}
-          empty={
-            <Empty title="No open credentials">
-              <p>An administrator makes the first credential of a tag.</p>
-            </Empty>
-          }
+          empty={<Empty title="No open credentials" about="An administrator makes the first credential of a tag." />}
         />
       </div>
     </Page>

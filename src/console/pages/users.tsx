@@ -32,7 +32,7 @@ const roleFields = (role: Role, scope: readonly string[] = []) =>
     },
   }) as const satisfies FormFields
 
-/** What the Admin API takes. */
+/** The members that the Admin API takes. */
 const roleBody = ({ role, scope }: Readonly<Record<'role' | 'scope', string>>) => ({
   role: role as Role,
   scope: role === 'registrar' ? tagsOf(scope) : [],
