@@ -9,6 +9,7 @@ import path from 'node:path'
 import { loadConfig as loadSignerConfig, type SignerConfig } from '../../signer/config.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
+import { PATHS } from '../installation/places.ts'
 import { urlSettings } from '../settings/server-settings.ts'
 import type { ConfigNotice } from '../shared/config-file/notice.ts'
 import { encodePem } from '../shared/pki/pem.ts'
@@ -21,10 +22,10 @@ import { connectForFacts, type SignerFacts } from './facts/signer.ts'
 import { CannotTell, failure, messageOf, type Verdict } from './verdict.ts'
 
 interface DoctorOptions {
-  /** Of the service. */
+  /** The configuration of the service. */
   configFile: string
   loaded: LoadedConfig
-  /** Named by the operator; else `signer.yaml` beside the configuration, where it is. */
+  /** The file that the operator names; without one it is `signer.yaml` beside the configuration. */
   signerConfigFile: string | undefined
   /** A name of a client's host, whose ports challenges would reach. */
   target: string | undefined
@@ -53,15 +54,15 @@ export class Sources {
     return loaded.config
   }
 
-  /** Absolute; undefined where none is named and none lies beside the configuration. */
+  /** The absolute path; undefined where no file is named and none lies beside the configuration. */
   get signerConfigFile(): string | undefined {
     const { signerConfigFile, configFile } = this.options
     if (signerConfigFile !== undefined) return path.resolve(signerConfigFile)
-    const beside = path.join(path.dirname(path.resolve(configFile)), 'signer.yaml')
+    const beside = path.join(path.dirname(path.resolve(configFile)), path.basename(PATHS.signerConfig))
     return existsSync(beside) ? beside : undefined
   }
 
-  /** Of a signer that runs by itself. */
+  /** The configuration of a signer that runs by itself. */
   signerConfig(): SignerConfig {
     return this.#once('signer-config', () => {
       const file = this.signerConfigFile
@@ -76,7 +77,7 @@ export class Sources {
     })
   }
 
-  /** Undefined where no process of this configuration is seen on this host. */
+  /** The process of the service; undefined where none with this configuration is seen on this host. */
   process(): ServiceProcess | undefined {
     return this.#once('process', () => findService(path.resolve(this.options.configFile)))
   }
@@ -102,16 +103,19 @@ export class Sources {
     return this.#once('signer', async () => connectForFacts(this.config, this.options.testSign))
   }
 
-  /** PEM of the top of each issuer's chain: what clients of this CA trust. */
+  /** PEM of the top of each issuer's chain, which clients of this CA trust. */
   async roots(): Promise<readonly string[]> {
     const { issuers } = await this.signer().catch(() => ({ issuers: [] }))
     const tops = issuers.flatMap(({ chain, alternateChains }) => [chain, ...alternateChains]).map((one) => one.at(-1)!)
     return tops.map((der) => encodePem('CERTIFICATE', der))
   }
 
-  /** @param local below the path of the external URL */
+  /**
+   * Asks as a client does, through every proxy.
+   * @param local below the path of the external URL
+   */
   publicly(local: string, options: Ask = {}): Promise<Asked> {
-    return this.#once(`public ${local} ${keyOf(options)}`, async () => {
+    return this.#once(`public ${local} ${JSON.stringify(options)}`, async () => {
       const trustedRoots = await this.roots()
       return ask(this.#base + local, { trustedRoots, ...options })
     })
@@ -119,7 +123,7 @@ export class Sources {
 
   /** Asks the service's own port, past every proxy. */
   directly(local: string, options: Ask = {}): Promise<Asked> {
-    return this.#once(`direct ${local} ${keyOf(options)}`, () => {
+    return this.#once(`direct ${local} ${JSON.stringify(options)}`, () => {
       const { bind, port, tls } = this.config.server
       const host = bind === '0.0.0.0' ? '127.0.0.1' : bind === '::' ? '::1' : bind
       const url = new URL(this.#base + local)
@@ -128,7 +132,7 @@ export class Sources {
     })
   }
 
-  /** As anybody does. */
+  /** Asks without credentials, as any client would. */
   fetch(url: string): Promise<Asked> {
     return this.#once(`fetch ${url}`, () => ask(url))
   }
@@ -150,9 +154,6 @@ export class Sources {
     await Promise.allSettled(this.#closers.map((close) => close()))
   }
 }
-
-const keyOf = ({ method, headers, body, localAddress }: Ask): string =>
-  JSON.stringify([method, headers, body?.slice(0, 200), localAddress])
 
 /** @param mend the advice; for a name that does not resolve, advice on DNS comes before it */
 export const noAnswer = ({ failure: why, who }: NoAnswer, says: string, mend: string): Verdict => ({
