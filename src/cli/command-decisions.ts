@@ -58,7 +58,7 @@ async function knownDatabase(db: DatabasePool) {
 }
 
 /** Undefined where none is configured, or none runs. */
-export function placeOf(config: Config): SignerPlace | undefined {
+function placeOf(config: Config): SignerPlace | undefined {
   if (!hasSigner(config)) return undefined
   const { socket, secret_file } = config.ca.signer
   if (socket !== null && secret_file !== null) return { socketPath: socket, secretFile: path.resolve(secret_file) }

@@ -34,7 +34,7 @@ import {
 } from './postgres-place.ts'
 import { EMBEDDED_SETTINGS, type PostgresSettings, renderSettings } from './postgres-settings.ts'
 
-export interface EmbeddedPostgresOptions {
+interface EmbeddedPostgresOptions {
   /**
    * Created when missing. For root, the server's user must reach it, or /var/lib/chancery is used.
    */

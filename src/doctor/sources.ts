@@ -1,10 +1,10 @@
 /**
- * Where the facts of `chancery doctor` come from: each is fetched once, when the first check asks for it, and shared.
+ * The facts of `chancery doctor`: each is fetched once, when the first check asks for it, and shared.
  *
  * A fact that cannot be had throws CannotTell, with the reason that all checks repeat.
  */
 
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { loadConfig as loadSignerConfig, type SignerConfig } from '../../signer/config.ts'
 import type { LoadedConfig } from '../config/load.ts'
@@ -12,12 +12,12 @@ import type { Config } from '../config/schema.ts'
 import { PATHS } from '../installation/places.ts'
 import { urlSettings } from '../settings/server-settings.ts'
 import type { ConfigNotice } from '../shared/config-file/notice.ts'
+import { startOf } from '../shared/lib/process-start.ts'
 import { encodePem } from '../shared/pki/pem.ts'
 import { type FixedResource, Urls } from '../shared/protocol/urls.ts'
 import type { Diagnosis, DiagnosisName, DiagnosisRows } from '../store/diagnosis-store.ts'
 import { openDatabaseFor } from './facts/database.ts'
 import { type Answer, type Ask, type Asked, ask, type NoAnswer, UNRESOLVED } from './facts/http.ts'
-import { findService, type ServiceProcess } from './facts/process.ts'
 import { connectForFacts, type SignerFacts } from './facts/signer.ts'
 import { CannotTell, failure, messageOf, type Verdict } from './verdict.ts'
 
@@ -27,7 +27,7 @@ interface DoctorOptions {
   loaded: LoadedConfig
   /** The file that the operator names; without one it is `signer.yaml` beside the configuration. */
   signerConfigFile: string | undefined
-  /** A name of a client's host, whose ports challenges would reach. */
+  /** The name of a client's host; challenges would reach its ports. */
   target: string | undefined
   testSign: boolean
   version: string
@@ -168,4 +168,56 @@ export const noAnswer = ({ failure: why, who }: NoAnswer, says: string, mend: st
 export function requireAnswer(asked: Asked, who: string): Answer {
   if (asked.answer) return asked.answer
   throw new CannotTell(`${who} does not answer: ${asked.failure}`, undefined, asked.who)
+}
+
+interface ServiceProcess {
+  pid: number
+  uid: number
+  startedAt: Date
+  /** Undefined where the doctor's user may not read it. */
+  openFilesLimit: number | undefined
+}
+
+/**
+ * Finds the process of the service on this host by its command line in /proc.
+ * @param configFile absolute
+ */
+function findService(configFile: string): ServiceProcess | undefined {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+  const pid = pids.find((one) => isService(one, configFile))
+  if (pid === undefined) return undefined
+  // The folder of a process is made when it starts.
+  const { uid } = statSync(`/proc/${pid}`)
+  return { pid: Number(pid), uid, startedAt: startOf(Number(pid)), openFilesLimit: openFilesLimit(pid) }
+}
+
+function isService(pid: string, configFile: string): boolean {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    const program = words.findIndex((word) => /(?:cli\/main\.js|\/chancery)$/.test(word))
+    const commands = words.slice(program + 1).filter((word) => /^[a-z]+$/.test(word))
+    const at = words.findIndex((word) => word === '-c' || word === '--config')
+    const isServe = program >= 0 && at >= 0 && commands.every((word) => word === 'serve')
+    return isServe && path.resolve(folderOf(pid), words[at + 1] ?? '') === configFile
+  } catch {
+    return false // it has ended, or belongs to somebody else
+  }
+}
+
+function folderOf(pid: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`)
+  } catch {
+    return '/'
+  }
+}
+
+function openFilesLimit(pid: string): number | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/limits`, 'utf8')
+    const hard = /^Max open files\s+\S+\s+(\S+)/m.exec(text)?.[1]
+    return hard === 'unlimited' ? Number.POSITIVE_INFINITY : Number(hard)
+  } catch {
+    return undefined
+  }
 }

@@ -18,8 +18,7 @@ import type {
   Pages,
   Unreadable,
 } from './model.ts'
-import { inPages } from './pages.ts'
-import { UnusableSource } from './unusable-source.ts'
+import { inPages, UnusableSource } from './model.ts'
 
 /** Every migration that the statements below need. */
 const NEWEST = '010_account_eab_link'

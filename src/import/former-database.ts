@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { isLocalHost } from '../shared/lib/local-host.ts'
 import pg, { type SslMode, tlsOptions } from '../store/pg.ts'
 import { readPlainText } from '../store/session.ts'
-import { UnusableSource } from './unusable-source.ts'
+import { UnusableSource } from './model.ts'
 
 export interface FormerDatabase {
   hasTable(name: string): Promise<boolean>

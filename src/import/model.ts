@@ -1,6 +1,6 @@
 /**
- * What any former ACME server has, in the form in which `write.ts` takes it. A reader of one kind of server gives pages
- * of it, in an order that stays the same from run to run.
+ * The form in which `write.ts` takes over what a former ACME server has. A reader of one kind of server gives pages of it,
+ * in an order that stays the same from run to run.
  */
 
 import type { AccountStatus } from '../domain/states.ts'
@@ -137,3 +137,18 @@ export type ImportReport = { [K in Kind]?: KindReport } & {
   /** URL of the first account. The operator compares its path with the URL that a client has. */
   first_account_urls?: readonly string[]
 }
+
+const PAGE = 500
+
+export async function* inPages<T>(found: AsyncIterable<T>): AsyncGenerator<T[]> {
+  let page: T[] = []
+  for await (const one of found) {
+    page.push(one)
+    if (page.length < PAGE) continue
+    yield page
+    page = []
+  }
+  if (page.length > 0) yield page
+}
+
+export class UnusableSource extends Error {}

@@ -9,7 +9,7 @@ import { METHODS } from './plan/service-config.ts'
 import type { Answers } from './questions.ts'
 import { wrapped } from './terminal.ts'
 
-export interface Ending {
+interface Ending {
   answers: Answers
   facts: Facts
   results: Results

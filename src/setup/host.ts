@@ -28,7 +28,7 @@ const TIMEOUT_MS = 600_000
 /** An error of a program shows the last lines of its output. */
 const LAST_LINES = 15
 
-export interface Outcome {
+interface Outcome {
   code: number | null
   stdout: string
   /** Standard output and standard error as they came. */

@@ -56,7 +56,7 @@ interface Row<T> {
   objection?: (answers: Answers, facts: Facts) => Wrong
 }
 
-export interface Question<K extends string, T> extends Row<T> {
+interface Question<K extends string, T> extends Row<T> {
   key: K
   takes: Kind<T>
 }

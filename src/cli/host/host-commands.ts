@@ -41,7 +41,7 @@ const SERVE = [
     about: 'Corroborate for other instances: an HTTPS server that speaks the Open MPIC API',
     options: COMMON,
     examples: ['-c perspective.yaml perspective'],
-    run: async (options) => (await import('./perspective.ts')).runPerspective(options),
+    run: async (options) => (await import('./serve.ts')).runPerspective(options),
   }),
 ]
 
@@ -227,7 +227,7 @@ const IMPORT = [
       ...IMPORTING,
     },
     examples: ['-c config.yaml import acmeeh --from postgres://reader@db.example.org/acmeeh --dry-run'],
-    run: async (options) => (await import('./import-acmeeh.ts')).importAcmeeh(options),
+    run: async (options) => (await import('./imports.ts')).importAcmeeh(options),
   }),
   onHost(OF_IMPORT, {
     usage: 'import step-ca',
@@ -245,7 +245,7 @@ const IMPORT = [
       '-c config.yaml import step-ca --dump step-ca.jsonl --provisioner acme --dry-run',
       '-c config.yaml import step-ca --from postgres://reader@db.example.org/stepca',
     ],
-    run: async (options) => (await import('./import-step-ca.ts')).importStepCa(options),
+    run: async (options) => (await import('./imports.ts')).importStepCa(options),
   }),
   onHost(OF_IMPORT, {
     usage: 'import ejbca',
@@ -256,7 +256,7 @@ const IMPORT = [
       ...IMPORTING,
     },
     examples: ['-c config.yaml import ejbca --from postgres://reader@db.example.org/ejbca --dry-run'],
-    run: async (options) => (await import('./import-ejbca.ts')).importEjbca(options),
+    run: async (options) => (await import('./imports.ts')).importEjbca(options),
   }),
   onHost('it reads files of that host', {
     usage: 'import certificates <path>',
@@ -271,7 +271,7 @@ const IMPORT = [
       '-c config.yaml import certificates www.pem mail.pem --account 01938c4e-…',
     ],
     further: true,
-    run: async (options, paths) => (await import('./import-certificates.ts')).importCertificates(options, paths),
+    run: async (options, paths) => (await import('./imports.ts')).importCertificates(options, paths),
   }),
 ]
 
@@ -293,7 +293,7 @@ const ADMINISTRATION = [
     about: 'Import users with their password hashes: a JSON array, or one JSON object a line',
     options: PRINTING,
     examples: ['-c config.yaml users import users.json'],
-    run: async (options, [file = '']) => (await import('./import-users.ts')).importUserFile(options, file),
+    run: async (options, [file = '']) => (await import('./secret-commands.ts')).importUserFile(options, file),
   }),
   onHost('whoever could do this from elsewhere could do without the passkey', {
     usage: 'users reset-second-factor <username>',

@@ -160,7 +160,7 @@ function reportCertificate(certificate: InspectedCertificate | undefined): Repor
 }
 
 /** The words are those of the filters of lists. */
-export function statusOf({ revoked_at, not_after }: Pick<InspectedCertificate, 'revoked_at' | 'not_after'>): string {
+function statusOf({ revoked_at, not_after }: Pick<InspectedCertificate, 'revoked_at' | 'not_after'>): string {
   return revoked_at ? 'revoked' : not_after < new Date() ? 'expired' : 'active'
 }
 

@@ -1,13 +1,19 @@
-/** `chancery reconcile`: compares the database with what the signer has recorded, and brings back what it lacks. */
+/**
+ * `chancery reconcile`: compares the database with the records of the signer, and brings back what is missing. With
+ * `--lost` it lists what a fail-over has lost and nobody has accepted, from the database alone.
+ */
 
+import { acceptLostDecisions, listLostDecisions, lostDecisionBody } from '../../admin/audit/lost-decision-endpoints.ts'
 import type { CaBackend } from '../../ca/backend.ts'
 import type { RecordState, SignerRecords } from '../../ca/signer-records.ts'
 import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
+import { isOpen, toldByOutcome } from '../../domain/lost-decisions.ts'
 import { connectSigner } from '../../main/ca/signer-connection.ts'
 import { createLogger } from '../../ops/logging.ts'
 import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
 import { FIRST, type Lacking, SignerComparison } from '../../services/signer-comparison.ts'
+import { printable } from '../../shared/lib/terminal.ts'
 import { fingerprintSha256 } from '../../shared/pki/certificate.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { slowNow } from '../../store/clock-store.ts'
@@ -15,16 +21,15 @@ import { createCrlStore } from '../../store/crl-store.ts'
 import type { Database } from '../../store/database.ts'
 import { createIssuanceStore } from '../../store/issuance-store.ts'
 import { restorationStore } from '../../store/restoration-store.ts'
-import { createSignerMarkStore } from '../../store/signer-mark-store.ts'
+import { createSignerMarkStore, type GivenUp, type SignerMarkStore } from '../../store/signer-mark-store.ts'
 import { readConfigFile } from '../config-file.ts'
 import { type Administration, withAdministration, withDatabase } from '../operator-database.ts'
 import { tell } from '../printing.ts'
 import { CommandError, type Printing } from '../values.ts'
-import { acceptLost, givenUpFacts, givenUpLine, showLost } from './lost-decisions.ts'
 import { reconcileDecisions, reconcileFile, toldCounts } from './reconcile-decisions.ts'
 import { withSigner } from './with-signer.ts'
 
-export interface ReconcileOptions extends Printing {
+interface ReconcileOptions extends Printing {
   'dry-run': boolean
   /** Says what is lost, and asks no signer. */
   lost: boolean
@@ -172,4 +177,53 @@ function restored(report: Report, say: (line: string) => void): RestorationEvent
 
 async function leaveEntry({ audit, actor }: Administration, { lacking: _, lost: __, ...back }: Report): Promise<void> {
   if (back.certificates + back.revocations + back.given_up > 0) await audit.record(actor, 'database.reconcile', back)
+}
+
+/** Some 2 MB; those that were found last. */
+const MOST_SHOWN = 10_000
+
+const givenUpLine = ({ sequence, serialNumber, reason }: GivenUp): string =>
+  `lost         ${serialNumber}  line ${sequence} of the audit chain: ${reason}`
+const givenUpFacts = ({ serialNumber, reason }: GivenUp) => ({ serial_number: serialNumber, reason })
+
+/** @returns 1 while something is lost, wholly or in part, and nobody has accepted it */
+async function showLost(options: Printing & { 'accept-lost': boolean }): Promise<number> {
+  const config = await readConfigFile(options.config)
+  return withAdministration(config, (administration) =>
+    withDatabase(config, async (db) => {
+      const marks = createSignerMarkStore(db)
+      const isLost = await tellLost(administration, await marks.givenUp(), options.json)
+      if (options['accept-lost']) await acceptLost(administration, marks)
+      return isLost && !options['accept-lost'] ? 1 : 0
+    }),
+  )
+}
+
+async function tellLost({ db }: Administration, certificates: readonly GivenUp[], json: boolean): Promise<boolean> {
+  const rows = await listLostDecisions(db, { accepted: false }, { limit: MOST_SHOWN + 1, offset: 0 })
+  const shown = rows.slice(0, MOST_SHOWN)
+  const more = rows.length > shown.length
+  const acts = shown.map(({ decided_at: at, decided_by: by, ...row }) => ({ at, by, ...row }))
+  tell(
+    json,
+    { decisions: shown.map(lostDecisionBody), more, lost: certificates.map(givenUpFacts) },
+    ...toldByOutcome(acts).map(printable),
+    ...(more ? [`Only the ${MOST_SHOWN} that were found last are shown.`] : []),
+    ...certificates.map(givenUpLine),
+    shown.length + certificates.length > 0
+      ? '\nWhen nothing more is to be done: chancery reconcile --lost --accept-lost'
+      : 'Nothing that a fail-over has lost is left to look at.',
+  )
+  return more || acts.some(isOpen) || certificates.length > 0
+}
+
+/** Certificates and acts. */
+async function acceptLost({ audit, actor }: Administration, marks: SignerMarkStore): Promise<void> {
+  const certificates = await marks.givenUp()
+  if (certificates.length > 0) {
+    const accepted = certificates.map(({ serialNumber }) => serialNumber)
+    await audit.record(actor, 'database.reconcile', { accepted })
+    await marks.acceptGivenUp()
+  }
+  await acceptLostDecisions(audit, actor)
 }

@@ -2,7 +2,7 @@
 
 import type { Check } from '../check.ts'
 import type { Answer } from '../facts/http.ts'
-import { jsonOf } from '../facts/json.ts'
+import { jsonOf } from '../facts/http.ts'
 import { requireAnswer, type Sources } from '../sources.ts'
 import { CannotTell, failure, ok, type Verdict, warning } from '../verdict.ts'
 import { PUBLIC, requireDirectory } from './proxy-shared.ts'

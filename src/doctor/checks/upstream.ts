@@ -1,9 +1,11 @@
-/** Servers of others that the service asks: whether they can be reached, and trusted. */
+/** Servers of others that the service asks: whether they can be reached and trusted, and the mail server.  */
 
 import { readFileSync } from 'node:fs'
 import { rootCertificates } from 'node:tls'
 import { usesBackend } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
+import { MailTransport } from '../../events/notifications/transport.ts'
+import { mailSettings } from '../../settings/notification-settings.ts'
 import type { Check } from '../check.ts'
 import { type Reached, reach } from '../facts/reach.ts'
 import { failure, messageOf, ok, unknown, type Verdict, warning } from '../verdict.ts'
@@ -110,3 +112,29 @@ export function judgeServer(
     return warning(`the certificate of ${origin} (${key}) ends in ${days} days`, renew)
   return ok(`${origin} (${key})`)
 }
+
+const LIMIT_MS = 10_000
+
+export const MAIL: readonly Check[] = [
+  {
+    id: 'mail.server',
+    title: 'The mail server takes the login; no mail is sent',
+    async look({ config }) {
+      if (!config.smtp.enabled) return undefined
+      const settings = mailSettings(config)
+      const transport = new MailTransport({ ...settings, timeoutMs: Math.min(settings.timeoutMs, LIMIT_MS) })
+      const place = `${settings.host}:${settings.port}`
+      try {
+        await transport.probe()
+        return ok(`${place} answers (smtp.tls: ${settings.tls})`)
+      } catch (error) {
+        return failure(
+          `the mail server ${place} (smtp.tls: ${settings.tls}) cannot be used: ${messageOf(error)}`,
+          'correct smtp.host, port, tls, username or ca_file; chancery -c FILE mail test --to ADDRESS sends a mail',
+        )
+      } finally {
+        transport.close()
+      }
+    },
+  },
+]

@@ -3,7 +3,7 @@
  */
 
 import { createReadStream } from 'node:fs'
-import { UnusableSource } from '../unusable-source.ts'
+import { UnusableSource } from '../model.ts'
 
 /** A certificate takes a few thousand characters. */
 const MOST_FIELD_CHARACTERS = 1_000_000

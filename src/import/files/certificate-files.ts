@@ -9,7 +9,7 @@ import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificat
 import { TAG } from '../../shared/pki/der.ts'
 import { decodePem, isPem } from '../../shared/pki/pem.ts'
 import type { ImportedCertificate, Unreadable } from '../model.ts'
-import { UnusableSource } from '../unusable-source.ts'
+import { UnusableSource } from '../model.ts'
 import { type CaIndex, readIndex } from './openssl-index.ts'
 
 type Found = ImportedCertificate | Unreadable

@@ -9,7 +9,7 @@ import { type JsonObject, jsonObjectIn } from '../../shared/lib/encoding.ts'
 import { decodePem } from '../../shared/pki/pem.ts'
 import { parseTimestamp } from '../../shared/protocol/timestamp.ts'
 import type { ImportedAccount, ImportedCredential } from '../model.ts'
-import { UnusableSource } from '../unusable-source.ts'
+import { UnusableSource } from '../model.ts'
 
 /** A record that cannot be taken over. The message says why. */
 export class Garbled extends Error {}
@@ -56,7 +56,7 @@ export function readExternalAccountKey(value: Buffer): ImportedCredential {
   return { kid: id, hmacKey: Buffer.from(key, 'base64'), label, createdAt: creationOf(createdAt) }
 }
 
-export interface AcmeCertificate {
+interface AcmeCertificate {
   der: Buffer
   accountId: string
 }

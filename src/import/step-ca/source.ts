@@ -6,7 +6,7 @@ import { PemError } from '../../shared/pki/pem.ts'
 import { CERTIFICATE_KEYS, parseAccountKey } from '../../shared/protocol/jwk.ts'
 import { Problem } from '../../shared/protocol/problem.ts'
 import type { ImportedAccount, ImportedCertificate, ImportedCredential, ImportSource, Unreadable } from '../model.ts'
-import { inPages } from '../pages.ts'
+import { inPages } from '../model.ts'
 import {
   Garbled,
   type Revocation,
