@@ -17,7 +17,7 @@ export const ROOT = INSTALLATION
 const NODE_ABIS = [115, 137]
 const HTTP_BINARY = new RegExp(`^uws_${process.platform}_${process.arch}_(?:${NODE_ABIS.join('|')})\\.node$`)
 
-/** What the bundles load, with what those depend on; of all other packages only their licences are needed. */
+/** The bundles load these packages and what they depend on. Only the licences of all other packages are needed. */
 export const LOADED = [
   '@node-rs/argon2',
   '@simplewebauthn/server',

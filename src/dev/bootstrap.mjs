@@ -28,7 +28,7 @@ import { fileURLToPath } from 'node:url'
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const MODULES = path.join(ROOT, 'node_modules')
 const SOURCE_FOLDERS = ['src', 'signer', 'workers', 'bench', 'deploy', 'test']
-/** What the bundles of `dist` are made from; the build programs are in `src/dev`. */
+/** The bundles of `dist` are made from these folders; the build programs are in `src/dev`. */
 const BUNDLED_FOLDERS = ['src', 'signer', 'workers']
 const BUNDLER = path.join('src', 'dev', 'build.mjs')
 const CONSOLE_PAGE = path.join(ROOT, 'dist', 'console', 'index.html')

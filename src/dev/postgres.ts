@@ -47,7 +47,7 @@ interface EmbeddedPostgresOptions {
 
 export interface EmbeddedPostgres {
   /**
-   * In the form of `pg`. `host` is the socket's folder; the kernel proves the user, so no password
+   * The settings have the form of `pg`. `host` is the socket's folder; the kernel proves the user, so no password
    * is needed.
    */
   connection: { host: string; port: number; user: string; database: string }

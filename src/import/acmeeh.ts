@@ -20,7 +20,7 @@ import type {
 } from './model.ts'
 import { inPages, UnusableSource } from './model.ts'
 
-/** Every migration that the statements below need. */
+/** The migrations that the statements below need. */
 const NEWEST = '010_account_eab_link'
 
 /**
@@ -63,7 +63,7 @@ const CREDENTIALS = `
 
 interface CredentialRow {
   kid: string
-  /** base64url, with or without padding. */
+  /** The text is base64url, with or without padding. */
   hmac_key: string
   label: string | null
   created_at: Date | number
@@ -71,7 +71,7 @@ interface CredentialRow {
   revoked: boolean
 }
 
-/** A time can be infinite in PostgreSQL, which is no Date. Without a usable one it counts as now. */
+/** PostgreSQL has infinite times, and a Date has not. A time that is not usable counts as now. */
 const usable = (time: Date | number): Date => (time instanceof Date ? time : new Date())
 
 function readCredential({ kid, hmac_key, label, created_at, used, revoked }: CredentialRow): ImportedCredential {
@@ -81,7 +81,7 @@ function readCredential({ kid, hmac_key, label, created_at, used, revoked }: Cre
     label: label ?? undefined,
     createdAt: usable(created_at),
     isUsed: used,
-    // It notes no time.
+    // ACMEEH notes no time for it.
     ...(revoked && { revokedAt: usable(created_at) }),
   }
 }

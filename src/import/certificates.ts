@@ -31,7 +31,7 @@ interface Candidate {
   issuer: KnownIssuer
 }
 
-/** What is recorded of a serial number, or would be after the pages before; without a fingerprint its certificate is unknown. */
+/** The record of a serial number, as it is or would be after the pages before. Without a fingerprint its certificate is unknown. */
 interface Recorded {
   fingerprint: string
   isRevoked: boolean

@@ -8,7 +8,7 @@ import { UnusableSource } from './model.ts'
 
 export interface FormerDatabase {
   hasTable(name: string): Promise<boolean>
-  /** @param query a SELECT; its rows are held by the hundred */
+  /** @param query a SELECT; its rows are read by the hundred */
   rows<Row>(query: string): AsyncGenerator<Row>
 }
 

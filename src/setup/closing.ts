@@ -13,7 +13,7 @@ interface Ending {
   answers: Answers
   facts: Facts
   results: Results
-  /** PEM. */
+  /** The certificate of the root, PEM. */
   root: string
   /** The text of the file of secrets; empty without one. Its secrets are not shown: the file is named. */
   secrets: string

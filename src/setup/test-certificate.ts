@@ -30,7 +30,7 @@ interface TestOrder {
   binding: ExternalCredential
   /** The certificate is for use, and is not revoked. */
   isKept: boolean
-  /** Answers http-01; undefined where the name was approved beforehand. */
+  /** Publishes the answer for http-01; undefined where the name was approved beforehand. */
   publish: PublishTokens | undefined
 }
 

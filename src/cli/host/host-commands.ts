@@ -213,7 +213,7 @@ const OF_IMPORT = 'it reads what another server has left, with HMAC keys, and wr
 const BOOKS =
   'It prints how many were read, are new, were known, and why some were skipped. The exit code is 1 when some were.'
 
-/** What another ACME server or CA had. */
+/** Imports from another ACME server or CA. */
 const IMPORT = [
   onHost(OF_IMPORT, {
     usage: 'import acmeeh',

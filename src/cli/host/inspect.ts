@@ -117,7 +117,7 @@ function reportAuthorization(authorization: InspectedAuthorization): Report {
   }
 }
 
-/** In chronological order, which jsonb does not keep; then what this release does not know. */
+/** The members come in chronological order, which jsonb does not keep; members that this release does not know come last. */
 function reportEvidence(evidence: NonNullable<InspectedAuthorization['evidence']>): Report {
   const { type, attempt, result, problem, detail, caa, at, ms, validForSeconds, requestId, steps, omitted, ...others } =
     evidence

@@ -33,15 +33,15 @@ interface ReconcileOptions extends Printing {
   'dry-run': boolean
   /** Says what is lost, and asks no signer. */
   lost: boolean
-  /** From the first record on; else from the mark of the database. */
+  /** Begins at the first record; else at the mark of the database. */
   all: boolean
-  /** Certificates and acts that stay lost are no trouble any more. */
+  /** Accepts that certificates and acts stay lost: they are no fault any more. */
   'accept-lost': boolean
 }
 
 const ANSWER_MS = 15_000
 
-/** @returns 0 when the database has everything now; 1 when something lacks or did not come back */
+/** @returns 0 when the database has everything now; 1 when something is missing or did not come back */
 export async function reconcile(options: ReconcileOptions): Promise<number> {
   if (options.lost) return showLost(options)
   const config = await readConfigFile(options.config)
@@ -81,13 +81,13 @@ interface Parts {
 
 interface Report {
   lacking: Lacking
-  /** What became of the decisions that lacked: count by outcome; with `--dry-run` by what they would do. */
+  /** Outcome → count of the decisions that were missing; with `--dry-run` of what they would do. */
   decisions: Record<string, number>
   certificates: number
   without_order: number
   revocations: number
   given_up: number
-  /** What was given up, now or before, and nobody has accepted. */
+  /** Certificates that were given up, now or before, and that nobody has accepted. */
   lost: readonly { serial_number: string; reason: string }[]
 }
 
@@ -179,7 +179,7 @@ async function leaveEntry({ audit, actor }: Administration, { lacking: _, lost: 
   if (back.certificates + back.revocations + back.given_up > 0) await audit.record(actor, 'database.reconcile', back)
 }
 
-/** Some 2 MB; those that were found last. */
+/** Some 2 MB of lost acts are shown, the last found first. */
 const MOST_SHOWN = 10_000
 
 const givenUpLine = ({ sequence, serialNumber, reason }: GivenUp): string =>
@@ -217,7 +217,7 @@ async function tellLost({ db }: Administration, certificates: readonly GivenUp[]
   return more || acts.some(isOpen) || certificates.length > 0
 }
 
-/** Certificates and acts. */
+/** Accepts that certificates and acts stay lost. */
 async function acceptLost({ audit, actor }: Administration, marks: SignerMarkStore): Promise<void> {
   const certificates = await marks.givenUp()
   if (certificates.length > 0) {

@@ -17,11 +17,11 @@ type Row = DiagnosisRows['crls'][number]
 interface Place {
   url: string
   row: Row | undefined
-  /** DER of the certificate whose key has to have signed it. */
+  /** DER of the certificate; its key has to have signed the list. */
   issuer: Buffer | undefined
 }
 
-/** Lists in a thousand parts are all of one server. */
+/** One server has all lists, also where a list is in a thousand parts. */
 const MOST_FETCHED = 6
 
 export const CRL: readonly Check[] = [
@@ -138,7 +138,7 @@ async function placesOf(sources: Sources): Promise<Place[]> {
     row,
     issuer: issuers.find(({ id }) => id === row.issuerId)?.certificate,
   }))
-  // The certificate may be older than a change of the settings.
+  // The settings may have changed since the certificate was issued.
   const [certificate] = newest
   const named = certificate ? parseCertificate(certificate.der).tbs.crlDistributionPointUrls : []
   const others = named.filter((url) => !places.some((place) => place.url === url))

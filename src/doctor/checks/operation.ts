@@ -92,7 +92,7 @@ const MENDS: Readonly<Record<string, string>> = {
     'chancery -c FILE reconcile --dry-run says what lacks (docs/operations/database.md, "After a fail-over")',
 }
 
-/** As the overview of the console judges them. */
+/** Judges them as the overview of the console does. */
 function judgeOperation({
   workers,
   deadLetters,

@@ -11,7 +11,7 @@ import { directory, isOldHttp, PUBLIC, requireDirectory } from './proxy-shared.t
 
 const EXAMPLES = 'compare its configuration with deploy/proxy/nginx.conf or deploy/proxy/haproxy.cfg'
 
-/** A longer limit is a mistake, or for another reason. */
+/** A request of this length shows enough: longer limits are mistakes, or have another reason. */
 const MOST_TRIED_BYTES = 1024 * 1024
 
 export const PROXY: readonly Check[] = [

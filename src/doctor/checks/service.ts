@@ -148,7 +148,7 @@ export function judgeHealth({ checks = {} }: Partial<Health>): readonly Verdict[
   return orOk(bad, '/healthz says so')
 }
 
-/** Files, sockets between threads, and some for the rest. */
+/** The service opens files and sockets between threads beside connections; this leaves room for them. */
 const OTHER_DESCRIPTORS = 256
 
 export function judgeDescriptors(limit: number, wanted: readonly (readonly [key: string, count: number])[]): Verdict {
@@ -164,7 +164,7 @@ interface Instances {
   instances: number
   isAlive: boolean
   nonces: 'memory' | 'database'
-  /** Undefined where there are no limits. */
+  /** The smallest limit; undefined where there are no limits. */
   limits: 'memory' | 'database' | undefined
 }
 
@@ -197,7 +197,7 @@ export const CLOCK: readonly Check[] = [
     async look(sources) {
       const database = await sources.database()
       let best: { offMs: number; errorMs: number } | undefined
-      // Other questions may wait in front of one; the quickest answer is the most exact.
+      // Other questions may wait in front of this one, so the quickest answer is the most exact.
       for (let round = 0; round < ROUNDS; round++) {
         const before = Date.now()
         const { now } = await database.read('clock')

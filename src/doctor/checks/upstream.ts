@@ -1,4 +1,4 @@
-/** Servers of others that the service asks: whether they can be reached and trusted, and the mail server.  */
+/** Servers of others that the service asks, also its mail server: whether they can be reached, and trusted. */
 
 import { readFileSync } from 'node:fs'
 import { rootCertificates } from 'node:tls'
@@ -22,12 +22,12 @@ export const UPSTREAM: readonly Check[] = [
 ]
 
 interface Server {
-  /** That names it. */
+  /** The key of the configuration that names the server. */
   key: string
   url: string
-  /** A file with the CAs that count; beside those of Node.js where `isAdded`. */
+  /** A file with the CAs that count; where `isAdded`, the CAs of Node.js count, too. */
   roots?: { key: string; file: string | null; isAdded: boolean }
-  /** An HTTP proxy on the way, which this check does not use. */
+  /** An HTTP proxy is on the way; this check does not use it. */
   proxy?: string | null
 }
 

@@ -46,7 +46,7 @@ function placesOf(header: readonly string[]): [EjbcaColumn, number][] {
   return places
 }
 
-/** The columns that are read, as EJBCA spells them. */
+/** The columns that are read, in the spelling of EJBCA. */
 const EJBCA_COLUMNS = ['fingerprint', 'base64Cert', 'status', 'revocationDate', 'revocationReason'] as const
 
 type EjbcaColumn = (typeof EJBCA_COLUMNS)[number]
@@ -55,7 +55,7 @@ type EjbcaRow = { readonly [column in EjbcaColumn]: string }
 const REVOKED = 40
 /** An expired certificate; it was revoked when it has a reason. */
 const ARCHIVED = 60
-/** In use: active, and active with its owner told of its end. */
+/** The certificate is in use: active, or active and its owner was warned of its end. */
 const ACTIVE = [20, 21]
 
 const REMOVE_FROM_CRL = 8

@@ -26,7 +26,7 @@ const INDEX_FILE = 'index.txt'
  * says it is revoked.
  */
 export async function* readCertificateFiles(paths: readonly string[]): AsyncGenerator<Found> {
-  /** Whether a revocation was found with it. */
+  /** Certificate → whether a revocation was found with it. */
   const given = new Map<string, boolean>()
   for (const one of paths) {
     const where = path.basename(one) === INDEX_FILE ? path.dirname(one) : one
@@ -63,7 +63,7 @@ async function* inFolder(folder: string, above?: CaIndex, depth = 0): AsyncGener
   yield* own?.missing() ?? []
 }
 
-/** A file that the operator names must hold something. Its index is in the same folder or the one above, as with `openssl ca`. */
+/** A file that the operator names must hold something. Its index is in the same folder or the one above, where `openssl ca` has it. */
 async function* inNamedFile(file: string): AsyncGenerator<Found> {
   let isEmpty = true
   const folder = path.dirname(path.resolve(file))

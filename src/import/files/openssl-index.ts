@@ -9,16 +9,16 @@ import { parseSerialNumber } from '../../domain/revocation.ts'
 import type { Unreadable } from '../model.ts'
 
 interface IndexEntry {
-  /** Lower-case hexadecimal without leading zero octets. */
+  /** The serial number in lower-case hexadecimal without leading zero octets. */
   serialNumber: string
   notAfter: Date
   revocation?: { revokedAt: Date; revocationReason: number } | undefined
 }
 
 export interface CaIndex {
-  /** The revocation of a certificate; another CA's of the same serial number has another end. */
+  /** The revocation of a certificate. The end tells it from a certificate of another CA with the same serial number. */
   find(serialNumber: string, notAfter: Date): IndexEntry['revocation']
-  /** What it names and nobody has asked for, and lines that are not as they should be. */
+  /** Certificates that the index names and nobody has asked for, and lines that are not as they should be. */
   missing(): Unreadable[]
 }
 

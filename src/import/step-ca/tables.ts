@@ -21,10 +21,10 @@ export async function stepCaDatabase(database: FormerDatabase): Promise<StepCaTa
 
 interface Line {
   table?: string
-  /** base64, as `value`. */
+  /** `key` and `value` are base64. */
   key?: string
   value?: string
-  /** In the last line alone: how many lines come before it. */
+  /** Only the last line has it: the number of lines before it. */
   records?: number
 }
 
