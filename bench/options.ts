@@ -33,7 +33,7 @@ export interface Options extends Target {
   /** Undefined warms up until the server is steady. */
   warmupMs: number | undefined
   responders: ResponderPlaces
-  /** Whose CPU is measured, with everything below them. */
+  /** The CPU of these processes is measured, with everything below them. */
   pids: number[]
   /** Rates of the open loop; an empty list runs the closed loop alone. */
   rates: Rate[]

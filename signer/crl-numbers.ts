@@ -36,7 +36,7 @@ export function openCrlNumbers(file: string): CrlNumbers {
       if (number <= newest)
         throw new SignerRefusal(`CRL number ${number} is not above ${newest}, the newest one signed`)
       requireNear(number, newest)
-      // Update the memory first, so that of two lists with one number the second is refused.
+      // The memory is updated first. So the second of two lists with one number is refused.
       numbers.set(key, number.toString(16))
       try {
         await replace(JSON.stringify(Object.fromEntries(numbers)))

@@ -132,7 +132,7 @@ function checkTimes(thisUpdate: Date, nextUpdate: Date, policy: SigningPolicy, n
   return undefined
 }
 
-/** As serial numbers are written elsewhere: without the octet of zeros that keeps an INTEGER positive. */
+/** The serial number as it is written elsewhere: without the octet of zeros that keeps an INTEGER positive. */
 const withoutSign = (octets: Buffer): Buffer => (octets.length > 1 && octets[0] === 0 ? octets.subarray(1) : octets)
 
 function refuseIf(refusal: string | false | undefined): void {

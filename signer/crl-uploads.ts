@@ -64,7 +64,7 @@ export class CrlUpload {
     return this.#received
   }
 
-  /** As `takeAdded` of CrlExamination. */
+  /** Takes entries, as `takeAdded` of CrlExamination does. */
   takeAdded(count: number): RevocationEntry[] {
     return this.#examination.takeAdded(count)
   }

@@ -1,10 +1,10 @@
 /** Builds the daemon from its configuration, runs it until a signal, and stops it in order. */
 
 import pino, { type Logger } from 'pino'
+import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/environment.ts'
 import { LINES_LOST, LogOutput } from '../src/shared/lib/log-output.ts'
-import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
+import { lockChain } from './audit/append-file.ts'
 import { type AuditEvents, type OpenedAudit, openAuditChain } from './audit/chain.ts'
-import { lockChain } from './audit/chain-lock.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
 import type { CrlNumbers } from './crl-numbers.ts'
@@ -24,7 +24,7 @@ import { SignedSerials } from './signed-serials.ts'
 import type { SigningService } from './signing.ts'
 import { listen, prepareSocket, type SignerServer } from './socket-server.ts'
 
-/** Of a CRL entry: a serial number of 8 octets, no reason. */
+/** The shortest CRL entry: a serial number of 8 octets, no reason. */
 const LEAST_ENTRY_BYTES = 27
 
 /** Time for a signature in a token's library to end, after everything else has stopped. */

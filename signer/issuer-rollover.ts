@@ -11,7 +11,7 @@ import { closeKeys, type Issuer, type IssuerOptions, loadIssuers } from './issue
 import type { SigningService } from './signing.ts'
 
 const DAY_MS = 86_400_000
-/** As in the service's alarms (src/domain/alarms.ts). */
+/** The service has the same bounds for its alarms (src/domain/alarms.ts). */
 const WARNING_DAYS = 90
 
 type Times = Pick<Issuer, 'id' | 'notBefore' | 'notAfter' | 'chainEndsAt'>

@@ -4,8 +4,7 @@
  * rest is loaded, and so before any key is read.
  */
 
-import { requireSafeEnvironment } from '../src/shared/lib/environment.ts'
-import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
+import { ignoreUserSignals, RELOAD_OR_STOP, requireSafeEnvironment } from '../src/shared/lib/environment.ts'
 
 requireSafeEnvironment('chancery-signer')
 ignoreUserSignals(RELOAD_OR_STOP, (sentence) => process.stderr.write(`chancery-signer: ${sentence}\n`))

@@ -2,7 +2,7 @@
 
 import { rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { syncFolder } from '../src/shared/lib/sync-folder.ts'
+import { syncFolder } from '../src/shared/lib/files.ts'
 
 /** Durable when it resolves. Mode 0640. */
 export async function replaceFile(file: string, content: string | Uint8Array): Promise<void> {

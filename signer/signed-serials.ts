@@ -32,7 +32,7 @@ export interface Content {
 
 interface Earlier {
   sha256: string
-  /** Of the audit line; undefined while there is none. */
+  /** The number of the audit line; undefined while there is none. */
   sequence?: number
   /** While it is under way. */
   signing?: Promise<Signed>
@@ -100,7 +100,7 @@ export async function earlierSignature(
   { certificates }: RecordFiles,
 ): Promise<Buffer | undefined> {
   if (signing) {
-    // Whoever began it gets the failure; the caller signs by itself.
+    // The call that began it gets the failure; this one signs by itself.
     const signed = await signing.catch(() => undefined)
     return signed?.signature
   }

@@ -34,7 +34,7 @@ interface Signing {
   /** Makes the signature with `issuer.key`. */
   make(): Buffer | Promise<Buffer>
   record: Omit<AuditRecord, 'issuer'>
-  /** What goes into the record files with the audit line; nothing for a test signature. */
+  /** Makes the record that is written with the audit line; a test signature has none. */
   describe?(signature: Buffer): (place: LinePlace) => SignerRecord
   /** The issuer's where absent. */
   bucket?: TokenBucket | undefined

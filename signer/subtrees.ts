@@ -11,7 +11,7 @@ import {
 /** The name of a subtree, in lower case. */
 export const DOMAIN = /^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/
 
-/** As in the configuration; networks as `10.0.0.0/8`. */
+/** The form of the configuration; networks as `10.0.0.0/8`. */
 interface ListedSubtrees {
   dns?: readonly string[] | undefined
   ip?: readonly string[] | undefined

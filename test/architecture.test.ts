@@ -5,12 +5,20 @@
  */
 
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
-
-const ROOT = path.resolve(import.meta.dirname, '../..')
-const TREES = ['src', 'signer', 'workers', 'bench', 'deploy']
+import {
+  filesBelow,
+  importsBelow,
+  isForeign,
+  isIn,
+  isRelative,
+  packageOf,
+  ROOT,
+  TREES,
+  targetOf,
+} from './support/sources.ts'
 
 /** What every trust zone shares: pure, without I/O. */
 const SHARED = ['src/shared/lib', 'src/shared/protocol', 'src/shared/pki']
@@ -26,14 +34,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/shared/command-line.ts': ['src/shared/config-file/suggest.ts', 'src/shared/lib/terminal.ts'],
   'src/domain': SHARED,
   'src/store': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
-  'src/ca': [
-    ...SHARED,
-    'src/domain',
-    'signer/protocol',
-    'src/runtime/process-identity.ts',
-    'src/runtime/supervision.ts',
-    'workers/module',
-  ],
+  'src/ca': [...SHARED, 'src/domain', 'signer/protocol', 'src/runtime/supervision.ts', 'workers/module'],
   'src/services': [...SHARED, 'src/domain', 'src/store', 'src/ca', 'workers/pool.ts', 'workers/job.ts'],
   'src/overload': ['src/shared/lib', 'src/shared/protocol'],
   'src/http': ['src/shared/lib', 'src/shared/protocol'],
@@ -43,19 +44,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/domain',
     'src/services',
     'src/config',
-    'src/settings',
     'workers/pool.ts',
     'workers/job.ts',
     'workers/extension',
   ],
-  'src/mpic': [
-    'src/shared/lib',
-    'src/shared/protocol',
-    'src/config',
-    'src/validation',
-    'workers/pool.ts',
-    'workers/job.ts',
-  ],
+  'src/mpic': ['src/shared/lib', 'src/shared/protocol', 'src/validation', 'workers/pool.ts', 'workers/job.ts'],
   'src/acme': ['src/shared/lib', 'src/shared/protocol', 'src/http', 'src/domain', 'src/services'],
   // One folder a group of endpoints: the endpoints, what they do, and their SQL.
   'src/admin': [
@@ -69,7 +62,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/http',
     'src/ops',
     'src/runtime',
-    'src/settings',
     'src/overload',
   ],
   // The log of events and who reads it: mails, hooks, webhooks, syslog, transparency logs.
@@ -79,7 +71,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/store',
     'src/services/chain-download.ts',
     'src/config',
-    'src/settings',
     'workers/module',
     'workers/address-policy.ts',
   ],
@@ -96,7 +87,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/ops': ['src/shared/lib'],
   'src/runtime': ['src/shared/lib'],
   'src/config': [...SHARED, 'src/shared/config-file', 'src/domain'],
-  // Settings are the configuration in the form that each part takes, so they see the parts' types.
+  // Each part declares what it takes. Settings alone know the configuration and these types, and only main, the command
+  // line and the doctor know the settings.
   'src/settings': [
     ...SHARED,
     'src/config',
@@ -106,7 +98,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/services',
     'src/http',
     'src/acme/endpoint.ts',
+    'src/admin/users/oidc-provider.ts',
+    'src/events',
+    'src/validation',
+    'src/mpic/perspective-service.ts',
     'workers/extension/extension-task.ts',
+    'workers/job.ts',
   ],
   // Where the whole is put together: the supervisor, and the entry of each thread with its wiring.
   'src/main': [
@@ -204,17 +201,16 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/installation',
     'src/shared/lib',
     'src/shared/protocol',
-    'src/runtime/process-identity.ts',
     'src/config',
     'src/http/start-checks.ts',
     'src/main/run-service.ts',
   ],
-  // A web page: of the service it knows the client of the Admin API, and no more.
+  // A web page: of the service it knows the client of the Admin API and what its lists are described with, and no more.
   'src/console': [
     'src/admin/client.ts',
+    'src/admin/resources',
     'src/domain/action-words.ts',
     'src/domain/failure-advice.ts',
-    'src/domain/failure-command.ts',
   ],
   signer: ['src/shared'],
   workers: SHARED,
@@ -299,9 +295,9 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   'uWebSockets.js': [
     'src/http/uws.ts',
     'src/http/start-checks.ts',
+    'src/http/request-reader.ts',
     'src/http/live-request.ts',
     'src/http/reply-writer.ts',
-    'src/http/body-collector.ts',
   ],
   yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts', 'src/setup/plan/config-text.ts'],
   zod: [
@@ -341,43 +337,6 @@ const KNOWN_IN_DEVELOPMENT: Record<string, readonly string[]> = {
 
 /** Development packages that are programs or types; the others must be imported by a test or the bench. */
 const TOOLS = ['@biomejs/biome', 'axe-core', 'c8', 'typescript']
-
-interface Import {
-  /** The importing file, from the root. */
-  file: string
-  specifier: string
-}
-
-/** Static and dynamic imports, re-exports, and the package that is only looked up on disk. */
-const IMPORT = /(?:\bfrom |\bimport |\bimport\()'([^']+)'|\.resolve\('([a-z@][^']*)'\)/g
-
-function importsBelow(tree: string): Import[] {
-  return filesBelow(tree).flatMap((file) => {
-    const text = withoutComments(readFileSync(path.join(ROOT, file), 'utf8'))
-    return [...text.matchAll(IMPORT)].map(([, imported, resolved]) => ({ file, specifier: imported ?? resolved ?? '' }))
-  })
-}
-
-function filesBelow(tree: string): string[] {
-  if (!existsSync(path.join(ROOT, tree))) return []
-  const names = readdirSync(path.join(ROOT, tree), { recursive: true, encoding: 'utf8' })
-  return names.filter((name) => /\.(tsx?|mjs)$/.test(name)).map((name) => path.posix.join(tree, name))
-}
-
-/** Good enough for imports: a comment that quotes one would otherwise count. */
-function withoutComments(text: string): string {
-  return text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/^\s*\/\/.*$/gm, '')
-}
-
-const isRelative = ({ specifier }: Import) => specifier.startsWith('.')
-const isForeign = ({ specifier }: Import) => !specifier.startsWith('.') && !specifier.startsWith('node:')
-const targetOf = ({ file, specifier }: Import) => path.posix.join(path.posix.dirname(file), specifier)
-const packageOf = ({ specifier }: Import) =>
-  specifier
-    .split('/')
-    .slice(0, specifier.startsWith('@') ? 2 : 1)
-    .join('/')
-const isIn = (file: string, place: string) => file === place || file.startsWith(`${place}/`)
 
 function layerOf(file: string): string | undefined {
   return Object.keys(MAY_IMPORT).find((layer) => isIn(file, layer))

@@ -179,8 +179,9 @@ const unknownSeconds = (file: string) => (isUnit(file) ? 0.3 : 5)
 
 function changedFiles({ changedSince = 'HEAD', far }: RunOptions, before: Ledger): string[] {
   const { changed, distances } = concernedSince(changedSince)
-  // Those beside the folders read all sources.
-  const everywhere = chooseFiles([]).filter((file) => path.dirname(file) === import.meta.dirname)
+  // The files beside the folders and the rules of the house read all sources.
+  const readers = [import.meta.dirname, path.join(import.meta.dirname, 'house')]
+  const everywhere = chooseFiles([]).filter((file) => readers.includes(path.dirname(file)))
   const all = new Map([...everywhere.map((file) => [file, 1] as const), ...distances])
   const candidates = [...all].map(([file, distance]) => ({
     file,

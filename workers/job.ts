@@ -167,7 +167,7 @@ export interface DnsPersist01Job extends DnsMethodJob {
   /** Whether parent names of the identifier are asked too. */
   allowSubdomainPolicy: boolean
   /**
-   * Fewest labels of a parent name to ask: those of the registrable domain, if known. Absent means
+   * Fewest labels of a parent name to ask: as many as the registrable domain has, if known. Absent means
    * 2.
    */
   leastLabelsAbove?: number

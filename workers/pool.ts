@@ -8,7 +8,7 @@
 
 import { Piscina } from 'piscina'
 import { programFile } from '../src/shared/lib/program-files.ts'
-import { THREAD_HEAP } from '../src/shared/lib/thread-heap.ts'
+import { THREAD_HEAP } from '../src/shared/lib/shared-memory.ts'
 import { IdleSignal } from '../src/shared/lib/time-limit.ts'
 import type { CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationJob, ValidationVerdict } from './job.ts'
 import { WorkerPoolError } from './job.ts'

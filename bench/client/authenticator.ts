@@ -23,7 +23,7 @@ export function cbor(value: Cbor): Buffer {
   return Buffer.concat([head(2, value.length), value])
 }
 
-/** What an authenticator and its browser say, over what is right. */
+/** A test lets the authenticator or its browser say these things in place of the right ones. */
 export interface Saying {
   type?: string
   origin?: string

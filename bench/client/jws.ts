@@ -4,7 +4,7 @@
  */
 
 import { generateKeyPairSync, hash, sign } from 'node:crypto'
-import { buildCsr } from '../../src/shared/pki/csr-writer.ts'
+import { buildCsr } from '../../src/shared/pki/csr.ts'
 
 interface PublicJwk {
   crv: 'P-256'

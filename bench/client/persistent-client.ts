@@ -10,7 +10,7 @@ import { certIdOf } from './certificate-id.ts'
 import { csrMaker, type EcKey, newKey, thumbprint } from './jws.ts'
 import { PersistentRequests, type RequestOptions } from './persistent-requests.ts'
 
-/** What a client holds in the end. */
+/** The certificate that a client holds in the end. */
 export interface HeldCertificate {
   name: string
   orderId: string

@@ -31,7 +31,7 @@ export interface Account extends RequestSigner {
 export interface Issued {
   name: string
   certificateUrl: string
-  /** As it was downloaded. */
+  /** The text is kept as it was downloaded. */
   chainPem: string
   /** RFC 9773 §4.1; undefined when the scenario does not need it. */
   certId?: string

@@ -22,7 +22,7 @@ export interface Acting {
   readonly complaints: readonly Incident[]
   /** Resolves when nothing is under way; the last act stops signing. */
   pause(): Promise<void>
-  /** As a person does it, when the stop is seen. @returns what was wrong until then */
+  /** Resumes as a person does it, when the stop is seen. @returns what was wrong until then */
   resumeSigning(withinMs: number): Promise<Incident[]>
   resume(): void
   end(): Promise<void>

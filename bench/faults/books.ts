@@ -71,7 +71,7 @@ export async function checkBooks({ stand, clients, list, boundMs }: BooksOptions
 
   const unfinished = () => databases.ask<Incident & { what: string }>(UNFINISHED)
   const nothingWaits = async () => (await unfinished()).length === 0 && (await isAgreed())
-  /** What repairs itself: records that the signer has and the database has not, and entries of the list. */
+  /** These repair themselves: records that the signer has and the database has not, and entries of the list. */
   const isAgreed = async () => {
     const recorded = new Set((await databases.ask<Recorded>(CERTIFICATES)).map(({ serial }) => serial))
     const listed = await list.read()

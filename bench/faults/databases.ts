@@ -37,7 +37,7 @@ const SETTINGS = {
 
 export interface DatabaseNode {
   part: Part
-  /** What its disk is: the data, and nothing else. */
+  /** The disk holds the data, and nothing else. */
   folder: string
   port: number
   /** Socket folder and port, for the superuser; past every link. */
@@ -89,7 +89,7 @@ export class Databases {
     return this.nodes[1 - this.#primary]!
   }
 
-  /** As superuser, in the database of the service, of the primary unless a node is named. */
+  /** Asks the database of the service as superuser: the primary, unless a node is named. */
   async ask<R extends pg.QueryResultRow>(text: string, values: unknown[] = [], node = this.primary): Promise<R[]> {
     const client = new pg.Client({ ...node.local, user: 'postgres', database: DATABASE })
     // A server that is killed meanwhile: the query rejects as well.

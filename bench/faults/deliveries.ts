@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import type { Finding } from './finding.ts'
 
 export type Names = Map<string, { times: number; firstAt: number }>
-/** What it is about → names under which it came. */
+/** Subject of a delivery → names under which it came. */
 export type Deliveries = Map<string, Names>
 
 /** At least once, and always under one name. @param since when the change was */

@@ -1,9 +1,19 @@
-/** What a run comes to: a row for each kind of fault. It is the JSON file, and what text and page show. */
+/** The results of a run, with a row for each kind of fault. They are the JSON file, and text and page show them. */
 
 import type { Books } from './books.ts'
-import { type Attributed, attribute, type Sorted } from './causes.ts'
 import type { Happened, Run } from './conduct.ts'
 import { type Finding, TROUBLES, type Trouble, type Unpromised } from './finding.ts'
+import { KINDS } from './kinds/table.ts'
+
+interface Attributed extends Finding {
+  /** Index of the fault by which it happened; undefined for one before all faults. */
+  fault: number | undefined
+}
+
+interface Sorted {
+  findings: Attributed[]
+  unpromised: (Attributed & { unpromised: Unpromised })[]
+}
 
 export interface Row extends Record<Trouble, number>, Record<Unpromised, number> {
   kind: string
@@ -82,6 +92,30 @@ export function documentOf(command: string[], seed: number, run: Run): FaultsDoc
     certificatesBySecond: bySecond(run),
   }
 }
+
+/** Finds the fault of each finding, and what nobody was promised: the database may have gone back in time. */
+function attribute(found: readonly Finding[], faults: readonly Happened[]): Sorted {
+  const sorted: Sorted = { findings: [], unpromised: [] }
+  for (const finding of found) {
+    const { unpromised } = finding
+    const fault = causeOf(finding, faults)
+    if (unpromised !== undefined && fault !== undefined && goesBack(faults[fault]))
+      sorted.unpromised.push({ ...finding, unpromised, fault })
+    else sorted.findings.push({ ...finding, fault })
+  }
+  return sorted
+}
+
+/** The last fault that was running then, until it was recovered from; else the last one before. */
+function causeOf({ at, since = at, unpromised }: Finding, faults: readonly Happened[]): number | undefined {
+  const running = faults.flatMap((fault, index) => (fault.beganAt <= at && recoveredAt(fault) >= since ? [index] : []))
+  const back = unpromised && running.findLast((index) => goesBack(faults[index]))
+  const index = back ?? running.at(-1) ?? faults.findLastIndex(({ beganAt }) => beganAt <= at)
+  return index < 0 ? undefined : index
+}
+
+const recoveredAt = ({ endedAt, recoveryMs = Number.POSITIVE_INFINITY }: Happened) => endedAt + recoveryMs
+const goesBack = (fault: Happened | undefined) => fault !== undefined && KINDS[fault.kind]?.goesBack === true
 
 /** Nothing is at odds, every fault was recovered from, no part ended by itself, and nothing rises in a soak. */
 export function isGood({ total, faults, deaths, soak }: FaultsDocument): boolean {

@@ -1,4 +1,4 @@
-/** What the books can say against an installation. */
+/** The troubles that the books can find in an installation. */
 
 import type { Incident } from './clients.ts'
 
@@ -15,6 +15,6 @@ export type Unpromised = 'forgotten' | 'repeated'
 /** Something at odds. Its instant says by which fault. */
 export interface Finding extends Incident {
   trouble: Trouble
-  /** What it is instead where that fault lets the database go back in time. */
+  /** It is this instead where that fault lets the database go back in time. */
   unpromised?: Unpromised
 }

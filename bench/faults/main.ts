@@ -12,10 +12,9 @@ import { Interrupted, interruptBySignals } from '../surroundings.ts'
 import { conduct } from './conduct.ts'
 import { documentOf, isGood } from './document.ts'
 import { KINDS, POSSIBLE } from './kinds/table.ts'
-import { renderPage } from './page.ts'
+import { renderPage, renderText } from './report.ts'
 import { planFaults } from './schedule.ts'
 import { startStand } from './stand.ts'
-import { renderText } from './text.ts'
 
 const IN_NAMESPACE = 'CHANCERY_FAULTS_NAMESPACE'
 const isRoot = process.getuid?.() === 0

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export interface PartOptions {
   name: string
   command: readonly [string, ...string[]]
-  /** Beside that of this process. */
+  /** Variables beside the environment of this process. */
   env?: Readonly<Record<string, string>>
   /** Its user, where this process is root and it must not be. */
   runAs?: { uid: number; gid: number } | undefined
@@ -19,7 +19,7 @@ export interface PartOptions {
   isReady(): Promise<boolean>
 }
 
-/** As systemd waits with `RestartSec`. */
+/** systemd waits so long with `RestartSec`. */
 const RESTART_MS = 1_000
 const READY_MS = 120_000
 const LOOK_MS = 50

@@ -31,7 +31,7 @@ export interface Soak {
 }
 
 const EVERY_MS = 10_000
-/** Of the median an hour: below it a rise is noise, or a cache that fills. */
+/** The share of the median an hour below which a rise is noise, or a cache that fills. */
 const FLAT_SHARE = 0.1
 
 /** By design these grow with the certificates. */

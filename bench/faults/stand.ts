@@ -26,7 +26,7 @@ export interface Instance {
   part: Part
   port: number
   key: ServerKey
-  /** What it presents; what the balancer trusts is elsewhere. */
+  /** The instance presents this one; the balancer trusts another. */
   certificateFile: string
 }
 
@@ -73,11 +73,11 @@ interface Clocks {
 }
 
 interface Links {
-  /** Of all clients to the balancer. */
+  /** The link of all clients to the balancer. */
   clients: Link
-  /** Of each instance. */
+  /** The link of each instance. */
   signer: readonly [Link, Link]
-  /** Of each instance to each node. */
+  /** The links of each instance to each node. */
   database: readonly [readonly Link[], readonly Link[]]
   replication: readonly Link[]
 }
@@ -87,7 +87,7 @@ type Ports = Record<
   number
 >
 
-/** What everything stands on. */
+/** The ground that everything stands on. */
 interface Ground {
   at(name: string): string
   ports: Ports

@@ -51,7 +51,7 @@ export function curveOf(histogram: Histogram): number[] {
   return CURVE_PERCENTS.map((percent) => percentileMs(histogram, percent))
 }
 
-/** As text, which crosses processes. */
+/** Makes a text, which crosses processes. */
 function packHistogram(histogram: Histogram): string {
   return encodeIntoCompressedBase64(histogram)
 }

@@ -187,7 +187,7 @@ export function answerQuery(query: Buffer, address: string, proofs: Proofs): Buf
     type: 'response',
     id: decoded.id ?? 0,
     flags: dnsPacket.AUTHORITATIVE_ANSWER | ((decoded.flags ?? 0) & dnsPacket.RECURSION_DESIRED),
-    // As it was asked, with its capitals: resolvers compare.
+    // The question keeps its capitals, because resolvers compare.
     questions: [question],
     answers,
     // "No such data" is definite only with this (RFC 2308 §2.2).

@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readAlgorithmIdentifier } from '../../src/shared/pki/algorithms.ts'
 import { readSingle, TAG } from '../../src/shared/pki/der.ts'
-import { verifySignature } from '../../src/shared/pki/signature.ts'
+import { verifySignature } from '../../src/shared/pki/spki.ts'
 import { readTime } from '../../src/shared/pki/time.ts'
 import { Failure } from '../client/http.ts'
 

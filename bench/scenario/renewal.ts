@@ -110,7 +110,7 @@ async function issueWithCertId(client: AcmeClient, context: Context, account: Ac
   keepIssued(account, await issueCertificate(client, context, account, context.nextName(account)))
 }
 
-/** With its certID (RFC 9773 §4.1). */
+/** Keeps a certificate with its certID (RFC 9773 §4.1). */
 function keepIssued(account: Account, issued: Issued): void {
   const certId = certIdOf(new X509Certificate(issued.chainPem).raw)
   if (certId === undefined) throw new Failure('check-chain', 'the certificate has no authorityKeyIdentifier')

@@ -42,8 +42,8 @@ function subjectOf(commit: string, signal: AbortSignal): Promise<string> {
 }
 
 /**
- * Checks a commit out into `root` and compiles it. Dependencies are those of this tree when the commit needs no others,
- * otherwise they are installed beside it.
+ * Checks a commit out into `root` and compiles it. The dependencies of this tree serve when the commit needs no others,
+ * otherwise others are installed beside it.
  * @throws Error with what the failing program printed; `removeCheckout` is the caller's in either case.
  */
 export async function buildCommit(

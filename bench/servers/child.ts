@@ -66,7 +66,7 @@ interface ChildSettings {
   command: readonly string[]
   cwd: string
   environment?: Readonly<Record<string, string>>
-  /** As taskset(1) takes them; undefined binds the server to no processor. */
+  /** A list as taskset(1) takes it; undefined binds the server to no processor. */
   cpus: string | undefined
   /** URL of a directory; the server is there when it is. */
   answersAt: string

@@ -76,7 +76,7 @@ export async function startBeside(
   return await startContestant(subject, () => launch(other, folder, { ...options, clients }, signal))
 }
 
-/** With a name server that gives every name one address, unless the run's own does so. */
+/** Starts also a name server that gives every name one address, unless the run's own does so. */
 async function launch({ title, prepare }: Other, folder: string, options: Options, signal: AbortSignal) {
   // Other servers know no such type; http-01 is what they take for met.
   const acceptsAll = options.challengeType === ACCEPT_ALL

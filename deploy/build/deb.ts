@@ -1,4 +1,4 @@
-/** The Debian packages `chancery` and `chancery-signer`, and the Node.js that they prefer to that of the system. */
+/** The Debian packages `chancery` and `chancery-signer`, and the Node.js that they prefer to the system's. */
 
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -86,7 +86,7 @@ function fillIn(folder: string): void {
   }
 }
 
-/** The date is that of the newest commit, from which debhelper takes the times of all files: two builds are alike. */
+/** The newest commit gives the date. debhelper takes the times of all files from it, so two builds are alike. */
 function changelog(name: string, version: string): string {
   const date = run('git', ['log', '-1', '--format=%cD'], ROOT).trim()
   return `${name} (${version}) stable; urgency=medium

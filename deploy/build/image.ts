@@ -1,5 +1,5 @@
 /**
- * The container image: an OCI archive, made by buildah without a daemon. All times are those of the commit, so that two builds
+ * The container image: an OCI archive, made by buildah without a daemon. All times are the commit's, so that two builds
  * with the same packages of Debian are equal byte for byte.
  */
 

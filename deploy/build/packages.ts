@@ -25,7 +25,7 @@ export function productionFolders(lock: Lock): string[] {
 
 /**
  * @param names packages that are imported by name
- * @returns their folders and those of all that they depend on, sorted
+ * @returns their folders and the folders of all that they depend on, sorted
  */
 export function foldersOf(lock: Lock, names: Iterable<string>): string[] {
   const found = new Set<string>()
@@ -40,7 +40,7 @@ export function foldersOf(lock: Lock, names: Iterable<string>): string[] {
   return [...found].sort()
 }
 
-/** Node.js looks in the package's own node_modules first, then in that of each folder above it. */
+/** Node.js looks in the package's own node_modules first, then in the one of each folder above it. */
 function nearestFolder({ packages }: Lock, name: string, from: string): string | undefined {
   const folder = `${from && `${from}/`}node_modules/${name}`
   if (packages[folder]) return folder

@@ -1,7 +1,7 @@
 /**
  * The files of a release: archives, the list of the packages in them (SBOM), licences and checksums.
  *
- * All times are those of the commit, and names are sorted, so that two builds of one commit are
+ * All times are the commit's, and names are sorted, so that two builds of one commit are
  * equal byte for byte (reproducible-builds.org, SOURCE_DATE_EPOCH).
  */
 

@@ -125,7 +125,7 @@ function isNeeded(file: string): boolean {
   if (/^node_modules\/@simplewebauthn\/server\/script$/.test(file) || isOtherForm(file)) return false
   // Both have all of it in `dist/cjs/index.js`.
   if (/^node_modules\/tldts(?:-core)?\/dist\/cjs\/src$/.test(file)) return false
-  // What node-gyp leaves; other packages have their code in a folder of that name.
+  // node-gyp leaves these; other packages have their code in a folder of that name.
   if (/\/build\/(?:Makefile|config\.gypi|[^/]+\.mk|[^/]+\.Makefile|Release\/(?![^/]+\.node$).*)$/.test(file))
     return false
   return (
@@ -136,7 +136,7 @@ function isNeeded(file: string): boolean {
 const OTHER_FORM =
   /\/(?:es6|es2015|esm\d*|esnext|umd)(?:\/|$)|\.(?:cjs|esm|umd)\.min\.js$|@peculiar\/x509\/build\/x509\.js$/
 
-/** Of a package without `exports`, Node.js loads the form that `main` names; the others are for bundlers and browsers. */
+/** Without `exports`, Node.js loads the form that `main` names; the others are for bundlers and browsers. */
 function isOtherForm(file: string): boolean {
   const [, top] = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file) ?? []
   if (top === undefined || !OTHER_FORM.test(file)) return false

@@ -17,7 +17,7 @@ async function listens(socket) {
   return 'it listens'
 }
 
-/** The name in a certificate of the service is not that of the loopback interface. */
+/** A certificate of the service does not name the loopback interface. */
 async function answers(url) {
   const { get } = url.startsWith('https:') ? https : http
   const { statusCode } = await new Promise((resolve, reject) =>

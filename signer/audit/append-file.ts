@@ -1,19 +1,23 @@
-/** A file that only this process appends to, such as that of the audit chain. */
+/** A file that only this process appends to, such as the audit chain, and the lock that keeps a second signer away. */
 
 import {
   closeSync,
   constants,
+  existsSync,
   fdatasync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
   openSync,
   readSync,
+  realpathSync,
   renameSync,
   type Stats,
   statSync,
   write,
 } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { tryLock } from '../../src/shared/lib/files.ts'
 
 const { O_RDWR, O_APPEND, O_CREAT } = constants
 
@@ -26,7 +30,7 @@ type FileIdentity = Pick<Stats, 'ino' | 'dev'>
 
 export class AppendFile {
   readonly path: string
-  /** Beside those of every file that is appended to: O_DSYNC or nothing. */
+  /** O_DSYNC or nothing, in addition to the flags of `openForAppending`. */
   readonly #flags: number
   #fd: number
   #identity: FileIdentity
@@ -126,4 +130,22 @@ export class AppendFile {
         `the audit file ${this.path} has ${there.size} bytes instead of ${this.#length}: somebody else writes to it`,
       )
   }
+}
+
+/** A former signer has 5 s to end, as when its service was killed. */
+const [TRIES, RETRY_MS] = [20, 250]
+
+/**
+ * @returns false where there is no flock(1), or the file system has no locks: then the first line of another stops the chain
+ * @throws Error in a sentence while another process has the chain
+ */
+export async function lockChain(file: string): Promise<boolean> {
+  const fd = openForAppending(`${existsSync(file) ? realpathSync(file) : file}.lock`)
+  for (let tries = 1; tries <= TRIES; tries++) {
+    const isOurs = tryLock(fd)
+    if (isOurs !== false) return isOurs === true
+    await sleep(RETRY_MS)
+  }
+  closeSync(fd)
+  throw new Error(`another signer works on the audit chain ${file}; a second one would stop both`)
 }

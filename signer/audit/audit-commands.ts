@@ -25,7 +25,7 @@ type AuditVerdict =
     }
   | { ok: false; file: string; line: number; reason: string }
 
-/** What a line counts as; nothing for a note. */
+/** The kind that a line counts as; nothing for a note. */
 const KINDS: Partial<Record<AuditLine['method'], 'signatures' | 'repairs'>> = {
   signCertificate: 'signatures',
   signCrl: 'signatures',

@@ -29,7 +29,7 @@ import { type AuditLine, type AuditRecord, type ChainPlace, segmentName, sha256H
 import { hasRoom, isWantOfRoom, keepAside, MAX_GROUP_BYTES, openAtTail, syncDirectory, type Tail } from './tail.ts'
 
 const MAX_GROUP_LINES = 512
-/** Of the records of one group. */
+/** The most bytes that the records of one group have. */
 const MAX_GROUP_RECORD_BYTES = 1024 * 1024
 const ROOM_CHECK_MS = 1000
 
@@ -40,7 +40,7 @@ export interface LinePlace {
   time: string
 }
 
-/** What a line stands for, in full, as it goes into a file beside the chain. */
+/** The full content of a line, as a file beside the chain gets it. */
 export interface NewRecord {
   /** Hex SHA-256 of its bytes; the line repeats it. */
   sha256: string

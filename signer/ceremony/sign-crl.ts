@@ -15,7 +15,7 @@ import { isIssuedBy } from '../../src/shared/pki/certification-path.ts'
 import { CRL_REASONS, lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../../src/shared/pki/crl-lint.ts'
 import { DerError, readSingle, TAG } from '../../src/shared/pki/der.ts'
 import { decodePem, isPem } from '../../src/shared/pki/pem.ts'
-import { verifySignature } from '../../src/shared/pki/signature.ts'
+import { verifySignature } from '../../src/shared/pki/spki.ts'
 import {
   type CrlEntry,
   encodeCrlEntries,

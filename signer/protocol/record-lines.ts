@@ -1,5 +1,5 @@
 /**
- * What the signer sends of its records, as a service reads it. A later release may have written the files, so members that
+ * Reads the records that the signer sends. A later release may have written the files, so members that
  * are not known here are passed over.
  */
 
@@ -15,7 +15,7 @@ const Hex = z.string().regex(/^(?:[0-9a-f]{2}){1,21}$/)
 const IssuerKey = z.string().regex(/^[0-9a-f]{64}$/)
 const CrlNumber = z.string().regex(/^[0-9a-f]{1,40}$/)
 
-/** Lists whose newest number is told. */
+/** Lists whose newest number is reported. */
 const MOST_LISTS = 4096
 
 /** `url` is the distribution point of a part, and empty for a complete list. `number` is hexadecimal. */

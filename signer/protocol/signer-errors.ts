@@ -33,7 +33,7 @@ export class SignerUnavailable extends Error {
   override readonly name = 'SignerUnavailable'
 }
 
-/** The disk is full. The message of SignerUnavailable begins so, and signing goes on when there is room. */
+/** The disk is full. The message of SignerUnavailable begins so, and signing continues when there is room. */
 export const NO_ROOM = 'audit chain stopped until there is room'
 
 /** The message of a SignerStopping. A service of the previous release takes it for any SignerUnavailable. */

@@ -33,7 +33,7 @@ const KEPT_IN_MEMORY = 2
 interface Segment {
   first: number
   last: number
-  /** Of the file as it was closed. */
+  /** The name of the file when it was closed. */
   file: string
   isCompressed: boolean
   /** On disk, with the index. */
@@ -106,7 +106,7 @@ export class ClosedSegments {
     return table
   }
 
-  /** As they are on the disk now. */
+  /** Reads the lines as they are on the disk now. */
   async read(segment: Segment): Promise<LineTable> {
     return tableOf(await read(segment))
   }

@@ -4,7 +4,7 @@
  */
 
 import { setImmediate as pause } from 'node:timers/promises'
-import { type Damage, type LineTable, parseRecordLine, sumOf, WHOLE } from './line-table.ts'
+import { type Damage, type LineTable, parseRecordLine, sumOf, UNDAMAGED } from './line-table.ts'
 import { STREAMS, type StreamName } from './record.ts'
 import type { RecordStream } from './record-stream.ts'
 
@@ -44,7 +44,7 @@ class DamageSearch {
   async #inCurrent(): Promise<Damage> {
     const { lines } = this.#stream
     const found = await damageIn(lines, () => this.#stream.lines === lines)
-    return this.#stream.lines === lines ? sumOf([lines.damage, found]) : WHOLE
+    return this.#stream.lines === lines ? sumOf([lines.damage, found]) : UNDAMAGED
   }
 }
 
@@ -55,7 +55,7 @@ async function damageInClosed(table: LineTable): Promise<Damage | undefined> {
 }
 
 async function damageIn(table: LineTable, isStillThere: () => boolean): Promise<Damage> {
-  let damage = WHOLE
+  let damage = UNDAMAGED
   for (let at = 0; at < table.count; at++) {
     if (at % LINES_AT_ONCE === 0) await pause()
     if (!isStillThere()) break
@@ -66,19 +66,19 @@ async function damageIn(table: LineTable, isStillThere: () => boolean): Promise<
 
 type StreamDamage = Record<StreamName, Damage>
 
-/** @param tell is called once for each stream, and again when there is more */
+/** @param report is called once for each stream, and again when there is more */
 export function damageOf(
   streams: Record<StreamName, RecordStream>,
-  tell: (stream: string, damage: Damage) => void,
+  report: (stream: string, damage: Damage) => void,
 ): () => Promise<StreamDamage> {
-  const searches = STREAMS.map((name) => ({ name, search: new DamageSearch(streams[name]), told: 0 }))
+  const searches = STREAMS.map((name) => ({ name, search: new DamageSearch(streams[name]), reported: 0 }))
   let last: { at: number; found: Promise<StreamDamage> } | undefined
   const look = async () => {
     const found: [string, Damage][] = []
     for (const one of searches) {
       const damage = await one.search.look()
-      if (damage.lines > one.told) tell(one.name, damage)
-      one.told = Math.max(one.told, damage.lines)
+      if (damage.lines > one.reported) report(one.name, damage)
+      one.reported = Math.max(one.reported, damage.lines)
       found.push([one.name, damage])
     }
     return Object.fromEntries(found) as StreamDamage

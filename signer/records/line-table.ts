@@ -19,7 +19,7 @@ export interface Damage {
   lines: number
   first: number
 }
-export const WHOLE: Damage = { lines: 0, first: 0 }
+export const UNDAMAGED: Damage = { lines: 0, first: 0 }
 
 export const sumOf = (found: readonly Damage[]): Damage =>
   found.reduce(
@@ -27,7 +27,7 @@ export const sumOf = (found: readonly Damage[]): Damage =>
       lines: sum.lines + lines,
       first: sum.first === 0 || first === 0 ? sum.first + first : Math.min(sum.first, first),
     }),
-    WHOLE,
+    UNDAMAGED,
   )
 
 const isAfter = (one: LineKey, other: LineKey): boolean =>
@@ -40,7 +40,7 @@ export class LineTable {
   readonly #starts: number[] = [0]
   readonly #read: (start: number, end: number) => Buffer
   /** Damage between two lines. It belongs to no key. */
-  damage = WHOLE
+  damage = UNDAMAGED
   /** Unfinished lines behind the last one. A crash leaves them in the current file. */
   torn = 0
 

@@ -64,7 +64,7 @@ export async function linesAfter(stream: RecordStream, after: LineKey): Promise<
   for (let segment = closed.find(after.seq); segment && isWhole; segment = closed.find(segment.last + 1))
     isWhole = addFrom(await closed.lines(segment))
   if (isWhole) isWhole = addFrom(stream.lines)
-  // As for certificates.
+  // Numbers of lines without records count as read, as for certificates.
   if (isWhole && last.seq < stream.last) last = { seq: stream.last, part: 0 }
   return { payload: page.payload, last, more: !isWhole }
 }

@@ -17,7 +17,7 @@ import { RecordStream } from './record-stream.ts'
 /** The current file is read whole at a start, which takes 0.1 s. */
 const FILE_BYTES = 8 * 1024 * 1024
 const SYNC_MS = 1000
-/** Of the bound. Without shares, a front that was taken over could push every certificate out by noting revocations. */
+/** The shares of the bound. Without them, a front that was taken over could push every certificate out by noting revocations. */
 const SHARES = { certificates: 3 / 4, revocations: 3 / 16, decisions: 1 / 16 }
 /** Until a compression that failed is tried again. */
 const RETRY_MS = 60_000
@@ -30,7 +30,7 @@ export interface RecordEvents {
 }
 
 interface RecordOptions {
-  /** Of all files together; the current ones stay whatever they have. */
+  /** The bound of all files together; the current ones stay, however large. */
   maxBytes: number
   fileBytes?: number
   events?: RecordEvents

@@ -8,7 +8,7 @@ import { closeSync, readFileSync } from 'node:fs'
 import { AppendFile, openForAppending } from '../audit/append-file.ts'
 import { type AuditLine, segmentName, sha256Hex } from '../audit/line.ts'
 import { ClosedSegments } from './closed-segments.ts'
-import { type Damage, type LineKey, type LineTable, parseRecordLine, sumOf, tableOf, WHOLE } from './line-table.ts'
+import { type Damage, type LineKey, type LineTable, parseRecordLine, sumOf, tableOf, UNDAMAGED } from './line-table.ts'
 import type { SignerRecord } from './record.ts'
 import { indexOf, SerialIndex } from './serial-index.ts'
 
@@ -26,7 +26,7 @@ export class RecordStream {
   #isSyncing = false
   #isDirty = false
   /** Records of the chain that the start has cut off, because they were others. */
-  cutOff: Damage = WHOLE
+  cutOff: Damage = UNDAMAGED
 
   /**
    * Opens the files of the stream `path`, and makes the current one (mode 0640) when it is missing.

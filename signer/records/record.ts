@@ -1,6 +1,6 @@
 /**
  * The lines of the record files. They hold in full what the audit chain names: a certificate in DER, the revocations that
- * were noted or that a CRL added, or the decisions that a service told of.
+ * were noted or that a CRL added, or the decisions that a service reported.
  */
 
 import type { LinePlace, NewRecord } from '../audit/chain.ts'
@@ -38,7 +38,7 @@ export interface RevocationLine {
   entries: readonly RevocationEntry[]
 }
 
-/** What administrators and clients decided, as the service describes it (src/domain/decision.ts). */
+/** Decisions of administrators and clients, as the service describes them (src/domain/decision.ts). */
 export interface DecisionLine {
   seq: number
   part: 0
@@ -53,7 +53,7 @@ export type StreamName = (typeof STREAMS)[number]
 export interface SignerRecord extends NewRecord {
   stream: StreamName
   seq: number
-  /** Of a certificate. */
+  /** The entry of a certificate in the index. */
   indexed: { seconds: number; serial: string } | undefined
   lines: readonly string[]
 }

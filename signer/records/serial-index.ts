@@ -7,7 +7,7 @@ import { type LineTable, parseRecordLine } from './line-table.ts'
 import type { CertificateLine } from './record.ts'
 
 const HEAD_BYTES = 11
-/** Of about 6,500 certificates, the number in a file of 8 MiB. */
+/** An index has about 6,500 certificates, the number in a file of 8 MiB. */
 const FIRST_BYTES = 192 * 1024
 
 export class SerialIndex {

@@ -11,7 +11,7 @@ import type { CertificateLine } from './record.ts'
 interface StoredStream {
   file: string
   closed: ClosedSegments
-  /** Of the current file. */
+  /** The lines of the current file. */
   lines: LineTable
 }
 
@@ -57,8 +57,8 @@ interface Compared {
 }
 
 /**
- * Compares records with the lines of the chain, which come in order. Records that are there have to be
- * those of the chain; older ones may have gone.
+ * Compares records with the lines of the chain, which come in order. Each record that is there must
+ * agree with the chain; older ones may have gone.
  */
 export class RecordCheck {
   readonly #streams: Compared[] = []

@@ -234,8 +234,7 @@ interface ReplyContext {
 const PROBLEM_TYPE = 'application/problem+json'
 
 /**
- * The headers of every response: those of `security`, such as X-Content-Type-Options, and ACME's
- * own.
+ * The headers of every response: `security`, such as X-Content-Type-Options, and ACME's own.
  */
 export function fixedAcmeHeaders(directoryUrl: string, security: readonly Header[]): Header[] {
   return [['Cache-Control', 'no-store'], ['Link', `<${directoryUrl}>;rel="index"`], ...security]

@@ -96,7 +96,7 @@ export const challenge = acmeEndpoint({
 const json = JSON.stringify
 
 /**
- * As clients see it (RFC 8555 §7.1.4; docs/decisions/json-members.md), written as text like an order.
+ * Clients see it so (RFC 8555 §7.1.4; docs/decisions/json-members.md), written as text like an order.
  * certbot's parser fails on a null `validated`, so members that do not apply are absent.
  */
 export function renderAuthorization(

@@ -44,7 +44,7 @@ export interface AcmeRequest<P, S extends SignedBy> {
   accountPath: string | undefined
   /** The number after the UUID of a certificate; 0 when absent. */
   chain: number
-  /** As sent; empty when absent. */
+  /** The query string; empty when absent. */
   query: string
   /** Undefined for a POST-as-GET. */
   payload: P
@@ -91,7 +91,7 @@ export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {
   handle(request: AcmeRequest<P, S>, context: AcmeContext): Promise<AcmeReply>
 }
 
-/** Checks the types of one endpoint, then erases them for the table in `routes.ts`. */
+/** Checks the types of one endpoint, then erases them for the table in `application.ts`. */
 export function acmeEndpoint<P, S extends SignedBy>(endpoint: AcmeEndpoint<P, S>): AcmeEndpoint {
   return endpoint as unknown as AcmeEndpoint
 }
@@ -162,7 +162,7 @@ export interface DirectoryMeta {
 /** The settings that a dns-persist-01 challenge shows. */
 export interface DnsPersistSettings {
   issuerDomainNames: readonly string[]
-  /** Draft 02 adds its member names to those of draft 01. */
+  /** Draft 02 adds member names to draft 01. */
   draft: '01' | '02'
 }
 

@@ -1,8 +1,8 @@
 /** Names of accounts beside their ids in replies. */
 
-import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { namesOf } from '../store/account-names.ts'
+import { accountName } from '../domain/account-name.ts'
+import { type CommonQueryMethods, rowsOf, sql } from '../store/slonik.ts'
 
 /** The member `account_name` of a body that has `account_id`. */
 export const accountNameMember = () =>
@@ -31,4 +31,21 @@ export async function withAccountName<R extends { account_id: string | null }>(
 ): Promise<Named<R>> {
   const [named = { ...row, account_name: null }] = await withAccountNames(db, [row])
   return named
+}
+
+const Naming = z.object({
+  id: z.string(),
+  label: z.string().nullable(),
+  contacts: z.array(z.string()),
+  eab_kid: z.string().nullable(),
+})
+
+/** An id without an account is missing from the result. */
+export async function namesOf(db: CommonQueryMethods, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  if (ids.length === 0) return new Map()
+  // accounts_pkey and eab_credentials_pkey, one row each
+  const rows = await db.any(rowsOf(Naming)`
+    SELECT a.id, a.label, a.contacts, (SELECT kid FROM eab_credentials WHERE id = a.eab_credential_id) AS eab_kid
+      FROM accounts a WHERE a.id = ANY (${sql.array([...new Set(ids)], 'uuid')})`)
+  return new Map(rows.map(({ eab_kid: eabKid, ...row }) => [row.id, accountName({ ...row, eabKid })]))
 }

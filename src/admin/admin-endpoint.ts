@@ -26,7 +26,7 @@ interface EndpointRequest<P, Q, B, A> {
   /** Undefined for an endpoint that asks for no token. */
   author: A
   address: string
-  /** As the client says; at most 200 printable characters. */
+  /** The client says it; at most 200 printable characters. */
   userAgent: string | undefined
   requestId: string
   /** How many things another person has approved, where the act has such a number. */
@@ -51,7 +51,7 @@ export interface Answer<R> {
 /** Its name says what a registrar reaches by it. */
 const SELF = 'use_session' satisfies ScopedPermission
 
-/** Who may call an endpoint. `none`: no token is needed. One that a registrar may call says what it reaches. */
+/** The permission that an endpoint needs; `none`: it needs no token. An endpoint for registrars says what they reach. */
 type Access =
   | { permission: Exclude<Permission, ScopedPermission> | typeof SELF | 'none'; scope?: never }
   | { permission: Exclude<ScopedPermission, typeof SELF>; scope: ScopeName }
@@ -73,12 +73,12 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
   enrols?: true
   /** Refused for a session whose sign-in is older than `admin_api.recent_sign_in_seconds`. */
   recentSignIn?: InPerson<EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>>
-  /** What another person has to approve; undefined where `admin_api.approvals` wants nobody. */
+  /** Describes what another person has to approve; undefined where `admin_api.approvals` wants nobody. */
   approval?(
     request: EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>,
     means: ActMeans,
   ): Promise<ActToApprove | undefined>
-  /** The reply has a secret, which whoever has asked for approval collects later. */
+  /** The reply has a secret. After an approval, its maker collects it. */
   showsOnce?: true
   /** It waits for the OpenID Connect provider. */
   asksProvider?: true
@@ -101,7 +101,7 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
 
 export interface AnyEndpoint extends EndpointDescription<Shape, Shape, Shape, Shape> {
   permission: Permission | 'none'
-  /** Those that have the permission. */
+  /** These roles have the permission. */
   roles: readonly Role[] | 'none'
   scope?: ScopeName
   /** operationId of the OpenAPI document, and the name in the typed client. */

@@ -5,8 +5,9 @@
 
 import { AdminError } from '../domain/admin-error.ts'
 import type { Header, HttpReply, HttpRequest } from '../http/http-message.ts'
+import { bufferOver } from '../shared/lib/shared-memory.ts'
 import type { Problem } from '../shared/protocol/problem.ts'
-import { behindExternalPath } from '../shared/protocol/urls.ts'
+import { behindExternalPath, pathBelow } from '../shared/protocol/urls.ts'
 import { asAdminError, errorReply } from './admin-errors.ts'
 import type { AdminReply, AdminRequest } from './admin-message.ts'
 import { segmentsOf } from './admin-router.ts'
@@ -49,16 +50,15 @@ interface GateReply {
 }
 
 export class AdminGate {
+  readonly basePath: string
   readonly maxBodyBytes: number
   readonly #options: AdminGateOptions
 
   constructor(options: AdminGateOptions) {
     this.#options = options
+    this.basePath = options.basePath
     this.maxBodyBytes = options.maxBodyBytes
   }
-
-  /** Where the Admin API has a limit of its own. */
-  readonly maxBodyBytesOf = (path: string): number | undefined => (this.owns(path) ? this.maxBodyBytes : undefined)
 
   /** Whether a path is the Admin API's. */
   owns(path: string): boolean {
@@ -73,10 +73,7 @@ export class AdminGate {
 
   /** The path below the base path; undefined for a path of others. */
   #below(path: string): string | undefined {
-    const { basePath, externalPath } = this.#options
-    const local = behindExternalPath(path, externalPath)
-    if (!local.startsWith(basePath)) return undefined
-    return local.length === basePath.length || local[basePath.length] === '/' ? local.slice(basePath.length) : undefined
+    return pathBelow(behindExternalPath(path, this.#options.externalPath), this.basePath)
   }
 
   /** @param fixed headers of every reply */
@@ -113,7 +110,7 @@ export class AdminGate {
   }
 
   #finish(answered: AdminReply, requestId: string, fixed: readonly Header[]): GateReply {
-    const { status, headers, stream, resource } = answered
+    const { status, headers, body, octets, stream, resource } = answered
     const own = new Set(headers.map(([name]) => name))
     const others = ([['Cache-Control', 'no-store'], ...fixed] as const).filter(([name]) => !own.has(name))
     return {
@@ -121,7 +118,7 @@ export class AdminGate {
       reply: {
         status,
         headers: [['X-Request-ID', requestId], ...headers, ...others],
-        body: bodyOf(answered),
+        body: octets ? bufferOver(octets) : body,
         ...(stream !== undefined && { rest: this.#rest(stream) }),
       },
     }
@@ -156,7 +153,3 @@ export class AdminGate {
     return { next: () => port.next(stream), cancel: () => port.cancel(stream) }
   }
 }
-
-/** A message from another thread brings octets without the class of a buffer. */
-const bodyOf = ({ body, octets }: AdminReply) =>
-  octets ? Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength) : body

@@ -54,7 +54,7 @@ export type AdminQuestions = {
   roots: { message: undefined; reply: string }
   /** Ids of certificates whose revocation is committed: for the signer. */
   noteRevocations: { message: readonly string[]; reply: undefined }
-  /** What was committed, for a second place. The reply says why it is in none. */
+  /** Notes committed decisions in a second place. The reply says why they are in none. */
   noteDecisions: { message: readonly Decision[]; reply: string | undefined }
 }
 

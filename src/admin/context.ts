@@ -4,8 +4,8 @@ import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import type { ApprovalPolicy } from '../domain/approval.ts'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
 import type { MailTemplates } from '../events/notifications/templates.ts'
+import type { NoteRevocations } from '../services/reconcile/revocation-notes.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
-import type { NoteRevocations } from '../services/revocation-notes.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import type { AdminQuestions } from './admin-message.ts'
 import type { Approvals } from './approvals/approvals.ts'
@@ -83,7 +83,7 @@ export interface AdminContext {
   events: AdminEvents
   /** Asks the supervisor, which alone can answer. */
   ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
-  /** Of the signer's certificates, after their commit. */
+  /** The signer hears of revocations of its certificates after their commit. */
   noteRevocations: NoteRevocations
   /** Issuers that sign now. */
   signingIssuers(): Promise<readonly SigningIssuer[]>

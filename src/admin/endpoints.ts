@@ -12,15 +12,23 @@ import { CERTIFICATES } from './certificates/certificate-endpoints.ts'
 import { EXPIRY } from './certificates/expiry-endpoints.ts'
 import { ORDERS } from './certificates/order-endpoints.ts'
 import { RENEWALS } from './certificates/renewal-endpoints.ts'
-import { EAB_CREATION } from './eab/credential-creation.ts'
+import { EAB_CREATION, EAB_TAGS } from './eab/credential-creation.ts'
 import { EAB } from './eab/credential-endpoints.ts'
-import { EAB_TAGS } from './eab/credential-tags.ts'
 import { CSR_PROFILE_ASSIGNMENTS, EAB_GRANTS, IDENTIFIER_GRANTS } from './eab/grant-endpoints.ts'
 import { ALLOWED_IDENTIFIERS } from './eab/identifier-endpoints.ts'
 import { ONBOARDING } from './eab/onboarding-endpoints.ts'
 import { INCIDENTS } from './incidents/incident-endpoints.ts'
 import { NAMES } from './names/name-endpoints.ts'
-import { OPERATION } from './operation/operation-endpoints.ts'
+import { CRLS } from './operation/crl-endpoints.ts'
+import { DEAD_LETTER_GROUPS, DEAD_LETTERS } from './operation/dead-letter-endpoints.ts'
+import { ISSUERS } from './operation/issuer-endpoints.ts'
+import { NOTIFICATIONS } from './operation/notification-endpoints.ts'
+import { OVERVIEW } from './operation/overview-endpoints.ts'
+import { SETTINGS } from './operation/settings-endpoints.ts'
+import { EVENT_COUNTS, FAILURES } from './operation/statistics-endpoints.ts'
+import { SWITCHES } from './operation/switch-endpoints.ts'
+import { TERMS } from './operation/terms-endpoints.ts'
+import { WORKERS } from './operation/worker-endpoints.ts'
 import { CSR_PROFILE_CHECK } from './profiles/profile-check-endpoints.ts'
 import { CSR_PROFILES } from './profiles/profile-endpoints.ts'
 import { CSR_PROFILE_TRIALS } from './profiles/profile-trial-endpoints.ts'
@@ -54,7 +62,7 @@ const SERVICE = endpointGroup('Service', {
   }),
 })
 
-/** With their types, for the client (`client.ts`). */
+/** The client (`client.ts`) takes its types from here. */
 export const OPERATIONS = {
   ...SERVICE,
   ...SESSION,
@@ -69,7 +77,18 @@ export const OPERATIONS = {
   ...AUDIT_LOG,
   ...LOST_DECISIONS,
   ...BULK_REVOCATIONS,
-  ...OPERATION,
+  ...OVERVIEW,
+  ...SWITCHES,
+  ...CRLS,
+  ...SETTINGS,
+  ...WORKERS,
+  ...EVENT_COUNTS,
+  ...FAILURES,
+  ...DEAD_LETTER_GROUPS,
+  ...DEAD_LETTERS,
+  ...NOTIFICATIONS,
+  ...TERMS,
+  ...ISSUERS,
   ...BACKEND_REVOCATIONS,
   ...EAB,
   ...EAB_CREATION,
@@ -94,5 +113,5 @@ export const OPERATIONS = {
   ...INCIDENTS,
 }
 
-/** Without them, for the router and all that is made from the descriptions. */
+/** The router and all that is made from the descriptions need no types. */
 export const ENDPOINTS = Object.values(OPERATIONS) as unknown as readonly AnyEndpoint[]

@@ -3,9 +3,14 @@
 import type { Logger } from 'pino'
 import { AdminError } from '../domain/admin-error.ts'
 import { bodyMemoryFor } from '../http/body-memory.ts'
-import { createForwarding, type ProxySettings, trustedProxies } from '../http/client-address.ts'
 import type { HttpReply, HttpRequest } from '../http/http-message.ts'
-import { createSecurityHeaders, requestIdFor } from '../http/http-message.ts'
+import {
+  createForwarding,
+  createSecurityHeaders,
+  type ProxySettings,
+  requestIdFor,
+  trustedProxies,
+} from '../http/http-message.ts'
 import type { HttpServer } from '../http/http-server.ts'
 import { listen } from '../http/uws.ts'
 import type { Metrics } from '../ops/metrics.ts'

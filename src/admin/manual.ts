@@ -146,7 +146,7 @@ function table(heading: readonly string[], rows: readonly (readonly string[])[])
   return `${[line(heading), line(heading.map(() => '---')), ...rows.map(line)].join('\n')}\n`
 }
 
-/** As much of a JSON Schema as the descriptions use. */
+/** The descriptions use no more of JSON Schema than this. */
 interface Schema {
   $ref?: string
   type?: string | readonly string[]

@@ -62,7 +62,7 @@ function operation(endpoint: AnyEndpoint, schemas: Schemas): Json {
   }
 }
 
-/** 202: the act waits for another person, or the job goes on. */
+/** 202: the act waits for another person, or the job continues. */
 function replyOrRequest({ orStatus, schema }: AnyEndpoint['reply']): AnyEndpoint['reply'] {
   if (!orStatus || !schema) return APPROVAL_REPLY
   return { status: 202, schema: z.union([schema, Approval]) }
@@ -177,6 +177,6 @@ function inComponents(node: unknown): unknown {
   const { id, $ref, ...members } = node as Json
   if (typeof $ref === 'string') return reference($ref.replace('#/$defs/', ''))
   const rest = Object.entries(members).map(([name, value]) => [name, inComponents(value)])
-  // As a keyword `id` is a text; as a member of `properties` it is a schema.
+  // The keyword `id` is a text; a member of `properties` is a schema.
   return { ...(typeof id === 'object' && { id: inComponents(id) }), ...Object.fromEntries(rest) }
 }

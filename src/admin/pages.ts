@@ -140,8 +140,8 @@ export async function readPageOf<T>(
   if (next === undefined) return { rows, limit, next: undefined, isCut: false }
   if (!isComplete && rows.length === 0) throw nothingYet(limit, next)
   // After an unfinished page, or near the last offset, only a cursor leads on.
-  const goesOnByOffset = cursor === undefined && isComplete && offset + limit <= MOST_OFFSET
-  return { rows, limit, next: goesOnByOffset ? { offset: offset + limit } : { cursor: next }, isCut: !isComplete }
+  const continuesByOffset = cursor === undefined && isComplete && offset + limit <= MOST_OFFSET
+  return { rows, limit, next: continuesByOffset ? { offset: offset + limit } : { cursor: next }, isCut: !isComplete }
 }
 
 /** An empty list would be wrong, since rows may lie further on. */

@@ -1,4 +1,4 @@
-/** What a request brings, as values: the body, the query and the parameters of the path, checked against the description. */
+/** Checks the body, the query and the parameters of the path against the description, and gives them as values. */
 
 import * as z from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
@@ -73,7 +73,7 @@ function parse(schema: z.ZodType | undefined, value: unknown, where: 'path' | 'q
   const expected = schema ?? NO_QUERY
   if (where !== 'path' && hasNul(value))
     throw new AdminError('invalid_request', `the ${where} has the character U+0000`)
-  // Without the input, a wrong member could not be told from a missing one.
+  // Without the input, a wrong member would look like a missing one.
   const parsed = expected.safeParse(value, { reportInput: true })
   if (parsed.success) return parsed.data
   // No object has an id that is none.

@@ -1,8 +1,8 @@
 /** Schemas that several resources share. */
 
 import * as z from 'zod/v4'
+import { isTag, MOST_TAGS, TAG_RULE } from '../domain/permissions.ts'
 import { parseSerialNumber } from '../domain/revocation.ts'
-import { isTag, MOST_TAGS, TAG_RULE } from '../domain/tag.ts'
 import { boundedArray } from '../shared/lib/bounded.ts'
 import { canonicalName } from '../shared/protocol/identifier.ts'
 

@@ -80,7 +80,7 @@ export interface CaBackend {
    * until its own deadline.
    */
   unreachable(): Error | undefined
-  /** What it has signed; absent where no certificate is signed here. */
+  /** The records of its signatures; absent where no certificate is signed here. */
   readonly records?: SignerRecords
   /** The backend's own report, made without a signature. @throws CaError */
   health(options: { timeoutMs: number }): Promise<CaHealth>

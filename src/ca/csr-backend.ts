@@ -122,11 +122,11 @@ export interface UpstreamRenewal {
  * Any other error counts as two yes. The message goes to the log, never to a client.
  */
 export interface CsrBackend {
-  /** As configuration, database, metrics and log call it, such as `external`. */
+  /** The name in configuration, database, metrics and log, such as `external`. */
   readonly name: string
   /** The longest time one step may take. */
   readonly stepTimeoutMs: number
-  /** The CA is not told of revocations, and `revoke` does nothing. */
+  /** Revocations are not reported to the CA, and `revoke` does nothing. */
   readonly ignoresRevocations?: true
   /**
    * One step of an issuance.

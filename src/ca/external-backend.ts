@@ -17,7 +17,7 @@ import { createHttpClient, type HttpAnswer, type HttpClient, retryAfterMs, Unrea
 
 export interface ExternalSettings {
   signUrl: string
-  /** Undefined when the CA is not told of revocations. */
+  /** Undefined when revocations are not reported to the CA. */
   revokeUrl: string | undefined
   credential: { header: string; value: string } | undefined
   /** PEM, trusted in addition to the roots of Node.js. */

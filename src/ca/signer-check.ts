@@ -41,7 +41,7 @@ function adviceOn(error: Error): string | undefined {
   return ADVICE[(error as NodeJS.ErrnoException).code ?? '']
 }
 
-/** What the service will ask of each issuer. */
+/** The duties that the service will ask of each issuer. */
 export interface IssuerDuties {
   signsCrls: boolean
   /** Extended key usages of each profile. */

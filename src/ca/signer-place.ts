@@ -12,9 +12,9 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MAX_SOCKET_PATH_BYTES } from '../../signer/protocol/frames.ts'
-import { identifyProcess, type ProcessIdentity } from '../runtime/process-identity.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
-import { isLocked, tryLock } from '../shared/lib/file-lock.ts'
+import { isLocked, tryLock } from '../shared/lib/files.ts'
+import { identifyProcess, type ProcessIdentity } from '../shared/lib/processes.ts'
 
 export interface SignerPlace {
   socketPath: string
@@ -36,7 +36,7 @@ const FOLDER_INFIX = '.signer-'
 const LOOK_MS = 100
 
 /**
- * Makes the folder of this process, and removes those of dead ones.
+ * Makes the folder of this process, and removes the folders of dead ones.
  *
  * tmpfiles.d empties temporary folders after ten days; a restarted signer or front thread would then find neither
  * secret nor configuration.

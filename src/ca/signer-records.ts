@@ -1,4 +1,4 @@
-/** What the signer has recorded: certificates and revocations in the order of its audit chain, and numbers of CRLs. */
+/** The signer's records: certificates and revocations in the order of its audit chain, and numbers of CRLs. */
 
 import { MAX_CERTIFICATES } from '../../signer/protocol/methods.ts'
 import {
@@ -108,7 +108,7 @@ export interface SignerRecords {
    * @returns false when the signer keeps none
    */
   noteDecisions(payload: Buffer, requester: string, timeoutMs: number): Promise<boolean>
-  /** As far as the signer has read its files; each call makes it read on. Undefined from a signer of an earlier release. */
+  /** The damage in the files that the signer has read; each call makes it read further. Undefined from an earlier release. */
   damage(): Promise<RecordDamage | undefined>
   /**
    * Says which database the service works on, and asks for others.

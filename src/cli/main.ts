@@ -4,9 +4,8 @@
  * Loading takes most of the start, and no key has been read by then.
  */
 
-import { requireSafeEnvironment } from '../shared/lib/environment.ts'
+import { ignoreUserSignals, RELOAD_OR_STOP, requireSafeEnvironment } from '../shared/lib/environment.ts'
 import { printable } from '../shared/lib/terminal.ts'
-import { ignoreUserSignals, RELOAD_OR_STOP } from '../shared/lib/user-signals.ts'
 
 requireSafeEnvironment('chancery')
 ignoreUserSignals(RELOAD_OR_STOP, (sentence) => process.stderr.write(`chancery: ${sentence}\n`))

@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Config } from '../config/schema.ts'
-import { isSocketFolder } from '../shared/lib/local-host.ts'
+import { isSocketFolder } from '../shared/lib/host.ts'
 import { programFile } from '../shared/lib/program-files.ts'
 import { connectElsewhere } from '../store/pg.ts'
 

@@ -27,7 +27,7 @@ import {
   type Section,
 } from '../shared/config-file/sections.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
-import { isLocalHost } from '../shared/lib/local-host.ts'
+import { isLocalHost } from '../shared/lib/host.ts'
 import { withoutLineEnds } from '../shared/lib/secret-box.ts'
 import { judge, type Reading } from './judge.ts'
 import { openSecrets } from './open-secrets.ts'

@@ -1,4 +1,4 @@
-/** Times, days, counts and files as text. Pure. */
+/** Times, days, counts, files and the status of a certificate as text. Pure. */
 
 const UNITS = [
   ['year', 31_556_952],
@@ -30,6 +30,9 @@ export function relativeText(at: string | number | Date, now = Date.now()): stri
 
 /** `1 account`, `2 accounts`. @param count as `countText` writes it */
 export const plural = (count: string, one: string, many = `${one}s`) => `${count} ${count === '1' ? one : many}`
+
+/** `1 account`, `2,000 accounts`. */
+export const counted = (count: number, one: string, many?: string) => plural(countText(count), one, many)
 
 /** In the largest unit of which there is one. @returns undefined below a second */
 export function spanText(seconds: number): string | undefined {
@@ -93,6 +96,21 @@ export const wholeDaysIn = <Q extends Readonly<Record<string, string>>>(zone: Zo
     }),
   ) as Q
 
+const partsOf = (text: string, separator: RegExp): string[] =>
+  text
+    .split(separator)
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+
+/** One text a line; undefined for none. */
+export function linesOf(text: string): string[] | undefined {
+  const lines = partsOf(text, /\n/)
+  return lines.length > 0 ? lines : undefined
+}
+
+/** Tags with white space or commas between them. */
+export const tagsOf = (typed: string): string[] => partsOf(typed, /[\s,]+/)
+
 export const base64url = (bytes: ArrayBuffer | Uint8Array<ArrayBuffer>): string =>
   btoa(String.fromCharCode(...new Uint8Array(bytes)))
     .replaceAll('+', '-')
@@ -103,4 +121,44 @@ export const base64url = (bytes: ArrayBuffer | Uint8Array<ArrayBuffer>): string 
 export function derOf(pem: string): Uint8Array<ArrayBuffer> {
   const [, base64 = ''] = /-----BEGIN [^-]+-----([^-]+)-----END/.exec(pem) ?? []
   return Uint8Array.from(atob(base64.replaceAll(/\s/g, '')), (character) => character.charCodeAt(0))
+}
+
+interface Dated {
+  revoked_at: string | null
+  not_after: string
+  renewal: { window_start: string; window_end: string; renewed: boolean | null } | null
+}
+
+interface CertificateState {
+  text: string
+  tone: 'good' | 'warn' | 'bad' | 'plain'
+}
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** The part of a window that ends with the certificate, after which its end is what counts. */
+const LATE_SHARE = 0.75
+
+/**
+ * The status in words, from the renewal window (RFC 9773). `Overdue`: the window is past. A window that ends with the certificate is never past, and its last quarter
+ * says how long is left.
+ */
+export function certificateState({ revoked_at, not_after, renewal }: Dated, now: number): CertificateState {
+  if (revoked_at !== null) return { text: 'Revoked', tone: 'bad' }
+  const end = Date.parse(not_after)
+  if (end <= now) return { text: 'Expired', tone: 'plain' }
+  if (!renewal || renewal.renewed) return { text: renewal ? 'Renewed' : 'Active', tone: 'good' }
+  const [from, until] = [Date.parse(renewal.window_start), Date.parse(renewal.window_end)]
+  if (now < from) return { text: 'Active', tone: 'good' }
+  if (now >= until) return { text: 'Overdue', tone: 'bad' }
+  const isLate = until >= end - HOUR_MS && now >= from + LATE_SHARE * (until - from)
+  return isLate ? { text: `Expires in ${timeLeft(end - now)}`, tone: 'bad' } : { text: 'Renewal due', tone: 'warn' }
+}
+
+/** In whole days, below two days in whole hours. */
+export function timeLeft(ms: number): string {
+  if (ms < HOUR_MS) return 'less than an hour'
+  const [count, unit] = ms < 2 * DAY_MS ? [ms / HOUR_MS, 'hour'] : [ms / DAY_MS, 'day']
+  const whole = Math.floor(count)
+  return `${whole} ${unit}${whole === 1 ? '' : 's'}`
 }

@@ -1,4 +1,4 @@
-/** Names that several pages show: roles, statuses, reasons, filters. */
+/** Names that several pages show: roles, statuses, reasons. */
 
 export const ROLES = { admin: 'Administrator', operator: 'Operator', registrar: 'Registrar', auditor: 'Auditor' }
 export const ROLE_OPTIONS = Object.entries(ROLES).reverse()
@@ -32,22 +32,3 @@ export const KEY_COMPROMISE = '1'
 export const RENEWAL_ADVICE =
   'Renewal information (RFC 9773) then says that the window is open. Clients that ask for it, every six hours or so, ' +
   'renew the certificate; others do not notice. Nothing is revoked.'
-
-/** The filters of the list of certificates, in the order in which they are shown. */
-export const CERTIFICATE_FILTERS = {
-  status: 'Status',
-  domain: 'Name',
-  domain_suffix: 'Below',
-  serial: 'Serial number',
-  fingerprint: 'Fingerprint',
-  spki_sha256: 'Key',
-  account_id: 'Account',
-  issuer: 'Issuer',
-  profile: 'Profile',
-  renewed: 'Renewal',
-  expiring_after: 'Expires from',
-  expiring_before: 'Expires until',
-  issued_after: 'Issued from',
-  issued_before: 'Issued until',
-  revoked_after: 'Revoked from',
-}

@@ -1,6 +1,6 @@
 /**
  * The session: its user, the token, in memory and in the session storage of the tab, and when it ends. The tabs of a
- * browser share it (`tabs.ts`).
+ * browser share it.
  *
  * A token that the service no longer takes opens the sign-in over the page. Requests wait for it
  * and are sent again, so that nothing typed is lost.
@@ -8,7 +8,6 @@
 
 import type { Output } from '../admin/client.ts'
 import { createStore, useStore } from './store.ts'
-import { joinTabs } from './tabs.ts'
 
 export type User = Output<'getMe'>
 export type Role = User['role']
@@ -44,27 +43,36 @@ let waiting: (() => void)[] = []
 /** Most tabs answer within 20 ms. One that is hidden may be later: its session then replaces the sign-in. */
 const ANSWER_MS = 100
 
-const tabs = joinTabs<Session>({
-  session() {
-    const { token, user, endsAt } = state.get()
-    return token === undefined || user === undefined ? undefined : { token, user, endsAt }
-  },
-  onSession(session) {
-    const { user, endsAt } = state.get()
-    const isSameUser = user === undefined || (user.id === session.user.id && user.role === session.user.role)
-    if (isSameUser && session.endsAt > Math.max(endsAt, Date.now())) hold(session)
-  },
-  onForget(token) {
-    if (token === state.get().token) forgetHere()
-  },
-  onActive() {
-    activeAt = Date.now()
-  },
-})
+/** The messages of tabs to each other. `session` answers `ask`, and follows a new sign-in. */
+type Message =
+  | { kind: 'ask' }
+  | { kind: 'session'; session: Session }
+  | { kind: 'forget'; token: string }
+  | { kind: 'active' }
+
+/** It reaches this origin alone (HTML Standard, Broadcasting to other browsing contexts), and no cookie is needed. */
+const channel = new BroadcastChannel('chancery.session')
+const send = (message: Message) => channel.postMessage(message)
+
+channel.onmessage = ({ data }: MessageEvent<Message>) => {
+  const { token, user, endsAt } = state.get()
+  if (data.kind === 'active') activeAt = Date.now()
+  else if (data.kind === 'forget' && data.token === token) forgetHere()
+  else if (data.kind === 'session') holdOther(data.session)
+  else if (data.kind === 'ask' && token !== undefined && user !== undefined)
+    send({ kind: 'session', session: { token, user, endsAt } })
+}
+
+/** Takes the session of another tab when it lasts longer, unless it is that of another user. */
+function holdOther(session: Session): void {
+  const { user, endsAt } = state.get()
+  const isSameUser = user === undefined || (user.id === session.user.id && user.role === session.user.role)
+  if (isSameUser && session.endsAt > Math.max(endsAt, Date.now())) hold(session)
+}
 
 if (state.get().token === undefined) {
   state.set({ ...NOBODY, isWaiting: true })
-  tabs.ask()
+  send({ kind: 'ask' })
   setTimeout(() => state.set({ ...state.get(), isWaiting: false }), ANSWER_MS)
 }
 
@@ -97,7 +105,7 @@ export function begin(token: string, user: User): void {
     return
   }
   hold(session)
-  tabs.share(session)
+  send({ kind: 'session', session })
 }
 
 const store = (session: Session) => sessionStorage.setItem(KEY, JSON.stringify(session))
@@ -122,7 +130,7 @@ export function noteUser(user: User): void {
 export function forget(): void {
   const { token } = state.get()
   forgetHere()
-  if (token !== undefined) tabs.forget(token)
+  if (token !== undefined) send({ kind: 'forget', token })
 }
 
 function forgetHere(): void {
@@ -163,15 +171,21 @@ export function expire(token: string | undefined, asks: Ended = 'ended'): void {
 export const askToSignIn = () => state.set({ ...state.get(), asks: 'wanted' })
 export const cancelSignIn = () => state.set({ ...state.get(), asks: undefined })
 
-/** Until somebody has signed in again; for ever when the page is left. */
+/** Waits until somebody has signed in again; for ever when the page is left. */
 export function signedInAgain(): Promise<void> {
   if (state.get().token !== undefined) return Promise.resolve()
   return new Promise((resolve) => waiting.push(resolve))
 }
 
+/** The other tabs need not know each press of a key. */
+const ACTIVE_EVERY_MS = 5_000
+let activeSentAt = 0
+
 export const stayActive = () => {
   activeAt = Date.now()
-  tabs.noteActive()
+  if (activeAt - activeSentAt < ACTIVE_EVERY_MS) return
+  activeSentAt = activeAt
+  send({ kind: 'active' })
 }
 
 export interface Ending {

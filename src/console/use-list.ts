@@ -11,7 +11,7 @@ const ROWS_A_PAGE = 100
 /** False where `admin_api.max_page_size` is less: pages are then as long as the service likes. */
 let isPageSizeTaken = true
 
-type Row<I extends OperationId> = Output<I> extends readonly (infer R)[] ? R : never
+export type Row<I extends OperationId> = Output<I> extends readonly (infer R)[] ? R : never
 
 export interface Listed<R> {
   rows: readonly R[]

@@ -11,7 +11,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { identifyProcess, isStillRunning, type ProcessIdentity } from '../runtime/process-identity.ts'
+import { identifyProcess, isStillRunning, type ProcessIdentity } from '../shared/lib/processes.ts'
 import type { PostgresAccount } from './postgres-account.ts'
 import { type PostgresPlace, replaceFile } from './postgres-place.ts'
 

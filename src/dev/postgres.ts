@@ -11,12 +11,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  identifyProcess,
-  isStillRunning,
-  type ProcessIdentity,
-  workingDirectoryOf,
-} from '../runtime/process-identity.ts'
+import { identifyProcess, isStillRunning, type ProcessIdentity, workingDirectoryOf } from '../shared/lib/processes.ts'
 import { type PostgresBinaries, requirePostgresBinaries } from './postgres-binaries.ts'
 import { POSTGRES_ENVIRONMENT, prepareCluster } from './postgres-cluster.ts'
 import { claimPlace, releasePlace, startGuard } from './postgres-owner.ts'

@@ -142,8 +142,8 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
     ari: { enabled: true },
     ...(options.consolePort !== undefined && { admin_api: adminApi(dataDir, options.consolePort) }),
     ...(options.crlPort !== undefined && { crl: { enabled: true, http_port: options.crlPort } }),
-    // All clients are on this machine, so limits by address would only block the person trying it
-    // out. Names of this machine are all there is to order. Any client may come: HAProxy makes a P-384 key.
+    // All clients are on this machine, so limits by address would only block the person trying it out, and its names
+    // are all there is to order. Any client may come: HAProxy makes a P-384 key.
     security: {
       rate_limits: { enabled: false },
       identifier_policy: { forbidden_domains: [] },

@@ -4,7 +4,7 @@
 export const ADMIN_ERRORS = {
   invalid_request: 400,
   unauthorized: 401,
-  /** The passkey was not accepted; the session goes on. */
+  /** The passkey was not accepted; the session stays. */
   passkey_refused: 401,
   forbidden: 403,
   /** `POST /me/passkeys`, then once more. */

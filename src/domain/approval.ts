@@ -22,7 +22,7 @@ export interface ApprovalPolicy {
   expireAfterHours: number
 }
 
-/** What would change; `before` is null for what is new, `after` for what would be gone. */
+/** A change to approve; `before` is null for what is new, `after` for what would be gone. */
 export interface ApprovalFact {
   name: string
   before: string | null
@@ -75,7 +75,7 @@ export function obstacleToDecision(asked: Asked, decider: Decider, now: Date): s
   return isSamePerson ? 'another person has to decide; this request is your own' : undefined
 }
 
-/** What the two persons of an act get of a reply with a secret. */
+/** The two persons of an act share a reply with a secret. */
 export interface SharedReply {
   maker: unknown
   /** Undefined where the maker gets it all. */

@@ -148,7 +148,7 @@ export interface AuditVerdict {
   cutSequence: number
   /** Sentences; at most `MOST_FAULTS`. None for a whole chain. */
   faults: readonly string[]
-  /** What a fail-over took and a comparison wrote back; undefined for nothing. */
+  /** Entries that a fail-over took and a comparison wrote back; undefined for none. */
   writtenBack: WrittenBack | undefined
 }
 
@@ -156,7 +156,7 @@ const MOST_FAULTS = 20
 
 const HEAD = /^(?<sequence>\d{1,15}):(?<mac>[0-9a-f]{64})?$/i
 
-/** As the log line has it: `12:9f86…`. */
+/** The log line has it so: `12:9f86…`. */
 export const renderHead = ({ sequence, mac }: NotedHead) => `${sequence}:${mac.toString('hex')}`
 
 export function parseHead(text: string): NotedHead | undefined {
@@ -181,7 +181,7 @@ export class AuditCheck {
   readonly #writtenBack = new WrittenBackEntries()
   /** Noted heads that the log contradicts. */
   readonly #unfitHeads = new Map<NotedHead, string>()
-  /** Those that are explained by what was written back. */
+  /** Entries that were written back explain these heads. */
   readonly #formerHeads = new Set<string>()
   #last: NotedHead
   #entries = 0
@@ -224,7 +224,7 @@ export class AuditCheck {
       this.#fault(`the head, ${head.sequence}, is not that of the last entry, ${last.sequence}`)
     const isOtherKey = this.#unfit > 1 && this.#unfit === this.#entries
     const faults = isOtherKey ? ['no entry fits: the key is not the one the log was written under'] : this.#faults
-    return { entries: this.#entries, head, cutSequence: cut.sequence, faults, writtenBack: this.#writtenBack.told() }
+    return { entries: this.#entries, head, cutSequence: cut.sequence, faults, writtenBack: this.#writtenBack.report() }
   }
 
   #compareNoted({ sequence, mac }: NotedHead): void {
@@ -233,7 +233,7 @@ export class AuditCheck {
         this.#unfitHeads.set(noted, `entry ${sequence} is not the one of the noted head`)
   }
 
-  /** A head that was noted before the fail-over is that of the former entry, wherever this one is. */
+  /** A head that was noted before the fail-over belongs to the former entry, wherever this one is. */
   #addWrittenBack(entry: AuditEntry): void {
     this.#writtenBack.add(entry)
     const { sequence, mac } = entry.details

@@ -128,7 +128,7 @@ export function nextStep(row: HeldIssuance, outcome: StepOutcome, around: Surrou
   }
 }
 
-/** Whether a step is told that an earlier try of it left no answer, as one that failed while a certificate may exist. */
+/** Whether the backend hears that an earlier try left no answer, or failed while a certificate may exist. */
 export function isRepetition(row: HeldIssuance): boolean {
   return row.isRepeated || (mayExist(row.status) && row.failures > 0)
 }
@@ -178,8 +178,8 @@ function byFirst(row: HeldIssuance, around: Surroundings): NextStep {
   const names = beginsAgain ? candidates : [row.backend, ...candidates]
   let restMs = LONG_REST_SECONDS * 1000
   for (const name of names) {
-    const goesOn = row.status === 'opened' && name === row.backend
-    const waitMs = waits.get(name)?.[goesOn ? 'next' : 'first'] ?? restMs
+    const continues = row.status === 'opened' && name === row.backend
+    const waitMs = waits.get(name)?.[continues ? 'next' : 'first'] ?? restMs
     if (waitMs === 0) return begin(row, name)
     restMs = Math.min(restMs, waitMs)
   }

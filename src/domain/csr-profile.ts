@@ -1,9 +1,8 @@
 /**
- * CSR profiles: demands of an operator on an account's certification requests, beyond those of
- * order and policy. Pure: facts from the database arrive as values.
+ * CSR profiles: an operator's demands on an account's certification requests, beyond order and policy. Pure: facts from
+ * the database arrive as values.
  *
- * An omitted field disables its check. All violations are collected, so that one refused finalize
- * names them all.
+ * An omitted field disables its check. All violations are collected, so that one refused finalize names them all.
  */
 
 import { isJsonObject, type JsonObject } from '../shared/lib/encoding.ts'
@@ -175,7 +174,7 @@ export function asksForHistory({ reuseKey, renewalWindowDays }: CsrProfile): boo
   return !reuseKey || renewalWindowDays > 0
 }
 
-/** As much of a request as a profile looks at. */
+/** A profile looks at no more of a request than this. */
 export type CsrFacts = Pick<
   Csr,
   | 'spki'

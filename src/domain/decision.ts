@@ -1,5 +1,5 @@
 /**
- * What people and clients decide, as it is recorded in a second place before it is answered
+ * Decisions of people and clients, recorded in a second place before they are answered
  * (docs/decisions/decisions-outlive-the-database.md). Pure.
  */
 
@@ -7,7 +7,7 @@ import { createHmac } from 'node:crypto'
 import * as z from 'zod/v4'
 import { AUDIT_ACTIONS, type AuditAction, canonicalJson, isSameMac } from './audit-chain.ts'
 
-/** What clients decide over ACME; administrators' acts have the names of their entries in the audit log. */
+/** Clients decide these over ACME. Administrators' acts have the names of their entries in the audit log. */
 export const ACME_ACTS = [
   'acme.new_account',
   'acme.update_contacts',
@@ -21,10 +21,10 @@ export type AcmeAct = (typeof ACME_ACTS)[number]
 export type Act = AuditAction | AcmeAct
 
 /**
- * `restricts`: a fail-over that loses it brings it back. `permits`: it is told as lost, and nobody is given anything by a
- * record. `tells`: nothing but its entry in the audit log outlives it.
+ * `restricts`: a fail-over that loses it brings it back. `permits`: it is reported as lost, and nobody is given anything by a
+ * record. `reports`: nothing but its entry in the audit log outlives it.
  */
-export type Effect = 'restricts' | 'permits' | 'tells'
+export type Effect = 'restricts' | 'permits' | 'reports'
 
 export interface Decision {
   id: string
@@ -57,13 +57,13 @@ export interface DatabaseIdentity {
 }
 
 /**
- * What a comparison made of a decision that the database lacked. `restored`: what it restricts is back. `partly`: so is what it
- * restricts, and what it permits is lost. `lost`: it permits, so a person may repeat it. `overtaken`: a later decision about the
- * same thing counts, or the thing is gone. `entry`: nothing but its entry in the audit log was lost.
+ * A comparison deals with a decision that was missing. `restored`: what it restricts is back. `partly`: what it restricts
+ * is back, and what it permits is lost. `lost`: it permits, so a person may repeat it. `overtaken`: a later decision about
+ * the same thing counts, or the thing is gone. `entry`: nothing but its entry in the audit log was lost.
  */
 export const OUTCOMES = ['restored', 'partly', 'lost', 'overtaken', 'entry'] as const
 export type Outcome = (typeof OUTCOMES)[number]
-/** Those for which a person has something to repeat. */
+/** A person has something to repeat for these. */
 export const OPEN_OUTCOMES = ['lost', 'partly'] as const satisfies readonly Outcome[]
 
 type EffectOf = Effect | ((details: Decision['details']) => Effect)
@@ -75,16 +75,16 @@ const restrictsIf =
 
 /** Each act of the audit log and of ACME: a new one does not compile without its effect. */
 export const EFFECTS = {
-  'auth.login': 'tells',
+  'auth.login': 'reports',
   // A provider has taken the groups from somebody.
   'auth.login_failed': restrictsIf(
     ({ ended_sessions: sessions = 0, revoked_tokens: tokens = 0 }) => Number(sessions) + Number(tokens) > 0,
-    'tells',
+    'reports',
   ),
-  'auth.locked': 'tells',
-  'auth.second_factor_asked': 'tells',
+  'auth.locked': 'reports',
+  'auth.second_factor_asked': 'reports',
   'auth.logout': 'restricts',
-  'auth.confirm': 'tells',
+  'auth.confirm': 'reports',
   'user.create': 'permits',
   'user.update': 'restricts',
   'user.delete': 'restricts',
@@ -92,10 +92,10 @@ export const EFFECTS = {
   'user.change_password': 'restricts',
   'user.end_session': 'restricts',
   'user.add_passkey': 'permits',
-  'user.rename_passkey': 'tells',
+  'user.rename_passkey': 'reports',
   'user.remove_passkey': 'restricts',
   'user.reset_second_factor': 'restricts',
-  'user.unlock': 'tells',
+  'user.unlock': 'reports',
   'user.import': 'permits',
   'token.create': 'permits',
   'token.revoke': 'restricts',
@@ -104,7 +104,7 @@ export const EFFECTS = {
   'approval.reject': 'restricts',
   'approval.withdraw': 'restricts',
   'approval.collect': 'restricts',
-  'approval.emergency': 'tells',
+  'approval.emergency': 'reports',
   'eab.create': 'permits',
   'eab.revoke': 'restricts',
   'eab.update': 'restricts',
@@ -113,7 +113,7 @@ export const EFFECTS = {
   'eab.remove_identifier': 'restricts',
   'eab.assign_csr_profile': 'restricts',
   'eab.unassign_csr_profile': 'permits',
-  'eab.reseal': 'tells',
+  'eab.reseal': 'reports',
   'identifier.create': 'permits',
   'identifier.delete': 'restricts',
   'identifier.add_account': 'permits',
@@ -126,12 +126,12 @@ export const EFFECTS = {
   'csr_profile.unassign': 'restricts',
   'account.update': 'restricts',
   'account.deactivate': 'restricts',
-  // The signer has those of its own certificates; of a certificate of another CA nobody else has it.
+  // The signer has revocations of its own certificates. Nobody else has the revocation of a certificate of another CA.
   'certificate.revoke': 'restricts',
-  'certificate.bulk_revoke': restrictsIf(({ phase }) => phase === 'begun', 'tells'),
+  'certificate.bulk_revoke': restrictsIf(({ phase }) => phase === 'begun', 'reports'),
   'certificate.import': 'permits',
   'import.write': 'permits',
-  'import.audit_entry': 'tells',
+  'import.audit_entry': 'reports',
   'incident.begin': 'permits',
   'key.block': 'restricts',
   'key.unblock': 'permits',
@@ -139,23 +139,23 @@ export const EFFECTS = {
   'renewal.clear': 'permits',
   'renewal.mute': 'permits',
   'renewal.unmute': 'permits',
-  'renewal.notify': 'tells',
-  'crl.rebuild': 'tells',
-  'notification.retry': 'tells',
-  'notification.purge': 'tells',
-  'notification.test': 'tells',
-  'event.retry': 'tells',
-  'backend.revocation_given_up': 'tells',
-  'audit.export': 'tells',
-  'audit.cut': 'tells',
+  'renewal.notify': 'reports',
+  'crl.rebuild': 'reports',
+  'notification.retry': 'reports',
+  'notification.purge': 'reports',
+  'notification.test': 'reports',
+  'event.retry': 'reports',
+  'backend.revocation_given_up': 'reports',
+  'audit.export': 'reports',
+  'audit.cut': 'reports',
   'maintenance.set': restrictsIf(({ enabled }) => enabled === true),
   'signing.stop': 'restricts',
   'signing.resume': 'permits',
   'terms.accept': 'permits',
-  'settings.reload': 'tells',
-  'database.reconcile': 'tells',
-  'database.lost_entry': 'tells',
-  'database.accept_lost': 'tells',
+  'settings.reload': 'reports',
+  'database.reconcile': 'reports',
+  'database.lost_entry': 'reports',
+  'database.accept_lost': 'reports',
   'acme.new_account': 'permits',
   'acme.update_contacts': 'restricts',
   'acme.deactivate_account': 'restricts',
@@ -168,7 +168,7 @@ export const EFFECTS = {
 
 /** Acts that restrict always, or with some details. */
 export type RestrictingAct = {
-  [A in Act]: (typeof EFFECTS)[A] extends 'permits' | 'tells' ? never : A
+  [A in Act]: (typeof EFFECTS)[A] extends 'permits' | 'reports' ? never : A
 }[Act]
 
 /** Whether both are databases of one cluster and name, of whatever timeline: a fail-over leads from one to the other. */
@@ -187,7 +187,7 @@ export function effectOf({ act, details }: Pick<Decision, 'act' | 'details'>): E
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** What opposite acts are about, so that the later one counts: `add` and `remove` of the same pair, stop and resume. */
+/** Opposite acts are about one thing, so that the later one counts: `add` and `remove` of the same pair, stop and resume. */
 const THINGS: { readonly [A in Act]?: (details: Decision['details']) => string | undefined } = {
   'signing.stop': () => 'signing',
   'signing.resume': () => 'signing',
@@ -220,7 +220,7 @@ const NAMES = [
   ...['label', 'name', 'summary', 'eab_id', 'job_id', 'session_id', 'token_id', 'passkey_id', 'incident_id'],
 ]
 
-/** What it was about, for people; empty where its act says all. */
+/** Says for people what it was about; empty where its act says all. */
 export function subjectOf({ details, entry }: Pick<Decision, 'details' | 'entry'>): string {
   const named = NAMES.map((name) => details[name]).find((value) => typeof value === 'string')
   return (named as string | undefined) ?? entry?.target_user_id ?? ''

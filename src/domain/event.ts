@@ -14,7 +14,6 @@ interface Kind<P extends z.ZodObject = z.ZodObject> {
   isToldToHooks?: boolean
   /** Whether the audit log's file, its webhook and syslog leave it out. */
   isNotAudited?: boolean
-  /** Whether it is what a client or an account could not do; the console shows the last of each account. */
   isFailure?: boolean
   /** RFC 5424 §6.2.1; `notice` when absent. */
   severity?: number
@@ -24,6 +23,12 @@ const kind = <P extends z.ZodRawShape>(says: string, payload: P, more: Omit<Kind
   says,
   payload: z.strictObject(payload),
   ...more,
+})
+
+/** What a client or an account could not do: the console shows the last of each account, and why. */
+const failure = <P extends z.ZodRawShape>(says: string, payload: P, more: Omit<Kind, 'says' | 'payload'> = {}) => ({
+  ...kind(says, payload, { severity: WARNING, ...more }),
+  isFailure: true as const,
 })
 
 const CRITICAL = 2
@@ -95,26 +100,24 @@ export const EVENTS = {
     { order_id: id, account_id: id, identifiers, authz_ids: z.array(id).readonly() },
     { isToldToHooks: true },
   ),
-  'order.rejected': kind(
-    'An order was refused.',
-    {
-      account_id: id,
-      error: problem,
-      rejected_identifiers: identifiers.describe('empty where it was refused for something else'),
-      attempted_identifiers: identifiers.describe('empty where the request could not be read').default([]),
-    },
-    { isFailure: true, severity: WARNING },
-  ),
-  'order.csr_refused': kind(
-    'A CSR was refused.',
-    { account_id: id, order_id: id, identifiers: orders, error: problem },
-    { isFailure: true, severity: WARNING },
-  ),
-  'order.quota_exceeded': kind(
-    'The quota of an account is used up.',
-    { account_id: id, quota: text, limit: count, attempted_identifiers: identifiers },
-    { isFailure: true, severity: WARNING },
-  ),
+  'order.rejected': failure('An order was refused.', {
+    account_id: id,
+    error: problem,
+    rejected_identifiers: identifiers.describe('empty where it was refused for something else'),
+    attempted_identifiers: identifiers.describe('empty where the request could not be read').default([]),
+  }),
+  'order.csr_refused': failure('A CSR was refused.', {
+    account_id: id,
+    order_id: id,
+    identifiers: orders,
+    error: problem,
+  }),
+  'order.quota_exceeded': failure('The quota of an account is used up.', {
+    account_id: id,
+    quota: text,
+    limit: count,
+    attempted_identifiers: identifiers,
+  }),
   'order.recovered': kind('An interrupted issuance has ended with a certificate.', {
     order_id: id,
     account_id: id.optional(),
@@ -125,18 +128,8 @@ export const EVENTS = {
     isToldToHooks: true,
     isNotAudited: true,
   }),
-  'challenge.after_validate': kind(
-    'A challenge is valid.',
-    { ...attempt, result: text },
-    {
-      isToldToHooks: true,
-    },
-  ),
-  'challenge.on_failure': kind('A challenge is invalid.', failedAttempt, {
-    isToldToHooks: true,
-    isFailure: true,
-    severity: WARNING,
-  }),
+  'challenge.after_validate': kind('A challenge is valid.', { ...attempt, result: text }, { isToldToHooks: true }),
+  'challenge.on_failure': failure('A challenge is invalid.', failedAttempt, { isToldToHooks: true }),
   'challenge.on_retry': kind(
     'An attempt has failed, and another one follows.',
     { ...failedAttempt, retry_count: count, backoff_seconds: z.number() },
@@ -159,10 +152,10 @@ export const EVENTS = {
     },
     { isToldToHooks: true },
   ),
-  'certificate.issuance_failed': kind(
+  'certificate.issuance_failed': failure(
     'An order failed after finalize.',
     { order_id: id, account_id: id, identifiers, error: problem.nullable() },
-    { isFailure: true, severity: ERROR },
+    { severity: ERROR },
   ),
   'certificate.revocation': kind(
     'A certificate was revoked, or the reason became keyCompromise.',
@@ -247,6 +240,8 @@ export const EVENTS = {
 } as const satisfies Readonly<Record<string, Kind>>
 
 export type EventKind = keyof typeof EVENTS
+/** The kinds made by `failure`. */
+export type FailureKind = { [K in EventKind]: (typeof EVENTS)[K] extends { isFailure: true } ? K : never }[EventKind]
 export type EventData<K extends EventKind = EventKind> = z.infer<(typeof EVENTS)[K]['payload']>
 
 interface Occurrence {

@@ -1,10 +1,11 @@
 /** Why a client did not get its certificate, what helps, and which command shows it: from a failure of its account. Pure. */
 
-import { type Attempted, commandFor } from './failure-command.ts'
+import type { EventData, FailureKind } from './event.ts'
 
+/** A failure as a reply has it. An earlier or a later release may have written it. */
 export interface Failure {
   kind: string
-  data: Readonly<Record<string, unknown>>
+  data: object
 }
 
 export interface Explanation {
@@ -20,46 +21,122 @@ export interface Explanation {
   authorizationId: string | undefined
 }
 
-const TITLES: Readonly<Record<string, string>> = {
-  'order.rejected': 'An order was refused',
-  'order.csr_refused': 'A certification request was refused',
-  'order.quota_exceeded': 'A quota is used up',
-  'certificate.issuance_failed': 'A certificate could not be issued',
-  'challenge.on_failure': 'A name could not be validated',
+/** What the payload of a failure tells. */
+interface Facts {
+  detail: string
+  names: readonly string[]
+  /** An ACME error type (RFC 8555 §6.7), or the last part of one. */
+  problem?: string | undefined
+  challenge?: string
+  token?: string
+  orderId?: string
+  authorizationId?: string
 }
 
+interface Explained<K extends FailureKind> {
+  title: string
+  /** It helps where nothing better is known of the problem. */
+  advice: string
+  read(data: EventData<K>): Facts
+}
+
+const NOT_ALLOWED =
+  'Correct the name in the client, or allow it: to the account, to its credential, or in security.identifier_policy.'
+
+const FAILURES: { readonly [K in FailureKind]: Explained<K> } = {
+  'order.rejected': {
+    title: 'An order was refused',
+    advice: NOT_ALLOWED,
+    read: ({ error, rejected_identifiers: rejected, attempted_identifiers: attempted }) => ({
+      ...toldIn(error),
+      names: namesOf(rejected.length > 0 ? rejected : attempted),
+    }),
+  },
+  'order.csr_refused': {
+    title: 'A certification request was refused',
+    advice: 'Change the request in the client, or the CSR profile of the account.',
+    read: ({ error, identifiers, order_id: orderId }) => ({ ...toldIn(error), names: namesOf(identifiers), orderId }),
+  },
+  'order.quota_exceeded': {
+    title: 'A quota is used up',
+    advice: 'Wait until the quota is free again, or raise it under quotas in the configuration.',
+    read: ({ quota, limit, attempted_identifiers: attempted }) => ({
+      detail: `The quota "${quota}" allows ${limit}.`,
+      names: namesOf(attempted),
+    }),
+  },
+  'certificate.issuance_failed': {
+    title: 'A certificate could not be issued',
+    advice: 'Look at the signer and at the log of the service; then let the client try again.',
+    read: ({ error, identifiers, order_id: orderId }) => ({ ...toldIn(error), names: namesOf(identifiers), orderId }),
+  },
+  'challenge.on_failure': {
+    title: 'A name could not be validated',
+    advice: 'Open the authorization: its evidence shows each request and its answer.',
+    read: ({ error, problem, identifier_value, challenge_type, token, authorization_id }) => ({
+      detail: error,
+      problem,
+      names: [identifier_value],
+      challenge: challenge_type,
+      token,
+      authorizationId: authorization_id,
+    }),
+  },
+}
+
+type Problem = NonNullable<EventData<'certificate.issuance_failed'>['error']>
+
+const MOST_DETAILS = 10
+
+/** Subproblems say why, one for each name or violation (RFC 8555 §6.7.1). */
+function toldIn(error: Problem | null): Pick<Facts, 'detail' | 'problem'> {
+  const details = (error?.subproblems ?? []).flatMap(({ detail }) => detail ?? [])
+  return { detail: details.slice(0, MOST_DETAILS).join('; ') || (error?.detail ?? ''), problem: error?.type }
+}
+
+const namesOf = (identifiers: readonly { value: string }[] = []) => identifiers.map(({ value }) => value)
+
 /** @param found what the evidence of the attempt tells of host and record */
-export function explainFailure({ kind, data }: Failure, found: Pick<Attempted, 'port' | 'record'> = {}): Explanation {
-  const names = namesOf(data)
+export function explainFailure(failure: Failure, found: Pick<Attempted, 'port' | 'record'> = {}): Explanation {
+  const { kind } = failure
+  const { detail, names, problem: type = '', challenge, token, orderId, authorizationId } = factsOf(failure)
+  const problem = type.slice(type.lastIndexOf(':') + 1)
   return {
     title: titleOfFailure(kind),
-    detail: detailOf(data),
-    names,
-    advice: adviceFor(kind, data),
-    command: commandFor({
-      ...found,
-      problem: problemOf(data),
-      name: names[0] ?? '',
-      challenge: textOf(data['challenge_type']),
-      token: textOf(data['token']),
-    }),
-    orderId: textOf(data['order_id']),
-    authorizationId: textOf(data['authorization_id']),
+    detail,
+    names: [...names],
+    advice: adviceFor(kind, problem, challenge),
+    command: commandFor({ ...found, problem, name: names[0] ?? '', challenge, token }),
+    orderId,
+    authorizationId,
   }
 }
 
-export const titleOfFailure = (kind: string): string => TITLES[kind] ?? kind
+const explained = (kind: string): Explained<never> | undefined =>
+  Object.hasOwn(FAILURES, kind) ? FAILURES[kind as FailureKind] : undefined
+
+/** A payload that is not as its kind has it explains nothing, and is shown all the same. */
+function factsOf({ kind, data }: Failure): Facts {
+  try {
+    return explained(kind)?.read(data as never) ?? NOTHING_TOLD
+  } catch {
+    return NOTHING_TOLD
+  }
+}
+
+const NOTHING_TOLD: Facts = { detail: '', names: [] }
+
+export const titleOfFailure = (kind: string): string => explained(kind)?.title ?? kind
 
 const WRONG_ANSWERS = ['unauthorized', 'incorrectResponse']
 
 /** `unauthorized` is about an account, or about a host or record with a wrong answer (RFC 8555 §8). */
-function adviceFor(kind: string, data: Failure['data']): string {
-  const problem = problemOf(data)
-  const challenge = textOf(data['challenge_type']) ?? ''
+function adviceFor(kind: string, problem: string, challenge = ''): string {
+  const otherwise = explained(kind)?.advice ?? ''
   if (kind === 'challenge.on_failure' && WRONG_ANSWERS.includes(problem))
-    return ADVICE_BY_CHALLENGE[challenge] ?? ADVICE_BY_KIND[kind] ?? ''
+    return ADVICE_BY_CHALLENGE[challenge] ?? otherwise
   if (kind === 'challenge.on_failure' && problem === 'dns' && challenge.startsWith('dns-')) return NO_ANSWER
-  return ADVICE_BY_PROBLEM[problem] ?? ADVICE_BY_KIND[kind] ?? ''
+  return ADVICE_BY_PROBLEM[problem] ?? otherwise
 }
 
 const NO_RECORD =
@@ -72,17 +149,6 @@ const ADVICE_BY_CHALLENGE: Readonly<Record<string, string>> = {
   'dns-account-01': NO_RECORD,
   'dns-persist-01': 'The record is not there, or does not name this CA and this account.',
   'tls-alpn-01': 'The host answered without the certificate of the challenge: another server answers its port 443.',
-}
-
-const NOT_ALLOWED =
-  'Correct the name in the client, or allow it: to the account, to its credential, or in security.identifier_policy.'
-
-const ADVICE_BY_KIND: Readonly<Record<string, string>> = {
-  'order.rejected': NOT_ALLOWED,
-  'order.csr_refused': 'Change the request in the client, or the CSR profile of the account.',
-  'order.quota_exceeded': 'Wait until the quota is free again, or raise it under quotas in the configuration.',
-  'certificate.issuance_failed': 'Look at the signer and at the log of the service; then let the client try again.',
-  'challenge.on_failure': 'Open the authorization: its evidence shows each request and its answer.',
 }
 
 const ADVICE_BY_PROBLEM: Readonly<Record<string, string>> = {
@@ -102,39 +168,56 @@ const ADVICE_BY_PROBLEM: Readonly<Record<string, string>> = {
   unauthorized: 'The account may not do this. Look at its status, its credential and its allowed identifiers.',
 }
 
-/** The last part of an ACME error type (RFC 8555 §6.7). */
-function problemOf(data: Failure['data']): string {
-  const type = textOf(data['problem']) ?? textOf(memberOf(data['error'], 'type')) ?? ''
-  return type.slice(type.lastIndexOf(':') + 1)
+/** The command that repeats what a failed validation asked, for a shell. */
+interface Attempted {
+  /** The last part of an ACME error type (RFC 8555 §6.7). */
+  problem: string
+  name: string
+  challenge: string | undefined
+  token: string | undefined
+  /** The port to which the service connected. */
+  port?: number | undefined
+  /** The name of the DNS record that was looked up. */
+  record?: string | undefined
 }
 
-function detailOf(data: Failure['data']): string {
-  const { error, quota, limit } = data
-  if (quota !== undefined) return `The quota "${textOf(quota) ?? ''}" allows ${String(limit)}.`
-  const details = subproblemsOf(error)
-  if (details.length > 0) return details.slice(0, MOST_DETAILS).join('; ')
-  return textOf(error) ?? textOf(memberOf(error, 'detail')) ?? ''
+/** A refused order may have any text for a name: only these reach a command, unquoted and never as an option. */
+const NAME = /^[a-z0-9_](?:[a-z0-9._-]*[a-z0-9])?$/
+const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7})$/
+/** Base64url (RFC 8555 §8.3). */
+const TOKEN = /^[A-Za-z0-9_-]{1,255}$/
+
+/** @returns undefined where no command shows it */
+export function commandFor({ name: asked, ...attempted }: Attempted): string | undefined {
+  const name = asked.toLowerCase().replace(/^\*\./, '')
+  const isAddress = ADDRESS.test(name)
+  if (!isAddress && (!NAME.test(name) || name.length > 253)) return undefined
+  if (attempted.problem === 'caa') return isAddress ? undefined : `dig CAA ${name}`
+  if (attempted.problem === 'dns' && !isRecord(attempted.challenge)) return `dig ${name} A ${name} AAAA`
+  return COMMANDS[attempted.challenge ?? '']?.(name, attempted)
 }
 
-const MOST_DETAILS = 10
+const isRecord = (challenge: string | undefined) => challenge?.startsWith('dns-') === true
 
-/** They say why, one for each name or violation (RFC 8555 §6.7.1). */
-function subproblemsOf(error: unknown): string[] {
-  const subproblems = memberOf(error, 'subproblems')
-  return Array.isArray(subproblems) ? subproblems.flatMap((one) => textOf(memberOf(one, 'detail')) ?? []) : []
+const COMMANDS: Readonly<Record<string, (name: string, attempted: Omit<Attempted, 'name'>) => string | undefined>> = {
+  'http-01': (name, { token, port = 80 }) => {
+    const path = token !== undefined && TOKEN.test(token) ? token : 'TOKEN'
+    return `curl -v http://${hostOf(name)}${port === 80 ? '' : `:${port}`}/.well-known/acme-challenge/${path}`
+  },
+  'dns-01': (name, { record }) => digTxt(record, `_acme-challenge.${name}`),
+  // The label before it is a hash of the account's URL, which only the evidence has.
+  'dns-account-01': (_name, { record }) => digTxt(record),
+  'dns-persist-01': (name, { record }) => digTxt(record, `_validation-persist.${name}`),
+  'tls-alpn-01': (name, { port = 443 }) =>
+    // An address is asked for by its reverse name (RFC 8738 §6).
+    ADDRESS.test(name)
+      ? undefined
+      : `openssl s_client -alpn acme-tls/1 -servername ${name} -connect ${name}:${port} </dev/null`,
 }
 
-/** The refused names come before the requested ones. */
-const LISTS_OF_NAMES = ['rejected_identifiers', 'attempted_identifiers', 'identifiers', 'domains'] as const
+const hostOf = (name: string) => (name.includes(':') ? `[${name}]` : name)
 
-function namesOf(data: Failure['data']): string[] {
-  const one = textOf(data['identifier_value'])
-  if (one !== undefined) return [one]
-  const lists = LISTS_OF_NAMES.map((member) => data[member])
-  const listed = lists.find((list): list is unknown[] => Array.isArray(list) && list.length > 0) ?? []
-  return listed.flatMap((name) => textOf(name) ?? textOf(memberOf(name, 'value')) ?? [])
+function digTxt(record: string | undefined, usual?: string): string | undefined {
+  const name = record !== undefined && NAME.test(record) ? record : usual
+  return name === undefined ? undefined : `dig TXT ${name}`
 }
-
-const memberOf = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)

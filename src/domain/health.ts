@@ -35,7 +35,7 @@ export interface HealthReport {
       status: CheckStatus | 'stopped'
       tokens?: readonly { issuer: string; status: string; since: string }[]
       reason?: CaTrouble
-      /** With other backends beside the signer, or in its place. */
+      /** Present with other backends beside the signer, or in its place. */
       backends?: Readonly<Record<string, { status: CheckStatus | 'stopped' }>>
     }
     /** Absent when no CRL is published. */

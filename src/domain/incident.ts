@@ -1,4 +1,4 @@
-/** What an administrator reports in an incident: a key in any form, an account, a credential, or a name. Pure. */
+/** An administrator reports in an incident a key in any form, an account, a credential, or a name. Pure. */
 
 import { createPublicKey } from 'node:crypto'
 import { parseCertificate } from '../shared/pki/certificate.ts'

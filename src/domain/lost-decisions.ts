@@ -1,4 +1,4 @@
-/** What people are told of acts that a fail-over has lost (docs/decisions/decisions-outlive-the-database.md). Pure. */
+/** Reports to people the acts that a fail-over has lost (docs/decisions/decisions-outlive-the-database.md). Pure. */
 
 import { plural } from '../shared/lib/plural.ts'
 import { actionText, utcText } from './action-words.ts'
@@ -18,7 +18,7 @@ interface FailOver {
   from: Date | undefined
   to: Date
   decisions: readonly LostAct[]
-  /** What is said of certificates and revocations; undefined for nothing. */
+  /** A sentence about certificates and revocations; undefined for none. */
   back: string | undefined
 }
 
@@ -38,7 +38,7 @@ const MOST_SUBJECTS = 10
 const MOST_OF_A_TEXT = 200
 const COMMAND = 'chancery reconcile --lost'
 
-/** Those that ask for something come first. */
+/** Outcomes that ask for something come first. */
 const HEADINGS: Readonly<Record<Exclude<Outcome, 'entry'>, string>> = {
   lost: 'These acts are lost. Repeat what you still want.',
   partly: 'Of these acts what restricts is back, and what permits is lost. Repeat what you still want.',
@@ -68,7 +68,7 @@ export function storyOf({ from, to, decisions, back }: FailOver): Story {
         : `Until ${utcText(to)} the database lost ${acts}; since when is not known.`,
       ...(back === undefined ? [] : [`${back}.`]),
       '',
-      ...toldByOutcome(decisions, MOST_ACTS),
+      ...reportByOutcome(decisions, MOST_ACTS),
       '',
       `All of them: "Lost decisions" in the console, or ${COMMAND}`,
     ],
@@ -76,19 +76,19 @@ export function storyOf({ from, to, decisions, back }: FailOver): Story {
 }
 
 /** One paragraph an outcome, with an empty line between two. */
-export function toldByOutcome(decisions: readonly LostAct[], most = Number.POSITIVE_INFINITY): string[] {
+export function reportByOutcome(decisions: readonly LostAct[], most = Number.POSITIVE_INFINITY): string[] {
   const paragraphs: string[][] = []
   let left = most
-  let untold = 0
+  let unreported = 0
   for (const outcome of OUTCOMES_BY_NEED) {
-    const told = linesOf(decisions.filter((one) => one.outcome === outcome))
-    if (told.length === 0) continue
-    const shown = told.slice(0, left)
+    const reported = linesOf(decisions.filter((one) => one.outcome === outcome))
+    if (reported.length === 0) continue
+    const shown = reported.slice(0, left)
     left -= shown.length
-    untold += told.length - shown.length
+    unreported += reported.length - shown.length
     if (shown.length > 0) paragraphs.push([HEADINGS[outcome], ...shown])
   }
-  if (untold > 0) paragraphs.at(-1)?.push(`and ${untold} more: ${COMMAND}`)
+  if (unreported > 0) paragraphs.at(-1)?.push(`and ${unreported} more: ${COMMAND}`)
   const entries = decisions.filter(({ outcome }) => outcome === 'entry').length
   if (entries > 0)
     paragraphs.push([`Of ${plural(entries, 'act')} nothing but ${its(entries)} in the audit log was lost.`])

@@ -1,4 +1,4 @@
-/** What the claims of an OpenID Connect provider make of a person: a user with a role, or a refusal. Pure. */
+/** The claims of an OpenID Connect provider make a person a user with a role, or a refusal. Pure. */
 
 import { isMailAddress } from '../shared/lib/bounded.ts'
 import { isUsername, type Role, USERNAME_RULE } from './administrator.ts'
@@ -12,7 +12,7 @@ export interface GroupRole {
 }
 
 export interface ClaimRules {
-  /** As configured. */
+  /** The configuration has it so. */
   issuer: string
   usernameClaim: string
   groupsClaim: string
@@ -66,7 +66,7 @@ export function personOf(claims: Claims, rules: ClaimRules): OidcPerson | ClaimR
   if (isAbsent(email)) return notSent('email', 'scopes')
   if (typeof email !== 'string' || !isMailAddress(email))
     return refused(`the provider's claim 'email' is no mail address: ${shown(email)}`)
-  // An address that nobody checked could be that of another person. Some providers say that in a text.
+  // An address that nobody checked could belong to another person. Some providers say that in a text.
   if (isVerified !== true && isVerified !== 'true')
     return refused(
       `the provider has not verified your mail address ${email}: its claim 'email_verified' is ${shown(isVerified)}`,

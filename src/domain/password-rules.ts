@@ -1,11 +1,11 @@
 /**
- * What a password of one's own choice must be. NIST SP 800-63B-4 §3.1.1.2: 15 characters where it is the only factor,
- * checked against common ones, and no rule about kinds of characters.
+ * Rules for a password of one's own choice. NIST SP 800-63B-4 §3.1.1.2: 15 characters where it is the only factor, checked
+ * against common ones, and no rule about kinds of characters.
  */
 
 export const LEAST_CHARACTERS = 15
 export const MOST_CHARACTERS = 256
-/** What is left of a password without its common parts. */
+/** So many characters must be left of a password without its common parts. */
 const LEAST_OF_ITS_OWN = 8
 
 /** Words of which the passwords are made that lists of leaked ones have most often. */

@@ -25,7 +25,7 @@ export type Permission = keyof typeof PERMISSIONS
 /** A registrar sees and changes only what has one of its tags. Other roles know no such bound. */
 const SCOPED_ROLE = 'registrar' satisfies Role
 export const isScoped = (role: Role): boolean => role === SCOPED_ROLE
-/** Those that a user may have without tags. */
+/** A user may have these without tags. */
 export const UNSCOPED_ROLES: readonly Role[] = ROLES.filter((role) => !isScoped(role))
 
 /** An endpoint with one of these says how it keeps to the tags of a registrar. */
@@ -33,7 +33,7 @@ export type ScopedPermission = {
   [P in Permission]: typeof SCOPED_ROLE extends (typeof PERMISSIONS)[P][number] ? P : never
 }[Permission]
 
-/** What a registrar reaches through an endpoint, as its description names it. */
+/** A registrar reaches these things through an endpoint; its description names one. */
 export const SCOPES = {
   self: 'its own session, user and requests for approval',
   accounts: 'accounts with one of its tags, and what belongs to them',
@@ -95,3 +95,7 @@ export function includesAuthority(one: Authority, other: Authority): boolean {
   const hasTags = wide === undefined || narrow?.every((tag) => wide.includes(tag)) === true
   return hasTags && includes(one.role, other.role)
 }
+
+export const MOST_TAGS = 10
+export const TAG_RULE = 'must be 1 to 40 lower-case letters, digits and inner hyphens'
+export const isTag = (text: string) => /^[a-z\d](?:[a-z\d-]{0,38}[a-z\d])?$/.test(text)

@@ -1,9 +1,8 @@
 /**
  * Checks issued certificates against a CSR profile: which would be refused under it.
  *
- * Names and key of a certificate are those of its CSR. Usages and subject are not
- * (docs/decisions/certificate-content.md),
- * and it has at most one of the common names.
+ * A certificate has the names and the key of its CSR. Usages and subject do not come from there
+ * (docs/decisions/certificate-content.md), and of the common names it has at most one.
  */
 
 import { commonNamesOf, formatName } from '../shared/pki/name.ts'

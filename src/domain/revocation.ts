@@ -16,10 +16,7 @@ export function parseSerialNumber(text: string): string | undefined {
   return /^(?:[0-9a-f]{2}){1,20}$/.test(octets) ? octets : undefined
 }
 
-/**
- * Without the octet that keeps a DER INTEGER positive. Our own serial numbers have none; those of
- * other CAs may.
- */
+/** Drops the octet that keeps a DER INTEGER positive. Our own serial numbers have none; other CAs may have one. */
 export function withoutSignOctet(serialNumber: Buffer): Buffer {
   return serialNumber.length > 1 && serialNumber[0] === 0 ? serialNumber.subarray(1) : serialNumber
 }

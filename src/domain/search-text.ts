@@ -1,9 +1,9 @@
-/** What a person may have typed into the one search field. Pure. */
+/** Reads what a person may have typed into the one search field. Pure. */
 
 import { canonicalName, normalizeDnsName } from '../shared/protocol/identifier.ts'
 
 export interface SearchText {
-  /** As typed, without spaces around it. */
+  /** The text without spaces around it. */
   text: string
   /** Canonical, as certificates have it; a wildcard keeps its `*.`. */
   name: string

@@ -1,4 +1,4 @@
-/** What the signer writes down about the requester of a certificate, so that a database that has lost it can have it back. */
+/** The signer writes down the requester of a certificate, so that a database that has lost it can have it back. */
 
 export interface SigningRequester {
   certificateId: string

@@ -19,36 +19,47 @@ export interface StoredEvent {
   data: object
 }
 
-/** Columns as `to_jsonb` has them, of all tables together; an event has those of one. */
-interface Row {
-  account_id: string | null
-  action: string
-  authorization_ids: string[]
-  contacts: string[]
-  created_at: string
-  details: object
-  entries: number
-  error: EventData<'certificate.issuance_failed'>['error']
-  id: string
-  identifier_type: string
-  identifier_value: string
-  identifiers: EventData<'order.creation'>['identifiers']
-  ip_address: string | null
-  issuer_id: string
-  names: string[]
-  next_update: string
-  not_after: string
-  number: number
-  order_id: string | null
-  revocation_reason: number | null
-  revoked_at: string | null
+/** Columns of a certificate, as far as events show them. */
+interface CertificateRow {
+  /** `bytea` begins with a backslash and an x. */
   serial_number: string
-  shard: number
-  target_user_id: string | null
-  terms_agreed: boolean
-  this_update: string
-  thumbprint: string
-  user_id: string | null
+  names: string[]
+}
+
+type NoColumns = Record<never, never>
+
+/** The columns of the row that an event is about, as `to_jsonb` has them. */
+interface Rows {
+  'account.registration': { contacts: string[]; thumbprint: string; terms_agreed: boolean }
+  'account.deactivation': NoColumns
+  'account.revocation': NoColumns
+  'account.key_change': { thumbprint: string }
+  'order.creation': { identifiers: EventData<'order.creation'>['identifiers']; authorization_ids: string[] }
+  'authorization.deactivation': { identifier_type: string; identifier_value: string }
+  'certificate.issuance': CertificateRow & { order_id: string | null; not_after: string; revoked_at: string | null }
+  'certificate.issuance_failed': Pick<EventData<'certificate.issuance_failed'>, 'identifiers' | 'error'>
+  'certificate.revocation': CertificateRow & { revocation_reason: number | null }
+  'certificate.revocation_failed': CertificateRow & { account_id: string | null }
+  'certificate.delivery': CertificateRow
+  'certificate.expiration': CertificateRow & { not_after: string }
+  'ct.submission': Pick<CertificateRow, 'serial_number'>
+  'crl.publication': {
+    issuer_id: string
+    shard: number
+    number: number
+    entries: number
+    this_update: string
+    next_update: string
+  }
+  'admin.action': {
+    id: string
+    user_id: string | null
+    action: string
+    target_user_id: string | null
+    details: object
+    ip_address: string | null
+    created_at: string
+  }
 }
 
 interface About {
@@ -57,17 +68,19 @@ interface About {
 }
 
 const timestamp = (at: string) => renderTimestamp(new Date(at))
-const ofAccount = (_row: Row, { subject }: About) => ({ account_id: subject })
-/** `bytea` begins with a backslash and an x. */
-const namesOf = ({ serial_number, names }: Row) => ({ serial_number: serial_number.slice(2), domains: names })
-const certificateOf = (row: Row, { subject, account }: About) => ({
+const ofAccount = (_row: NoColumns, { subject }: About) => ({ account_id: subject })
+const serialOf = ({ serial_number }: Pick<CertificateRow, 'serial_number'>) => serial_number.slice(2)
+const namesOf = (row: CertificateRow) => ({ serial_number: serialOf(row), domains: row.names })
+const certificateOf = (row: CertificateRow, { subject, account }: About) => ({
   certificate_id: subject,
   account_id: account,
   ...namesOf(row),
 })
 
+type FromRow<K extends keyof Rows> = (row: Rows[K], about: About) => Partial<EventData<K>>
+
 /** Members that come from columns; other members of the payload are stored as they are. */
-const FROM_ROW: { readonly [K in EventKind]?: (row: Row, about: About) => Partial<EventData<K>> } = {
+const FROM_ROW: { readonly [K in keyof Rows]: FromRow<K> } = {
   'account.registration': (row, { subject }) => ({
     account_id: subject,
     contacts: row.contacts,
@@ -111,7 +124,7 @@ const FROM_ROW: { readonly [K in EventKind]?: (row: Row, about: About) => Partia
     ...certificateOf(row, about),
     not_after: timestamp(row.not_after),
   }),
-  'ct.submission': (row, { subject }) => ({ certificate_id: subject, serial_number: namesOf(row).serial_number }),
+  'ct.submission': (row, { subject }) => ({ certificate_id: subject, serial_number: serialOf(row) }),
   'crl.publication': (row) => ({
     issuer: row.issuer_id,
     shard: row.shard,
@@ -144,10 +157,10 @@ export function readEvent(stored: StoredEvent): OccurredEvent {
 type Facts = Pick<StoredEvent, 'kind' | 'subject' | 'accountId' | 'data'>
 
 export function payloadOf({ kind, subject, accountId, data }: Facts): object {
-  const { row, ...others } = data as { row?: Row }
-  if (row === undefined) return others
-  const rendered = FROM_ROW[kind as EventKind]?.(row, { subject, account: accountId ?? null })
-  return { ...rendered, ...others }
+  const { row, ...others } = data as { row?: never }
+  if (row === undefined || !Object.hasOwn(FROM_ROW, kind)) return others
+  const fromRow: (row: never, about: About) => object = FROM_ROW[kind as keyof Rows]
+  return { ...fromRow(row, { subject, account: accountId ?? null }), ...others }
 }
 
 function misfitOf(kind: string, data: object): string | undefined {

@@ -24,7 +24,7 @@ function sizes(one: Record<string, number>, other: Record<string, number>) {
 const bases = (one: string[], other: string[]) =>
   other.filter((base) => one.some((known) => domain(known) === domain(base)))
 
-/** Of two values that refuse something. Regular expressions have no order. */
+/** Compares two values that refuse something. Regular expressions have no order. */
 const TIGHTER: { readonly [member: string]: ((one: never, other: never) => unknown) | undefined } = {
   authorized_keys: sizes,
   authorized_signature_algorithms: listed,

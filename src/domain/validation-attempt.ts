@@ -45,7 +45,7 @@ export interface ValidationRecord {
   at: string
   /** Milliseconds from the hand-over to the verdict. */
   ms: number
-  /** As the metric names it; `retry`: failed, and another attempt follows. */
+  /** The metric names it so; `retry`: failed, and another attempt follows. */
   result: 'success' | 'retry' | 'failure'
   problem?: ProblemType
   detail?: string
@@ -91,7 +91,7 @@ export function boundRecord(record: ValidationRecord): ValidationRecord {
   }
 }
 
-/** Bounds steps without a record, such as those of a CAA check at finalize. */
+/** Bounds steps without a record, such as a CAA check at finalize. */
 export function boundSteps(all: readonly FoundStep[]): Pick<ValidationRecord, 'steps' | 'omitted'> {
   const stepsIn = (cut: Cut) => all.map((step) => bound(step, 0, cut) as FoundStep)
   const wide = stepsIn(WIDE)

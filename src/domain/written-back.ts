@@ -51,7 +51,7 @@ export class WrittenBackEntries {
   }
 
   /** Undefined without any. */
-  told(): WrittenBack | undefined {
+  report(): WrittenBack | undefined {
     return this.#entries > 0 ? { entries: this.#entries, spans: this.#spans.map(sentenceOf) } : undefined
   }
 }

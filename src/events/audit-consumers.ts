@@ -1,5 +1,5 @@
 /**
- * Audit export: what happened, for a webhook, a syslog daemon and a file.
+ * Audit export: what happened, for a webhook, a syslog daemon and a file; and its counts, for the console.
  *
  * The file has one JSON object a line and mode 0600, and is rotated by size. It is opened for each batch: one that
  * logrotate has moved is left at once, and SIGHUP has nothing to reopen.
@@ -7,11 +7,13 @@
 
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { AUDIT_KINDS, type OccurredEvent } from '../domain/event.ts'
+import type { CommonQueryMethods } from 'slonik'
+import { AUDIT_KINDS, EVENT_KINDS, FAILURE_KINDS, type OccurredEvent } from '../domain/event.ts'
 import { renderAuditRecord, renderSyslogMessage } from '../domain/syslog-message.ts'
+import { addAccountFailures, addEventCounts, addRaisedAlarms } from '../store/event-statistics-store.ts'
 import { backoffDelayMs, ReceiverBusy, Refused, withBackoff } from './backoff.ts'
-import type { ExternalConsumer } from './consumer.ts'
-import { jsonPoster, type ReceiverGuard } from './http-post.ts'
+import type { DatabaseConsumer, ExternalConsumer } from './consumer.ts'
+import { BlockedReceiver, jsonPoster, receiverGuard } from './http-post.ts'
 import type { SyslogTransport } from './syslog-sender.ts'
 
 const TIMEOUT_MS = 15_000
@@ -26,15 +28,23 @@ export function syslogConsumer(transport: SyslogTransport): ExternalConsumer {
     kinds: AUDIT_KINDS,
     concurrency: SYSLOG_CONCURRENCY,
     timeoutMs: TIMEOUT_MS,
-    deliver: (event) => transport.send(renderSyslogMessage(event, sender)),
+    deliver: ([event]) => transport.send(renderSyslogMessage(event, sender)),
   })
 }
 
-/**
- * @param url may hold a secret, so no error names it
- * @param most records of one request; more than one go as an array
- */
-export function webhookConsumer(url: string, most = 1, guard?: ReceiverGuard): ExternalConsumer {
+export interface AuditWebhook {
+  /** It may hold a secret, so no error names it. */
+  url: string
+  /** Most records of one request; more than one go as an array. */
+  batch: number
+  allowPrivate: boolean
+}
+
+const blockedWebhook = () =>
+  new BlockedReceiver('the webhook leads to a private address; audit_export.webhook_allow_private permits it')
+
+export function webhookConsumer({ url, batch: most, allowPrivate }: AuditWebhook): ExternalConsumer {
+  const guard = receiverGuard(allowPrivate, blockedWebhook)
   const post = jsonPoster('the webhook', url, guard)
   async function send(body: string, signal: AbortSignal): Promise<void> {
     const { status, retryAfter } = await post(body, signal)
@@ -47,11 +57,11 @@ export function webhookConsumer(url: string, most = 1, guard?: ReceiverGuard): E
     kinds: AUDIT_KINDS,
     concurrency: WEBHOOK_CONCURRENCY,
     timeoutMs: TIMEOUT_MS,
-    deliver: (event, signal) => send(renderAuditRecord(event), signal),
-    ...(most > 1 && {
-      most,
-      deliverTogether: (events, signal) => send(`[${events.map(renderAuditRecord).join()}]`, signal),
-    }),
+    most,
+    deliver(events, signal) {
+      const records = events.map(renderAuditRecord).join()
+      return send(most > 1 ? `[${records}]` : records, signal)
+    },
   })
 }
 
@@ -88,8 +98,7 @@ export async function auditFileConsumer(settings: AuditFileSettings): Promise<Ex
     most: LINES_AT_ONCE,
     timeoutMs: FILE_TIMEOUT_MS,
     retryDelayMs: backoffDelayMs,
-    deliver: (event, signal) => appendInTurn([event], signal),
-    deliverTogether: appendInTurn,
+    deliver: appendInTurn,
   }
 }
 
@@ -97,11 +106,11 @@ const lineOf = (event: OccurredEvent) => `${renderAuditRecord(event)}\n`
 
 interface OpenedFile {
   file: FileHandle
-  /** Before these lines. */
+  /** The length before these lines. */
   length?: number
 }
 
-/** All of the lines, or none: after an error they come again. */
+/** Appends all of the lines, or none: after an error they come again. */
 async function append({ path, ...settings }: AuditFileSettings, lines: readonly string[]): Promise<void> {
   const opened: OpenedFile[] = []
   try {
@@ -129,7 +138,7 @@ async function append({ path, ...settings }: AuditFileSettings, lines: readonly 
   }
 }
 
-/** A record is shorter. */
+/** Every record is shorter. */
 const LONGEST_LINE = 1024 * 1024
 
 /** Cuts off a line that a crash has torn: its record comes again. */
@@ -154,10 +163,25 @@ async function writeDown(file: FileHandle, text: string): Promise<void> {
   await file.datasync()
 }
 
-/** The oldest file is written over. */
+/** Renames the files; the oldest is written over. */
 async function shift({ path, backups }: AuditFileSettings): Promise<void> {
   for (let n = backups; n >= 1; n--)
     await rename(n === 1 ? path : `${path}.${n - 1}`, `${path}.${n}`).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') throw error
     })
+}
+
+const failures = new Set<string>(FAILURE_KINDS)
+
+/** Counts by kind and hour, the texts of alarms, and the last failures of each account. */
+export const STATISTICS: DatabaseConsumer = {
+  name: 'statistics',
+  kinds: EVENT_KINDS,
+  async take(events: readonly OccurredEvent[], tx: CommonQueryMethods): Promise<void> {
+    await addEventCounts(tx, events)
+    const failed = events.filter(({ kind, accountId }) => accountId !== undefined && failures.has(kind))
+    const alarms = events.filter((event) => event.kind === 'alarm')
+    if (alarms.length > 0) await addRaisedAlarms(tx, alarms)
+    if (failed.length > 0) await addAccountFailures(tx, failed)
+  },
 }

@@ -24,7 +24,7 @@ export class ReceiverBusy extends Error {
   }
 }
 
-/** The receiver does not take this; its operator may change that. */
+/** The receiver does not take what it was given; its operator may change that. */
 export class Refused extends Error {}
 
 /** A repetition would end alike: the event becomes a dead letter. */
@@ -37,30 +37,25 @@ export function backoffDelayMs(failures: number, error: unknown): number | undef
   return error instanceof ReceiverBusy ? Math.max(backoff, error.retryAfterMs) : backoff
 }
 
-type Attempted = Pick<ExternalConsumer, 'name' | 'kinds' | 'concurrency' | 'deliver' | 'timeoutMs'> &
-  Pick<Partial<ExternalConsumer>, 'deliverTogether' | 'most'>
+type Backed = Omit<ExternalConsumer, 'retryDelayMs' | 'isRefusal'>
 
-export function withBackoff({ deliver, deliverTogether, timeoutMs, ...consumer }: Attempted): ExternalConsumer {
-  async function attempted(signal: AbortSignal, attempt: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    const limit = limitedSignal(timeoutMs, signal)
-    try {
-      await attempt(limit.signal)
-    } catch (error) {
-      // Only the signal rejects the sleep, which then ends early.
-      if (!(error instanceof RefusedForGood)) await sleep(AWAY_PAUSE_MS, undefined, { signal }).catch(() => undefined)
-      throw error
-    } finally {
-      limit.clear()
-    }
-  }
+export function withBackoff({ deliver, timeoutMs, ...consumer }: Backed): ExternalConsumer {
   return {
     ...consumer,
     timeoutMs: timeoutMs + AWAY_PAUSE_MS,
     retryDelayMs: backoffDelayMs,
-    deliver: (event, signal) => attempted(signal, (limited) => deliver(event, limited)),
-    ...(deliverTogether && {
-      deliverTogether: (events, signal) => attempted(signal, (limited) => deliverTogether(events, limited)),
-      isRefusal: (error: unknown) => error instanceof Refused,
-    }),
+    isRefusal: (error) => error instanceof Refused,
+    async deliver(events, signal) {
+      const limit = limitedSignal(timeoutMs, signal)
+      try {
+        await deliver(events, limit.signal)
+      } catch (error) {
+        // Only the signal rejects the sleep, which then ends early.
+        if (!(error instanceof RefusedForGood)) await sleep(AWAY_PAUSE_MS, undefined, { signal }).catch(() => undefined)
+        throw error
+      } finally {
+        limit.clear()
+      }
+    },
   }
 }

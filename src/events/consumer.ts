@@ -19,20 +19,23 @@ export interface DatabaseConsumer extends Consumer {
   take(events: readonly OccurredEvent[], tx: CommonQueryMethods): Promise<void>
 }
 
+/** The events of one attempt: one, unless the consumer takes several. */
+export type Attempted = readonly [OccurredEvent, ...OccurredEvent[]]
+
 /** Reaches out: at least once, and at most `concurrency` at the same time. */
 export interface ExternalConsumer extends Consumer {
   concurrency: number
-  /** One attempt; `signal` ends it then. */
+  /** Most events of one attempt; one when absent. */
+  most?: number
+  /** The time of one attempt; `signal` ends it then. */
   timeoutMs: number
   /** Milliseconds before the next attempt; undefined makes it a dead letter. @param failures 1 and up */
   retryDelayMs(failures: number, error: unknown): number | undefined
-  deliver(event: OccurredEvent, signal: AbortSignal): Promise<void>
-  /** In place of `deliver`: at most `most` in one attempt, which succeeds or fails for all of them. */
-  deliverTogether?(events: readonly OccurredEvent[], signal: AbortSignal): Promise<void>
-  most?: number
+  /** The attempt succeeds or fails for all events. */
+  deliver(events: Attempted, signal: AbortSignal): Promise<void>
   /** Whether the receiver refuses what it was given; of several events, each is sent alone then. */
   isRefusal?(error: unknown): boolean
-  /** Told of all that it will be given, so that it can read for all of them at once. */
+  /** Tells it all that it will be given, so that it can read for all of them at once. */
   expect?(events: readonly OccurredEvent[]): void
 }
 
@@ -40,9 +43,9 @@ export interface ConsumerEvents {
   delivered(consumer: string, event: OccurredEvent): void
   postponed(consumer: string, event: OccurredEvent, error: unknown): void
   buried(consumer: string, event: OccurredEvent, error: unknown): void
-  /** Its payload is not as `EVENTS` has it; it is delivered as it is. */
+  /** The payload is not as `EVENTS` has it; it is delivered as it is. */
   misfit(consumer: string, event: OccurredEvent): void
-  /** The database, not the consumer. */
+  /** The database failed, not the consumer. */
   failed(consumer: string, error: unknown): void
 }
 

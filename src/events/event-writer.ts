@@ -7,7 +7,7 @@
 
 import type { EventKind, NewEvent } from '../domain/event.ts'
 import { type Database, isUnavailable } from '../store/database.ts'
-import { readWantedKinds, writeEvents } from '../store/occurrence-store.ts'
+import { readWantedKinds, writeEvents } from './occurrence-store.ts'
 
 export interface EventWriterEvents {
   /** The queue was full, or the database refused them. */

@@ -4,11 +4,14 @@
  * 1. claim a page: another instance leaves its events alone
  * 2. deliver; a crash here delivers again, with the same event id
  * 3. remove what was delivered, a statement for all of a moment; postpone the others, or make them dead letters
+ *
+ * The queue bounds the attempts at the same time, and gathers the events of one. Order and retries are in the database.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import Queue from 'better-queue'
 import type { DatabasePool } from 'slonik'
-import { limitedSignal, orAborted } from '../shared/lib/time-limit.ts'
+import { IdleSignal, limitedSignal, orAborted } from '../shared/lib/time-limit.ts'
 import {
   buryDelivery,
   claimDeliveries,
@@ -17,7 +20,7 @@ import {
   releaseDeliveries,
   removeDeliveries,
 } from '../store/event-store.ts'
-import type { ConsumerEvents, ExternalConsumer } from './consumer.ts'
+import type { Attempted, ConsumerEvents, ExternalConsumer } from './consumer.ts'
 
 /** Stored for operators; a peer chooses much of it. */
 const MAX_ERROR = 500
@@ -25,10 +28,12 @@ const MAX_ERROR = 500
 const MOST_CLAIMED = 500
 /** Other instances shall find some when calls take long. */
 const CLAIMED_A_PLACE = 64
-/** One after the other in one place of the queue, whose own work costs as much as a call. */
-const MOST_IN_TURN = 16
+/** The queue takes a page event by event, and an attempt waits this long for more of it. */
+const GATHER_MS = 10
 const REMOVE_AFTER_MS = 250
 const REMOVE_AGAIN_MS = 1_000
+/** Attempts that are cut off get this long before the deadline. */
+const CUT_OFF_MS = 500
 
 export interface ExternalDeliveryOptions {
   db: DatabasePool
@@ -37,39 +42,32 @@ export interface ExternalDeliveryOptions {
   events: ConsumerEvents
 }
 
-interface Chunk {
-  /** The queue joins tasks of one id, so each chunk has its own. */
-  id: string
-  deliveries: readonly Delivery[]
-}
-
 export class ExternalDelivery {
   readonly #options: ExternalDeliveryOptions
-  readonly #queue: Queue<Chunk, void>
+  readonly #queue: Queue<Delivery, void>
   readonly #page: number
   readonly #stopping = new AbortController()
-  /** Claimed, and waiting or under way. */
+  /** Claimed deliveries that wait or are under way. */
   readonly #open = new Set<Delivery>()
   #underWay = 0
-  #chunks = 0
-  /** To be removed, oldest first. */
+  /** An attempt has ended, or the service ends. */
+  readonly #ended = new IdleSignal()
+  /** Deliveries to be removed, oldest first. */
   #delivered: Delivery[] = []
+  readonly #remover: NodeJS.Timeout
   #removing: Promise<void> | undefined
-  #timer: NodeJS.Timeout | undefined
   #isEnding = false
   #isFull = false
-  #onPlace: (() => void) | undefined
 
   constructor(options: ExternalDeliveryOptions) {
     this.#options = options
-    const { concurrency, most = 1 } = options.consumer
-    this.#page = Math.min(MOST_CLAIMED, concurrency * Math.max(CLAIMED_A_PLACE, most))
-    this.#queue = new Queue<Chunk, void>(
-      ({ deliveries }: Chunk, done: (error?: unknown) => void) => {
-        this.#work(deliveries).then(() => done(), done)
-      },
-      { concurrent: concurrency, afterProcessDelay: 0, id: 'id' as never },
+    const { concurrency: concurrent, most: batchSize = 1 } = options.consumer
+    this.#page = Math.min(MOST_CLAIMED, concurrent * Math.max(CLAIMED_A_PLACE, batchSize))
+    this.#queue = new Queue<Delivery, void>(
+      (taken: Delivery | Delivery[], done: () => void) => void this.#work([taken].flat()).then(done, done),
+      { concurrent, batchSize, batchDelay: GATHER_MS },
     )
+    this.#remover = setInterval(() => void this.#remove(), REMOVE_AFTER_MS)
   }
 
   /** Whether the last round left events behind. */
@@ -79,86 +77,62 @@ export class ExternalDelivery {
 
   /** Claims a page, once half of the last one has ended. @returns how many */
   async round(): Promise<number> {
-    const { db, consumer, instanceId } = this.#options
-    while (this.#open.size > this.#page / 2 && !this.#isEnding) await this.#place()
+    const { db, consumer, instanceId, events } = this.#options
+    while (this.#open.size > this.#page / 2 && !this.#isEnding) await this.#ended.wait()
     if (this.#isEnding) return 0
     const limit = this.#page - this.#open.size
     const running = [...this.#open, ...this.#delivered]
     const deliveries = await claimDeliveries(db, consumer.name, instanceId, { limit, running })
     this.#isFull = deliveries.length === limit
-    if (deliveries.length > 0) this.#begin(deliveries)
+    if (deliveries.length > 0) consumer.expect?.(deliveries.map(({ event }) => event))
+    for (const delivery of deliveries) {
+      if (delivery.event.misfit !== undefined) events.misfit(consumer.name, delivery.event)
+      this.#open.add(delivery)
+      this.#queue.push(delivery)
+    }
     return deliveries.length
   }
 
   /** Attempts under way end or are cut off; what is left stays in the database. */
   async stop(deadlineMs: number): Promise<void> {
     this.#isEnding = true
-    this.#onPlace?.()
+    this.#queue.pause()
+    this.#ended.notify()
     const deadline = performance.now() + deadlineMs
-    const cut = setTimeout(() => this.#stopping.abort(), Math.max(0, deadlineMs - 500))
-    while (this.#underWay > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10))
+    const cut = setTimeout(() => this.#stopping.abort(), Math.max(0, deadlineMs - CUT_OFF_MS))
+    for (let leftMs = deadlineMs; this.#underWay > 0 && leftMs > 0; leftMs = deadline - performance.now())
+      await this.#ended.wait(leftMs)
     clearTimeout(cut)
     this.#stopping.abort()
-    await new Promise<void>((resolve) => this.#queue.destroy(resolve))
     this.#open.clear()
+    clearInterval(this.#remover)
     await this.#removing
     await this.#remove()
-    clearTimeout(this.#timer)
     this.#delivered = []
     const { db, consumer, instanceId } = this.#options
     await releaseDeliveries(db, consumer.name, instanceId)
   }
 
-  #begin(deliveries: readonly Delivery[]): void {
-    const { consumer, events } = this.#options
-    for (const { event } of deliveries) if (event.misfit !== undefined) events.misfit(consumer.name, event)
-    consumer.expect?.(deliveries.map(({ event }) => event))
-    const shared = Math.ceil(deliveries.length / (2 * consumer.concurrency))
-    const size = consumer.most ?? Math.min(MOST_IN_TURN, shared)
-    for (const delivery of deliveries) this.#open.add(delivery)
-    for (let at = 0; at < deliveries.length; at += size) {
-      const chunk = deliveries.slice(at, at + size)
-      this.#queue.push({ id: String(++this.#chunks), deliveries: chunk })
-    }
-  }
-
-  /** Resolves at the end of an attempt. */
-  #place(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#onPlace = resolve
-    })
-  }
-
+  /** One of several events may be the cause: only what is refused alone has failed. No two of them have one subject. */
   async #work(deliveries: readonly Delivery[]): Promise<void> {
-    const { deliver, deliverTogether } = this.#options.consumer
-    if (!deliverTogether) {
-      for (const delivery of deliveries) await this.#attempt([delivery], (signal) => deliver(delivery.event, signal))
-      return
-    }
-    const send = (some: readonly Delivery[]) =>
-      this.#attempt(some, (signal) =>
-        deliverTogether(
-          some.map(({ event }) => event),
-          signal,
-        ),
-      )
-    // One event may be the cause: only what is refused alone has failed. No two of them have one subject.
-    if (await send(deliveries)) for (const delivery of deliveries) await send([delivery])
+    if (await this.#attempt(deliveries)) for (const delivery of deliveries) await this.#attempt([delivery])
   }
 
   /**
    * A delivery that has not begun at the end of the service is left to the next one.
    * @returns whether several events were refused together, and nothing has come of them yet
    */
-  async #attempt(deliveries: readonly Delivery[], call: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
+  async #attempt(deliveries: readonly Delivery[]): Promise<boolean> {
     if (this.#isEnding) return false
     const { consumer, events } = this.#options
     this.#underWay++
     const limit = limitedSignal(consumer.timeoutMs, this.#stopping.signal)
     let isRefused = false
     try {
+      const attempted = deliveries.map(({ event }) => event) as unknown as Attempted
       // A consumer that ignores its signal must not hold its place.
-      const failure = await orAborted(call(limit.signal), limit.signal).then(() => undefined, failureOf)
+      const attempt = orAborted(consumer.deliver(attempted, limit.signal), limit.signal)
+      const failure = await attempt.then(() => undefined, failureOf)
       if (!failure) this.#removeLater(deliveries)
       else if (deliveries.length > 1 && consumer.isRefusal?.(failure.error)) isRefused = true
       else for (const delivery of deliveries) await this.#failed(delivery, failure.error)
@@ -169,7 +143,7 @@ export class ExternalDelivery {
       limit.clear()
       if (!isRefused) for (const delivery of deliveries) this.#open.delete(delivery)
       this.#underWay--
-      this.#onPlace?.()
+      this.#ended.notify()
     }
     return isRefused
   }
@@ -193,34 +167,29 @@ export class ExternalDelivery {
     const { consumer, events } = this.#options
     for (const { event } of deliveries) events.delivered(consumer.name, event)
     this.#delivered.push(...deliveries)
-    if (this.#removing) return
     if (this.#delivered.length >= this.#page) void this.#remove()
-    else this.#timer ??= setTimeout(() => void this.#remove(), REMOVE_AFTER_MS)
   }
 
-  /** Never throws: what the database does not take is removed later. */
+  /** One statement at a time. Never throws: what the database does not take is removed later. */
   #remove(): Promise<void> {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
+    this.#removing ??= this.#removeAll().finally(() => {
+      this.#removing = undefined
+    })
+    return this.#removing
+  }
+
+  async #removeAll(): Promise<void> {
     const { db, consumer, events, instanceId } = this.#options
     const batch = [...this.#delivered]
-    if (batch.length === 0) return Promise.resolve()
-    this.#removing = removeDeliveries(db, consumer.name, instanceId, batch)
-      .then(
-        () => {
-          this.#delivered = this.#delivered.slice(batch.length)
-          return REMOVE_AFTER_MS
-        },
-        (error) => {
-          events.failed(consumer.name, error)
-          return REMOVE_AGAIN_MS
-        },
-      )
-      .then((pauseMs) => {
-        this.#removing = undefined
-        if (this.#delivered.length > 0) this.#timer ??= setTimeout(() => void this.#remove(), pauseMs)
-      })
-    return this.#removing
+    if (batch.length === 0) return
+    try {
+      await removeDeliveries(db, consumer.name, instanceId, batch)
+      this.#delivered = this.#delivered.slice(batch.length)
+    } catch (error) {
+      events.failed(consumer.name, error)
+      // Only the stop rejects it, which then tries once more.
+      await sleep(REMOVE_AGAIN_MS, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
+    }
   }
 }
 

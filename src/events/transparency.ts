@@ -15,15 +15,15 @@ import type { ExternalConsumer } from './consumer.ts'
 import { jsonPoster, type PostAnswer } from './http-post.ts'
 
 export interface TransparencyLog {
-  /** Without a slash at its end. */
+  /** It has no slash at its end. */
   url: string
-  /** Undefined: what the log answers is recorded without a check. */
+  /** When undefined, what the log answers is recorded without a check. */
   key: KeyObject | undefined
   timeoutMs: number
 }
 
 const CONCURRENCY = 8
-/** A log's reason, for the operator. */
+/** A log's reason is stored for the operator. */
 const MAX_REASON = 200
 
 export function transparencyConsumer({ url, key, timeoutMs }: TransparencyLog, db: DatabasePool): ExternalConsumer {
@@ -33,7 +33,7 @@ export function transparencyConsumer({ url, key, timeoutMs }: TransparencyLog, d
     kinds: ['certificate.issuance'],
     concurrency: CONCURRENCY,
     timeoutMs,
-    async deliver({ subject: certificateId }, signal) {
+    async deliver([{ subject: certificateId }], signal) {
       const chain = await findSubmittedChain(db, certificateId)
       if (!chain) throw new RefusedForGood('the certificate is not in the database')
       const body = JSON.stringify({ chain: chain.map((der) => der.toString('base64')) })

@@ -15,7 +15,7 @@ import type { Problem, ProblemType } from '../shared/protocol/problem.ts'
 import type { Exchange } from './exchange.ts'
 
 /** A client that gets a new nonce comes again (RFC 8555 §6.5). */
-const UNTOLD: ProblemType = 'badNonce'
+const UNREPORTED: ProblemType = 'badNonce'
 
 /** Addresses for which the log has named a key of the configuration. The oldest is forgotten first. */
 const REMEMBERED_ADDRESSES = 1_000
@@ -40,13 +40,13 @@ export type AnsweredExchange = Pick<
 >
 
 /** A client comes with one of these for a new certificate. */
-const TELL_OF_THE_CLIENT: readonly string[] = ['newOrder', 'newAccount']
+const CLIENT_IS_NOTED_AT: readonly string[] = ['newOrder', 'newAccount']
 
 /** Events that only the answer shows: downloads, refusals, and who was there. */
 export class AnswerEvents {
   readonly #options: AnswerEventsOptions
-  readonly #told = new LruMap<string, true>(REMEMBERED_ADDRESSES)
-  /** When an account was last told to be over the limit of a name. */
+  readonly #reportedKeys = new LruMap<string, true>(REMEMBERED_ADDRESSES)
+  /** When it was last reported that an account is over the limit of a name. */
   readonly #limited = new LruMap<string, number>(REMEMBERED_ADDRESSES)
   /** By the guard of the connections, since the last line about them. */
   #refused = 0
@@ -59,20 +59,20 @@ export class AnswerEvents {
   answered(exchange: AnsweredExchange, status: number): void {
     const { resource, accountId, refusal, http, now } = exchange
     // A request that is replayed says nothing about the client.
-    if (accountId !== undefined && TELL_OF_THE_CLIENT.includes(resource) && refusal?.type !== UNTOLD)
+    if (accountId !== undefined && CLIENT_IS_NOTED_AT.includes(resource) && refusal?.type !== UNREPORTED)
       this.#options.activity.seen(accountId, http.header('user-agent'), now)
     if (status < 400) {
       if (resource === 'certificate' && accountId !== undefined) this.#delivered(accountId, exchange.match?.id ?? '')
-    } else if (refusal && status < 500) this.#tellRefusal(exchange, refusal)
+    } else if (refusal && status < 500) this.#reportRefusal(exchange, refusal)
   }
 
   /** A line at the first, then one a minute for all that came since. */
   refusedByGuard(): void {
     this.#refused++
-    if (this.#isLineDue) this.#tellRefused()
+    if (this.#isLineDue) this.#reportRefused()
   }
 
-  #tellRefused(): void {
+  #reportRefused(): void {
     this.#isLineDue = this.#refused === 0
     if (this.#isLineDue) return
     this.#options.log.warn(
@@ -80,7 +80,7 @@ export class AnswerEvents {
       'statements do not come back from the database: requests that need one were refused',
     )
     this.#refused = 0
-    setTimeout(() => this.#tellRefused(), PRESSURE_LINES_APART_MS).unref()
+    setTimeout(() => this.#reportRefused(), PRESSURE_LINES_APART_MS).unref()
   }
 
   #delivered(accountId: string, certificateId: string): void {
@@ -88,32 +88,32 @@ export class AnswerEvents {
     this.#options.writer.write({ kind: 'certificate.delivery', subject: certificateId, accountId, data })
   }
 
-  /** A thread tells each address once: its client will not change by itself. */
-  #tellKey(key: string, address: string, reason: string): void {
+  /** A thread reports each address once: its client will not change by itself. */
+  #reportKey(key: string, address: string, reason: string): void {
     const about = `${key} ${address}`
-    if (this.#told.get(about)) return
-    this.#told.set(about, true)
+    if (this.#reportedKeys.get(about)) return
+    this.#reportedKeys.set(about, true)
     this.#options.log.warn({ event: 'account_key_not_allowed', address, key, reason }, `a client is refused by ${key}`)
   }
 
-  #isTold(type: ProblemType, about: string, now: Date): boolean {
-    if (type !== 'rateLimited') return type !== UNTOLD
+  #isReported(type: ProblemType, about: string, now: Date): boolean {
+    if (type !== 'rateLimited') return type !== UNREPORTED
     if (now.getTime() - (this.#limited.get(about) ?? 0) < LIMITED_APART_MS) return false
     this.#limited.set(about, now.getTime())
     return true
   }
 
-  #tellRefusal({ resource, accountId, orderId, address, now }: AnsweredExchange, refusal: Problem): void {
+  #reportRefusal({ resource, accountId, orderId, address, now }: AnsweredExchange, refusal: Problem): void {
     const { type, status, options } = refusal
-    if (options.key !== undefined) this.#tellKey(options.key, address, refusal.message)
+    if (options.key !== undefined) this.#reportKey(options.key, address, refusal.message)
     if (type === 'rateLimited' || status === 404 || accountId === undefined) {
-      if (type !== UNTOLD) this.#options.refusals.add(status === 404 ? 'notFound' : type)
+      if (type !== UNREPORTED) this.#options.refusals.add(status === 404 ? 'notFound' : type)
     }
     // Without names it is a limit of the address, which is none of the account, or a quota, which has an event.
     if (accountId === undefined || (type === 'rateLimited' && options.attempted === undefined)) return
     const facts = { account_id: accountId, error: refusal.toJSON() }
     const { refused = [], attempted = [] } = options
-    if (resource === 'newOrder' && this.#isTold(type, `${accountId} ${attempted.map(({ value }) => value)}`, now))
+    if (resource === 'newOrder' && this.#isReported(type, `${accountId} ${attempted.map(({ value }) => value)}`, now))
       this.#options.writer.write({
         kind: 'order.rejected',
         subject: accountId,
@@ -136,7 +136,7 @@ export interface Reporting {
   eventWriter: Pick<EventWriter, 'write'>
 }
 
-/** Anybody may be refused, so a thread tells one a minute. */
+/** Anybody may be refused, so a thread reports one a minute. */
 const REFUSALS_APART_MS = 60_000
 /** `acme.contacts` and the RFC allow less; a stranger may send more. */
 const MOST_CONTACTS = 10
@@ -144,16 +144,16 @@ const MOST_OF_CONTACT = 255
 
 export function registrationEvents({ log, metrics, eventWriter }: Reporting): RegistrationEvents {
   let refusedAt = Number.NEGATIVE_INFINITY
-  let untold = 0
+  let unseen = 0
   return {
     contactsRefused(contacts, { message: detail, type }) {
-      untold++
+      unseen++
       if (performance.now() - refusedAt < REFUSALS_APART_MS) return
       const shown = contacts.slice(0, MOST_CONTACTS).map((contact) => contact.slice(0, MOST_OF_CONTACT))
-      const data = { contacts: shown, error: { type: `urn:ietf:params:acme:error:${type}`, detail }, refused: untold }
+      const data = { contacts: shown, error: { type: `urn:ietf:params:acme:error:${type}`, detail }, refused: unseen }
       eventWriter.write({ kind: 'account.registration_failed', subject: 'registration', accountId: undefined, data })
       refusedAt = performance.now()
-      untold = 0
+      unseen = 0
     },
     registered(account, eabKid) {
       metrics.accountsCreated.inc()

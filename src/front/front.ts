@@ -13,28 +13,29 @@
 import type { Logger } from 'pino'
 import type { AcmeApplication } from '../acme/application.ts'
 import type { AdminGate } from '../admin/admin-gate.ts'
-import { createForwarding, type EffectiveClient, type ProxySettings } from '../http/client-address.ts'
 import type { HttpReply, HttpRequest } from '../http/http-message.ts'
+import { createForwarding, type EffectiveClient, type ProxySettings } from '../http/http-message.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { ADMIN_FAILURE_COSTS, FAILURE_COSTS } from '../overload/abuse-budget.ts'
 import type { OverloadControl } from '../overload/overload-control.ts'
 import { isRefusing, PRESSURE_RETRY_AFTER, type SharedFlags } from '../services/shared-state.ts'
 import { CommandDropped } from '../shared/lib/batcher.ts'
 import type { Problem } from '../shared/protocol/problem.ts'
-import { behindExternalPath } from '../shared/protocol/urls.ts'
+import { behindExternalPath, pathBelow } from '../shared/protocol/urls.ts'
 import type { AnswerEvents } from './events.ts'
-import { type Deadlines, Exchange, isProbe } from './exchange.ts'
-import { crlReplyTo, type OperationsOptions, operationsReply } from './operations.ts'
 import {
+  type Deadlines,
+  Exchange,
   failureProblem,
+  isProbe,
   type KnownErrors,
   knownProblem,
   MAX_URL_BYTES,
   overloadProblem,
   PRESSURE_PROBLEMS,
   URL_TOO_LONG,
-} from './problems.ts'
-import { type FrontRoots, rootsReplyTo } from './roots.ts'
+} from './exchange.ts'
+import { crlReplyTo, type OperationsOptions, operationsReply, rootsReplyTo } from './operations.ts'
 
 export interface FrontOptions extends OperationsOptions {
   acme: AcmeApplication
@@ -46,7 +47,6 @@ export interface FrontOptions extends OperationsOptions {
   proxy: ProxySettings
   /** Undefined when the Admin API is off or has a listener of its own. */
   admin: AdminGate | undefined
-  roots: FrontRoots | undefined
   scheme: 'http' | 'https'
   events: Pick<AnswerEvents, 'answered' | 'refusedByGuard'>
   errors: KnownErrors
@@ -87,8 +87,8 @@ export class Front {
    */
   readonly admit = (http: HttpRequest): HttpReply | Promise<HttpReply> | undefined => {
     if (this.#isAdministration(http)) return undefined
-    // The database connections of the fronts are not those of the Admin API.
-    return (this.#options.admin?.owns(http.path) ? undefined : this.#guard(http)) ?? this.#refuse(http)
+    // The Admin API has database connections of its own.
+    return (this.#isForAdmin(http.path) ? undefined : this.#guard(http)) ?? this.#refuse(http)
   }
 
   readonly handle = (http: HttpRequest): HttpReply | Promise<HttpReply> => {
@@ -102,12 +102,22 @@ export class Front {
    * Public paths, such as the console's files, count as probes, as does every request from an address without budget.
    */
   #isAdministration(http: HttpRequest): boolean {
-    const { admin } = this.#options
     return (
-      admin?.isAdministrators(http.path) === true &&
+      this.#isForAdmin(http.path) &&
+      this.#options.admin?.isAdministrators(http.path) === true &&
       !this.#overload.budget.isExhausted(this.#effectiveClient(http).address)
     )
   }
+
+  /** Each request asks this several times, so it looks at nothing but the beginning of the path. */
+  #isForAdmin(path: string): boolean {
+    const { admin, externalPath } = this.#options
+    return admin !== undefined && pathBelow(behindExternalPath(path, externalPath), admin.basePath) !== undefined
+  }
+
+  /** The Admin API has a limit of its own. */
+  readonly maxBodyBytesOf = (path: string): number | undefined =>
+    this.#isForAdmin(path) ? this.#options.admin?.maxBodyBytes : undefined
 
   readonly onError = (error: unknown, http: HttpRequest): HttpReply => {
     return this.#fail(error, this.#begin(http))
@@ -117,9 +127,10 @@ export class Front {
   answerWith(problem: Problem, http: HttpRequest): HttpReply | Promise<HttpReply> {
     const exchange = this.#begin(http)
     const { admin, securityHeaders } = this.#options
-    const reply = admin?.owns(http.path)
-      ? admin.refuseBody(problem.status === 413, exchange.requestId, securityHeaders[exchange.scheme]).reply
-      : this.#acme.problem(problem, exchange)
+    const reply =
+      admin && this.#isForAdmin(http.path)
+        ? admin.refuseBody(problem.status === 413, exchange.requestId, securityHeaders[exchange.scheme]).reply
+        : this.#acme.problem(problem, exchange)
     return this.#deliver(this.#finish(reply, exchange), exchange)
   }
 
@@ -152,7 +163,6 @@ export class Front {
   }
 
   #refuse(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
-    const { admin } = this.#options
     if (!this.#overload.admission.isWatching) return undefined
     let exchange: Exchange | undefined
     const begun = () => (exchange ??= this.#begin(http))
@@ -160,7 +170,7 @@ export class Front {
       address: () => begun().address,
       resource: () => {
         const { localPath, isProbe } = begun()
-        if (isProbe || localPath === this.#options.metricsPath() || admin?.owns(http.path)) return 'probe'
+        if (isProbe || localPath === this.#options.metricsPath() || this.#isForAdmin(http.path)) return 'probe'
         // An unknown path costs as much as the directory.
         return begun().target ?? 'directory'
       },
@@ -181,7 +191,7 @@ export class Front {
   /** The error has the form of the API that was called. */
   #refusal(problem: Problem, exchange: Exchange): HttpReply {
     const { admin, securityHeaders } = this.#options
-    if (!admin?.owns(exchange.http.path)) return this.#acme.problem(problem, exchange)
+    if (!admin || !this.#isForAdmin(exchange.http.path)) return this.#acme.problem(problem, exchange)
     return admin.refuseProblem(problem, exchange.requestId, securityHeaders[exchange.scheme]).reply
   }
 
@@ -199,7 +209,7 @@ export class Front {
   #route(exchange: Exchange): HttpReply | Promise<HttpReply> {
     const { http } = exchange
     if (http.path.length + http.query.length > MAX_URL_BYTES) return this.#refusal(URL_TOO_LONG, exchange)
-    if (this.#options.admin?.owns(http.path)) return this.#administer(exchange, this.#options.admin)
+    if (this.#options.admin && this.#isForAdmin(http.path)) return this.#administer(exchange, this.#options.admin)
     const { match } = exchange
     if (!match) return operationsReply(exchange, this.#options) ?? this.#acme.unmatched(http, exchange)
     exchange.resource = match.resource
@@ -269,7 +279,7 @@ export class Front {
   /** Delays failures of an address without budget, so that it cannot retry at once. */
   #deliver(reply: HttpReply, { address, http }: Exchange): HttpReply | Promise<HttpReply> {
     if (reply.status < 400 || reply.status >= 500) return reply
-    const cost = (this.#options.admin?.owns(http.path) ? ADMIN_FAILURE_COSTS : FAILURE_COSTS)[reply.status]
+    const cost = (this.#isForAdmin(http.path) ? ADMIN_FAILURE_COSTS : FAILURE_COSTS)[reply.status]
     if (cost !== undefined) this.#overload.budget.charge(address, cost + http.body.length / BYTES_OF_A_SIGNATURE)
     if (!this.#overload.budget.isExhausted(address)) return reply
     http.dropBody()

@@ -1,10 +1,11 @@
-/** The resources of a front beside ACME: probes, metrics, and CRLs. */
+/** The resources of a front beside ACME: probes, metrics, CRLs and the trust bundle. */
 
 import type { AcmeApplication } from '../acme/application.ts'
 import type { AdminGate } from '../admin/admin-gate.ts'
 import { type HealthReport, isHealthy, unreadiness } from '../domain/health.ts'
 import type { Header, HttpReply, HttpRequest } from '../http/http-message.ts'
 import { METRICS_CONTENT_TYPE } from '../ops/metrics.ts'
+import type { TrustBundle } from '../services/trust-bundle.ts'
 import { CLOCKS_DIFFER_MS } from '../shared/lib/clocks.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Exchange } from './exchange.ts'
@@ -21,7 +22,11 @@ export interface OperationsOptions {
   exposition(): Promise<string>
   /** Undefined when no CRL is published. */
   crl: FrontCrls | undefined
+  roots: FrontRoots | undefined
 }
+
+/** The bundle; undefined while the issuers are not known. */
+export type FrontRoots = () => TrustBundle | undefined
 
 export interface FrontCrls {
   /** Finds a list by name; the empty name means the default issuer's list. */
@@ -183,4 +188,36 @@ function isUnchanged(http: HttpRequest, { etag, thisUpdateMs }: CrlDocument, now
 /** @param tags the header If-None-Match */
 export function hasTag(tags: string | undefined, etag: string): boolean {
   return tags?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false
+}
+
+/** step-ca and others send it; application/pem-certificate-chain would promise an order (RFC 8555 §9.1). */
+const ROOTS_CONTENT_TYPE = 'application/x-pem-file'
+/** A new root is handed out long before it is used. */
+const ROOTS_MAX_AGE_SECONDS = 3600
+const NO_ROOT =
+  'the chains of the issuers contain no root; the operator of this service can name a file with it in api.roots_file'
+const UNKNOWN = 'the signer has not named its issuers yet; try again soon'
+/** A connection to a signer that runs takes milliseconds. */
+const UNKNOWN_RETRY_SECONDS = 2
+
+/** GET and HEAD of the trust bundle (`api.roots_path`), from memory. */
+export function rootsReplyTo(
+  exchange: Exchange,
+  options: Pick<OperationsOptions, 'securityHeaders' | 'roots'>,
+  acme: Pick<AcmeApplication, 'problem'>,
+): HttpReply {
+  const refuse = (...problem: ConstructorParameters<typeof Problem>) => acme.problem(new Problem(...problem), exchange)
+  if (!isRead(exchange))
+    return refuse('malformed', 'roots are fetched with GET', { status: 405, allow: ['GET', 'HEAD'] })
+  const bundle = options.roots?.()
+  if (!bundle) return refuse('serverInternal', UNKNOWN, { status: 503, retryAfterSeconds: UNKNOWN_RETRY_SECONDS })
+  const { pem, etag } = bundle
+  if (pem === '') return refuse('malformed', NO_ROOT, { status: 404 })
+  const headers: Header[] = [
+    ['ETag', etag],
+    ['Cache-Control', `public, max-age=${ROOTS_MAX_AGE_SECONDS}`],
+    ...headersOf(exchange, options),
+  ]
+  if (hasTag(exchange.http.header('if-none-match'), etag)) return { status: 304, headers, body: '' }
+  return { status: 200, headers: [['Content-Type', ROOTS_CONTENT_TYPE], ...headers], body: pem }
 }

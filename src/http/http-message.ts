@@ -1,5 +1,5 @@
 /**
- * Request and reply as values for handlers, and their headers; only `uws.ts` uses the socket.
+ * Request and reply as values for handlers: the client that a request comes from, and the headers of a reply.
  *
  * Some header values come from requests (an echoed request id, a Location), and the library writes
  * them as given. So the head of a reply is checked before its first byte is written: a line break
@@ -8,9 +8,10 @@
 
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
+import { BlockList, isIP } from 'node:net'
 
 export interface HttpRequest {
-  /** As sent: methods are case-sensitive (RFC 9110 §9.1), so `get` is not GET. */
+  /** Methods are case-sensitive (RFC 9110 §9.1), so `get` is not GET. */
   method: string
   /** Path as sent, without the query. */
   path: string
@@ -57,7 +58,7 @@ export type Header = readonly [name: string, value: string]
 /** Headers checked and joined once, for many replies that differ in other headers. At least one. */
 export class FixedHeaders {
   readonly firstName: string | undefined
-  /** As `headerBlock`. */
+  /** The result of `headerBlock`. */
   readonly block: string
   /** All of them as lines that follow other headers. */
   readonly lines: string
@@ -106,7 +107,7 @@ export interface ReplyHead {
   /** Code and reason. */
   status: string
   firstName: string | undefined
-  /** As `headerBlock`. */
+  /** The result of `headerBlock`. */
   block: string
   body: string | Buffer
   rest: BodyRest | undefined
@@ -147,4 +148,71 @@ const VISIBLE_ASCII = /^[\x21-\x7e]{1,128}$/
 /** The client's id when it is safe in a header and a log, else a new one. */
 export function requestIdFor(sent: string | undefined): string {
   return sent !== undefined && VISIBLE_ASCII.test(sent) ? sent : randomUUID()
+}
+
+export interface ProxySettings {
+  enabled: boolean
+  /** Addresses and CIDR networks. */
+  trustedProxies: readonly string[]
+  /** Lower case. */
+  forwardedForHeader: string
+  forwardedProtoHeader: string
+}
+
+/** The client behind trusted proxies. */
+export interface EffectiveClient {
+  address: string
+  scheme: 'http' | 'https'
+}
+
+/** @param listenerScheme of the connection itself. */
+export function createForwarding(settings: ProxySettings, listenerScheme: 'http' | 'https') {
+  const isTrusted = trustedProxies(settings)
+
+  return (request: HttpRequest): EffectiveClient => {
+    const { peerAddress } = request
+    if (!isTrusted(peerAddress)) return { address: peerAddress, scheme: listenerScheme }
+    const proto = request.header(settings.forwardedProtoHeader)?.trim().toLowerCase()
+    return {
+      address: clientAddress(request.header(settings.forwardedForHeader), peerAddress, isTrusted),
+      scheme: proto === 'https' || proto === 'http' ? proto : listenerScheme,
+    }
+  }
+}
+
+/** Whether an address is a proxy whose forwarding headers are trusted. */
+export function trustedProxies(settings: ProxySettings): (address: string) => boolean {
+  if (!settings.enabled) return () => false
+  const trusted = new BlockList()
+  for (const entry of settings.trustedProxies) addNetwork(trusted, entry)
+  return (address) => trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+}
+
+/**
+ * The first address from the right that is no trusted proxy. An invalid hop ends the search with a
+ * proxy's address, which counts for rate limits but is never pre-approved.
+ */
+function clientAddress(header: string | undefined, peer: string, isTrusted: (address: string) => boolean): string {
+  let client = peer
+  const hops = header?.split(',') ?? []
+  for (const hop of hops.reverse()) {
+    const address = addressOf(hop.trim())
+    if (address === undefined) return client
+    client = address
+    if (!isTrusted(address)) return client
+  }
+  return client
+}
+
+/** Azure, IIS and others append a port, and put brackets around IPv6. */
+function addressOf(hop: string): string | undefined {
+  const address = hop.replace(/^\[([\da-f]*:[\da-f:.]+)\](?::\d{1,5})?$|^([\d.]+):\d{1,5}$/i, '$1$2')
+  return isIP(address) === 0 ? undefined : address
+}
+
+function addNetwork(list: BlockList, entry: string): void {
+  const [address, prefix] = entry.split('/') as [string, string | undefined]
+  const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+  if (prefix === undefined) list.addAddress(address, family)
+  else list.addSubnet(address, Number(prefix), family)
 }

@@ -6,10 +6,9 @@
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { formatIpAddress, withoutMapping } from '../shared/lib/ip-address.ts'
 import type { GatheredBody } from './body-memory.ts'
-import { PeerAddresses } from './client-address.ts'
-import type { BodyRest, HttpReply, HttpRequest } from './http-message.ts'
+import type { HttpReply, HttpRequest } from './http-message.ts'
 import type { ListenOptions } from './http-server.ts'
 
 /** The part of the library's request that is used. */
@@ -35,6 +34,29 @@ const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/
 /** The option in a list (RFC 9112 §9.6). */
 const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i
 const NO_BODY = Buffer.alloc(0)
+
+/** 4096 texts take well under a megabyte. */
+const REMEMBERED = 4096
+
+/** Addresses as text. IPv4 texts are remembered: 0.2 µs instead of 1.5 µs. */
+export class PeerAddresses {
+  readonly #texts = new Map<number, string>()
+
+  /**
+   * @param octets four or sixteen octets in network order; a v4-mapped address is given as IPv4
+   * @returns the empty string for any other length: the socket is already closed
+   */
+  text(octets: Uint8Array): string {
+    if (octets.length !== 4) return octets.length === 16 ? formatIpAddress(withoutMapping(octets)) : ''
+    const key = (octets[0]! << 24) | (octets[1]! << 16) | (octets[2]! << 8) | octets[3]!
+    const known = this.#texts.get(key)
+    if (known !== undefined) return known
+    if (this.#texts.size >= REMEMBERED) this.#texts.clear()
+    const text = octets.join('.')
+    this.#texts.set(key, text)
+    return text
+  }
+}
 
 const addresses = new PeerAddresses()
 
@@ -234,46 +256,4 @@ export class HandlerCalls {
       return BARE_500
     }
   }
-}
-
-/** With a head below the 16 KiB that `cork` gathers: behind a full socket the library loses a longer write. */
-const CORKED_BYTES = 12 * 1024
-/** Less than a full socket takes when it has room again, so that what the library holds for it shrinks. */
-const PROBE_BYTES = 1024
-
-/**
- * Sends a body of unknown length, a piece whenever the socket has room.
- * @returns false when the client went away; the caller ends the reply otherwise
- */
-export async function pourBody(exchange: Exchange, first: string | Buffer, rest: BodyRest): Promise<boolean> {
-  const { res } = exchange
-  exchange.onOver = () => {
-    rest.cancel()
-    exchange.onRoom?.()
-  }
-  res.onWritable(() => {
-    // The end of a `cork` sends what the library holds; with a handler it does not do so itself.
-    res.cork(() => undefined)
-    exchange.onRoom?.()
-    return true
-  })
-  // The head's `cork` ends first.
-  await nextTurn()
-  let isFull = false
-  for (let piece: string | Buffer | undefined = first; piece !== undefined; piece = await rest.next()) {
-    const octets = typeof piece === 'string' ? Buffer.from(piece) : piece
-    for (let from = 0, to = 0; from < octets.length && !exchange.over; from = to) {
-      // The last octet goes alone: a write tells whether the socket has taken those before it.
-      to = Math.min(from + (isFull ? PROBE_BYTES : CORKED_BYTES), Math.max(octets.length - 1, from + 1))
-      res.cork(() => {
-        isFull = !res.write(octets.subarray(from, to))
-      })
-      if (!isFull) continue
-      exchange.isSlow = true
-      await new Promise<void>((resolve) => (exchange.onRoom = resolve))
-    }
-    // A cancelled stream has no next piece.
-    if (exchange.over) return false
-  }
-  return !exchange.over
 }

@@ -4,15 +4,9 @@
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type BodyRest, type HttpReply, headOf, type ReplyHead } from './http-message.ts'
-import {
-  BARE_500,
-  type Exchange,
-  type Exchanges,
-  type HandlerCalls,
-  type LiveRequest,
-  pourBody,
-} from './live-request.ts'
+import { BARE_500, type Exchange, type Exchanges, type HandlerCalls, type LiveRequest } from './live-request.ts'
 
 /** Larger reply bodies go to the socket in pieces, not into its buffer at once. */
 const STREAMED_REPLY_BYTES = 64 * 1024
@@ -95,7 +89,7 @@ export class ReplyWriter {
 
   /**
    * Such a reply is sent in a later turn, also when its promise has settled: behind one that is sent in the turn of its
-   * request the library goes on with the next request of the same read (RFC 9112 §9.6, §11.2).
+   * request the library takes the next request of the same read (RFC 9112 §9.6, §11.2).
    */
   #endsConnection(request: LiveRequest, reply?: HttpReply, thenClose = false): boolean {
     return thenClose || this.isDraining || request.isChunked || request.asksToClose || reply?.closes === true
@@ -197,12 +191,12 @@ export class ReplyWriter {
   }
 
   #stream(res: HttpResponse, request: LiveRequest, body: string | Buffer, ends: boolean, exchange?: Exchange): boolean {
-    // Behind a whole reply the library reads the next request. To it, one that closes lacks an octet.
+    // Behind a whole reply the library reads the next request. To it, one that closes is an octet short.
     const total = body.length + (ends ? 1 : 0)
     const [accepted, complete] = res.tryEnd(ends ? body.slice(0, 1) : pieceOf(body, 0), body.length)
     if (complete) return true
     const pending = exchange ?? this.#exchanges.begin(res, request)
-    const goOn = () =>
+    const sendMore = () =>
       setImmediate(() => {
         if (!pending.over) res.cork(() => next(res.getWriteOffset()))
       })
@@ -213,12 +207,12 @@ export class ReplyWriter {
       }
       const [taken, done] = res.tryEnd(pieceOf(body, offset), total)
       if (done) this.#exchanges.settle(pending)
-      else if (taken) goOn()
+      else if (taken) sendMore()
       return taken
     }
     // Continues when a full socket has room again.
     res.onWritable(next)
-    if (accepted) goOn()
+    if (accepted) sendMore()
     return false
   }
 
@@ -265,4 +259,46 @@ export class ReplyWriter {
       }
     }
   }
+}
+
+/** Head and piece stay below the 16 KiB that `cork` gathers: behind a full socket the library loses a longer write. */
+const CORKED_BYTES = 12 * 1024
+/** Less than a full socket takes when it has room again, so that what the library holds for it shrinks. */
+const PROBE_BYTES = 1024
+
+/**
+ * Sends a body of unknown length, a piece whenever the socket has room.
+ * @returns false when the client went away; the caller ends the reply otherwise
+ */
+export async function pourBody(exchange: Exchange, first: string | Buffer, rest: BodyRest): Promise<boolean> {
+  const { res } = exchange
+  exchange.onOver = () => {
+    rest.cancel()
+    exchange.onRoom?.()
+  }
+  res.onWritable(() => {
+    // The end of a `cork` sends what the library holds; with a handler it does not do so itself.
+    res.cork(() => undefined)
+    exchange.onRoom?.()
+    return true
+  })
+  // The head's `cork` ends first.
+  await nextTurn()
+  let isFull = false
+  for (let piece: string | Buffer | undefined = first; piece !== undefined; piece = await rest.next()) {
+    const octets = typeof piece === 'string' ? Buffer.from(piece) : piece
+    for (let from = 0, to = 0; from < octets.length && !exchange.over; from = to) {
+      // The last octet goes alone: a write tells whether the socket has taken those before it.
+      to = Math.min(from + (isFull ? PROBE_BYTES : CORKED_BYTES), Math.max(octets.length - 1, from + 1))
+      res.cork(() => {
+        isFull = !res.write(octets.subarray(from, to))
+      })
+      if (!isFull) continue
+      exchange.isSlow = true
+      await new Promise<void>((resolve) => (exchange.onRoom = resolve))
+    }
+    // A cancelled stream has no next piece.
+    if (exchange.over) return false
+  }
+  return !exchange.over
 }

@@ -13,11 +13,6 @@ import { Worker } from 'node:worker_threads'
 
 const LIBRARY = createRequire(import.meta.url).resolve('uWebSockets.js')
 
-/*
- * SHA-256 of the uWebSockets.js binaries that may be loaded, by file name. They are from npm's `uwebsockets`
- * 3.0.6, for Linux and supported versions of Node.js (SECURITY.md, the HTTP server's binary).
- */
-
 /**
  * Its binaries fit only some versions of Node.js and the C library; npm installs them anyway.
  * Loads the library in a thread of its own, because it binds to the event loop of its loader.

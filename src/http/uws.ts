@@ -1,5 +1,5 @@
 /**
- * The HTTP server over uWebSockets.js: `body-collector.ts` reads bodies, `reply-writer.ts` replies.
+ * The HTTP server over uWebSockets.js: `request-reader.ts` reads requests, `reply-writer.ts` writes replies.
  *
  * Rules of that library, each with a test in `test/http`:
  * - The request object is readable only in the handler's first turn (see `live-request.ts`).
@@ -21,11 +21,11 @@
  */
 
 import uWS from 'uWebSockets.js'
-import { BodyCollector, bodyLimit, LINGER_BYTES } from './body-collector.ts'
 import { BodyMemory } from './body-memory.ts'
 import type { HttpServer, ListenOptions } from './http-server.ts'
-import { Exchanges, HandlerCalls, LiveRequest, peerAddressOf } from './live-request.ts'
+import { Exchanges, HandlerCalls, peerAddressOf } from './live-request.ts'
 import { ReplyWriter } from './reply-writer.ts'
+import { RequestReader } from './request-reader.ts'
 
 /** How long a drain keeps idle connections open, for requests already sent. */
 const IDLE_GRACE_MS = 1000
@@ -71,9 +71,7 @@ class Server implements HttpServer {
   readonly #options: ListenOptions
   readonly #bodyMemory: BodyMemory
   readonly #exchanges: Exchanges
-  readonly #calls: HandlerCalls
   readonly #replies: ReplyWriter
-  readonly #bodies: BodyCollector
   #listenSocket: uWS.us_listen_socket | undefined
   #idleEndsAt: number | undefined
   #closed = false
@@ -87,22 +85,17 @@ class Server implements HttpServer {
       this.counters.aborted++
       options.onAborted?.(request)
     })
-    this.#calls = new HandlerCalls(options.onError, this.counters)
-    this.#replies = new ReplyWriter(this.#exchanges, this.#calls)
-    this.#bodies = new BodyCollector({
+    const calls = new HandlerCalls(options.onError, this.counters)
+    this.#replies = new ReplyWriter(this.#exchanges, calls)
+    app.filter((res: uWS.HttpResponse, change: unknown): void => this.#countConnection(res, Number(change)))
+    new RequestReader({
       options,
       memory: this.#bodyMemory,
       exchanges: this.#exchanges,
-      calls: this.#calls,
+      calls,
       replies: this.#replies,
       counters: this.counters,
-    })
-    app.filter((res: uWS.HttpResponse, change: unknown): void => this.#countConnection(res, Number(change)))
-    // A route for each known method saves a call for the method's name.
-    app.get('/*', (res, req) => this.#begin('GET', false, res, req))
-    app.head('/*', (res, req) => this.#begin('HEAD', false, res, req))
-    app.post('/*', (res, req) => this.#begin('POST', true, res, req))
-    app.any('/*', (res, req) => this.#begin(req.getCaseSensitiveMethod(), true, res, req))
+    }).routeAll(app)
   }
 
   get inFlight(): number {
@@ -183,64 +176,5 @@ class Server implements HttpServer {
     if (accept(peerAddressOf(res), this.openConnections)) return
     this.counters.refusedConnections++
     res.close()
-  }
-
-  /** @param takesBody false for GET and HEAD, whose body the library skips. */
-  #begin(method: string, takesBody: boolean, res: uWS.HttpResponse, req: uWS.HttpRequest): void {
-    this.counters.requests++
-    const request = new LiveRequest(method, this.#options, res, req)
-    // A connection that was reset has no address any more, and no reader.
-    if (request.peerAddress === '') {
-      this.counters.aborted++
-      res.close()
-      return
-    }
-    const declared = req.getHeader('content-length')
-    const chunked = declared === '' && req.getHeader('transfer-encoding') !== ''
-    if (declared === '' && !chunked) {
-      // The library reads only the first line of a name, so an empty one hides a second length.
-      if (!request.detach()) this.#refuseAmbiguous(res, request)
-      else if (!this.#isTurnedAway(res, request)) this.#answer(res, request)
-      return
-    }
-    request.isChunked = chunked
-    const length = chunked ? undefined : Number(declared)
-    // Nobody waits for the end of such a body, and a trailer would be read as a request.
-    const isUnsafe = chunked && !takesBody
-    if (!request.detach() || isUnsafe) this.#refuseAmbiguous(res, request)
-    else if (this.#isTurnedAway(res, request)) return
-    else if (!takesBody || length === 0) this.#answer(res, request)
-    else if (length !== undefined && length > bodyLimit(this.#options, request)) this.#refuseLarge(res, request, length)
-    else this.#bodies.collect(res, request, length)
-  }
-
-  /** @returns true when `admit` has refused the request, with a reply sent or pending. */
-  #isTurnedAway(res: uWS.HttpResponse, request: LiveRequest): boolean {
-    if (this.#options.admit === undefined) return false
-    const refusal = this.#calls.run(request, this.#options.admit)
-    if (refusal === undefined) return false
-    this.#replies.send(res, request, refusal)
-    return true
-  }
-
-  #answer(res: uWS.HttpResponse, request: LiveRequest): void {
-    this.#replies.send(res, request, this.#calls.run(request, this.#options.handler))
-  }
-
-  /**
-   * After an ambiguous length or Host a smuggled request may follow (RFC 9112 §11.2), which the library
-   * would parse even behind a closing reply. A pending reply makes it close the connection instead.
-   */
-  #refuseAmbiguous(res: uWS.HttpResponse, request: LiveRequest): void {
-    const reply = this.#calls.guard(request, this.#options.badRequest)
-    this.#replies.finishBy(this.#exchanges.begin(res, request), reply, true)
-  }
-
-  /** Replies before the body arrives, as `Expect: 100-continue` wants. */
-  #refuseLarge(res: uWS.HttpResponse, request: LiveRequest, declared: number): void {
-    this.counters.tooLarge++
-    const reply = this.#calls.guard(request, this.#options.tooLarge)
-    const isLong = declared > bodyLimit(this.#options, request) + LINGER_BYTES
-    this.#replies.finishBy(this.#exchanges.begin(res, request), reply, isLong)
   }
 }

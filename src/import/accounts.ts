@@ -7,6 +7,7 @@ import { hashSpki } from '../shared/pki/spki.ts'
 import { type AccountKey, CERTIFICATE_KEYS, parseAccountKey } from '../shared/protocol/jwk.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { isPathOfUrl, MAX_PATH_LENGTH, pathOfUrl } from '../shared/protocol/urls.ts'
+import { findBlockedKeys } from '../store/certificate-store.ts'
 import {
   findKnownAccounts,
   followAccount,
@@ -14,9 +15,8 @@ import {
   insertPaths,
   type KnownImport,
   type NewImport,
-} from '../store/account-import.ts'
-import { findBlockedKeys } from '../store/certificate-store.ts'
-import { linkAccounts } from '../store/credential-import.ts'
+} from './account-import.ts'
+import { linkAccounts } from './credential-import.ts'
 import type { ImportedAccount, ImportedCredential, Outcome } from './model.ts'
 import type { PageContext, WritePage } from './page.ts'
 

@@ -15,12 +15,12 @@ import {
 import { lintedReason } from '../shared/pki/crl-lint.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
 import { MAX_SERIAL_OCTETS } from '../shared/pki/tbs-certificate.ts'
-import { accountIdsOf } from '../store/account-import.ts'
 import { createCertificateImport, findRecorded } from '../store/certificate-import.ts'
 import type { Database } from '../store/database.ts'
 import { createIssuanceStore } from '../store/issuance-store.ts'
 import { revokeListed } from '../store/revocation-import.ts'
 import type { IssuerRevocations } from '../store/signer-mark-store.ts'
+import { accountIdsOf } from './account-import.ts'
 import type { ImportedCertificate, Outcome, Unreadable } from './model.ts'
 import type { PageContext, WritePage } from './page.ts'
 

@@ -3,12 +3,7 @@
 import { plural } from '../shared/lib/plural.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
-import {
-  closeCredentials,
-  findCredentials,
-  insertCredentials,
-  type KnownCredential,
-} from '../store/credential-import.ts'
+import { closeCredentials, findCredentials, insertCredentials, type KnownCredential } from './credential-import.ts'
 import type { ImportedCredential, Outcome } from './model.ts'
 import type { PageContext, WritePage } from './page.ts'
 

@@ -1,7 +1,7 @@
 /** The PostgreSQL database of a former server: read row by row, as it is at one moment, and never written. */
 
 import { readFileSync } from 'node:fs'
-import { isLocalHost } from '../shared/lib/local-host.ts'
+import { isLocalHost } from '../shared/lib/host.ts'
 import pg, { type SslMode, tlsOptions } from '../store/pg.ts'
 import { readPlainText } from '../store/session.ts'
 import { UnusableSource } from './model.ts'

@@ -9,9 +9,9 @@ import { type AllowedIdentifier, normalizeAllowedIdentifier } from '../domain/al
 import { canonicalJson } from '../domain/audit-chain.ts'
 import { asksForHistory, type CsrProfile } from '../domain/csr-profile.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
-import { assignProfile, grantIdentifier } from '../store/account-import.ts'
-import { findCredentials } from '../store/credential-import.ts'
 import { HISTORY_INDEXES, readIndexes } from '../store/optional-indexes.ts'
+import { assignProfile, grantIdentifier } from './account-import.ts'
+import { findCredentials } from './credential-import.ts'
 import type { ImportedIdentifier, ImportedProfile, Outcome } from './model.ts'
 import type { PageContext, WritePage } from './page.ts'
 

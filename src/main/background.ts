@@ -3,14 +3,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExtensionThreadData } from '../../workers/extension/extension-task.ts'
 import type { Config } from '../config/schema.ts'
-import { type ArchiveOptions, archiveExpired } from '../services/archive.ts'
+import { type ArchiveOptions, archiveExpired } from '../services/archive/archive.ts'
+import { deleteOld, type ExpiringKind, expireOverdue, type RetainedTable } from '../services/archive/retention.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
 import { CLOCK_ROUND_MS, createClockUpkeep } from '../services/clock-upkeep.ts'
-import type { CrlBuilder } from '../services/crl-builder.ts'
+import type { CrlBuilder } from '../services/crl/crl-builder.ts'
 import type { Issuance } from '../services/issuance.ts'
-import type { Reconciliation } from '../services/reconciliation.ts'
+import type { Reconciliation } from '../services/reconcile/reconciliation.ts'
 import { type RecoveryOptions, recoverIssuances } from '../services/recovery.ts'
-import { deleteOld, type ExpiringKind, expireOverdue, type RetainedTable } from '../services/retention.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import { archivePolicy, expiryLifetimes, retentionPolicy } from '../settings/order-settings.ts'
 import { nonceAuditSeconds, nonceLifetimeSeconds } from '../settings/server-settings.ts'
@@ -19,8 +19,8 @@ import type { ExpiryPage } from '../store/expiry-store.ts'
 import type { RetentionPage } from '../store/retention-store.ts'
 import type { AdminThread } from './admin/start-admin.ts'
 import type { BackgroundTask } from './background-tasks.ts'
-import { compromisedKeysTask, type Reporting } from './ca/compromised-keys-task.ts'
-import { crlRound } from './ca/crl-round.ts'
+import { crlRound } from './ca/start-crl.ts'
+import { compromisedKeysTask, type Noting, type ThreadParts } from './ca/start-issuance.ts'
 import type { Stores } from './stores.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
@@ -33,7 +33,8 @@ const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
 const AUDIT_CUT_DEADLINE_MS = 600_000
 const DAY_MS = 86_400_000
 
-export interface BackgroundParts extends Reporting {
+export interface BackgroundParts extends Pick<ThreadParts, 'log' | 'metrics'>, Noting {
+  ca: Noting['ca'] & Pick<ThreadParts['ca'], 'outage'>
   config: Config
   /** The configuration after the last SIGHUP. */
   live(): Config
@@ -48,7 +49,7 @@ export interface BackgroundParts extends Reporting {
   onArchived: ArchiveOptions['onArchived']
   onRemoved: ArchiveOptions['onRemoved']
   onClockJump(seconds: number): void
-  /** Which database it is, as it was compared last. */
+  /** The database that was compared last. */
   incarnation(): string | undefined
   presentSince(): number | undefined
   /** Undefined when no CRL is published. */
@@ -71,7 +72,7 @@ export function backgroundTasks(parts: BackgroundParts): BackgroundTask[] {
     adoptionTask(parts),
     ...(admin && config.audit_retention.enabled ? [auditRetentionTask(parts, admin)] : []),
     ...(crls || reconciliation ? [crlTask(parts)] : []),
-    compromisedKeysTask(parts, parts.stores),
+    compromisedKeysTask(parts),
     ...sweepTasks(parts),
   ]
 }
@@ -206,7 +207,7 @@ function crlTask({ stores, ca, crls, reconciliation }: BackgroundParts): Backgro
   }
 }
 
-/** What an earlier release has left, and counters that are no longer needed. */
+/** These remove what an earlier release has left, and counters that are no longer needed. */
 function sweepTasks({ config, live, stores }: BackgroundParts): BackgroundTask[] {
   return [
     {
@@ -223,7 +224,7 @@ function sweepTasks({ config, live, stores }: BackgroundParts): BackgroundTask[]
       intervalMs: config.nonce.gc_interval_seconds * 1000,
       round: async () => {
         const redeemed = await stores.nonces.sweep(nonceLifetimeSeconds(config))
-        // Switched off, too: what was recorded still leaves in its time.
+        // Also while it is switched off: what was recorded still leaves in its time.
         return redeemed + (await stores.nonceAudit.sweep(nonceAuditSeconds(config)))
       },
     },

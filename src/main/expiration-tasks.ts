@@ -2,7 +2,7 @@
 
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import { expirationSettings, noticeAges } from '../settings/notification-settings.ts'
+import { expirationSettings, noticeAges } from '../settings/event-settings.ts'
 import type { Database } from '../store/database.ts'
 import { createExpirationStore, type ExpirationStore, isFullPage } from '../store/expiration-store.ts'
 import { deleteOldNotices } from '../store/retention-store.ts'

@@ -6,11 +6,11 @@ import type { Config } from '../config/schema.ts'
 import type { Decision } from '../domain/decision.ts'
 import type { CheckStatus, HealthReport } from '../domain/health.ts'
 import type { RefusalCounts } from '../events/abuse-summary.ts'
-import type { RegisteredHook } from '../events/hooks/registered-hook.ts'
+import type { RegisteredHook } from '../events/hooks/load-hooks.ts'
 import type { ThreadAnswer } from '../ops/thread-metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { AttemptEnded, ValidationRequest } from '../services/challenge-triggers.ts'
-import type { ServedCrl } from '../services/crl-cache.ts'
+import type { ServedCrl } from '../services/crl/crl-cache.ts'
 import type { CsrOutcome } from '../services/csr-step.ts'
 import type { LiveSettings } from '../settings/server-settings.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
@@ -82,8 +82,8 @@ export interface AdminThreadData {
   version: string
   /** A person reads standard error, and no log keeps it. */
   isInteractive: boolean
-  /** One Int32: 1 while the audit log lacks an entry that the thread has seen. */
-  auditState: SharedArrayBuffer
+  /** Memory of the shared flags. */
+  flags: SharedArrayBuffer
 }
 
 /** A published list, as the supervisor sends it to the fronts. */
@@ -123,8 +123,6 @@ export interface FrontThreadData {
   rootsPem: string
   /** Memory of the change counters. */
   changes: SharedArrayBuffer
-  /** Memory of the shared outages. */
-  outages: SharedArrayBuffer
   /** The instance's rate-limit counters. */
   rateTable: SharedArrayBuffer
   /** Memory of the shared flags, and the thread's row in it. */

@@ -1,15 +1,33 @@
 /** Turns what happens in the service's parts into log lines, metrics, and events of validation attempts. */
 
 import type { Logger } from 'pino'
+import type { EventData } from '../domain/event.ts'
 import { retryDelayMs, type ValidationPolicy, type ValidationRecord } from '../domain/validation-attempt.ts'
 import type { EventWriter } from '../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
-import type { ActorRef } from '../runtime/actor.ts'
-import type { ThreadEvent } from '../runtime/thread.ts'
+import { type ActorRef, batchPerTick } from '../runtime/actor.ts'
 import type { AttemptEnded, ValidationRequest } from '../services/challenge-triggers.ts'
 import type { DispatcherEvents } from '../services/validation-dispatcher.ts'
-import { batchPerTick } from '../shared/lib/batch-per-tick.ts'
 import type { FrontMessages } from './messages.ts'
+
+export interface Reporting {
+  log: Logger
+  metrics: Metrics
+  eventWriter: Pick<EventWriter, 'write'>
+}
+
+/** An operator must look: the metric counts it, the log has it at any level, and the event goes to those who are told. */
+export function raiseAlarm(
+  { log, metrics, eventWriter }: Reporting,
+  subject: string,
+  data: EventData<'alarm'>,
+  facts: object = {},
+): void {
+  const { message, reason } = data
+  metrics.alarms.inc()
+  log.fatal({ event: 'alarm', ...facts, ...(reason !== undefined && { reason }) }, message)
+  eventWriter.write({ kind: 'alarm', subject, accountId: undefined, data })
+}
 
 export function dispatcherEvents(
   log: Logger,
@@ -66,35 +84,10 @@ function subjectOf({ authorizationId, accountId, type, identifier, requestId }: 
   return { authorizationId, accountId, type, identifier: identifier.value, requestId }
 }
 
-export function threadEvents(log: Logger, onBroken: (reason: string) => void): (event: ThreadEvent) => void {
-  return ({ type, name, ...facts }) => {
-    switch (type) {
-      case 'crashed':
-        log.error({ thread: name, ...facts }, 'thread crashed and is restarted')
-        break
-      case 'escalated':
-        log.fatal({ thread: name, ...facts }, 'thread crashes again and again')
-        onBroken(`${name} crashes again and again`)
-        break
-      case 'stuck':
-        log.fatal({ thread: name, ...facts }, 'thread does not end')
-        break
-      case 'slow':
-        log.warn({ thread: name, ...facts }, 'thread is not ready yet, and is waited for')
-        break
-      case 'refused':
-        log.warn({ thread: name, ...facts }, 'a message was refused')
-        break
-      default:
-        log.debug({ thread: name, ...facts }, `thread ${type}`)
-    }
-  }
-}
-
 /** Events of validation attempts: before each, and how it ended. */
 interface ChallengeEvents {
   begins(request: ValidationRequest): void
-  /** Once its record is in the database. */
+  /** Called once its record is in the database. */
   ended(request: ValidationRequest, record: ValidationRecord): void
 }
 

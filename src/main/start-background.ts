@@ -1,12 +1,12 @@
-/** CRLs and background tasks of the supervisor, and the actors that answer front threads. */
+/** The background tasks of the supervisor, and the actors that answer front threads. */
 
 import type { Logger } from 'pino'
 import { signerBackend } from '../config/backends.ts'
 import { AbuseSummary } from '../events/abuse-summary.ts'
 import type { EventWriter } from '../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
+import { expirationSettings } from '../settings/event-settings.ts'
 import { issuancePolicy } from '../settings/issuance-settings.ts'
-import { expirationSettings } from '../settings/notification-settings.ts'
 import { readWorkers, recordRuns } from '../store/background-run-store.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
 import type { AdminThread } from './admin/start-admin.ts'
@@ -18,19 +18,19 @@ import {
   RunRecorder,
   startBackgroundTasks,
 } from './background-tasks.ts'
-import { crlRound } from './ca/crl-round.ts'
 import type { CaPart, IssuancePart } from './ca/start-ca.ts'
-import { type Crls, startCrls } from './ca/start-crl.ts'
+import type { Crls } from './ca/start-crl.ts'
 import { backendTasks } from './ca/start-csr-issuances.ts'
 import { issuanceEvents, orderRecovered } from './ca/start-issuance.ts'
-import { type ReconciliationPart, startReconciliation } from './ca/start-reconciliation.ts'
+import type { ReconciliationPart } from './ca/start-reconciliation.ts'
 import { type Events, smtpStatus } from './events/start-events.ts'
 import { expirationTasks } from './expiration-tasks.ts'
-import { startResolverCheck } from './resolver-check.ts'
+import { raiseAlarm } from './service-events.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
 import type { ValidationPart } from './start-validation.ts'
 import { type Supervisor, type SupervisorParts, spawnSupervisor } from './supervisor.ts'
+import { startResolverCheck } from './watches.ts'
 
 /** The parts started before these. */
 export interface EarlierParts {
@@ -41,40 +41,8 @@ export interface EarlierParts {
   validation: ValidationPart
 }
 
-/** @returns undefined when no certificate is signed here */
-export function startReconciliationPart(
-  { config, metrics, log, now, teardown }: StartContext,
-  { database: { db, eventWriter }, ca: { ca }, issuance: { stores, issuance } }: EarlierParts,
-): ReconciliationPart | undefined {
-  const parts = { config, db, stores, issuance, ca, metrics, log, eventWriter, isStopping: () => now.stopping }
-  const started = ca.records && startReconciliation(ca.records, parts)
-  if (started) teardown.add(() => started.stop())
-  return started
-}
-
-/** @returns undefined when no CRL is published */
-export async function startCrlPart(
-  { config, metrics, log, teardown, now, onStep }: StartContext,
-  { database: { presence, eventWriter }, ca: { ca }, issuance: { stores } }: EarlierParts,
-  reconciliation: ReconciliationPart['reconciliation'] | undefined,
-): Promise<Crls | undefined> {
-  if (!config.crl.enabled) return undefined
-  const isStopping = () => now.stopping
-  const crl = await startCrls({ config, stores, ca, metrics, log, eventWriter, reconciliation, isStopping })
-  teardown.add(() => crl.stop())
-  // The first certificate already names its list. If another instance leads, that instance builds
-  // it.
-  if (crl.shared().lists.length === 0) {
-    onStep('building the first CRL')
-    const crls = { builder: crl.builder, store: stores.crls }
-    await presence.lead('crl', async () => void (await crlRound({ ca, reconciliation, crls })))
-    await crl.refresh()
-  }
-  return crl
-}
-
 export function startBackground(
-  { config, metrics, log, now, teardown }: StartContext,
+  { config, metrics, log, now, parts }: StartContext,
   {
     methods,
     database: { db, presence, eventWriter },
@@ -108,11 +76,10 @@ export function startBackground(
     write: (runs) => recordRuns(db, presence.instanceId, runs),
     onError: (error) => log.debug({ err: error }, 'runs of background tasks could not be recorded'),
   })
-  teardown.add(() => recorder.stop())
+  parts.add('records of runs', recorder, (one) => one.stop())
   const warnings = expirationTasks({ config, live: () => now.config, db, metrics, isStopping: () => now.stopping })
   const ending = new AbortController()
-  const parts = { log, metrics, eventWriter, stopping: ending.signal }
-  const elsewhere = backendTasks(csrIssuances, backends, db, parts)
+  const elsewhere = backendTasks(csrIssuances, backends, db, { log, metrics, eventWriter, stopping: ending.signal })
   const all = [...tasks, ...elsewhere, ...warnings]
   const workers = startBackgroundTasks(all, presence.lead, backgroundEvents(log, metrics, recorder))
   return {
@@ -136,7 +103,7 @@ interface LaterParts {
 }
 
 export function startSupervisor(
-  { config, metrics, log, teardown, fronts, now }: StartContext,
+  { config, metrics, log, parts, fronts, now }: StartContext,
   {
     database: { db, presence, eventWriter },
     ca: { ca, flags },
@@ -145,10 +112,9 @@ export function startSupervisor(
   }: EarlierParts,
   { noteDecisions, crl, reconciliation, background, admin, events }: Omit<LaterParts, 'incarnation'>,
 ): Supervisor {
-  const refusals = new AbuseSummary(eventWriter, presence.instanceId)
-  teardown.add(async () => refusals.stop())
-  const resolvers = config.dns.resolvers.length > 0 ? startResolverCheck(config.dns.resolvers) : undefined
-  teardown.add(async () => resolvers?.stop())
+  const refusals = parts.add('abuse summary', new AbuseSummary(eventWriter, presence.instanceId), (one) => one.stop())
+  const asked = config.dns.resolvers.length > 0 ? startResolverCheck(config.dns.resolvers) : undefined
+  const resolvers = parts.add('resolver check', asked, (one) => one?.stop())
   const supervisor = spawnSupervisor({
     log,
     metrics,
@@ -181,10 +147,10 @@ export function startSupervisor(
     smtp: smtpStatus(config, events),
     isStopping: () => now.draining || now.stopping,
   })
-  teardown.add(async () => supervisor.stop())
-  teardown.add(() => validation.dispatcher.drain(config.server.graceful_timeout * 1000))
+  parts.add('supervisor', supervisor, (one) => one.stop())
+  parts.add('validations', validation.dispatcher, (one) => one.drain(config.server.graceful_timeout * 1000))
   // Stopped before the instance releases its challenges: an adoption round would claim them again.
-  teardown.add(() => background.stop())
+  parts.add('background tasks', background, (one) => one.stop())
   return supervisor
 }
 
@@ -250,11 +216,8 @@ function workEvents(
     },
     onClockJump(seconds) {
       const way = seconds > 0 ? 'ahead' : 'back'
-      const message = 'the clock of the database jumped'
       const reason = `it went ${Math.abs(seconds)} s ${way}; what is deleted by its age does not follow it`
-      metrics.alarms.inc()
-      log.fatal({ event: 'alarm', reason }, message)
-      eventWriter.write({ kind: 'alarm', subject: 'clock', accountId: undefined, data: { message, reason } })
+      raiseAlarm({ log, metrics, eventWriter }, 'clock', { message: 'the clock of the database jumped', reason })
     },
   }
 }

@@ -1,36 +1,20 @@
-/** The common input of every service part, including the teardown that stops it. */
+/** What every part of the supervisor is given, and how it supervises the other threads. */
 
 import type { Logger } from 'pino'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import type { ActorRef } from '../runtime/actor.ts'
-import type { SupervisedThread } from '../runtime/thread.ts'
+import type { ActorRef, MessageTable } from '../runtime/actor.ts'
+import { type SupervisedThread, superviseThread, type ThreadEvent, type ThreadOptions } from '../runtime/thread.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
-
-/** A start takes a second, and much longer on a machine where other work waits for the processor. */
-export const THREAD_READY_TIMEOUT_MS = 60_000
-
-/** Stops the parts in reverse order of their start. */
-export class Teardown {
-  readonly #steps: (() => Promise<unknown>)[] = []
-
-  add(step: () => Promise<unknown>): void {
-    this.#steps.push(step)
-  }
-
-  /** A failed step does not prevent the others. */
-  async run(onError: (error: unknown) => void): Promise<void> {
-    for (let step = this.#steps.pop(); step; step = this.#steps.pop()) await step().catch(onError)
-  }
-}
+import type { Parts } from './parts.ts'
 
 export interface StartContext {
   config: Config
   version: string
   log: Logger
   metrics: Metrics
-  teardown: Teardown
+  parts: Parts
   /** Filled when the front threads start; earlier parts read it only later. */
   fronts: SupervisedThread<FrontMessages>[]
   /** `config` changes with SIGHUP; `supervisor` is there once it has started. */
@@ -41,4 +25,51 @@ export interface StartContext {
   onStep(title: string): void
   /** Called when a part cannot recover: the process should stop and be restarted. */
   onBroken(reason: string): void
+}
+
+/** A start takes a second, and much longer on a machine where other work waits for the processor. */
+const READY_TIMEOUT_MS = 60_000
+const MAILBOX_LIMIT = 4096
+const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
+
+type Supervised<S extends MessageTable> = Pick<ThreadOptions<S>, 'name' | 'entry' | 'data' | 'supervisor' | 'peer'>
+
+/** A thread of the service, which is restarted when it crashes and has `server.graceful_timeout` to stop. */
+export function superviseServiceThread<T extends MessageTable, S extends MessageTable = Record<never, never>>(
+  { config, log, onBroken }: Pick<StartContext, 'config' | 'log' | 'onBroken'>,
+  options: Supervised<S>,
+): SupervisedThread<T> {
+  return superviseThread<T, S>({
+    ...options,
+    mailboxLimit: MAILBOX_LIMIT,
+    readyTimeoutMs: READY_TIMEOUT_MS,
+    stopTimeoutMs: config.server.graceful_timeout * 1000,
+    restart: RESTART,
+    onEvent: threadEvents(log, onBroken),
+  })
+}
+
+function threadEvents(log: Logger, onBroken: (reason: string) => void): (event: ThreadEvent) => void {
+  return ({ type, name, ...facts }) => {
+    switch (type) {
+      case 'crashed':
+        log.error({ thread: name, ...facts }, 'thread crashed and is restarted')
+        break
+      case 'escalated':
+        log.fatal({ thread: name, ...facts }, 'thread crashes again and again')
+        onBroken(`${name} crashes again and again`)
+        break
+      case 'stuck':
+        log.fatal({ thread: name, ...facts }, 'thread does not end')
+        break
+      case 'slow':
+        log.warn({ thread: name, ...facts }, 'thread is not ready yet, and is waited for')
+        break
+      case 'refused':
+        log.warn({ thread: name, ...facts }, 'a message was refused')
+        break
+      default:
+        log.debug({ thread: name, ...facts }, `thread ${type}`)
+    }
+  }
 }

@@ -18,7 +18,7 @@ import { requireUsableSchema } from '../store/schema/schema-state.ts'
 import { sparingly } from '../store/schema/waiting.ts'
 import { durabilityWarnings, requireOwnSessions } from '../store/session.ts'
 import type { StartContext } from './start-context.ts'
-import { createEventWriter } from './start-event-writer.ts'
+import { createEventWriter } from './stores.ts'
 
 /** PostgreSQL notices a dead predecessor's closed socket within this time. */
 const PREDECESSOR_GRACE_MS = 5_000
@@ -27,7 +27,7 @@ export interface DatabasePart {
   db: Database
   presence: InstancePresence
   eventWriter: EventWriter
-  /** Once it is on, no session begins in a database whose decisions were not compared. */
+  /** When it is on, no session begins in a database whose decisions were not compared. */
   gate: { isOn: boolean }
 }
 
@@ -45,20 +45,19 @@ export async function prepareSchema(config: Config, log: Logger): Promise<void> 
     )
 }
 
-export async function startDatabase({ config, log, metrics, teardown, now }: StartContext): Promise<DatabasePart> {
+export async function startDatabase({ config, log, metrics, parts, now }: StartContext): Promise<DatabasePart> {
   const gate = { isOn: false }
-  const db = openDatabase({ ...databaseSettings(config), requireCompared: () => gate.isOn }, (error) =>
+  const opened = openDatabase({ ...databaseSettings(config), requireCompared: () => gate.isOn }, (error) =>
     log.warn({ reason: error.message }, 'database connection lost'),
   )
-  teardown.add(() => db.close())
-  const eventWriter = createEventWriter(db, log, metrics)
-  teardown.add(() => eventWriter.close())
+  const db = parts.add('database', opened, (one) => one.close())
+  const eventWriter = parts.add('event writer', createEventWriter(db, log, metrics), (one) => one.close())
   for (const warning of await durabilityWarnings(db)) log.warn({ event: 'database_durability' }, warning)
   await applyBlockedKeys(config, db, log)
-  const presence = await announceInstance(databaseSettings(config), (error) => {
+  const announced = await announceInstance(databaseSettings(config), (error) => {
     if (!now.stopping) log.warn({ reason: error.message }, 'presence connection lost')
   })
-  teardown.add(() => presence.close())
+  const presence = parts.add('presence', announced, (one) => one.close())
   // A migration that excludes this release may have come before its presence could keep it away.
   await requireUsableSchema(databaseSettings(config))
   if (config.nonce.store === 'memory') await requireNonceOwnership(presence)
@@ -66,7 +65,7 @@ export async function startDatabase({ config, log, metrics, teardown, now }: Sta
     const epochs = await keepNonceEpochs(config, db, (error) =>
       log.warn({ reason: (error as Error).message }, 'the key epoch of nonces could not be renewed'),
     )
-    teardown.add(() => epochs.stop())
+    parts.add('nonce epochs', epochs, (one) => one.stop())
   }
   return { db, presence, eventWriter, gate }
 }

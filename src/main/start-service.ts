@@ -1,7 +1,7 @@
 /**
  * The service's life: the parts start in order and stop in reverse.
  *
- * Each part registers its stop with the teardown, so a start that fails takes apart what is up.
+ * A start that fails stops the parts that are up.
  */
 
 import { readFileSync } from 'node:fs'
@@ -15,17 +15,20 @@ import { eabSecretBox } from '../settings/eab-secret.ts'
 import { liveSettings, urlSettings } from '../settings/server-settings.ts'
 import { loadChallengeMethods } from '../validation/extensions.ts'
 import { startAdmin } from './admin/start-admin.ts'
+import { requireCaModules } from './ca/csr-backends.ts'
 import { startCa, startIssuance } from './ca/start-ca.ts'
-import { requireCaModules } from './ca/start-ca-module.ts'
-import { startDecisions } from './decisions/start-decisions.ts'
+import { startCrls } from './ca/start-crl.ts'
+import { startReconciliation } from './ca/start-reconciliation.ts'
 import { startEvents } from './events/start-events.ts'
 import { startFronts } from './front/start-fronts.ts'
 import type { ReloadChanges } from './messages.ts'
-import { countCommandRevocations, followSwitches } from './server-switches.ts'
-import { startBackground, startCrlPart, startReconciliationPart, startSupervisor } from './start-background.ts'
-import { type StartContext, Teardown } from './start-context.ts'
+import { Parts } from './parts.ts'
+import { startBackground, startSupervisor } from './start-background.ts'
+import type { StartContext } from './start-context.ts'
 import { applyBlockedKeys, awaitDatabase, prepareSchema, startDatabase } from './start-database.ts'
+import { startDecisions } from './start-decisions.ts'
 import { startValidation } from './start-validation.ts'
+import { countCommandRevocations, followSwitches } from './watches.ts'
 
 export interface StartOptions
   extends Pick<StartContext, 'config' | 'version' | 'log' | 'metrics' | 'onStep' | 'onBroken' | 'reread'> {
@@ -49,10 +52,11 @@ export interface RunningService {
  * stopped again
  */
 export async function startService({ stopping, ...options }: StartOptions): Promise<RunningService> {
-  const teardown = new Teardown()
-  const takeApart = () => teardown.run((error) => options.log.error({ err: error }, 'a part did not stop cleanly'))
+  const parts = new Parts()
+  const takeApart = () =>
+    parts.stop((part, error) => options.log.error({ part, err: error }, 'a part did not stop cleanly'))
   const now = { config: options.config, draining: false, stopping: false }
-  const context: StartContext = { ...options, teardown, fronts: [], now }
+  const context: StartContext = { ...options, parts, fronts: [], now }
   try {
     return { ...(await start(context, stopping)), stop: takeApart }
   } catch (error) {
@@ -62,7 +66,7 @@ export async function startService({ stopping, ...options }: StartOptions): Prom
 }
 
 async function start(context: StartContext, stopping: AbortSignal) {
-  const { config, log, teardown, now, onStep } = context
+  const { config, log, now, onStep } = context
   await requireFreePorts(config)
   const tooFew = fileLimitWarning(config.server.overload.max_connections, readFileSync('/proc/self/limits', 'utf8'))
   if (tooFew !== undefined) log.warn({ event: 'file_limit' }, tooFew)
@@ -86,24 +90,24 @@ async function start(context: StartContext, stopping: AbortSignal) {
   onStep('starting the validation workers')
   const validation = await startValidation(context, database, issuance, methods)
   const switches = await followSwitches(database.db, ca.flags, log)
-  teardown.add(() => switches.stop())
-  const commands = countCommandRevocations(database.db, context.metrics, log)
-  teardown.add(() => commands.stop())
+  context.parts.add('switches', switches, (one) => one.stop())
+  const revocations = countCommandRevocations(database.db, context.metrics, log)
+  context.parts.add('revocations by commands', revocations, (one) => one.stop())
 
-  const parts = { methods, database, ca, issuance, validation }
-  const reconciliation = startReconciliationPart(context, parts)
+  const reconciliation = startReconciliation(context, database, ca, issuance)
   if (reconciliation) decisions.restWhile(reconciliation.isCopied)
-  const crl = await startCrlPart(context, parts, reconciliation?.reconciliation)
+  const crl = await startCrls(context, database, ca, issuance, reconciliation?.reconciliation)
   const events = await startEvents(context, database, hooks)
   const admin = await startAdmin(context, ca, issuance.stores.certificates, decisions)
-  if (admin) reconciliation?.tellAudit(admin)
+  if (admin) reconciliation?.reportTo(admin)
+  const earlier = { methods, database, ca, issuance, validation }
   const background = startBackground(
     context,
-    parts,
+    earlier,
     { crl, reconciliation, incarnation: () => decisions.incarnation },
     admin,
   )
-  const supervisor = startSupervisor(context, parts, {
+  const supervisor = startSupervisor(context, earlier, {
     noteDecisions: (noted) => decisions.note(noted),
     crl,
     reconciliation,
@@ -114,7 +118,7 @@ async function start(context: StartContext, stopping: AbortSignal) {
   now.supervisor = supervisor
 
   onStep(`starting ${config.server.workers} front threads`)
-  const fronts = await startFronts(context, parts, crl, { supervisor, admin })
+  const fronts = await startFronts(context, earlier, crl, { supervisor, admin })
 
   return {
     directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,

@@ -13,7 +13,15 @@ import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
 import type { AskForMailDomains } from '../services/registration.ts'
 import { type DispatcherEvents, ValidationDispatcher } from '../services/validation-dispatcher.ts'
-import { corroborationMs, dispatchLimits, staleSeconds, validationPolicy } from '../settings/validation-settings.ts'
+import {
+  caaSettings,
+  corroborationMs,
+  dispatchLimits,
+  jobSettings,
+  mailDomainSettings,
+  staleSeconds,
+  validationPolicy,
+} from '../settings/validation-settings.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { createCaaChecks, createCaaJobFactory } from '../validation/caa-checks.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
@@ -46,13 +54,13 @@ export async function startValidation(
   { stores }: IssuancePart,
   methods: ChallengeMethods,
 ): Promise<ValidationPart> {
-  const { config, version, metrics, log, teardown, fronts } = context
+  const { config, version, metrics, log, parts, fronts } = context
   const limits = dispatchLimits(config)
   const pool = startPools(context, methods, limits.total)
-  const validators = await corroborated(pool, config, metrics)
-  teardown.add(async () => validators.stop())
-  const caaJob = createCaaJobFactory(config)
-  const jobOf = createJobFactory(config, methods, version, caaJob)
+  const validators = parts.add('perspectives', await corroborated(pool, config, metrics), (one) => one.stop())
+  const settings = jobSettings(config, version)
+  const caaJob = createCaaJobFactory(caaSettings(config), settings.urls)
+  const jobOf = createJobFactory(settings, methods, caaJob)
   const policy = validationPolicy(config, methods.extensions)
   const challenges = createChallengeEvents(eventWriter, policy)
   const sendEnded = endedAttemptsTo(config.server.workers, (front) => fronts[front]?.ref, log)
@@ -79,11 +87,15 @@ export async function startValidation(
       onResult: (result) => metrics.caaChecks.inc({ result }),
       log,
     }),
-    checkMailDomains: createMailDomainChecks({ config, checkMailDomains: pool.checkMailDomains, log }),
+    checkMailDomains: createMailDomainChecks({
+      settings: mailDomainSettings(config),
+      checkMailDomains: pool.checkMailDomains,
+      log,
+    }),
   }
 }
 
-function startPools({ config, log, teardown }: StartContext, methods: ChallengeMethods, total: number) {
+function startPools({ config, log, parts }: StartContext, methods: ChallengeMethods, total: number) {
   const pool = createValidationPools(
     methods,
     config.challenges.auto_accept,
@@ -94,8 +106,7 @@ function startPools({ config, log, teardown }: StartContext, methods: ChallengeM
     },
     (error) => log.error({ err: error }, 'validation thread failed'),
   )
-  teardown.add(() => pool.close(VALIDATION_STOP_MS))
-  return pool
+  return parts.add('validation pools', pool, (one) => one.close(VALIDATION_STOP_MS))
 }
 
 interface CorroboratedValidators extends Pick<ValidationPools, 'validate' | 'checkCaa'> {

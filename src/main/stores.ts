@@ -1,6 +1,9 @@
-/** The stores of a thread, on its own database connections. */
+/** The stores of a thread and its event writer, on its own database connections. */
 
+import type { Logger } from 'pino'
 import { readNames } from '../domain/certificate-names.ts'
+import { EventWriter } from '../events/event-writer.ts'
+import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { createUsageStore, type UsageStore } from '../store/account-rules-store.ts'
 import { type ArchiveStore, createArchiveStore } from '../store/archive-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
@@ -53,4 +56,15 @@ export function createStores(db: Database): Stores {
     compromisedKeys: createCompromisedKeyStore(db),
     renameCertificates: createNameWalk(db, readNames),
   }
+}
+
+export function createEventWriter(db: Pick<Database, 'query'>, log: Logger, metrics: Metrics): EventWriter {
+  beginAtZero(metrics.eventsDropped)
+  return new EventWriter({
+    db,
+    events: {
+      dropped: (count) => metrics.eventsDropped.inc(count),
+      postponed: (error) => log.warn({ err: error }, 'events could not be written'),
+    },
+  })
 }

@@ -9,11 +9,10 @@ import type { Logger } from 'pino'
 import type { BuiltInJob, CaaFinding, CaaJob, EvidenceStep, ValidationVerdict } from '../../workers/job.ts'
 import { WorkerPoolError } from '../../workers/job.ts'
 import { WorkerPool } from '../../workers/pool.ts'
-import type { Config } from '../config/schema.ts'
 import { formatIpAddress, parseIpAddress } from '../shared/lib/ip-address.ts'
 import { type Identifier, normalizeDnsName } from '../shared/protocol/identifier.ts'
-import { caaSettings } from '../validation/caa-checks.ts'
-import { http01Job, tlsAlpn01Job, txtJob } from '../validation/jobs.ts'
+import type { CaaSettings } from '../validation/caa-checks.ts'
+import { type DnsMethodSettings, http01Job, type JobSettings, tlsAlpn01Job, txtJob } from '../validation/jobs.ts'
 import { accountLabelIn } from './checks.ts'
 import type { CheckOutcome, DcvParameters, MpicRequest } from './perspective-api.ts'
 import { type Answered, Busy, startPerspectiveServer } from './perspective-server.ts'
@@ -22,6 +21,20 @@ import { type Answered, Busy, startPerspectiveServer } from './perspective-serve
  * Configuration sections that a perspective reads; other sections of a service's file are allowed.
  */
 export const PERSPECTIVE_SECTIONS = ['perspective', 'challenges', 'dns', 'acme', 'logging']
+
+export interface PerspectiveSettings {
+  bind: string
+  port: number
+  /** Its own name in its answers. */
+  code: string
+  tokens: readonly string[]
+  certFile: string | undefined
+  keyFile: string | undefined
+  clientCaFile: string | undefined
+  maxConcurrent: number
+  jobs: Pick<JobSettings, 'http01' | 'tlsAlpn01' | 'dns01' | 'dnsAccount01'>
+  caa: CaaSettings
+}
 
 export interface RunningPerspective {
   port: number
@@ -32,32 +45,32 @@ const THREADS = 2
 const VALIDATION_STOP_MS = 1_000
 
 /** @throws Error in a plain sentence when the start fails */
-export async function startPerspective(config: Config, version: string, log: Logger): Promise<RunningPerspective> {
-  const { bind, port, code, tokens, cert_path, key_path, client_ca_path, max_concurrent } = config.perspective
-  if (cert_path === null || key_path === null)
+export async function startPerspective(settings: PerspectiveSettings, log: Logger): Promise<RunningPerspective> {
+  const { bind, port, code, tokens, certFile, keyFile, clientCaFile, maxConcurrent } = settings
+  if (certFile === undefined || keyFile === undefined)
     throw new Error('perspective.cert_path and perspective.key_path are missing; a perspective speaks HTTPS only')
-  if (tokens.length === 0 && client_ca_path === null)
+  if (tokens.length === 0 && clientCaFile === undefined)
     throw new Error('anybody could ask: give perspective.tokens, or perspective.client_ca_path')
   const [cert, key, clientCa] = [
-    await textOf(cert_path),
-    await textOf(key_path),
-    client_ca_path === null ? undefined : await textOf(client_ca_path),
+    await textOf(certFile),
+    await textOf(keyFile),
+    clientCaFile === undefined ? undefined : await textOf(clientCaFile),
   ]
 
   const pool = new WorkerPool({
     threads: THREADS,
-    concurrentTasksPerThread: Math.ceil(max_concurrent / THREADS),
-    maxQueue: max_concurrent,
+    concurrentTasksPerThread: Math.ceil(maxConcurrent / THREADS),
+    maxQueue: maxConcurrent,
     onThreadError: (error) => log.error({ err: error }, 'validation thread failed'),
   })
 
   async function check(request: MpicRequest): Promise<CheckOutcome> {
     try {
       if (request.check_type === 'dcv') {
-        const job = dcvJob(config, version, request)
+        const job = dcvJob(settings.jobs, request)
         return job ? dcvOutcome(job, await pool.validate(job)) : notCheckable(request)
       }
-      const job = caaJob(config, request)
+      const job = caaJob(settings.caa, request)
       if (!job) return notCheckable(request)
       const [finding] = await pool.checkCaa(job)
       return finding ? caaOutcome(finding) : notCheckable(request)
@@ -125,44 +138,39 @@ function identifierOf(target: string): Identifier | undefined {
 
 /** Builds the job of a check. A wildcard is validated at the name below `*.`. */
 function dcvJob(
-  config: Config,
-  version: string,
+  jobs: PerspectiveSettings['jobs'],
   request: Extract<MpicRequest, { check_type: 'dcv' }>,
 ): BuiltInJob | undefined {
   const identifier = identifierOf(request.domain_or_ip_target.replace(/^\*\./, ''))
   if (!identifier) return undefined
   const asked: DcvParameters = request.dcv_check_parameters
   // The caller has already seen the record. `tries: 1` therefore skips the propagation wait.
-  const txt = (method: Config['challenges']['dns01'], digest: string) =>
-    txtJob(config, method, { identifier, tries: 1 }, digest)
+  const txt = (method: DnsMethodSettings, digest: string) => txtJob(method, { identifier, tries: 1 }, digest)
   switch (asked.validation_method) {
     case 'acme-http-01': {
       const { token, key_authorization: keyAuthorization } = asked
-      return /^[A-Za-z0-9_-]+$/.test(token)
-        ? http01Job(config, version, { identifier, token, keyAuthorization })
-        : undefined
+      return /^[A-Za-z0-9_-]+$/.test(token) ? http01Job(jobs, { identifier, token, keyAuthorization }) : undefined
     }
     case 'acme-tls-alpn-01': {
       const digest = Buffer.from(asked.key_authorization_hash, 'hex')
-      return digest.length === 32 ? tlsAlpn01Job(config, identifier, digest.toString('base64url')) : undefined
+      return digest.length === 32 ? tlsAlpn01Job(jobs, identifier, digest.toString('base64url')) : undefined
     }
     case 'acme-dns-01':
       if (identifier.type === 'ip') return undefined
-      return { type: 'dns-01', ...txt(config.challenges.dns01, asked.key_authorization_hash) }
+      return { type: 'dns-01', ...txt(jobs.dns01, asked.key_authorization_hash) }
     case 'dns-change': {
       const accountLabel = accountLabelIn(asked.dns_name_prefix)
       if (accountLabel === undefined || identifier.type === 'ip') return undefined
-      return { type: 'dns-account-01', accountLabel, ...txt(config.challenges.dnsaccount01, asked.challenge_value) }
+      return { type: 'dns-account-01', accountLabel, ...txt(jobs.dnsAccount01, asked.challenge_value) }
     }
   }
 }
 
-function caaJob(config: Config, request: Extract<MpicRequest, { check_type: 'caa' }>): CaaJob | undefined {
+function caaJob(settings: CaaSettings, request: Extract<MpicRequest, { check_type: 'caa' }>): CaaJob | undefined {
   const { domain_or_ip_target: target, caa_check_parameters: asked } = request
   const wildcard = target.startsWith('*.')
   const identifier = identifierOf(wildcard ? target.slice(2) : target)
   if (identifier?.type !== 'dns' || asked?.certificate_type === 's-mime') return undefined
-  const settings = caaSettings(config)
   const domains = asked?.caa_domains.map((name) => name.toLowerCase()) ?? []
   const identities = domains.length > 0 ? domains : settings.identities
   if (identities.length === 0) return undefined

@@ -3,7 +3,7 @@
  *
  * 1. A connection is accepted or closed (`acceptsConnection`).
  * 2. A request is admitted or refused by its head (`refuse`), before its body is read.
- * 3. A complete request runs or waits (`run`): those of heavy addresses, and new orders.
+ * 3. A complete request runs or waits (`run`): heavy addresses wait, and so do new orders.
  * 4. Failed requests are charged (`budget`), and delayed over the budget (`delayFailure`).
  */
 

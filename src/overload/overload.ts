@@ -5,7 +5,7 @@
  * 1. Expected delay by Little's law: requests under way / rate of answers. It covers processor,
  *    disk and database without knowing the machine's capacity.
  * 2. Pressure: expected delay / the delay the operator accepts.
- * 3. Overload begins when the pressure stays above 1 for `STANDING_TICKS`, so a burst is none.
+ * 3. Overload begins when the pressure stays above 1 for `PRESSED_TICKS`, so a burst is none.
  * 4. Then each request is refused by the pressure of the moment, its work class and its address.
  *    New orders go first: an order helps its client only if its other six requests succeed.
  *    Heavy addresses are refused earlier in every class.
@@ -48,7 +48,7 @@ const REFUSED_FROM = {
   new: { fair: 1, heavy: 0.5 },
   aside: { fair: 2, heavy: 0.75 },
   ongoing: { fair: 10, heavy: 1 },
-  // The delay is that of requests for the database, which is without end while it hangs.
+  // The delay is measured on requests for the database, and is without end while that hangs.
   memory: { fair: Number.POSITIVE_INFINITY, heavy: 1 },
   probe: { fair: Number.POSITIVE_INFINITY, heavy: 0.5 },
 } as const satisfies Record<WorkClass, { fair: number; heavy: number }>
@@ -83,7 +83,7 @@ export function isHeavy(own: number, total: number, users: number): boolean {
 /** Milliseconds between two measurements. */
 export const TICK_MS = 50
 /** Ticks of pressure that begin an overload: 200 ms. */
-const STANDING_TICKS = 4
+const PRESSED_TICKS = 4
 /** Ticks without pressure that end it: one second. */
 const GONE_TICKS = 20
 const GONE = 0.5
@@ -100,7 +100,7 @@ export const CALM: OverloadState = { isOverloaded: false, streak: 0 }
 export function nextState({ isOverloaded, streak }: OverloadState, pressure: number): OverloadState {
   const speaksForChange = isOverloaded ? pressure < GONE : pressure > 1
   if (!speaksForChange) return { isOverloaded, streak: 0 }
-  if (streak + 1 < (isOverloaded ? GONE_TICKS : STANDING_TICKS)) return { isOverloaded, streak: streak + 1 }
+  if (streak + 1 < (isOverloaded ? GONE_TICKS : PRESSED_TICKS)) return { isOverloaded, streak: streak + 1 }
   return { isOverloaded: !isOverloaded, streak: 0 }
 }
 

@@ -1,5 +1,7 @@
 /** Queues of an overloaded thread: replies that are sent late, and work that runs after other work. */
 
+import { FairQueue } from '../shared/lib/fair-queue.ts'
+
 interface DelayedReply<T> {
   reply: T
   dueAt: number
@@ -47,6 +49,11 @@ export class DelayedReplies<T> {
  */
 export const tenPercentOfTick = (turnMs: number): number => 1 + Math.floor(turnMs)
 
+interface Work {
+  owner: string
+  run(): void
+}
+
 /**
  * A queue of work that runs after other work, at the end of a turn of the event loop.
  *
@@ -55,8 +62,12 @@ export const tenPercentOfTick = (turnMs: number): number => 1 + Math.floor(turnM
  */
 export class LowPriorityQueue {
   readonly #room: (turnMs: number) => number
-  /** Queued work by owner; the first owner is next. */
-  readonly #owners = new Map<string, (() => void)[]>()
+  readonly #queue = new FairQueue<Work>({
+    ownerOf: ({ owner }) => owner,
+    targetOf: () => 'all',
+    perOwner: Number.POSITIVE_INFINITY,
+    perTarget: Number.POSITIVE_INFINITY,
+  })
   #isScheduled = false
   #endedAt = 0
 
@@ -66,14 +77,12 @@ export class LowPriorityQueue {
   }
 
   get isEmpty(): boolean {
-    return this.#owners.size === 0
+    return this.#queue.waiting === 0
   }
 
   /** @param work must not throw. */
   push(owner: string, work: () => void): void {
-    const queued = this.#owners.get(owner)
-    if (queued) queued.push(work)
-    else this.#owners.set(owner, [work])
+    this.#queue.push({ owner, run: work })
     this.#schedule()
   }
 
@@ -86,18 +95,15 @@ export class LowPriorityQueue {
 
   readonly #turn = (): void => {
     let left = this.#room(performance.now() - this.#endedAt)
-    for (; left > 0 && this.#owners.size > 0; left--) this.#next()
+    for (; left > 0 && !this.isEmpty; left--) this.#runNext()
     this.#isScheduled = false
-    if (this.#owners.size > 0) this.#schedule()
+    if (!this.isEmpty) this.#schedule()
   }
 
-  #next(): void {
-    for (const [owner, queued] of this.#owners) {
-      const work = queued.shift()
-      this.#owners.delete(owner)
-      if (queued.length > 0) this.#owners.set(owner, queued)
-      work?.()
-      return
-    }
+  #runNext(): void {
+    const work = this.#queue.take()
+    if (!work) return
+    this.#queue.giveBack(work)
+    work.run()
   }
 }

@@ -8,7 +8,7 @@
  */
 import { once } from 'node:events'
 import { MessageChannel, type MessagePort, type TransferListItem, Worker } from 'node:worker_threads'
-import { THREAD_HEAP } from '../shared/lib/thread-heap.ts'
+import { THREAD_HEAP } from '../shared/lib/shared-memory.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import { type ActorRef, type Kind, type MessageTable, spawn } from './actor.ts'
 import { ActorError, type ErrorData, fromErrorData } from './errors.ts'

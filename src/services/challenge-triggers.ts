@@ -100,7 +100,7 @@ interface Challenge {
 interface TriggeredBy {
   requester: Requester
   thumbprint: string
-  /** As in ValidationRequest. */
+  /** The same member of ValidationRequest. */
   accountPath?: string | undefined
   requestId: string
 }

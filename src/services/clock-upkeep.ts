@@ -14,7 +14,7 @@ interface ClockUpkeepParts {
 }
 
 export const CLOCK_ROUND_MS = 10_000
-/** What a round counts at most: longer without one, and another instance may have led, or this host stood still. */
+/** A round counts no more. After a longer pause another instance may have led, or this host stood still. */
 const LONGEST_ROUND_MS = 6 * CLOCK_ROUND_MS
 
 /** @returns a round, which says how many waits it ended */

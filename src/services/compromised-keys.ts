@@ -1,13 +1,13 @@
 /**
- * Revokes what else has a key whose compromise its holder has proved (CA/Browser Forum BR 4.9.1.1 (3)). Triggers tell owners,
- * CRLs and other CAs, as of every revocation (docs/decisions/compromised-keys.md).
+ * Revokes what else has a key whose compromise its holder has proved (CA/Browser Forum BR 4.9.1.1 (3)). Triggers report it to
+ * owners, CRLs and other CAs, as every revocation (docs/decisions/compromised-keys.md).
  *
  * Certificates have no index by key, which each issuance would pay for: one walk through all of them serves all keys. A walk
  * that was interrupted begins again.
  */
 
 import type { CompromisedKeyStore, DueKey } from '../store/compromised-key-store.ts'
-import type { NoteRevocations } from './revocation-notes.ts'
+import type { NoteRevocations } from './reconcile/revocation-notes.ts'
 
 export interface CompromisedKeysParts {
   store: CompromisedKeyStore
@@ -20,7 +20,7 @@ const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 const WINDOWS = 25
 const REVOKED = 1_000
 
-/** @returns one round; the next goes on where it has ended. It resolves to how many certificates were revoked */
+/** @returns one round; the next continues where it has ended. It resolves to the number of revoked certificates */
 export function compromisedKeys({ store, note, onRevoked }: CompromisedKeysParts): () => Promise<number> {
   let walk: { keys: DueKey[]; afterId: string } | undefined
   /** Keys that have had a walk, and get their last one once they are settled. */

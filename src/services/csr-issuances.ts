@@ -12,7 +12,7 @@
 
 import { CaError } from '../ca/backend.ts'
 import type { BackendState, IssuanceStep } from '../ca/csr-backend.ts'
-import { type GuardedCsrBackend, LeftAlone } from '../ca/guarded-csr-backend.ts'
+import { type GuardedCsrBackend, LeftAlone } from '../ca/guarded-backend.ts'
 import {
   isAbandoned,
   isRepetition,
@@ -28,10 +28,17 @@ import {
 import { within } from '../shared/lib/time-limit.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { ClaimedIssuance, CsrIssuanceStore, Progress } from '../store/csr-issuance-store.ts'
-import { type BackendFacts, type CsrOutcome, factsOf, type Left, leaveBackend, requestOf } from './csr-step.ts'
+import {
+  type BackendFacts,
+  type CsrOutcome,
+  factsOf,
+  type Left,
+  leaveBackend,
+  requestOf,
+  type SignerTurn,
+} from './csr-step.ts'
 import type { ReceivedCertificates } from './received-certificates.ts'
 import { LAPSE_PROBLEMS } from './recovery.ts'
-import type { SignerTurn } from './signer-turn.ts'
 
 /** None may throw or wait. */
 interface CsrIssuanceEvents {

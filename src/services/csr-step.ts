@@ -4,9 +4,11 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BackendState, IssuanceRequest, IssuanceStep } from '../ca/csr-backend.ts'
-import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
-import type { ClaimedIssuance } from '../store/csr-issuance-store.ts'
-import type { IssuanceOutcome, OrderFacts } from './issuance.ts'
+import type { GuardedCsrBackend } from '../ca/guarded-backend.ts'
+import { commonNameOf } from '../domain/csr-check.ts'
+import { parseCsr } from '../shared/pki/csr.ts'
+import type { ClaimedIssuance, CsrIssuanceStore } from '../store/csr-issuance-store.ts'
+import type { Issuance, IssuanceOutcome, OrderFacts } from './issuance.ts'
 
 const DAY_MS = 86_400_000
 
@@ -52,4 +54,31 @@ export interface BackendFacts extends OrderFacts {
 
 export function factsOf({ certificateId, accountId, orderId, backend }: ClaimedIssuance): BackendFacts {
   return { certificateId, accountId, orderId, backend }
+}
+
+/** `unsigned`: the intent is there, and the signer has surely not signed it. `not given`: there is none. */
+export type SignerTurn = CsrOutcome | 'unsigned' | 'not given'
+
+/**
+ * The signer's turn in a failover: an issuance from a CSR becomes one that the signer signs.
+ *
+ * @returns `pending` where recovery takes over
+ * @throws Problem when the signer has no issuer for it; database errors
+ */
+export async function issueBySigner(
+  row: ClaimedIssuance,
+  issuance: Issuance,
+  store: Pick<CsrIssuanceStore, 'giveToSigner'>,
+  instanceId: number,
+): Promise<SignerTurn> {
+  const csr = parseCsr(row.csr)
+  const { identifiers, notBefore, notAfter } = row
+  const subject = { spki: csr.spki, identifiers, commonName: commonNameOf(csr) }
+  const profile = issuance.requireProfile(row.profile)
+  const built = await issuance.build(subject, profile, { notBefore, notAfter }, new Date())
+  const issuing = await issuance.beginInPlace(built, row, (intent) => store.giveToSigner(intent, instanceId))
+  if (!issuing) return 'not given'
+  const { outcome, error } = await issuance.complete(issuing, built.findings)
+  if (outcome !== 'left to recovery') return outcome
+  return error?.retryable && !error.mayHaveIssued ? 'unsigned' : 'pending'
 }

@@ -19,11 +19,16 @@ import { parseCsr } from '../shared/pki/csr.ts'
 import { serialNumberHex } from '../shared/pki/tbs-certificate.ts'
 import { problemDocument } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
-import type { ClaimedIssuance, CsrIssuanceStore } from '../store/csr-issuance-store.ts'
+import type {
+  ClaimedIssuance,
+  CsrIssuanceStore,
+  ReceivedCertificate,
+  RecordOutcome,
+} from '../store/csr-issuance-store.ts'
 import { type BackendFacts, type CsrOutcome, factsOf } from './csr-step.ts'
 import type { IssuanceEvents } from './issuance.ts'
-import { untilDone } from './late-record.ts'
-import { recordReceived } from './received-record.ts'
+import { recordedAfterAll, untilDone } from './late-record.ts'
+import { LAPSE_PROBLEMS } from './recovery.ts'
 
 type MeasuredProfile = Pick<CertificateProfile, 'validity' | 'keyUsages' | 'extendedKeyUsages'>
 
@@ -119,12 +124,12 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
       der,
       serialNumber: Buffer.from(serialNumber, 'hex'),
     }
-    const tell = (isLate: boolean) => announce(events, { row, isLate }, serialNumber, names, warnings)
-    const outcome = await recordReceived(options, certificate, until, tell)
+    const report = (isLate: boolean) => announce(events, { row, isLate }, serialNumber, names, warnings)
+    const outcome = await recordReceived(options, certificate, until, report)
     // A revocation would hit the certificate that was delivered first.
     if (outcome === 'duplicate') return refuse(row, [`the serial number ${serialNumber} was given before`], until)
     if (outcome === 'lost') return disown(row, der, until)
-    tell(outcome === 'late')
+    report(outcome === 'late')
     return outcome === 'recorded' ? 'recorded' : 'failed'
   }
 
@@ -190,4 +195,49 @@ function isCertificate(der: Buffer): boolean {
   } catch {
     return false
   }
+}
+
+/**
+ * @param until end of the row's lease, by `performance.now()`
+ * @param onRecordedAfterAll called when the last try has thrown, and has recorded it all the same
+ * @throws database errors
+ */
+async function recordReceived(
+  parts: ReceivedCertificatesOptions,
+  received: ReceivedCertificate,
+  until: number,
+  onRecordedAfterAll: (isLate: boolean) => void,
+): Promise<RecordOutcome> {
+  const { certificates } = parts
+  const { serialNumber, der } = received
+  try {
+    return await recordOnce(parts, received, until)
+  } catch (error) {
+    // No other place learns of it.
+    void recordedAfterAll(certificates, serialNumber, der).then(
+      (known) => known && onRecordedAfterAll(known.revokedAt !== undefined),
+    )
+    throw error
+  }
+}
+
+/** After a lost answer the row may be gone because this very certificate was recorded. */
+async function recordOnce(
+  { store, certificates, instanceId }: ReceivedCertificatesOptions,
+  received: ReceivedCertificate,
+  until: number,
+): Promise<RecordOutcome> {
+  let isAnswerLost = false
+  const outcome = await untilDone(async () => {
+    try {
+      return await store.record(received, instanceId, LAPSE_PROBLEMS['key blocked'])
+    } catch (error) {
+      isAnswerLost = true
+      throw error
+    }
+  }, until)
+  if (outcome !== 'lost' || !isAnswerLost) return outcome
+  const known = await untilDone(() => certificates.findBySerial(received.serialNumber, received.der), until)
+  if (known?.id !== received.certificateId) return outcome
+  return known.revokedAt === undefined ? 'recorded' : 'late'
 }

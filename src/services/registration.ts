@@ -76,7 +76,7 @@ export class Registration {
 
   /**
    * @throws Problem accountDoesNotExist, userActionRequired, invalidContact, unsupportedContact,
-   *   externalAccountRequired, badPublicKey, unauthorized 401, those of `ExternalAccounts.prove`
+   *   externalAccountRequired, badPublicKey, unauthorized 401, and the problems of `ExternalAccounts.prove`
    */
   async register(request: RegistrationRequest, now: Date): Promise<{ created: boolean; account: Account }> {
     const { store, cache, events } = this.#options

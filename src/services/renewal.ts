@@ -3,7 +3,7 @@
  * behind this service suggests.
  */
 
-import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
+import type { GuardedCsrBackend } from '../ca/guarded-backend.ts'
 import { isDueForRenewal, renewalRetryAfter, renewalWindow, type WindowPolicy } from '../domain/renewal-window.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'

@@ -3,7 +3,7 @@
  * the CA has confirmed or an administrator gives up. Each backend has rounds of its own, so one that hangs delays no other.
  */
 
-import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
+import type { GuardedCsrBackend } from '../ca/guarded-backend.ts'
 import { identifiersOf } from '../domain/certificate-names.ts'
 import type { Certificate } from '../domain/records.ts'
 import { checkRevocationReason, KEY_COMPROMISE } from '../domain/revocation.ts'
@@ -17,7 +17,7 @@ import type { BackendRevocation, BackendRevocationStore } from '../store/backend
 import type { CertificateStore } from '../store/certificate-store.ts'
 import { unlessStale } from './account-cache.ts'
 import type { NoteAcmeAct } from './decisions/acme-decisions.ts'
-import type { TellRevocations } from './revocation-notes.ts'
+import type { ReportRevocations } from './reconcile/revocation-notes.ts'
 
 /** An account, or the holder of the certificate's own key. */
 export type Revoker = { requester: Requester } | { certificateKey: AccountKey }
@@ -39,7 +39,7 @@ const EXPIRED = 'this certificate has expired, and is not here any more or was n
 
 export function createRevocation(
   store: CertificateStore,
-  note: TellRevocations,
+  note: ReportRevocations,
   noteAct: NoteAcmeAct,
   events: RevocationEvents,
 ): RevocationService {
@@ -69,7 +69,7 @@ export function createRevocation(
 
       const requester = 'requester' in revoker ? revoker.requester : undefined
       const isProved = requester === undefined
-      // Whoever merely has authority over the names knows nothing of the key.
+      // A holder of authority over the names knows nothing of the key.
       const knowsKey = isProved || requester.accountId === certificate.accountId
       const blockedKey = reason === KEY_COMPROMISE && knowsKey ? hashSpki(tbs.spki) : undefined
       const revocation = { certificateId: certificate.id, reason, blockedKey, isProved, requester }

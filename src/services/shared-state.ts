@@ -1,6 +1,6 @@
 /**
- * Shared memory of an instance's threads: numbers of their connection pools, the last probe of an
- * exhausted pool, the operator's switches, and how long backends are left alone.
+ * Flags that an instance's threads share: numbers of their connection pools, the last probe of an
+ * exhausted pool, the operator's switches, the state of the audit log, and how long backends are left alone.
  *
  * Each front writes its own row a few times a second, and readers add the rows. A row may be a
  * tenth of a second old or half written, so the sums are estimates.
@@ -16,11 +16,18 @@ export interface SharedFlags {
   reportPool(front: number, numbers: PoolNumbers): void
   /** The pool's tier for a request; 'none' for one that may probe an exhausted pool. */
   admission(): PressureTier
-  /** What a statement last said of the database's disk, and how long ago; undefined once it was seen to work. */
+  /** The last trouble that a statement had with the database's disk, and its age; undefined once the disk works. */
   disk(): { trouble: DiskTrouble; ageSeconds: number } | undefined
   noteDisk(trouble: DiskTrouble | undefined): void
   isOn(name: ServerSwitch): boolean
   setSwitch(name: ServerSwitch, on: boolean): void
+  /** Whether the end of the audit log is missing: the admin thread writes it, and health and metrics read it. */
+  isAuditLogBroken(): boolean
+  noteAuditLog(isBroken: boolean): void
+  /** Seconds until a backend that issues from a CSR is asked again; 0 when it may be asked now. */
+  secondsAway(backend: string): number
+  /** Called by the supervisor, whose circuit breakers know; a front thread refuses a finalize by it. */
+  leaveAlone(backend: string, ms: number): void
 }
 
 /** max, size, available, waiting */
@@ -29,20 +36,27 @@ const SWITCHES: Record<ServerSwitch, number> = { maintenance: 0, stopSigning: 1 
 const LAST_PROBE = 2
 const DISK = 3
 const DISK_SECONDS = 4
-const HEAD = 5
+const AUDIT_LOG = 5
+/** The number of backends: their cells follow the head, and the rows of the fronts follow them. */
+const BACKENDS = 6
+const HEAD = 7
 
 /** Allocates the memory of the flags, for every thread. */
-export function allocateSharedFlags(fronts: number): SharedArrayBuffer {
-  return new SharedArrayBuffer(4 * (HEAD + fronts * ROW))
+export function allocateSharedFlags(fronts: number, csrBackends: readonly string[] = []): SharedArrayBuffer {
+  const memory = new SharedArrayBuffer(4 * (HEAD + csrBackends.length + fronts * ROW))
+  new Int32Array(memory)[BACKENDS] = csrBackends.length
+  return memory
 }
 
-export function openSharedFlags(memory: SharedArrayBuffer): SharedFlags {
+/** @param csrBackends the same list in every thread that asks about them */
+export function openSharedFlags(memory: SharedArrayBuffer, csrBackends: readonly string[] = []): SharedFlags {
   const cells = new Int32Array(memory)
+  const rows = HEAD + (cells[BACKENDS] ?? 0)
 
   function pool(): PoolNumbers {
     const sum = { max: 0, size: 0, available: 0, waiting: 0 }
     // Unrolled, because every request calls it.
-    for (let at = HEAD; at < cells.length; at += ROW) {
+    for (let at = rows; at < cells.length; at += ROW) {
       sum.max += Atomics.load(cells, at)
       sum.size += Atomics.load(cells, at + 1)
       sum.available += Atomics.load(cells, at + 2)
@@ -63,7 +77,7 @@ export function openSharedFlags(memory: SharedArrayBuffer): SharedFlags {
   return {
     pool,
     reportPool(front, numbers) {
-      const at = HEAD + front * ROW
+      const at = rows + front * ROW
       Atomics.store(cells, at, numbers.max)
       Atomics.store(cells, at + 1, numbers.size)
       Atomics.store(cells, at + 2, numbers.available)
@@ -84,6 +98,18 @@ export function openSharedFlags(memory: SharedArrayBuffer): SharedFlags {
     isOn: (name) => Atomics.load(cells, SWITCHES[name]) === 1,
     setSwitch(name, on) {
       Atomics.store(cells, SWITCHES[name], on ? 1 : 0)
+    },
+    isAuditLogBroken: () => Atomics.load(cells, AUDIT_LOG) === 1,
+    noteAuditLog(isBroken) {
+      Atomics.store(cells, AUDIT_LOG, isBroken ? 1 : 0)
+    },
+    secondsAway(backend) {
+      const at = csrBackends.indexOf(backend)
+      return at < 0 ? 0 : Math.max(0, Atomics.load(cells, HEAD + at) - Math.floor(monotonicSeconds()))
+    },
+    leaveAlone(backend, ms) {
+      const until = ms > 0 ? Math.ceil(monotonicSeconds() + ms / 1000) : 0
+      Atomics.store(cells, HEAD + csrBackends.indexOf(backend), until)
     },
   }
 }
@@ -126,32 +152,6 @@ export function pressureTier({ max, size, available, waiting }: PoolNumbers): Pr
 
 export function isRefusing(tier: PressureTier): tier is RefusingTier {
   return tier in PRESSURE_RETRY_AFTER
-}
-
-/** How long each backend that issues from a CSR is left alone. The supervisor writes it, whose circuit breakers know; a front thread refuses a finalize by it. */
-export interface SharedOutages {
-  /** Until the backend is asked again; 0 when it may be asked now. */
-  secondsLeft(backend: string): number
-  set(backend: string, leftAloneMs: number): void
-}
-
-/** @param backends the same list in every thread */
-export function allocateSharedOutages(backends: readonly string[]): SharedArrayBuffer {
-  return new SharedArrayBuffer(4 * backends.length)
-}
-
-export function openSharedOutages(memory: SharedArrayBuffer, backends: readonly string[]): SharedOutages {
-  const cells = new Int32Array(memory)
-  return {
-    secondsLeft(backend) {
-      const at = backends.indexOf(backend)
-      return at < 0 ? 0 : Math.max(0, Atomics.load(cells, at) - Math.floor(monotonicSeconds()))
-    },
-    set(backend, leftAloneMs) {
-      const until = leftAloneMs > 0 ? Math.ceil(monotonicSeconds() + leftAloneMs / 1000) : 0
-      Atomics.store(cells, backends.indexOf(backend), until)
-    },
-  }
 }
 
 /** `performance.now()` begins anew in each thread. */

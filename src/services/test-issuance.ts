@@ -9,8 +9,7 @@ import { SUBJECT_KEY_TYPES, type SubjectKeyType } from '../domain/certificate-pr
 import { type CsrPolicy, checkCsr } from '../domain/csr-check.ts'
 import { restSeconds } from '../domain/csr-issuance.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
-import { type Csr, parseCsr } from '../shared/pki/csr.ts'
-import { buildCsr } from '../shared/pki/csr-writer.ts'
+import { buildCsr, type Csr, parseCsr } from '../shared/pki/csr.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 
 export interface TestRequest {

@@ -10,10 +10,11 @@
 import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import type { ValidationPolicy, ValidationRecord } from '../domain/validation-attempt.ts'
 import { RecentSet } from '../shared/lib/caching.ts'
+import { FairQueue, type FairQueueOptions, type WaitReason } from '../shared/lib/fair-queue.ts'
+import { IdleSignal } from '../shared/lib/time-limit.ts'
 import type { ChallengeStore } from '../store/challenge-store.ts'
 import { attemptResult } from './attempt-result.ts'
 import type { AttemptEnded, RecordedAttempt, ValidationRequest } from './challenge-triggers.ts'
-import { ValidationQueue } from './validation-queue.ts'
 
 export interface DispatcherEvents {
   /** After each attempt that was recorded. */
@@ -95,9 +96,9 @@ export class ValidationDispatcher {
   readonly #perAccount = new Map<string, number>()
   /** Authorizations with a recently recorded outcome. */
   readonly #decided = new RecentSet<string>(DECIDED_MS)
+  readonly #idle = new IdleSignal()
   #running = 0
   #draining = false
-  #onIdle: (() => void) | undefined
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -155,14 +156,7 @@ export class ValidationDispatcher {
     this.#draining = true
     this.#queue.stop()
     for (const { timer } of this.#challenges.values()) clearTimeout(timer)
-    if (this.#running === 0) return
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, timeoutMs)
-      this.#onIdle = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
+    if (this.#running > 0) await this.#idle.wait(timeoutMs)
   }
 
   #admit(request: ValidationRequest, front: number | undefined): boolean {
@@ -192,7 +186,7 @@ export class ValidationDispatcher {
     this.#running++
     await this.#attempt(known)
     this.#running--
-    if (this.#running === 0) this.#onIdle?.()
+    if (this.#running === 0) this.#idle.notify()
   }
 
   #enqueue(known: Known): void {
@@ -219,13 +213,13 @@ export class ValidationDispatcher {
     else this.#perAccount.set(request.accountId, left)
   }
 
-  #tell({ fronts, request: { authorizationId } }: Known, recorded?: RecordedAttempt): void {
+  #report({ fronts, request: { authorizationId } }: Known, recorded?: RecordedAttempt): void {
     for (const front of fronts) this.#options.events.ended(front, { authorizationId, ...(recorded && { recorded }) })
   }
 
   #supersede(known: Known): void {
     this.#options.events.superseded(known.request)
-    this.#tell(known)
+    this.#report(known)
   }
 
   async #attempt(known: Known): Promise<void> {
@@ -288,7 +282,7 @@ export class ValidationDispatcher {
     if (result.outcome !== null) this.#decided.add(request.authorizationId)
     events.attempted(request, record)
     const { type, attempt, outcome, validForSeconds } = result
-    this.#tell(known, { type, attempt, outcome, isBounded: validForSeconds !== undefined })
+    this.#report(known, { type, attempt, outcome, isBounded: validForSeconds !== undefined })
     known.request = { ...request, tries: attempt.tries, isUnclaimed: false }
     return retryInMs
   }
@@ -296,4 +290,55 @@ export class ValidationDispatcher {
 
 function keyOf({ authorizationId, type }: Pick<ValidationRequest, 'authorizationId' | 'type'>): string {
   return `${authorizationId}:${type}`
+}
+
+export interface ValidationQueueOptions<T> extends FairQueueOptions<T> {
+  concurrency: number
+  /** Resolves when the item has ended, and never rejects. */
+  run(item: T): Promise<void>
+}
+
+/** Starts every validation that may run (docs/decisions/validation-queue.md). */
+export class ValidationQueue<T> {
+  readonly #fair: FairQueue<T>
+  readonly #options: ValidationQueueOptions<T>
+  #isStopped = false
+
+  constructor(options: ValidationQueueOptions<T>) {
+    this.#fair = new FairQueue(options)
+    this.#options = options
+  }
+
+  push(item: T): void {
+    this.#fair.push(item)
+    this.#startWhatMay()
+  }
+
+  waitingFor(): Record<WaitReason, number> {
+    return this.#fair.waitingFor()
+  }
+
+  /** Includes the item that has waited longest. */
+  heads(): Iterable<T> {
+    return this.#fair.heads()
+  }
+
+  /** Starts nothing more. */
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  #startWhatMay(): void {
+    while (!this.#isStopped && this.#fair.out < this.#options.concurrency) {
+      const item = this.#fair.take()
+      if (item === undefined) return
+      void this.#run(item)
+    }
+  }
+
+  async #run(item: T): Promise<void> {
+    await this.#options.run(item)
+    this.#fair.giveBack(item)
+    this.#startWhatMay()
+  }
 }

@@ -1,8 +1,9 @@
-/** Settings of the Admin API, for its thread, the fronts and the command line. */
+/** Settings of the Admin API, for its thread, the fronts and the command line; and of sign-in by OpenID Connect. */
 
 import { hkdfSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import type { OidcSettings } from '../admin/users/oidc-provider.ts'
 import { connectionsFor } from '../config/connections.ts'
 import type { Config } from '../config/schema.ts'
 import type { ApprovalPolicy } from '../domain/approval.ts'
@@ -34,6 +35,24 @@ export function adminSettings(config: Config) {
     /** Absolute, in browsers. */
     consoleUrl: admin_api.console_url ?? `${withoutSlash(server.external_url)}${basePath}/console/`,
     confirmAbove: admin_api.bulk_revoke_confirm_above ?? Number.POSITIVE_INFINITY,
+  }
+}
+
+export function oidcSettings(config: Config): OidcSettings | undefined {
+  const { oidc } = config.admin_api
+  if (oidc === null) return undefined
+  return {
+    issuer: oidc.issuer,
+    clientId: oidc.client_id,
+    clientSecret: oidc.client_secret ?? undefined,
+    tokenEndpointAuthMethod: oidc.token_endpoint_auth_method ?? undefined,
+    name: oidc.name,
+    scopes: oidc.scopes,
+    usernameClaim: oidc.username_claim,
+    groupsClaim: oidc.groups_claim,
+    roles: oidc.roles,
+    redirectUri: adminSettings(config).consoleUrl,
+    caFile: oidc.ca_file === null ? undefined : path.resolve(oidc.ca_file),
   }
 }
 

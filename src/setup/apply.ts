@@ -2,7 +2,7 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { PATHS, SERVICE, SIGNER } from '../installation/places.ts'
-import { startOf } from '../shared/lib/process-start.ts'
+import { startOf } from '../shared/lib/processes.ts'
 import type { Facts } from './facts.ts'
 import { act, backUp, hasProgram, isDone, lastLines, mustRun, run } from './host.ts'
 import type { FileWork, Step, Work } from './plan/step.ts'

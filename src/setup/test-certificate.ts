@@ -3,7 +3,7 @@
 import { generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto'
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AcmeClient, createAcmeClient, type Signer } from '../ca/acme-proxy/upstream-client.ts'
+import { createAcmeClient, sessionOf, type UpstreamSession } from '../ca/acme-proxy/upstream-client.ts'
 import { type ExternalCredential, externalBinding, upstreamKey } from '../ca/acme-proxy/upstream-key.ts'
 import {
   answerChallenges,
@@ -14,7 +14,7 @@ import {
 } from '../ca/acme-proxy/upstream-order.ts'
 import type { HttpClient } from '../ca/http-client.ts'
 import { encodeBase64url } from '../shared/lib/encoding.ts'
-import { buildCsr } from '../shared/pki/csr-writer.ts'
+import { buildCsr } from '../shared/pki/csr.ts'
 
 type PublishTokens = (token: string, keyAuthorization: string) => void
 
@@ -63,45 +63,38 @@ export async function getTestCertificate({ url, name, http, binding, publish, is
       externalAccountBinding: externalBinding(binding, key, newAccount),
     },
   )
-  const signer = { key, kid: account.location }
-  const placed = await client.post(newOrder, signer, { identifiers: [{ type: 'dns', value: name }] })
+  const session = sessionOf(client, { key, kid: account.location })
+  const placed = await session.post(newOrder, { identifiers: [{ type: 'dns', value: name }] })
   const order = placed.location ?? ''
-  if (publish) await prove(client, signer, order, name, { publish, thumbprint: key.thumbprint })
-  const { finalize } = await reached(client, signer, order, 'ready')
+  if (publish) await prove(session, order, name, publish)
+  const { finalize } = await reached(session, order, 'ready')
   const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  await client.post(finalize, signer, { csr: encodeBase64url(requestFor(name, pair)) })
-  const { certificate } = await reached(client, signer, order, 'valid')
-  const { body } = await client.post(certificate ?? '', signer, undefined)
+  await session.post(finalize, { csr: encodeBase64url(requestFor(name, pair)) })
+  const { certificate } = await reached(session, order, 'valid')
+  const { body } = await session.post(certificate ?? '')
   const leaf = new X509Certificate(body)
   if (leaf.checkHost(name) === undefined) throw new Error(`the certificate is not for ${name}`)
-  if (!isKept) await client.post(revokeCert, signer, { certificate: encodeBase64url(leaf.raw) })
+  if (!isKept) await session.post(revokeCert, { certificate: encodeBase64url(leaf.raw) })
   return { leaf, pem: `${body}${pair.privateKey.export({ format: 'pem', type: 'pkcs8' })}` }
 }
 
-interface Proof {
-  publish: PublishTokens
-  thumbprint: string
-}
-
-async function prove(client: AcmeClient, signer: Signer, url: string, name: string, { publish, thumbprint }: Proof) {
-  const signal = AbortSignal.timeout(PATIENCE_MS)
-  const order = readOrder(await client.post(url, signer, undefined), url, 1)
-  const authorizations = await readAuthorizations(client, signer, order, { type: 'http-01', signal })
+async function prove(session: UpstreamSession, url: string, name: string, publish: PublishTokens) {
+  const order = readOrder(await session.post(url), url, 1)
+  const authorizations = await readAuthorizations(session, order, 'http-01')
   const responses = responsesTo(authorizations, 'http-01', [{ type: 'dns', value: name }])
   if (typeof responses === 'string') throw new Error(responses)
-  for (const { token } of responses) publish(token, `${token}.${thumbprint}`)
-  await answerChallenges(client, signer, responses, { isRepeated: false, signal })
+  for (const { token } of responses) publish(token, `${token}.${session.key.thumbprint}`)
+  await answerChallenges(session, responses, false)
 }
 
 /** @throws Error with the service's reason when the order fails, or does not get there in time */
-async function reached(client: AcmeClient, signer: Signer, url: string, wanted: 'ready' | 'valid') {
+async function reached(session: UpstreamSession, url: string, wanted: 'ready' | 'valid') {
   for (const until = Date.now() + PATIENCE_MS; ; await sleep(PAUSE_MS)) {
-    const order = readOrder(await client.post(url, signer, undefined), url, 1)
+    const order = readOrder(await session.post(url), url, 1)
     if (order.status === wanted) return order
     const isOver = Date.now() > until
     if (order.status !== 'invalid' && !isOver) continue
-    const wait = { type: 'http-01', signal: AbortSignal.timeout(REQUEST_MS) } as const
-    const { text } = failureOf(order, await readAuthorizations(client, signer, order, wait))
+    const { text } = failureOf(order, await readAuthorizations(session, order, 'http-01'))
     throw new Error(
       isOver ? `the order was still ${order.status} after ${PATIENCE_MS / 1000} s` : `the order failed: ${text}`,
     )

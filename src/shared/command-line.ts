@@ -22,7 +22,7 @@ type Read<T> = Option<T>['read']
 export type Options = Readonly<Record<string, Option<unknown>>>
 /** Undefined for what was not given and has no default. */
 export type Values<O extends Options> = { [K in keyof O]: O[K] extends Option<infer T> ? T : never }
-/** As the parser leaves it. */
+/** The parser leaves it so. */
 export type Raw = Readonly<Record<string, unknown>>
 
 const isTrue = (text: string) => text !== 'false'
@@ -58,7 +58,7 @@ const STANDARD_OUTPUT = 1
 const QUESTIONS = ['-h', '--help', '-v', '--version']
 const wordsOf = ({ usage }: Command) => usage.split(' ').filter((word) => /^[^<]/.test(word))
 
-/** Ends with the exit code of the command, or with that of its error; 1 where the error has none. */
+/** Ends with the exit code of the command or of its error; 1 where the error has none. */
 export async function runProgram(program: Program, typed: readonly string[]): Promise<void> {
   requireOutput(program.name)
   const { name, commands } = program

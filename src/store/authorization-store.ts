@@ -1,4 +1,4 @@
-/** SQL of authorizations; that of the challenges inside them is in `challenge-store.ts`. */
+/** SQL of authorizations; the challenges inside them have `challenge-store.ts`. */
 
 import type { Approval } from '../domain/allowlist.ts'
 import type { Authorization } from '../domain/records.ts'

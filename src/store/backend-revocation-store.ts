@@ -28,7 +28,7 @@ export interface BackendRevocationStore {
 
 export interface Claim {
   backend: string
-  /** Takes those of further backends, too, unless they are among these. */
+  /** Takes revocations of further backends, too, unless they are among these. */
   unlessOf: readonly string[] | undefined
   leaseSeconds: number
   limit: number

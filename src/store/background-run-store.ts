@@ -25,7 +25,9 @@ const TASKS: Statement = {
       FROM background_runs ORDER BY task`,
 }
 
-/** At most 1000 of each are counted, along the primary key. */
+/** The events of a consumer are counted up to this, along the primary key. */
+export const MOST_WAITING = 1000
+
 const BACKLOG: Statement = {
   name: 'event-backlog',
   text: `
@@ -33,7 +35,7 @@ const BACKLOG: Statement = {
      CROSS JOIN LATERAL (
        SELECT count(*)::integer AS waiting,
               greatest(0, coalesce(extract(epoch FROM now() - min(occurred_at)), 0))::integer AS age
-         FROM (SELECT occurred_at FROM event_deliveries d WHERE d.consumer = c.name ORDER BY sequence LIMIT 1000) d) w
+         FROM (SELECT occurred_at FROM event_deliveries d WHERE d.consumer = c.name ORDER BY sequence LIMIT ${MOST_WAITING}) d) w
      ORDER BY c.name`,
 }
 

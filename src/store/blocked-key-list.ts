@@ -1,6 +1,6 @@
 /**
- * SQL of the keys blocked by a file (`security.blocked_keys_file`): rows of `blocked_keys` without
- * a certificate. Rows of revocations have one, and those of administrators say so.
+ * SQL of the keys blocked by a file (`security.blocked_keys_file`): rows of `blocked_keys` without a certificate. Rows of
+ * revocations have one, and rows of administrators say so.
  */
 
 import type { Database, Statement } from './database.ts'
@@ -38,8 +38,8 @@ const REVOKE_ACCOUNTS: Statement = {
 }
 
 /**
- * Of keys that were blocked before migration 0029, or while their account was just being made. In pages: a million keys
- * took 13 s, and `server.timeout` may be less.
+ * Revokes accounts whose keys were blocked before migration 0029, or while the account was just being made. It works in
+ * pages: a million keys took 13 s, and `server.timeout` may be less.
  * @returns how many
  */
 export async function revokeAccountsOfBlockedKeys(db: Pick<Database, 'query'>): Promise<number> {
@@ -53,8 +53,7 @@ export async function revokeAccountsOfBlockedKeys(db: Pick<Database, 'query'>): 
 }
 
 /**
- * Replaces the listed keys by those of the file; an unchanged key costs one look-up. Keys of
- * revocations stay.
+ * Replaces the listed keys by the keys of the file; an unchanged key costs one look-up. Keys of revocations stay.
  * @param hashes SHA-256 of SubjectPublicKeyInfos, lower-case hexadecimal; emptied
  */
 export async function replaceListedKeys(

@@ -1,8 +1,7 @@
 /** SQL of the names of certificates that an earlier release has recorded as they were written (migration 0034). */
 
 import type { CertificateNames } from '../domain/certificate-names.ts'
-import { silenceEvents } from './account-import.ts'
-import type { Database, Statement } from './database.ts'
+import { type Database, type Statement, silenceEvents } from './database.ts'
 import { createRetentionStore } from './retention-store.ts'
 
 const WALK = 'certificate_names'

@@ -90,7 +90,7 @@ const AUTHORIZED_NAMES: Statement = {
 
 const REVOKE: Statement = {
   name: 'certificate-revoke',
-  // certificates_pkey and certificates_serial_issuer, one row each. A certificate that was recorded under two
+  // Plan: certificates_pkey and certificates_serial_issuer, one row each; a certificate that was recorded under two
   // certificates of its issuer is revoked in both rows. Where a key is blocked, keyCompromise takes the place of another
   // reason, and the date stays (CA/Browser Forum BR 7.2.2).
   text: `

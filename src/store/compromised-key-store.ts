@@ -39,7 +39,7 @@ const DUE: Statement = {
 
 /** About 20 ms where nothing fits. */
 const WINDOW_ROWS = 10_000
-/** As a page of a bulk revocation: 10,000 in one statement took 7 s, and `server.timeout` may be less. */
+/** As many as a page of a bulk revocation has: 10,000 in one statement took 7 s, and `server.timeout` may be less. */
 const MOST_REVOKED = 500
 
 const FIND: Statement = {

@@ -1,10 +1,8 @@
 /**
  * SQL of certificate revocation lists: revoked certificates in pages, CRL numbers, finished lists in pieces.
  *
- * A list is published by compare-and-swap on its predecessor (`publish`). So its rows were read after the predecessor
- * was
- * published, and it keeps all of the predecessor's entries that have not left. When two builders run at once, one
- * builds in
+ * A list is published by compare-and-swap on its predecessor (`publish`). So its rows were read after the predecessor was
+ * published, and it keeps all of the predecessor's entries that have not left. When two builders run at once, one builds in
  * vain, and no revocation disappears for a moment.
  */
 
@@ -46,7 +44,7 @@ export type NewCrl = Omit<PublishedCrl, 'startedAt' | 'isAhead'>
 /** How far the served list is behind the database. */
 export interface CrlState {
   published: PublishedCrl | undefined
-  /** Revocations that the list may lack, but those of a bulk revocation under way: it gets a list at its end. */
+  /** Revocations that may be missing on the list, without a bulk revocation under way: it gets a list at its end. */
   missing: number
   /** A new list was requested after this one was begun. */
   isRequested: boolean
@@ -65,7 +63,7 @@ export interface CrlDraft {
   isPreviousAhead: boolean
   /** thisUpdate of the one before, or now, and no later than the slow clock. */
   listedUntil: Date
-  /** Of the part, and of the whole issuer, by which the previous release tells that a list is due. */
+  /** Counts of the part, and of the whole issuer, by which the previous release sees that a list is due. */
   changes: { part: Changes; issuer: Changes }
   startedAt: Date
 }
@@ -146,16 +144,21 @@ export interface CrlStore {
 const REQUEST_KEY = 'crl_rebuild'
 
 /**
- * Of a row `c`: its list begins in the future. Where the slow clock is ahead of now() by more than a list lasts, now() is
- * wrong, and a list of that time would have expired (RFC 5280 §5.1.2.5).
+ * Whether the list of a row `c` begins in the future. Where the slow clock is ahead of now() by more than a list lasts, now()
+ * is wrong. A list of that time would have expired (RFC 5280 §5.1.2.5).
  */
 const IS_AHEAD = `(coalesce(c.this_update > now() + interval '${CLOCKS_DIFFER_SECONDS} s', false)
-            AND NOT EXISTS (SELECT FROM slow_clock w WHERE w.at >= now() + (c.next_update - c.this_update))) AS is_ahead`
+            AND NOT EXISTS (SELECT FROM slow_clock w WHERE w.at >= now() + (c.next_update - c.this_update)))`
+
+/** Columns of a row `c`. */
+const LIST = `c.issuer_key AS "issuerKey", c.shards, c.shard, c.issuer_id AS "issuerId", c.number, c.this_update AS "thisUpdate",
+           c.next_update AS "nextUpdate", c.entries, c.bytes::double precision AS bytes, c.started_at AS "startedAt",
+           ${IS_AHEAD} AS "isAhead"`
 
 /** During a longer bulk revocation, lists come at this interval. */
 const BULK_SECONDS = 300
 /** A job without progress for so long has lost its instance, and another takes it up. */
-const STANDING_SECONDS = 30
+const STALLED_SECONDS = 30
 
 /** At most 512 rows for each certificate of the issuer; slots below zero are for bulk revocations (`count_revocations`). */
 const CHANGES: Statement = {
@@ -169,11 +172,12 @@ const STATES: Statement = {
   name: 'crl-states',
   // crls_pkey, server_settings_pkey, bulk_revocations_open. A row even without a list, for the clock.
   text: `
-    SELECT c.*, now() AS now, slow_now() AS slow_now, ${IS_AHEAD},
-           coalesce((SELECT updated_at > c.started_at FROM server_settings WHERE key = '${REQUEST_KEY}'), false) AS requested,
+    SELECT ${LIST}, now() AS now, slow_now() AS "slowNow", coalesce(c.part_changes, 0)::double precision AS "partChanges",
+           coalesce(c.part_bulk_changes, 0)::double precision AS "partBulkChanges",
+           coalesce((SELECT updated_at > c.started_at FROM server_settings WHERE key = '${REQUEST_KEY}'), false) AS "isRequested",
            c.started_at > now() - interval '${BULK_SECONDS} s' AND EXISTS (
-             SELECT FROM bulk_revocations WHERE status ${bulkRevocation.is('revoking')} AND progressed_at > now() - interval '${STANDING_SECONDS} s'
-           ) AS bulk_waits
+             SELECT FROM bulk_revocations WHERE status ${bulkRevocation.is('revoking')} AND progressed_at > now() - interval '${STALLED_SECONDS} s'
+           ) AS "bulkWaits"
       FROM (SELECT) one LEFT JOIN crls c ON c.issuer_key = $1`,
 }
 
@@ -192,7 +196,8 @@ const BEGIN: Statement = {
       RETURNING last_number
     )
     SELECT d.last_number::text AS number, now() AS "startedAt", c.number::text AS previous,
-           c.this_update AS "previousThisUpdate", ${IS_AHEAD}, least(coalesce(c.this_update, now()), slow_now()) AS "listedUntil"
+           c.this_update AS "previousThisUpdate", ${IS_AHEAD} AS "isPreviousAhead",
+           least(coalesce(c.this_update, now()), slow_now()) AS "listedUntil"
       FROM drawn d LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
 }
 
@@ -276,9 +281,7 @@ const DELETE_PIECES: Statement = {
 const PUBLISHED: Statement = {
   name: 'crl-published',
   text: `
-    SELECT issuer_key, shards, shard, issuer_id, number, part_changes, part_bulk_changes, this_update, next_update, entries,
-           bytes, started_at, ${IS_AHEAD}
-      FROM crls c ORDER BY issuer_id, shards, shard`,
+    SELECT ${LIST} FROM crls c ORDER BY issuer_id, shards, shard`,
 }
 
 const RETIRE: Statement = {
@@ -322,26 +325,11 @@ const SHARDINGS: Statement = {
   text: 'SELECT shards FROM crl_shardings WHERE last_used_at > slow_now() - make_interval(days => $1) ORDER BY shards',
 }
 
-interface CrlRow {
-  issuer_key: Buffer
-  shards: number
-  shard: number
-  issuer_id: string
-  number: string
-  part_changes: string | null
-  part_bulk_changes: string | null
-  this_update: Date
-  next_update: Date
-  entries: number
-  bytes: string
-  started_at: Date
-  is_ahead: boolean
-}
+type CrlRow = Omit<PublishedCrl, 'number'> & { number: string }
 
-interface DraftRow extends Pick<CrlDraft, 'startedAt' | 'previousThisUpdate' | 'listedUntil'> {
+interface DraftRow extends Pick<CrlDraft, 'startedAt' | 'previousThisUpdate' | 'isPreviousAhead' | 'listedUntil'> {
   number: string
   previous: string | null
-  is_ahead: boolean
 }
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
@@ -353,7 +341,7 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
       const rows = await db.query<StateRow>(STATES, [issuerKey])
       const counts = await db.query<SlotCount>(CHANGES, [issuerFingerprints])
       const listOf = new Map(rows.map((row) => [`${row.shards}-${row.shard}`, row]))
-      const [{ now, slow_now: slowNow }] = rows as [StateRow]
+      const [{ now, slowNow }] = rows as [StateRow]
       return parts.map((part) => ({
         ...stateOf(listOf.get(`${part.shards}-${part.shard}`), changesOf(part, counts)),
         now,
@@ -410,7 +398,11 @@ interface SlotCount {
   changes: number
 }
 
-type StateRow = CrlRow & { requested: boolean; bulk_waits: boolean; now: Date; slow_now: Date }
+interface StateRow extends CrlRow, Pick<CrlState, 'isRequested' | 'now' | 'slowNow'> {
+  partChanges: number
+  partBulkChanges: number
+  bulkWaits: boolean
+}
 
 async function beginList(
   db: Pick<Database, 'query'>,
@@ -420,12 +412,11 @@ async function beginList(
 ): Promise<CrlDraft> {
   const counts = await db.query<SlotCount>(CHANGES, [issuerFingerprints])
   const [row] = await db.query<DraftRow>(BEGIN, [issuerKey, part.shards, part.shard, maxLeadSeconds])
-  const { number, previous, is_ahead: isPreviousAhead, ...times } = row as DraftRow
+  const { number, previous, ...others } = row as DraftRow
   return {
-    ...withoutNulls(times),
+    ...withoutNulls(others),
     number: BigInt(number),
     previous: previous === null ? undefined : BigInt(previous),
-    isPreviousAhead,
     changes: { part: changesOf(part, counts), issuer: changesOf(COMPLETE, counts) },
   }
 }
@@ -461,9 +452,9 @@ async function publishList(
 
 function stateOf(row: StateRow | undefined, current: Changes): Omit<CrlState, 'now' | 'slowNow'> {
   if (!row) return { published: undefined, missing: current.all, isRequested: false }
-  const waiting = row.bulk_waits ? Math.max(0, current.bulk - Number(row.part_bulk_changes ?? 0)) : 0
-  const missing = Math.max(0, current.all - Number(row.part_changes ?? 0) - waiting)
-  return { published: decode(row), missing, isRequested: row.requested }
+  const { isRequested, bulkWaits, partChanges, partBulkChanges, now: _, slowNow: __, ...list } = row
+  const waiting = bulkWaits ? Math.max(0, current.bulk - partBulkChanges) : 0
+  return { published: decode(list), missing: Math.max(0, current.all - partChanges - waiting), isRequested }
 }
 
 function changesOf(part: CrlPart, counts: readonly SlotCount[]): Changes {
@@ -477,18 +468,4 @@ function everyOctetOf(part: CrlPart): number[] {
   return octetsOf(part).flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, at) => first + at))
 }
 
-function decode(row: CrlRow): PublishedCrl {
-  return {
-    issuerKey: row.issuer_key,
-    shards: row.shards,
-    shard: row.shard,
-    issuerId: row.issuer_id,
-    number: BigInt(row.number),
-    thisUpdate: row.this_update,
-    nextUpdate: row.next_update,
-    entries: row.entries,
-    bytes: Number(row.bytes),
-    startedAt: row.started_at,
-    isAhead: row.is_ahead,
-  }
-}
+const decode = (row: CrlRow): PublishedCrl => ({ ...row, number: BigInt(row.number) })

@@ -88,7 +88,7 @@ export interface SignerIntent {
 export type RecordOutcome = 'recorded' | 'late' | 'lost' | 'duplicate'
 
 export interface CsrIssuanceStore {
-  /** As `begin` of an intent for the signer (issuance-store.ts). */
+  /** Begins as an intent for the signer does (issuance-store.ts). */
   begin(intent: CsrIntent): Promise<boolean>
   /** An intent for the signer becomes one for a backend, in one commit. False when it is gone. */
   takeFromSigner(intent: TakenIntent): Promise<boolean>

@@ -268,3 +268,10 @@ export function batched<C, R>(
   const batcher = new Batcher(flush, { ...options, ...traits })
   return (command) => batcher.run(command)
 }
+
+const SILENCE: Statement = { name: 'import-silence', text: "SELECT set_config('chancery.import', 'on', true)" }
+
+/** Until the transaction ends, no change of rows becomes an event. */
+export async function silenceEvents(tx: Pick<Database, 'query'>): Promise<void> {
+  await tx.query(SILENCE, [])
+}

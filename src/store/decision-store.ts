@@ -9,7 +9,7 @@ export interface LostDecision {
   at: Date
   by: string
   act: string
-  /** What it was about. */
+  /** The thing that it was about. */
   subject: string
   outcome: Outcome
   details: Record<string, unknown>
@@ -28,12 +28,12 @@ export interface DecisionStore {
   mark(place: string): Promise<number>
   /** Moves it forward, and never back. */
   move(place: string, line: number): Promise<void>
-  /** Those of these audit entries that the log has, or that its retention has cut, by MAC. */
+  /** The MACs of these audit entries that the log has, or that its retention has cut. */
   presentEntries(entries: readonly { sequence: number; mac: string }[]): Promise<Set<string>>
-  /** Those of these that a comparison has dealt with. */
+  /** The ids of these that a comparison has dealt with. */
   dealtWith(ids: readonly string[]): Promise<Set<string>>
   noteLost(decisions: readonly { decision: Decision; outcome: Outcome }[], since: Date | null): Promise<void>
-  /** Those that no alarm has told of, in the order of their time; the next call has others. */
+  /** Takes lost decisions that no alarm has reported, in the order of their time; the next call has others. */
   takeUntold(): Promise<LostDecision[]>
   /** Sessions begin in this database from now on. @param incarnation as `beginSession` reads it */
   noteCompared(incarnation: string): Promise<void>

@@ -6,7 +6,6 @@ import type { RaisedAlarm } from '../domain/alarms.ts'
 import type { EventData, EventOf, OccurredEvent } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
 import { spellingsOf } from '../shared/protocol/identifier.ts'
-import { RAISED_ALARMS } from './diagnosis-store.ts'
 import { allOf } from './list-page.ts'
 import { isAmongAccountsOf } from './scope.ts'
 import { columnsOf, queriesOf, rowsOf, sql } from './slonik.ts'
@@ -35,6 +34,11 @@ export async function addRaisedAlarms(tx: CommonQueryMethods, alarms: readonly E
       ${column(({ data }) => data.message, 'text')}, ${column(({ data }) => data.reason ?? null, 'text')})
     ON CONFLICT DO NOTHING`)
 }
+
+/** raised_alarms_time */
+export const RAISED_ALARMS = `
+    SELECT message, reason, count(*)::integer AS times, max(raised_at) AS "lastAt" FROM raised_alarms
+     WHERE raised_at > now() - interval '24 hours' GROUP BY message, reason ORDER BY "lastAt" DESC LIMIT 20`
 
 /** Groups the alarms of a day by their text, the latest first. */
 export const listRaisedAlarms = (db: CommonQueryMethods) =>
@@ -77,8 +81,8 @@ export function listAccountFailures(db: CommonQueryMethods, accountId: string): 
 }
 
 export interface FailureFilter {
-  since: Date
-  accountId?: string | undefined
+  since?: Date | undefined
+  account_id?: string | undefined
   kind?: string | undefined
   /** The last part of its error type (RFC 8555 §6.7); empty for failures without one. */
   problem?: string | undefined
@@ -93,11 +97,11 @@ const PROBLEM = sql.fragment`
 const concerns = (name: string) => sql.fragment`failure_names(f.data) && ${sql.array(spellingsOf(name), 'text')}`
 
 /** account_failures_time, or account_failures_pkey for one account; 50 are kept for each account */
-const fitting = ({ since, accountId, kind, problem, name, scope }: FailureFilter) =>
+const fitting = ({ since = new Date(0), account_id, kind, problem, name, scope }: FailureFilter) =>
   allOf([
     sql.fragment`f.occurred_at >= ${since.toISOString()}::timestamptz`,
     isAmongAccountsOf(sql.fragment`f.account_id`, scope),
-    ...(accountId === undefined ? [] : [sql.fragment`f.account_id = ${accountId}`]),
+    ...(account_id === undefined ? [] : [sql.fragment`f.account_id = ${account_id}`]),
     ...(kind === undefined ? [] : [sql.fragment`f.kind = ${kind}`]),
     ...(problem === undefined ? [] : [sql.fragment`${PROBLEM} = ${problem}`]),
     ...(name === undefined ? [] : [concerns(name)]),

@@ -10,8 +10,8 @@ interface Queries {
 }
 
 /**
- * System identifier, timeline, oid of the database, and that of a table, which `pg_restore --clean` makes anew: no two databases
- * of a signer have the same.
+ * System identifier, timeline, oid of the database, and oid of a table, which `pg_restore --clean` makes anew. No two
+ * databases of a signer have the same.
  */
 const INCARNATION = `(SELECT system_identifier FROM pg_control_system()) || '/' ||
          left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) || '/' ||
@@ -27,7 +27,7 @@ export interface Incarnation {
   incarnation: string
   /** The one that was compared last; null before the first comparison. */
   compared: string | null
-  /** Those that were compared before it. */
+  /** These were compared before it. */
   former: readonly string[]
   /** Time of the last commit that a promoted standby has; null in other databases. */
   since: Date | null

@@ -11,7 +11,7 @@ import type { Database, DatabaseSettings } from './database.ts'
 import type pg from './pg.ts'
 import { cutOff } from './pg.ts'
 import { schemaOfRelease } from './schema/migration-files.ts'
-import { PRESENCE_CLASS, RELEASE_CLASS } from './schema/running-releases.ts'
+import { PRESENCE_CLASS, RELEASE_CLASS } from './schema/schema-state.ts'
 import { openPrimary } from './session.ts'
 import { type Session, Sessions } from './sessions.ts'
 import { endsSession } from './sqlstate.ts'
@@ -191,7 +191,7 @@ class PresenceConnection {
     if (this.#closed || !this.isUp(lost)) return
     this.#since = undefined
     this.#onLost(error)
-    // With a statement under way, as after a time-out, pg destroys the socket without waiting for a
+    // While a statement is under way, as after a time-out, pg destroys the socket without waiting for a
     // reply.
     void lost.end()
     void this.#reconnect()

@@ -74,16 +74,16 @@ export type ReadPage<T> = (after: string | undefined, limit: number) => Promise<
 
 /**
  * Reads page after page until one is full or the list ends.
- * @param goesOn receives the rows so far after each unfinished page; false stops
+ * @param continues receives the rows so far after each unfinished page; false ends the search
  */
 export async function readToEnd<T>(
   read: ReadPage<T>,
   after: string | undefined,
   limit: number,
-  goesOn: (soFar: ListPage<T>) => boolean,
+  continues: (soFar: ListPage<T>) => boolean,
 ): Promise<ListPage<T>> {
   let found = await read(after, limit)
-  while (!found.isComplete && found.rows.length < limit && goesOn(found)) {
+  while (!found.isComplete && found.rows.length < limit && continues(found)) {
     const page = await read(found.next, limit - found.rows.length)
     const lookedThrough = found.lookedThrough + page.lookedThrough
     found = { ...page, rows: [...found.rows, ...page.rows], lookedThrough }

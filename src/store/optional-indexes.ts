@@ -15,8 +15,9 @@ export const HISTORY_INDEXES: IndexDefinitions = {
 }
 
 /**
- * Used by lists filtered by issuer, key or contact, lists of orders filtered by name, lists of revoked certificates by
- * expiry, and the search for the beginning of a name (certificate-ways.ts, order-list.ts, account-list.ts, search-store.ts).
+ * Lists filtered by issuer, key or contact use these, and lists of orders filtered by name, and lists of revoked
+ * certificates by expiry (certificate-ways.ts, order-list.ts, account-list.ts). So does the search for the beginning of a
+ * name (search-store.ts).
  */
 export const SEARCH_INDEXES: IndexDefinitions = {
   certificates_issuer: 'certificates (issuer_fingerprint, id)',

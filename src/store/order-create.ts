@@ -34,7 +34,7 @@ const CLAIM = `
                                  WHERE d.id = c.order_id AND (d.status ${order.isNot('open')} OR ${IS_INVALID})) AS free) f)
       RETURNING request_key AS claim_key, request_key, order_id`
 
-// As above, with replacements_pkey in place of order_claims_pkey.
+// The same by replacements_pkey in place of order_claims_pkey.
 const CLAIM_REPLACEMENT = `
       INSERT INTO replacements AS c (certificate_id, order_id, request_key)
       SELECT replaced, id, request_key FROM o ORDER BY replaced
@@ -100,7 +100,7 @@ const createOrders = (name: string, claim: string): Statement => ({
     SELECT claim_key, order_id, request_key, ids, ready FROM claim LEFT JOIN linked USING (order_id)`,
 })
 
-/** As `createOrders`, with parameters 22 and 23, which may approve authorizations (approval.ts). */
+/** `createOrders` with parameters 22 and 23, which may approve authorizations (approval.ts). */
 const createApprovedOrders = (name: string, claim: string): Statement => ({
   name,
   text: `

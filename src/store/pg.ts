@@ -7,7 +7,7 @@
 
 import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
-import { isSocketFolder } from '../shared/lib/local-host.ts'
+import { isSocketFolder } from '../shared/lib/host.ts'
 
 export type SslMode = 'disable' | 'allow' | 'prefer' | 'require' | 'verify-ca' | 'verify-full'
 
@@ -39,7 +39,7 @@ interface PgConnection extends pg.Connection {
   attachListeners(stream: PgConnection['stream']): void
 }
 
-/** What the driver remembers of the statements that it has prepared. */
+/** The driver remembers the statements that it has prepared. */
 interface PreparedStatements {
   connection: { parsedStatements: object; submittedNamedStatements: object }
 }

@@ -14,14 +14,14 @@ export interface RenewableCertificate {
   accountId: string | undefined
   /** Lower-case hexadecimal. */
   issuerFingerprint: string
-  /** As in the order: DNS names with `*.`, addresses in canonical text. */
+  /** The order has them so: DNS names with `*.`, addresses in canonical text. */
   names: readonly string[]
   notBefore: Date
   notAfter: Date
   issuedAt: Date
   revokedAt: Date | undefined
   advice: RenewalAdvice | undefined
-  /** As the CA behind this service suggested last. */
+  /** The CA behind this service suggested it last. */
   upstream: RenewalAdvice | undefined
   /** An order has named it as replaced, whatever became of that order. */
   isReplaced: boolean

@@ -199,7 +199,7 @@ export function createRetentionStore(db: Database): RetentionStore {
 /** Old notifications, and old marks of warnings of expiry. */
 const NOTIFICATIONS: Statement = {
   name: 'retention-notifications',
-  // notifications_pkey, whose order is that of time.
+  // notifications_pkey, which is in the order of time.
   text: `
     WITH gone AS (
       DELETE FROM notifications WHERE id IN (SELECT id FROM notifications WHERE id < $1 ORDER BY id LIMIT ${PAGE_SIZE})

@@ -149,7 +149,7 @@ export async function beginSession(client: Queryable, host: string, settings: Se
 export interface Primary {
   client: pg.Client
   host: string
-  /** As `beginSession` returns it. */
+  /** `beginSession` returns it. */
   server: string
 }
 
@@ -182,7 +182,7 @@ export async function openPrimary(settings: DatabaseSettings): Promise<Primary> 
   }
 }
 
-/** Of a session that has begun at the same moment on another host. */
+/** Ends a session that has begun at the same moment on another host. */
 async function endOther(client: pg.Client, chosen: pg.Client): Promise<void> {
   if (client !== chosen) await client.end().catch(() => undefined) // nothing ran on it
 }

@@ -13,7 +13,7 @@ const STUCK_MS = 1_000
 const LOOK_MS = 250
 /** One host that does not answer must not hold up the others' next turn. */
 const ASK_MS = 1_000
-/** Of statements that are slow on a server that still leads. */
+/** A pause after slow statements on a server that still leads. */
 const PAUSE_MS = 2_000
 
 export class Session {

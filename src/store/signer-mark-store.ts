@@ -1,6 +1,6 @@
 /**
- * SQL of the comparison with a signer's records: what of a page the database lacks, and the mark up to which it lacks
- * nothing.
+ * SQL of the comparison with a signer's records: what of a page is missing in the database, and the mark up to which
+ * nothing is missing.
  *
  * A mark moves on the session that has looked, and only from where the page began. After a fail-over to an older copy the
  * look is repeated there, from the mark of that copy.
@@ -46,12 +46,12 @@ export interface IssuerRevocations {
 }
 
 export interface WithoutCertificate {
-  lacking: number[]
+  missing: number[]
   underWay: number[]
 }
 
 export interface SignerMarkStore {
-  /** The mark of a chain; that of a chain without one is 0. */
+  /** The mark of a chain; 0 for a chain without one. */
   mark(chain: string): Promise<SignerMark>
   /**
    * Serial numbers without a certificate, by their place in the list. With an intent of at most `intentSeconds` an issuance
@@ -63,15 +63,15 @@ export interface SignerMarkStore {
     stretch: Stretch<number> | undefined,
   ): Promise<WithoutCertificate>
   /** Entries that the database does not have as revoked, or as compromised; the mark moves as above. */
-  lackingRevocations<P extends IssuerRevocations>(
+  missingRevocations<P extends IssuerRevocations>(
     pages: readonly P[],
     stretch: Stretch<RevocationPlace> | undefined,
   ): Promise<P[]>
   /** Takes a mark that is beyond these lines back to them. */
   lower(chain: string, last: { certificates: number; revocations: number }): Promise<void>
-  /** Says that the database lacks something. @returns false when that was said before */
+  /** Says that something is missing. @returns false when that was said before */
   noteBehind(chain: string): Promise<boolean>
-  noteWhole(): Promise<void>
+  noteNothingMissing(): Promise<void>
   /** Remembers what does not come back. @returns what was not remembered before */
   noteGivenUp(chain: string, lines: readonly GivenUp[]): Promise<GivenUp[]>
   /** What was given up, until an operator accepts it. */
@@ -147,7 +147,7 @@ const WITHOUT_CERTIFICATE: Statement = {
 }
 
 const UNREVOKED: Statement = {
-  name: 'signer-lacking-revocations',
+  name: 'signer-missing-revocations',
   // certificates_serial_issuer, one range a serial number. A reason becomes keyCompromise later, and no other one.
   text: `
     SELECT (place - 1)::integer AS place FROM string_to_table($1, ' ') WITH ORDINALITY AS p (serial, place)
@@ -181,7 +181,7 @@ const NOTE_BEHIND: Statement = {
     UPDATE signer_marks SET behind_since = now() WHERE chain = decode($1, 'hex') AND behind_since IS NULL RETURNING chain`,
 }
 
-const NOTE_WHOLE: Statement = {
+const NOTE_NOTHING_MISSING: Statement = {
   name: 'signer-mark-whole',
   // Another chain that is still behind says so again.
   text: 'UPDATE signer_marks SET behind_since = NULL WHERE behind_since IS NOT NULL',
@@ -203,31 +203,31 @@ export function createSignerMarkStore(db: Pick<Database, 'query' | 'transaction'
       const rows = await db.query<{ place: number; is_under_way: boolean }>(WITHOUT_CERTIFICATE, values)
       const placesOf = (isUnderWay: boolean) =>
         rows.flatMap((row) => (row.is_under_way === isUnderWay ? [row.place] : []))
-      return { lacking: placesOf(false), underWay: placesOf(true) }
+      return { missing: placesOf(false), underWay: placesOf(true) }
     },
-    lackingRevocations: (pages, stretch) =>
+    missingRevocations: (pages, stretch) =>
       db.transaction(async (tx) => {
-        const lacking: (typeof pages)[number][] = []
+        const missing: (typeof pages)[number][] = []
         for (const page of pages) {
           const serialNumbers = page.entries.map(({ serialNumber }) => serialNumber).join(' ')
           const compromised = page.entries.flatMap(({ reason }, at) => (reason === KEY_COMPROMISE ? [at + 1] : []))
           const values = [serialNumbers, page.issuerFingerprints, compromised]
           const rows = await tx.query<{ place: number }>(UNREVOKED, values)
           const entries = rows.flatMap(({ place }) => page.entries[place] ?? [])
-          if (entries.length > 0) lacking.push({ ...page, entries })
+          if (entries.length > 0) missing.push({ ...page, entries })
         }
-        if (stretch && lacking.length === 0) {
+        if (stretch && missing.length === 0) {
           const { chain, after, last } = stretch
           await tx.query(MOVE_REVOCATIONS, [chain, after.seq, after.part, last.seq, last.part])
         }
-        return lacking
+        return missing
       }),
     async lower(chain, { certificates, revocations }) {
       await db.query(LOWER, [chain, certificates, revocations])
     },
     noteBehind: async (chain) => (await db.query(NOTE_BEHIND, [chain])).length > 0,
-    async noteWhole() {
-      await db.query(NOTE_WHOLE, [])
+    async noteNothingMissing() {
+      await db.query(NOTE_NOTHING_MISSING, [])
     },
     async noteGivenUp(chain, lines) {
       const columns = [lines.map((one) => one.sequence), lines.map((one) => one.serialNumber)]

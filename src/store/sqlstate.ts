@@ -44,7 +44,7 @@ export type DiskTrouble = (typeof DISK_TROUBLES)[number]
 /** Files of PostgreSQL that read and write its data: elsewhere 42501 is a missing right, and XX000 a fault. */
 const STORAGE = /^(?:md|fd|smgr|bufmgr|slru|xlog\w*|buffile)\.c$/
 
-/** What the error says of the disk of the database (PostgreSQL's errcode_for_file_access). */
+/** Says what the error shows of the disk of the database (PostgreSQL's errcode_for_file_access). */
 export function diskTroubleOf(error: unknown): DiskTrouble | undefined {
   if (!(error instanceof pg.DatabaseError)) return undefined
   const { code = '', file = '' } = error

@@ -71,7 +71,7 @@ export function createServerSettings(db: Pick<Database, 'query'>): ServerSetting
 /** Revocations by commands, which have no metrics: kept here until an instance counts them. */
 export interface RevocationTally {
   certificates: number
-  /** With their binding credential. */
+  /** Accounts that were revoked with their binding credential. */
   accounts: number
 }
 

@@ -4,16 +4,11 @@ import { hash } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { CaaFinding, CaaJob } from '../../workers/job.ts'
 import { WorkerPoolError } from '../../workers/job.ts'
-import { caaIdentities } from '../config/challenge-facts.ts'
-import type { Config } from '../config/schema.ts'
 import { boundSteps } from '../domain/validation-attempt.ts'
 import type { AskForCaa, CaaCheckRequest } from '../services/caa-freshness.ts'
-import { normalPattern } from '../settings/order-settings.ts'
-import { urlSettings } from '../settings/server-settings.ts'
-import { caaTimeoutMs, corroborationMs, isCaaEnforced } from '../settings/validation-settings.ts'
 import { LruMap } from '../shared/lib/caching.ts'
-import { Urls } from '../shared/protocol/urls.ts'
-import { type CaaJobFactory, dnsSettings } from './jobs.ts'
+import type { Urls } from '../shared/protocol/urls.ts'
+import type { CaaJobFactory } from './jobs.ts'
 
 /**
  * Limits concurrent checks for finalize, because they share the supervisor's actor with
@@ -36,11 +31,15 @@ const REFUSALS = 256
 /** Time for a check to wait in the pool before the front gives up. */
 const QUEUE_MS = 5_000
 
-/** @returns undefined when CAA is not enforced */
-export function createCaaJobFactory(config: Config): CaaJobFactory | undefined {
-  if (!isCaaEnforced(config)) return undefined
-  const urls = new Urls(urlSettings(config))
-  const settings = caaSettings(config)
+/** The part of a check that comes from the settings. */
+export type CaaSettings = Omit<CaaJob, 'subjects' | 'accountUri'>
+
+/**
+ * @param settings undefined when CAA is not enforced
+ * @returns undefined then
+ */
+export function createCaaJobFactory(settings: CaaSettings | undefined, urls: Urls): CaaJobFactory | undefined {
+  if (!settings) return undefined
   return ({ accountId, accountPath }, subjects) => ({
     ...settings,
     subjects,
@@ -48,23 +47,11 @@ export function createCaaJobFactory(config: Config): CaaJobFactory | undefined {
   })
 }
 
-/** The part common to all checks of a configuration. */
-export function caaSettings(config: Config): Omit<CaaJob, 'subjects' | 'accountUri'> {
-  const { caa_identities, caa_unreachable_ok } = config.acme
-  const dns = dnsSettings(config)
-  return {
-    identities: caaIdentities(caa_identities),
-    unreachableOk: caa_unreachable_ok.map(normalPattern),
-    timeoutMs: caaTimeoutMs(config),
-    // BR 3.2.2.8: a look-up has failed only after at least one retry.
-    dns: dns.retries > 0 ? dns : { ...dns, retries: 1 },
-  }
-}
-
-/** How long a front waits for the supervisor's answer. */
-export function caaAnswerDeadlineMs(config: Config): number {
-  return caaTimeoutMs(config) + corroborationMs(config) + QUEUE_MS
-}
+/**
+ * How long a front waits for the supervisor's answer.
+ * @param checkMs longest time of one check
+ */
+export const caaAnswerDeadlineMs = (checkMs: number) => checkMs + QUEUE_MS
 
 interface CaaChecksOptions {
   jobFor: CaaJobFactory | undefined

@@ -1,4 +1,4 @@
-/** Builds the job of a triggered challenge from the configuration, one table row per method. */
+/** Builds the job of a triggered challenge: what the settings say of its method, and what the challenge adds. */
 
 import { hash } from 'node:crypto'
 import type {
@@ -6,25 +6,42 @@ import type {
   CaaSubject,
   DnsMethodJob,
   DnsPersist01Job,
-  DnsSettings,
   DnsTxtJob,
   Http01Job,
   TlsAlpn01Job,
   ValidationJob,
 } from '../../workers/job.ts'
-import { issuerDomainNames } from '../config/challenge-facts.ts'
-import type { Config } from '../config/schema.ts'
-import { type IsRegistry, publicSuffixes } from '../domain/identifier-policy.ts'
+import type { IsRegistry } from '../domain/identifier-policy.ts'
 import type { ValidationRequest } from '../services/challenge-triggers.ts'
-import { urlSettings } from '../settings/server-settings.ts'
-import { extensionSettings } from '../settings/validation-settings.ts'
 import { accountLabel } from '../shared/protocol/account-labels.ts'
 import { type BuiltInType, isChallengeType, keyAuthorization } from '../shared/protocol/challenge.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
-import { Urls } from '../shared/protocol/urls.ts'
+import type { Urls } from '../shared/protocol/urls.ts'
 import type { ChallengeMethods } from './extensions.ts'
 
-const SECOND_MS = 1000
+/** The members of a DNS job that come from the settings; its wait is that of the first attempt. */
+export type DnsMethodSettings = Omit<DnsMethodJob, 'identifier'>
+
+interface PersistSettings
+  extends DnsMethodSettings,
+    Pick<DnsPersist01Job, 'issuerDomainNames' | 'allowWildcardPolicy' | 'allowSubdomainPolicy'> {
+  /** Whether records may name the account by a hash (draft -02). */
+  isHashed: boolean
+  /** Undefined without a public suffix list. */
+  isRegistry: IsRegistry | undefined
+}
+
+/** The part of each job that comes from the settings. */
+export interface JobSettings {
+  urls: Urls
+  http01: Omit<Http01Job, 'type' | 'identifier' | 'token' | 'keyAuthorization'>
+  tlsAlpn01: Omit<TlsAlpn01Job, 'type' | 'identifier' | 'keyAuthorizationDigest'>
+  dns01: DnsMethodSettings
+  dnsAccount01: DnsMethodSettings
+  dnsPersist01: PersistSettings
+  /** The time of one attempt of a validator module. */
+  extensionTimeoutMs(type: string): number
+}
 
 /** Builds the CAA check of these names for this account. */
 export type CaaJobFactory = (account: NamedAccount, subjects: readonly CaaSubject[]) => CaaJob
@@ -33,34 +50,28 @@ type NamedAccount = Pick<ValidationRequest, 'accountId' | 'accountPath'>
 
 /** @param caaJob undefined when CAA is not enforced */
 export function createJobFactory(
-  config: Config,
+  settings: JobSettings,
   { extensions }: ChallengeMethods,
-  version: string,
   caaJob: CaaJobFactory | undefined,
 ): (request: ValidationRequest) => ValidationJob {
-  const { challenges } = config
-  const urls = new Urls(urlSettings(config))
-  const isRegistry = challenges.dnspersist01.allow_subdomain_policy
-    ? publicSuffixes(config.security.identifier_policy.public_suffix_list)
-    : undefined
-
+  const { urls } = settings
   const jobs: Record<BuiltInType, (request: ValidationRequest) => ValidationJob> = {
     'http-01': ({ identifier, token, thumbprint }) =>
-      http01Job(config, version, { identifier, token, keyAuthorization: keyAuthorization(token, thumbprint) }),
-    'dns-01': (request) => ({ type: 'dns-01', ...txtJob(config, challenges.dns01, request, digestOf(request)) }),
+      http01Job(settings, { identifier, token, keyAuthorization: keyAuthorization(token, thumbprint) }),
+    'dns-01': (request) => ({ type: 'dns-01', ...txtJob(settings.dns01, request, digestOf(request)) }),
     'dns-account-01': (request) => {
       const accountUrl = urls.account(request.accountId, request.accountPath)
-      const job = txtJob(config, challenges.dnsaccount01, request, digestOf(request))
+      const job = txtJob(settings.dnsAccount01, request, digestOf(request))
       return { type: 'dns-account-01', ...job, accountLabel: accountLabel(accountUrl), accountUrl }
     },
-    'tls-alpn-01': (request) => tlsAlpn01Job(config, request.identifier, digestOf(request)),
-    'dns-persist-01': (request) => persistJob({ config, urls, isRegistry }, request),
+    'tls-alpn-01': (request) => tlsAlpn01Job(settings, request.identifier, digestOf(request)),
+    'dns-persist-01': (request) => persistJob(settings, request),
   }
 
   const moduleTypes = new Set<string>(extensions.modules.map(({ type }) => type))
   const extensionJob = (request: ValidationRequest): ValidationJob => {
     const { type, identifier, wildcard, token, thumbprint, accountId, accountPath } = request
-    const timeoutMs = extensionSettings(config, type).timeout_seconds * SECOND_MS
+    const timeoutMs = settings.extensionTimeoutMs(type)
     const accountUrl = urls.account(accountId, accountPath)
     const challenge = {
       type,
@@ -91,66 +102,35 @@ function caaSubject({ identifier, wildcard, type }: ValidationRequest): CaaSubje
 }
 
 export function http01Job(
-  config: Config,
-  version: string,
+  { http01 }: Pick<JobSettings, 'http01'>,
   what: Pick<Http01Job, 'identifier' | 'token' | 'keyAuthorization'>,
 ): Http01Job {
-  const { http01 } = config.challenges
-  const { website_url } = config.acme
-  return {
-    type: 'http-01',
-    ...what,
-    timeoutMs: http01.timeout_seconds * SECOND_MS,
-    port: http01.port,
-    httpsPort: http01.https_port,
-    maxResponseBytes: http01.max_response_bytes,
-    blockedNetworks: http01.blocked_networks,
-    userAgent: `chancery/${version}${website_url ? ` (${website_url})` : ''}`,
-    dns: dnsSettings(config),
-  }
+  return { type: 'http-01', ...what, ...http01 }
 }
 
-export function tlsAlpn01Job(config: Config, identifier: Identifier, keyAuthorizationDigest: string): TlsAlpn01Job {
-  const { tlsalpn01 } = config.challenges
-  return {
-    type: 'tls-alpn-01',
-    identifier,
-    keyAuthorizationDigest,
-    timeoutMs: tlsalpn01.timeout_seconds * SECOND_MS,
-    port: tlsalpn01.port,
-    blockedNetworks: tlsalpn01.blocked_networks,
-    dns: dnsSettings(config),
-  }
-}
-
-export function txtJob(
-  config: Config,
-  method: Config['challenges']['dns01'],
-  asked: Pick<ValidationRequest, 'identifier' | 'tries'>,
+export function tlsAlpn01Job(
+  { tlsAlpn01 }: Pick<JobSettings, 'tlsAlpn01'>,
+  identifier: Identifier,
   keyAuthorizationDigest: string,
-): DnsTxtJob {
-  return { ...dnsMethodJob(config, method, asked), keyAuthorizationDigest }
+): TlsAlpn01Job {
+  return { type: 'tls-alpn-01', identifier, keyAuthorizationDigest, ...tlsAlpn01 }
 }
 
-interface PersistSettings {
-  config: Config
-  urls: Urls
-  /** Undefined without a public suffix list. */
-  isRegistry: IsRegistry | undefined
+type Asked = Pick<ValidationRequest, 'identifier' | 'tries'>
+
+export function txtJob(method: DnsMethodSettings, asked: Asked, keyAuthorizationDigest: string): DnsTxtJob {
+  return { ...dnsMethodJob(method, asked), keyAuthorizationDigest }
 }
 
-function persistJob({ config, urls, isRegistry }: PersistSettings, request: ValidationRequest): DnsPersist01Job {
-  const method = config.challenges.dnspersist01
+function persistJob({ urls, dnsPersist01 }: JobSettings, request: ValidationRequest): DnsPersist01Job {
+  const { isHashed, isRegistry, ...method } = dnsPersist01
   const thumbprints = [request.thumbprint, ...request.formerThumbprints.toReversed()]
   return {
     type: 'dns-persist-01',
-    ...dnsMethodJob(config, method, request),
+    ...dnsMethodJob(method, request),
     wildcard: request.wildcard,
     accountUrl: urls.account(request.accountId, request.accountPath),
-    ...(method.draft === '02' && { hashed: { prefix: urls.accountHashPrefix, thumbprints } }),
-    issuerDomainNames: issuerDomainNames(config),
-    allowWildcardPolicy: method.allow_wildcard_policy,
-    allowSubdomainPolicy: method.allow_subdomain_policy,
+    ...(isHashed && { hashed: { prefix: urls.accountHashPrefix, thumbprints } }),
     ...(isRegistry && { leastLabelsAbove: registrableLabels(request.identifier, isRegistry) }),
   }
 }
@@ -165,38 +145,7 @@ function registrableLabels({ value }: Identifier, isRegistry: IsRegistry): numbe
   return cut === -1 ? 0 : labels.length - cut + 1
 }
 
-function dnsMethodJob(
-  config: Config,
-  method: Config['challenges']['dns01'],
-  { identifier, tries }: Pick<ValidationRequest, 'identifier' | 'tries'>,
-): DnsMethodJob {
-  return {
-    identifier,
-    timeoutMs: method.timeout_seconds * SECOND_MS,
-    // Later attempts skip this wait, because the backoff has already passed.
-    propagationWaitMs: tries === 0 ? method.propagation_wait_seconds * SECOND_MS : 0,
-    requireDnssec: method.require_dnssec,
-    requireAuthoritative: method.require_authoritative,
-    blockedNetworks: config.challenges.http01.blocked_networks,
-    dns: dnsSettings(config, method.resolvers),
-  }
-}
-
-/**
- * `dns` in the workers' form (docs/decisions/dns-settings.md).
- *
- * @param ofMethod resolvers of a method; when not empty they override `dns.resolvers`
- */
-export function dnsSettings({ dns }: Config, ofMethod: readonly string[] = []): DnsSettings {
-  const resolvers = ofMethod.length > 0 ? ofMethod : dns.resolvers
-  return {
-    resolvers,
-    zones: dns.zones.map(({ zone, resolvers, addresses }) => ({
-      zone,
-      ...(resolvers.length > 0 && { resolvers }),
-      ...(addresses.length > 0 && { addresses }),
-    })),
-    timeoutMs: dns.timeout_seconds * SECOND_MS,
-    retries: dns.retries,
-  }
+/** Later attempts skip the wait, because the backoff has already passed. */
+function dnsMethodJob<M extends DnsMethodSettings>(method: M, { identifier, tries }: Asked): M & DnsMethodJob {
+  return { ...method, identifier, propagationWaitMs: tries === 0 ? method.propagationWaitMs : 0 }
 }

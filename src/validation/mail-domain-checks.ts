@@ -3,9 +3,7 @@
 import type { Logger } from 'pino'
 import type { MailDomainFinding, MailDomainJob } from '../../workers/job.ts'
 import { WorkerPoolError } from '../../workers/job.ts'
-import type { Config } from '../config/schema.ts'
 import type { AskForMailDomains } from '../services/registration.ts'
-import { dnsSettings } from './jobs.ts'
 
 /** Low, because the checks share the supervisor's actor and need no account yet. */
 const MAX_AT_ONCE = 8
@@ -13,13 +11,11 @@ const MAX_AT_ONCE = 8
 /** Time for a check to wait in the pool before the front continues without it. */
 const QUEUE_MS = 5_000
 
-/** Covers the MX look-up and the address look-up that follows when there is no MX record. */
-function timeoutMs({ dns }: Config): number {
-  return 2 * dns.timeout_seconds * 1000
-}
+/** The part of a check that comes from the settings. */
+export type MailDomainSettings = Omit<MailDomainJob, 'domains'>
 
 interface MailDomainChecksOptions {
-  config: Config
+  settings: MailDomainSettings
   checkMailDomains(job: MailDomainJob): Promise<MailDomainFinding[]>
   log: Logger
 }
@@ -27,13 +23,17 @@ interface MailDomainChecksOptions {
 /**
  * Answers undefined when too many checks run or the workers fail. Each unchecked domain is logged.
  */
-export function createMailDomainChecks({ config, checkMailDomains, log }: MailDomainChecksOptions): AskForMailDomains {
+export function createMailDomainChecks({
+  settings,
+  checkMailDomains,
+  log,
+}: MailDomainChecksOptions): AskForMailDomains {
   let running = 0
 
   async function check(domains: readonly string[]): Promise<readonly MailDomainFinding[] | undefined> {
     running++
     try {
-      return await checkMailDomains({ domains, timeoutMs: timeoutMs(config), dns: dnsSettings(config) })
+      return await checkMailDomains({ ...settings, domains })
     } catch (error) {
       if (!(error instanceof WorkerPoolError)) throw error
       logUnchecked(log, domains, error.message)
@@ -58,14 +58,19 @@ export function createMailDomainChecks({ config, checkMailDomains, log }: MailDo
 type AskSupervisor = (domains: readonly string[], deadlineMs: number) => ReturnType<AskForMailDomains>
 
 /**
- * Sends the checks of a front thread to the supervisor; undefined when the check is off. A contact
- * is accepted when the supervisor does not answer.
+ * Sends the checks of a front thread to the supervisor. A contact is accepted when the supervisor does not answer.
+ * @param checkMs longest time of one check; undefined when the check is off
+ * @returns undefined then
  */
-export function mailDomainsThrough(ask: AskSupervisor, config: Config, log: Logger): AskForMailDomains | undefined {
-  if (!config.email.validate_mx) return undefined
+export function mailDomainsThrough(
+  ask: AskSupervisor,
+  checkMs: number | undefined,
+  log: Logger,
+): AskForMailDomains | undefined {
+  if (checkMs === undefined) return undefined
   return async (domains) => {
     try {
-      return await ask(domains, timeoutMs(config) + QUEUE_MS)
+      return await ask(domains, checkMs + QUEUE_MS)
     } catch (error) {
       logUnchecked(log, domains, error instanceof Error ? error.message : String(error))
       return undefined

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
@@ -31,12 +30,12 @@ import {
 } from '../support/operator.ts'
 import { configOf } from '../support/reload.ts'
 import type { TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
-const secrets = mkdtempSync(path.join(tmpdir(), 'chancery-eab-'))
+const secrets = temporaryFolder()
 const keyFile = path.join(secrets, 'eab.key')
 writeFileSync(keyFile, randomBytes(32))
 after(() => {
-  rmSync(secrets, { recursive: true })
   closeConnections()
 })
 

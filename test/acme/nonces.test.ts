@@ -4,20 +4,19 @@
  */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
+import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { closeConnections, createAcmeClient, JOSE, send } from '../support/acme-client.ts'
 import { restartedScene } from '../support/acme-scene.ts'
 import { RECORDED, SHORT_LIVED, testRecordAtTheEnd, testRecordedNonces } from '../support/recorded-nonces.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const CONFIG = { ...RECORDED, database: { auto_setup: true }, nonce: { ...RECORDED.nonce, store: 'database' } }
 
 describe('nonces in the database', () => {
-  const dataDir = mkdtempSync(path.join(tmpdir(), 'chancery-nonce-'))
+  const dataDir = temporaryFolder()
   const startPostgres = () => startEmbeddedPostgres({ dataDir, settings: { fsync: 'off' }, log: () => undefined })
   let postgres: EmbeddedPostgres
   before(async () => {
@@ -29,7 +28,6 @@ describe('nonces in the database', () => {
   }))
   after(async () => {
     await postgres?.stop()
-    rmSync(dataDir, { recursive: true, force: true })
     rmSync(postgres.folder, { recursive: true, force: true })
   })
 

@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, test } from 'node:test'
@@ -231,10 +230,9 @@ describe('two perspectives beside a service', () => {
 })
 
 test('a perspective that anybody could ask does not start, and says why', async () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-perspectives-'))
+  const folder = temporaryFolder()
   const files = writeCertificate(folder, 'server', await loopbackCertificate())
   const file = path.join(folder, 'open.yaml')
   writeFileSync(file, stringify({ perspective: { cert_path: files.cert, key_path: files.key } }))
   await assert.rejects(startProcess(file), /ended with 1: chancery: anybody could ask: give perspective\.tokens/)
-  rmSync(folder, { recursive: true, force: true })
 })

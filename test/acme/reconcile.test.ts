@@ -70,7 +70,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
     const dry = await chancery(service, 'reconcile', '--dry-run')
     assert.equal(dry.code, 1)
     assert.equal((await fetchCrl()).number, number, 'a revocation makes no list')
-    assert.match(dry.stdout, new RegExp(`^lacks certificate {2}${serial}$`, 'm'))
+    assert.match(dry.stdout, new RegExp(`^missing certificate {2}${serial}$`, 'm'))
     assert.match(dry.stdout, /^not compared: what the last comparison had; --all begins with the first record$/m)
     assert.doesNotMatch((await chancery(service, 'reconcile', '--all', '--dry-run')).stdout, /not compared/)
     const report = JSON.parse(await operate(service, 'reconcile', '--json'))

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { scryptSync } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Authenticator } from '../../bench/client/authenticator.ts'
@@ -17,6 +16,7 @@ import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { startTestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { words } from '../support/words.ts'
 
@@ -32,7 +32,7 @@ interface Entry {
 describe('the audit log', () => {
   let at: Issuing
   let mails: MailServer
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-audit-'))
+  const folder = temporaryFolder()
   const auditKey = path.join(folder, 'audit.key')
   before(async () => {
     mails = await startMailServer()
@@ -56,7 +56,6 @@ describe('the audit log', () => {
     await at.end()
     await at.service.dispose()
     await mails.close()
-    rmSync(folder, { recursive: true })
   })
 
   const entries = () =>

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import type { CertificateFilter } from '../../src/store/certificate-filter.ts'
-import { listCertificates } from '../../src/store/certificate-list.ts'
+import type { CertificateFilter } from '../../src/admin/certificates/certificate-filter.ts'
+import { listCertificates } from '../../src/admin/certificates/certificate-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { nextPage } from '../support/admin.ts'
@@ -43,10 +43,10 @@ describe('searches in long lists', () => {
   })
 
   const RARE: Record<string, CertificateFilter> = {
-    'by its name': { name: 'www.rare.test' },
-    'by its name, among those of a status': { name: 'www.rare.test', status: 'active' },
-    'by a name above it': { nameSuffix: 'rare.test' },
-    'by a name above it, among those of a status': { nameSuffix: 'rare.test', status: 'active' },
+    'by its name': { domain: 'www.rare.test' },
+    'by its name, among those of a status': { domain: 'www.rare.test', status: 'active' },
+    'by a name above it': { domain_suffix: 'rare.test' },
+    'by a name above it, among those of a status': { domain_suffix: 'rare.test', status: 'active' },
   }
   for (const [title, filter] of Object.entries(RARE))
     for (const sort of ['-issued_at', 'not_after', '-not_after'] as const)

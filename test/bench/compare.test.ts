@@ -2,18 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { leftIn, readDocument, resultsIn, startBench } from '../support/bench.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 
 describe('the comparison of two builds', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'compare-test-'))
+  const folder = temporaryFolder()
   chmodSync(folder, 0o755)
-  after(() => rmSync(folder, { recursive: true }))
 
   const nothingIsLeft = () => {
     if (process.platform === 'linux') assert.deepEqual(leftIn(folder), [])

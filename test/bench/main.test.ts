@@ -1,18 +1,18 @@
 /** The command as users start it, against a server that knows nothing but a directory and nonces. */
 
 import assert from 'node:assert/strict'
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { leftIn, readDocument, resultsIn, runBench, startBench } from '../support/bench.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 describe('the bench command', () => {
   let server: Server
   let origin: string
   let halves = 0
-  const folder = mkdtempSync(join(tmpdir(), 'bench-'))
+  const folder = temporaryFolder()
   chmodSync(folder, 0o755)
   const bench = (...args: string[]) => runBench(folder, ...args)
   before(async () => {
@@ -30,7 +30,6 @@ describe('the bench command', () => {
   after(() => {
     server.closeAllConnections()
     server.close()
-    rmSync(folder, { recursive: true })
   })
 
   test('runs scenarios in turn and writes what it printed', async () => {

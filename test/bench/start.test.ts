@@ -1,8 +1,7 @@
 /** A service that the bench starts: every scenario, every method that the bench answers itself, and an overload. */
 
 import assert from 'node:assert/strict'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Options, parseOptions } from '../../bench/options.ts'
@@ -12,12 +11,13 @@ import { SCENARIO_NAMES, type ScenarioName } from '../../bench/scenario/table.ts
 import { ownBuild } from '../../bench/servers/build.ts'
 import { type Contestant, startBuild } from '../../bench/servers/chancery.ts'
 import { readDocument, runBench } from '../support/bench.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const interrupt = new AbortController().signal
 const AROUND = { progress: { begin: () => undefined, end: () => undefined }, interrupt }
 
 describe('a service that the bench starts', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'start-test-'))
+  const folder = temporaryFolder()
   chmodSync(folder, 0o755)
   let server: Contestant
   before(async () => {
@@ -27,7 +27,6 @@ describe('a service that the bench starts', () => {
   })
   after(async () => {
     await server?.stop()
-    rmSync(folder, { recursive: true })
   })
 
   async function run(scenario: ScenarioName, more: Partial<Options> = {}) {

@@ -187,7 +187,7 @@ describe('administration from the command line', () => {
     assert.match(whole, /the audit log is whole/)
     assert.match(whole, new RegExp(`^not seen {2}.* after ${verdict.head.split(':')[0]}.*audit_head.*--head`, 'm'))
     await withAuditLog(service.database, (audit) =>
-      audit.onward({ userId: undefined, ipAddress: undefined }, async (_tx, note) => {
+      audit.continueWithoutAuthor({ userId: undefined, ipAddress: undefined }, async (_tx, note) => {
         for (const sequence of [120, 121])
           note('database.lost_entry', { sequence, mac: 'ab'.repeat(32), at: '2026-03-01T21:04:12Z' })
       }),

@@ -1,10 +1,9 @@
 /** `chancery eab`, `identifiers` and `profiles` on a database without a service, and the entries that they leave. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { registeredClient } from '../support/acme-client.ts'
 import { administered } from '../support/administered.ts'
 import { accountIdOf, newestEntries } from '../support/bound.ts'
@@ -12,17 +11,15 @@ import { plainCsr } from '../support/csr.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 describe('commands about grants', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-grants-'))
+  const folder = temporaryFolder()
   const { service, as } = administered(() => sharedService('admin'))
   const admin = as('alice')
   let account: string
   before(async () => {
     account = accountIdOf(await registeredClient(service.directoryUrl))
-  })
-  after(async () => {
-    rmSync(folder, { recursive: true })
   })
 
   const run = (...words: string[]) => operate(service, ...words)

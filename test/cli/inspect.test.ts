@@ -1,8 +1,6 @@
 /** `chancery inspect`: what it prints of an order, a certificate and an account, and how it refuses. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { ValidationRecord } from '../../src/domain/validation-attempt.ts'
@@ -21,20 +19,19 @@ import {
   openStores,
   type StoreFixture,
 } from '../store/support.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { configFor, runWith } from './support.ts'
 
 describe('inspect', () => {
   let store: StoreFixture
-  let folder: string
+  const folder = temporaryFolder()
   let configFile: string
   before(async () => {
     store = await openStores()
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-inspect-'))
     configFile = configFor(store.settings, path.join(folder, 'config.yaml'))
   })
   after(async () => {
     await store.close()
-    rmSync(folder, { recursive: true })
   })
 
   const inspect = (...words: string[]) => runWith(configFile, 'inspect', ...words)

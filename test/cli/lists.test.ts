@@ -1,8 +1,6 @@
 /** `chancery certificates list`, `orders list`, `accounts list` and `eab list`: filters, pages, and messages about nothing and too much. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Requester } from '../../src/store/account-store.ts'
@@ -18,6 +16,7 @@ import {
   openStores,
   type StoreFixture,
 } from '../store/support.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { words } from '../support/words.ts'
 import { configFor, runWith } from './support.ts'
 
@@ -26,7 +25,7 @@ const FINGERPRINTS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] as const
 
 describe('lists', () => {
   let store: StoreFixture
-  let folder: string
+  const folder = temporaryFolder()
   let configFile: string
   let requester: Requester
   let other: Requester
@@ -36,7 +35,6 @@ describe('lists', () => {
 
   before(async () => {
     store = await openStores()
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-lists-'))
     configFile = configFor(store.settings, path.join(folder, 'config.yaml'))
     requester = (await anAccount(store, { contacts: ['mailto:ops@lists.example'] })).requester
     other = (await anAccount(store)).requester
@@ -60,7 +58,6 @@ describe('lists', () => {
   })
   after(async () => {
     await store.close()
-    rmSync(folder, { recursive: true })
   })
 
   const chancery = (...words: string[]) => runWith(configFile, ...words)

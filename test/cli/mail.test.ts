@@ -1,20 +1,19 @@
 /** `chancery mail`: a mail that shows whether the server takes mail, and the words of each mail. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { stringify } from 'yaml'
 import { NOTIFICATION_TYPES } from '../../src/domain/notification.ts'
 import { runChancery } from '../support/commands.ts'
 import { each } from '../support/each.ts'
 import { startMailServer } from '../support/mail-server.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { MINIMAL, merged } from '../unit/config/support.ts'
 
 describe('mail from the command line', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-mail-'))
-  after(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
 
   function mail(smtp: object, ...words: string[]) {
     const file = path.join(folder, 'config.yaml')

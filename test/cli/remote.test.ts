@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { HOST_COMMANDS } from '../../src/cli/host/host-commands.ts'
 import { localProgram } from '../../src/cli/program.ts'
@@ -15,6 +14,7 @@ import { createAdministrator, signIn } from '../support/admin.ts'
 import { administered } from '../support/administered.ts'
 import { type CommandResult, runChancery } from '../support/commands.ts'
 import { sharedService } from '../support/shared-service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 
@@ -48,18 +48,14 @@ test('every option says more than what kind of value it takes', async () => {
 
 describe('from another machine', () => {
   const { service, sql } = administered(() => sharedService('small pages'))
-  let folder: string
+  const folder = temporaryFolder()
   let tokens: string
   let password: string
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-remote-'))
     tokens = path.join(folder, 'chancery', 'tokens.json')
     password = await createAdministrator(service.database, 'ann')
     const { code, stderr } = await remote(['login', '--username', 'ann'], { input: `${password}\n` })
     assert.equal(code, 0, stderr)
-  })
-  after(async () => {
-    rmSync(folder, { recursive: true })
   })
 
   function remote(

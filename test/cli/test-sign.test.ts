@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
@@ -170,7 +170,6 @@ describe('ca test-sign through the signer', () => {
       assert.equal((await recorded(service, null)).length, 6)
     } finally {
       await daemon.stop()
-      rmSync(files.folder, { recursive: true, force: true })
     }
   })
 })

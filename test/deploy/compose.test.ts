@@ -5,8 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
@@ -17,10 +16,27 @@ import type { RunningContainer } from '../support/containers.ts'
 import { databaseConfig, emptyDatabase, type TestDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { openTestImage, requireImages, type TestImage } from '../support/image.ts'
+import { pageBlock } from '../support/page-blocks.ts'
 import { throughProxy } from '../support/proxies.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
+import { mustRun } from '../support/run-command.ts'
 import { overTcp, type TcpDatabase } from '../support/tcp-database.ts'
-import { trialFolder } from '../support/trial-folder.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
+
+/**
+ * Makes a folder of deploy/compose ready as its page says, by the page's own lines, with a trial CA.
+ * @param from where the page copies from
+ */
+async function trialFolder(from: string, folder: string): Promise<void> {
+  const trialCa = pageBlock('docs/operations/deploy.md', 'trial-issuer', { 'cd /etc/chancery\n': '' }).replace(
+    /^chown.*\n?/m,
+    '',
+  )
+  const places = { 'deploy/compose': from, '/srv/chancery': folder }
+  const lines = pageBlock('docs/operations/containers.md', 'compose-folder', places)
+  const [copies = '', secrets = ''] = lines.split(/(?<=^cd .*\n)/m)
+  await mustRun('sh', ['-euc', `${copies}\n${trialCa}\n${secrets}`])
+}
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const PROGRAMS = ['chancery', 'chancery-signer', 'healthcheck']
@@ -82,7 +98,7 @@ const statOf = (file: string) => statSync(path.join(COMPOSE_FOLDER, file), { thr
 describe('the containers of compose.yaml', {
   ...requireAll(requireImages(), requireCommand('openssl')),
 }, () => {
-  const folder = path.join(mkdtempSync(path.join(tmpdir(), 'chancery-compose-')), 'chancery')
+  const folder = path.join(temporaryFolder(), 'chancery')
   let image: TestImage
   let database: TestDatabase
   let tcp: TcpDatabase

@@ -1,11 +1,10 @@
 /** The script of deploy/kubernetes/examples that keeps a ConfigMap's roots new. The API of Kubernetes is a server that notes what it is asked. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -13,12 +12,13 @@ import { makeAuthority } from '../signer/authority.ts'
 import { loopbackCertificate } from '../support/certificates.ts'
 import { KUBERNETES_FOLDER } from '../support/kubernetes.ts'
 import { runCommand } from '../support/run-command.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const SCRIPT = path.join(KUBERNETES_FOLDER, 'examples/fetch-roots.mjs')
 const PLACE = '/api/v1/namespaces/cert-manager/configmaps/chancery-roots'
 
 describe('fetch-roots.mjs', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-roots-'))
+  const folder = temporaryFolder()
   const root = makeAuthority('P-256', { name: 'New root' }).certificatePem
   const servers: Server[] = []
   const asked: { method?: string | undefined; url?: string | undefined; token?: string | undefined; body: string }[] =
@@ -60,7 +60,6 @@ describe('fetch-roots.mjs', () => {
   })
   after(() => {
     for (const server of servers) server.close()
-    rmSync(folder, { recursive: true })
   })
 
   const run = () => runCommand(process.execPath, [SCRIPT], { env })

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { LOADED } from '../../deploy/build/tree.ts'
@@ -13,12 +12,13 @@ import { buildImageIn, openTestImage, requireImages, type TestImage } from '../s
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { makeToken, SOFTHSM_LIBRARY } from '../support/softhsm.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const MOST_BYTES = 150_000_000
 const SERVICE = 10001
 const SIGNER = 10002
 describe('the container image', requireImages(), () => {
-  const work = mkdtempSync(path.join(tmpdir(), 'chancery-image-test-'))
+  const work = temporaryFolder()
   let image: TestImage
   let files: { mode: string; owner: string; name: string; bytes: number }[]
   before(async () => {
@@ -40,7 +40,6 @@ describe('the container image', requireImages(), () => {
   })
   after(async () => {
     await image?.close()
-    rmSync(work, { recursive: true })
   })
 
   const run = (...command: string[]) => image.containers.run({ image: image.name, command, network: 'none' })
@@ -142,7 +141,7 @@ describe('the container image', requireImages(), () => {
       try {
         const authority = makeAuthority('P-256')
         token.importKey(authority.privateKey, 'issuing', '01')
-        const folder = mkdtempSync(path.join(tmpdir(), 'chancery-token-'))
+        const folder = temporaryFolder()
         const key = { library: SOFTHSM_LIBRARY, token: 'ca', pin_file: token.pinFile, label: 'issuing' }
         const signer = {
           socket: '/run/chancery/signer/signer.sock',
@@ -167,7 +166,6 @@ describe('the container image', requireImages(), () => {
           ],
           network: 'none',
         })
-        rmSync(folder, { recursive: true })
         assert.equal(code, 0, output)
       } finally {
         token.remove()

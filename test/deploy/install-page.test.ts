@@ -1,13 +1,12 @@
 /** docs/operations/install.md as it stands there, in fresh roots of Debian: from a checkout to the packages, and from these to the programs. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { type DebianHost, type DebianRelease, debianRoots, openHost } from '../support/debian-root.ts'
 import { pageBlock } from '../support/page-blocks.ts'
 import { mustRun } from '../support/run-command.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const PAGE = 'docs/operations/install.md'
 const ROOT = path.resolve(import.meta.dirname, '../../..')
@@ -19,7 +18,7 @@ const RELEASES = {
   trixie: { builds: ['build-on-debian-13'], installs: 'install-on-debian-13' },
 } as const satisfies Record<DebianRelease, { builds: readonly string[]; installs: string }>
 
-const folder = mkdtempSync(path.join(tmpdir(), 'chancery-install-page-'))
+const folder = temporaryFolder()
 const packagesOf = (release: DebianRelease) => path.join(folder, release, 'build/packages')
 
 /** Blocks, typed one after the other in one shell. Nobody answers apt, and this machine's authorities sign its registry. */
@@ -48,8 +47,6 @@ async function installFromCheckout(host: DebianHost): Promise<void> {
 }
 
 describe('the page of the packages', debianRoots, () => {
-  after(() => rmSync(folder, { recursive: true, force: true }))
-
   for (const [release, { builds, installs }] of Object.entries(RELEASES) as [
     DebianRelease,
     (typeof RELEASES)[DebianRelease],

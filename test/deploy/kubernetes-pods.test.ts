@@ -5,8 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
@@ -24,6 +23,7 @@ import { requireAll } from '../support/requirements.ts'
 import type { TestService } from '../support/service.ts'
 import { FLOWS } from '../support/steady-flows.ts'
 import { overTcp, type TcpDatabase } from '../support/tcp-database.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const NEXT_RELEASE = path.resolve(import.meta.dirname, '../../../test/fixtures/next-release')
@@ -38,8 +38,8 @@ interface Pod {
 describe('two pods of deploy/kubernetes', {
   ...requireAll(requireImages(), haproxy.required, debianRoots),
 }, () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-pods-'))
-  const cleanups: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })]
+  const folder = temporaryFolder()
+  const cleanups: (() => unknown)[] = []
   const root = makeAuthority('P-256', { name: 'Root' })
   const issuer = makeAuthority('P-256', { name: 'Issuer', by: root })
   const secrets = {

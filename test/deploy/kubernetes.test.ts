@@ -4,10 +4,9 @@
  */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { ClusterIssuer } from '@kubernetes-models/cert-manager/cert-manager.io/v1'
 import { Bundle } from '@kubernetes-models/cert-manager/trust.cert-manager.io/v1alpha1'
 import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1'
@@ -31,6 +30,7 @@ import {
   render,
 } from '../support/kubernetes.ts'
 import { pageBlock } from '../support/page-blocks.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 /** Each checks its values by the schema of its kind. */
 const MODELS: Record<string, new (resource: never) => { apiVersion: string; validate(): void }> = {
@@ -58,7 +58,7 @@ const SECRETS = {
 const PAGE = readFileSync(path.resolve(KUBERNETES_FOLDER, '../../docs/operations/containers.md'), 'utf8')
 
 describe('the manifests for Kubernetes', debianRoots, () => {
-  const work = mkdtempSync(path.join(tmpdir(), 'chancery-kubernetes-'))
+  const work = temporaryFolder()
   const rendered: Record<string, Resource[]> = {}
   before(async () => {
     const kubectl = await debianKubectl()
@@ -69,7 +69,6 @@ describe('the manifests for Kubernetes', debianRoots, () => {
     for (const name of ['base', 'migrate', 'hsm-host', 'monitoring', 'examples'])
       rendered[name] = await render(kubectl, path.join(folder, name))
   })
-  after(() => rmSync(work, { recursive: true, force: true }))
 
   const one = (name: string, kind: string, called?: string) => {
     const found = rendered[name]!.find((it) => it.kind === kind && (called ?? it.metadata.name) === it.metadata.name)

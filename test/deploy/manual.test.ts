@@ -2,19 +2,18 @@
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { writeManual } from '../../deploy/build/manual.ts'
 import { SIGNER_PROGRAM } from '../../signer/program.ts'
 import { localProgram } from '../../src/cli/program.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'chancery-manual-'))
+const folder = temporaryFolder()
 const file = (name: string) => path.join(folder, name)
 
 before(() => writeManual(folder))
-after(() => rmSync(folder, { recursive: true }))
 
 function output(program: string, ...words: string[]): string {
   const { status, stdout, stderr, error } = spawnSync(program, words, {

@@ -1,8 +1,7 @@
 /** The Debian packages on Debian 12 and 13: installed, upgraded, taken back, removed. */
 
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { startResponder } from '../support/acme-client.ts'
@@ -27,6 +26,7 @@ import { EXTERNAL_URL, endLanes, type Lane, startLane } from '../support/proxy-f
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { FLOWS } from '../support/steady-flows.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const PACKAGES = '/packages'
@@ -316,8 +316,7 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
 
   /** Database and signer are on the first; the second reaches them by their sockets. */
   async function twoHosts(cleanups: (() => unknown)[]): Promise<Scene> {
-    const at = mkdtempSync(path.join(tmpdir(), 'chancery-hosts-'))
-    cleanups.push(() => rmSync(at, { recursive: true }))
+    const at = temporaryFolder()
     makeCertificate(at)
     const sockets: Record<string, string> = {}
     for (const name of ['postgresql', 'chancery-signer']) {

@@ -5,8 +5,6 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
@@ -29,6 +27,7 @@ import { requireAll } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { IS_NIGHTLY, startFlows, summary } from '../support/steady-flows.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
@@ -53,12 +52,8 @@ describe('this release and the previous one', requireAll(nginx.required, haproxy
     for (const cleanup of cleanups.toReversed()) await cleanup()
   })
 
-  /** A signer whose files outlive it, for its successor. */
-  function signerFiles(): SignerFiles {
-    const files = writeSignerFiles({ default: makeAuthority('P-256') })
-    cleanups.push(() => rmSync(files.folder, { recursive: true }))
-    return files
-  }
+  /** A signer's files, which outlive it, for its successor. */
+  const signerFiles = () => writeSignerFiles({ default: makeAuthority('P-256') })
 
   const configOf = (files: SignerFiles, more: Record<string, unknown> = {}) => ({
     ca: { signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret') } },
@@ -119,8 +114,7 @@ describe('this release and the previous one', requireAll(nginx.required, haproxy
   }
 
   test('an upgrade, the signer first, then the schema and one instance after the other, loses no request', async (t) => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'chancery-upgrade-'))
-    cleanups.push(() => rmSync(folder, { recursive: true }))
+    const folder = temporaryFolder()
     makeCertificate(folder)
     const files = signerFiles()
     let daemon: Daemon = await startDaemon(files.config, [], {}, previous.signer)

@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
@@ -24,11 +23,11 @@ import {
   throughProxy,
 } from '../support/proxies.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
-let folder: string
+const folder = temporaryFolder()
 let service: TestService
 before(async () => {
-  folder = mkdtempSync(path.join(tmpdir(), 'chancery-proxy-'))
   makeCertificate(folder)
   service = await startTestService({
     fronts: 1,
@@ -43,7 +42,6 @@ before(async () => {
 })
 after(async () => {
   await service.dispose()
-  rmSync(folder, { recursive: true })
 })
 
 for (const proxy of [nginx, haproxy]) {

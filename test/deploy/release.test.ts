@@ -2,16 +2,16 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { packageName, productionFolders } from '../../deploy/build/packages.ts'
 import { readLock } from '../../deploy/build/tree.ts'
 import { runCommand } from '../support/run-command.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
-const folder = mkdtempSync(path.join(tmpdir(), 'chancery-releases-'))
+const folder = temporaryFolder()
 const [first, second] = [path.join(folder, 'first'), path.join(folder, 'second')] as const
 const releaseIn = (clone: string) => path.join(clone, 'build/release')
 
@@ -44,7 +44,6 @@ describe('a release', () => {
     await makeRelease(first)
     await makeRelease(second, first)
   })
-  after(() => rmSync(folder, { recursive: true, force: true }))
 
   test('is the same from two clones, byte for byte', () => {
     const digests = (clone: string) =>

@@ -4,7 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -54,7 +54,6 @@ describe('no request fails', { ...NEEDS }, () => {
     await service?.dispose()
     await daemon.stop()
     assert.ok((await verifyAuditChain(files.auditFile)).ok)
-    rmSync(files.folder, { recursive: true })
     token.remove()
   })
 

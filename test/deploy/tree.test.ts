@@ -2,20 +2,19 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { foldersOf, type Lock } from '../../deploy/build/packages.ts'
 import { writeTree } from '../../deploy/build/tree.ts'
 import { runCommand } from '../support/run-command.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'chancery-tree-'))
+const folder = temporaryFolder()
 const [whole, signer] = [path.join(folder, 'whole'), path.join(folder, 'signer')]
 
 before(() => Promise.all([writeTree(whole), writeTree(signer, 'signer')]))
-after(() => rmSync(folder, { recursive: true }))
 
 const filesOf = (tree: string) => readdirSync(tree, { recursive: true, encoding: 'utf8' })
 const megabytes = (tree: string) =>

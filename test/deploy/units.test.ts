@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol/signer-errors.ts'
 import { requireCommand } from '../support/requirements.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const DEPLOY = path.resolve(import.meta.dirname, '../../../deploy')
 const read = (name: string) => readFileSync(path.join(DEPLOY, name), 'utf8')
@@ -16,8 +16,7 @@ const read = (name: string) => readFileSync(path.join(DEPLOY, name), 'utf8')
 const UNITS = { 'chancery-signer.service': 10, 'chancery.service': 25 } as const
 
 describe('the units', requireCommand('systemd-analyze'), () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'units-'))
-  after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
 
   /** With programs that are here, since they are looked for. */
   const written = (name: string, text = read(`systemd/${name}`)) => {

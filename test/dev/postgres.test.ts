@@ -1,22 +1,13 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, afterEach, describe, test } from 'node:test'
 import pg from 'pg'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
-import { identifyProcess } from '../../src/runtime/process-identity.ts'
+import { identifyProcess } from '../../src/shared/lib/processes.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -26,9 +17,8 @@ const servers: EmbeddedPostgres[] = []
 const holders: ChildProcess[] = []
 
 function newFolder(name = 'data'): string {
-  const top = mkdtempSync(path.join(tmpdir(), 'chancery-embedded-'))
+  const top = temporaryFolder()
   chmodSync(top, 0o755)
-  folders.push(top)
   return path.join(top, name)
 }
 

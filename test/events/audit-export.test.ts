@@ -1,26 +1,14 @@
 /** Audit export to rsyslog, to an HTTP server and to a file: what a receiver gets, and what it misses. */
 
 import assert from 'node:assert/strict'
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sampleEvent } from '../../src/domain/event-samples.ts'
 import { auditFileConsumer, syslogConsumer, webhookConsumer } from '../../src/events/audit-consumers.ts'
 import { backoffDelayMs } from '../../src/events/backoff.ts'
-import { BlockedReceiver, receiverGuard } from '../../src/events/http-post.ts'
 import { type SyslogTarget, syslogTransport } from '../../src/events/syslog-sender.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
 import { WAIT_MS } from '../support/patience.ts'
@@ -28,6 +16,7 @@ import { startReceiver } from '../support/receiver.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { canMount, startDisk } from '../support/small-disk.ts'
 import { type SyslogDaemon, syslogDaemon } from '../support/syslog-daemon.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { type EventFixture, eventFixture } from './support.ts'
 
@@ -40,14 +29,12 @@ async function receiving(t: TestContext, answer: Parameters<typeof startReceiver
 
 describe('audit export', () => {
   let fixture: EventFixture
-  let folder: string
+  const folder = temporaryFolder()
   before(async () => {
     fixture = await eventFixture()
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-audit-'))
   })
   after(async () => {
     await fixture.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const emit = (n: number) =>
@@ -121,7 +108,10 @@ describe('audit export', () => {
       bodies.push(JSON.parse(body))
       response.writeHead(refusals-- > 0 ? 503 : 204).end()
     })
-    const running = await fixture.delivering(webhookConsumer(`${url}events?token=secret`), 'webhook')
+    const running = await fixture.delivering(
+      webhookConsumer({ url: `${url}events?token=secret`, batch: 1, allowPrivate: true }),
+      'webhook',
+    )
     await emitMany(0, 5)
     await until('all are taken', async () => (await fixture.waiting(running.consumer)) === 0, 60_000)
     assert.equal(bodies.length, 7)
@@ -139,11 +129,10 @@ describe('audit export', () => {
       }),
     )
     const event = sampleEvent('admin.action')
-    const blocked = () => new BlockedReceiver('private')
     for (const host of ['127.0.0.1', 'localhost']) {
       const url = `http://${host}:${port}/`
       const deliver = (isPermitted: boolean) =>
-        webhookConsumer(url, 1, receiverGuard(isPermitted, blocked)).deliver(event, new AbortController().signal)
+        webhookConsumer({ url, batch: 1, allowPrivate: isPermitted }).deliver([event], new AbortController().signal)
       await assert.rejects(deliver(false), /private/)
       assert.equal(requests, 0)
       await deliver(true)
@@ -159,7 +148,7 @@ describe('audit export', () => {
       const isTaken = bodies.push(JSON.parse(body)) > 1
       response.writeHead(isTaken ? 204 : 503).end()
     })
-    const consumer = webhookConsumer(url, 20)
+    const consumer = webhookConsumer({ url, batch: 20, allowPrivate: true })
     await registerConsumer(fixture.db, 'webhook-arrays', consumer.kinds)
     await emitMany(0, 50)
     const running = await fixture.delivering(consumer, 'webhook-arrays')
@@ -172,10 +161,10 @@ describe('audit export', () => {
   })
 
   test('an error of the webhook does not name its URL', async () => {
-    const consumer = webhookConsumer('http://127.0.0.1:9/?token=secret')
+    const consumer = webhookConsumer({ url: 'http://127.0.0.1:9/?token=secret', batch: 1, allowPrivate: true })
     const event = sampleEvent('alarm')
     const ended = AbortSignal.timeout(60_000)
-    await assert.rejects(consumer.deliver(event, ended), (error: Error) => {
+    await assert.rejects(consumer.deliver([event], ended), (error: Error) => {
       assert.match(error.message, /^the webhook is not reachable/)
       return !error.message.includes('secret')
     })
@@ -224,10 +213,11 @@ describe('audit export', () => {
     const { bavail, bsize } = statfsSync(disk.folder)
     // Two pages are left: the former file is filled, and the new one in part.
     writeFileSync(ballast, Buffer.alloc((Number(bavail) - 2) * Number(bsize)))
-    const events = Array.from({ length: 100 }, () => sampleEvent('admin.action'))
-    await assert.rejects(consumer.deliverTogether!(events, AbortSignal.timeout(WAIT_MS)), /ENOSPC/)
+    const others = Array.from({ length: 99 }, () => sampleEvent('admin.action'))
+    const events = [sampleEvent('admin.action'), ...others] as const
+    await assert.rejects(consumer.deliver(events, AbortSignal.timeout(WAIT_MS)), /ENOSPC/)
     rmSync(ballast)
-    await consumer.deliverTogether!(events, AbortSignal.timeout(WAIT_MS))
+    await consumer.deliver(events, AbortSignal.timeout(WAIT_MS))
     const names = readdirSync(disk.folder).filter((name) => name.startsWith('audit.log'))
     const texts = names.map((name) => readFileSync(path.join(disk.folder, name), 'utf8'))
     const records = texts.flatMap((text) => text.split('\n').slice(0, -1)).map((line) => JSON.parse(line))
@@ -250,11 +240,11 @@ describe('audit export', () => {
     })
     await handle.close()
     const time = AbortSignal.timeout(WAIT_MS)
-    const first = consumer.deliver(sampleEvent('admin.action'), time)
+    const first = consumer.deliver([sampleEvent('admin.action')], time)
     await isHanging
-    const late = consumer.deliver(sampleEvent('admin.action'), AbortSignal.abort())
+    const late = consumer.deliver([sampleEvent('admin.action')], AbortSignal.abort())
     const event = sampleEvent('admin.action')
-    const second = consumer.deliver(event, time)
+    const second = consumer.deliver([event], time)
     await Promise.race([second, sleep(100)])
     fail(new Error('EIO'))
     await assert.rejects(first, /EIO/)

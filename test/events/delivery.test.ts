@@ -4,10 +4,10 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { z } from 'zod/v4'
 import type { EventOf } from '../../src/domain/event.ts'
+import { STATISTICS } from '../../src/events/audit-consumers.ts'
 import type { ExternalConsumer } from '../../src/events/consumer.ts'
 import { EventDelivery, takeBatch } from '../../src/events/delivery.ts'
 import { ExternalDelivery } from '../../src/events/external-delivery.ts'
-import { STATISTICS } from '../../src/events/statistics.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import {
   buryDelivery,
@@ -167,7 +167,7 @@ describe('events', () => {
   test('an event whose transaction commits late is not passed over', async () => {
     await registerConsumer(db, 'late', ['alarm'])
     const seen: string[] = []
-    const late = delivery(consumer({ name: 'late', deliver: async ({ subject }) => void seen.push(subject) }))
+    const late = delivery(consumer({ name: 'late', deliver: async ([{ subject }]) => void seen.push(subject) }))
     const hold = gate()
     const written = gate()
     const holding = db.transaction(async (tx) => {
@@ -195,7 +195,7 @@ describe('events', () => {
     const ordered = delivery(
       consumer({
         name: 'order',
-        async deliver(event) {
+        async deliver([event]) {
           const { message } = (event as EventOf<'alarm'>).data
           if (message === '1' && failures++ < 2) throw new Error('not yet')
           seen.push(message)
@@ -215,12 +215,12 @@ describe('events', () => {
     await registerConsumer(db, 'takeover', ['alarm'])
     await emit('alarm', 'x')
     const ids: string[] = []
-    const hanging = consumer({ name: 'takeover', deliver: ({ id }) => new Promise(() => void ids.push(id)) })
+    const hanging = consumer({ name: 'takeover', deliver: ([{ id }]) => new Promise(() => void ids.push(id)) })
     const first = delivery(hanging, 111)
     await rounds(first, 'the first has begun', async () => ids.length > 0)
     // Nobody holds the presence lock of the first, so it counts as gone.
     const taken: string[] = []
-    const second = delivery(consumer({ name: 'takeover', deliver: async ({ id }) => void taken.push(id) }))
+    const second = delivery(consumer({ name: 'takeover', deliver: async ([{ id }]) => void taken.push(id) }))
     await rounds(second, 'the second has it', async () => taken.length === 1)
     await second.stop(1_000)
     await first.stop(10)
@@ -326,7 +326,7 @@ describe('events', () => {
     const of = consumer({
       name: 'away',
       retryDelayMs: () => undefined,
-      deliver: async ({ id }) => void seen.push(id),
+      deliver: async ([{ id }]) => void seen.push(id),
     })
     const failures: unknown[] = []
     const delivering = new ExternalDelivery({
@@ -358,7 +358,7 @@ describe('events', () => {
       instanceId,
       database: [],
       events: { ...silent, abandoned: () => undefined },
-      external: [consumer({ name: 'replaced', deliver: async ({ subject }) => void seen.push(subject) })],
+      external: [consumer({ name: 'replaced', deliver: async ([{ subject }]) => void seen.push(subject) })],
     })
     await thread.start()
     await until('it is delivered', async () => (await waiting('replaced')) === 0)
@@ -369,7 +369,7 @@ describe('events', () => {
   test('a claim that came back with an earlier state of the database is delivered', async () => {
     await registerConsumer(db, 'earlier', ['alarm'])
     const seen: string[] = []
-    const of = delivery(consumer({ name: 'earlier', deliver: async ({ subject }) => void seen.push(subject) }))
+    const of = delivery(consumer({ name: 'earlier', deliver: async ([{ subject }]) => void seen.push(subject) }))
     await emit('alarm', 'x')
     await rounds(of, 'x is delivered', async () => (await waiting('earlier')) === 0)
     // As a promoted standby has it that knew of the claim and not of its end; no statement has failed.

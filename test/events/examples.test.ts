@@ -1,17 +1,17 @@
 /** Example configurations with mail and export start, once the names of their machines are replaced. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
 import { formatErrors, loadConfig, parseConfigText } from '../../src/config/load.ts'
 import { loadHooks } from '../../src/events/hooks/load-hooks.ts'
 import { MailTransport } from '../../src/events/notifications/transport.ts'
 import { type ConsumerContext, consumersOf } from '../../src/main/events/consumers.ts'
-import { mailSettings } from '../../src/settings/notification-settings.ts'
+import { mailSettings } from '../../src/settings/event-settings.ts'
 import { startTestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 /** Seen from the compiled file. */
 const FIXTURES = path.resolve(import.meta.dirname, '../../../test/fixtures/config')
@@ -51,9 +51,8 @@ function laidOver(base: Section, over: Section): Section {
 }
 
 describe('the example configuration', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-examples-'))
+  const folder = temporaryFolder()
   Object.assign(process.env, ENVIRONMENT)
-  after(() => rmSync(folder, { recursive: true, force: true }))
 
   const read = (name: string) => parse(readFileSync(path.join(FIXTURES, `${name}.yaml`), 'utf8')) as Example
 

@@ -1,8 +1,7 @@
 /** Hook modules: what they are told, and that none harms another, whatever it does. */
 
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,6 +15,7 @@ import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
 import { type DatabasePool, rowsOf } from '../../src/store/slonik.ts'
 import { methodOf } from '../../workers/module/module-contract.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
 import { type EventFixture, eventFixture } from './support.ts'
@@ -37,17 +37,15 @@ test('a method is named like its event', () => {
 })
 
 describe('hooks', () => {
-  let folder: string
+  const folder = temporaryFolder()
   let fixture: EventFixture
   let db: DatabasePool
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-hooks-'))
     fixture = await eventFixture()
     db = fixture.db
   })
   after(async () => {
     await fixture.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const fileOf = (name: string) => path.join(folder, `${name}.jsonl`)

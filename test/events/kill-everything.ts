@@ -4,16 +4,67 @@
  */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { createMoments, startCrowd } from '../support/crowd.ts'
 import { rowsIn } from '../support/database.ts'
+import { freePort } from '../support/free-port.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
-import { Killable } from './killable.ts'
+
+/** A receiver in a process of its own that a test kills and starts again on the same port and file. */
+class Killable {
+  readonly port: number
+  readonly #entry: string
+  readonly #file: string
+  #child: ChildProcess | undefined
+
+  private constructor(entry: string, port: number, file: string) {
+    this.#entry = path.resolve(import.meta.dirname, '../../bench/faults/parts', entry)
+    this.port = port
+    this.#file = file
+  }
+
+  /** @param entry among the parts of the fault stand; it is given port and file */
+  static async start(entry: string, file: string): Promise<Killable> {
+    const made = new Killable(entry, await freePort(), file)
+    await made.start()
+    return made
+  }
+
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, [this.#entry, String(this.port), this.#file], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    this.#child = child
+    await once(child.stdout as NodeJS.ReadableStream, 'data')
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
+    const ended = once(child, 'exit')
+    child.kill('SIGKILL')
+    await ended
+  }
+
+  /** What it has taken so far, one JSON object a line. */
+  lines<T>(): T[] {
+    if (!existsSync(this.#file)) return []
+    const text = readFileSync(this.#file, 'utf8')
+    // The last line of a killed process may be half a line.
+    return text
+      .slice(0, text.lastIndexOf('\n') + 1)
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as T)
+  }
+}
 
 export interface KillPlan {
   certificates: number
@@ -36,7 +87,7 @@ const CONTACT = 'mailto:ops@example.com'
 
 /** @throws AssertionError when something was lost, or a mail came under two names */
 export async function killEverything(plan: KillPlan): Promise<KillResult> {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-kill-everything-'))
+  const folder = temporaryFolder()
   const dataDir = path.join(folder, 'database')
   // Its data outlives the kill of a process; only a loss of power would need fsync.
   const startPostgres = () => startEmbeddedPostgres({ dataDir, settings: { fsync: 'off' }, log: () => undefined })
@@ -91,7 +142,6 @@ export async function killEverything(plan: KillPlan): Promise<KillResult> {
     await scene.postgres.stop()
     await first.dispose()
     rmSync(scene.postgres.folder, { recursive: true, force: true })
-    rmSync(folder, { recursive: true, force: true })
   }
 }
 

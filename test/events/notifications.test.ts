@@ -1,8 +1,7 @@
 /** Notifications: which event becomes which mail, for whom, in which words. */
 
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { pino } from 'pino'
@@ -14,7 +13,7 @@ import { EventDelivery, takeBatch } from '../../src/events/delivery.ts'
 import { NotificationConsumer } from '../../src/events/notifications/notification-consumer.ts'
 import { sampleOf } from '../../src/events/notifications/samples.ts'
 import { MailTemplates } from '../../src/events/notifications/templates.ts'
-import { Notifications } from '../../src/main/events/start-notifications.ts'
+import { Notifications } from '../../src/main/events/consumers.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
@@ -23,6 +22,7 @@ import { insertUser } from '../../src/store/user-store.ts'
 import { settingsFor } from '../store/support.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { each } from '../support/each.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { aConfig } from '../unit/config/support.ts'
 
@@ -98,7 +98,7 @@ describe('the words of all mails', () => {
   })
 
   test('templates of the operator come first; a broken one gives way to ours, and says so', () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'chancery-mails-'))
+    const folder = temporaryFolder()
     writeFileSync(path.join(folder, 'order_rejected_subject.txt'), "No: {{ rejected_identifiers | join(' + ') }}\n")
     writeFileSync(path.join(folder, 'account_revoked_body.html'), '<h1>Gone &amp; over</h1><p>{{ reason }}</p>')
     writeFileSync(path.join(folder, 'delivery_failed_subject.txt'), '{{ domains | nosuchfilter }}')
@@ -115,7 +115,7 @@ describe('the words of all mails', () => {
   })
 
   test('a template runs no code', () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'chancery-mails-'))
+    const folder = temporaryFolder()
     writeFileSync(path.join(folder, 'order_rejected_subject.txt'), "{{ ''.constructor.constructor('return 1')() }}")
     broken.length = 0
     templatesIn(folder)

@@ -155,7 +155,7 @@ describe('an array that is refused', () => {
 
   test('by a receiver of audit records waits for that receiver alone, and holds up nothing else', async () => {
     answer = refusing(3)
-    const consumer = webhookConsumer(server.url, 50)
+    const consumer = webhookConsumer({ url: server.url, batch: 50, allowPrivate: true })
     await emit(consumer, subjects(10))
     const running = await fixture.delivering(consumer)
     await until('the others are taken', async () => (await fixture.waiting(consumer)) === 1, 60_000)

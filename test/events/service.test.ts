@@ -4,9 +4,8 @@
  */
 
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
@@ -19,13 +18,14 @@ import { healthOf } from '../support/metrics.ts'
 import { operate } from '../support/operator.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { TestLog } from './transparency-log.ts'
 
 const MODULE = path.resolve(import.meta.dirname, '../../../test/fixtures/hooks/hooks.mjs')
 
 describe('a service with consumers', () => {
-  let folder: string
+  const folder = temporaryFolder()
   let mail: MailServer
   /** Mails that have been received and wait for the answer; undefined answers at once. */
   let heldMails: (() => void)[] | undefined
@@ -62,7 +62,6 @@ describe('a service with consumers', () => {
   const raiseAlarm = () => sql(`SELECT emit_event('alarm', 'x', NULL, '{"message": "an exercise"}')`)
 
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-consumers-'))
     const tls = await loopbackCertificate()
     const authorities = path.join(folder, 'authorities.pem')
     writeFileSync(authorities, tls.cert)
@@ -123,7 +122,6 @@ describe('a service with consumers', () => {
     await service?.dispose()
     await first?.dispose()
     await mail?.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   async function issue(name: string): Promise<void> {

@@ -9,7 +9,7 @@ import { readWebhookConfig } from '../../src/config/hook-class.ts'
 import type { OccurredEvent } from '../../src/domain/event.ts'
 import { sampleEvent } from '../../src/domain/event-samples.ts'
 import { hookConsumers } from '../../src/events/hooks/hook-consumers.ts'
-import type { WebhookHook } from '../../src/events/hooks/registered-hook.ts'
+import type { WebhookHook } from '../../src/events/hooks/load-hooks.ts'
 import { Webhook, WebhookError } from '../../src/events/hooks/webhook.ts'
 import type { DatabasePool } from '../../src/store/slonik.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
@@ -58,7 +58,7 @@ describe('the webhook', () => {
     ...more,
   })
   const post = (of: WebhookHook, signal = AbortSignal.timeout(60_000)) =>
-    new Webhook(of).post(EVENT, EVENT.data, signal)
+    new Webhook(of).post([{ event: EVENT, context: EVENT.data }], signal)
   async function failure(of: WebhookHook): Promise<WebhookError> {
     const error = await post(of).then(
       () => assert.fail('it was taken'),
@@ -100,7 +100,7 @@ describe('the webhook', () => {
     const db = undefined as unknown as DatabasePool
     const { consumers } = hookConsumers({ hooks, db, maxWorkers: 1, includeRoot: false, onOutput: () => undefined })
     assert.equal(consumers[0]?.most, 50)
-    await consumers[0]?.deliverTogether?.([EVENT, { ...EVENT, id: 'another' }], AbortSignal.timeout(60_000))
+    await consumers[0]?.deliver([EVENT, { ...EVENT, id: 'another' }], AbortSignal.timeout(60_000))
     assert.match(seen.headers['content-type'] ?? '', /^application\/cloudevents-batch\+json/)
     const events = JSON.parse(seen.body) as { id: string; type: string; data: { event_id: string } }[]
     assert.deepEqual(

@@ -31,7 +31,7 @@ handles.appendFile = async function (this: typeof probe, line, options) {
 }
 syncBuiltinESMExports()
 
-const { archiveExpired } = await import('../../src/services/archive.ts')
+const { archiveExpired } = await import('../../src/services/archive/archive.ts')
 const { createArchiveStore } = await import('../../src/store/archive-store.ts')
 const { createRetentionStore } = await import('../../src/store/retention-store.ts')
 const db = openDatabase(JSON.parse(settings), () => undefined)

@@ -4,8 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
@@ -24,12 +23,13 @@ import { startTestPostgres } from '../support/postgres.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const AHEAD_SECONDS = 400 * 86_400
 
 describe('clocks 400 days ahead, and right again', requireCommand('faketime'), () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-clocks-'))
+  const folder = temporaryFolder()
   const clocks = { database: path.join(folder, 'database'), service: path.join(folder, 'service') }
   let postgres: EmbeddedPostgres
   let service: TestService
@@ -67,7 +67,6 @@ describe('clocks 400 days ahead, and right again', requireCommand('faketime'), (
     await responder?.close()
     await service?.dispose()
     await postgres?.stop()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   async function obtain(name: string): Promise<HeldCertificate> {

@@ -5,8 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -22,6 +21,7 @@ import { rowsIn } from '../support/database.ts'
 import { chancery } from '../support/operator.ts'
 import { pageBlock } from '../support/page-blocks.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const MANUAL = fileURLToPath(new URL('../../../docs/operations/database.md', import.meta.url))
@@ -69,7 +69,7 @@ describe('a restore of a backup, as the manual says', {
   skip: newest === undefined && 'needs PostgreSQL of Debian',
 }, () => {
   const signer = new TestSigner({ default: makeAuthority('P-256') }, { policyYaml: '{ max_crl_validity_days: 2 }' })
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-restored-'))
+  const folder = temporaryFolder()
   let postgres: ReturnType<typeof startDebianPostgres>
   let service: TestService
   let acting: ActingWorld
@@ -86,7 +86,6 @@ describe('a restore of a backup, as the manual says', {
     await service?.dispose()
     await signer.end()
     postgres?.stop()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const options = () => ({

@@ -6,8 +6,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
@@ -16,6 +15,7 @@ import { configFor, runWith } from '../cli/support.ts'
 import { settingsFor } from '../store/support.ts'
 import { emptyDatabase, rowsIn, type TestDatabase, testDatabase } from '../support/database.ts'
 import { withQuery } from '../support/revoked.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 /** Seen from the compiled file. */
@@ -40,15 +40,13 @@ const SCHEMA = `
 
 describe('kill -9 of db migrate', () => {
   let database: TestDatabase
-  let folder: string
+  const folder = temporaryFolder()
   let config: string
   before(async () => {
     database = await emptyDatabase()
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-migrate-'))
     config = configFor(settingsFor(database.connection, 1), path.join(folder, 'config.yaml'))
   })
   after(async () => {
-    rmSync(folder, { recursive: true, force: true })
     await database?.drop()
   })
 

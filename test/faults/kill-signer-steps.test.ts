@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { rmSync, symlinkSync } from 'node:fs'
+import { symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -58,7 +58,6 @@ describe('kill -9 of the signer between two steps of a signature', () => {
   after(async () => {
     await responder?.close()
     await service?.dispose()
-    rmSync(files.folder, { recursive: true })
   })
 
   const certificates = async () => (await rowsIn(service.database, 'SELECT FROM certificates')).length

@@ -14,11 +14,14 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import type { PersistentClient } from '../../bench/client/persistent-client.ts'
+import type { HeldCertificate, PersistentClient } from '../../bench/client/persistent-client.ts'
+import type { DatabaseSettings } from '../../src/store/database.ts'
+import { announceInstance, type LeaderRole } from '../../src/store/instance-presence.ts'
 import { makeAuthority, writeSignerFiles } from '../signer/authority.ts'
 import { startDaemon } from '../signer/daemon.ts'
-import { closeConnections } from '../support/acme-client.ts'
+import { closeConnections, send } from '../support/acme-client.ts'
 import { type Books, checkBooks } from '../support/books.ts'
+import { readCrl } from '../support/crl.ts'
 import { assertNoComplaints, type Crowd, startCrowd } from '../support/crowd.ts'
 import { type Attempts, startOrdering, startWriter } from '../support/outage.ts'
 import { runAlone } from '../support/own-network.ts'
@@ -27,7 +30,6 @@ import { type PatroniCluster, POSTGRES_PORT, startPatroni } from '../support/pat
 import { RelyingParty } from '../support/relying-party.ts'
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertLeadership, assertPublished } from './after-failover.ts'
 import { FAULTS, type FaultName } from './patroni-faults.ts'
 import {
   type Lost,
@@ -39,6 +41,42 @@ import {
   startBalancer,
   startInstances,
 } from './patroni-scene.ts'
+
+const ROLES: Record<LeaderRole, true> = {
+  cleanup: true,
+  expiration: true,
+  challenge: true,
+  retention: true,
+  audit: true,
+  backends: true,
+  test_sign: true,
+  archive: true,
+  crl: true,
+}
+
+/** Both instances are seen, and no lock of a lost connection keeps anybody from leading. */
+async function assertLeadership(settings: DatabaseSettings, instances: number): Promise<void> {
+  const witness = await announceInstance(settings, () => undefined)
+  try {
+    await until('all instances are seen', async () => (await witness.liveInstances()).length === instances + 1)
+    for (const role of Object.keys(ROLES) as LeaderRole[])
+      await until(`the role ${role} is free now and then`, () => witness.lead(role, async () => undefined))
+  } finally {
+    await witness.close()
+  }
+}
+
+/** Every instance serves a list with all that was revoked. */
+async function assertPublished(services: readonly TestService[], revoked: readonly HeldCertificate[]): Promise<void> {
+  const serials = revoked.map(({ leaf }) => leaf.serialNumber.toLowerCase())
+  for (const { baseUrl } of services)
+    await until(`${serials.length} revocations in the list of ${baseUrl}`, async () => {
+      const { status, body } = await send({ method: 'GET', url: `${baseUrl}/crl` })
+      assert.equal(status, 200)
+      const listed = new Set(readCrl(body).entries.map(({ serial }) => serial))
+      return serials.every((serial) => listed.has(serial))
+    })
+}
 
 export interface DrillOptions {
   isSynchronous: boolean

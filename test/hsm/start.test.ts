@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -72,8 +72,6 @@ describe('the start with a key in a token', NEEDS, () => {
     } catch (error) {
       const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
       return { code, text: stdout + stderr }
-    } finally {
-      rmSync(files.folder, { recursive: true })
     }
   }
 
@@ -97,7 +95,6 @@ describe('the start with a key in a token', NEEDS, () => {
       if (/PIN of token ca: $/.test(shown)) terminal.stdin.write(`x\x7f${PIN}\r`)
     })
     const [code] = (await once(terminal, 'close')) as [number]
-    rmSync(files.folder, { recursive: true })
     assert.equal(code, 0, shown)
     assert.match(shown, /configuration is valid/)
     assert.doesNotMatch(shown, new RegExp(PIN))

@@ -2,9 +2,8 @@
 import 'reflect-metadata'
 import assert from 'node:assert/strict'
 import { webcrypto } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { request } from 'node:https'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { connect } from 'node:tls'
@@ -13,10 +12,11 @@ import type { HttpServer, ListenOptions } from '../../src/http/http-server.ts'
 import { assertPortFree } from '../../src/http/start-checks.ts'
 import { listen } from '../../src/http/uws.ts'
 import { freePort } from '../support/free-port.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { openRaw } from './raw-client.ts'
 
 const LARGE = Buffer.alloc(3 * 1024 * 1024, 'tls ')
-let directory: string
+const directory = temporaryFolder()
 let certificate: string
 let server: HttpServer
 
@@ -32,7 +32,6 @@ const options: Omit<ListenOptions, 'tls'> = {
 }
 
 before(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'http-tls-'))
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
   const selfSigned = await X509CertificateGenerator.createSelfSigned({
@@ -50,7 +49,6 @@ before(async () => {
 
 after(() => {
   server.close()
-  rmSync(directory, { recursive: true })
 })
 
 function ask(path: string, body?: Buffer): Promise<Buffer> {

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type CaddyCa, startCaddyCa } from '../support/caddy-ca.ts'
@@ -13,6 +12,7 @@ import { requireMounts } from '../support/own-hosts.ts'
 import { requireAll, requireCommand, requireGoLibraries, requirePort } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const ADDRESS = '127.80.0.4'
 const NAME = 'web.caddy.test'
@@ -25,7 +25,7 @@ const NEEDS = requireAll(
 )
 
 describe('coming from Caddy', NEEDS, () => {
-  let folder: string
+  const folder = temporaryFolder()
   let caddy: CaddyCa
   let service: TestService
   const file = (name: string) => path.join(folder, name)
@@ -38,7 +38,6 @@ describe('coming from Caddy', NEEDS, () => {
   const leaf = () => new X509Certificate(readFileSync(file(`lego/certificates/${NAME}.crt`)))
 
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-from-caddy-'))
     caddy = await startCaddyCa({ [NAME]: ADDRESS })
     cpSync(path.dirname(caddy.rootFile), file('ca'), { recursive: true })
     await lego('run')
@@ -72,7 +71,6 @@ describe('coming from Caddy', NEEDS, () => {
   after(async () => {
     await service?.dispose()
     await caddy?.stop()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   test('the books are equal, and its client renews here with its account and its directory', async () => {

@@ -2,36 +2,85 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { ImportReport, KindReport } from '../../src/import/model.ts'
 import { administered } from '../support/administered.ts'
 import { each } from '../support/each.ts'
-import { makeOpensslFolder, type OpensslFolder } from '../support/openssl-folder.ts'
 import { chancery } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
+import { mustRun } from '../support/run-command.ts'
 import { sharedService } from '../support/shared-service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { aCertificate } from '../unit/shared/pki/support.ts'
+
+interface OpensslFolder {
+  folder: string
+  /** @returns the file with the certificate */
+  issue(name: string): Promise<string>
+  revoke(file: string, reason: string): Promise<void>
+}
+
+/**
+ * Makes a folder in which `openssl ca` issues and revokes: index.txt, newcerts and what belongs to them.
+ * @param issuer PEM files of a CA
+ */
+function makeOpensslFolder(folder: string, issuer: { certificate: string; key: string }): OpensslFolder {
+  const file = (name: string) => path.join(folder, name)
+  mkdirSync(file('newcerts'), { recursive: true })
+  writeFileSync(file('index.txt'), '')
+  const config = `
+    [ca]
+    default_ca = here
+    [here]
+    database = ${file('index.txt')}
+    new_certs_dir = ${file('newcerts')}
+    certificate = ${issuer.certificate}
+    private_key = ${issuer.key}
+    rand_serial = yes
+    default_md = sha256
+    default_days = 30
+    policy = any
+    copy_extensions = copy
+    x509_extensions = leaf
+    [any]
+    commonName = supplied
+    [leaf]
+    basicConstraints = CA:FALSE
+    [req]
+    distinguished_name = name
+    [name]`
+  writeFileSync(file('openssl.cnf'), config.replaceAll(/^ +/gm, ''))
+  const openssl = (command: string, ...args: string[]) =>
+    mustRun('openssl', [command, '-config', file('openssl.cnf'), ...args])
+  return {
+    folder,
+    async issue(name) {
+      const [key, csr, out] = [file(`${name}.key`), file(`${name}.csr`), file(`${name}.out`)]
+      const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', key]
+      await openssl('req', '-new', ...ec, '-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`, '-out', csr)
+      await openssl('ca', '-batch', '-notext', '-in', csr, '-out', out)
+      const serial = readFileSync(file('index.txt'), 'utf8').trimEnd().split('\t').at(-3)
+      return file(`newcerts/${serial}.pem`)
+    },
+    revoke: async (certificate, reason) => void (await openssl('ca', '-revoke', certificate, '-crl_reason', reason)),
+  }
+}
 
 const AFFILIATION_CHANGED = 3
 
 describe('coming from openssl ca', requireCommand('openssl'), () => {
-  let folder: string
+  const folder = temporaryFolder()
   const { service, sql } = administered(() => sharedService('admin'))
   let former: OpensslFolder
   let files: string[]
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-openssl-'))
     const { intermediate: certificate, intermediateKey: key } = service.ca
     former = makeOpensslFolder(path.join(folder, 'ca'), { certificate, key })
     files = []
     for (const name of ['one.test', 'two.test', 'three.test']) files.push(await former.issue(name))
     await former.revoke(files[1] as string, 'affiliationChanged')
-  })
-  after(async () => {
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const certificates = () =>

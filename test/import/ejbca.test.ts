@@ -4,8 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { ImportReport, KindReport } from '../../src/import/model.ts'
@@ -16,6 +15,7 @@ import { issueFormerly } from '../support/former-ca.ts'
 import { chancery } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
 import { sharedService } from '../support/shared-service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const KEY_COMPROMISE = 1
 const REMOVE_FROM_CRL = 8
@@ -32,13 +32,12 @@ interface Row {
 }
 
 describe('coming from EJBCA', () => {
-  let folder: string
+  const folder = temporaryFolder()
   const { service, sql } = administered(() => sharedService('admin'))
   let former: TestDatabase
   let rows: Row[]
 
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-ejbca-'))
     const row = async (name: string, status: number, revocationDate = -1, revocationReason = -1): Promise<Row> => {
       const { der } = await issueFormerly(service.ca, [name])
       // In lines of 64, as EJBCA keeps it.
@@ -75,7 +74,6 @@ describe('coming from EJBCA', () => {
   })
   after(async () => {
     await former?.drop()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const importing = async (...words: string[]): Promise<ImportReport> => {

@@ -1,14 +1,14 @@
 /** Certificates of a former CA by every name that they have, in every spelling, wherever a name can be asked for. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { administered } from '../support/administered.ts'
 import { type FormerNames, issueFormerly } from '../support/former-ca.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { sharedService } from '../support/shared-service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 interface Case {
@@ -71,9 +71,8 @@ describe('certificates of a former CA are found', () => {
   const { service, as } = administered(() => sharedService('admin'))
   const admin = as('names')
   const serials = new Map<string, string>()
-  let folder: string
+  const folder = temporaryFolder()
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-names-'))
     for (const [what, { names }] of Object.entries(CASES)) {
       const { pem, serial } = await issueFormerly(service.ca, names)
       serials.set(what, serial)
@@ -81,7 +80,6 @@ describe('certificates of a former CA are found', () => {
     }
     await operate(service, 'import', 'certificates', folder)
   })
-  after(() => rmSync(folder, { recursive: true, force: true }))
 
   const query = (members: Record<string, string>) => new URLSearchParams(members).toString()
   const listed = async (members: Record<string, string>): Promise<string[]> =>

@@ -1,8 +1,6 @@
 /** Clients of a former server go on under the URLs that they know (docs/decisions/path-map.md). */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
@@ -24,6 +22,7 @@ import { operate } from '../support/operator.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const OLD = '/old/api'
 
@@ -161,7 +160,7 @@ describe('an account under its former URL', () => {
 })
 
 describe('clients that nobody has touched', () => {
-  let folder: string
+  const folder = temporaryFolder()
   let service: TestService
   let former: FormerAcmeeh
   let names: string[]
@@ -182,14 +181,12 @@ describe('clients that nobody has touched', () => {
 
   /** A server with paths of its own is left by its clients' side, and its data go where ACMEEH would have them. */
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-path-map-'))
     former = await formerAcmeeh()
     service = await startTestService({ config: atOldPaths })
   })
   after(async () => {
     await service.dispose()
     await former.drop()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   async function move(): Promise<TestService> {

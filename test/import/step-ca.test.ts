@@ -5,8 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { ImportReport, KindReport } from '../../src/import/model.ts'
@@ -25,6 +24,7 @@ import { withQuery } from '../support/revoked.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { download, makeStepCa, type StepCa } from '../support/step-ca.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { words } from '../support/words.ts'
 
 const PAGE = 'docs/operations/import.md'
@@ -41,7 +41,7 @@ const NEEDS = requireAll(
 )
 
 describe('coming from step-ca', NEEDS, () => {
-  let folder: string
+  const folder = temporaryFolder()
   let rootFile: string
   let stepCa: StepCa
   let former: Daemon | undefined
@@ -71,7 +71,6 @@ describe('coming from step-ca', NEEDS, () => {
   const books = ({ read, new: fresh, known, skipped }: Partial<KindReport> = {}) => ({ read, fresh, known, skipped })
 
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-step-ca-'))
     const ca = await testCa(file('ca'))
     rootFile = ca.root
     const port = await freePort()
@@ -115,7 +114,6 @@ describe('coming from step-ca', NEEDS, () => {
   after(async () => {
     await former?.stop()
     await service?.dispose()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   test('a dry run says what would be taken over, and changes nothing', async () => {

@@ -5,8 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type AcmeClient, closeConnections, createAcmeClient, registeredClient, send } from '../support/acme-client.ts'
@@ -15,6 +14,7 @@ import { freePort } from '../support/free-port.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const PREFIX = '/pki/acme'
@@ -25,7 +25,7 @@ interface Nginx {
 
 /** @param location of the server block; what stands there beside the address of the service is the same in all tests. */
 async function startNginx(ports: { port: number; tlsPort: number }, location: string): Promise<Nginx> {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-nginx-'))
+  const folder = temporaryFolder()
   selfSignedCertificate(folder)
   const file = path.join(folder, 'nginx.conf')
   const common = `
@@ -57,7 +57,6 @@ async function startNginx(ports: { port: number; tlsPort: number }, location: st
       const ended = new Promise((resolve) => child.once('exit', resolve))
       child.kill('SIGTERM')
       await ended
-      rmSync(folder, { recursive: true, force: true })
     },
   }
 }

@@ -1,14 +1,3 @@
-/**
- * What do twenty administrators cost the ACME clients?
- *
- * `node compiled/test/load/administration.js [CERTIFICATES]` starts a service with that many certificates (default 200,000) and loads
- * it with signed reads and with certificates, in turn without and with administrators who list, export the audit log and sign in.
- * It takes less than three minutes, prints a table with the goals, and ends with 1 when one is missed. A loaded machine decides
- * more than the administrators do: see the load average below the table.
- */
-
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { adminConfig, administrator, createAdministrator } from '../support/admin.ts'
@@ -17,6 +6,7 @@ import { type BenchRun, resultsIn, startBench } from '../support/bench.ts'
 import { testDatabase } from '../support/database.ts'
 import { fillWithCertificates } from '../support/many-certificates.ts'
 import { startTestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { words } from '../support/words.ts'
 import { loadAverage, median } from './figures.ts'
 
@@ -43,7 +33,7 @@ const GOALS: readonly Goal[] = [
 ]
 
 const startedAt = performance.now()
-const folder = mkdtempSync(path.join(tmpdir(), 'chancery-administration-'))
+const folder = temporaryFolder()
 const database = await testDatabase()
 // Filled before the service starts, or it would write of each certificate while it is measured.
 await fillWithCertificates(database.connection, certificates, (sentence) => console.log(sentence))
@@ -72,7 +62,6 @@ try {
   if (running?.child.pid !== undefined && running.child.exitCode === null) process.kill(-running.child.pid, 'SIGKILL')
   administrators?.stop()
   await service.dispose()
-  rmSync(folder, { recursive: true, force: true })
 }
 process.exit()
 

@@ -6,17 +6,17 @@
  * taken so many. It prints latencies of each 20 s, rows a second, WAL, and sizes before, after, and after a vacuum.
  */
 
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import pg from 'pg'
-import { certificateLines } from '../../src/services/archive-files.ts'
-import { type ArchivedCertificate, findArchived, verifyArchive } from '../../src/services/archive-reader.ts'
+import { certificateLines } from '../../src/services/archive/archive-files.ts'
+import { type ArchivedCertificate, findArchived, verifyArchive } from '../../src/services/archive/archive-reader.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
 import { settingsFor } from '../store/support.ts'
 import { resultsIn, runBench } from '../support/bench.ts'
 import type { TestDatabase } from '../support/database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const WINDOW_SECONDS = 20
 const DAY_MS = 86_400_000
@@ -29,7 +29,7 @@ const connection = { host: url.hostname, port: Number(url.port), user: url.usern
 const client = new pg.Client(connection)
 await client.connect()
 const rows = async (text: string, values: unknown[] = []) => (await client.query(text, values)).rows
-const folder = mkdtempSync(path.join(tmpdir(), 'chancery-archive-load-'))
+const folder = temporaryFolder()
 const archive_dir = path.join(folder, 'archive')
 // The database is the caller's, who has made it for this.
 const database = { connection: { ...connection, password: '' }, drop: async () => undefined } as unknown as TestDatabase
@@ -125,5 +125,4 @@ try {
   await quiet.dispose()
 } finally {
   await client.end()
-  rmSync(folder, { recursive: true, force: true })
 }

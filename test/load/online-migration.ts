@@ -10,8 +10,8 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { loadavg, tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
+import { loadavg } from 'node:os'
 import path from 'node:path'
 import { buildCommit, commitOf, removeCheckout } from '../../bench/servers/build.ts'
 import { renderPlan } from '../../src/cli/host/database-commands.ts'
@@ -25,6 +25,7 @@ import { nextReleaseMigrations } from '../support/next-release.ts'
 import { type DatabaseConnection, givenPostgres } from '../support/postgres.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { type SteadyFlows, startFlows, summary } from '../support/steady-flows.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const [certificates = '1000000', ref = '5e5b443b', databaseName] = process.argv.slice(2)
 const BASELINE_MS = 20_000
@@ -73,11 +74,8 @@ async function run(): Promise<void> {
 
 async function olderBuild(): Promise<string> {
   const { signal } = new AbortController()
-  const root = path.join(mkdtempSync(path.join(tmpdir(), 'chancery-older-')), 'build')
-  cleanups.push(
-    () => rmSync(path.dirname(root), { recursive: true }),
-    () => removeCheckout(root),
-  )
+  const root = path.join(temporaryFolder(), 'build')
+  cleanups.push(() => removeCheckout(root))
   const commit = await commitOf(ref, signal)
   const build = await buildCommit({ ref, commit, root }, say, signal)
   return build.root

@@ -21,7 +21,7 @@ import { CRL_PIECE_BYTES } from '../../signer/protocol/methods.ts'
 import { SerialIndex } from '../../signer/records/serial-index.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
 import { signerRecords } from '../../src/ca/signer-records.ts'
-import { SignerComparison } from '../../src/services/signer-comparison.ts'
+import { SignerComparison } from '../../src/services/reconcile/signer-comparison.ts'
 import { encodeCrlEntries } from '../../src/shared/pki/tbs-cert-list.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { createSignerMarkStore } from '../../src/store/signer-mark-store.ts'
@@ -224,7 +224,7 @@ async function measureComparison(count: number, url: string): Promise<void> {
       now: async () => new Date(),
       intentSeconds: 3600,
       expiredAfterDays: undefined,
-      onLacking: nobody,
+      onMissing: nobody,
       onStrangeTimes: () => undefined,
       isStopping: () => false,
     })

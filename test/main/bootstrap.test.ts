@@ -3,22 +3,13 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { afterEach, before, describe, test } from 'node:test'
 import { assertPortFree } from '../../src/http/start-checks.ts'
 import { freePort } from '../support/free-port.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const TREE = path.resolve(import.meta.dirname, '../../..')
 
@@ -27,7 +18,7 @@ const WORD = "export const word: string = 'first'\n"
 
 describe('npm scripts', () => {
   /** One for all, since to build it is most of a test's time; each test leaves it as it was. */
-  let root: string
+  const root = temporaryFolder()
 
   const write = (file: string, content: string | object) => {
     const target = path.join(root, file)
@@ -41,7 +32,6 @@ describe('npm scripts', () => {
   const TYPESCRIPT = { 'node_modules/typescript': { version: '1.0.0' } }
 
   before(() => {
-    root = mkdtempSync(path.join(tmpdir(), 'bootstrap-test-'))
     mkdirSync(path.join(root, 'src/dev'), { recursive: true })
     copyFileSync(path.join(TREE, 'src/dev/bootstrap.mjs'), path.join(root, 'src/dev/bootstrap.mjs'))
     mkdirSync(path.join(root, 'node_modules'))
@@ -68,7 +58,6 @@ writeFileSync('dist/src/cli/main.js', 'process.stdout.write("started")')
     )
     write('src/dev/remove-foreign-binaries.mjs', '')
   })
-  after(() => rmSync(root, { recursive: true }))
   afterEach(() => {
     write('bench/main.ts', MAIN)
     write('bench/word.ts', WORD)

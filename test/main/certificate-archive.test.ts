@@ -2,13 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
-import { MANIFEST } from '../../src/services/archive-files.ts'
-import { type ArchiveReport, verifyArchive } from '../../src/services/archive-reader.ts'
+import { MANIFEST } from '../../src/services/archive/archive-files.ts'
+import { type ArchiveReport, verifyArchive } from '../../src/services/archive/archive-reader.ts'
 import {
   type AcmeClient,
   base64url,
@@ -26,6 +25,7 @@ import { readCrl } from '../support/crl.ts'
 import { pageBlock } from '../support/page-blocks.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { canMount, type SmallDisk, startDisk } from '../support/small-disk.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const DISK_BYTES = 256 * 1024
@@ -33,7 +33,7 @@ const LIFETIME_DAYS = 90
 const ARCHIVED_AFTER_DAYS = 30
 
 describe('the archive of a service', { skip: !canMount && 'needs to mount a tmpfs' }, () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-archive-'))
+  const folder = temporaryFolder()
   const started: TestService[] = []
   let service: TestService
   let responder: Responder
@@ -56,7 +56,6 @@ describe('the archive of a service', { skip: !canMount && 'needs to mount a tmpf
     await database.end()
     for (const one of started.toReversed()) await one.dispose()
     disk.stop()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   async function start(continueFrom?: TestService): Promise<void> {

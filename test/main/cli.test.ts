@@ -2,9 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
@@ -16,6 +15,7 @@ import { runChancery } from '../support/commands.ts'
 import { databaseConfig, type TestDatabase, testDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { type CommandResult, runCommand } from '../support/run-command.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 const { version } = JSON.parse(readFileSync(path.resolve(import.meta.dirname, '../../../package.json'), 'utf8')) as {
@@ -23,8 +23,7 @@ const { version } = JSON.parse(readFileSync(path.resolve(import.meta.dirname, '.
 }
 
 /** Temporary files of the commands go here, so that a test can see what they leave behind. */
-const scratch = mkdtempSync(path.join(tmpdir(), 'chancery-cli-'))
-after(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = temporaryFolder()
 
 const env = { SERVICE_CONFIG: '', TMPDIR: scratch }
 
@@ -203,12 +202,11 @@ describe('command line', () => {
   })
 
   describe('with a configuration and an empty database', () => {
-    let folder: string
+    const folder = temporaryFolder()
     let database: TestDatabase
     let emptyName: string
     let ca: DevCaFiles
     before(async () => {
-      folder = mkdtempSync(path.join(tmpdir(), 'chancery-cli-'))
       database = await testDatabase()
       emptyName = `${database.connection.database}_empty`
       await query(database.connection.database, `CREATE DATABASE ${emptyName}`)
@@ -217,7 +215,6 @@ describe('command line', () => {
     after(async () => {
       await query(database.connection.database, `DROP DATABASE IF EXISTS ${emptyName} WITH (FORCE)`)
       await database.drop()
-      rmSync(folder, { recursive: true, force: true })
     })
 
     async function query(name: string, sql: string): Promise<void> {

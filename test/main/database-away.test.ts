@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, test } from 'node:test'
@@ -15,12 +14,13 @@ import { WAIT_MS } from '../support/patience.ts'
 import { mustRun } from '../support/run-command.ts'
 import type { LogLine } from '../support/service.ts'
 import { overTcp, type TcpDatabase } from '../support/tcp-database.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../../dist/src/cli/main.js')
 
 describe('a service that is started while its database is away', () => {
-  let folder: string
+  const folder = temporaryFolder()
   let configFile: string
   let database: TestDatabase
   let databasePort: number
@@ -29,7 +29,6 @@ describe('a service that is started while its database is away', () => {
   /** The port of the configuration leads to the database once it is there. */
   let bridge: TcpDatabase | undefined
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-away-'))
     database = await testDatabase()
     databasePort = await freePort()
     servicePort = await freePort()
@@ -41,7 +40,6 @@ describe('a service that is started while its database is away', () => {
     for (const child of children) child.kill('SIGKILL')
     bridge?.close()
     await database?.drop()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const configuration = (ca: { intermediate: string; intermediateKey: string; root: string }) =>

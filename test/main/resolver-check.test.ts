@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { describe, test } from 'node:test'
-import { startResolverCheck } from '../../src/main/resolver-check.ts'
+import { startResolverCheck } from '../../src/main/watches.ts'
 import { until } from '../support/until.ts'
 
 const REFUSED = 5

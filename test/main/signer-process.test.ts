@@ -3,22 +3,22 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { afterEach, before, describe, test } from 'node:test'
 import pino from 'pino'
 import { readSharedSecret } from '../../signer/protocol/handshake.ts'
 import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { AuditChainInUse, findRunningSigner } from '../../src/ca/signer-place.ts'
 import { type SignerProcess, startSignerProcess } from '../../src/ca/signer-process.ts'
-import { identifyProcess } from '../../src/runtime/process-identity.ts'
 import { signerProgram } from '../../src/settings/signer-settings.ts'
+import { identifyProcess } from '../../src/shared/lib/processes.ts'
 import { DAY_MS, makeAuthority } from '../signer/authority.ts'
 import { noRoom, withFs } from '../signer/full-disk.ts'
 import { now, rawTbsList } from '../signer/raw-tbs-list.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { canMount } from '../support/small-disk.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { aConfig, type Tree } from '../unit/config/support.ts'
 
@@ -27,14 +27,12 @@ const timeoutMs = WAIT_MS
 describe('the signer of the service', () => {
   const authority = makeAuthority()
   const log = pino({ level: 'silent' })
-  let folder: string
+  const folder = temporaryFolder()
   let signer: SignerProcess
   before(() => {
-    folder = mkdtempSync(path.join(tmpdir(), 'signer-process-'))
     writeFileSync(at('ca.pem'), authority.certificatePem)
     writeFileSync(at('ca.key'), authority.privateKey.export({ format: 'pem', type: 'pkcs8' }), { mode: 0o600 })
   })
-  after(() => rmSync(folder, { recursive: true }))
   afterEach(() => signer?.stop(timeoutMs))
 
   const at = (name: string) => path.join(folder, name)

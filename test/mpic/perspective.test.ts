@@ -6,6 +6,7 @@ import { stringify } from 'yaml'
 import { parseConfigText } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { PERSPECTIVE_SECTIONS, type RunningPerspective, startPerspective } from '../../src/mpic/perspective-service.ts'
+import { perspectiveSettings } from '../../src/settings/validation-settings.ts'
 import { accountLabel } from '../../src/shared/protocol/account-labels.ts'
 import { loopbackCertificate, type TestCertificate, writeCertificate } from '../support/certificates.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
@@ -37,7 +38,7 @@ function configOf(sections: Record<string, unknown>): Config {
 }
 
 async function started(t: TestContext, sections: Record<string, unknown> = {}): Promise<RunningPerspective> {
-  const running = await startPerspective(configOf(sections), '1.0', pino({ level: 'silent' }))
+  const running = await startPerspective(perspectiveSettings(configOf(sections), '1.0'), pino({ level: 'silent' }))
   t.after(() => running.stop(0))
   return running
 }
@@ -231,7 +232,7 @@ describe('a perspective looks at CAA records', () => {
 describe('a perspective refuses', () => {
   let running: RunningPerspective
   before(async () => {
-    running = await startPerspective(configOf({}), '1.0', pino({ level: 'silent' }))
+    running = await startPerspective(perspectiveSettings(configOf({}), '1.0'), pino({ level: 'silent' }))
   })
   after(() => running.stop(0))
   const good = dcv('demo.test', http01)
@@ -246,7 +247,7 @@ describe('a perspective refuses', () => {
   test('a stranger without a line in the log, unless it shows everything', async (t) => {
     const lines: string[] = []
     const log = pino({ level: 'info' }, { write: (line) => void lines.push(line) })
-    const logged = await startPerspective(configOf({}), '1.0', log)
+    const logged = await startPerspective(perspectiveSettings(configOf({}), '1.0'), log)
     t.after(() => logged.stop(0))
     await ask(logged, good, { token: 'wrong' })
     await ask(logged, good, { path: '/' })
@@ -297,7 +298,9 @@ describe('a perspective refuses', () => {
 
 describe('a perspective does not start', () => {
   const start = (perspective: object) =>
-    startPerspective(configOf({ perspective }), '1.0', pino({ level: 'silent' })).then((running) => running.stop(0))
+    startPerspective(perspectiveSettings(configOf({ perspective }), '1.0'), pino({ level: 'silent' })).then((running) =>
+      running.stop(0),
+    )
   test('without a certificate', async () => {
     await assert.rejects(start({ tokens: [BEARER] }), /cert_path and perspective.key_path are missing/)
   })

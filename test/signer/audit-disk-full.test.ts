@@ -27,7 +27,6 @@ describe('the disk of the audit chain', { skip: !canMount && 'needs to mount a t
   })
   after(() => {
     disk.stop()
-    rmSync(files.folder, { recursive: true })
   })
 
   test('fills up and is emptied: the signer says so and goes on by itself', async () => {

@@ -2,8 +2,7 @@
 
 import 'reflect-metadata'
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
-import { mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { CaIssuer } from '../../src/ca/backend.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
@@ -27,6 +26,7 @@ import {
   type TbsCertificateInput,
 } from '../../src/shared/pki/tbs-certificate.ts'
 import { writeTime } from '../../src/shared/pki/time.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 export const DAY_MS = 86_400_000
 
@@ -186,7 +186,7 @@ export interface SignerFiles {
 export type TokenKeyYaml = Readonly<Record<string, string | number | boolean>>
 
 /**
- * Writes what a daemon needs into a new folder (mode 0700). The caller removes the folder.
+ * Writes what a daemon needs into a new folder (mode 0700), which goes with the process.
  * @param tokenKeys issuers whose key is in a token
  */
 export function writeSignerFiles(
@@ -195,7 +195,7 @@ export function writeSignerFiles(
   policyYaml = '{}',
   tokenKeys: Readonly<Record<string, TokenKeyYaml>> = {},
 ): SignerFiles {
-  const folder = mkdtempSync(path.join(tmpdir(), 'signer-'))
+  const folder = temporaryFolder()
   const write = (name: string, content: string | Buffer) =>
     writeFileSync(path.join(folder, name), content, { mode: 0o600 })
   const secret = randomBytes(32)

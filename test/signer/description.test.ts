@@ -2,8 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
 import pino from 'pino'
@@ -11,6 +9,7 @@ import { createCounters } from '../../signer/counters.ts'
 import type { MethodHandlers } from '../../signer/methods/method-handler.ts'
 import { listen } from '../../signer/socket-server.ts'
 import { SignerBackend } from '../../src/ca/signer-backend.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { makeAuthority } from './authority.ts'
 
@@ -24,7 +23,7 @@ const LIMITS = {
 
 test('an issuer that is described and cannot be used is told once, and those of before stay', async () => {
   const { algorithm: known, certificate } = makeAuthority()
-  const folder = mkdtempSync(path.join(tmpdir(), 'description-'))
+  const folder = temporaryFolder()
   const socketPath = path.join(folder, 'signer.sock')
   const secret = randomBytes(32)
   let described = 0
@@ -60,6 +59,5 @@ test('an issuer that is described and cannot be used is told once, and those of 
   } finally {
     await backend.close()
     await server.drain()
-    rmSync(folder, { recursive: true })
   }
 })

@@ -6,7 +6,6 @@
  * and the signer is busy. Written are also the schemas of the meta parts.
  */
 
-import { rmSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import path from 'node:path'
 import { z } from 'zod/v4'
@@ -62,7 +61,6 @@ raw.socket.destroy()
 await backend.close()
 await daemon.stop()
 server.close()
-rmSync(files.folder, { recursive: true })
 
 const schemas = Object.fromEntries(
   Object.entries(METHODS).map(([name, { code, params, result }]) => [

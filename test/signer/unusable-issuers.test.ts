@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -34,11 +34,7 @@ async function withFiles<T>(
   const [first] = Object.keys(authorities)
   const pem = [authorities[first as string] as Authority, ...chain].map(({ certificatePem }) => certificatePem).join('')
   writeFileSync(path.join(files.folder, `${first}.pem`), pem)
-  try {
-    return await work(files)
-  } finally {
-    rmSync(files.folder, { recursive: true })
-  }
+  return work(files)
 }
 
 const onlyA = constraintsOn({ dns: ['a.test'] }, { ip: ['0.0.0.0/0', '::/0'] })

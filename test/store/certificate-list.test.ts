@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { listCertificates } from '../../src/admin/certificates/certificate-list.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { createCertificateImport } from '../../src/store/certificate-import.ts'
-import { listCertificates } from '../../src/store/certificate-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { each } from '../support/each.ts'
 import { aCertificate, aName, anAccount, anIntent, anIssued, newId, useStores } from './support.ts'
@@ -51,7 +51,7 @@ describe('certificates of an account', () => {
       const found: string[] = []
       let after: string | undefined
       do {
-        const page = await listCertificates(checked, { accountId }, after, size)
+        const page = await listCertificates(checked, { account_id: accountId }, after, size)
         found.push(...page.rows.map(({ id }) => id))
         after = page.next
       } while (after !== undefined)
@@ -65,7 +65,7 @@ describe('certificates of an account', () => {
         [id],
       )
       for (const place of [id, row?.place]) {
-        const { rows } = await listCertificates(checked, { accountId }, place, 50)
+        const { rows } = await listCertificates(checked, { account_id: accountId }, place, 50)
         assert.deepEqual(each(rows, 'id'), ids.slice(i + 1))
       }
     }

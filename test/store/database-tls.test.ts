@@ -1,9 +1,8 @@
 /** TLS to PostgreSQL as libpq has it, against a real server and against one that only pretends to be one. */
 
 import assert from 'node:assert/strict'
-import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { rootCertificates } from 'node:tls'
@@ -19,6 +18,7 @@ import { readSchemaState } from '../../src/store/schema/schema-state.ts'
 import { isBusy, openCheckedDatabase, sql } from '../../src/store/slonik.ts'
 import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { settingsFor } from './support.ts'
 
 const SECRET = 'correct-horse-battery'
@@ -54,7 +54,7 @@ const WAYS: Record<string, (settings: DatabaseSettings) => Promise<boolean>> = {
 const hasTls = (settings: DatabaseSettings) => (WAYS['the pool'] as (typeof WAYS)[string])(settings)
 
 describe('a real server', () => {
-  let folder: string
+  const folder = temporaryFolder()
   let server: EmbeddedPostgres
   let port: number
 
@@ -64,7 +64,6 @@ describe('a real server', () => {
   })
 
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'database-tls-'))
     // The server has a user of its own where the tests run as root.
     chmodSync(folder, 0o755)
     port = await freePort()
@@ -91,7 +90,6 @@ describe('a real server', () => {
 
   after(async () => {
     await server?.stop()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   async function asSuperuser(...statements: string[]): Promise<void> {

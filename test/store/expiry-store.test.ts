@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { ORDER_EXPIRED } from '../../src/domain/states.ts'
-import { type ExpiryLifetimes, expireOverdue } from '../../src/services/retention.ts'
+import { type ExpiryLifetimes, expireOverdue } from '../../src/services/archive/retention.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { createExpiryStore, type ExpiryPage } from '../../src/store/expiry-store.ts'
 import { aName, anAccount, anOrder, jumped, rekey, useStores } from './support.ts'

@@ -5,16 +5,16 @@
 
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import { listAccounts } from '../../src/admin/certificates/account-list.ts'
+import type { CertificateFilter } from '../../src/admin/certificates/certificate-filter.ts'
+import { findCertificateByFingerprint, listCertificates } from '../../src/admin/certificates/certificate-list.ts'
 import { expiringByAccount } from '../../src/admin/certificates/expiry-counts.ts'
+import { listOrders } from '../../src/admin/certificates/order-list.ts'
 import { pagesOfCredentials } from '../../src/admin/eab/credential-store.ts'
-import { listAccounts } from '../../src/store/account-list.ts'
-import type { CertificateFilter } from '../../src/store/certificate-filter.ts'
-import { findCertificateByFingerprint, listCertificates } from '../../src/store/certificate-list.ts'
-import type { CertificateSort } from '../../src/store/certificate-ways.ts'
+import type { CertificateSort } from '../../src/admin/resources/certificates.ts'
 import type { Database, Statement } from '../../src/store/database.ts'
 import type { ListPage } from '../../src/store/list-page.ts'
 import { makeIndexes, SEARCH_INDEXES } from '../../src/store/optional-indexes.ts'
-import { listOrders } from '../../src/store/order-list.ts'
 import { createRenewalAdvice } from '../../src/store/renewal-store.ts'
 import { createRetentionStore } from '../../src/store/retention-store.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
@@ -115,23 +115,26 @@ describe('plans of long lists and walks', () => {
   const LISTS: Record<string, [() => Promise<unknown>, RegExp]> = {
     certificates: [certificates({}), /certificates_pkey/],
     'certificates behind a cursor': [certificates({}, newId()), /certificates_pkey/],
-    'certificates that are active': [certificates({ status: 'active' }), /certificates_not_after/],
+    'certificates that are active': [
+      certificates({ status: 'active' }, undefined, '-not_after'),
+      /certificates_not_after/,
+    ],
     'certificates that have expired': [certificates({ status: 'expired' }), /certificates_not_after/],
     'certificates that were revoked': [certificates({ status: 'revoked' }), /certificates_revoked/],
     'certificates by expiry': [
-      certificates({ expiresAfter: inDays(1), expiresBefore: inDays(2) }),
+      certificates({ expiring_after: inDays(1), expiring_before: inDays(2) }),
       /certificates_not_after/,
     ],
-    'certificates of a key': [certificates({ spkiSha256: 'ab'.repeat(32) }), /certificates_pkey/],
-    'certificates by time of issuance': [certificates({ issuedBefore: inDays(-1) }), /certificates_pkey/],
+    'certificates of a key': [certificates({ spki_sha256: 'ab'.repeat(32) }), /certificates_pkey/],
+    'certificates by time of issuance': [certificates({ issued_before: inDays(-1) }), /certificates_pkey/],
     'certificates of a profile': [certificates({ profile: 'rare' }), /certificates_pkey/],
-    'certificates below a name': [certificates({ nameSuffix: 'x.example' }), /certificates_suffixes/],
+    'certificates below a name': [certificates({ domain_suffix: 'x.example' }), /certificates_suffixes/],
     'certificates below a name, in the order of expiry': [
-      certificates({ nameSuffix: 'x.example' }, undefined, 'not_after'),
+      certificates({ domain_suffix: 'x.example' }, undefined, 'not_after'),
       /certificates_suffixes/,
     ],
     'revoked certificates below a usual name': [
-      certificates({ nameSuffix: 'example', status: 'revoked' }),
+      certificates({ domain_suffix: 'example', status: 'revoked' }),
       /certificates_revoked/,
     ],
     'certificates in the order of expiry': [
@@ -151,9 +154,9 @@ describe('plans of long lists and walks', () => {
       () => findCertificateByFingerprint(spied, '00'.repeat(32), undefined),
       /certificates_fingerprint/,
     ],
-    'accounts by a part of a contact': [accounts({ contactPart: 'ops' }), /accounts_pkey/],
-    'accounts of any credential': [accounts({ eabOnly: true }), /accounts_pkey/],
-    'accounts by time': [accounts({ createdAfter: inDays(-2), createdBefore: inDays(-1) }), /accounts_pkey/],
+    'accounts by a part of a contact': [accounts({ contact: 'ops' }), /accounts_pkey/],
+    'accounts of any credential': [accounts({ eab_only: true }), /accounts_pkey/],
+    'accounts by time': [accounts({ created_after: inDays(-2), created_before: inDays(-1) }), /accounts_pkey/],
     orders: [orders({}), /orders_pkey/],
     'accounts of a registrar': [accounts({ scope: ['team'] }), /accounts_tags/],
     'orders of a registrar': [
@@ -174,7 +177,7 @@ describe('plans of long lists and walks', () => {
     'orders in processing': [orders({ status: 'processing' }), /orders_pkey/],
     accounts: [accounts({}), /accounts_pkey/],
     'accounts that were deactivated': [accounts({ status: 'deactivated' }), /accounts_not_valid/],
-    'accounts of a credential, where most are of another': [accounts({ eabKid: 'kid 7' }), /accounts_eab_credential/],
+    'accounts of a credential, where most are of another': [accounts({ eab_kid: 'kid 7' }), /accounts_eab_credential/],
     'binding credentials': [credentials(), /eab_credentials_pkey/],
     'binding credentials behind a cursor': [credentials(newId()), /eab_credentials_pkey/],
     'a binding credential by its key id': [credentials(undefined, { kid: 'kid 7' }), /eab_credentials_kid_key/],
@@ -182,15 +185,15 @@ describe('plans of long lists and walks', () => {
   for (const [title, [read, index]] of Object.entries(LISTS)) test(title, () => requirePlans(read, index))
 
   test('certificates of an account', () =>
-    requirePlans(certificates({ accountId: account }), /orders_account[\s\S]*certificates_imported/))
+    requirePlans(certificates({ account_id: account }), /orders_account[\s\S]*certificates_imported/))
   test('certificates by serial number', () =>
-    requirePlans(certificates({ serialNumber }), /certificates_serial_issuer/))
+    requirePlans(certificates({ serial: serialNumber }), /certificates_serial_issuer/))
   test('certificates by name, in any order and of an account, too', async () => {
     for (const sort of ['-issued_at', 'not_after', '-not_after'] as const)
-      await requirePlans(certificates({ name }, newId(), sort), /certificates_names/)
-    await requirePlans(certificates({ accountId: account, name }), /certificates_names/)
+      await requirePlans(certificates({ domain: name }, newId(), sort), /certificates_names/)
+    await requirePlans(certificates({ account_id: account, domain: name }), /certificates_names/)
   })
-  test('orders of an account', () => requirePlans(orders({ accountId: account, status: 'valid' }), /orders_account/))
+  test('orders of an account', () => requirePlans(orders({ account_id: account, status: 'valid' }), /orders_account/))
 
   const readAll = async (read: (after: string | undefined) => Promise<ListPage<{ id: string }>>) => {
     const ids: string[] = []
@@ -232,12 +235,12 @@ describe('plans of long lists and walks', () => {
     await makeIndexes(checked, SEARCH_INDEXES)
     // Of a usual issuer and of a rare one: by id, the planner would look for 50 among those of all others.
     for (const issuer of ['00', '01']) await requirePlans(certificates({ issuer }), /certificates_issuer/)
-    await requirePlans(certificates({ spkiSha256: 'ab'.repeat(32) }), /certificates_spki/)
+    await requirePlans(certificates({ spki_sha256: 'ab'.repeat(32) }), /certificates_spki/)
     for (const sort of ['not_after', '-not_after'] as const)
       await requirePlans(certificates({ status: 'revoked' }, undefined, sort), /certificates_revoked_expiry/)
-    await requirePlans(orders({ name }), /orders_names/)
-    await requirePlans(orders({ accountId: account, name }), /orders_names/)
-    await requirePlans(accounts({ contact: 'mailto:7@contact.example' }), /accounts_contacts/)
+    await requirePlans(orders({ domain: name }), /orders_names/)
+    await requirePlans(orders({ account_id: account, domain: name }), /orders_names/)
+    await requirePlans(accounts({ wholeContact: 'mailto:7@contact.example' }), /accounts_contacts/)
   })
 
   test('whose certificates end soon', () => requirePlans(() => expiringByAccount(spied), /certificates_not_after/))

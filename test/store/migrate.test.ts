@@ -3,9 +3,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
@@ -15,6 +14,7 @@ import { listMigrations } from '../../src/store/schema/migration-files.ts'
 import { readSchemaState, requireUsableSchema, SchemaMismatch } from '../../src/store/schema/schema-state.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { each } from '../support/each.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { settingsFor } from './support.ts'
 
 const MIGRATIONS = path.resolve(import.meta.dirname, '../../../migrations')
@@ -33,12 +33,11 @@ describe('migrations', () => {
     const database = `empty_${randomBytes(6).toString('hex')}`
     settings = settingsFor({ ...migrated.connection, database }, 1)
     await sql(`CREATE DATABASE ${database}`, migrated.connection.database)
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-migrations-'))
+    folder = temporaryFolder()
     cpSync(MIGRATIONS, folder, { recursive: true })
   })
   afterEach(async () => {
     await sql(`DROP DATABASE ${settings.database} WITH (FORCE)`, migrated.connection.database)
-    rmSync(folder, { recursive: true })
   })
 
   async function sql(text: string, database = settings.database): Promise<Record<string, unknown>[]> {

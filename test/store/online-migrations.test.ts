@@ -1,8 +1,7 @@
 /** Migrations while others use the database: locks that are not granted, indexes built beside writers, releases beside each other. */
 
 import assert from 'node:assert/strict'
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
@@ -12,9 +11,9 @@ import { announceInstance } from '../../src/store/instance-presence.ts'
 import { type MigrateOptions, migrate } from '../../src/store/schema/migrate.ts'
 import { listMigrations } from '../../src/store/schema/migration-files.ts'
 import { planMigrations } from '../../src/store/schema/migration-plan.ts'
-import { readRollbackPoint } from '../../src/store/schema/rollback-point.ts'
-import { readSchemaState, requireUsableSchema } from '../../src/store/schema/schema-state.ts'
+import { readRollbackPoint, readSchemaState, requireUsableSchema } from '../../src/store/schema/schema-state.ts'
 import { rowsIn, type TestDatabase, testDatabase } from '../support/database.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { settingsFor } from './support.ts'
 
@@ -31,7 +30,7 @@ describe('migrations while others use the database', () => {
   beforeEach(async () => {
     database = await testDatabase()
     settings = settingsFor(database.connection, 1)
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-migrations-'))
+    folder = temporaryFolder()
     cpSync(MIGRATIONS, folder, { recursive: true })
     reports = []
     clients = []
@@ -39,7 +38,6 @@ describe('migrations while others use the database', () => {
   afterEach(async () => {
     await Promise.all(clients.map((client) => client.end()))
     await database.drop()
-    rmSync(folder, { recursive: true })
   })
 
   async function session(applicationName: string): Promise<pg.Client> {

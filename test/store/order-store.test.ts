@@ -4,12 +4,12 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
+import { listOrders } from '../../src/admin/certificates/order-list.ts'
 import type { Order } from '../../src/domain/records.ts'
 import type { AuthorizationStatus } from '../../src/domain/states.ts'
 import { ORDER_EXPIRED, type OrderStatus, orderStatus, type StoredOrderStatus } from '../../src/domain/states.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import type { Database, Statement } from '../../src/store/database.ts'
-import { listOrders } from '../../src/store/order-list.ts'
 import { LIST_STEPS, type OrderPage } from '../../src/store/order-store.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { each } from '../support/each.ts'
@@ -249,7 +249,7 @@ describe('orders', () => {
         assert.equal(await store.issuance.begin(anIntent({ id: order.id, requester: owner })), false)
         assert.deepEqual((await pageOf(owner, undefined, 10)).ids, [])
         const checked = await openCheckedDatabase(store.settings)
-        const { rows } = await listOrders(checked, { accountId: owner.accountId }, undefined, 10)
+        const { rows } = await listOrders(checked, { account_id: owner.accountId }, undefined, 10)
         await checked.end()
         assert.deepEqual(each(rows, 'status'), ['invalid'])
         const names = order.identifiers.map(({ value }) => value)

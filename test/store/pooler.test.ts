@@ -3,9 +3,8 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, statSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { stringify } from 'yaml'
@@ -26,6 +25,7 @@ import { WAIT_MS } from '../support/patience.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { runCommand } from '../support/run-command.ts'
 import { startTestService } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'
 import { settingsFor } from './support.ts'
 
@@ -36,13 +36,12 @@ const MODES = ['session', 'transaction', 'statement'] as const
 type Mode = (typeof MODES)[number]
 
 describe('through pgbouncer', requireCommand('pgbouncer'), () => {
-  let folder: string
+  const folder = temporaryFolder()
   let server: EmbeddedPostgres
   let serverPort: number
   const poolers: ChildProcess[] = []
   const ports = new Map<Mode, number>()
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-pooler-'))
     chmodSync(folder, 0o755)
     const hba = path.join(folder, 'pg_hba.conf')
     writeFileSync(hba, 'local all postgres trust\nhost all chancery 127.0.0.1/32 trust\n')
@@ -62,7 +61,6 @@ describe('through pgbouncer', requireCommand('pgbouncer'), () => {
       await ended
     }
     await server?.stop()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   /** It refuses to run as root: it gets the user of the server. */

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
-import { deleteOld, expireOverdue, type RetentionPolicy } from '../../src/services/retention.ts'
+import { deleteOld, expireOverdue, type RetentionPolicy } from '../../src/services/archive/retention.ts'
 import { uuidTime } from '../../src/shared/lib/uuid.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { createClockStore } from '../../src/store/clock-store.ts'

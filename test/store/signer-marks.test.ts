@@ -13,7 +13,7 @@ import { aName, anAccount, anIntent, anIssued, anOrder, aReadyOrder, inHours, ne
 const ISSUER = Buffer.alloc(32, 7)
 const RENEWED = Buffer.alloc(32, 8)
 const LONG = 3600
-const NONE = { lacking: [], underWay: [] }
+const NONE = { missing: [], underWay: [] }
 
 describe('the records of a signer', () => {
   const store = useStores()
@@ -49,7 +49,7 @@ describe('the records of a signer', () => {
   test('name certificates that the database lacks; the mark moves only over pages that it has whole', async () => {
     const [one, two] = [await recorded(), await recorded()]
     const page = [one.serialNumber.toString('hex'), unknown(), two.serialNumber.toString('hex'), unknown()]
-    assert.deepEqual(await marks.withoutCertificate(page, LONG, stretch(0, 9)), { lacking: [1, 3], underWay: [] })
+    assert.deepEqual(await marks.withoutCertificate(page, LONG, stretch(0, 9)), { missing: [1, 3], underWay: [] })
     assert.equal(await certificatesMark(), 0)
     assert.deepEqual(await marks.withoutCertificate([page[0] ?? '', page[2] ?? ''], LONG, stretch(0, 9)), NONE)
     assert.equal(await certificatesMark(), 9)
@@ -67,9 +67,9 @@ describe('the records of a signer', () => {
 
   test('tell an issuance under way, which stops the mark, until it is too old to be anybody’s work', async () => {
     const page = [(await issued()).serialNumber.toString('hex')]
-    assert.deepEqual(await marks.withoutCertificate(page, LONG, stretch(0, 9)), { lacking: [], underWay: [0] })
+    assert.deepEqual(await marks.withoutCertificate(page, LONG, stretch(0, 9)), { missing: [], underWay: [0] })
     assert.equal(await certificatesMark(), 0)
-    assert.deepEqual(await marks.withoutCertificate(page, 0, undefined), { lacking: [0], underWay: [] })
+    assert.deepEqual(await marks.withoutCertificate(page, 0, undefined), { missing: [0], underWay: [] })
   })
 
   test('name entries that are not revoked under any certificate of their issuer, with the mark as above', async () => {
@@ -84,17 +84,17 @@ describe('the records of a signer', () => {
     const entries = [revoked.serialNumber.toString('hex'), valid.serialNumber.toString('hex'), unknown()].map(entry)
     const whole = { chain, after: { seq: 0, part: 0 }, last: { seq: 4, part: WHOLE_LINE } }
     const listed = [{ issuerFingerprints: [RENEWED, ISSUER], entries }]
-    const lacking = await marks.lackingRevocations(listed, whole)
-    assert.deepEqual(lacking, [{ issuerFingerprints: [RENEWED, ISSUER], entries: entries.slice(1) }])
+    const missing = await marks.missingRevocations(listed, whole)
+    assert.deepEqual(missing, [{ issuerFingerprints: [RENEWED, ISSUER], entries: entries.slice(1) }])
     assert.deepEqual((await marks.mark(chain)).revocations, { seq: 0, part: 0 })
 
     assert.deepEqual(
-      await marks.lackingRevocations([{ issuerFingerprints: [ISSUER], entries: entries.slice(0, 1) }], whole),
+      await marks.missingRevocations([{ issuerFingerprints: [ISSUER], entries: entries.slice(0, 1) }], whole),
       [],
     )
     assert.deepEqual((await marks.mark(chain)).revocations, { seq: 4, part: WHOLE_LINE })
     const others = [{ issuerFingerprints: [RENEWED], entries: entries.slice(0, 1) }]
-    assert.equal((await marks.lackingRevocations(others, undefined)).length, 1, 'another issuer’s serial number')
+    assert.equal((await marks.missingRevocations(others, undefined)).length, 1, 'another issuer’s serial number')
   })
 
   test('name an entry whose reason became keyCompromise, which comes back with the date that the database has', async () => {
@@ -109,12 +109,12 @@ describe('the records of a signer', () => {
     })
     const entry = { serialNumber: serialNumber.toString('hex'), revokedAt: inHours(-1) }
     const listed = (reason: number) => [{ issuerFingerprints: [ISSUER], entries: [{ ...entry, reason }] }]
-    assert.deepEqual(await marks.lackingRevocations(listed(3), undefined), [], 'no other reason replaces one')
-    const lacking = await marks.lackingRevocations(listed(1), undefined)
-    assert.deepEqual(lacking, listed(1))
-    assert.equal((await revokeListed(store.db, lacking[0]!)).length, 1)
-    assert.deepEqual(await marks.lackingRevocations(listed(1), undefined), [])
-    assert.deepEqual(await marks.lackingRevocations(listed(4), undefined), [], 'what was recorded before lacks nothing')
+    assert.deepEqual(await marks.missingRevocations(listed(3), undefined), [], 'no other reason replaces one')
+    const missing = await marks.missingRevocations(listed(1), undefined)
+    assert.deepEqual(missing, listed(1))
+    assert.equal((await revokeListed(store.db, missing[0]!)).length, 1)
+    assert.deepEqual(await marks.missingRevocations(listed(1), undefined), [])
+    assert.deepEqual(await marks.missingRevocations(listed(4), undefined), [], 'what was recorded before lacks nothing')
     const [row] = await store.sql('SELECT revoked_at, revocation_reason FROM certificates WHERE id = $1', [
       certificateId,
     ])
@@ -123,7 +123,7 @@ describe('the records of a signer', () => {
 
   test('take a mark back that is beyond them, and none forward', async () => {
     await marks.withoutCertificate([], LONG, stretch(0, 9))
-    await marks.lackingRevocations([], { chain, after: { seq: 0, part: 0 }, last: { seq: 8, part: 2 } })
+    await marks.missingRevocations([], { chain, after: { seq: 0, part: 0 }, last: { seq: 8, part: 2 } })
     await marks.lower(chain, { certificates: 12, revocations: 8 })
     const { certificates, revocations } = await marks.mark(chain)
     assert.deepEqual([certificates, revocations], [9, { seq: 8, part: 2 }])
@@ -136,7 +136,7 @@ describe('the records of a signer', () => {
     assert.equal(await marks.noteBehind(chain), true)
     assert.equal(await marks.noteBehind(chain), false)
     assert.ok((await marks.mark(chain)).behindSince)
-    await marks.noteWhole()
+    await marks.noteNothingMissing()
     assert.equal((await marks.mark(chain)).behindSince, undefined)
   })
 

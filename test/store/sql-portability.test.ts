@@ -160,7 +160,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     pattern: /\breltuples\b|pg_(total_)?relation_size|pg_table_size|pg_indexes_size/,
     why: 'how large a sample is, and how long an index takes',
     substitute: 'the estimate of the engine',
-    places: ['src/store/certificate-sample.ts', 'src/store/optional-indexes.ts'],
+    places: ['src/admin/certificates/certificate-sample.ts', 'src/store/optional-indexes.ts'],
   },
   'builds of indexes beside writers': {
     pattern: /INDEX CONCURRENTLY/,
@@ -211,7 +211,7 @@ const ROOT = new URL('../../../', import.meta.url)
 const COMMENTS = { '.ts': /^\s*(?:\/\/|\*|\/\*).*$/gm, '.sql': /--.*$/gm }
 
 /** Migrator and doctor look at locks, sessions and settings of this very server: another engine would need others. */
-const OF_THE_SERVER = ['src/store/schema/', 'src/doctor/', 'src/store/diagnosis-store.ts']
+const OF_THE_SERVER = ['src/store/schema/', 'src/doctor/']
 
 const texts = ['src', 'migrations'].flatMap((folder) =>
   readdirSync(new URL(folder, ROOT), { recursive: true, encoding: 'utf8' }).flatMap((name) => {

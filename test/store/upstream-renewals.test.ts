@@ -49,9 +49,7 @@ describe('renewal information of CAs', () => {
   type Asked = UpstreamRenewalsOptions['backends'] extends ReadonlyMap<string, infer B> ? B : never
   const round = (name: string, known: Record<string, Partial<Asked>>, signal = new AbortController().signal) =>
     askUpstreamRenewals(name, {
-      backends: new Map(
-        Object.entries(known).map(([key, one]) => [key, { retryAfterMs: () => 0, renewalInfo: undefined, ...one }]),
-      ),
+      backends: new Map(Object.entries(known).map(([key, one]) => [key, { retryAfterMs: () => 0, ...one }])),
       store,
       signal,
       onFailed: ({ message }) => void failed.push(message),

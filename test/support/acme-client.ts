@@ -40,7 +40,7 @@ export interface AccountKeyPair {
   thumbprint: string
 }
 
-/** What goes into a request; everything that is not named is as it should be. */
+/** The parts of a request; everything that is not named is as it should be. */
 export interface RequestParts {
   /** An object is sent as JSON, a string or bytes as they are; undefined is the empty payload of a POST-as-GET. */
   payload?: object | string | Buffer | undefined
@@ -292,17 +292,17 @@ export function locationOf(answer: Answer): string {
   return String(answer.headers.location)
 }
 
-/** Of an object by its URL. */
+/** The id of an object by its URL. */
 export const idOf = (url: string): string => url.slice(url.lastIndexOf('/') + 1)
 
-/** Of a certificate, as logs and the database have it. */
+/** The serial number of a certificate, as logs and the database have it. */
 export const serialOf = (certificate: Buffer | string): string =>
   new X509Certificate(certificate).serialNumber.toLowerCase()
 
 export const revoke = (by: AcmeClient, der: Buffer, reason?: number): Promise<Answer> =>
   by.post(by.directory['revokeCert'] as string, { certificate: base64url(der), reason })
 
-/** RFC 8555 §7.3.5. The client goes on signing with the key that it has; `withKey` is the account with the new one. */
+/** RFC 8555 §7.3.5. The client keeps signing with the key that it has; `withKey` is the account with the new one. */
 export function changeKey(client: AcmeClient, key: AccountKeyPair, parts: RequestParts = {}): Promise<Answer> {
   const url = client.directory['keyChange'] as string
   const payload = { account: client.kid, oldKey: (parts.key ?? client.key).jwk }

@@ -27,7 +27,7 @@ export function acmeScene(of: SharedServiceName | TestServiceOptions | (() => Pr
   return besides(service, atEnd)
 }
 
-/** What a suite ends with in the opposite order of its making: a database goes last, and whoever is connected to it before. */
+/** A suite ends its parts in the opposite order of their making, so a database goes after all that are connected to it. */
 function lastFirst(): AtEnd {
   const ends: Parameters<AtEnd>[0][] = []
   after(async () => {

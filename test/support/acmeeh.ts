@@ -37,7 +37,7 @@ const TABLES = `
   CREATE TABLE admin.eab_csr_profiles (eab_credential_id uuid PRIMARY KEY, csr_profile_id uuid NOT NULL);`
 
 export interface FormerAcmeeh {
-  /** What `--from` takes; the password goes into the environment. */
+  /** `--from` takes this; the password goes into the environment. */
   address: string
   environment: Record<string, string>
   /** One statement, or several without values. */
@@ -89,7 +89,7 @@ function addressOf({ connection: { host, port, user, password, database } }: Tes
   }
 }
 
-/** As werkzeug 3 writes it. */
+/** Hashes a password as werkzeug 3 does. */
 export function werkzeugHash(password: string): string {
   const salt = randomBytes(12).toString('base64url')
   const digest = scryptSync(password, salt, 64, { N: 32_768, r: 8, p: 1, maxmem: 128 * 1024 * 1024 })

@@ -1,4 +1,4 @@
-/** What acts of all kinds need at a service of a test: two administrators, and clients whose challenges are answered. */
+/** The world that acts of all kinds need: two administrators, and clients whose challenges are answered. */
 
 import { Caller } from '../../bench/faults/acts/caller.ts'
 import { World } from '../../bench/faults/acts/world.ts'

@@ -151,7 +151,7 @@ export class KnownNames {
     this.#never = never
   }
 
-  /** From a reply's body; `path` is that of the request. */
+  /** Keeps names from a reply's body; the request had this `path`. */
   keep(path: string, body: unknown): void {
     const rows = Array.isArray(body) ? body : [body]
     const names = this.#of(path.split('/')[1] ?? '')

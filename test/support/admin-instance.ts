@@ -10,7 +10,9 @@ import pino from 'pino'
 import { stringify } from 'yaml'
 import { loadConfig } from '../../src/config/load.ts'
 import { type AdminThread, startAdmin } from '../../src/main/admin/start-admin.ts'
-import { type StartContext, Teardown } from '../../src/main/start-context.ts'
+import { Parts } from '../../src/main/parts.ts'
+import type { StartContext } from '../../src/main/start-context.ts'
+import { allocateSharedFlags, openSharedFlags } from '../../src/services/shared-state.ts'
 import { freePort } from './free-port.ts'
 import type { TestService } from './service.ts'
 import { configOf } from './shared-service.ts'
@@ -18,7 +20,7 @@ import { configOf } from './shared-service.ts'
 export interface AdminInstance {
   baseUrl: string
   port: number
-  /** Of its `config.yaml`, for commands. */
+  /** The folder of its `config.yaml`, for commands. */
   folder: string
   thread: AdminThread
   close(): Promise<void>
@@ -40,13 +42,15 @@ export async function adminInstance(service: TestService, changes: Sections = {}
   const loaded = await loadConfig(file, process.env)
   assert.ok(loaded.ok)
   const { config } = loaded
-  const teardown = new Teardown()
+  const parts = new Parts()
   const now = { config, stopping: false }
   const log = pino({ level: 'silent' })
   const reread = () => loadConfig(file, process.env)
-  const context = { config, now, version: '0', log, teardown, reread, onBroken: () => undefined }
+  const context = { config, now, version: '0', log, parts, reread, onBroken: () => undefined }
   const ca = { issuers: () => [] } as never
-  const thread = await startAdmin(context as unknown as StartContext, { ca }, undefined as never, {
+  const flagsMemory = allocateSharedFlags(1)
+  const caPart = { ca, flags: openSharedFlags(flagsMemory), flagsMemory }
+  const thread = await startAdmin(context as unknown as StartContext, caPart, undefined as never, {
     note: async () => undefined,
   })
   assert.ok(thread)
@@ -55,6 +59,6 @@ export async function adminInstance(service: TestService, changes: Sections = {}
     port,
     folder,
     thread,
-    close: () => teardown.run(() => undefined),
+    close: () => parts.stop(() => undefined),
   }
 }

@@ -1,4 +1,4 @@
-/** What the tests of the Admin API begin with: a service, and users of it who have signed in. */
+/** The tests of the Admin API begin with a service, and users of it who have signed in. */
 
 import { after, before } from 'node:test'
 import type { Role } from '../../src/domain/administrator.ts'
@@ -26,7 +26,7 @@ export function administered(start: Start) {
   }
 }
 
-/** As `administered`, with an ACME client and what it gets. */
+/** Starts a service as `administered` does, with an ACME client and what it gets. */
 export function issuingOn(start: Start): Issuing {
   const at = {} as Issuing
   before(async () => void Object.assign(at, await startIssuing(await start())))

@@ -17,7 +17,7 @@ const KEY = 'ab'.repeat(32)
 const filter = { issued_before: '2001-01-01' }
 const profile = { name: 'a profile', profile_data: { san_maximum: 3 } }
 
-/** What it names need not be there, unless it has `{profile_id}`. By operation id, in the order of the manual. */
+/** The requests by operation id, in the order of the manual. Their objects need not be there, unless a path has `{profile_id}`. */
 export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequest>> = {
   logout: { path: '/auth/logout' },
   confirmSignIn: { path: '/auth/confirm', body: { password: 'x' } },

@@ -27,7 +27,7 @@ export interface KindOfWork {
   done: number
   /** Such as the ninth export at a time. */
   refused: number
-  /** Of those that were done; 0 without any. */
+  /** The median of the requests that were done; 0 without any. */
   medianMs: number
   mebibytes: number
 }
@@ -35,7 +35,7 @@ export interface KindOfWork {
 export interface WorkReport {
   kinds: KindOfWork[]
   seconds: number
-  /** What this process itself took of a processor. */
+  /** This process itself took so much of a processor. */
   cpuSeconds: number
 }
 
@@ -145,6 +145,6 @@ if (process.send && process.argv[1] === fileURLToPath(import.meta.url)) {
     if (word === 'begin') office = new Office(task)
     else void office?.close().then((report) => process.send?.(report))
   })
-  // Who started it may be killed.
+  // The process that started it may be killed.
   process.on('disconnect', () => process.exit())
 }

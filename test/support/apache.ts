@@ -29,7 +29,7 @@ export interface Apache {
 }
 
 const MODULES = '/usr/lib/apache2/modules'
-/** What mod_md does by itself: the last third of a certificate's life. */
+/** mod_md itself takes the last third of a certificate's life. */
 const DEFAULT_RENEW_WINDOW = '33%'
 
 export function startApache(options: ApacheOptions): Apache {

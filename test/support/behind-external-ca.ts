@@ -16,7 +16,7 @@ import { rowsIn } from './database.ts'
 import { type ExternalCa, type ExternalCaOptions, startExternalCa } from './external-ca.ts'
 import { startTestService, type TestService } from './service.ts'
 
-/** Of one key, so that a certificate of an earlier order may pass for that of a later one. */
+/** All requests are for one key, so that a certificate of an earlier order may pass for a later one's. */
 export const csrFor = (name: string) => aCsr(P256_KEY, { names: [{ type: 'dns', value: name }] })
 export const CREDENTIAL = 'credential-of-the-test'
 

@@ -12,7 +12,7 @@ import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
 /** Names the folder of the run's CA. */
 export const CA_VARIABLE = 'CHANCERY_TEST_CA'
 
-/** @returns its folder, which whoever asked for it deletes */
+/** @returns its folder, which the caller deletes */
 export async function makeRunCa(): Promise<string> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-test-ca-'))
   await ensureDevCa(folder, new Date())

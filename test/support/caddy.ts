@@ -6,11 +6,11 @@ import { type Daemon, startDaemon } from './daemon.ts'
 import { mustRun } from './run-command.ts'
 
 export interface CaddyOptions {
-  /** Everything that it keeps; a second start goes on with it. */
+  /** Everything that it keeps is here; a second start continues with it. */
   folder: string
   names: readonly string[]
   directoryUrl: string
-  /** What vouches for the directory, when that is over TLS. */
+  /** This root vouches for the directory, when that is over TLS. */
   rootFile?: string
   http01Port: number
   /** Where it serves the names, and answers tls-alpn-01. */

@@ -1,4 +1,4 @@
-/** certIDs (RFC 9773 §4.1) as clients write them; that of a certificate is read from it with another library on purpose. */
+/** certIDs (RFC 9773 §4.1) as clients write them. On purpose, another library reads them from a certificate. */
 
 import type { CertificateIdentity } from '../../src/shared/protocol/renewal-info.ts'
 import { x509 } from '../unit/shared/pki/support.ts'

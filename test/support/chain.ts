@@ -1,4 +1,4 @@
-/** What a client was given, judged by openssl and by node:crypto: path, names, purpose, key. */
+/** Judges the chain that a client was given by openssl and by node:crypto: path, names, purpose, key. */
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -11,7 +11,7 @@ import path from 'node:path'
 export interface ExpectedChain {
   chainPem: string
   rootFile: string
-  /** Of the subjectAltName, in any order. */
+  /** The names of the subjectAltName, in any order. */
   names: readonly string[]
 }
 

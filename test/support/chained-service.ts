@@ -10,7 +10,7 @@ export interface ChainedServices {
   upstream: TestService
   /** Also for what a test writes. */
   folder: string
-  /** What is published for challenges of the upstream. */
+  /** The folder that is published for challenges of the upstream. */
   challenges: string
   service: TestService
   dispose(): Promise<void>

@@ -14,14 +14,14 @@ export interface Ring {
 /** The first is quick and says most. What is in none of these folders starts whole programs. */
 const UNIT_RING = 'unit'
 const INNER_RINGS: Record<string, readonly string[]> = {
-  [UNIT_RING]: ['unit', 'corpus', '.'],
+  [UNIT_RING]: ['unit', 'corpus', 'house', '.'],
   store: ['store'],
 }
 const PROGRAMS_RING = 'whole programs'
 export const RELEASE_RING = 'release'
 const RINGS = [...Object.keys(INNER_RINGS), PROGRAMS_RING, RELEASE_RING]
 
-/** What is built for others, and where it runs: minutes each, and a change seldom breaks one of them. */
+/** They build packages and run them in their places. Each takes minutes, and a change seldom breaks one of them. */
 const OF_RELEASE = new Set(
   [
     'bench/compare',
@@ -94,12 +94,12 @@ const HOOK_FOR_ALL = /^(?:before|after)Each\(/m
 
 /** Files that run in one process, one after the other, so that they share a service, or what they import. */
 export interface TestProcess {
-  /** Of a file alone, its own path; of several, an entry that has to be written. */
+  /** The path of a file that runs alone; for several files, an entry that has to be written. */
   entry: string
   files: string[]
 }
 
-/** What they have in common, by which they share a process, and the seconds of one process: several run at once. */
+/** Files of one name share a process, for so many seconds: several processes run at once. */
 interface Company {
   name: string
   mostSeconds: number

@@ -15,7 +15,7 @@ import { words } from './words.ts'
 
 export interface ContainerPlan {
   image: string
-  /** That of the image without one. */
+  /** Without one, the image's own command runs. */
   command?: readonly string[]
   user?: string | undefined
   groups?: readonly (string | number)[]

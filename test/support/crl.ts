@@ -18,7 +18,7 @@ export interface ReadCrl {
   entries: { serial: string; revokedAt: Date; reason: number | undefined }[]
 }
 
-/** With our own reader: @peculiar/x509, which agrees with it (`unit/pki/tbs-cert-list.test.ts`), stops at 3,300 entries. */
+/** Uses our own reader: @peculiar/x509, which agrees with it (`unit/pki/tbs-cert-list.test.ts`), stops at 3,300 entries. */
 export function readCrl(der: Buffer): ReadCrl {
   const tbs = readSingle(der, TAG.sequence, 'CertificateList').any()
   const entries: ReadCrl['entries'] = []
@@ -111,7 +111,7 @@ entry = crl.get_revoked_certificate_by_serial_number(leaf.serial_number)
 print("good" if entry is None else extension(entry, x509.CRLReason).reason.value)
 `
 
-/** What Python's cryptography reads in it, and whether it verifies. The reason of a revoked certificate is superseded. */
+/** Asserts that Python's cryptography reads and verifies it. The reason of a revoked certificate is superseded. */
 export function verifyWithPython({ chain, crl, revoked }: Judged): void {
   withCrlFiles(chain, crl, (folder) => {
     const { stdout, stderr } = spawnSync('/usr/bin/python3', ['-c', PYTHON], { cwd: folder, encoding: 'utf8' })

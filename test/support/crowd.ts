@@ -29,18 +29,18 @@ export interface Crowd {
 }
 
 export interface CrowdOptions {
-  /** Of several instances: the clients are dealt out to them in turn. */
+  /** One directory, or several instances', to which the clients are dealt out in turn. */
   directoryUrl: string | readonly string[]
   http01Port: number
   accounts: number
   /** Orders of each account under way at the same time. */
   ordersAtOnce: number
   timeoutMs: number
-  /** Of every account. */
+  /** The contact of every account. */
   contact?: string
   /** Certificates, after which the crowd finishes by itself. */
   most?: number
-  /** Of each lane before its next order; none when absent. */
+  /** The pause of each lane before its next order; there is none when absent. */
   pauseMs?: number
   /** Every so many-th certificate is revoked as soon as its client holds it; none when absent. */
   revokesEvery?: number
@@ -94,7 +94,7 @@ export async function startCrowd(options: CrowdOptions): Promise<Crowd> {
   }
 
   const lives = Promise.all(clients.map(live))
-  // Whoever waits for it gets the failure; until then it must not end the process.
+  // `finish` gets the failure; until then it must not end the process.
   lives.catch(() => undefined)
   return {
     clients,

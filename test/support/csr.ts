@@ -6,7 +6,7 @@
 import { sign } from 'node:crypto'
 import { isIP } from 'node:net'
 import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
-import { buildCsr } from '../../src/shared/pki/csr-writer.ts'
+import { buildCsr } from '../../src/shared/pki/csr.ts'
 import type { TestKey } from './keys.ts'
 
 /** DER of a request with an empty subject and these names and addresses. */

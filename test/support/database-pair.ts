@@ -19,7 +19,7 @@ export interface DatabasePair {
   promote(): Promise<void>
   /** Ends the primary at once, as a loss of its machine does. */
   killPrimary(): Promise<void>
-  /** What the former primary had, in a server that nobody else knows: at its place the service would find it. */
+  /** Opens what the former primary had, in a server that nobody else knows: at its place the service would find it. */
   openFormer(): Promise<EmbeddedPostgres>
   stop(): Promise<void>
 }
@@ -114,7 +114,7 @@ export async function makeOlder({ connection }: EmbeddedPostgres, interval: stri
   }
 }
 
-/** As root `cp` keeps the owner. */
+/** Copies by `cp`, which keeps the owner as root. */
 function copyCluster(from: string, to: string): void {
   mkdirSync(to, { mode: 0o755 })
   execFileSync('cp', ['-a', path.join(from, 'cluster'), to])

@@ -46,7 +46,7 @@ async function migrateTo(connection: DatabaseConnection): Promise<void> {
   })
 }
 
-/** As the configuration's `database`: without the settings of the tests' own sessions. */
+/** The configuration's `database` is made without the settings of the tests' own sessions. */
 export const databaseConfig = ({ options: _, ...place }: DatabaseConnection) => ({
   ...place,
   sslmode: 'disable' as const,
@@ -122,7 +122,7 @@ export const untilWaiting = (database: TestDatabase, count = 1) =>
 /**
  * Empties all tables but those whose names are LIKE one of `kept`, and does `with` in the same transaction.
  *
- * A service that runs locks them in another order. So whoever holds many gives way before PostgreSQL looks for a deadlock.
+ * A service that runs locks them in another order. So this session, which holds many, gives way before PostgreSQL looks for a deadlock.
  */
 export async function emptyTables(
   database: TestDatabase,

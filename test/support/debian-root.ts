@@ -19,7 +19,7 @@ export const debianRoots = requireAll(requireNamespaces(), requireCommand('mmdeb
 
 /** Units run without an init system, by Debian's package `systemctl`. */
 const UNITS = ['systemctl', 'systemd-standalone-sysusers', 'systemd-standalone-tmpfiles', 'procps']
-/** What any test has there beside that: a base is made once for all of them. */
+/** Packages that tests need beside Debian's minimum: a base is made once for all tests. */
 const PACKAGES: Record<DebianRelease, readonly string[]> = {
   bookworm: ['ca-certificates', ...UNITS, 'postgresql', 'softhsm2'],
   trixie: ['ca-certificates', ...UNITS, 'postgresql', 'softhsm2', 'nodejs', 'openssl', 'kubernetes-client'],
@@ -29,7 +29,7 @@ const QUICK = ['--dpkgopt=force-unsafe-io', '--dpkgopt=path-exclude=/usr/share/l
 
 function withoutPages(): string[] {
   const pages = ['doc', 'info', 'man'].map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`)
-  // What a host installs later has its pages again.
+  // Packages that a host installs later have their pages again.
   return [...pages, '--customize-hook=rm "$1"/etc/dpkg/dpkg.cfg.d/99mmdebstrap']
 }
 
@@ -47,7 +47,7 @@ export async function debianBase(release: DebianRelease): Promise<string> {
 }
 
 function finishBase(root: string): void {
-  // As the package systemd has it: what is installed is enabled.
+  // The package systemd has this preset, too: it enables what is installed.
   const preset = path.join(root, 'usr/lib/systemd/system-preset/90-systemd.preset')
   mkdirSync(path.dirname(preset), { recursive: true })
   writeFileSync(preset, 'enable *\n')
@@ -61,7 +61,7 @@ function finishBase(root: string): void {
 }
 
 export interface DebianHost {
-  /** As root, by `sh -c`. */
+  /** Runs it as root, by `sh -c`. */
   tryRun(command: string, env?: Record<string, string>): Promise<CommandResult>
   /** @throws AssertionError with what it said, unless it ended with 0 */
   run(command: string, env?: Record<string, string>): Promise<string>

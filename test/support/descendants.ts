@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Of a process (Linux), those in process groups of their own included. */
+/** The children of a process (Linux), also in process groups of their own. */
 export function childrenOf(pid: number): number[] {
   try {
     const tasks = readdirSync(`/proc/${pid}/task`)

@@ -26,7 +26,7 @@ export interface EmbeddedService {
   process: ChildProcess
   /** Ctrl-C. @returns the exit code */
   interrupt(): Promise<number | null>
-  /** Interrupts it if it still runs, and deletes its folder unless another start goes on with it. */
+  /** Interrupts it if it still runs, and deletes its folder unless another start continues with it. */
   dispose(): Promise<void>
 }
 
@@ -40,7 +40,7 @@ const WELCOME_ENDS = /^Stop with Ctrl-C/
  */
 export async function startEmbedded(former?: EmbeddedService, flags: readonly string[] = []): Promise<EmbeddedService> {
   const top = former ? path.dirname(former.dataDir) : mkdtempSync(path.join(tmpdir(), 'chancery-interop-'))
-  // As root the database server runs as another user, who must get through.
+  // For root, the database server runs as another user, who must get through.
   chmodSync(top, 0o755)
   const dataDir = path.join(top, 'data')
   const port = former ? Number(new URL(former.directoryUrl).port) : await freePort()

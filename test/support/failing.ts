@@ -1,4 +1,4 @@
-/** What a client does whose web server gives another answer to an http-01 challenge than the right one. */
+/** A client's web server gives another answer to an http-01 challenge than the right one. */
 
 import type { AcmeClient, Answer, Responder } from './acme-client.ts'
 

@@ -1,8 +1,8 @@
 /**
  * A port for a service that has to know its URL before it listens.
  *
- * Asking the kernel for a free port and giving it back lets another test file get the same one a moment later, and front
- * threads share a port without a word. So ports come from below the kernel's own range, and each is held by a file that
+ * A port that the kernel has given, and got back, may be another test file's a moment later. Front threads even share a
+ * port without a word. So ports come from below the kernel's own range, and each is held by a file that
  * names the process that took it.
  */
 
@@ -38,7 +38,7 @@ function take(port: number): boolean {
     held.push(file)
     return true
   } catch {
-    // Taken. A file whose process is gone goes too, for whoever draws the number next.
+    // The port is taken. A file whose process is gone is removed, for the next who draws the number.
     if (!isAlive(file)) rmSync(file, { force: true })
     return false
   }

@@ -10,7 +10,7 @@ const MANUAL = path.resolve(import.meta.dirname, '../../../docs/operations/admin
 
 export interface GrantedRole {
   role: string
-  /** Whose sessions begin as this role. */
+  /** All sessions of this database begin as this role. */
   database: TestDatabase
   asOwner(...statements: string[]): Promise<void>
   /** The grant that retention of the audit log wants beside the others. */

@@ -8,7 +8,7 @@ import { CLIENT } from './oidc-client.ts'
 export type Authentication = 'client_secret_basic' | 'client_secret_post' | 'none'
 
 export interface Saying {
-  /** Of the ID token, over those that are right. */
+  /** Claims of the ID token, laid over the right ones. */
   claims?: JWTPayload
   /** In place of what else the ID token says of the person. */
   person?: JWTPayload
@@ -35,7 +35,7 @@ export interface HostileProvider {
     verifier: string | null
     by: Authentication
     secret: string | undefined
-    /** As it came. */
+    /** The header is kept as it came. */
     authorization: string | undefined
   }[]
   /** The query with which the browser would come back from this address; `padding` ends its code. */

@@ -1,4 +1,4 @@
-/** What the service recorded about the certificates and accounts of clients, next to what the clients hold in files. */
+/** Compares what the service recorded about certificates and accounts with what the clients hold in files. */
 
 import assert from 'node:assert/strict'
 import type { X509Certificate } from 'node:crypto'

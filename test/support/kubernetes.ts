@@ -1,4 +1,4 @@
-/** What deploy/kubernetes renders to, and the containers of its pods as podman runs them here. */
+/** Renders deploy/kubernetes, and runs the containers of its pods by podman. */
 
 import { chmodSync, chownSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -30,7 +30,7 @@ export interface PodContainer {
   startupProbe?: { exec?: { command: string[] } }
 }
 
-/** kubectl of Debian 13: that of Debian 12 does not know components. */
+/** kubectl of Debian 13, because the one of Debian 12 does not know components. */
 export const debianKubectl = async () => path.join(await debianBase('trixie'), 'usr/bin/kubectl')
 
 /** A copy of deploy/kubernetes with the certificates that the operator puts there. */
@@ -73,7 +73,7 @@ export function podPlans(resources: readonly Resource[], template: Resource, opt
   ) as Record<string, ContainerPlan>
 }
 
-/** With files: a Secret or a ConfigMap. Without: what a pod writes to, which its group may. */
+/** Makes a Secret or a ConfigMap of files. Without files, a pod writes to the volume, and its group may. */
 function makeVolume(folder: string, files: Record<string, string> | undefined, mode: number, group: number): void {
   mkdirSync(folder, { recursive: true })
   chownSync(folder, 0, group)

@@ -1,5 +1,5 @@
 /**
- * What a run of the tests cost, by file, ring and part, and how that differs from the ledger that the repository keeps (`test/times.tsv`).
+ * The costs of a run of the tests, by file, ring and part, beside the ledger that the repository keeps (`test/times.tsv`).
  * It reports and fails nothing.
  */
 

@@ -1,7 +1,7 @@
 /**
- * What takes long to make and depends on nothing but its inputs: roots of Debian, images, packages, programs of others.
+ * Things that take long to make and depend on their inputs alone: roots of Debian, images, packages, programs of others.
  *
- * Each is made once, by whoever needs it first; the others wait for it. It stays in the user's cache for later runs, and a clone
+ * Each is made once, by the process that needs it first; the others wait for it. It stays in the user's cache for later runs, and a clone
  * in another folder finds it, too. `CHANCERY_TEST_CACHE` names another folder.
  */
 
@@ -31,7 +31,7 @@ const CACHE =
   path.join(process.env['XDG_CACHE_HOME'] || path.join(homedir(), '.cache'), 'chancery-test')
 
 const HOUR_MS = 3_600_000
-/** Whoever uses one has begun since then. */
+/** A process that uses one has begun since then. */
 const IN_USE_MS = 2 * HOUR_MS
 const KEPT_MS = 14 * 24 * HOUR_MS
 const MOST_OF_A_NAME = 2

@@ -5,7 +5,7 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 
 export interface ReceivedMail {
   from: string
-  /** Of the envelope. */
+  /** The recipients of the envelope. */
   to: string[]
   /** Headers and body as they came. */
   text: string

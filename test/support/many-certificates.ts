@@ -11,7 +11,7 @@ import type { DatabaseConnection } from './postgres.ts'
 const CHUNK = 100_000
 const CERTIFICATES_AN_ACCOUNT = 100
 const MOST_AUDIT_ENTRIES = 100_000
-/** Of a certificate with an ECDSA key, but for the digest before them. */
+/** The size of a certificate with an ECDSA key, but for the digest before it. */
 const DER_BYTES = 600
 
 /** Indexes but the primary keys, whose rows come in order: made again when all rows are there, which takes a third of the time. */
@@ -110,7 +110,7 @@ const DEAD_LETTERS = `
          'the server answered ' || 500 + n % 4, $2::timestamptz - n * interval '1 minute'
     FROM generate_series(1, $1::bigint / 5) n`
 
-/** As far as the clean-up would have come. */
+/** Deletes as much as the clean-up would have deleted. */
 const CLEANED = `
   INSERT INTO cleanup_progress (task, after_id)
   SELECT task, ${keyOf(millisecondsOf('$1::timestamptz'), 'md5(task)', 1)} FROM unnest(ARRAY['orders', 'authorizations']) AS task

@@ -1,4 +1,4 @@
-/** What a service says of itself. */
+/** The metrics of a service. */
 
 import type { TestService } from './service.ts'
 

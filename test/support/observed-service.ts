@@ -27,7 +27,7 @@ export interface Series {
 }
 
 export interface ObservedService {
-  /** What a query of the board gives over the last so many seconds. */
+  /** Asks a query of the board over the last so many seconds. */
   ask(expr: string, lastSeconds: number, stepSeconds: number): Promise<Series[]>
   dispose(): Promise<void>
 }
@@ -85,7 +85,7 @@ export async function startObservedService(): Promise<ObservedService> {
     },
     async dispose() {
       await stopTrouble()
-      // What a machine that stood still has cost them is not the subject.
+      // A machine that stood still may have cost them something, which is not the subject.
       await flows.stop().catch(() => undefined)
       await responder.close()
       await prometheus.daemon.stop()

@@ -11,7 +11,7 @@ export function chancery(service: Pick<TestService, 'folder'>, ...words: string[
   return runChancery(['-c', path.join(service.folder, 'config.yaml'), ...words])
 }
 
-/** What the command prints. @throws Error when it does not end with 0 */
+/** Runs a command. @returns what it prints @throws Error when it does not end with 0 */
 export async function operate(service: Pick<TestService, 'folder'>, ...words: string[]): Promise<string> {
   const { code, stdout, stderr } = await chancery(service, ...words)
   if (code !== 0) throw new Error(`chancery ${words.join(' ')} ended with ${code}: ${stderr}${stdout}`)

@@ -1,6 +1,6 @@
 /**
- * What an operator's machine may set: services and tests run with it, so that nothing that is written or read depends on
- * it. The PostgreSQL of the tests has its own such settings (`postgres.ts`).
+ * Services and tests run with settings that an operator's machine may have, so nothing that is written or read depends on
+ * them. The PostgreSQL of the tests has its own such settings (`postgres.ts`).
  */
 
 /** For the tests themselves. A locale that is not installed would make other programs complain. */

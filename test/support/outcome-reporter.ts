@@ -7,12 +7,12 @@ import { inspect } from 'node:util'
 export interface TestEnd {
   /** The source, from `test` on. */
   file: string
-  /** Its own, behind those of its suites. */
+  /** Its own name, behind the names of its suites. */
   name: string
   result: 'passed' | 'failed' | 'skipped' | 'suite'
-  /** Of a test or suite that is in no other. */
+  /** The time of a test or suite that is in no other. */
   seconds?: number
-  /** Of a failure that says more than that something in it failed. */
+  /** The error of a failure, unless it only says that something in it failed. */
   error?: string
   skipReason?: string
 }
@@ -20,7 +20,7 @@ export interface TestEnd {
 /** From the source map or, where a file failed as a whole, from the compiled file. */
 export const sourceName = (file: string) => file.replace(/^.*\/(?=test\/)/, '').replace(/\.js$/, '.ts')
 
-/** What the test threw. Node wraps it. */
+/** Finds what the test threw, which Node wraps. */
 function textOf(error: Error): string | undefined {
   if ('failureType' in error && error.failureType === 'subtestsFailed') return undefined
   const thrown: unknown = error.cause ?? error

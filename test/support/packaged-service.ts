@@ -64,7 +64,7 @@ export async function startPostgres(host: DebianHost): Promise<void> {
   await host.run('pg_ctlcluster --skip-systemctl-redirect "$(ls /etc/postgresql)" main start')
 }
 
-/** With the role and the database of the service. */
+/** Starts PostgreSQL with the role and the database of the service. */
 export async function startDatabase(host: DebianHost): Promise<void> {
   await startPostgres(host)
   await host.run('cd / && runuser -u postgres -- createuser chancery')

@@ -65,7 +65,7 @@ export async function nodePackage(major: '20' | '24'): Promise<string> {
   return made(`nodejs-${major}`, inputs, (folder) => build('deb-nodejs', '--node', major, folder))
 }
 
-/** What lintian says of a package, which is asked once for each. @throws AssertionError where it finds an error */
+/** Asks lintian once for each package. @returns what it says @throws AssertionError where it finds an error */
 export async function lintian(file: string): Promise<string> {
   const [name = ''] = path.basename(file).split('_')
   const inputs = { content: contentOf(file), lintian: await mustRun('dpkg-query', ['-W', 'lintian']) }

@@ -14,7 +14,7 @@ export interface PageBlock {
   language: string
   name: string
   text: string
-  /** What the page says between the heading above and this block, blocks apart. */
+  /** The text between the heading above and this block, without blocks. */
   said: string
 }
 
@@ -34,7 +34,7 @@ export function allBlocksOf(page: string): PageBlock[] {
 
 export const blocksOf = (page: string): PageBlock[] => allBlocksOf(page).filter(({ name }) => name !== '')
 
-/** What the block of this name holds, with other words in place of the page's. @throws Error when it or one of these words is not there */
+/** The block of this name, with other words in place of the page's. @throws Error when it or one of these words is not there */
 export function pageBlock(page: string, name: string, values: Record<string, string> = {}): string {
   const found = blocksOf(page).find((block) => block.name === name)
   if (found === undefined) throw new Error(`${page} has no block ${name}`)
@@ -44,7 +44,7 @@ export function pageBlock(page: string, name: string, values: Record<string, str
   }, found.text)
 }
 
-/** Of a block with one command of `chancery`: what is typed after its configuration. */
+/** Reads a block with one command of `chancery`. @returns what is typed after its configuration */
 export function wordsOf(page: string, name: string, values: Record<string, string>): string[] {
   const [, typed = ''] = /^chancery -c \S+ (.*)$/m.exec(pageBlock(page, name, values)) ?? []
   return typed.split(' ')

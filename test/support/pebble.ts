@@ -10,7 +10,7 @@ import { freePort } from './free-port.ts'
 
 export interface Pebble {
   directoryUrl: string
-  /** What vouches for its TLS certificate. */
+  /** The file of the CA that vouches for its TLS certificate. */
   caFile: string
   http01Port: number
   /** PEM of the root that its certificates chain to, or of an alternate one. */

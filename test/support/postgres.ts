@@ -10,7 +10,7 @@ import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
-import { isStillRunning } from '../../src/runtime/process-identity.ts'
+import { isStillRunning } from '../../src/shared/lib/processes.ts'
 
 export interface DatabaseConnection {
   /** A host name, or the folder of a Unix socket. */
@@ -25,7 +25,7 @@ export interface DatabaseConnection {
 
 export const POSTGRES_VARIABLE = 'CHANCERY_TEST_POSTGRES'
 
-/** What an operator's server may set: every session of the service has to read and write the same with it. */
+/** An operator's server may have these settings: every session of the service has to read and write the same with them. */
 const OTHER_WORLD = {
   datestyle: 'German, DMY',
   intervalstyle: 'sql_standard',
@@ -38,7 +38,7 @@ const OTHER_WORLD = {
   idle_session_timeout: '1h',
 } as const
 
-/** As PostgreSQL has them by itself. */
+/** PostgreSQL itself has these settings. */
 export const PLAIN_SETTINGS = {
   datestyle: 'ISO',
   intervalstyle: 'postgres',

@@ -14,7 +14,7 @@ import { type CommandResult, runCommand } from './run-command.ts'
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 /** Where a package or the manual puts it. */
 export const CHECKOUT = '/opt/chancery'
-/** What the names of tests resolve to: an address of the copy that is not loopback. */
+/** The names of tests resolve to this address of the copy, which is not loopback. */
 export const ADDRESS = '10.88.0.1'
 
 export function requirePrivateHost(): { skip: string | false } {

@@ -7,7 +7,7 @@ const UNKNOWN_SECONDS = 0.5
 const LINE_EVERY_MS = 30_000
 const REWRITE_EVERY_MS = 1_000
 
-/** What is left when so many run at once: the sum by shares, and never less than the longest one. */
+/** The time left when so many run at once: the sum by shares, and never less than the longest one. */
 export function secondsLeft(expected: readonly number[], atOnce: number): number {
   const sum = expected.reduce((total, seconds) => total + seconds, 0)
   return Math.max(sum / atOnce, ...expected, 0)

@@ -1,4 +1,4 @@
-/** What identity providers of the field send and ask, as docs/operations/identity-providers.md says with its sources. */
+/** Identity providers of the field send and ask this, as docs/operations/identity-providers.md says with its sources. */
 
 import type { HostileProvider } from './hostile-provider.ts'
 
@@ -8,7 +8,7 @@ interface Shape {
   says: Says
   /** The user that comes of it, with the configuration of the page. */
   username: string
-  /** What may be otherwise there, and why nobody is signed in then: the person is told, or the log. */
+  /** Some things may be otherwise there, and nobody is signed in then: the page says why, or the log. */
   refused: Record<string, { says: Says; told?: RegExp; logged?: RegExp }>
 }
 

@@ -14,14 +14,14 @@ import { until } from './until.ts'
 import { words } from './words.ts'
 
 const DEPLOY = path.resolve(import.meta.dirname, '../../../deploy/proxy')
-/** Of the examples: who may ask for metrics and health. */
+/** The examples let this network ask for metrics and health. */
 export const OPERATORS = '192.0.2.0/24'
 
 export interface ProxyPorts {
   http: number
   https: number
   service: number
-  /** Of a second instance. */
+  /** The port of a second instance. */
   second?: number | undefined
 }
 

@@ -14,7 +14,7 @@ import {
 import type { TestService } from './service.ts'
 import { type SteadyFlows, startFlows, summary } from './steady-flows.ts'
 
-/** What the examples of deploy/proxy are for. */
+/** The examples of deploy/proxy are for this URL. */
 export const EXTERNAL_URL = 'https://acme.corp.example'
 
 export interface Lane {

@@ -5,7 +5,7 @@ import type { TestService } from './service.ts'
 
 export const HOUR = 3600
 const MANY = { requests: 100_000, window_seconds: 1 }
-/** Limits that no test meets; those of the tests are laid over them. */
+/** No test meets these limits; tests lay their own over them. */
 export const OPEN_LIMITS = {
   new_nonce: MANY,
   new_account: MANY,

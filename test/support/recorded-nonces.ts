@@ -1,4 +1,4 @@
-/** What holds of nonces in either store: their age (RFC 8555 §6.5), and the record of `nonce.audit_consumed`. */
+/** Nonces in either store have an age (RFC 8555 §6.5), and `nonce.audit_consumed` records them. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -8,7 +8,7 @@ import { contentOf, made } from './made.ts'
 import { mustRun } from './run-command.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
-/** Until there is a released one. Its files are also those of `test/fixtures/signer-protocol.json`. */
+/** This commit serves until there is a release. `test/fixtures/signer-protocol.json` comes from it, too. */
 const PREVIOUS = '5e5b443b'
 const PROGRAMS = ['src', 'signer', 'workers']
 const OTHERS = ['migrations', 'package.json', 'package-lock.json']
@@ -35,7 +35,7 @@ export async function previousRelease(): Promise<Release> {
   return { root, signer: path.join(root, 'dist/signer/start.cjs') }
 }
 
-/** Those of this checkout, where the former release had the same. */
+/** Places the packages of this checkout, where the former release had the same. */
 async function placePackages(folder: string): Promise<void> {
   const [wanted, own] = [folder, ROOT].map(
     (at) => JSON.parse(readFileSync(path.join(at, 'package-lock.json'), 'utf8')) as Lock,
@@ -50,7 +50,7 @@ async function placePackages(folder: string): Promise<void> {
 
 const RELATIVE = /((?:\bfrom|\bimport|\bimport\(|\brequire\()\s*['"]\.[^'"]*)\.(c?)ts(['"])/g
 
-/** As the compiler writes them, module by module; what their types say was checked when they were committed. */
+/** Compiles module by module; the types were checked when they were committed. */
 async function compile(folder: string, name: string): Promise<void> {
   const sources = readdirSync(path.join(folder, name), { recursive: true, encoding: 'utf8' })
     .map((file) => path.join(name, file))

@@ -8,7 +8,7 @@ import { until } from './until.ts'
 
 export type ConfigTree = Record<string, Record<string, unknown>>
 
-/** The file's text is put back by whoever shares the service with others. */
+/** A test that shares the service with others puts the file's text back. */
 export function configOf({ folder }: Pick<TestService, 'folder'>) {
   const file = path.join(folder, 'config.yaml')
   return {

@@ -67,7 +67,7 @@ const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux
 /** Modules that tests need beside the program: rsyslogd also comes with a GnuTLS driver alone. One of the files is enough. */
 const MODULES: { readonly [C in RequiredCommand]?: readonly string[] } = {
   apache2: ['/usr/lib/apache2/modules/mod_md.so'],
-  // Of Debian 12, 13, and 14.
+  // The versions are Debian 12's, 13's, and 14's.
   pg_createcluster: [15, 17, 18].map((version) => `/usr/lib/postgresql/${version}/bin/pg_rewind`),
   rsyslogd: [
     '/usr/lib/rsyslog/lmnsd_ossl.so',
@@ -95,7 +95,7 @@ export function skipUnlessAllRequired(reason: string): { skip: string } {
   return { skip: reason }
 }
 
-/** As `requireCommand`, for libraries of Go in Debian's packages. */
+/** Does for libraries of Go in Debian's packages what `requireCommand` does. */
 export function requireGoLibraries(...libraries: readonly string[]): { skip: string | false } {
   const missing = libraries.filter((library) => !existsSync(path.join(GO_LIBRARIES, 'src', library)))
   if (missing.length === 0) return requireCommand('go')
@@ -106,7 +106,7 @@ export function requireGoLibraries(...libraries: readonly string[]): { skip: str
 }
 
 /**
- * As `requireCommand`, for an optional package: npm leaves it out where its native half could not be compiled.
+ * Does for an optional package what `requireCommand` does: npm leaves it out where its native half could not be compiled.
  */
 export function requirePackage(name: string): { skip: string | false } {
   try {

@@ -16,25 +16,25 @@ export interface RunChoices {
   startFor(ring: Ring): Promise<void>
   atOnce: number
   mostMs: number
-  /** What the files took before. */
+  /** The costs of the files before. */
   before: Ledger
   /** After a failure no ring begins. */
   endsWithFailure: boolean
   /** A few failed files get a second run, each by itself. */
   mayRetry: boolean
-  /** Where it is one process: whoever runs one file wants to see its tests. */
+  /** A developer who runs one file wants to see its tests. */
   isShown: boolean
   isInterrupted(): boolean
 }
 
-/** Of a process. */
+/** The result of a process. */
 export interface RingResult extends ProcessResult {
   ring: Ring
 }
 
 export interface Run {
   results: RingResult[]
-  /** Of files that passed when they ran alone. */
+  /** Failures of files that passed when they ran alone. */
   faults: Failure[]
   /** Rings with files that did not run after a failure. */
   left: string[]
@@ -147,7 +147,7 @@ export async function runRings(rings: readonly Ring[], choices: RunChoices): Pro
   return run
 }
 
-/** Its tests count once; its time is that of both runs. */
+/** Its tests count once, and the time of both runs counts. */
 function passedAgain(first: RingResult, { files: [again], parts }: ProcessResult): RingResult {
   const former = first.files.find(({ file }) => file === again?.file)
   if (again === undefined || former === undefined) return first

@@ -16,7 +16,7 @@ export interface RunOptions {
   far: boolean
 }
 
-/** @throws Error with a sentence for whoever typed them */
+/** @throws Error with a sentence for the person who typed them */
 export function readOptions(args: readonly string[]): RunOptions {
   const options: RunOptions = {
     words: [],

@@ -6,7 +6,7 @@ import { plainCsr } from './csr.ts'
 import { P256_KEY } from './keys.ts'
 import { words } from './words.ts'
 
-/** As much of JSON Schema as zod writes for the Admin API. */
+/** The part of JSON Schema that zod writes for the Admin API. */
 export interface Schema {
   $ref?: string
   type?: string
@@ -29,7 +29,7 @@ export interface Schema {
 
 export type Definitions = Readonly<Record<string, Schema>>
 
-/** What has broken parsers, databases, logs and terminals before. */
+/** These texts have broken parsers, databases, logs and terminals before. */
 const TROUBLE = [
   '',
   ' ',
@@ -151,7 +151,7 @@ function objectFor(schema: Schema, definitions: Definitions, depth: number): Arb
   )
 }
 
-/** With few of the members that may be missing: each may have a rule that the schema does not say. */
+/** Takes few of the members that may be missing: each may have a rule that the schema does not say. */
 export function someOf(
   required: readonly string[],
   members: readonly (readonly [string, Arbitrary<unknown>])[],
@@ -165,7 +165,7 @@ export function someOf(
 
 const MOST_OPTIONAL = 3
 
-/** Of a member whose rule is in its name: mostly one that keeps it. */
+/** A member may have a rule in its name: its value mostly keeps that. */
 export function memberFor(name: string, schema: Schema, definitions: Definitions, depth = 0): Arbitrary<unknown> {
   const usual = USUAL[name]
   const any = fitting(schema, definitions, depth)

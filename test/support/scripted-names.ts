@@ -5,7 +5,7 @@ import { NXDOMAIN, startDns } from '../workers/scripted-dns.ts'
 
 const nothing: Script = () => ({ rcode: NXDOMAIN })
 
-/** Of `dns.resolvers`, of the challenge methods, and of the zone `inside.test`. */
+/** The name servers of `dns.resolvers`, of the challenge methods, and of the zone `inside.test`. */
 export type Names = Record<'general' | 'methods' | 'inside', ScriptedDns & { script: Script }>
 
 let started: Promise<Names> | undefined

@@ -11,7 +11,7 @@ export interface UpstreamRequest {
   method: string
   path: string
   headers: IncomingMessage['headers']
-  /** Of the JWS; undefined for requests without one, and for an empty payload. */
+  /** The payload of the JWS; undefined for requests without one, and for an empty payload. */
   payload: Record<string, unknown> | undefined
 }
 

@@ -26,13 +26,13 @@ export interface TestServiceOptions {
   fronts?: 1
   /** Sections as in the configuration file, laid over those below, member by member. */
   config?: Record<string, unknown>
-  /** Of another service of this file, to start again on what it left behind. Who made it drops it. */
+  /** Another service of this file, to start again on what it left behind. The maker of that one drops it. */
   continueFrom?: TestService
-  /** Of a server that the test wants for itself; `dispose` drops it like one of our own. */
+  /** A database of a server that the test wants for itself; `dispose` drops it like one of our own. */
   database?: TestDatabase
   /** A service of this file that this one shares its database with; that one drops it, after this one has ended. */
   beside?: TestService
-  /** The check-out whose build runs; that of this file without it. */
+  /** The check-out whose build runs; without it, the one of this file. */
   root?: string
 }
 
@@ -48,7 +48,7 @@ export interface TestService {
   log: LogLine[]
   /** The newest line with this message, or the next one to come. */
   waitForLog(message: string, timeoutMs?: number): Promise<LogLine>
-  /** The newest line that is wanted. Lines come after the reply that they are about: those of a front thread a second later. */
+  /** The newest line that is wanted. Lines come after the reply that they are about: a front thread's a second later. */
   untilLogged(what: string, isWanted: (line: LogLine) => boolean): Promise<LogLine>
   signerPid(): number
   /** SIGTERM and wait. @returns the exit code */

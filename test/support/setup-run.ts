@@ -11,7 +11,7 @@ export interface SetupHost extends PrivateHost {
   /** A command of the service with its configuration, as its user. */
   chancery(...words: string[]): Promise<string>
   signer(...words: string[]): Promise<string>
-  /** What the database of the service says. */
+  /** Asks the database of the service. */
   chancerySql(statement: string): Promise<string>
 }
 
@@ -47,7 +47,7 @@ export async function withSetupHost(
   }
 }
 
-/** The fewest answers, and those of a test. */
+/** The fewest answers, and some of the test's own. */
 export const answersFile = (more = ''): string => `url: https://${NAME}\nadmin_email: ops@corp.example\n${more}`
 
 /** Without questions. @returns what it prints @throws Error when it does not end with 0 */

@@ -22,7 +22,7 @@ import { CLIENT } from './oidc-client.ts'
 import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
 import { words } from './words.ts'
 
-/** Of `profiles`: the second attempt comes so long after the first, the third twice that after the second. */
+/** In `profiles` the second attempt comes so long after the first, the third twice that after the second. */
 export const BACKOFF_SECONDS = 3
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
@@ -30,14 +30,14 @@ const ROOT = path.resolve(import.meta.dirname, '../../..')
 export const FAULTY_VALIDATOR = `ext:${path.join(ROOT, 'test/fixtures/extensions/faulty.mjs')}`
 export const ACCEPT_ALL = `ext:${path.join(ROOT, 'bench/accept-all.mjs')}`
 
-/** Of the service at paths of its own, whose proxy is in the tests. */
+/** The service at paths of its own has this URL. Its proxy is in the tests. */
 export const EXTERNAL = 'https://ca.example.test/pki'
 
 export const TERMS_URL = 'https://ca.example.test/terms'
 
 const CAA_IDENTITIES = ['CA.example', 'ca2.example']
 
-/** With name servers of `scripted-names.ts`, which are loaded by those who need them. */
+/** Configures name servers of `scripted-names.ts`, which only the files that need them load. */
 async function namesConfig(dnspersist01: object = {}) {
   const { closeNames, scriptedNames } = await import('./scripted-names.ts')
   const { general, methods, inside } = await scriptedNames()
@@ -82,7 +82,7 @@ function mailServer(): Promise<MailServer> {
   return mails
 }
 
-/** What the mail server of 'mails' takes from now on. It outlives the files, since a service leaves alone one that was away. */
+/** Collects what the mail server of 'mails' takes from now on. It outlives the files, since a service leaves alone one that was away. */
 export async function mailsOf(): Promise<{ mails: ReceivedMail[]; refuse(sentence: string | undefined): void }> {
   const server = await mailServer()
   server.mails.length = 0
@@ -111,7 +111,7 @@ const EVERY_CURVE = {
 }
 
 type SharedOptions = TestServiceOptions & {
-  /** Of what was started for the service, after its end. */
+  /** Closes what was started for the service, after its end. */
   close?: () => Promise<void>
 }
 
@@ -170,7 +170,7 @@ const SHARED = {
     config: {
       api: { roots_path: '/roots.pem' },
       crl: { enabled: true, http_port: await freePort(), schedule: '*/2 * * * * *' },
-      // Of which four are the supervisor's: the one front has four.
+      // Four are the supervisor's, so the one front has four.
       database: { max_connections: 8, reconcile: 'manual' },
       server: { overload: { max_connections: 40 } },
     },
@@ -300,7 +300,7 @@ const SHARED = {
       proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '::1'] },
     },
   }),
-  /** With a mail server: `mailsOf()`. */
+  /** It has a mail server: `mailsOf()`. */
   mails: async () => ({
     config: {
       ...adminConfig({ console_url: `${CONSOLE_ORIGIN}/api/console/` }),
@@ -333,7 +333,7 @@ const SHARED = {
 
 export type SharedServiceName = keyof typeof SHARED
 
-/** What threads of a running service rely on, and what an audit log does not allow. */
+/** Threads of a running service rely on these tables, or an audit log does not allow their change. */
 const KEPT = words`
   schema_migrations server_settings issuers nonce_% crl% event_consumers background_runs admin_audit_%
   audit_verifications database_identity signer_% %_progress

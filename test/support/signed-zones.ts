@@ -1,6 +1,6 @@
 /**
  * A DNSSEC tree on loopback: a signed top zone whose key is the trust anchor, below it zones that are signed, unsigned and
- * broken, served by Knot DNS and asked through Unbound as the validating resolver.
+ * broken. Knot DNS serves them, and Unbound is the validating resolver.
  *
  * Everything runs in the foreground, on ports and in a folder of its own.
  */
@@ -34,10 +34,10 @@ export interface SignedZones {
 }
 
 export const TOP_ZONE = 'lab'
-/** As long as a digest, so that a signature can be made over it and the value replaced. */
+/** It is as long as a digest, so that a signature can be made over it and the value replaced. */
 const BEFORE_BREAKING = 'x'.repeat(43)
 
-/** @param ports.resolver of Unbound, chosen by whoever had to name it before the zones were known */
+/** @param ports.resolver of Unbound; the caller had to name it before the zones were known */
 export async function startSignedZones(
   folder: string,
   zones: readonly SignedZone[],

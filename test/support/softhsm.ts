@@ -16,7 +16,7 @@ const SO_PIN = '99887766'
 
 export interface TestToken {
   folder: string
-  /** What a process needs to see these tokens and no others. */
+  /** A process with this variable sees these tokens and no others. */
   env: { SOFTHSM2_CONF: string }
   tokenFolder: string
   pinFile: string

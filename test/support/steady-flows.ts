@@ -43,7 +43,7 @@ export interface SteadyFlows {
 interface FlowOptions {
   directoryUrl: string
   responder: Responder
-  /** Of each client: connections of its own, which stay open. */
+  /** Each client has connections of its own, which stay open. */
   connect(): { send: Transport; close(): void }
   clients?: number
 }

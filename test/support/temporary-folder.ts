@@ -1,11 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { after } from 'node:test'
 
-/** A new folder, which goes with the suite or the file in which this is called. */
+const folders: string[] = []
+process.once('exit', () => {
+  // A process that has just ended may still be writing.
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+})
+
+/** A new folder, which goes with the process: a service or a database in it has ended before, in whatever order. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-test-'))
-  after(() => rmSync(folder, { recursive: true, force: true }))
+  folders.push(folder)
   return folder
 }

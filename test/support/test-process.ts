@@ -22,7 +22,7 @@ export interface FileResult {
   failed: number
   skipped: number
   seconds: number
-  /** Of the processor, with what the file started. */
+  /** Seconds of the processor, with what the file started. */
   cpu: number
 }
 
@@ -47,7 +47,7 @@ const OPTIONS = ['--enable-source-maps', `--import=${pathToFileURL(path.join(SUP
 const SPEC = ['--test-reporter=spec', '--test-reporter-destination=stdout']
 /** The end of what a process printed says why it failed. */
 const MOST_OUTPUT = 8_000
-/** What it left behind may hold its output open. */
+/** A process that it left behind may hold its output open. */
 const OUTPUT_GRACE_MS = 1_000
 
 interface Exit {

@@ -9,7 +9,7 @@ import { makeCertificate } from './proxies.ts'
 import { startTestService, type TestService } from './service.ts'
 
 export interface TwoInstances {
-  /** With a certificate of `makeCertificate`. */
+  /** The folder has a certificate of `makeCertificate`. */
   folder: string
   instances: TestService[]
   /** Both ask this one. */

@@ -37,7 +37,7 @@ export function startRunningClock(): () => number {
 }
 
 const MOST_TRIES = 5
-/** What the shares of time that tests give out leave room for. */
+/** The shares of time that tests give out leave room for so much. */
 const HELD_UP_MS = 50
 
 /**

@@ -1,4 +1,4 @@
-/** What tests start and build, for the ledger of a run (`ledger.ts`): a line of a file for each. */
+/** Tests note what they start and build for the ledger of a run (`ledger.ts`): a line of a file for each. */
 
 import { appendFileSync, readFileSync } from 'node:fs'
 
@@ -9,7 +9,7 @@ export interface UsedPart {
   /** Such as `service`. */
   kind: string
   seconds: number
-  /** Of the processor, where it can be known. */
+  /** Seconds of the processor, where they can be known. */
   cpu: number
 }
 

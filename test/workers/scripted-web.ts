@@ -1,12 +1,30 @@
 /** Web servers for tests, on loopback and free ports: node's own HTTP and HTTPS, and bare sockets for what they refuse. */
 
+import { webcrypto } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
 import type { Http01Job } from '../../workers/job.ts'
 import { WAIT_MS } from '../support/patience.ts'
-import { selfSigned } from './self-signed.ts'
+import 'reflect-metadata'
+import * as x509 from '@peculiar/x509'
+
+/** Makes a certificate that fits no name and has expired: http-01 must not care. */
+async function selfSigned(): Promise<{ key: string; cert: string }> {
+  x509.cryptoProvider.set(webcrypto)
+  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    name: 'CN=not the name of anything',
+    keys,
+    signingAlgorithm: algorithm,
+    notBefore: new Date('2020-01-01T00:00:00Z'),
+    notAfter: new Date('2020-01-02T00:00:00Z'),
+  })
+  const pkcs8 = await webcrypto.subtle.exportKey('pkcs8', keys.privateKey)
+  return { key: x509.PemConverter.encode(pkcs8, 'PRIVATE KEY'), cert: certificate.toString('pem') }
+}
 
 export interface ScriptedWeb {
   port: number

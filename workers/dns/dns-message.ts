@@ -137,7 +137,7 @@ function randomCase(name: string): string {
  */
 export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'recased' | 'unasked' | 'foreign' {
   if (message.length < HEADER_BYTES) return 'foreign'
-  // QR is set, and the opcode is that of a query.
+  // QR is set, and the opcode says query.
   const isResponse = (message[2]! & 0xf8) === 0x80
   if (!isResponse || message.readUInt16BE(0) !== query.bytes.readUInt16BE(0)) return 'foreign'
   const questions = message.readUInt16BE(4)

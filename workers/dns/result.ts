@@ -20,7 +20,7 @@ export interface AnswerFacts {
   aliases: readonly string[]
 }
 
-/** `ttlSeconds` of a record is at most that of any alias before it. */
+/** `ttlSeconds` of a record is at most the TTL of any alias before it. */
 export type DnsResult<T extends DnsType> =
   | ({ kind: 'answer'; records: readonly DnsRecord<T>[] } & AnswerFacts)
   | ({ kind: 'nodata' | 'nxdomain' } & AnswerFacts)

@@ -76,7 +76,7 @@ export class ModuleThread {
     return this.#isReady
   }
 
-  /** @returns those of its methods that the module has. @throws ModuleError */
+  /** @returns the methods of the list that the module has. @throws ModuleError */
   async load(signal?: AbortSignal): Promise<readonly string[]> {
     const report = await this.#answer(`has not finished loading after ${LOAD_MS / 1000} seconds`, LOAD_MS, signal)
     if (report.type === 'unusable') return this.#refuse(report.isOfSettings ? 'settings' : 'unusable', report.reason)

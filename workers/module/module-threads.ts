@@ -15,7 +15,7 @@ export class ModuleThreads {
     this.#onOutput = onOutput
   }
 
-  /** As many threads as there are calls at the same time. @throws ModuleError */
+  /** Uses as many threads as there are calls at the same time. @throws ModuleError */
   call(call: ModuleCall, signal: AbortSignal): Promise<unknown> {
     return this.#withThread((thread) => thread.call(call, signal))
   }
@@ -46,7 +46,7 @@ export class ModuleThreads {
 
 /**
  * Loads a module once, in a thread that lives only for this.
- * @returns those of its methods that it has
+ * @returns the methods of the list that it has
  * @throws ModuleError
  */
 export async function probeModule(module: LoadableModule): Promise<readonly string[]> {

@@ -1,6 +1,6 @@
 /**
  * Names the usual slips that keep a proof from being the expected one. It uses only its own words, and only for an
- * answer that contains the expected text. Nothing else of an answer is told.
+ * answer that contains the expected text. Nothing else of an answer is shown.
  */
 
 const BOM = Buffer.of(0xef, 0xbb, 0xbf)

@@ -1,4 +1,4 @@
-/** What a database permits and refuses, what it tells of, and what of it another database lacks. */
+/** The facts by which two databases are compared: what each permits, refuses and lists. */
 
 /** A line a permission. A fail-over may lose some, and must add none. */
 const PERMISSIONS = `

@@ -1,4 +1,4 @@
-/** What acts are made of: each needs things of its own, which are made first. */
+/** Each act needs things of its own, which are made first. */
 
 import type { Caller } from './caller.ts'
 import type { World } from './world.ts'

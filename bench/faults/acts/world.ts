@@ -1,4 +1,4 @@
-/** What acts need: two administrators, and holders of accounts whose challenges are answered. */
+/** The world of the acts: two administrators, and holders of accounts whose challenges are answered. */
 
 import { createPersistentClient, type PersistentClient } from '../../client/persistent-client.ts'
 import { PersistentRequests, type RequestOptions } from '../../client/persistent-requests.ts'

@@ -21,13 +21,13 @@ export interface Kind {
 }
 
 export interface Begun {
-  /** What it was done to. */
+  /** The part or parts that it was done to. */
   target: string
   /** Makes everything whole, as far as clients notice. Recovery counts from then. */
   end(): void | Promise<void>
   /** After recovery, while nobody acts. */
   check?(withinMs: number): Promise<Checked>
-  /** What remains to be done before the next fault, such as a new replica. */
+  /** Does the rest before the next fault, such as making a new replica. */
   repair?(): Promise<void>
 }
 

@@ -9,7 +9,7 @@ import type { Begun, Checked, Kinds } from './kind.ts'
 
 const decidedIn = (databases: Databases, node?: DatabaseNode) => readDecided((text) => databases.ask(text, [], node))
 
-/** What was decided until a death of the primary, and what its replica knew of it. */
+/** A death of the primary, and what its replica knew of all that was decided until then. */
 interface Death {
   at: number
   replica: Decided
@@ -33,13 +33,13 @@ async function compare({ databases }: Stand, { at, replica }: Death, withinMs: n
   let [undone, untold] = [ended, gone]
   const isWhole = async () => {
     const now = await decidedIn(databases)
-    // What clients have obtained since is no trouble.
+    // Permissions that clients have obtained since are no trouble.
     const permits = new Set([...now.permits].filter((line) => replica.permits.has(line)))
     undone = undoneIn({ ...now, permits }, was)
     untold = untoldIn(now, was)
     return undone.length + untold.length === 0
   }
-  // What is still at odds then is found.
+  // Anything still at odds then is a finding.
   await until('all is in force or told', isWhole, withinMs).catch(() => undefined)
   const findings: Finding[] = [
     ...undone.map((what) => ({ trouble: 'undone' as const, at, what })),

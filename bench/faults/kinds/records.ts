@@ -82,7 +82,7 @@ function verify({ auditFile }: Stand): Promise<string> {
   return new Promise((resolve) => execFile(process.execPath, words, (error, _, stderr) => resolve(error ? stderr : '')))
 }
 
-/** What both instances have logged since. */
+/** Reads which alarms both instances have logged since. */
 function alarmsFrom({ folder, instances }: Stand): () => string[] {
   const files = instances.map((_, who) => path.join(folder, `instance-${who}.log`))
   const from = files.map((file) => statSync(file).size)

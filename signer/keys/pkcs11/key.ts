@@ -11,8 +11,7 @@
 
 import { createHash } from 'node:crypto'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../../src/shared/pki/algorithms.ts'
-import { verifySignature } from '../../../src/shared/pki/signature.ts'
-import { parseSpki, type Spki } from '../../../src/shared/pki/spki.ts'
+import { parseSpki, type Spki, verifySignature } from '../../../src/shared/pki/spki.ts'
 import { TEST_MESSAGE } from '../../protocol/methods.ts'
 import { SignerUnavailable } from '../../protocol/signer-errors.ts'
 import type { KeyState, SigningKey, StreamedSignature } from '../signing-key.ts'

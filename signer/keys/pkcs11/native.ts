@@ -19,7 +19,7 @@ export async function importGraphene(): Promise<Graphene> {
   }
 }
 
-/** What is missing for keys in tokens, and what mends it. */
+/** The reason why keys in tokens cannot be used, and how to mend it. */
 export interface MissingModule {
   says: string
   mend: string

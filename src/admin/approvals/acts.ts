@@ -11,7 +11,7 @@ import { rowsOf, sql } from '../../store/slonik.ts'
 import type { ActMeans as Means } from '../context.ts'
 import { findHits, nameOf } from '../incidents/incident-hits.ts'
 import { dryRun, wrongCount } from '../revocations/bulk-revocation-steps.ts'
-import type { RevocationFilter } from '../revocations/bulk-revocation-store.ts'
+import type { RevocationFilter } from '../revocations/revocation-filter.ts'
 import { requireUser } from '../users/users.ts'
 
 /** Undefined where one person is enough. */
@@ -126,7 +126,7 @@ export async function newNamesAct(
   const granted = isPreApproval ? new Set() : await grantedAmong(db, names)
   const fresh = names.map(({ value }) => value).filter((value) => !granted.has(value))
   if (fresh.length === 0 && !isPreApproval) return undefined
-  // A name that whoever approves does not see would be granted unseen.
+  // The approver has to see each name.
   if (fresh.length > MOST_SHOWN)
     throw new AdminError(
       'invalid_request',

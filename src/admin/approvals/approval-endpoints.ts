@@ -2,8 +2,10 @@
 
 import * as z from 'zod/v4'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { parametersOf } from '../filter-schemas.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { flagParameter, line, uuid } from '../schemas.ts'
+import { APPROVAL_FILTERS } from '../resources/operation.ts'
+import { line, uuid } from '../schemas.ts'
 import { Approval, ApprovedRequest, approvalBody } from './approval-body.ts'
 import { countApprovals, pagesOfApprovals } from './approval-store.ts'
 import { makerSeenBy } from './approvals.ts'
@@ -16,10 +18,7 @@ export const APPROVALS = endpointGroup('Approvals', {
     route: 'GET /approvals',
     permission: 'use_session',
     summary: 'Lists requests for approval, the newest first; for a registrar, its own.',
-    query: z.strictObject({
-      waiting: flagParameter().optional().meta({ description: 'True: without a decision and in time.' }),
-      ...placeParameters(),
-    }),
+    query: z.strictObject({ ...parametersOf(APPROVAL_FILTERS), ...placeParameters() }),
     reply: { status: 200, schema: z.array(Approval) },
     async handle({ query: { waiting, ...place }, author }, { db, pages }) {
       const wanted = { waiting, makerId: makerSeenBy(author) }

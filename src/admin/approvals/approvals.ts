@@ -42,9 +42,9 @@ interface WantedApproval {
   reason: string | undefined
 }
 
-/** What another person has approved. */
+/** An act that another person has approved. */
 export interface ApprovedAct {
-  /** Of the request. */
+  /** The request has this id. */
   id: string
   maker: Actor
   most: number | null

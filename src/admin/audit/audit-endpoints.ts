@@ -5,9 +5,11 @@ import { type NotedHead, parseHead } from '../../domain/audit-chain.ts'
 import { AUDIT_VERIFICATION_STATUSES } from '../../domain/states.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { parametersOf } from '../filter-schemas.ts'
 import { limitOf, limitParameter } from '../pages.ts'
-import { instantParameter, line, text, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
-import { type AuditFilter, readAuditPage, type StoredAuditEntry } from './audit-store.ts'
+import { AUDIT_FILTERS } from '../resources/operation.ts'
+import { text, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { readAuditPage, type StoredAuditEntry } from './audit-store.ts'
 import type { AuditVerification as StoredVerification } from './audit-verification-store.ts'
 
 /** `readAuditLines` makes the same members. */
@@ -42,28 +44,6 @@ function entryBody(entry: StoredAuditEntry): z.input<typeof ListedEntry> {
     created_at: time(createdAt),
   }
 }
-
-const filters = {
-  action: z.string().min(1).max(64).optional(),
-  user_id: uuid().optional(),
-  ip_address: line(64).optional(),
-  object: line(255).optional().meta({
-    description:
-      'An id, name, key identifier or serial number, as the entry has it; up to 50,000 entries are searched at once.',
-  }),
-  since: instantParameter().optional().meta({ description: 'Entries of this time and later.' }),
-  until: instantParameter().optional().meta({ description: 'Entries of this time and earlier.' }),
-}
-const Filters = z.strictObject(filters)
-
-const filterOf = ({ action, user_id, ip_address, object, since, until }: z.output<typeof Filters>): AuditFilter => ({
-  action,
-  object,
-  userId: user_id,
-  ipAddress: ip_address,
-  since,
-  until,
-})
 
 const cursor = z
   .string()
@@ -130,11 +110,11 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
     route: 'GET /audit-log',
     permission: 'read',
     summary: 'Lists actions of administrators, the newest first.',
-    query: z.strictObject({ ...filters, cursor: cursor.optional(), limit: limitParameter() }),
+    query: z.strictObject({ ...parametersOf(AUDIT_FILTERS), cursor: cursor.optional(), limit: limitParameter() }),
     reply: { status: 200, schema: z.array(ListedEntry) },
-    async handle({ query }, { db, pages }) {
-      const limit = limitOf(query.limit, pages)
-      const { entries, next, isCut } = await readAuditPage(db, filterOf(query), query.cursor, limit)
+    async handle({ query: { cursor, limit: wanted, ...filter } }, { db, pages }) {
+      const limit = limitOf(wanted, pages)
+      const { entries, next, isCut } = await readAuditPage(db, filter, cursor, limit)
       return {
         body: entries.map(entryBody),
         isCut,
@@ -146,13 +126,13 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
     route: 'POST /audit-log/export',
     permission: 'administer',
     summary: 'Gives all matching entries, the newest first, one JSON object a line.',
-    body: Filters,
+    body: z.strictObject(parametersOf(AUDIT_FILTERS)),
     bodyIsOptional: true,
     reply: { status: 200, schema: AuditLogEntry, contentType: 'application/x-ndjson' },
     errors: ['unavailable'],
     audit: 'audit.export',
     async handle({ body, author }, { auditExports }) {
-      return { lines: auditExports.read(author, filterOf(body)) }
+      return { lines: auditExports.read(author, body) }
     },
   }),
   listAuditVerifications: endpoint({

@@ -2,9 +2,10 @@
 
 import type { DatabasePool } from 'slonik'
 import type { Actor } from '../../domain/administrator.ts'
+import type { AuditQuery } from '../resources/operation.ts'
 import { requireAuthority } from '../users/sessions.ts'
 import type { AuditLog } from './audit-log.ts'
-import { type AuditFilter, endOfSearch, readAuditCheckpoint, readAuditLines } from './audit-store.ts'
+import { endOfSearch, readAuditCheckpoint, readAuditLines } from './audit-store.ts'
 
 /** Some 130 KB. */
 const EXPORT_PAGE = 500
@@ -27,10 +28,9 @@ export class AuditExports {
    * Reads the entries that exist at the first read, in texts of many lines. Between them it holds no connection.
    * @throws AdminError unauthorized, forbidden as soon as the author may no longer read on
    */
-  async *read(author: Actor, filter: AuditFilter): AsyncGenerator<string> {
+  async *read(author: Actor, filter: AuditQuery): AsyncGenerator<string> {
     const { head } = await readAuditCheckpoint(this.#db)
-    const { userId: user_id, ipAddress: ip_address, ...filters } = filter
-    await this.#audit.record(author, 'audit.export', { filters: { ...filters, user_id, ip_address } })
+    await this.#audit.record(author, 'audit.export', { filters: filter })
     let before = head.sequence + 1
     for (;;) {
       const page = { before, limit: EXPORT_PAGE }

@@ -40,9 +40,9 @@ interface Noted {
 /** Puts what was committed into a second place. Rejects when it is in none. */
 export type RecordDecisions = (decisions: readonly Decision[]) => Promise<void>
 
-/** What lets an act happen: another person's decision, or an emergency. */
+/** Another person's decision, or an emergency, lets an act happen. */
 export interface Permit {
-  /** Whose authority counts. */
+  /** The authority of this author counts. */
   author: AuditAuthor
   /** Begins the transaction of the act, so that both are committed or neither. */
   work: Work<void>
@@ -100,7 +100,7 @@ export class AuditLog {
   }
 
   /** For work that was begun with authority and continues without its author, such as a job. */
-  onward<T>(author: AuditAuthor, work: Work<T>): Promise<T> {
+  continueWithoutAuthor<T>(author: AuditAuthor, work: Work<T>): Promise<T> {
     return this.#commit(author, work, async () => undefined, false)
   }
 

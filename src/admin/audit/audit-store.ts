@@ -3,7 +3,10 @@
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import type { AuditAction, AuditEntry, AuditTail } from '../../domain/audit-chain.ts'
+import { instant } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
+import { allGiven, type Conditions } from '../conditions.ts'
+import type { AuditQuery } from '../resources/operation.ts'
 
 interface ChainHead {
   sequence: number
@@ -59,17 +62,6 @@ const Entry = z
   }))
 export type StoredAuditEntry = z.output<typeof Entry>
 
-/** Which entries a reader wants; times are inclusive. */
-export interface AuditFilter {
-  action?: string | undefined
-  userId?: string | undefined
-  ipAddress?: string | undefined
-  /** Of what the action was done to: an id, a name, a serial number, as the entry has it. */
-  object?: string | undefined
-  since?: Date | undefined
-  until?: Date | undefined
-}
-
 const columns = sql.fragment`sequence, id, user_id, action, target_user_id, details, ip_address, created_at, mac`
 
 interface AuditPage {
@@ -82,7 +74,7 @@ interface AuditPage {
 const MOST_SEARCHED = 50_000
 
 /** admin_audit_log_pkey backwards, or the index of the filter. */
-function pageOf(filter: AuditFilter, { before, limit }: AuditPage) {
+function pageOf(filter: AuditQuery, { before, limit }: AuditPage) {
   const { object, ...indexed } = filter
   const all = entriesOf(indexed, before)
   if (object === undefined) return sql.fragment`FROM ${all} LIMIT ${limit}`
@@ -93,26 +85,28 @@ function pageOf(filter: AuditFilter, { before, limit }: AuditPage) {
    ORDER BY sequence DESC LIMIT ${limit}`
 }
 
-function entriesOf({ action, userId, ipAddress, since, until }: Omit<AuditFilter, 'object'>, before: number) {
-  const conditions = [
-    sql.fragment`sequence < ${before}`,
-    ...(action === undefined ? [] : [sql.fragment`action = ${action}`]),
-    ...(userId === undefined ? [] : [sql.fragment`user_id = ${userId}`]),
-    ...(ipAddress === undefined ? [] : [sql.fragment`ip_address = ${ipAddress}`]),
-    ...(since === undefined ? [] : [sql.fragment`created_at >= ${since.toISOString()}::timestamptz`]),
-    ...(until === undefined ? [] : [sql.fragment`created_at <= ${until.toISOString()}::timestamptz`]),
-  ]
+/** Both times are inclusive. */
+const CONDITIONS: Conditions<Omit<AuditQuery, 'object'>> = {
+  action: (action) => sql.fragment`action = ${action}`,
+  user_id: (id) => sql.fragment`user_id = ${id}`,
+  ip_address: (address) => sql.fragment`ip_address = ${address}`,
+  since: (time) => sql.fragment`created_at >= ${instant(new Date(time))}`,
+  until: (time) => sql.fragment`created_at <= ${instant(new Date(time))}`,
+}
+
+function entriesOf(query: Omit<AuditQuery, 'object'>, before: number) {
+  const conditions = [sql.fragment`sequence < ${before}`, ...allGiven(CONDITIONS, query)]
   return sql.fragment`admin_audit_log WHERE ${sql.join(conditions, sql.fragment` AND `)} ORDER BY sequence DESC`
 }
 
 /**
  * The newest first.
  * @param before undefined for the first page
- * @returns `next` for the next page; undefined on the last. `isCut`: the search for an object goes on there
+ * @returns `next` for the next page; undefined on the last. `isCut`: the search for an object continues there
  */
 export async function readAuditPage(
   db: CommonQueryMethods,
-  filter: AuditFilter,
+  filter: AuditQuery,
   before: number | undefined,
   limit: number,
 ): Promise<{ entries: readonly StoredAuditEntry[]; next: number | undefined; isCut: boolean }> {
@@ -131,7 +125,7 @@ const Searched = z.object({ last: z.coerce.number().nullable() })
 /** Where a search for an object has ended; undefined at the end of the log, and without an object. */
 export async function endOfSearch(
   db: CommonQueryMethods,
-  filter: AuditFilter,
+  filter: AuditQuery,
   before: number,
 ): Promise<number | undefined> {
   if (filter.object === undefined) return undefined
@@ -150,7 +144,7 @@ type AuditLines = z.output<typeof Lines>
  *
  * @returns `lines` undefined without an entry; `last` is the lowest sequence number
  */
-export function readAuditLines(db: CommonQueryMethods, filter: AuditFilter, page: AuditPage): Promise<AuditLines> {
+export function readAuditLines(db: CommonQueryMethods, filter: AuditQuery, page: AuditPage): Promise<AuditLines> {
   return db.one(rowsOf(Lines)`
     SELECT string_agg(row_to_json(entry)::text, chr(10)) AS lines, count(*)::integer AS entries,
            coalesce(min(page.sequence), 0) AS last

@@ -8,7 +8,7 @@ import { auditVerification } from '../../store/status-sql.ts'
 
 const Verdict = z.object({
   entries: z.int(),
-  /** As `renderHead` writes it. */
+  /** `renderHead` writes it. */
   head: z.string(),
   cut_sequence: z.int(),
   faults: z.array(z.string()),

@@ -32,7 +32,7 @@ const PAGE = 500
 /** Half of the thread stays free, whatever a page takes. */
 const MOST_REST_MS = 500
 const KEPT = 20
-const TELL_MS = 1_000
+const REPORT_MS = 1_000
 /** Far more than it takes to tell the progress. */
 const ABANDONED_SECONDS = 30
 const ABANDONED = 'the process that checked has ended'
@@ -139,7 +139,7 @@ export class AuditVerifications {
     const { db, events } = this.#options
     let progress: Progress = { checked: 0, total: 0 }
     // slonik lets nothing inside a transaction use another connection.
-    const told = setInterval(() => noteProgress(db, id, progress).catch(events.failed), TELL_MS)
+    const reporting = setInterval(() => noteProgress(db, id, progress).catch(events.failed), REPORT_MS)
     const paced = this.#pacer()
     try {
       const found = await verifyAuditLog(db, key, noted, (reached) => {
@@ -154,7 +154,7 @@ export class AuditVerifications {
       const failure = error instanceof Error ? error.message : String(error)
       await failVerification(db, id, failure).catch(events.failed)
     } finally {
-      clearInterval(told)
+      clearInterval(reporting)
     }
   }
 

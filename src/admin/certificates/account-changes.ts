@@ -1,11 +1,13 @@
-/** What administrators write about an account: its name and its tags. */
+/** Administrators give an account a name and tags. */
 
+import * as z from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { mayRetag, scopeOf } from '../../domain/permissions.ts'
-import { lockAccount, writeAccount } from '../../store/account-changes.ts'
-import { type FoundAccount, findAccount } from '../../store/account-list.ts'
+import { mayRetag, type Scope, scopeOf } from '../../domain/permissions.ts'
+import { isInScope } from '../../store/scope.ts'
+import { type CommonQueryMethods, rowsOf, sql } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import { type FoundAccount, findAccount } from './account-list.ts'
 
 /** A member that is undefined stays as it is. */
 interface WantedAccount {
@@ -39,4 +41,23 @@ export function updateAccount(
     }
     return (await findAccount(tx, id, scope)) as FoundAccount
   })
+}
+
+const Written = z.object({ label: z.string().nullable(), tags: z.array(z.string()) })
+type Written = z.infer<typeof Written>
+
+interface NewAccountText {
+  label: string | null
+  tags: readonly string[]
+}
+
+/** Locks its row until the transaction ends. Null when there is no such account in the scope. */
+export function lockAccount(tx: CommonQueryMethods, id: string, scope: Scope): Promise<Written | null> {
+  return tx.maybeOne(rowsOf(Written)`
+    SELECT label, tags FROM accounts a WHERE id = ${id} AND ${isInScope(sql.fragment`a`, scope)} FOR UPDATE`)
+}
+
+export async function writeAccount(tx: CommonQueryMethods, id: string, { label, tags }: NewAccountText): Promise<void> {
+  await tx.query(rowsOf(z.object({}))`
+    UPDATE accounts SET label = ${label}, tags = ${sql.array([...tags], 'text')} WHERE id = ${id}`)
 }

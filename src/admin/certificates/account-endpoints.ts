@@ -6,22 +6,24 @@ import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { scopeOf } from '../../domain/permissions.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
-import { countCertificates } from '../../store/account-changes.ts'
-import {
-  type ListedAccount as AccountRow,
-  type FoundAccount,
-  findAccount,
-  listAccounts,
-  skipOfAccounts,
-} from '../../store/account-list.ts'
 import { deactivateAccount } from '../../store/account-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import { parametersOf } from '../filter-schemas.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
-import { flagParameter, instantParameter, line, tag, tagList, time, timestamp, uuid, whenSound } from '../schemas.ts'
+import { ACCOUNT_FILTERS } from '../resources/accounts.ts'
+import { line, tagList, time, timestamp, uuid, whenSound } from '../schemas.ts'
 import { activityBody, activityMembers } from './account-activity.ts'
 import { updateAccount } from './account-changes.ts'
+import {
+  type ListedAccount as AccountRow,
+  countCertificates,
+  type FoundAccount,
+  findAccount,
+  listAccounts,
+  skipOfAccounts,
+} from './account-list.ts'
 
 const Account = z
   .strictObject({
@@ -90,33 +92,16 @@ export const ACCOUNTS = endpointGroup('Accounts', {
     scope: 'accounts',
     summary: 'Lists ACME accounts, the newest first.',
     query: z.strictObject({
-      status: z.enum(ACCOUNT_STATUSES).optional(),
-      name: line(255).optional().meta({ description: 'Part of its label, a contact or its kid, in any case.' }),
-      tag: tag().optional(),
-      eab_only: flagParameter().optional(),
-      eab_kid: z.string().min(1).max(255).optional(),
-      contact: line(512).optional(),
-      created_before: instantParameter().optional(),
-      created_after: instantParameter().optional(),
+      ...parametersOf(ACCOUNT_FILTERS),
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(ListedAccount) },
     async handle({ query, author }, { db, pages }) {
-      const { status, name, tag, eab_only, eab_kid, contact, created_before, created_after, ...place } = query
-      const filter = {
-        status,
-        namePart: name,
-        tag,
-        eabOnly: eab_only,
-        eabKid: eab_kid,
-        contactPart: contact,
-        createdBefore: created_before,
-        createdAfter: created_after,
-        scope: scopeOf(author),
-      }
+      const { limit, offset, cursor, ...chosen } = query
+      const filter = { ...chosen, scope: scopeOf(author) }
       const page = await readPageOf(
-        (after, limit) => listAccounts(db, filter, after, limit),
-        pageRequest(place, pages),
+        (after, most) => listAccounts(db, filter, after, most),
+        pageRequest({ limit, offset, cursor }, pages),
         skipOfAccounts(db, filter),
       )
       const counts = await countCertificates(
@@ -176,7 +161,7 @@ export const ACCOUNTS = endpointGroup('Accounts', {
   }),
 })
 
-/** As if its owner had asked (RFC 8555 §7.3.6); an account deactivated already stays as it is. */
+/** It is the same as if its owner had asked (RFC 8555 §7.3.6). An account that was deactivated before stays as it is. */
 function deactivate(audit: AuditLog, actor: Actor, id: string): Promise<FoundAccount> {
   return audit.transaction(actor, async (tx, note) => {
     const account = await findAccount(tx, id, scopeOf(actor))

@@ -4,36 +4,28 @@ import * as z from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
 import { RENEWAL_REQUESTS } from '../../domain/notification.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
-import { RENEWAL_ATTEMPTS, renewalAttempt } from '../../domain/renewal-attempt.ts'
+import { RENEWAL_ATTEMPTS, renewalAttempt } from '../../domain/renewal-window.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
+import { accountNameMember } from '../account-names.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import type { AuditLog } from '../audit/audit-log.ts'
+import type { AdminContext, AdminPolicy } from '../context.ts'
+import { parametersOf } from '../filter-schemas.ts'
+import { recordOwnerMails } from '../owner-mails.ts'
+import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
+import { AT_RISK_FILTERS } from '../resources/certificates.ts'
+import { flagParameter, futureInstant, line, serialNumber, time, timeOrNull, timestamp } from '../schemas.ts'
+import { activityBody, activityMembers } from './account-activity.ts'
 import {
   type Circumstances,
   circumstancesOf,
   type Mute,
   muteCertificates,
   unmuteCertificates,
-} from '../../store/at-risk-store.ts'
-import { listCertificates } from '../../store/certificate-list.ts'
-import { accountNameMember } from '../account-names.ts'
-import { endpoint, endpointGroup } from '../admin-endpoint.ts'
-import type { AuditLog } from '../audit/audit-log.ts'
-import type { AdminContext, AdminPolicy } from '../context.ts'
-import { recordOwnerMails } from '../owner-mails.ts'
-import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
-import {
-  flagParameter,
-  futureInstant,
-  instantParameter,
-  line,
-  serialNumber,
-  time,
-  timeOrNull,
-  timestamp,
-  uuid,
-} from '../schemas.ts'
-import { activityBody, activityMembers } from './account-activity.ts'
+} from './at-risk-store.ts'
 import { Certificate, certificateBodies } from './certificate-body.ts'
+import { listCertificates } from './certificate-list.ts'
 import { type RenewalMail, renewalMails } from './renewal-mails.ts'
 
 const AtRisk = z
@@ -86,6 +78,7 @@ const Notified = z
   })
   .meta({ id: 'RenewalMails' })
 const openNow = ({ renewal: { renewalPercentage } }: AdminPolicy) => ({ renewalPercentage, now: new Date() })
+const NOT_RENEWED = { status: 'active', renewed: false } as const
 const Changed = z.strictObject({ certificates: z.int() })
 
 export const AT_RISK = endpointGroup('Renewals', {
@@ -96,19 +89,17 @@ export const AT_RISK = endpointGroup('Renewals', {
     summary:
       'Lists certificates whose renewal window is open and that have no successor, the one that expires first at the top.',
     query: z.strictObject({
-      account_id: uuid().optional(),
-      expiring_before: instantParameter().optional(),
-      muted: flagParameter().default(false).meta({ description: 'The muted ones instead of the others.' }),
+      ...parametersOf(AT_RISK_FILTERS),
+      muted: flagParameter().default(false).meta({ description: AT_RISK_FILTERS.muted.says }),
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(AtRisk) },
     async handle({ query, author }, { db, pages, policy }) {
-      const { account_id: accountId, expiring_before: expiresBefore, muted, ...place } = query
-      const windowOpen = openNow(policy)
-      const filter = { accountId, expiresBefore, muted, windowOpen, status: 'active', renewed: false } as const
+      const { limit, offset, cursor, ...chosen } = query
+      const filter = { ...chosen, ...NOT_RENEWED, windowOpen: openNow(policy), scope: scopeOf(author) }
       const page = await readPageOf(
-        (after, limit) => listCertificates(db, { ...filter, scope: scopeOf(author) }, after, limit, 'not_after'),
-        pageRequest(place, pages),
+        (after, most) => listCertificates(db, filter, after, most, 'not_after'),
+        pageRequest({ limit, offset, cursor }, pages),
       )
       const certificates = await certificateBodies({ db, policy }, page.rows)
       const circumstances = await circumstancesOf(

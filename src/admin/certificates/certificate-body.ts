@@ -4,10 +4,10 @@ import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
-import { type ListedCertificate, succeededAmong } from '../../store/certificate-list.ts'
 import { windowsOf } from '../../store/renewal-window-store.ts'
 import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
+import { type ListedCertificate, succeededAmong } from './certificate-list.ts'
 
 export const Certificate = z
   .strictObject({

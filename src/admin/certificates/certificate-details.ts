@@ -10,13 +10,13 @@ import { formatName } from '../../shared/pki/name.ts'
 import { EXTENSION } from '../../shared/pki/oids.ts'
 import { hashSpki, type Spki } from '../../shared/pki/spki.ts'
 import type { TbsCertificate } from '../../shared/pki/tbs-certificate.ts'
-import type { FoundCertificate } from '../../store/certificate-list.ts'
 import { findIssuerChain } from '../../store/certificate-store.ts'
 import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { time, timestamp } from '../schemas.ts'
 import { Certificate, certificateBody } from './certificate-body.ts'
 import { params, query, requireContent } from './certificate-endpoints.ts'
+import type { FoundCertificate } from './certificate-list.ts'
 
 export const chainLinks = () =>
   z.array(z.strictObject({ subject: z.string(), not_after: timestamp(), fingerprint: z.string() }))

@@ -5,7 +5,14 @@ import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
-import { CERTIFICATE_STATUSES, type CertificateFilter } from '../../store/certificate-filter.ts'
+import { findIssuerChain } from '../../store/certificate-store.ts'
+import { queriesOf } from '../../store/slonik.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { parametersOf } from '../filter-schemas.ts'
+import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
+import { CERTIFICATE_FILTERS, CERTIFICATE_SORTS, usualSort } from '../resources/certificates.ts'
+import { fingerprint, serialNumber } from '../schemas.ts'
+import { Certificate, certificateBodies, certificateBody } from './certificate-body.ts'
 import {
   type FoundCertificate,
   findCertificateByFingerprint,
@@ -13,23 +20,8 @@ import {
   isAnyArchived,
   listCertificates,
   skipOfCertificates,
-} from '../../store/certificate-list.ts'
-import { findIssuerChain } from '../../store/certificate-store.ts'
-import { CERTIFICATE_SORTS, type CertificateSort } from '../../store/certificate-ways.ts'
-import { queriesOf } from '../../store/slonik.ts'
-import { endpoint, endpointGroup } from '../admin-endpoint.ts'
-import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
-import { certificateName, fingerprint, flagParameter, instantParameter, line, serialNumber, uuid } from '../schemas.ts'
-import { Certificate, certificateBodies, certificateBody } from './certificate-body.ts'
+} from './certificate-list.ts'
 
-/** Filters that a bulk revocation takes, too. */
-export const exactDomain = certificateName()
-  .optional()
-  .meta({ description: 'One of its names whole, such as *.example.com or a common name, in any spelling.' })
-export const domainSuffix = certificateName()
-  .optional()
-  .meta({ description: 'A name that one of its names is, or lies below.' })
-export const keyFingerprint = fingerprint().optional().meta({ description: 'SHA-256 of the SubjectPublicKeyInfo.' })
 export const params = z.strictObject({ serial: serialNumber() })
 export const query = z.strictObject({
   issuer: fingerprint().optional().meta({
@@ -43,56 +35,18 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     scope: 'accounts',
     summary: 'Lists certificates, the newest first; filtered by expiry, the one that expires last.',
     query: z.strictObject({
-      account_id: uuid().optional(),
-      serial: serialNumber().optional(),
-      fingerprint: fingerprint().optional(),
-      spki_sha256: keyFingerprint,
-      domain: exactDomain,
-      domain_suffix: domainSuffix,
-      status: z
-        .enum(CERTIFICATE_STATUSES)
-        .optional()
-        .meta({ description: '`revoked` includes those that have ended since; the others leave revoked ones out.' }),
-      expiring_after: instantParameter().optional(),
-      expiring_before: instantParameter().optional(),
-      issued_before: instantParameter().optional(),
-      issued_after: instantParameter().optional(),
-      revoked_after: instantParameter().optional(),
-      issuer: fingerprint().optional().meta({ description: "SHA-256 of the issuer's certificate." }),
-      profile: line(255).optional(),
-      renewed: flagParameter().optional().meta({
-        description:
-          'Whether it has a successor: an order that replaces it has got a certificate, or another one of its account ends later, is not revoked and has all its names. Certificates of no account are left out.',
-      }),
+      ...parametersOf(CERTIFICATE_FILTERS),
       sort: z.enum(CERTIFICATE_SORTS).optional(),
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(Certificate) },
     async handle({ query, author }, { db, pages, policy }) {
-      const { sort, limit, offset, cursor, fingerprint, status, issuer, profile, renewed } = query
-      const filter = {
-        accountId: query.account_id,
-        serialNumber: query.serial,
-        fingerprint,
-        spkiSha256: query.spki_sha256,
-        name: query.domain,
-        nameSuffix: query.domain_suffix,
-        status,
-        expiresAfter: query.expiring_after,
-        expiresBefore: query.expiring_before,
-        issuer,
-        profile,
-        renewed,
-        issuedBefore: query.issued_before,
-        issuedAfter: query.issued_after,
-        revokedAfter: query.revoked_after,
-        scope: scopeOf(author),
-      }
-      const order = sort ?? usualSort(filter)
+      const { sort = usualSort(query), limit, offset, cursor, ...chosen } = query
+      const filter = { ...chosen, scope: scopeOf(author) }
       const page = await readPageOf(
-        (after, most) => listCertificates(db, filter, after, most, order),
+        (after, most) => listCertificates(db, filter, after, most, sort),
         pageRequest({ limit, offset, cursor }, pages),
-        skipOfCertificates(db, filter, order),
+        skipOfCertificates(db, filter, sort),
       )
       return {
         body: await certificateBodies({ db, policy }, page.rows),
@@ -159,14 +113,8 @@ export const CERTIFICATES = endpointGroup('Certificates', {
   }),
 })
 
-/** Newest first; by expiry, the latest first, where nothing but expiry narrows the list. */
-function usualSort({ expiresAfter, expiresBefore, status, accountId, name }: CertificateFilter): CertificateSort {
-  const isByExpiry = (expiresAfter ?? expiresBefore) !== undefined || status === 'expired'
-  return isByExpiry && (accountId ?? name) === undefined ? '-not_after' : '-issued_at'
-}
-
 /**
- * The first with this serial number.
+ * Finds the first certificate with this serial number.
  * @param serialNumber lower-case hexadecimal without leading zero octets
  * @param issuer SHA-256 of the issuer certificate in lower-case hexadecimal
  */
@@ -180,7 +128,7 @@ export async function requireCertificate(
   return known(db, first)
 }
 
-/** As requireCertificate, for one whose DER is stored. */
+/** Finds the same certificate, and refuses one whose DER is not stored. */
 export async function requireContent(db: CommonQueryMethods, serialNumber: string, scope: Scope, issuer?: string) {
   const certificate = await requireCertificate(db, serialNumber, scope, issuer)
   if (certificate.der.length > 0) return certificate

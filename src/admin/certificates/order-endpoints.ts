@@ -7,12 +7,14 @@ import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES, ORDER_STATUSES, orderStatus } from '../../domain/states.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
-import { createInspectStore, type InspectedAuthorization } from '../../store/inspect-store.ts'
-import { type ListedOrder, listOrders, skipOfOrders } from '../../store/order-list.ts'
 import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { parametersOf } from '../filter-schemas.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
-import { certificateName, instantParameter, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { ORDER_FILTERS } from '../resources/accounts.ts'
+import { time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { createInspectStore, type InspectedAuthorization } from './inspect-store.ts'
+import { type ListedOrder, listOrders, skipOfOrders } from './order-list.ts'
 
 const Identifier = z.strictObject({ type: z.string(), value: z.string() }).meta({ id: 'Identifier' })
 const Facts = z.record(z.string(), z.unknown())
@@ -117,21 +119,16 @@ export const ORDERS = endpointGroup('Orders', {
     scope: 'accounts',
     summary: 'Lists orders, the newest first.',
     query: z.strictObject({
-      account_id: uuid().optional(),
-      status: z.enum(ORDER_STATUSES).optional(),
-      domain: certificateName().optional(),
-      created_before: instantParameter().optional(),
-      created_after: instantParameter().optional(),
+      ...parametersOf(ORDER_FILTERS),
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(Order) },
     async handle({ query, author }, { db, pages }) {
-      const { account_id, status, domain, created_before, created_after, ...place } = query
-      const times = { createdBefore: created_before, createdAfter: created_after }
-      const filter = { accountId: account_id, status, name: domain, ...times, scope: scopeOf(author) }
+      const { limit, offset, cursor, ...chosen } = query
+      const filter = { ...chosen, scope: scopeOf(author) }
       const page = await readPageOf(
-        (after, limit) => listOrders(db, filter, after, limit),
-        pageRequest(place, pages),
+        (after, most) => listOrders(db, filter, after, most),
+        pageRequest({ limit, offset, cursor }, pages),
         skipOfOrders(db, filter),
       )
       return { body: (await withAccountNames(db, page.rows)).map(orderBody), next: nextOf(page), isCut: page.isCut }
@@ -173,7 +170,7 @@ export const ORDERS = endpointGroup('Orders', {
   }),
 })
 
-/** With its authorizations, in the order of its identifiers. */
+/** An order has its authorizations in the order of its identifiers. */
 async function findOrder(db: DatabasePool, id: string, scope: Scope) {
   const found = await createInspectStore(db, scope).findOrder(id)
   if (!found) throw notFound('order')

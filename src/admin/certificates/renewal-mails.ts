@@ -5,13 +5,13 @@ import { RENEWAL_REQUESTS } from '../../domain/notification.ts'
 import type { Scope } from '../../domain/permissions.ts'
 import type { RenderedMail } from '../../events/notifications/templates.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
-import { type DueCertificate, findDue } from '../../store/at-risk-store.ts'
-import { succeededAmong } from '../../store/certificate-list.ts'
 import { countToAccounts } from '../../store/notification-store.ts'
 import type { OpenWindow } from '../../store/renewal-window-store.ts'
 import type { AdminMail } from '../context.ts'
 import { addressesOf, nameOf } from '../incidents/incident-hits.ts'
 import { findOwners, type Owner } from '../incidents/incident-store.ts'
+import { type DueCertificate, findDue } from './at-risk-store.ts'
+import { succeededAmong } from './certificate-list.ts'
 
 export interface RenewalMail {
   accountId: string

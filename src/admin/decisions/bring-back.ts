@@ -4,7 +4,7 @@
  */
 
 import { type Decision, effectOf, type Outcome, type RestrictingAct } from '../../domain/decision.ts'
-import type { LackingDecision } from '../../services/decisions/decision-comparison.ts'
+import type { MissingDecision } from '../../services/decisions/decision-comparison.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
 import type { Incarnation } from '../../store/incarnation.ts'
 import { isBusy, queriesOf } from '../../store/slonik.ts'
@@ -27,20 +27,20 @@ const TOGETHER = 200
  */
 export async function bringBack(
   audit: AuditLog,
-  lacking: readonly LackingDecision[],
+  missing: readonly MissingDecision[],
   { incarnation, compared, since }: Incarnation,
 ): Promise<DealtWith[]> {
   const dealtWith: DealtWith[] = []
   const deal = { audit, incarnation, since: compared === incarnation ? null : since }
-  for (const group of groupsOf(lacking)) dealtWith.push(...(await dealWith(deal, group)))
+  for (const group of groupsOf(missing)) dealtWith.push(...(await dealWith(deal, group)))
   return dealtWith
 }
 
 /** What restricts is a group of its own, so that one that fails undoes nothing else. */
-function groupsOf(lacking: readonly LackingDecision[]): LackingDecision[][] {
-  const groups: LackingDecision[][] = []
-  let open: LackingDecision[] | undefined
-  for (const one of lacking) {
+function groupsOf(missing: readonly MissingDecision[]): MissingDecision[][] {
+  const groups: MissingDecision[][] = []
+  let open: MissingDecision[] | undefined
+  for (const one of missing) {
     if (isToRestore(one)) {
       groups.push([one])
       open = undefined
@@ -55,7 +55,7 @@ function groupsOf(lacking: readonly LackingDecision[]): LackingDecision[][] {
   return groups
 }
 
-const isToRestore = ({ decision, isOvertaken }: LackingDecision) => !isOvertaken && effectOf(decision) === 'restricts'
+const isToRestore = ({ decision, isOvertaken }: MissingDecision) => !isOvertaken && effectOf(decision) === 'restricts'
 
 interface Deal {
   audit: AuditLog
@@ -65,10 +65,10 @@ interface Deal {
 
 const OF_A_COPY = 'it was decided in a copy of this database'
 
-async function dealWith({ audit, incarnation, since }: Deal, group: readonly LackingDecision[]): Promise<DealtWith[]> {
+async function dealWith({ audit, incarnation, since }: Deal, group: readonly MissingDecision[]): Promise<DealtWith[]> {
   const nobody = { userId: undefined, ipAddress: undefined, username: 'the service' }
   const work = (failure?: string) =>
-    audit.onward(nobody, async (tx, note) => {
+    audit.continueWithoutAuthor(nobody, async (tx, note) => {
       const store = createDecisionStore(queriesOf(tx))
       await store.lock(incarnation)
       const known = await store.dealtWith(group.map(({ decision }) => decision.id))
@@ -97,12 +97,12 @@ const withFailure = (decision: Decision, failure: string): Decision => ({
   details: { ...decision.details, not_brought_back: failure },
 })
 
-async function outcomeOf(tx: Transaction, one: LackingDecision): Promise<Outcome> {
+async function outcomeOf(tx: Transaction, one: MissingDecision): Promise<Outcome> {
   if (one.isOvertaken) return 'overtaken'
   const { decision } = one
   const effect = effectOf(decision)
   if (effect === 'permits') return 'lost'
-  return effect === 'tells' ? 'entry' : RESTORES[decision.act as RestrictingAct](tx, decision)
+  return effect === 'reports' ? 'entry' : RESTORES[decision.act as RestrictingAct](tx, decision)
 }
 
 function writeBack({ id, at, act, by, details, entry }: Decision, outcome: Outcome, note: Note): void {

@@ -5,12 +5,12 @@
 
 import type { AuditDetails } from '../../domain/audit-chain.ts'
 import { ACME_ACTS, type AcmeAct, type DatabaseIdentity, type Decision, effectOf } from '../../domain/decision.ts'
-import { type DecisionPlaces, findLacking, type LackingDecision } from '../../services/decisions/decision-comparison.ts'
-import { findLacking as lackingDecisions } from '../../store/account-decisions.ts'
+import { type DecisionPlaces, findMissing, type MissingDecision } from '../../services/decisions/decision-comparison.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
 import { type Incarnation, readIncarnation } from '../../store/incarnation.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import { findMissing as missingDecisions } from './account-decisions.ts'
 import { bringBack, type DealtWith } from './bring-back.ts'
 
 export interface CompareDecisionsParts extends DecisionPlaces {
@@ -30,7 +30,7 @@ export interface ComparedDecisions extends Incarnation {
   isOpen: boolean
   /** Everything is dealt with, so sessions begin in it. */
   isDone: boolean
-  lacking: readonly LackingDecision[]
+  missing: readonly MissingDecision[]
   dealtWith: readonly DealtWith[]
   unreadable: number
 }
@@ -42,16 +42,16 @@ export async function compareDecisions(parts: CompareDecisionsParts, mode: Decis
   const place = await readIncarnation(queriesOf(db))
   const { incarnation, compared } = place
   const isAnother = compared !== null && compared !== incarnation
-  const lackingOfAcme = (decisions: readonly Decision[]) => lackingIn(db, decisions)
-  const { lacking, unreadable, read } = await findLacking({ ...parts, place, store, lackingOfAcme })
-  const found = { ...place, isOpen: !isAnother, lacking, unreadable }
-  const restricts = lacking.some(
+  const missingOfAcme = (decisions: readonly Decision[]) => missingIn(db, decisions)
+  const { missing, unreadable, read } = await findMissing({ ...parts, place, store, missingOfAcme })
+  const found = { ...place, isOpen: !isAnother, missing, unreadable }
+  const restricts = missing.some(
     ({ decision, isOvertaken, isOwn }) => isOwn && !isOvertaken && effectOf(decision) === 'restricts',
   )
   if (mode === 'count' || (mode === 'wait' && restricts)) return { ...found, isDone: false, dealtWith: [] }
   // This entry comes first, so that an interrupted comparison does not look like a cut audit log.
-  if (lacking.length > 0) await leaveEntry(audit, { decisions_lacking: lacking.length })
-  const dealtWith = await bringBack(audit, lacking, place)
+  if (missing.length > 0) await leaveEntry(audit, { decisions_lacking: missing.length })
+  const dealtWith = await bringBack(audit, missing, place)
   if (dealtWith.length > 0) await leaveEntry(audit, { decisions: countsOf(dealtWith) })
   await db.transaction(async (tx) => {
     const last = createDecisionStore(queriesOf(tx))
@@ -62,14 +62,14 @@ export async function compareDecisions(parts: CompareDecisionsParts, mode: Decis
   return { ...found, isDone: true, dealtWith }
 }
 
-async function lackingIn(db: DatabasePool, decisions: readonly Decision[]): Promise<ReadonlySet<string>> {
-  const lacking = new Set<string>()
+async function missingIn(db: DatabasePool, decisions: readonly Decision[]): Promise<ReadonlySet<string>> {
+  const missing = new Set<string>()
   for (const act of ACME_ACTS) {
     const ofAct = decisions.filter((one): one is Decision & { act: AcmeAct } => one.act === act)
     if (ofAct.length === 0) continue
-    for (const id of await db.transaction((tx) => lackingDecisions(queriesOf(tx), act, ofAct))) lacking.add(id)
+    for (const id of await db.transaction((tx) => missingDecisions(queriesOf(tx), act, ofAct))) missing.add(id)
   }
-  return lacking
+  return missing
 }
 
 /** With this entry the watch accepts the new end of the log. */

@@ -2,8 +2,8 @@
 
 import * as z from 'zod/v4'
 import { tighterProfile } from '../../domain/tighter-profile.ts'
-import { accountExists } from '../../store/account-list.ts'
 import type { Transaction } from '../audit/audit-log.ts'
+import { accountExists } from '../certificates/account-list.ts'
 import { findCredential, lockCredential, lockGrantsOfAccount } from '../eab/credential-store.ts'
 import {
   accountsFallingBack,

@@ -1,4 +1,4 @@
-/** What functions share that bring a decision back (docs/decisions/decisions-outlive-the-database.md). */
+/** Helpers of the functions that bring a decision back (docs/decisions/decisions-outlive-the-database.md). */
 
 import * as z from 'zod/v4'
 import type { Decision, Outcome } from '../../domain/decision.ts'
@@ -9,7 +9,7 @@ type Restored = Exclude<Outcome, 'entry'>
 /** Brings back what a decision restricts. Runs in a transaction; idempotent. @returns what became of it */
 export type Restore = (tx: Transaction, decision: Decision) => Promise<Restored>
 
-/** A decision that was too long for its record has lost its details, and is told as lost. */
+/** A decision that was too long for its record has lost its details, and is reported as lost. */
 export const restoring =
   <T>(
     details: z.ZodType<T>,

@@ -10,7 +10,8 @@ import { recordUnseen, revokeListed } from '../../store/revocation-import.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import type { Transaction } from '../audit/audit-log.ts'
 import { insertBlock } from '../revocations/blocked-key-endpoints.ts'
-import { findJob, insertJob, RevocationFilter } from '../revocations/bulk-revocation-store.ts'
+import { findJob, insertJob } from '../revocations/bulk-revocation-store.ts'
+import { RevocationFilter } from '../revocations/revocation-filter.ts'
 import { restoredAs, restoredIf, restoring } from './restore.ts'
 
 const Key = z.object({ spki_sha256: z.string() })

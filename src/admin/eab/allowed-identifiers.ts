@@ -36,7 +36,7 @@ export function removeIdentifier(audit: AuditLog, actor: Actor, id: string): Pro
   })
 }
 
-/** With every grant of it, and what credentials have approved by them. @returns undefined when there is none */
+/** Deletes it with every grant of it, and what credentials have approved by them. @returns undefined when there is none */
 export async function deleteWithApprovals(tx: Transaction, id: string) {
   const granting = await lockGrantingCredentials(tx, id)
   const gone = await deleteIdentifier(tx, id)

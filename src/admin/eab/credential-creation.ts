@@ -2,23 +2,25 @@
 
 import { randomBytes } from 'node:crypto'
 import * as z from 'zod/v4'
-import { AdminError } from '../../domain/admin-error.ts'
+import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
 import { scopeOf } from '../../domain/permissions.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { encodeBase64url } from '../../shared/lib/encoding.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { withAccountName } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
+import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext } from '../context.ts'
 import { futureInstant, line, tagList, uuid } from '../schemas.ts'
 import { readIdentifiers } from './allowed-identifiers.ts'
-import { credentialBody, EabCredential } from './credential-endpoints.ts'
-import { insertCredential } from './credential-store.ts'
+import { credentialBody, credentialParams, EabCredential, requireCredential } from './credential-endpoints.ts'
+import { type CredentialRow, insertCredential, lockCredential, writeTags } from './credential-store.ts'
 import { grantNames, PROFILE_OF_CREDENTIAL } from './grants.ts'
 import { notePreApproval } from './pre-approval.ts'
-import { requireWithinScope } from './registrar-credentials.ts'
+import { requireMayTag, requireWithinScope } from './registrar-credentials.ts'
 
 const EabCredentialWithKey = z
   .strictObject({
@@ -147,4 +149,35 @@ export function drawMacKey(draw: () => Buffer = () => randomBytes(MAC_KEY_BYTES)
   let key = draw()
   while (encodeBase64url(key).startsWith('-')) key = draw()
   return key
+}
+
+export const EAB_TAGS = endpointGroup('EAB credentials', {
+  updateEabCredential: endpoint({
+    route: 'PATCH /eab/{cred_id}',
+    permission: 'onboard',
+    scope: 'credentials',
+    summary:
+      'Gives a credential other tags; its accounts keep theirs. A registrar changes only tags of its scope, and leaves one of them.',
+    params: credentialParams,
+    body: z.strictObject({ tags: tagList() }),
+    reply: { status: 200, schema: EabCredential },
+    errors: ['forbidden'],
+    audit: 'eab.update',
+    handle: async ({ params, body, author }, { db, audit }) => ({
+      body: credentialBody(await withAccountName(db, await retag(audit, author, params.cred_id, body.tags))),
+    }),
+  }),
+})
+
+function retag(audit: AuditLog, actor: Actor, id: string, tags: readonly string[]): Promise<CredentialRow> {
+  const scope = scopeOf(actor)
+  return audit.transaction(actor, async (tx, note) => {
+    if (!(await lockCredential(tx, id))) throw notFound('credential')
+    const before = await requireCredential(tx, id, scope)
+    await requireMayTag(tx, scope, before, tags)
+    if (tags.join() === before.tags.join()) return before
+    await writeTags(tx, id, tags)
+    note('eab.update', { eab_id: id, kid: before.kid, tags: { before: before.tags, after: tags } })
+    return requireCredential(tx, id, scope)
+  })
 }

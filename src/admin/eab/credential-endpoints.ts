@@ -8,10 +8,11 @@ import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
+import { parametersOf } from '../filter-schemas.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, tag, timestamp, uuid, withTimes } from '../schemas.ts'
+import { CREDENTIAL_FILTERS } from '../resources/credentials.ts'
+import { timestamp, uuid, withTimes } from '../schemas.ts'
 import {
-  CREDENTIAL_STATUSES,
   type CredentialRow,
   findCredential,
   hasForeignAccounts,
@@ -87,19 +88,10 @@ export const EAB = endpointGroup('EAB credentials', {
     scope: 'credentials',
     summary: 'Lists credentials, the newest first.',
     reply: { status: 200, schema: z.array(EabCredential) },
-    query: z.strictObject({
-      kid: line(255).optional(),
-      name: line(255).optional().meta({ description: 'Part of its kid or its label, in any case.' }),
-      tag: tag().optional(),
-      status: z
-        .enum(CREDENTIAL_STATUSES)
-        .optional()
-        .meta({ description: 'Open ones are neither revoked nor expired; they may be used up.' }),
-      ...placeParameters(),
-    }),
-    async handle({ query: { kid, name, tag, status, ...place }, author }, { db, pages }) {
-      const filter = { kid, namePart: name, tag, status, scope: scopeOf(author) }
-      const page = await readPageOf(pagesOfCredentials(db, filter), longPageRequest(place, pages))
+    query: z.strictObject({ ...parametersOf(CREDENTIAL_FILTERS), ...placeParameters() }),
+    async handle({ query: { limit, offset, cursor, ...chosen }, author }, { db, pages }) {
+      const filter = { ...chosen, scope: scopeOf(author) }
+      const page = await readPageOf(pagesOfCredentials(db, filter), longPageRequest({ limit, offset, cursor }, pages))
       return { body: (await withAccountNames(db, page.rows)).map(credentialBody), next: nextOf(page) }
     },
   }),
@@ -162,7 +154,7 @@ async function requireWithAccounts(db: CommonQueryMethods, id: string, scope: Sc
   )
 }
 
-/** With its accounts and their authorizations. May be repeated; each time is audited. */
+/** Revokes it with its accounts and their authorizations. It may be repeated; each time is audited. */
 async function revoke({ audit, events }: AdminContext, actor: Actor, id: string): Promise<Revocation> {
   const revocation = await audit.transaction(actor, async (tx, note) => {
     const scope = scopeOf(actor)

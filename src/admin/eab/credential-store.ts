@@ -21,6 +21,8 @@ import {
 import { hasTagOf, isAccountInScope, isInScope } from '../../store/scope.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { account, authorization, order } from '../../store/status-sql.ts'
+import { allGiven, type Conditions } from '../conditions.ts'
+import type { CredentialQuery } from '../resources/credentials.ts'
 
 /** Without its key. */
 const Credential = z.object({
@@ -99,23 +101,22 @@ export function findCredential(db: CommonQueryMethods, id: string, scope: Scope)
   )
 }
 
-/** Statuses of a credential itself: a used one is open or not by `max_uses` and `acme.eab_reusable`. */
-export const CREDENTIAL_STATUSES = ['open', 'expired', 'revoked'] as const
-type CredentialStatus = (typeof CREDENTIAL_STATUSES)[number]
-
-const HAS_STATUS: Readonly<Record<CredentialStatus, Fragment>> = {
+/** The status of a credential itself: a used one is open or not by `max_uses` and `acme.eab_reusable`. */
+const HAS_STATUS: Readonly<Record<NonNullable<CredentialQuery['status']>, Fragment>> = {
   open: sql.fragment`NOT revoked AND coalesce(expires_at > now(), true)`,
   expired: sql.fragment`NOT revoked AND expires_at <= now()`,
   revoked: sql.fragment`revoked`,
 }
 const id = sql.fragment`id`
 
-export interface CredentialFilter {
-  kid?: string | undefined
-  /** Part of its kid or its label, in any case. */
-  namePart?: string | undefined
-  tag?: string | undefined
-  status?: CredentialStatus | undefined
+const CONDITIONS: Conditions<CredentialQuery> = {
+  kid: (kid) => sql.fragment`kid = ${kid}`,
+  name: (part) => sql.fragment`(strpos(lower(kid), lower(${part})) > 0 OR strpos(lower(label), lower(${part})) > 0)`,
+  tag: (tag) => isInScope(sql.fragment`e`, [tag]),
+  status: (status) => HAS_STATUS[status],
+}
+
+export interface CredentialFilter extends CredentialQuery {
   /** Tags of which it has one. */
   scope?: Scope
 }
@@ -123,17 +124,10 @@ export interface CredentialFilter {
 /** The newest first, along eab_credentials_pkey. */
 export function pagesOfCredentials(
   db: CommonQueryMethods,
-  { kid, namePart, tag, status, scope }: CredentialFilter = {},
+  { scope, ...query }: CredentialFilter = {},
 ): ReadPage<CredentialRow> {
-  const fits = [
-    ofScope(scope),
-    ...(kid === undefined ? [] : [sql.fragment`kid = ${kid}`]),
-    ...(namePart === undefined
-      ? []
-      : [sql.fragment`(strpos(lower(kid), lower(${namePart})) > 0 OR strpos(lower(label), lower(${namePart})) > 0)`]),
-    ...(tag === undefined ? [] : [isInScope(sql.fragment`e`, [tag])]),
-    ...(status === undefined ? [] : [HAS_STATUS[status]]),
-  ]
+  const { kid, name, tag, status } = query
+  const fits = [ofScope(scope), ...allGiven(CONDITIONS, query)]
   const walk: Walk<CredentialRow> = {
     cursorOf: (row) => row.id,
     async windowEnd(from, rows) {
@@ -150,7 +144,7 @@ export function pagesOfCredentials(
     },
   }
   // No window ends at a credential outside the scope, so that no cursor names one.
-  const isFound = (kid ?? tag ?? scope) !== undefined || (status ?? namePart) === undefined
+  const isFound = (kid ?? tag ?? scope) !== undefined || (status ?? name) === undefined
   return (after, limit) => readPage(isFound ? unbounded(walk) : walk, after, limit)
 }
 
@@ -236,10 +230,10 @@ export async function revokeCredential(tx: CommonQueryMethods, id: string): Prom
   const credential = await tx.maybeOne(rowsOf(Credential)`
     UPDATE eab_credentials SET revoked = true WHERE id = ${id} RETURNING ${columns}`)
   if (!credential) return null
-  // A separate statement: only one that starts after the lock sees what a registration has just
-  // made. Along accounts_eab_credential; authorizations_reusable for valid authorizations, the open
-  // orders for pending ones. A pending pre-authorization keeps its status, because only the account
-  // reaches it.
+  // A separate statement: only one that starts after the lock sees what a registration has just made.
+  // A pending pre-authorization keeps its status, because only the account reaches it.
+  //
+  // Plan: accounts_eab_credential; authorizations_reusable for valid authorizations, the open orders for pending ones
   const linked = await tx.any(rowsOf(Linked)`
     WITH linked AS (
       SELECT id FROM accounts

@@ -1,11 +1,11 @@
-/** What accounts and binding credentials are granted: names and a CSR profile, each given, taken back and shown. */
+/** Grants to accounts and binding credentials: names and a CSR profile are given, taken back and shown. */
 
 import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { scopeOf } from '../../domain/permissions.ts'
-import { accountExists } from '../../store/account-list.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
+import { accountExists } from '../certificates/account-list.ts'
 import type { ActMeans, AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { CsrProfile, csrProfileBody } from '../profiles/profile-endpoints.ts'

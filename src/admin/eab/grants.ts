@@ -11,8 +11,8 @@ import type { Actor } from '../../domain/administrator.ts'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
 import type { AuditAction } from '../../domain/audit-chain.ts'
 import { scopeOf } from '../../domain/permissions.ts'
-import { accountExists } from '../../store/account-list.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
+import { accountExists } from '../certificates/account-list.ts'
 import * as profiles from '../profiles/profile-store.ts'
 import {
   detailsOf,
@@ -58,7 +58,7 @@ const CREDENTIAL: Holder = {
   noteNames: notePreApproval,
 }
 
-/** What is granted; `hold` keeps it from being deleted until the transaction ends. */
+/** A name or a profile that is granted; `hold` keeps it from being deleted until the transaction ends. */
 interface Thing<Row> {
   noun: string
   hold(tx: Transaction, id: string): Promise<Row | null>

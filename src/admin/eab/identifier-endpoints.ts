@@ -5,8 +5,7 @@ import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { type AllowedIdentifier as AllowedIdentifierValue, parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import { namesOf } from '../../store/account-names.ts'
-import { accountNameMember } from '../account-names.ts'
+import { accountNameMember, namesOf } from '../account-names.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
@@ -14,7 +13,7 @@ import { createIdentifier, removeIdentifier } from './allowed-identifiers.ts'
 import { type IdentifierOutcome, WITHDRAWALS } from './grants.ts'
 import { findIdentifier, type IdentifierWithSome, pagesOfIdentifiers } from './identifier-store.ts'
 
-/** As the list of a credential shows it. */
+/** The list of a credential shows this much. */
 export const PlainIdentifier = z
   .strictObject({
     id: z.uuid(),

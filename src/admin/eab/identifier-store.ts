@@ -29,7 +29,7 @@ export type IdentifierOfAccount = z.infer<typeof OfAccount>
 const Id = z.object({ identifier_id: z.string() })
 const columns = sql.fragment`n.id, n.identifier_type, n.identifier_value, n.created_by, n.created_at`
 
-/** With some of the credentials that grant it and of the accounts that may request it. */
+/** It comes with some of the credentials that grant it and of the accounts that may request it. */
 const WithSome = Identifier.extend({
   credential_kids: z.array(z.string()),
   account_ids: z.array(z.string()),
@@ -131,7 +131,7 @@ export async function revokeWithdrawnApprovals(tx: CommonQueryMethods, credentia
   return rowCount
 }
 
-/** With every grant of it. */
+/** Deletes it with every grant of it. */
 export function deleteIdentifier(tx: CommonQueryMethods, id: string): Promise<IdentifierRow | null> {
   return tx.maybeOne(rowsOf(Identifier)`DELETE FROM allowed_identifiers n WHERE n.id = ${id} RETURNING ${columns}`)
 }

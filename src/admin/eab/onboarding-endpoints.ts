@@ -1,4 +1,4 @@
-/** `/onboarding`: what a team is told beside its credential, and what a credential may give it. */
+/** `/onboarding`: what a team needs beside its credential, and what a credential may give it. */
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
@@ -74,7 +74,7 @@ async function onboardingBody({ db, policy, ask }: AdminContext, scope: Scope): 
 
 const ProfileId = z.object({ id: z.string() })
 
-/** Those of credentials in the scope: a registrar may give no others. */
+/** A registrar may give the profiles of credentials in its scope, and no others. */
 async function grantedProfiles(db: CommonQueryMethods, scope: Scope): Promise<ReadonlySet<string>> {
   const rows = await db.any(rowsOf(ProfileId)`
     SELECT DISTINCT p.csr_profile_id AS id FROM eab_csr_profiles p JOIN eab_credentials e ON e.id = p.eab_credential_id

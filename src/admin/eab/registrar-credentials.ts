@@ -1,6 +1,6 @@
 /**
- * What a credential of a registrar may grant: no more than one open credential that has all its tags. An administrator makes
- * the first one, and what a tag grants never grows by registrars (docs/decisions/roles.md).
+ * A credential of a registrar may grant no more than one open credential that has all its tags. An administrator makes the
+ * first one, and what a tag grants never grows by registrars (docs/decisions/roles.md).
  */
 
 import type { CommonQueryMethods } from 'slonik'

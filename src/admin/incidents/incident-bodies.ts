@@ -6,30 +6,23 @@ import { AdminError } from '../../domain/admin-error.ts'
 import { KEY_COMPROMISE } from '../../domain/revocation.ts'
 import { ACCOUNT_STATUSES, BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { accountNameMember, withAccountName } from '../account-names.ts'
-import { domainSuffix, exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
 import type { AdminContext } from '../context.ts'
+import { filterOf } from '../filter-schemas.ts'
+import { INCIDENT_FILTERS } from '../resources/certificates.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
-import { kid, left } from '../revocations/bulk-revocation-endpoints.ts'
+import { left } from '../revocations/bulk-revocation-endpoints.ts'
 import { countLeft, findJob } from '../revocations/bulk-revocation-store.ts'
 import { reason } from '../revocations/certificate-revocations.ts'
-import { line, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
+import { line, time, timeOrNull, timestamp, whenSound } from '../schemas.ts'
 import { CRL_STATES, type CrlPublication, watchCrls } from './crl-watch.ts'
 import { findHits, nameOf, type OwnerHit } from './incident-hits.ts'
 import { countMails, findKeyAccount, type Incident as IncidentRow } from './incident-store.ts'
 
-/** What is concerned: one member. */
-export const IncidentFilter = z
-  .strictObject({
-    spki_sha256: keyFingerprint,
-    account_id: uuid().optional(),
-    eab_kid: kid(),
-    domain: exactDomain,
-    domain_suffix: domainSuffix,
-  })
-  .refine((filter) => Object.values(filter).filter((member) => member !== undefined).length === 1, {
-    error: 'must have exactly one member',
-    when: whenSound,
-  })
+/** An incident is about one member. */
+export const IncidentFilter = filterOf(INCIDENT_FILTERS).refine(
+  (filter) => Object.values(filter).filter((member) => member !== undefined).length === 1,
+  { error: 'must have exactly one member', when: whenSound },
+)
 
 const actions = {
   revoke: z.boolean().default(false),

@@ -8,6 +8,7 @@ import { canonicalName } from '../../shared/protocol/identifier.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { bulkRevocationAct } from '../approvals/acts.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
+import { belowName, withName } from '../resources/certificates.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
 import { text, uuid } from '../schemas.ts'
 import { beginIncident } from './begin-incident.ts'
@@ -187,8 +188,8 @@ async function recognize(
     const name = canonicalName(reported.text)
     if (name === '') throw new UnreadableReport('this is no name')
     return below
-      ? { filter: { domain_suffix: name }, readAs: 'a name, and all below it' }
-      : { filter: { domain: name }, readAs: 'a name' }
+      ? { filter: belowName(name), readAs: 'a name, and all below it' }
+      : { filter: withName(name), readAs: 'a name' }
   } catch (error) {
     throw error instanceof UnreadableReport ? unreadable(error.message) : error
   }

@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { accountName } from '../../domain/account-name.ts'
-import { FIRST_ID, nextWindow, type RevocationFilter } from '../revocations/bulk-revocation-store.ts'
+import { FIRST_ID, nextWindow, type RevocationFilter } from '../revocations/revocation-filter.ts'
 import { findOwners, type Hit, hitsOf, type Owner } from './incident-store.ts'
 
 export interface OwnerHit extends Omit<Hit, 'issuers'> {

@@ -64,7 +64,7 @@ export async function* reportLines(
   }
 }
 
-/** What a job has done so far, by owner, the most certificates first. */
+/** Counts by owner what a job has done so far, the most certificates first. */
 export async function outcomes(db: CommonQueryMethods, jobId: string, limit: number) {
   const found = await outcomesByOwner(db, jobId, limit)
   const owners = await findOwners(

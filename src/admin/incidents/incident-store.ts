@@ -5,7 +5,7 @@ import * as z from 'zod/v4'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { authorization } from '../../store/status-sql.ts'
-import { matching, RevocationFilter, type Window } from '../revocations/bulk-revocation-store.ts'
+import { matching, RevocationFilter, type Window } from '../revocations/revocation-filter.ts'
 
 export const Actions = z.strictObject({
   revoke: z.boolean(),
@@ -154,7 +154,7 @@ export async function isCredential(db: CommonQueryMethods, kid: string): Promise
 
 const Mails = z.object({ waiting: z.int(), sent: z.int(), failed: z.int() })
 
-/** Of the mails that are still recorded; `failed` ones may be tried again. */
+/** Counts the mails that are still recorded; `failed` ones may be tried again. */
 export function countMails(db: CommonQueryMethods, ids: readonly string[]) {
   return db.one(rowsOf(Mails)`
     SELECT (count(*) FILTER (WHERE status = 'pending'))::integer AS waiting,

@@ -28,7 +28,7 @@ export function audienceOf(hits: Hits): Audience {
   return { accounts, mails, withoutContact: addresses.length - accounts }
 }
 
-/** As its first recipient would get it; undefined when nobody can be written to. */
+/** Shows the mail as its first recipient would get it; undefined when nobody can be written to. */
 export function previewMail(mail: AdminMail, hits: Hits, actions: Actions, remark: string): RenderedMail | undefined {
   const first = concerned(hits).find(({ owner }) => addressesOf(owner).length > 0)
   return first && render(mail, mail.templates(), first, actions, remark)

@@ -4,10 +4,10 @@ import * as z from 'zod/v4'
 import { explainFailure } from '../../domain/failure-advice.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { parseCertId } from '../../shared/protocol/renewal-info.ts'
-import type { NamedCertificate, Validation } from '../../store/name-history-store.ts'
 import { accountNameMember } from '../account-names.ts'
 import { time, timestamp } from '../schemas.ts'
 import type { HistoryEntry } from './name-history.ts'
+import type { NamedCertificate, Validation } from './name-history-store.ts'
 
 const Facts = z.record(z.string(), z.unknown())
 

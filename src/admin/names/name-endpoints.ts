@@ -5,7 +5,6 @@ import * as z from 'zod/v4'
 import { scopeOf } from '../../domain/permissions.ts'
 import { renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
 import { coveringNames } from '../../domain/search-text.ts'
-import { certificatesOfNames, failuresOfNames, type HistoryPart } from '../../store/name-history-store.ts'
 import { windowsOf } from '../../store/renewal-window-store.ts'
 import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
@@ -13,6 +12,7 @@ import { limitOf, limitParameter } from '../pages.ts'
 import { certificateName, instantParameter, time, timestamp } from '../schemas.ts'
 import { entryBody, NameEntry } from './name-bodies.ts'
 import { explained, namesOfFailures, readHistory } from './name-history.ts'
+import { certificatesOfNames, failuresOfNames, type HistoryPart } from './name-history-store.ts'
 
 const State = z
   .strictObject({

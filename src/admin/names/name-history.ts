@@ -5,6 +5,8 @@ import { explainFailure } from '../../domain/failure-advice.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { spellingsOf } from '../../shared/protocol/identifier.ts'
 import type { AccountFailure as NamedFailure } from '../../store/event-statistics-store.ts'
+import { type ListedOrder, listOrders } from '../certificates/order-list.ts'
+import { withName } from '../resources/certificates.ts'
 import {
   certificatesOfNames,
   evidenceOf,
@@ -14,8 +16,7 @@ import {
   ordersOfNames,
   type Validation,
   validationsOf,
-} from '../../store/name-history-store.ts'
-import { type ListedOrder, listOrders } from '../../store/order-list.ts'
+} from './name-history-store.ts'
 
 export type HistoryEntry = { at: Date; account_id: string | null } & (
   | { kind: 'order'; order: ListedOrder; validations: readonly Validation[] }
@@ -72,10 +73,10 @@ function cutAt(entries: readonly HistoryEntry[], limit: number) {
   return { entries: shown, next: shown.length < entries.length ? new Date(end) : undefined }
 }
 
-/** Those that a certificate or failure leads to, and those of the name among the newest, or all by orders_names. */
+/** Reads orders that a certificate or failure leads to, and orders of the name among the newest, or all by orders_names. */
 async function readOrders(db: DatabasePool, part: HistoryPart, failures: readonly NamedFailure[]) {
   const { names, before, scope, limit } = part
-  const filter = { name: names[0], createdBefore: before, scope }
+  const filter = { ...withName(names[0] ?? ''), created_before: before, scope }
   const [led, { rows, isComplete }] = await Promise.all([
     ordersOfNames(db, part, failures),
     listOrders(db, filter, undefined, limit),

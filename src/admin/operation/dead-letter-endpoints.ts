@@ -76,7 +76,7 @@ export const DEAD_LETTERS = endpointGroup('Events', {
 
 const MOST_CHOSEN = 1_000
 
-/** Those of one consumer and one error go together, or those that were chosen. */
+/** Letters of one consumer and one error go together, or letters that were chosen. */
 const Selection = z
   .strictObject({
     ids: boundedArray(uuid(), MOST_CHOSEN, 1).optional(),

@@ -1,15 +1,24 @@
 /** `/notifications`: what was mailed, and another attempt. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { NOTIFICATION_STATUSES } from '../../domain/notification.ts'
+import { NOTIFICATION_STATUSES, TEST_MAIL } from '../../domain/notification.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { insertNotifications } from '../../store/notification-store.ts'
 import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import type { AdminContext } from '../context.ts'
+import { parametersOf } from '../filter-schemas.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
-import { line, text, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
+import { pick } from '../resources/filter.ts'
+import { NOTIFICATION_FILTERS } from '../resources/operation.ts'
+import { timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
+import type { SignedIn } from '../users/sign-in.ts'
+import { requireUser } from '../users/users.ts'
 import {
   findNotification,
   listCauses,
@@ -18,7 +27,6 @@ import {
   type RetrySelection,
   requeueFailed,
 } from './notification-list.ts'
-import { sendTestMail } from './test-mail.ts'
 
 const Notification = z
   .strictObject({
@@ -62,10 +70,7 @@ const TestMail = z
 
 /** A page of the console. */
 const MOST_CHOSEN = 2_000
-const ofCause = {
-  notification_type: line(64).optional(),
-  cause: text(200, 'must have at most 200 characters').optional(),
-}
+const ofCause = parametersOf(pick(NOTIFICATION_FILTERS, ['notification_type', 'cause']))
 type OfCause = { notification_type?: string | undefined; cause?: string | undefined }
 const isWhole = ({ notification_type: type, cause }: OfCause) => (type === undefined) === (cause === undefined)
 const BOTH = {
@@ -80,9 +85,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
     route: 'GET /notifications',
     permission: 'operate',
     summary: 'Lists notifications, the newest first.',
-    query: z
-      .strictObject({ status: z.enum(NOTIFICATION_STATUSES).optional(), ...ofCause, ...offsetParameters() })
-      .refine(isWhole, BOTH),
+    query: z.strictObject({ ...parametersOf(NOTIFICATION_FILTERS), ...offsetParameters() }).refine(isWhole, BOTH),
     reply: { status: 200, schema: z.array(Notification) },
     async handle({ query: { status, notification_type, cause, ...place } }, { db, pages }) {
       const filter = { status, ofCause: causeOf({ notification_type, cause }) }
@@ -173,4 +176,40 @@ async function purgeNotifications(audit: AuditLog, actor: Actor, days: number): 
       return purged
     })
   return total
+}
+
+/** The mailer looks every second; a mail server may take some more for its greeting. */
+const WAIT_MS = 15_000
+const LOOK_MS = 250
+
+const TEXT = 'This is a test mail of Chancery. It was sent because you asked for it in the console or by the Admin API.'
+
+/** Records a mail to the author, and waits until the mailer has tried it. */
+async function sendTestMail({ db, audit, baseUrl }: AdminContext, author: SignedIn) {
+  const { email: recipient } = await requireUser(db, author.userId)
+  const id = uuidv7(Date.now())
+  await audit.transaction(author, async (tx, note) => {
+    await insertNotifications(tx, [
+      {
+        id,
+        recipient,
+        type: TEST_MAIL,
+        subject: 'Test mail',
+        text: TEXT,
+        html: `<p>${TEXT}</p>`,
+        accountId: undefined,
+        dueAt: new Date(),
+        error: undefined,
+        messageId: `<${id}@${new URL(baseUrl).hostname}>`,
+      },
+    ])
+    note('notification.test', { recipient })
+  })
+  const deadline = Date.now() + WAIT_MS
+  for (;;) {
+    const found = await findNotification(db, id)
+    if (found?.status !== 'pending' || Date.now() >= deadline)
+      return { recipient, status: found?.status ?? 'pending', error: found?.error_detail ?? null }
+    await sleep(LOOK_MS)
+  }
 }

@@ -23,7 +23,7 @@ export type ListedNotification = z.infer<typeof Listed>
 const WithBody = Listed.extend({ body_text: z.string(), body_html: z.string() })
 type NotificationWithBody = z.infer<typeof WithBody>
 
-/** Of one error, whoever was to have the mail: without addresses, and cut. */
+/** An error without addresses, and cut: it is the same for all recipients. */
 const cause = sql.fragment`left(regexp_replace(coalesce(error_detail, ''), '<?[^[:space:]<>]+@[^[:space:]<>]+>?', '…', 'g'), 200)`
 
 /** Failed mails of one type and one cause. */
@@ -64,7 +64,7 @@ export function findNotification(db: CommonQueryMethods, id: string): Promise<No
       FROM notifications WHERE id = ${id}`)
 }
 
-/** Which failed mails are queued again: these, those of a cause, or all. */
+/** These failed mails are queued again: the named ones, all of one cause, or all. */
 export interface RetrySelection {
   ids?: readonly string[] | undefined
   ofCause?: CauseFilter | undefined

@@ -31,7 +31,7 @@ export function readOtherCas(db: CommonQueryMethods): Promise<readonly OtherCa[]
      ORDER BY u.last_issued_at DESC NULLS LAST`)
 }
 
-/** Issuers of other CAs, like those of the signer: their certificates end with them. */
+/** Certificates of other CAs end with their issuers, as do certificates of the signer. */
 export const issuersOf = (others: readonly OtherCa[]) =>
   others.flatMap(({ backend, certificate }) =>
     certificate ? [{ id: backend, certificate, notAfter: parseCertificate(certificate).tbs.notAfter }] : [],

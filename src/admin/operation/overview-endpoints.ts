@@ -1,29 +1,31 @@
-/** `/overview`: what administrators look at first. Its numbers are one statement, each along an index and up to a bound. */
+/** `/overview`: what administrators look at first. */
 
-import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import type { InstanceState } from '../../domain/alarms.ts'
 import { ALARM_CODES, alarmsOf, EMERGENCY_SHOWN_DAYS } from '../../domain/alarms.ts'
-import { OPEN_OUTCOMES } from '../../domain/decision.ts'
 import { FAILURE_KINDS } from '../../domain/event.ts'
-import { NEVER_SENT, type NotificationStatus } from '../../domain/notification.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { formatName } from '../../shared/pki/name.ts'
 import { readWorkers } from '../../store/background-run-store.ts'
 import { type HourlyCount, listRaisedAlarms, readEventCounts } from '../../store/event-statistics-store.ts'
-import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
+import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { countEmergencies } from '../audit/audit-store.ts'
 import { EXPIRY_DAYS } from '../certificates/expiry-counts.ts'
 import type { AdminContext } from '../context.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
 import { Crls, crlsBody, readCrlStatus } from './crl-endpoints.ts'
-import { readLastDeadLetters, readLastMail } from './delivery-state.ts'
 import { issuersOf, type OtherCa, readOtherCas } from './other-cas.ts'
+import {
+  HOURS,
+  MOST_COUNTED,
+  type OverviewNumbers,
+  readLastDeadLetters,
+  readLastMail,
+  readOverviewNumbers,
+} from './overview-store.ts'
 import { Maintenance, maintenanceBody, Signing, signingBody, switchPositions } from './switch-endpoints.ts'
-
-/** Each number is counted up to this. */
-const MOST_COUNTED = 10_000
+import { Backlog, backlogBody } from './worker-endpoints.ts'
 
 const upTo = (what: string) => z.int().meta({ description: `${what} Counted up to ${MOST_COUNTED}.` })
 
@@ -47,6 +49,7 @@ const Alarm = z
 const Overview = z
   .strictObject({
     at: timestamp(),
+    since: timestamp().meta({ description: 'The first hour of the last 24: events are counted by the hour.' }),
     version: z.string(),
     alarms: z.array(Alarm).meta({ description: 'The worst first.' }),
     issued: z
@@ -93,10 +96,7 @@ const Overview = z
       failing_since: timestamp().nullable().meta({ description: 'Null where the last attempt has sent a mail.' }),
     }),
     consumers: z.array(
-      z.strictObject({
-        name: z.string(),
-        waiting: z.int().meta({ description: 'Events that wait, at most 1000.' }),
-        oldest_seconds: z.int(),
+      Backlog.extend({
         last_failure: z
           .strictObject({ at: timestamp(), error: z.string() })
           .nullable()
@@ -104,6 +104,9 @@ const Overview = z
       }),
     ),
     dead_letters: upTo('Events that could not be delivered.'),
+    more: z
+      .strictObject({ failures_kept: z.boolean(), notifications_failed: z.boolean(), dead_letters: z.boolean() })
+      .meta({ description: 'True for each of these numbers of which there may be more than were counted.' }),
   })
   .meta({ id: 'Overview' })
 
@@ -126,8 +129,6 @@ export const OVERVIEW = endpointGroup('Operation', {
     handle: async (_request, { overview }) => ({ octets: await overview() }),
   }),
 })
-
-const HOURS = 24
 
 type Sources = Pick<AdminContext, 'db' | 'policy' | 'ask' | 'version'>
 
@@ -177,6 +178,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
   const issued = counts.filter(({ kind }) => kind === 'certificate.issuance')
   return {
     at: time(numbers.now),
+    since: time(numbers.first_hour),
     version,
     alarms,
     issued: issued.map(({ hour, events }) => ({ hour: time(hour), certificates: events })),
@@ -200,13 +202,16 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
       last_failure: mail.failure,
       failing_since: timeOrNull(mail.failing_since),
     },
-    consumers: workers.consumers.map(({ name, waiting, oldestSeconds }) => ({
-      name,
-      waiting,
-      oldest_seconds: oldestSeconds,
-      last_failure: failures.find(({ consumer }) => consumer === name)?.failure ?? null,
+    consumers: workers.consumers.map((backlog) => ({
+      ...backlogBody(backlog),
+      last_failure: failures.find(({ consumer }) => consumer === backlog.name)?.failure ?? null,
     })),
     dead_letters: numbers.dead_letters,
+    more: {
+      failures_kept: numbers.failures_kept >= MOST_COUNTED,
+      notifications_failed: numbers.notifications_failed >= MOST_COUNTED,
+      dead_letters: numbers.dead_letters >= MOST_COUNTED,
+    },
   }
 }
 
@@ -233,59 +238,3 @@ const expiringOf = ({ expiring, counted_until: until, now }: OverviewNumbers) =>
 
 const sumOf = (counts: readonly HourlyCount[], kind: string) =>
   counts.reduce((sum, count) => (count.kind === kind ? sum + count.events : sum), 0)
-
-const WAITING: NotificationStatus = 'pending'
-const FAILED: NotificationStatus = 'failed'
-
-const Numbers = z.object({
-  /** Unrevoked certificates that end within `EXPIRY_DAYS`, in that order. */
-  expiring: z.array(z.int()),
-  /** The end of the last certificate that was counted; null when all were. */
-  counted_until: z.date().nullable(),
-  revoked: z.int(),
-  validations: z.int(),
-  oldest_validation_seconds: z.int(),
-  notifications_waiting: z.int(),
-  notifications_failed: z.int(),
-  dead_letters: z.int(),
-  failures_kept: z.int(),
-  behind_since: z.date().nullable(),
-  lost_decisions: z.int(),
-  now: z.date(),
-})
-type OverviewNumbers = z.infer<typeof Numbers>
-
-const endingWithin = (days: number) =>
-  sql.fragment`(count(*) FILTER (WHERE revoked_at IS NULL AND not_after < now() + make_interval(days => ${days})))::integer`
-
-/** certificates_not_after, crl_changes, authorizations_validating, notifications_status, event_dead_letters_age, account_failures_time. */
-function readOverviewNumbers(db: CommonQueryMethods): Promise<OverviewNumbers> {
-  const longest = EXPIRY_DAYS.at(-1) as number
-  return db.one(rowsOf(Numbers)`
-    SELECT now() AS now, (SELECT min(behind_since) FROM signer_marks) AS behind_since, e.expiring, e.counted_until, v.validations, v.oldest_validation_seconds,
-           (SELECT coalesce(sum(changes), 0)::integer FROM crl_changes) AS revoked,
-           (SELECT count(*)::integer FROM (
-             SELECT FROM notifications WHERE status = ${WAITING} LIMIT ${MOST_COUNTED}) n) AS notifications_waiting,
-           (SELECT count(*)::integer FROM (
-             SELECT FROM notifications WHERE status = ${FAILED} AND notification_type <> ${NEVER_SENT}
-              LIMIT ${MOST_COUNTED}) n) AS notifications_failed,
-           (SELECT count(*)::integer FROM (
-             SELECT FROM event_dead_letters LIMIT ${MOST_COUNTED}) d) AS dead_letters,
-           (SELECT count(*)::integer FROM (
-             SELECT FROM account_failures
-              WHERE occurred_at >= date_trunc('hour', now(), 'UTC') - make_interval(hours => ${HOURS - 1})
-              LIMIT ${MOST_COUNTED}) f) AS failures_kept,
-           (SELECT count(*)::integer FROM (
-             SELECT FROM lost_decisions WHERE outcome = ANY (${sql.array(OPEN_OUTCOMES, 'text')}) AND accepted_at IS NULL
-              LIMIT ${MOST_COUNTED}) l) AS lost_decisions
-      FROM (SELECT ARRAY[${sql.join(EXPIRY_DAYS.map(endingWithin), sql.fragment`, `)}] AS expiring,
-                   CASE WHEN count(*) = ${MOST_COUNTED} THEN max(not_after) END AS counted_until
-              FROM (SELECT not_after, revoked_at FROM certificates
-                     WHERE not_after > now() AND not_after < now() + make_interval(days => ${longest})
-                     ORDER BY not_after LIMIT ${MOST_COUNTED}) c) e,
-           (SELECT count(*)::integer AS validations,
-                   greatest(0, coalesce(extract(epoch FROM now() - min(validating_since)), 0))::integer
-                     AS oldest_validation_seconds
-              FROM (SELECT validating_since FROM authorizations
-                     WHERE validating_by IS NOT NULL LIMIT ${MOST_COUNTED}) a) v`)
-}

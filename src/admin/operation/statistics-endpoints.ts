@@ -5,7 +5,6 @@ import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { EVENT_KINDS, FAILURE_KINDS } from '../../domain/event.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
-import { accountExists } from '../../store/account-list.ts'
 import {
   type AccountFailure as Kept,
   listAccountFailures,
@@ -16,8 +15,11 @@ import {
 } from '../../store/event-statistics-store.ts'
 import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { accountExists } from '../certificates/account-list.ts'
+import { parametersOf } from '../filter-schemas.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
-import { certificateName, instantParameter, text, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
+import { FAILURE_FILTERS } from '../resources/accounts.ts'
+import { time, timestamp, uuid, wholeParameter } from '../schemas.ts'
 
 const MOST_HOURS = 30 * 24
 
@@ -63,28 +65,7 @@ const Cause = z
   })
   .meta({ id: 'FailureCause' })
 
-const failureFilter = () => ({
-  since: instantParameter().optional(),
-  account_id: uuid().optional(),
-  kind: z.enum(FAILURE_KINDS).optional(),
-  problem: text(64).optional().meta({ description: 'As /failures/causes has it; empty for failures without one.' }),
-  name: certificateName().optional(),
-})
-
-interface GivenFilter {
-  since?: Date | undefined
-  account_id?: string | undefined
-  kind?: string | undefined
-  problem?: string | undefined
-  name?: string | undefined
-}
-
-const filterOf = ({ since = new Date(0), account_id: accountId, ...given }: GivenFilter, scope: Scope) => ({
-  since,
-  accountId,
-  ...given,
-  scope,
-})
+const failureFilter = parametersOf(FAILURE_FILTERS)
 
 export const EVENT_COUNTS = endpointGroup('Events', {
   getEventCounts: endpoint({
@@ -109,10 +90,10 @@ export const FAILURES = endpointGroup('Accounts', {
     permission: 'read_accounts',
     scope: 'accounts',
     summary: 'Lists failures of all accounts within 30 days, the newest first. The last 50 of each account are kept.',
-    query: z.strictObject({ ...failureFilter(), ...offsetParameters() }),
+    query: z.strictObject({ ...failureFilter, ...offsetParameters() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
     async handle({ query: { limit, offset, ...given }, author }, { db, pages }) {
-      const filter = filterOf(given, scopeOf(author))
+      const filter = { ...given, scope: scopeOf(author) }
       const { rows, next } = await readByOffset({ limit, offset }, pages, (page) => listFailures(db, filter, page))
       return { body: (await withAccountNames(db, rows)).map(failureBody), next }
     },
@@ -122,10 +103,10 @@ export const FAILURES = endpointGroup('Accounts', {
     permission: 'read_accounts',
     scope: 'accounts',
     summary: 'Groups failures by kind and problem type, the commonest first.',
-    query: z.strictObject({ ...failureFilter(), limit: limitParameter() }),
+    query: z.strictObject({ ...failureFilter, limit: limitParameter() }),
     reply: { status: 200, schema: z.array(Cause) },
     async handle({ query: { limit, ...given }, author }, { db, pages }) {
-      const causes = await listFailureCauses(db, filterOf(given, scopeOf(author)), limitOf(limit, pages))
+      const causes = await listFailureCauses(db, { ...given, scope: scopeOf(author) }, limitOf(limit, pages))
       return {
         body: causes.map(({ last_at, data, ...cause }) => ({ ...cause, last_at: time(last_at), data: shown(data) })),
       }

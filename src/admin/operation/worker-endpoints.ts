@@ -1,10 +1,28 @@
 /** `/workers`: background tasks of all instances, and what waits for consumers of events. */
 
 import * as z from 'zod/v4'
-import { readWorkers } from '../../store/background-run-store.ts'
+import { type ConsumerBacklog, isBehind } from '../../domain/alarms.ts'
+import { MOST_WAITING, readWorkers } from '../../store/background-run-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
+
+/** What waits for a consumer of events, in this reply and in `/overview`. */
+export const Backlog = z.strictObject({
+  name: z.string(),
+  waiting: z.int().meta({ description: `Events that wait, at most ${MOST_WAITING}.` }),
+  more: z.boolean().meta({ description: 'True when more may wait than were counted.' }),
+  oldest_seconds: z.int(),
+  behind: z.boolean().meta({ description: 'True when the oldest has waited longer than between any two attempts.' }),
+})
+
+export const backlogBody = (backlog: ConsumerBacklog): z.input<typeof Backlog> => ({
+  name: backlog.name,
+  waiting: backlog.waiting,
+  more: backlog.waiting >= MOST_WAITING,
+  oldest_seconds: backlog.oldestSeconds,
+  behind: isBehind(backlog),
+})
 
 const Workers = z
   .strictObject({
@@ -20,13 +38,7 @@ const Workers = z
         failed_at: timestamp().nullable(),
       }),
     ),
-    consumers: z.array(
-      z.strictObject({
-        name: z.string(),
-        waiting: z.int().meta({ description: 'Events that wait, at most 1000.' }),
-        oldest_seconds: z.int(),
-      }),
-    ),
+    consumers: z.array(Backlog),
   })
   .meta({ id: 'Workers' })
 
@@ -50,11 +62,7 @@ export const WORKERS = endpointGroup('Operation', {
             last_error: lastError,
             failed_at: timeOrNull(failedAt),
           })),
-          consumers: consumers.map(({ name, waiting, oldestSeconds }) => ({
-            name,
-            waiting,
-            oldest_seconds: oldestSeconds,
-          })),
+          consumers: consumers.map(backlogBody),
         },
       }
     },

@@ -22,7 +22,7 @@ const Profile = z.object({
 })
 export type ProfileRow = z.infer<typeof Profile>
 
-/** With the first of the accounts for which it counts, by whichever way. */
+/** It comes with the first of the accounts for which it counts, by their own or by their credential. */
 const WithAccounts = Profile.extend({ account_ids: z.array(z.string()), more_accounts: z.boolean() })
 type ProfileWithAccounts = z.infer<typeof WithAccounts>
 
@@ -78,7 +78,7 @@ export function findProfileOfCredential(db: CommonQueryMethods, credentialId: st
      WHERE e.eab_credential_id = ${credentialId}`)
 }
 
-/** What an account would have without a profile of its own. */
+/** Finds the profile that an account would have without its own. */
 export function findFallbackProfile(db: CommonQueryMethods, accountId: string): Promise<ProfileRow | null> {
   return db.maybeOne(rowsOf(Profile)`
     SELECT ${columns} FROM accounts c JOIN eab_csr_profiles e USING (eab_credential_id) JOIN csr_profiles p ON p.id = e.csr_profile_id
@@ -138,7 +138,7 @@ export function replaceProfile(
     RETURNING ${columns}`)
 }
 
-/** With every assignment. Accounts fall back to the profile of their credential. */
+/** Deletes it with every assignment. Accounts fall back to the profile of their credential. */
 export async function deleteProfile(tx: CommonQueryMethods, id: string): Promise<void> {
   await tx.query(rowsOf(Id)`
     SELECT e.id FROM eab_credentials e

@@ -4,43 +4,21 @@ import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
-import { boundedArray } from '../../shared/lib/bounded.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { bulkRevocationAct } from '../approvals/acts.ts'
-import { domainSuffix, exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
+import { filterOf } from '../filter-schemas.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
-import { instantParameter, line, serialNumber, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
+import { REVOCATION_FILTERS } from '../resources/certificates.ts'
+import { time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
 import { dryRun } from './bulk-revocation-steps.ts'
 import { countLeft, listJobs, listResults, type RevocationJob } from './bulk-revocation-store.ts'
 import { requireJob } from './bulk-revocations.ts'
 import { reason } from './certificate-revocations.ts'
 
-/** A third of a megabyte; a longer list is several requests. */
-const MOST_SERIALS = 10_000
-
-const instantText = () =>
-  instantParameter()
-    // An invalid date is reported already, and has no text.
-    .transform((at) => at.toJSON() ?? '')
-    .optional()
-
-export const kid = () => line(255).optional().meta({ description: 'Of the accounts that registered with it.' })
-
-const Filter = z
-  .strictObject({
-    account_id: uuid().optional(),
-    serial_numbers: boundedArray(serialNumber(), MOST_SERIALS).optional(),
-    domain: exactDomain,
-    domain_suffix: domainSuffix,
-    eab_kid: kid(),
-    issued_before: instantText(),
-    issued_after: instantText(),
-    spki_sha256: keyFingerprint,
-  })
-  .refine((filter) => Object.values(filter).some((member) => member !== undefined), {
-    error: 'must have at least one member',
-    when: whenSound,
-  })
+const Filter = filterOf(REVOCATION_FILTERS).refine(
+  (filter) => Object.values(filter).some((member) => member !== undefined),
+  { error: 'must have at least one member', when: whenSound },
+)
 
 const BulkRevocationDryRun = z
   .strictObject({

@@ -13,14 +13,12 @@ import {
   ALREADY_REVOKED,
   beginPage,
   countMatching,
-  FIRST_ID,
   nextTargets,
-  nextWindow,
   noteFailures,
   noteMatching,
-  type RevocationFilter,
   type RevocationJob,
 } from './bulk-revocation-store.ts'
+import { FIRST_ID, nextWindow, type RevocationFilter } from './revocation-filter.ts'
 
 interface DryRun {
   /** Matching certificates that are not revoked. */

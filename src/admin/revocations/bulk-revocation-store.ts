@@ -1,40 +1,17 @@
 /**
- * SQL of bulk revocations (tables bulk_revocations, bulk_revocation_certificates).
- *
- * A filter is read in windows of ids, so that no statement is longer for a larger table. Another instance continues at
- * the last id.
+ * SQL of bulk revocations (tables bulk_revocations, bulk_revocation_certificates). A job continues at its last id, on
+ * another instance, too.
  */
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
-import { CLOCKS_DIFFER_SECONDS } from '../../shared/lib/clocks.ts'
-import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
-import { hasSuffix } from '../../store/certificate-filter.ts'
-import { hasIndex } from '../../store/list-page.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { bulkRevocation } from '../../store/status-sql.ts'
+import { FIRST_ID, matching, RevocationFilter, type Window } from './revocation-filter.ts'
 
-/** Members combine; times compare the issuance, strictly. */
-export const RevocationFilter = z.strictObject({
-  account_id: z.string().optional(),
-  /** Lower-case hexadecimal. */
-  serial_numbers: z.array(z.string()).optional(),
-  /** One of its names exactly. */
-  domain: z.string().optional(),
-  /** One of its names, or a name above one. */
-  domain_suffix: z.string().optional(),
-  /** Of the accounts that registered with this credential. */
-  eab_kid: z.string().optional(),
-  issued_before: z.string().optional(),
-  issued_after: z.string().optional(),
-  /** SHA-256 of the SubjectPublicKeyInfo in lower-case hexadecimal. */
-  spki_sha256: z.string().optional(),
-})
-export type RevocationFilter = z.infer<typeof RevocationFilter>
-
-/** Follows a status: that of a job under way. */
+/** Follows a status: the job is under way. */
 const isOpen = constantSql(bulkRevocation.allows('cancel'))
 
 const Job = z.object({
@@ -61,13 +38,6 @@ const Id = z.object({ id: z.string() })
 const columns = sql.fragment`
   id, filter, reason, author, status, after_id, at_most, total_matched, revoked, failed, obstacle, created_at,
   finished_at`
-
-export const FIRST_ID = '00000000-0000-0000-0000-000000000000'
-const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
-/** About 20 ms where no row fits. */
-const WINDOW_ROWS = 10_000
-/** Rows are committed after their key was made: recovery may complete an issuance a day later. */
-const LATE_MS = 86_400_000
 
 /** @param createdAt what was issued later does not match; now where it is undefined */
 export function insertJob(
@@ -135,72 +105,6 @@ export async function moveJob(tx: CommonQueryMethods, job: RevocationJob): Promi
 /** An instance has tried and failed; it or another one tries again. */
 export async function noteObstacle(db: CommonQueryMethods, id: string, obstacle: string): Promise<void> {
   await db.query(rowsOf(None)`UPDATE bulk_revocations SET obstacle = ${obstacle} WHERE id = ${id} AND status ${isOpen}`)
-}
-
-export interface Window {
-  afterId: string
-  /** The last id of the window; undefined when nothing is behind it. */
-  endId: string | undefined
-}
-
-/** What an index finds is one window. */
-export async function nextWindow(db: CommonQueryMethods, filter: RevocationFilter, afterId: string): Promise<Window> {
-  if (await isIndexed(db, filter)) return { afterId, endId: undefined }
-  const from = filter.issued_after && lowestUuidv7(Date.parse(filter.issued_after) - LATE_MS)
-  const begin = from && from > afterId ? from : afterId
-  const row = await db.maybeOne(rowsOf(Id)`
-    SELECT id FROM certificates WHERE id > ${begin} AND id < ${upperBound(filter)}
-     ORDER BY id OFFSET ${WINDOW_ROWS - 1} LIMIT 1`)
-  return { afterId: begin, endId: row?.id }
-}
-
-async function isIndexed(db: CommonQueryMethods, filter: RevocationFilter): Promise<boolean> {
-  if (filter.serial_numbers ?? filter.account_id ?? filter.eab_kid ?? filter.domain) return true
-  return filter.spki_sha256 !== undefined && hasIndex(db, 'certificates_spki')
-}
-
-const upperBound = ({ issued_before }: RevocationFilter) =>
-  issued_before === undefined ? LAST_ID : lowestUuidv7(Date.parse(issued_before) + LATE_MS)
-
-/** Certificates of the window that have not expired, revoked ones included. */
-export function matching(filter: RevocationFilter, { afterId, endId }: Window, until: Date) {
-  const { account_id, eab_kid, serial_numbers, domain, domain_suffix, issued_before, issued_after, spki_sha256 } =
-    filter
-  const conditions = [
-    sql.fragment`c.id > ${afterId} AND c.id <= ${endId ?? upperBound(filter)}`,
-    // By the clocks of both times: a certificate may have been issued while one was ahead.
-    sql.fragment`c.not_after > (SELECT slow_now())
-      AND (c.issued_at <= ${until.toISOString()}::timestamptz OR c.issued_at > now() + make_interval(secs => ${CLOCKS_DIFFER_SECONDS}))`,
-    ...(serial_numbers ? [sql.fragment`c.serial_number IN (${serials(serial_numbers)})`] : []),
-    ...(account_id === undefined ? [] : [ofAccount(account_id, serial_numbers === undefined)]),
-    ...(eab_kid === undefined ? [] : [ofCredential(eab_kid)]),
-    ...(domain_suffix === undefined ? [] : [hasSuffix(domain_suffix)]),
-    ...(domain === undefined ? [] : [sql.fragment`c.names @> ${sql.array([domain], 'text')}`]),
-    ...(spki_sha256 === undefined ? [] : [sql.fragment`c.spki_sha256 = decode(${spki_sha256}, 'hex')`]),
-    ...(issued_before === undefined ? [] : [sql.fragment`c.issued_at < ${issued_before}::timestamptz`]),
-    ...(issued_after === undefined ? [] : [sql.fragment`c.issued_at > ${issued_after}::timestamptz`]),
-  ]
-  return sql.fragment`certificates c WHERE ${sql.join(conditions, sql.fragment` AND `)}`
-}
-
-const serials = (numbers: readonly string[]) =>
-  sql.fragment`SELECT decode(s, 'hex') FROM unnest(${sql.array([...numbers], 'text')}) AS s`
-
-/** Through orders_account and certificates_imported: certificates have no index by account. */
-function ofAccount(id: string, isAlone: boolean) {
-  if (!isAlone) return sql.fragment`c.account_id = ${id}`
-  return sql.fragment`c.account_id = ${id} AND c.id IN (
-    SELECT o.certificate_id FROM orders o WHERE o.account_id = ${id} AND o.certificate_id IS NOT NULL
-    UNION ALL SELECT i.id FROM certificates i WHERE i.account_id = ${id} AND i.order_id IS NULL)`
-}
-
-/** As `ofAccount`, for all accounts of a credential. */
-function ofCredential(kid: string) {
-  const accounts = sql.fragment`
-    SELECT a.id FROM accounts a JOIN eab_credentials e ON e.id = a.eab_credential_id WHERE e.kid = ${kid}`
-  return sql.fragment`c.account_id IN (${accounts}) AND c.id IN (
-    SELECT o.certificate_id FROM orders o WHERE o.account_id IN (${accounts}) AND o.certificate_id IS NOT NULL
-    UNION ALL SELECT i.id FROM certificates i WHERE i.account_id IN (${accounts}) AND i.order_id IS NULL)`
 }
 
 const Counted = z.object({ unrevoked: z.int(), revoked: z.int(), serial_numbers: z.array(z.string()) })

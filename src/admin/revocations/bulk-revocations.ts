@@ -10,7 +10,7 @@ import type { Actor } from '../../domain/administrator.ts'
 import { withoutSession } from '../../domain/approval.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { BULK_REVOCATION, type BulkRevocationStatus, finalStatuses } from '../../domain/states.ts'
-import type { NoteRevocations } from '../../services/revocation-notes.ts'
+import type { NoteRevocations } from '../../services/reconcile/revocation-notes.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import type { AuditLog, Note } from '../audit/audit-log.ts'
 import { dryRun, match, revokePage, wrongCount } from './bulk-revocation-steps.ts'
@@ -21,10 +21,10 @@ import {
   lockOpenJob,
   moveJob,
   noteObstacle,
-  type RevocationFilter,
   type RevocationJob,
   standingJobs,
 } from './bulk-revocation-store.ts'
+import type { RevocationFilter } from './revocation-filter.ts'
 
 export interface BulkRevocationEvents {
   revoked(jobId: string, count: number, reason: number): void
@@ -56,9 +56,9 @@ interface WantedRevocation {
 /** Half of a connection stays free, whatever a page takes. */
 const MOST_REST_MS = 500
 const MOST_LOGGED_SERIALS = 100
-/** With their JSON 43 KB, of the 64 KiB that a record may have. */
+/** Their JSON has 43 KB, and a record may have 64 KiB. */
 const MOST_RECORDED_SERIALS = 1_000
-/** After this, another instance takes a job up. */
+/** Another instance takes a job up after this time. */
 const STANDING_SECONDS = 5
 const LOOK_MS = 2_000
 const POLL_MS = 100
@@ -180,7 +180,7 @@ export class BulkRevocations {
     const { db, audit, events, noteRevocations } = this.#options
     const waiting = await findJob(db, id)
     if (!waiting) return false
-    const moved = await audit.onward(waiting.author, async (tx, note) => {
+    const moved = await audit.continueWithoutAuthor(waiting.author, async (tx, note) => {
       const job = await lockOpenJob(tx, id)
       if (!job) return undefined
       const { next, revoked } =

@@ -3,7 +3,7 @@
 import * as z from 'zod/v4'
 import { rolesOf } from '../../domain/permissions.ts'
 import { readSearch } from '../../domain/search-text.ts'
-import { withinTime } from '../../store/limited-statements.ts'
+import { type CommonQueryMethods, type DatabasePool, rowsOf, StatementTimeoutError } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { line } from '../schemas.ts'
 import { type Found, HITS, SEARCH_GROUPS, type SearchGroup } from './search-groups.ts'
@@ -83,3 +83,40 @@ export const SEARCH = endpointGroup('Search', {
     },
   }),
 })
+
+class OutOfTime extends Error {}
+
+/**
+ * Runs the statements of `work` one after another on one connection.
+ * @param ms from the moment at which the connection is there: work that waits for its turn loses no time
+ * @returns undefined when the time was too short
+ */
+async function withinTime<T>(
+  db: DatabasePool,
+  ms: number,
+  work: (db: CommonQueryMethods) => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await db.transaction((tx) => work(limited(tx, performance.now() + ms)))
+  } catch (error) {
+    if (error instanceof OutOfTime || error instanceof StatementTimeoutError) return undefined
+    throw error
+  }
+}
+
+function limited(tx: CommonQueryMethods, endsAt: number): CommonQueryMethods {
+  let last: Promise<unknown> = Promise.resolve()
+  const inTurn =
+    (run: (...words: unknown[]) => Promise<unknown>) =>
+    (...words: unknown[]) => {
+      last = last.then(async () => {
+        const left = Math.ceil(endsAt - performance.now())
+        if (left <= 0) throw new OutOfTime()
+        await tx.query(rowsOf(z.object({}))`SELECT set_config('statement_timeout', ${`${left}`}, true)`)
+        return run(...words)
+      })
+      return last
+    }
+  const methods = Object.entries(tx).map(([name, method]) => [name, inTurn(method as never)])
+  return Object.fromEntries(methods) as unknown as CommonQueryMethods
+}

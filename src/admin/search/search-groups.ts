@@ -3,11 +3,15 @@
 import { describedSettings } from '../../config/shown.ts'
 import { accountName } from '../../domain/account-name.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { type Permission, scopeOf } from '../../domain/permissions.ts'
+import { type Permission, type Scope, scopeOf } from '../../domain/permissions.ts'
 import type { SearchText } from '../../domain/search-text.ts'
-import { findAccount, type ListedAccount, listAccounts } from '../../store/account-list.ts'
-import { listCertificates } from '../../store/certificate-list.ts'
-import { createInspectStore } from '../../store/inspect-store.ts'
+import type { CommonQueryMethods } from '../../store/slonik.ts'
+import { type AccountFilter, findAccount, type ListedAccount, listAccounts } from '../certificates/account-list.ts'
+import { listCertificates } from '../certificates/certificate-list.ts'
+import { createInspectStore } from '../certificates/inspect-store.ts'
+import { type CredentialFilter, pagesOfCredentials } from '../eab/credential-store.ts'
+import { isSettingFor } from '../operation/settings-endpoints.ts'
+import { belowName, withName } from '../resources/certificates.ts'
 import {
   type BegunCertificate,
   findByFingerprintPrefix,
@@ -19,10 +23,7 @@ import {
   findUsersByPart,
   PART_CERTIFICATES,
   PART_FAILURES,
-} from '../../store/search-store.ts'
-import type { CommonQueryMethods } from '../../store/slonik.ts'
-import { pagesOfCredentials } from '../eab/credential-store.ts'
-import { isSettingFor } from '../operation/settings-endpoints.ts'
+} from './search-store.ts'
 
 export interface Hit {
   id: string
@@ -34,7 +35,7 @@ export interface Found {
   hits: readonly Hit[]
   /** Filters of the list that shows all of them; undefined where these are all, or no list has such a filter. */
   more?: Readonly<Record<string, string>> | undefined
-  /** What the group did not look at, in sentences. */
+  /** Sentences about what the group did not look at. */
   notSearched?: readonly string[]
 }
 
@@ -43,7 +44,7 @@ export type Searcher = Pick<Actor, 'role'> & { scope?: readonly string[] }
 type Statements = { db: CommonQueryMethods }
 
 interface Group {
-  /** As the list of its objects. */
+  /** The list of its objects asks for it, too. */
   permission: Permission
   find(searched: SearchText, author: Searcher, context: Statements): Promise<Found>
 }
@@ -68,32 +69,66 @@ export type SearchGroup = keyof typeof SEARCH_GROUPS
 
 const cut = <T>(rows: readonly T[]): readonly T[] => rows.slice(0, HITS)
 
-async function findNames(searched: SearchText, author: Searcher, { db }: Statements): Promise<Found> {
-  const scope = scopeOf(author)
-  const suffix = searched.name.replace(/^\*\./, '')
-  const part = searched.text.toLowerCase()
-  const isPart = part.length >= SHORTEST_PART && !/[^ -~]/.test(part)
-  const [below, failed, begun, withPart, failedWithPart] = await Promise.all([
-    namesBelow(suffix),
-    findFailedNames(db, searched.name, scope),
-    isPart && scope === undefined ? findFirstNames(db, part, HITS + 1) : undefined,
-    isPart ? findNamesWithPart(db, part, scope, HITS + 1) : [],
-    isPart ? findFailedNamesWithPart(db, part, scope, HITS + 1) : [],
-  ])
-  const known = [...new Set([...below.names, ...failed, ...(begun ?? []), ...failedWithPart, ...withPart])]
-  // The name itself comes first.
-  const names = [...known.filter((name) => name === searched.name), ...known.filter((name) => name !== searched.name)]
-  return {
-    hits: cut(names).map((name) => ({ id: name, title: name, detail: 'Time line' })),
-    more: below.hasMore ? { domain_suffix: suffix } : undefined,
-    notSearched: [isPart ? partsNotSearched(begun !== undefined) : NO_PART],
+interface WantedName {
+  /** Whole. */
+  name: string
+  /** Without the label of a wildcard. */
+  suffix: string
+  /** In lower case; undefined for a text that is too short or cannot be part of a name. */
+  part: string | undefined
+  scope: Scope
+}
+
+interface FoundNames {
+  names: readonly string[]
+  hasMore?: boolean
+}
+
+/** A place to look for names. It finds nothing for a text that does not suit it; undefined: its index is missing. */
+type NameSource = (db: CommonQueryMethods, wanted: WantedName) => Promise<FoundNames | undefined>
+
+/** A source that looks for a part of a name. */
+const ofPart =
+  (find: (db: CommonQueryMethods, part: string, scope: Scope) => Promise<readonly string[] | undefined>): NameSource =>
+  async (db, { part, scope }) => {
+    const names = part === undefined ? [] : await find(db, part, scope)
+    return names && { names }
   }
 
-  async function namesBelow(name: string) {
-    const { rows, next } = await listCertificates(db, { nameSuffix: name, scope }, undefined, CERTIFICATES_READ)
-    const all = rows.flatMap((row) => row.names).filter((one) => one === name || one.endsWith(`.${name}`))
-    const names = [...new Set(all)]
-    return { names, hasMore: names.length > HITS || next !== undefined }
+const certificatesBelow: NameSource = async (db, { suffix, scope }) => {
+  const { rows, next } = await listCertificates(db, { ...belowName(suffix), scope }, undefined, CERTIFICATES_READ)
+  const all = rows.flatMap((row) => row.names).filter((one) => one === suffix || one.endsWith(`.${suffix}`))
+  const names = [...new Set(all)]
+  return { names, hasMore: names.length > HITS || next !== undefined }
+}
+
+/** A registrar's certificates are not apart in this index. */
+const beginningOfFirst = ofPart(async (db, part, scope) =>
+  scope === undefined ? findFirstNames(db, part, HITS + 1) : undefined,
+)
+
+/** Hits come in this order. */
+const NAME_SOURCES: readonly NameSource[] = [
+  certificatesBelow,
+  async (db, { name, scope }) => ({ names: await findFailedNames(db, name, scope) }),
+  beginningOfFirst,
+  ofPart((db, part, scope) => findFailedNamesWithPart(db, part, scope, HITS + 1)),
+  ofPart((db, part, scope) => findNamesWithPart(db, part, scope, HITS + 1)),
+]
+
+async function findNames({ name, text }: SearchText, author: Searcher, { db }: Statements): Promise<Found> {
+  const suffix = name.replace(/^\*\./, '')
+  const lower = text.toLowerCase()
+  const part = lower.length >= SHORTEST_PART && !/[^ -~]/.test(lower) ? lower : undefined
+  const found = await Promise.all(NAME_SOURCES.map((find) => find(db, { name, suffix, part, scope: scopeOf(author) })))
+  const known = [...new Set(found.flatMap((one) => one?.names ?? []))]
+  // The name itself comes first.
+  const names = [...known.filter((one) => one === name), ...known.filter((one) => one !== name)]
+  const isBeginningSearched = found[NAME_SOURCES.indexOf(beginningOfFirst)] !== undefined
+  return {
+    hits: cut(names).map((one) => ({ id: one, title: one, detail: 'Time line' })),
+    more: found.some((one) => one?.hasMore) ? belowName(suffix) : undefined,
+    notSearched: [part === undefined ? NO_PART : partsNotSearched(isBeginningSearched)],
   }
 }
 
@@ -108,13 +143,13 @@ async function findCertificates({ hex, name, id }: SearchText, author: Searcher,
   const [bySerial, byFingerprint, byName, byId] = await Promise.all([
     hex === undefined || hex.length > 40 ? [] : findBySerialPrefix(db, hex, scope, HITS + 1),
     hex === undefined ? [] : findByFingerprintPrefix(db, hex, scope, HITS + 1),
-    listCertificates(db, { name, scope }, undefined, HITS + 1).then(({ rows }) => rows),
+    listCertificates(db, { ...withName(name), scope }, undefined, HITS + 1).then(({ rows }) => rows),
     id === undefined ? undefined : createInspectStore(db, scope).findCertificate(id),
   ])
   const rows = [...(byId ? [byId] : []), ...bySerial, ...byFingerprint, ...byName]
   return {
     hits: cut([...new Map(rows.map((row) => [row.id, certificateHit(row)])).values()]),
-    more: byName.length > HITS ? { domain: name } : undefined,
+    more: byName.length > HITS ? withName(name) : undefined,
   }
 }
 
@@ -130,12 +165,8 @@ async function findAccounts({ text, id }: SearchText, author: Searcher, { db }: 
   const scope = scopeOf(author)
   const one = id === undefined ? null : await findAccount(db, id, scope)
   if (one) return { hits: [accountHit(one)] }
-  const list = (filter: object) => listAccounts(db, { ...filter, scope }, undefined, HITS + 1)
-  const [byPart, byTag, byKid] = await Promise.all([
-    list({ namePart: text }),
-    list({ tag: text }),
-    list({ eabKid: text }),
-  ])
+  const list = (filter: AccountFilter) => listAccounts(db, { ...filter, scope }, undefined, HITS + 1)
+  const [byPart, byTag, byKid] = await Promise.all([list({ name: text }), list({ tag: text }), list({ eab_kid: text })])
   const rows = [...byPart.rows, ...byTag.rows, ...byKid.rows]
   return {
     hits: cut([...new Map(rows.map((row) => [row.id, accountHit(row)])).values()]),
@@ -164,8 +195,8 @@ async function findOrders({ id }: SearchText, author: Searcher, { db }: Statemen
 
 async function findCredentials({ text, id }: SearchText, author: Searcher, { db }: Statements) {
   const scope = scopeOf(author)
-  const list = (filter: object) => pagesOfCredentials(db, { ...filter, scope })(undefined, HITS + 1)
-  const [exact, byPart, byTag] = await Promise.all([list({ kid: text }), list({ namePart: text }), list({ tag: text })])
+  const list = (filter: CredentialFilter) => pagesOfCredentials(db, { ...filter, scope })(undefined, HITS + 1)
+  const [exact, byPart, byTag] = await Promise.all([list({ kid: text }), list({ name: text }), list({ tag: text })])
   const rows = [...exact.rows, ...byPart.rows, ...byTag.rows]
   const hits = rows.map(({ id, kid, label, revoked }): [string, Hit] => [
     id,

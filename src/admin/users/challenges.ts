@@ -20,7 +20,7 @@ const Challenge = z.strictObject({
   purpose: z.enum(PURPOSES),
   /** Absent for `sign_in`. */
   userId: z.string().optional(),
-  /** Of the password that was right, for `second_factor`; the session for `confirm` and `register`. */
+  /** A hash of the right password for `second_factor`; the session for `confirm` and `register`. */
   bound: z.string().optional(),
   random: z.string(),
   expiresAt: z.int(),

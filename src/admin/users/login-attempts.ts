@@ -1,8 +1,8 @@
 /**
- * Failed logins: they lock the username and the address, and the audit log tells of them.
+ * Failed logins: they lock the username and the address, and the audit log records them.
  *
- * The guesses at a user have an entry each: the lock of the username bounds them. Guesses at
- * unknown names could fill the log: the first of each minute have an entry, and one entry counts the others.
+ * The guesses at a user have an entry each: the lock of the username bounds them. Guesses at unknown names could fill the
+ * log: the first of each minute have an entry, and one entry counts the others.
  */
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
@@ -30,7 +30,7 @@ const MOST_STRANGERS_A_MINUTE = 10
 
 interface LoginAttempt {
   user: UserForLogin | null
-  /** As it was given. */
+  /** The client gave it so. */
   username: string
   ipAddress: string
 }
@@ -109,7 +109,7 @@ const SERVICE = { userId: undefined, ipAddress: undefined }
 
 /** The entries of the minutes that are over. */
 export function noteStrangers(audit: AuditLog): Promise<void> {
-  return audit.onward(SERVICE, async (tx, note) => {
+  return audit.continueWithoutAuthor(SERVICE, async (tx, note) => {
     for (const { minute, failures } of await takeStrangers(tx)) {
       const others = failures - MOST_STRANGERS_A_MINUTE
       if (others > 0) note('auth.login_failed', { others, minute })

@@ -5,6 +5,10 @@
  * It is asked when somebody signs in, not at the start: the service runs without it.
  */
 
+import { readFileSync } from 'node:fs'
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { createSecureContext } from 'node:tls'
 import {
   allowInsecureRequests,
   authorizationCodeGrant,
@@ -21,13 +25,25 @@ import {
   None,
   type ServerMetadata,
 } from 'openid-client'
-import { hasAllClaims, isSameIssuer, withUserInfo } from '../../domain/oidc-claims.ts'
-import type { OidcSettings } from '../../settings/oidc-settings.ts'
-import { providerFetch } from './oidc-fetch.ts'
+import { type ClaimRules, hasAllClaims, isSameIssuer, shown, withUserInfo } from '../../domain/oidc-claims.ts'
 
 const TIMEOUT_SECONDS = 10
 /** Keys are asked for again when an unknown one has signed; other metadata is read anew after this time. */
 const METADATA_MS = 10 * 60_000
+
+export interface OidcSettings extends ClaimRules {
+  clientId: string
+  clientSecret: string | undefined
+  /** Undefined leaves it to the metadata of the provider. */
+  tokenEndpointAuthMethod: 'client_secret_basic' | 'client_secret_post' | undefined
+  /** Stands on the button. */
+  name: string
+  scopes: readonly string[]
+  /** The console, to which the provider sends the browser back. */
+  redirectUri: string
+  /** PEM of the authorities that the provider's certificate is checked with; the system's when undefined. */
+  caFile: string | undefined
+}
 
 /** What the browser brings back is checked against these. */
 export interface FlowSecrets {
@@ -151,4 +167,83 @@ function methodOf(metadata: ServerMetadata) {
   throw new Error(
     `the token endpoint takes ${supported.join(', ')}, and this service knows client_secret_basic or client_secret_post: if the provider takes one of them, name it in admin_api.oidc.token_endpoint_auth_method`,
   )
+}
+
+/** Metadata and a set of keys have some ten kilobytes. */
+const MOST_BYTES = 512 * 1024
+
+interface FetchOptions {
+  method: string
+  headers: Record<string, string>
+  body?: unknown
+  signal?: AbortSignal
+}
+
+/** @param caFile undefined for the authorities of the system. @throws Error when it cannot be read */
+function providerFetch(caFile: string | undefined) {
+  const tls = caFile === undefined ? {} : { secureContext: createSecureContext({ ca: readFileSync(caFile) }) }
+  return (url: string, { method, headers, body, signal }: FetchOptions): Promise<Response> =>
+    new Promise((resolve, reject) => {
+      const options = { method, headers, ...(signal && { signal }), ...tls }
+      const request = url.startsWith('https:') ? requestHttps(url, options) : requestHttp(url, options)
+      request.on('error', reject)
+      request.on('response', (answer) => {
+        const chunks: Buffer[] = []
+        let size = 0
+        answer.on('error', reject)
+        answer.on('data', (chunk: Buffer) => {
+          size += chunk.length
+          if (size > MOST_BYTES) request.destroy(new Error(`the answer has more than ${MOST_BYTES} bytes`))
+          else chunks.push(chunk)
+        })
+        answer.on('end', () => {
+          const fields = Object.entries(answer.headers).map(
+            ([name, value]) => [name, String(value)] as [string, string],
+          )
+          const status = answer.statusCode ?? 502
+          const content = status === 204 || status === 304 ? null : Buffer.concat(chunks)
+          // The reason of a failure names the address.
+          resolve(Object.defineProperty(new Response(content, { status, headers: fields }), 'url', { value: url }))
+        })
+      })
+      request.end(body === undefined || body === null ? undefined : String(body))
+    })
+}
+
+/** Errors of openid-client, or their causes, have these in addition to a message. */
+type Detail = Readonly<Record<string, unknown>>
+
+/** @param secrets that a provider may send back in its own words, and that stay out of the reason */
+export function describeFailure(error: unknown, secrets: readonly string[]): string {
+  let innermost = error
+  // The message of a SyntaxError has a part of the text, which can be of a token.
+  while (innermost instanceof Error && innermost.cause instanceof Error && !(innermost.cause instanceof SyntaxError))
+    innermost = innermost.cause
+  if (!(innermost instanceof Error)) return String(innermost)
+  const { message, code, cause } = innermost as Error & Detail
+  const details = detailsOf(innermost as unknown as Detail)
+  if (details.length === 0 && typeof cause === 'object' && cause !== null) details.push(...detailsOf(cause as Detail))
+  const reason = [message || code, ...details].join('; ')
+  return secrets.reduce((text, secret) => (secret === '' ? text : text.replaceAll(secret, '(secret)')), reason)
+}
+
+function detailsOf({ error, error_description, status, response, url, ...detail }: Detail): string[] {
+  const { claim, claims, attribute = claim, body = claims, header = detail, parameters, now, tolerance } = detail
+  const expected = detail['expected'] === undefined ? '' : `, expected ${shown(detail['expected'])}`
+  const value = (body as Detail | undefined)?.[String(attribute)]
+  const { alg, kid } = header as Detail
+  const said = [error, error_description].filter((text) => typeof text === 'string').map(shown)
+  if (attribute !== undefined) said.push(`${attribute} is ${shown(value)}${expected}`)
+  if (now !== undefined)
+    said.push(
+      `it is ${now} here, ${Math.abs(Number(now) - Number(value))} seconds apart, and ${tolerance} are tolerated`,
+    )
+  if (alg !== undefined) said.push(`alg is ${shown(alg)}, kid is ${shown(kid)}${expected}`)
+  if (parameters instanceof URLSearchParams && expected) said.push(`iss is ${shown(parameters.get('iss'))}${expected}`)
+  if (status !== undefined) said.push(`HTTP status ${status} of ${(response as Response | undefined)?.url ?? url}`)
+  if (error === 'invalid_client' || status === 401)
+    said.push(
+      'where the token endpoint refused it, compare admin_api.oidc.client_secret and token_endpoint_auth_method',
+    )
+  return said
 }

@@ -8,21 +8,26 @@
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { DatabasePool } from 'slonik'
+import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { authenticatedAt, type ClaimRefusal, isSubject, type OidcPerson, personOf } from '../../domain/oidc-claims.ts'
 import { isScoped } from '../../domain/permissions.ts'
-import type { OidcSettings } from '../../settings/oidc-settings.ts'
 import { parseJsonObject } from '../../shared/lib/encoding.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import { insertUser, lockUsers, type UserForLogin, type UserRow, updateUser } from '../../store/user-store.ts'
+import { rowsOf } from '../../store/slonik.ts'
+import {
+  findUserForLoginById,
+  insertUser,
+  lockUsers,
+  type UserForLogin,
+  type UserRow,
+  updateUser,
+} from '../../store/user-store.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
 import { hasRoomForStranger } from './login-attempts.ts'
-import { describeFailure } from './oidc-failure.ts'
-import { type Claims, type FlowSecrets, OidcProvider } from './oidc-provider.ts'
-import { confirmIdentity, findUserByIdentity, insertIdentity } from './oidc-store.ts'
+import { type Claims, describeFailure, type FlowSecrets, OidcProvider, type OidcSettings } from './oidc-provider.ts'
 import { useChallenge } from './passkey-store.ts'
 import { NO_PASSWORD } from './passwords.ts'
 import { deleteSessionsOf, endAccess } from './sessions.ts'
@@ -36,7 +41,7 @@ export interface OidcOptions {
   signIn: Pick<SignIn, 'begin'>
   /** Seals `state`. */
   box: SecretBox
-  /** Told why a sign-in failed, which the person is not told in full; no token or secret. */
+  /** Receives why a sign-in failed, which the person does not learn in full; no token or secret. */
   failed(reason: string): void
 }
 
@@ -190,7 +195,7 @@ async function make(tx: Transaction, note: Note, person: OidcPerson): Promise<Us
   const { username, email, role, scope } = person
   const id = uuidv7(Date.now())
   const made = await insertUser(tx, { id, username, email, role, scope, passwordHash: NO_PASSWORD })
-  // A name is never taken over: whoever has it at the provider need not be who has it here.
+  // A name is never taken over: another person may have it at the provider.
   if (!made)
     throw new AdminError(
       'conflict',
@@ -212,4 +217,30 @@ async function adapt(tx: Transaction, note: Note, known: UserForLogin, person: O
   await requireAnAdmin(tx)
   note('user.update', { ...changes, by: 'oidc' }, known.id)
   return { ...after, password_hash }
+}
+
+const None = z.object({})
+const UserId = z.object({ user_id: z.string() })
+
+interface Identity {
+  issuer: string
+  subject: string
+}
+
+/** A user who signs in by OpenID Connect has a row in admin_user_identities. */
+async function findUserByIdentity(db: CommonQueryMethods, { issuer, subject }: Identity): Promise<UserForLogin | null> {
+  const found = await db.maybeOne(rowsOf(UserId)`
+    SELECT user_id FROM admin_user_identities WHERE issuer = ${issuer} AND subject = ${subject}`)
+  return found && findUserForLoginById(db, found.user_id)
+}
+
+/** The provider has just said who it is. */
+async function confirmIdentity(tx: CommonQueryMethods, { issuer, subject }: Identity): Promise<void> {
+  await tx.query(rowsOf(None)`
+    UPDATE admin_user_identities SET confirmed_at = now() WHERE issuer = ${issuer} AND subject = ${subject}`)
+}
+
+async function insertIdentity(tx: CommonQueryMethods, { issuer, subject }: Identity, userId: string): Promise<void> {
+  await tx.query(rowsOf(None)`
+    INSERT INTO admin_user_identities (issuer, subject, user_id) VALUES (${issuer}, ${subject}, ${userId})`)
 }

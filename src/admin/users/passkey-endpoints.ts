@@ -13,7 +13,7 @@ import { User, userBody } from './user-body.ts'
 
 const base64url = () => z.string().max(8_192)
 
-/** Of a registration or an assertion. Some browsers say more, which is not read. */
+/** The response of a registration or an assertion. Some browsers say more, which is not read. */
 const Response = z.looseObject({
   clientDataJSON: base64url(),
   attestationObject: base64url().optional(),
@@ -23,7 +23,7 @@ const Response = z.looseObject({
   transports: boundedArray(line(32), 10).optional(),
 })
 
-/** As browsers give it (`PublicKeyCredential.toJSON()`); the library checks what is in it. */
+/** Browsers give it so (`PublicKeyCredential.toJSON()`); the library checks what is in it. */
 const credential = <T>() =>
   z
     .looseObject({

@@ -92,7 +92,7 @@ export class Passkeys {
     }
   }
 
-  /** Records the refusal of a known passkey: its counter may tell of a copy. Strangers cannot fill the log with unknown ones. */
+  /** Records the refusal of a known passkey: its counter may show a copy. Strangers cannot fill the log with unknown ones. */
   async #noteRefusal(credentialId: string, { cause }: AdminError, { ipAddress }: LoginClient): Promise<void> {
     const { db, audit } = this.#options
     const passkey = await findPasskey(db, credentialId)

@@ -17,7 +17,7 @@ const Row = z.object({
 })
 export type SessionRow = z.infer<typeof Row>
 
-/** Those that are good, the newest first. admin_sessions_user. */
+/** Lists sessions that are good, the newest first. admin_sessions_user */
 export function listSessions(db: CommonQueryMethods, userId: string, limit: number): Promise<readonly SessionRow[]> {
   return db.any(rowsOf(Row)`
     SELECT id, ip_address, user_agent, methods, created_at, authenticated_at, expires_at FROM admin_sessions

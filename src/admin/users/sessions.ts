@@ -91,7 +91,7 @@ const isTokenGood = sql.fragment`
   t.revoked_at IS NULL AND coalesce(least(t.expires_at, ${endByProvider(sql.fragment`u.id`)}) > clock_timestamp(), true)
   AND u.enabled`
 
-/** Of an API token and of its maker. */
+/** The authority of an API token and of its maker. */
 const HeldToken = z.object({
   role: z.enum(ROLES),
   scope: z.array(z.string()),
@@ -114,8 +114,8 @@ async function holdApiToken(tx: CommonQueryMethods, id: string): Promise<Authori
 const TokenAuthor = HeldToken.extend({ token_id: z.string(), user_id: z.string(), username: z.string() })
 
 /**
- * With the lesser of the token's authority and its maker's. Last use is noted once a minute, and later when
- * another request of the token is at work.
+ * It has the lesser of the token's authority and its maker's. Last use is noted once a minute, and later when another
+ * request of the token is at work.
  * @returns undefined for a token that gives no right
  */
 export async function findApiToken(db: CommonQueryMethods, hash: Buffer) {

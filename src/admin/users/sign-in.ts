@@ -56,7 +56,7 @@ interface SignInOptions {
   requireSecondFactor: boolean
 }
 
-/** What shows that the user of a session is still the same person. */
+/** It shows that the user of a session is still the same person. */
 export interface Proof {
   password: string
 }

@@ -183,7 +183,7 @@ export async function choosePassword(
   })
 }
 
-/** Removes the passkeys of a user who has lost them; whoever holds a session or token may be why. */
+/** Removes the passkeys of a user who has lost them. A thief may hold a session or token, so these end, too. */
 export function resetSecondFactor(
   audit: AuditLog,
   actor: Actor,

@@ -1,5 +1,5 @@
 /**
- * What authenticators are asked, and what is believed of their answers (WebAuthn Level 3 §7.1, §7.2).
+ * Asks authenticators, and says what is believed of their answers (WebAuthn Level 3 §7.1, §7.2).
  *
  * User verification is required, so that one passkey is two factors.
  */
@@ -17,7 +17,7 @@ const library = () => import('@simplewebauthn/server')
 const helpers = () => import('@simplewebauthn/server/helpers')
 
 export interface RelyingParty {
-  /** Of the console: what the browser must have been at. */
+  /** The browser must have been at this address of the console. */
   origin: string
   /** The host name of the origin, to which passkeys are bound. */
   rpId: string

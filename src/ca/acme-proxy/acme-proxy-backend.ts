@@ -10,9 +10,9 @@ import type { CsrBackend, UpstreamRenewal } from '../csr-backend.ts'
 import { explanationOf, renewalRetryMs } from '../csr-backend.ts'
 import { createHttpClient, type HttpClientOptions } from '../http-client.ts'
 import type { ChallengeHandler } from './challenge-handler.ts'
-import { certIdOf, signerOf } from './order-actions.ts'
+import { certIdOf } from './order-actions.ts'
 import { createOrderAdmission } from './order-admission.ts'
-import { OrderRun } from './order-run.ts'
+import { type OrderParts, OrderTurn } from './order-turn.ts'
 import { createUpstreamAccounts, type UpstreamAccountStore } from './upstream-account.ts'
 import type { AcmeClient } from './upstream-client.ts'
 import { createAcmeClient, isPassing } from './upstream-client.ts'
@@ -68,7 +68,7 @@ export function createAcmeProxyBackend({
   })
   const accounts = createUpstreamAccounts({ name, store, box, client, binding, readFormerKey })
   const stepTimeoutMs = STEP_TIMEOUT_MS + handler.timeoutMs
-  const orders = new OrderRun({
+  const parts: OrderParts = {
     client,
     accounts,
     handler,
@@ -79,21 +79,22 @@ export function createAcmeProxyBackend({
     limits: { totalMs: settings.orderTimeoutMs, readyMs: settings.readyTimeoutMs },
     maxRetries,
     note,
-  })
+  }
   return {
     name: 'acme_proxy',
     stepTimeoutMs,
 
-    advance: (request, state, step) => orders.advance(request, state, step),
+    advance: (request, state, step) => new OrderTurn(parts, request, step).take(state),
 
-    leave: (request, state, signal) => orders.leave(request, state, signal),
+    leave: (request, state, signal) =>
+      new OrderTurn(parts, request, { signal, isRepeated: false, isAbandoned: true }).leave(state),
 
     revoke: ({ certificate, reason }, signal) =>
       asCaError(async () => {
         const { revokeCert } = await client.directory(signal)
         const payload = { certificate: certificate.toString('base64url'), ...(reason !== 0 && { reason }) }
         try {
-          await client.post(revokeCert, signerOf(await accounts.current(signal)), payload, signal)
+          await client.post(revokeCert, await accounts.current(signal), payload, signal)
         } catch (error) {
           if (!(error instanceof UpstreamProblem) || error.type !== 'alreadyRevoked') throw error
         }

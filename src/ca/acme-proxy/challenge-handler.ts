@@ -7,7 +7,7 @@ import { ModuleThreads, probeModule } from '../../../workers/module/module-threa
 
 /** One response, in the forms of both methods (RFC 8555 §8.3, §8.4). */
 export interface ChallengeResponse {
-  /** As in the authorization, without `*.`; an IP address for http-01. */
+  /** The name of the authorization, without `*.`; an IP address for http-01. */
   domain: string
   token: string
   keyAuthorization: string

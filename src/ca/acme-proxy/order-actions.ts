@@ -15,8 +15,7 @@ import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import type { IssuanceRequest, StepOptions } from '../csr-backend.ts'
 import type { ChallengeHandler, ChallengeResponse } from './challenge-handler.ts'
 import type { OrderState, Response } from './order-steps.ts'
-import type { UpstreamAccount } from './upstream-account.ts'
-import { type AcmeClient, type Answer, isPassing } from './upstream-client.ts'
+import { type Answer, isPassing, type UpstreamSession } from './upstream-client.ts'
 import {
   answerChallenges,
   type ChallengeType,
@@ -30,13 +29,12 @@ import {
 import { UpstreamNonsense, UpstreamProblem } from './upstream-problem.ts'
 
 export interface ActionContext {
-  client: AcmeClient
-  account: UpstreamAccount
+  session: UpstreamSession
   handler: ChallengeHandler
   challengeType: ChallengeType
   request: IssuanceRequest
   step: StepOptions
-  /** Tells the operator of a fault that ends no order. */
+  /** Reports a fault that ends no order. */
   note(message: string, error: unknown): void
 }
 
@@ -61,13 +59,8 @@ const SHORTEST_LOOK_MS = 250
 const FINALIZE_AGAIN_MS = 5_000
 
 /** Step `order`. @returns the URL of the new upstream order */
-export async function createOrder({
-  client,
-  account,
-  request,
-  step,
-}: Pick<ActionContext, 'client' | 'account' | 'request' | 'step'>): Promise<string | ReturnType<typeof failed>> {
-  const { newOrder, profiles, renewalInfo } = await client.directory(step.signal)
+export async function createOrder({ session, request }: ActionContext): Promise<string | ReturnType<typeof failed>> {
+  const { newOrder, profiles, renewalInfo } = await session.directory()
   // Another profile than the client has chosen would be another kind of certificate.
   if (request.profile !== DEFAULT_PROFILE && !profiles.includes(request.profile))
     return failed('serverInternal', `the upstream has no profile ${request.profile}`)
@@ -77,7 +70,7 @@ export async function createOrder({
     ...(profiles.includes(request.profile) && { profile: request.profile }),
     ...requestedValidity(request),
   }
-  const post = (more: object) => client.post(newOrder, signerOf(account), { ...payload, ...more }, step.signal)
+  const post = (more: object) => session.post(newOrder, { ...payload, ...more })
   const { location } = await (replaces === undefined
     ? post({})
     : // The predecessor may be of another CA, or replaced already: RFC 9773 §5 makes that an error.
@@ -103,20 +96,15 @@ export function certIdOf(der: Buffer): string | undefined {
   return keyIdentifier && renderCertId({ keyIdentifier, serialNumber })
 }
 
-export const signerOf = ({ key, kid }: UpstreamAccount) => ({ key, kid })
-
-async function currentOrder({ order }: OrderState, context: ActionContext): Promise<UpstreamOrder> {
-  const { client, account, request, step } = context
-  const answer = await client.post(order, signerOf(account), undefined, step.signal)
-  return readOrder(answer, order, request.identifiers.length)
+async function currentOrder({ order }: OrderState, { session, request }: ActionContext): Promise<UpstreamOrder> {
+  return readOrder(await session.post(order), order, request.identifiers.length)
 }
 
 const inspect: Action = async (state, context) => {
-  const { client, account, request, step, challengeType } = context
+  const { session, request, challengeType } = context
   const order = await currentOrder(state, context)
   if (order.status !== 'pending') return { event: 'proven' }
-  const wanted = { type: challengeType, signal: step.signal }
-  const authorizations = await readAuthorizations(client, signerOf(account), order, wanted)
+  const authorizations = await readAuthorizations(session, order, challengeType)
   const responses = responsesTo(authorizations, challengeType, request.identifiers)
   if (typeof responses === 'string') return failed('rejectedIdentifier', responses)
   return responses.length === 0 ? { event: 'proven' } : { event: 'unproven', changes: { responses } }
@@ -133,9 +121,8 @@ const place: Action = async ({ responses, placed }, context) => {
   return isLast ? { event: 'placed', changes, waitMs: handler.propagationMs } : { again: true, changes, waitMs: 0 }
 }
 
-const answer: Action = async ({ responses, failures }, { client, account, step }) => {
-  const { signal, isRepeated } = step
-  await answerChallenges(client, signerOf(account), responses, { signal, isRepeated: isRepeated || failures > 0 })
+const answer: Action = async ({ responses, failures }, { session, step }) => {
+  await answerChallenges(session, responses, step.isRepeated || failures > 0)
   return { event: 'answered' }
 }
 
@@ -154,9 +141,8 @@ const awaitReady: Action = async (state, context) => {
   }
 }
 
-function complaintsOf({ responses }: OrderState, context: ActionContext, repeats: boolean) {
-  const { client, account, challengeType: type, step } = context
-  return readComplaints(client, signerOf(account), responses, { type, signal: step.signal, repeats })
+function complaintsOf({ responses }: OrderState, { session, challengeType }: ActionContext, repeats: boolean) {
+  return readComplaints(session, responses, challengeType, repeats)
 }
 
 /** Fails an order that was not ready in time, with the upstream's own reason if it gave one. */
@@ -170,14 +156,13 @@ export async function lateOrder(reason: string, state: OrderState, context: Acti
 
 /** The state is committed before: a repetition reads what became of the first try. */
 const finalize: Action = async (state, context) => {
-  const { client, account, request, step } = context
+  const { session, request, step } = context
   const order = await currentOrder(state, context)
   if (order.status === 'invalid') return invalidOrder(order, context)
   if (order.status === 'processing' || order.status === 'valid') return { event: 'finalized' }
   if (step.isAbandoned) return failed('serverInternal', 'the order has ended before it was finalized')
-  const payload = { csr: request.csr.toString('base64url') }
   try {
-    await client.post(order.finalize, signerOf(account), payload, step.signal)
+    await session.post(order.finalize, { csr: request.csr.toString('base64url') })
     return { event: 'finalized' }
   } catch (error) {
     // RFC 8555 §7.4: the order has moved on since it was read, or is not ready yet after all.
@@ -242,22 +227,20 @@ function lookAgain({ retryAfterMs }: UpstreamOrder): Outcome {
     : { again: true, waitMs: Math.max(retryAfterMs, SHORTEST_LOOK_MS) }
 }
 
-async function invalidOrder(order: UpstreamOrder, context: ActionContext): Promise<Outcome> {
-  const { client, account, challengeType, step } = context
-  const wanted = { type: challengeType, signal: step.signal }
+async function invalidOrder(order: UpstreamOrder, { session, challengeType }: ActionContext): Promise<Outcome> {
   // The order may carry the reason itself.
-  const authorizations = await readAuthorizations(client, signerOf(account), order, wanted).catch(() => [])
+  const authorizations = await readAuthorizations(session, order, challengeType).catch(() => [])
   const { type, text } = failureOf(order, authorizations)
   return failed(problemFor(type), `the upstream order is invalid: ${text}`)
 }
 
 /** The chain of the leaf, then further ones without the leaf. */
-async function downloadChains(order: UpstreamOrder, { client, account, step }: ActionContext): Promise<Buffer[][]> {
+async function downloadChains(order: UpstreamOrder, { session }: ActionContext): Promise<Buffer[][]> {
   if (order.certificate === undefined) throw new UpstreamNonsense('a valid order has no certificate')
-  const first = await client.post(order.certificate, signerOf(account), undefined, step.signal)
+  const first = await session.post(order.certificate)
   const alternates: Buffer[][] = []
   for (const url of first.alternates.slice(0, MAX_ALTERNATES))
-    alternates.push(chainOf(await client.post(url, signerOf(account), undefined, step.signal)).slice(1))
+    alternates.push(chainOf(await session.post(url)).slice(1))
   return [chainOf(first), ...alternates.filter((chain) => chain.length > 0)]
 }
 
@@ -273,8 +256,8 @@ function chainOf({ body }: Answer): Buffer[] {
 }
 
 /** Both methods take the key authorization (RFC 8555 §8.1), dns-01 its digest. */
-function responseOf({ domain, token }: Response, { account }: ActionContext): ChallengeResponse {
-  const authorization = keyAuthorization(token, account.key.thumbprint)
+function responseOf({ domain, token }: Response, { session }: ActionContext): ChallengeResponse {
+  const authorization = keyAuthorization(token, session.key.thumbprint)
   return {
     domain,
     token,

@@ -4,6 +4,7 @@
  * The table is `UPSTREAM_ORDER` in domain/states.ts; docs/decisions/upstream-orders.md.
  */
 
+import { restSeconds } from '../../domain/csr-issuance.ts'
 import { UPSTREAM_ORDER, type UpstreamOrderEvent, type UpstreamOrderStep } from '../../domain/states.ts'
 import type { ProblemType } from '../../shared/protocol/problem.ts'
 
@@ -89,7 +90,7 @@ function cleaned(state: OrderState, nowMs: number): OrderState | Refused {
   return failure ? { refused: failure } : after(state, 'cleaned', nowMs)
 }
 
-const hasToWithdraw = ({ removed, responses }: OrderState) => removed < responses.length
+export const hasToWithdraw = ({ removed, responses }: OrderState) => removed < responses.length
 
 /** The placed responses, and the one that was being placed. */
 const mayBePublished = ({ responses, placed }: OrderState) => responses.slice(0, placed + 1)
@@ -179,11 +180,8 @@ export function withinBounds(state: OrderState, pauseMs: number, limits: OrderLi
 
 const FIRST_LOOK_MS = 250
 const LONGEST_LOOK_MS = 5_000
-const FIRST_RETRY_MS = 1_000
-const LONGEST_RETRY_MS = 60_000
 
 /** Pause before the next look at something unchanged. */
 export const lookPauseMs = (looks: number) => Math.min(FIRST_LOOK_MS * 2 ** Math.min(looks, 10), LONGEST_LOOK_MS)
-/** Pause after a failed try. */
-export const retryPauseMs = (failures: number) =>
-  Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10), LONGEST_RETRY_MS)
+/** Pause after a failed try, as between two steps of an issuance. */
+export const retryPauseMs = (failures: number) => 1_000 * restSeconds(failures, undefined)

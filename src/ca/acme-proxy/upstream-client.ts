@@ -58,6 +58,22 @@ export interface AcmeClient {
   get(url: string, signal?: AbortSignal): Promise<Answer>
 }
 
+/** The requests of one signer, which one signal ends. Errors as of the client. */
+export interface UpstreamSession extends Signer {
+  directory(): Promise<Directory>
+  /** @param payload undefined for a POST-as-GET */
+  post(url: string, payload?: object): Promise<Answer>
+}
+
+export function sessionOf(client: AcmeClient, { key, kid }: Signer, signal?: AbortSignal): UpstreamSession {
+  return {
+    key,
+    kid,
+    directory: () => client.directory(signal),
+    post: (url, payload) => client.post(url, { key, kid }, payload, signal),
+  }
+}
+
 /** A chain of ten certificates with RSA keys of 8,192 bits has 60 KB. */
 const MAX_BODY_BYTES = 262_144
 /** A directory changes when the upstream's operator changes something. */
@@ -188,7 +204,7 @@ export function isPassing(error: unknown): boolean {
   )
 }
 
-/** As many as requests at the same time; an older nonce may have expired. */
+/** So many requests run at the same time; an older nonce may have expired. */
 const MAX_NONCES = 64
 
 interface NoncePool {

@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../shared/lib/encoding.ts'
 import { authorizedIdentifier, type Identifier } from '../../shared/protocol/identifier.ts'
 import type { Response } from './order-steps.ts'
-import { type AcmeClient, type Answer, absolute, type Signer } from './upstream-client.ts'
+import { type Answer, absolute, type UpstreamSession } from './upstream-client.ts'
 import { describeError, UpstreamNonsense, UpstreamProblem } from './upstream-problem.ts'
 
 export interface UpstreamOrder {
@@ -79,14 +79,11 @@ function readAuthorization({ json }: Answer, url: string, wanted: ChallengeType)
 }
 
 export async function readAuthorizations(
-  client: AcmeClient,
-  signer: Signer,
+  session: UpstreamSession,
   { authorizations }: UpstreamOrder,
-  { type, signal }: { type: ChallengeType; signal: AbortSignal },
+  type: ChallengeType,
 ): Promise<Authorization[]> {
-  return inGroups(authorizations, async (url) =>
-    readAuthorization(await client.post(url, signer, undefined, signal), url, type),
-  )
+  return inGroups(authorizations, async (url) => readAuthorization(await session.post(url), url, type))
 }
 
 export type ChallengeType = 'dns-01' | 'http-01'
@@ -120,17 +117,15 @@ export function responsesTo(
 
 /** Asks the upstream to look at what waits. After a crash some may have been looked at already. */
 export async function answerChallenges(
-  client: AcmeClient,
-  signer: Signer,
+  session: UpstreamSession,
   responses: readonly Response[],
-  { isRepeated, signal }: { isRepeated: boolean; signal: AbortSignal },
+  isRepeated: boolean,
 ): Promise<void> {
-  const waits = async (challenge: string) =>
-    (await client.post(challenge, signer, undefined, signal)).json?.['status'] === 'pending'
+  const waits = async (challenge: string) => (await session.post(challenge)).json?.['status'] === 'pending'
   await inGroups(responses, async ({ challenge }) => {
     if (isRepeated && !(await waits(challenge))) return
     try {
-      await client.post(challenge, signer, {}, signal)
+      await session.post(challenge, {})
     } catch (error) {
       // The first try may have had its effect a moment ago; RFC 8555 names no error for that.
       if (!(error instanceof UpstreamProblem) || error.isPassing || (await waits(challenge))) throw error
@@ -144,16 +139,16 @@ export async function answerChallenges(
  * @param repeats sends the response again, which asks for another validation
  */
 export async function readComplaints(
-  client: AcmeClient,
-  signer: Signer,
+  session: UpstreamSession,
   responses: readonly Response[],
-  { type, signal, repeats }: { type: ChallengeType; signal: AbortSignal; repeats: boolean },
+  type: ChallengeType,
+  repeats: boolean,
 ): Promise<Described[]> {
   const found = await inGroups(responses, async ({ challenge, domain }) => {
-    const { status, error } = (await client.post(challenge, signer, undefined, signal)).json ?? {}
+    const { status, error } = (await session.post(challenge)).json ?? {}
     if (status === 'valid' || error === undefined || error === null) return []
     if (repeats && status !== 'invalid')
-      await client.post(challenge, signer, {}, signal).catch((refusal) => {
+      await session.post(challenge, {}).catch((refusal) => {
         // An upstream need not support repetitions; the order then waits as before.
         if (!(refusal instanceof UpstreamProblem)) throw refusal
       })

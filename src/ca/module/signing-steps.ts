@@ -3,16 +3,17 @@
  * committed, then signed. So a repeated step signs the same bytes, and no serial number is unknown.
  */
 
-import type { CertificateContent } from '../../domain/certificate-content.ts'
-import type { Validity } from '../../domain/certificate-profile.ts'
+import { admittedCommonName, type CertificateContent, contentOf } from '../../domain/certificate-content.ts'
+import { type CertificateProfile, certificateValidity, type Validity } from '../../domain/certificate-profile.ts'
+import { commonNameOf } from '../../domain/csr-check.ts'
 import { constraintRefusal } from '../../domain/identifier-policy.ts'
 import type { SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
 import { assembleCertificate, parseCertificate } from '../../shared/pki/certificate.ts'
 import { constraintsOf } from '../../shared/pki/certification-path.ts'
+import { parseCsr } from '../../shared/pki/csr.ts'
 import type { NameConstraints } from '../../shared/pki/name-constraints.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
-import { verifySignature } from '../../shared/pki/signature.ts'
-import type { Spki } from '../../shared/pki/spki.ts'
+import { type Spki, verifySignature } from '../../shared/pki/spki.ts'
 import { parseTbsCertificate } from '../../shared/pki/tbs-certificate.ts'
 import type { IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
 import {
@@ -37,6 +38,34 @@ export interface SigningIssuer extends Validity, Pick<ModuleIssuer, 'caIssuersUr
 
 /** @throws Error in a sentence when the issuer or the profile cannot serve the order */
 export type BuildContent = (request: IssuanceRequest, issuer: SigningIssuer) => Promise<CertificateContent>
+
+interface ModuleContentPolicy {
+  profiles: ReadonlyMap<string, CertificateProfile>
+  caIssuersUrls: readonly string[]
+  policyOids: readonly string[]
+}
+
+/** The content of an order under its profile. Only the module can name a CRL, because the signer alone signs ours. */
+export function moduleContent(
+  { profiles, caIssuersUrls, policyOids }: ModuleContentPolicy,
+  serialNumber: () => Buffer | Promise<Buffer>,
+): BuildContent {
+  return async ({ csr: der, identifiers, profile: name, notBefore, notAfter }, issuer) => {
+    const profile = profiles.get(name)
+    if (!profile) throw new Error(`there is no profile ${name} any more`)
+    const csr = parseCsr(der)
+    return contentOf({
+      subject: { spki: csr.spki, identifiers, commonName: admittedCommonName(commonNameOf(csr), issuer.constraints) },
+      profile,
+      issuer,
+      policyOids,
+      serialNumber: await serialNumber(),
+      validity: certificateValidity({ notBefore, notAfter }, profile.validity, new Date(), issuer),
+      caIssuersUrls: issuer.caIssuersUrls ?? caIssuersUrls,
+      crlUrls: issuer.crlUrls,
+    })
+  }
+}
 
 interface SigningModule {
   name: string

@@ -14,7 +14,7 @@ import { isUuid } from '../../shared/lib/uuid.ts'
 import { CommandError, Refusal } from '../values.ts'
 
 export interface AdminCallerOptions {
-  /** With the base path, without a slash at its end. */
+  /** It includes the base path, and has no slash at its end. */
   baseUrl: string
   fetch: typeof fetch
   token(): string | undefined

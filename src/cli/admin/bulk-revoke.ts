@@ -2,23 +2,14 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Input, Output } from '../../admin/client.ts'
-import { isGiven, optional, several } from '../../shared/command-line.ts'
+import { REVOCATION_FILTERS } from '../../admin/resources/certificates.ts'
+import { isGiven, optional } from '../../shared/command-line.ts'
 import { printReply } from '../printing.ts'
-import { flag, text, whole } from '../values.ts'
+import { flag, whole } from '../values.ts'
 import type { AdminCaller } from './admin-caller.ts'
 import { adminCommand } from './admin-command.ts'
+import { byOptionName, givenOf, optionsOf } from './filter-options.ts'
 import { BODY } from './operation-command.ts'
-
-const FILTER = {
-  'account-id': optional('Only of the account with this id', text),
-  'serial-numbers': several('Serial number in hexadecimal; repeat for several', text),
-  domain: optional('One of its names exactly, such as *.example.com', text),
-  'domain-suffix': optional('A name that one of its names is, or lies below', text),
-  'eab-kid': optional('Only of the accounts that registered with this credential', text),
-  'issued-before': optional('Only issued before this date or time', text),
-  'issued-after': optional('Only issued after this date or time', text),
-  'spki-sha256': optional('SHA-256 of the SubjectPublicKeyInfo', text),
-}
 
 const whole32 = whole(0, 2 ** 31 - 1, 'takes a whole number')
 
@@ -27,7 +18,7 @@ export const BULK_REVOKE = adminCommand({
   approval: true,
   about: 'Revoke all unexpired certificates that filters match, and show the progress',
   options: {
-    ...FILTER,
+    ...byOptionName(optionsOf(REVOCATION_FILTERS)),
     reason: optional('CRLReason: 0, 1, 2, 3, 4, 5 or 9; 1, keyCompromise, also blocks the keys', whole32),
     'dry-run': isGiven('Count the certificates and change nothing'),
     'confirm-count': optional(
@@ -38,22 +29,11 @@ export const BULK_REVOKE = adminCommand({
     ...BODY,
   },
   async run(caller, { reason, 'dry-run': isDryRun, 'confirm-count': confirm_count, wait, body, json, ...given }) {
-    const serials = given['serial-numbers']
     const whole = (body ?? {}) as Partial<NonNullable<Input<'bulkRevoke'>['body']>>
-    const filter = {
-      account_id: given['account-id'],
-      serial_numbers: serials.length > 0 ? serials : undefined,
-      domain: given.domain,
-      domain_suffix: given['domain-suffix'],
-      eab_kid: given['eab-kid'],
-      issued_before: given['issued-before'],
-      issued_after: given['issued-after'],
-      spki_sha256: given['spki-sha256'],
-    }
     const sent = {
       ...whole,
       ...present({ reason, dry_run: isDryRun || undefined, confirm_count, wait }),
-      filter: { ...whole.filter, ...present(filter) },
+      filter: { ...whole.filter, ...givenOf(REVOCATION_FILTERS, given) },
     }
     const first = await caller.call('bulkRevoke', { body: sent })
     const isAwaited = sent.wait !== false

@@ -1,4 +1,4 @@
-/** What is known of a name, in words for a reader. */
+/** Tells a reader what is known of a name. */
 
 import type { Output } from '../../admin/client.ts'
 

@@ -2,14 +2,15 @@
 
 import type { Input, OperationId, Output } from '../../admin/client.ts'
 import type { Config } from '../../config/schema.ts'
-import { isGiven, type Option, type Options, optional, UsageError } from '../../shared/command-line.ts'
+import { isGiven, type Option, optional, UsageError } from '../../shared/command-line.ts'
 import { printReply, printRows } from '../printing.ts'
 import { json } from '../values.ts'
 import type { AdminCaller } from './admin-caller.ts'
 import type { AdminCommand } from './admin-command.ts'
+import { byOptionName, optionName } from './filter-options.ts'
 import { TARGET } from './grant-targets.ts'
 
-/** An option for each member; `expires_at` becomes `--expires-at`. */
+/** An option for each member. */
 type Fields<T> = { readonly [K in keyof T & string]?: Option<T[K] | undefined> }
 type Given<T> = { readonly [K in keyof T]?: T[K] | undefined }
 type QueryOf<I extends OperationId> = NonNullable<Input<I>['query']>
@@ -60,10 +61,6 @@ export const shownUsage = (usage: string): string =>
   usage.replaceAll(/<(\w+)>/g, (_, name: string) => {
     return `<${SHOWN[name] ?? name.replace(/_id$/, '').replaceAll('_', '-')}>`
   })
-
-const optionName = (member: string) => member.replaceAll('_', '-')
-const byOptionName = (fields: object): Options =>
-  Object.fromEntries(Object.entries(fields).map(([member, one]) => [optionName(member), one]))
 
 export const BODY = { body: optional('All members as JSON, or @ and the name of a file', json) }
 export const EVERY_PAGE = { all: isGiven('Every page') }

@@ -1,11 +1,27 @@
 /** The commands for single operations of the Admin API, one row each. */
 
 import type { Input } from '../../admin/client.ts'
+import {
+  ACCOUNT_COLUMNS,
+  ACCOUNT_FILTERS,
+  FAILURE_FILTERS,
+  ORDER_COLUMNS,
+  ORDER_FILTERS,
+} from '../../admin/resources/accounts.ts'
+import {
+  AT_RISK_FILTERS,
+  CERTIFICATE_COLUMNS,
+  CERTIFICATE_FILTERS,
+  CERTIFICATE_SORTS,
+} from '../../admin/resources/certificates.ts'
+import { CREDENTIAL_COLUMNS, CREDENTIAL_FILTERS } from '../../admin/resources/credentials.ts'
+import { pick } from '../../admin/resources/filter.ts'
+import { APPROVAL_FILTERS, AUDIT_FILTERS, NOTIFICATION_FILTERS } from '../../admin/resources/operation.ts'
 import { ROLES } from '../../domain/administrator.ts'
 import { readReport } from '../../domain/incident.ts'
-import { ACCOUNT_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
 import { optional } from '../../shared/command-line.ts'
 import { flag, json, oneOf, text, whole } from '../values.ts'
+import { choiceOf, optionsOf } from './filter-options.ts'
 import { nameText } from './name-texts.ts'
 import { type OperationRow, row } from './operation-command.ts'
 import { maintenanceText, passwordText, revokedText, signingText, userText, workersText } from './reply-texts.ts'
@@ -13,7 +29,6 @@ import { maintenanceText, passwordText, revokedText, signingText, userText, work
 /** The service checks the number, and the query has it as text. */
 const number = (value: string) => String(whole(0, Number.MAX_SAFE_INTEGER, 'takes a whole number')(value))
 const tagsOf = (value: string) => value.split(',').flatMap((tag) => tag.trim() || [])
-const trueOrFalse = oneOf(['true', 'false'])
 
 const LIMIT = { limit: optional('Rows of a page', number) }
 const OFFSET = { ...LIMIT, offset: optional('Rows to skip', number) }
@@ -22,16 +37,7 @@ const CURSOR = {
 }
 const PLACE = { ...LIMIT, offset: optional('Rows to skip; --cursor goes further', number), ...CURSOR }
 
-const SERIAL = 'Serial number in hexadecimal'
 const ISSUER = { issuer: optional("SHA-256 of the issuer's certificate, where several issuers use the number", text) }
-const AUDIT_FILTER = {
-  action: optional('Only this action, such as certificate.revoke', text),
-  user_id: optional('Only of the user with this id', text),
-  object: optional('Only about this id, name, kid or serial number, as the entry has it', text),
-  since: optional('Entries of this time and later', text),
-  until: optional('Entries of this time and earlier', text),
-  ip_address: optional('Only from this address', text),
-}
 const ROLE_NAMES = `${ROLES.slice(0, -1).join(', ')} or ${ROLES.at(-1)}`
 const ROLE = {
   role: optional(ROLE_NAMES, oneOf(ROLES)),
@@ -122,7 +128,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'failures list',
     operation: 'listFailures',
     about: 'List what clients failed at within 30 days, newest first; the last 50 of each account',
-    query: { account_id: optional('Only of the account with this id', text), ...OFFSET },
+    query: { ...optionsOf(FAILURE_FILTERS), ...OFFSET },
     columns: ['occurred_at', 'account_name', 'kind', 'data'],
   }),
   row({
@@ -130,37 +136,18 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     operation: 'listCertificates',
     about: 'List certificates by filters, newest first',
     query: {
-      account_id: optional('Only of the account with this id', text),
-      serial: optional(SERIAL, text),
-      fingerprint: optional('SHA-256 of the certificate, in hexadecimal', text),
-      domain: optional('One of its names exactly, such as *.example.com', text),
-      domain_suffix: optional('One of its names, or a domain above one', text),
-      status: optional('active, revoked or expired', oneOf(['active', 'revoked', 'expired'])),
-      profile: optional('Only of this CA profile', text),
-      issuer: optional("SHA-256 of the issuer's certificate", text),
-      spki_sha256: optional('SHA-256 of the SubjectPublicKeyInfo', text),
-      issued_before: optional('Only issued before this date or time', text),
-      issued_after: optional('Only issued after this date or time', text),
-      expiring_before: optional('Only those that expire before this date or time', text),
-      expiring_after: optional('Only those that expire after this date or time', text),
-      revoked_after: optional('Only revoked after this date or time', text),
-      renewed: optional(
-        'true or false: whether an order replaced it, or a later certificate of its account has all its names',
-        trueOrFalse,
-      ),
-      sort: optional('-issued_at, not_after or -not_after', oneOf(['-issued_at', 'not_after', '-not_after'])),
+      ...optionsOf(CERTIFICATE_FILTERS),
+      sort: choiceOf(CERTIFICATE_SORTS, 'By issuance or expiry; with a minus, the last comes first'),
       ...PLACE,
     },
-    columns: ['serial_number', 'san_values', 'account_name', 'not_after', 'revoked_at'],
+    columns: CERTIFICATE_COLUMNS.table,
   }),
   row({
     usage: 'certificates at-risk',
     operation: 'listAtRisk',
     about: 'List certificates whose renewal window is open and that nobody has renewed, the first to expire at the top',
     query: {
-      account_id: optional('Only of the account with this id', text),
-      expiring_before: optional('Only those that expire before this date or time', text),
-      muted: optional('true: the muted ones instead of the others', trueOrFalse),
+      ...optionsOf(AT_RISK_FILTERS),
       ...PLACE,
     },
     columns: ['serial_number', 'san_values', 'not_after', 'account_name', 'attempt'],
@@ -307,14 +294,10 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     operation: 'listOrders',
     about: 'List orders by filters, newest first',
     query: {
-      account_id: optional('Only of the account with this id', text),
-      status: optional(ORDER_STATUSES.join(', '), oneOf(ORDER_STATUSES)),
-      domain: optional('One of its names', text),
-      created_before: optional('Only created before this date or time', text),
-      created_after: optional('Only created after this date or time', text),
+      ...optionsOf(ORDER_FILTERS),
       ...PLACE,
     },
-    columns: ['id', 'status', 'created_at', 'identifiers', 'account_name', 'certificate_id'],
+    columns: ORDER_COLUMNS.table,
   }),
   row({
     usage: 'orders show <order_id>',
@@ -326,17 +309,10 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     operation: 'listAccounts',
     about: 'List ACME accounts by filters, newest first',
     query: {
-      status: optional(ACCOUNT_STATUSES.join(', '), oneOf(ACCOUNT_STATUSES)),
-      name: optional('Part of its label, a contact or its key id', text),
-      tag: optional('Only with this tag', text),
-      contact: optional('Only with this contact', text),
-      eab_kid: optional('Only of the EAB credential with this key id', text),
-      eab_only: optional('true for accounts with an EAB credential only', trueOrFalse),
-      created_before: optional('Only created before this date or time', text),
-      created_after: optional('Only created after this date or time', text),
+      ...optionsOf(ACCOUNT_FILTERS),
       ...PLACE,
     },
-    columns: ['id', 'name', 'status', 'tags', 'eab_kid', 'created_at'],
+    columns: ACCOUNT_COLUMNS.table,
   }),
   row({
     usage: 'accounts show <account_id>',
@@ -375,12 +351,10 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     operation: 'listEabCredentials',
     about: 'List the credentials of external account binding, newest first',
     query: {
-      name: optional('Part of its key id or label', text),
-      tag: optional('Only with this tag', text),
-      status: optional('open, expired or revoked; open ones may be used up', oneOf(['open', 'expired', 'revoked'])),
+      ...optionsOf(CREDENTIAL_FILTERS),
       ...PLACE,
     },
-    columns: ['id', 'kid', 'label', 'tags', 'revoked', 'used', 'created_at'],
+    columns: CREDENTIAL_COLUMNS.table,
   }),
   row({
     usage: 'eab show <cred_id>',
@@ -544,7 +518,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'approvals list',
     operation: 'listApprovals',
     about: 'List requests for approval, newest first',
-    query: { waiting: optional('true: only those that wait for a decision', trueOrFalse), ...PLACE },
+    query: { ...optionsOf(APPROVAL_FILTERS), ...PLACE },
     columns: ['id', 'status', 'maker', 'summary', 'reason', 'created_at'],
   }),
   row({ usage: 'approvals show <approval_id>', operation: 'getApproval', about: 'Show a request for approval' }),
@@ -581,14 +555,14 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'audit list',
     operation: 'listAuditLog',
     about: 'List the actions of administrators, newest first',
-    query: { ...AUDIT_FILTER, ...LIMIT, ...CURSOR },
+    query: { ...optionsOf(AUDIT_FILTERS), ...LIMIT, ...CURSOR },
     columns: ['created_at', 'action', 'username', 'details', 'id'],
   }),
   row({
     usage: 'audit export',
     operation: 'exportAuditLog',
     about: 'Print all entries of the audit log that match, one JSON object a line',
-    body: AUDIT_FILTER,
+    body: optionsOf(AUDIT_FILTERS),
     isStream: true,
   }),
 
@@ -596,17 +570,14 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'notifications list',
     operation: 'listNotifications',
     about: 'List notifications, newest first',
-    query: { status: optional('pending, sent or failed', oneOf(['pending', 'sent', 'failed'])), ...OFFSET },
+    query: { ...optionsOf(NOTIFICATION_FILTERS), ...OFFSET },
     columns: ['id', 'status', 'created_at', 'notification_type', 'recipient', 'error_detail'],
   }),
   row({
     usage: 'notifications retry',
     operation: 'retryNotifications',
     about: 'Queue failed notifications again: all, or those of one cause',
-    body: {
-      notification_type: optional('Only those of this type', text),
-      cause: optional('and of this error, as notifications causes prints it', text),
-    },
+    body: optionsOf(pick(NOTIFICATION_FILTERS, ['notification_type', 'cause'])),
   }),
   row({
     usage: 'notifications causes',

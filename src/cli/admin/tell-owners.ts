@@ -1,14 +1,18 @@
 /** `chancery certificates tell-owners`: asks owners of certificates at risk by mail to renew; without `--send` it prints the mails. */
 
-import type { Output } from '../../admin/client.ts'
-import { isGiven, optional, UsageError } from '../../shared/command-line.ts'
+import type { Input, Output } from '../../admin/client.ts'
+import { AT_RISK_FILTERS } from '../../admin/resources/certificates.ts'
+import { pick } from '../../admin/resources/filter.ts'
+import { isGiven, UsageError } from '../../shared/command-line.ts'
 import { tell } from '../printing.ts'
-import { CommandError, instant, text } from '../values.ts'
+import { CommandError } from '../values.ts'
 import type { AdminCaller } from './admin-caller.ts'
 import { adminCommand } from './admin-command.ts'
+import { byOptionName, givenOf, optionsOf } from './filter-options.ts'
 
-/** As many as one request of `POST /at-risk/notify` takes. */
+/** One request of `POST /at-risk/notify` takes no more. */
 const MOST = 200
+const CHOICE = pick(AT_RISK_FILTERS, ['account_id', 'expiring_before'])
 
 export const TELL_OWNERS = adminCommand({
   usage: 'certificates tell-owners',
@@ -17,21 +21,17 @@ export const TELL_OWNERS = adminCommand({
     'Serial numbers may follow; else it is about those that `certificates at-risk` lists, which are at most 200.',
   ],
   options: {
-    'account-id': optional('Only certificates at risk of the account with this id', text),
-    'expiring-before': optional('Only those that expire before this date or time', instant),
+    ...byOptionName(optionsOf(CHOICE)),
     all: isGiven('All certificates at risk'),
     send: isGiven('Send the mails'),
   },
   examples: ['certificates tell-owners --expiring-before 2027-02-01', 'certificates tell-owners 0a1b2c --send'],
   further: true,
-  async run(caller, { 'account-id': account_id, 'expiring-before': before, all, send, json }, serials) {
-    const isFiltered = account_id !== undefined || before !== undefined
+  async run(caller, { all, send, json, ...given }, serials) {
+    const filter = givenOf(CHOICE, given)
+    const isFiltered = Object.keys(filter).length > 0
     if ([serials.length > 0, isFiltered, all].filter(Boolean).length !== 1)
       throw new UsageError('say which certificates: serial numbers, --account-id and --expiring-before, or --all')
-    const filter = {
-      ...(account_id !== undefined && { account_id }),
-      ...(before && { expiring_before: before.toISOString() }),
-    }
     const chosen = serials.length > 0 ? [...serials] : await atRisk(caller, filter)
     if (chosen.length === 0) throw new CommandError('no certificate is at risk')
     const told = await caller.call('notifyAtRisk', { body: { serial_numbers: chosen, dry_run: !send } })
@@ -41,7 +41,7 @@ export const TELL_OWNERS = adminCommand({
 })
 
 /** @throws CommandError for more than one request takes: an owner would get several mails */
-async function atRisk(caller: AdminCaller, query: { account_id?: string; expiring_before?: string }) {
+async function atRisk(caller: AdminCaller, query: Input<'listAtRisk'>['query']) {
   const serials: string[] = []
   for await (const { serial_number } of caller.rows('listAtRisk', { query: { ...query, limit: String(MOST) } })) {
     if (serials.length === MOST)

@@ -4,7 +4,7 @@
  */
 
 import { parseSerialNumber } from '../../domain/revocation.ts'
-import { findArchived, verifyArchive } from '../../services/archive-reader.ts'
+import { findArchived, verifyArchive } from '../../services/archive/archive-reader.ts'
 import { UsageError } from '../../shared/command-line.ts'
 import { describeFileError } from '../../shared/lib/file-error.ts'
 import { isUuid } from '../../shared/lib/uuid.ts'

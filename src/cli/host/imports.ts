@@ -75,7 +75,7 @@ interface CertificatesOptions extends ImportOptions {
 }
 
 /**
- * Imports certificates in files that are missing in this database: those of a former CA, or lost in a restore.
+ * Imports certificates in files that are missing in this database: a former CA issued them, or a restore lost them.
  *
  * A restored database has no certificates issued after its backup, which are still valid. The signer's audit chain has
  * only their serial numbers and names. Our issuer's signature proves that they were issued here. After the import they

@@ -4,6 +4,14 @@
  */
 
 import { createHash } from 'node:crypto'
+import {
+  createInspectStore,
+  type InspectedAuthorization,
+  type InspectedCertificate,
+  type InspectStore,
+  MAX_COUNTED,
+  MAX_STATUSES_COUNTED,
+} from '../../admin/certificates/inspect-store.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { orderStatus } from '../../domain/states.ts'
 import { databaseSettings } from '../../settings/server-settings.ts'
@@ -12,14 +20,6 @@ import { isUuid, uuidTime } from '../../shared/lib/uuid.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
-import {
-  createInspectStore,
-  type InspectedAuthorization,
-  type InspectedCertificate,
-  type InspectStore,
-  MAX_COUNTED,
-  MAX_STATUSES_COUNTED,
-} from '../../store/inspect-store.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
 import { readConfigFile } from '../config-file.ts'
 import { type Report, renderText } from '../printing.ts'

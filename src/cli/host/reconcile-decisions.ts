@@ -33,7 +33,7 @@ export async function reconcileDecisions(
   const identity = await createDecisionStore(queriesOf(db)).identity()
   const found = await compareDecisions({ db, audit, identity, records, file }, isDryRun ? 'count' : 'restore')
   const dealtWith = isDryRun
-    ? found.lacking.map(({ decision, isOvertaken }) => ({
+    ? found.missing.map(({ decision, isOvertaken }) => ({
         decision,
         outcome: isOvertaken ? 'overtaken' : effectOf(decision),
       }))

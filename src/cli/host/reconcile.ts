@@ -8,11 +8,11 @@ import type { CaBackend } from '../../ca/backend.ts'
 import type { RecordState, SignerRecords } from '../../ca/signer-records.ts'
 import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
-import { isOpen, toldByOutcome } from '../../domain/lost-decisions.ts'
+import { isOpen, reportByOutcome } from '../../domain/lost-decisions.ts'
 import { connectSigner } from '../../main/ca/signer-connection.ts'
 import { createLogger } from '../../ops/logging.ts'
-import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
-import { FIRST, type Lacking, SignerComparison } from '../../services/signer-comparison.ts'
+import { Restoration, type RestorationEvents } from '../../services/reconcile/restoration.ts'
+import { FIRST, type Missing, SignerComparison } from '../../services/reconcile/signer-comparison.ts'
 import { printable } from '../../shared/lib/terminal.ts'
 import { fingerprintSha256 } from '../../shared/pki/certificate.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
@@ -80,7 +80,7 @@ interface Parts {
 }
 
 interface Report {
-  lacking: Lacking
+  lacking: Missing
   /** Outcome → count of the decisions that were missing; with `--dry-run` of what they would do. */
   decisions: Record<string, number>
   certificates: number
@@ -113,8 +113,8 @@ async function compare({ config, db, administration, ca, records, state }: Parts
     intentSeconds: config.ca.deferred_signing_timeout,
     expiredAfterDays:
       config.retention.certificates_days_after_expiry === null ? undefined : config.ca.max_validity_days,
-    onLacking: async (what, serialNumbers) => {
-      if (options['dry-run']) for (const serialNumber of serialNumbers) say(`lacks ${ONE[what]}  ${serialNumber}`)
+    onMissing: async (what, serialNumbers) => {
+      if (options['dry-run']) for (const serialNumber of serialNumbers) say(`missing ${ONE[what]}  ${serialNumber}`)
     },
     onStrangeTimes: (serialNumbers) => {
       for (const serialNumber of serialNumbers) say(`the time of a revocation is ahead of the clock  ${serialNumber}`)
@@ -130,9 +130,9 @@ async function compare({ config, db, administration, ca, records, state }: Parts
   const mark = await marks.mark(state.chain)
   if (options['dry-run']) await run(state, options.all ? FIRST : mark, 'count')
   else {
-    if (options.all) await run(state, FIRST, 'restore', false)
+    if (options.all) await run(state, FIRST, 'restore all')
     await run(state, mark, 'restore')
-    await marks.noteWhole()
+    await marks.noteNothingMissing()
     await leaveEntry(administration, report)
   }
   const lost = await marks.givenUp()
@@ -207,7 +207,7 @@ async function tellLost({ db }: Administration, certificates: readonly GivenUp[]
   tell(
     json,
     { decisions: shown.map(lostDecisionBody), more, lost: certificates.map(givenUpFacts) },
-    ...toldByOutcome(acts).map(printable),
+    ...reportByOutcome(acts).map(printable),
     ...(more ? [`Only the ${MOST_SHOWN} that were found last are shown.`] : []),
     ...certificates.map(givenUpLine),
     shown.length + certificates.length > 0

@@ -9,9 +9,10 @@ import { requireUws } from '../../http/start-checks.ts'
 import { runService } from '../../main/run-service.ts'
 import { startPerspective } from '../../mpic/perspective-service.ts'
 import { createLogger, lifeLog } from '../../ops/logging.ts'
+import { perspectiveSettings } from '../../settings/validation-settings.ts'
 import { UsageError, type Values } from '../../shared/command-line.ts'
+import { ignoreUserSignals, STOP } from '../../shared/lib/environment.ts'
 import { VERSION } from '../../shared/lib/program-files.ts'
-import { ignoreUserSignals, STOP } from '../../shared/lib/user-signals.ts'
 import { perspectiveConfig, serviceConfig } from '../checked-config.ts'
 import { loadConfigFile } from '../config-file.ts'
 import { CommandError, type CommonOptions } from '../values.ts'
@@ -76,7 +77,7 @@ export async function runPerspective(options: CommonOptions): Promise<number> {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve)
   })
   try {
-    const perspective = await startPerspective(config, VERSION, log).catch((error: unknown) => {
+    const perspective = await startPerspective(perspectiveSettings(config, VERSION), log).catch((error: unknown) => {
       throw new CommandError((error as Error).message)
     })
     life.info({ version: VERSION, port: perspective.port, pid: process.pid }, 'perspective ready')

@@ -5,7 +5,7 @@
 
 import * as z from 'zod/v4'
 import { ENVIRONMENT_COLORS, ROLES } from '../../domain/administrator.ts'
-import { isTag, TAG_RULE } from '../../domain/tag.ts'
+import { isTag, TAG_RULE } from '../../domain/permissions.ts'
 import {
   checkedText,
   choice,

@@ -8,7 +8,6 @@ import { href } from '../router.ts'
 import { instantText, useZone, zoneName } from '../time-zone.ts'
 import { type Loaded, POLL_MS } from '../use-api.ts'
 import { tell } from './page.tsx'
-import { Skeleton } from './skeleton.tsx'
 
 /** A time in the zone that the user has chosen, with the distance from now. */
 export function Time({ at, relative = true }: { at: string | number | Date | null | undefined; relative?: boolean }) {
@@ -30,9 +29,27 @@ export function Time({ at, relative = true }: { at: string | number | Date | nul
 export type Tone = 'good' | 'bad' | 'warn' | 'plain'
 
 /** A state in one word; its colour says nothing that the word does not. */
-export const Badge = ({ tone = 'plain', children }: { tone?: Tone; children: ComponentChildren }) => (
+export const Badge = ({ tone = 'plain', children }: { tone?: Tone | undefined; children: ComponentChildren }) => (
   <span class={`badge ${tone}`}>{children}</span>
 )
+
+export interface ButtonProps {
+  text: string
+  kind?: 'primary' | 'danger' | 'small' | undefined
+  /** The operation without which the button is not shown. */
+  needs?: OperationId | undefined
+  disabled?: boolean | undefined
+  /** Says to a screen reader what the button of a row concerns. */
+  label?: string | undefined
+  onClick: (event: MouseEvent) => unknown
+}
+
+export const Button = ({ text, kind, needs, disabled, label, onClick }: ButtonProps) =>
+  needs !== undefined && !can(needs) ? null : (
+    <button type="button" class={kind} disabled={disabled} aria-label={label} onClick={onClick}>
+      {text}
+    </button>
+  )
 
 export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
   const copy = () =>
@@ -40,11 +57,7 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
       () => tell('Copied'),
       () => tell('The browser refuses to copy; select the text instead.', 'bad'),
     )
-  return (
-    <button type="button" class="small" onClick={copy}>
-      {label}
-    </button>
-  )
+  return <Button kind="small" text={label} onClick={copy} />
 }
 
 /** Text for machines, such as a fingerprint or a command, that is copied as it is. */
@@ -170,11 +183,7 @@ export function Problem({ error, sentence, retry }: ProblemProps) {
     <div class="problem" role="alert">
       <p>{sentence ?? sentenceOf(error)}</p>
       {error instanceof AdminApiError && error.body.request_id && <p class="quiet">Request {error.body.request_id}</p>}
-      {retry && (
-        <button type="button" onClick={retry}>
-          Try again
-        </button>
-      )}
+      {retry && <Button text="Try again" onClick={retry} />}
     </div>
   )
 }
@@ -211,6 +220,16 @@ export const Empty = ({ title, children }: { title: string; children?: Component
       <strong>{title}</strong>
     </p>
     {children}
+  </div>
+)
+
+/** The place of what is still loading: as high as it will be, so that nothing jumps. @param rows lines of text */
+export const Skeleton = ({ rows = 4 }: { rows?: number }) => (
+  <div class="skeleton" role="status">
+    <span class="hidden">Loading …</span>
+    {Array.from({ length: rows }, (_, index) => (
+      <span key={index} class="line" aria-hidden="true" />
+    ))}
   </div>
 )
 

@@ -1,8 +1,8 @@
 /** Rows of a list as a file, and their number: of all pages, also of those that are not shown. */
 
 import { useRef, useState } from 'preact/hooks'
-import { countText, csvOf, plural } from '../format.ts'
-import { Problem } from './basics.tsx'
+import { counted, countText, csvOf } from '../format.ts'
+import { Button, Problem } from './basics.tsx'
 
 export interface CsvFile<R> {
   name: string
@@ -11,7 +11,7 @@ export interface CsvFile<R> {
 
 /** A spreadsheet takes about a million rows, and a page of the service has a thousand. */
 const MOST_ROWS = 200_000
-const TOLD_EVERY = 1_000
+const SAID_EVERY = 1_000
 
 type Cell = ReturnType<typeof cellOf>
 
@@ -37,12 +37,12 @@ export function AllRows<R>({ all, csv, shown }: AllRowsProps<R>) {
   const walk = async (take: (row: R) => void): Promise<string> => {
     let count = 0
     for await (const row of shown ?? all()) {
-      if (isStopped.current) return `Stopped after ${plural(countText(count), 'row')}.`
+      if (isStopped.current) return `Stopped after ${counted(count, 'row')}.`
       if (count === MOST_ROWS) return `The first ${countText(MOST_ROWS)} rows; there are more.`
       take(row)
-      if (++count % TOLD_EVERY === 0) say(`${countText(count)} rows …`)
+      if (++count % SAID_EVERY === 0) say(`${countText(count)} rows …`)
     }
-    return plural(countText(count), 'row')
+    return counted(count, 'row')
   }
   const run = async (work: () => Promise<string>) => {
     isStopped.current = false
@@ -60,21 +60,11 @@ export function AllRows<R>({ all, csv, shown }: AllRowsProps<R>) {
   return (
     <div class="actions">
       {isBusy ? (
-        <button type="button" class="small" onClick={() => (isStopped.current = true)}>
-          Stop
-        </button>
+        <Button kind="small" text="Stop" onClick={() => (isStopped.current = true)} />
       ) : (
         <>
-          {!shown && (
-            <button type="button" class="small" onClick={() => run(() => walk(() => undefined))}>
-              Count
-            </button>
-          )}
-          {csv && (
-            <button type="button" class="small" onClick={() => run(() => save(csv))}>
-              Save as CSV
-            </button>
-          )}
+          {!shown && <Button kind="small" text="Count" onClick={() => run(() => walk(() => undefined))} />}
+          {csv && <Button kind="small" text="Save as CSV" onClick={() => run(() => save(csv))} />}
         </>
       )}
       {said !== undefined && (

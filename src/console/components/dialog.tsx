@@ -2,9 +2,19 @@
 
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { ApprovalRequested, can, type OperationId } from '../api.ts'
-import { Problem } from './basics.tsx'
-import { TextField, tellRequested, useSubmit } from './form.tsx'
+import { ApprovalRequested, type OperationId } from '../api.ts'
+import { Button, type ButtonProps, Problem } from './basics.tsx'
+import {
+  Fields,
+  type FormFields,
+  initialOf,
+  TextField,
+  tellRequested,
+  useForm,
+  useSubmit,
+  type ValuesOf,
+} from './form.tsx'
+import { tell } from './page.tsx'
 
 interface DialogProps {
   title: string
@@ -43,24 +53,27 @@ export function Dialog({ title, onClose, wide = false, children }: DialogProps) 
 /** Ends a dialog that only shows something. */
 export const CloseButton = ({ onClose }: { onClose: () => void }) => (
   <div class="actions">
-    <button type="button" onClick={onClose}>
-      Close
-    </button>
+    <Button text="Close" onClick={onClose} />
   </div>
 )
 
-interface ConfirmProps {
+interface ConfirmProps<F extends FormFields, R> {
   /** On the button that sends it; the title, too, unless there is another one. */
   action: string
   title?: string
-  /** The effect, the object, and whether it can be undone. */
+  /** The effect, the object, and whether it can be undone. A text alone is a paragraph. */
   consequence?: ComponentChildren
-  danger?: boolean
+  danger?: boolean | ((values: ValuesOf<F>) => boolean)
   /** Has to be typed first. */
-  typed?: string
-  onConfirm: () => Promise<unknown>
+  typed?: string | undefined
+  /** The fields of the dialog by their names, under which `onConfirm` gets their texts. */
+  fields?: F
+  onConfirm: (values: ValuesOf<F>) => Promise<R>
+  /** The sentence for the user when it is done. */
+  done?: string | ((reply: R) => string)
+  onDone?: (reply: R) => void
   onClose: () => void
-  /** Fields, such as a reason, with the error of the last attempt. */
+  /** More fields, with the error of the last attempt. */
   children?: ComponentChildren | ((error: unknown) => ComponentChildren)
 }
 
@@ -70,24 +83,32 @@ function unlessRequested(error: unknown): void {
 }
 
 /** Closes when the work is done, and shows its error otherwise. */
-export function Confirm({ action, title = action, consequence, danger, typed, onClose, ...props }: ConfirmProps) {
-  const { children, onConfirm } = props
+export function Confirm<F extends FormFields, R>({ action, title = action, ...props }: ConfirmProps<F, R>) {
+  const { consequence, danger, typed, fields = {} as F, onConfirm, done, onDone, onClose, children } = props
   const [text, setText] = useState('')
-  const { submit, error, isBusy } = useSubmit(() => onConfirm().catch(unlessRequested).then(onClose))
+  const { values, change } = useForm(initialOf(fields))
+  const work = async () => {
+    const reply = await onConfirm(values)
+    if (done !== undefined) tell(typeof done === 'string' ? done : done(reply))
+    onDone?.(reply)
+  }
+  const { submit, error, isBusy } = useSubmit(() => work().catch(unlessRequested).then(onClose))
+  const isDanger = typeof danger === 'function' ? danger(values) : danger
   return (
     <Dialog title={title} onClose={isBusy ? undefined : onClose}>
       <form onSubmit={submit}>
-        {consequence !== undefined && <div class="consequence">{consequence}</div>}
+        {consequence !== undefined && (
+          <div class="consequence">{typeof consequence === 'string' ? <p>{consequence}</p> : consequence}</div>
+        )}
+        <Fields fields={fields} values={values} onChange={change} error={error} />
         {typeof children === 'function' ? children(error) : children}
         {typed !== undefined && <TextField label={`Type ${typed} to confirm`} value={text} onChange={setText} />}
         <Problem error={error} />
         <div class="actions">
-          <button type="button" onClick={onClose} disabled={isBusy}>
-            Cancel
-          </button>
+          <Button text="Cancel" onClick={onClose} disabled={isBusy} />
           <button
             type="submit"
-            class={danger ? 'danger' : 'primary'}
+            class={isDanger ? 'danger' : 'primary'}
             disabled={isBusy || (typed !== undefined && text !== typed)}
           >
             {action}
@@ -98,33 +119,42 @@ export function Confirm({ action, title = action, consequence, danger, typed, on
   )
 }
 
-interface ActionProps extends Omit<ConfirmProps, 'onClose'> {
+interface ActionProps<F extends FormFields, R> extends Omit<ConfirmProps<F, R>, 'onClose'> {
   /** The operation without which the button is not shown. */
   needs?: OperationId
   /** On the button, when it is not the action. */
   text?: string
   /** `danger` asks in the same colour. */
-  kind?: 'primary' | 'danger' | 'small'
+  kind?: ButtonProps['kind']
   disabled?: boolean
   /** Says to a screen reader what the button of a row concerns. */
-  label?: string
-  onOpen?: () => void
+  label?: string | undefined
+  /** The object of a button in a row: it is in its label and in the title. */
+  of?: string
 }
 
 /** A button that asks in a dialog before it does anything. */
-export function Action({ needs, text, kind, disabled, label, onOpen, ...confirm }: ActionProps) {
+export function Action<F extends FormFields, R>({
+  needs,
+  text,
+  kind,
+  disabled,
+  label,
+  of,
+  ...confirm
+}: ActionProps<F, R>) {
   const [isAsking, setAsking] = useState(false)
-  if (needs !== undefined && !can(needs)) return null
-  const open = () => {
-    onOpen?.()
-    setAsking(true)
-  }
+  const { action } = confirm
+  const title = of === undefined ? (confirm.title ?? action) : `${action} ${of}`
   return (
     <>
-      <button type="button" class={kind} disabled={disabled} aria-label={label} onClick={open}>
-        {text ?? confirm.action}
-      </button>
-      {isAsking && <Confirm danger={kind === 'danger'} {...confirm} onClose={() => setAsking(false)} />}
+      <Button
+        {...{ needs, kind, disabled }}
+        text={text ?? action}
+        label={of === undefined ? label : title}
+        onClick={() => setAsking(true)}
+      />
+      {isAsking && <Confirm danger={kind === 'danger'} {...confirm} title={title} onClose={() => setAsking(false)} />}
     </>
   )
 }

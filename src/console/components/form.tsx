@@ -1,12 +1,11 @@
-/** Forms: fields whose label, help and error belong to them by their ids, and the filters of a list. */
+/** Forms: fields whose label, help and error belong to them by their ids, fields as data, and what runs the work of a form. */
 
-import type { ComponentChildren } from 'preact'
+import { type ComponentChildren, Fragment } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { ApprovalRequested } from '../api.ts'
 import { isDay } from '../format.ts'
-import { changeQuery, href, type Query, usePlace } from '../router.ts'
-import { instantText, zoneName } from '../time-zone.ts'
-import { fieldError, sentenceOf } from './basics.tsx'
+import { zoneName } from '../time-zone.ts'
+import { Button, type ButtonProps, fieldError, Problem, sentenceOf } from './basics.tsx'
 import { tell } from './page.tsx'
 
 interface FieldProps {
@@ -46,7 +45,7 @@ function Field({ label, help, error, children }: FieldProps & { children: (contr
 interface TextProps extends FieldProps {
   value: string
   onChange: (value: string) => void
-  type?: 'text' | 'password' | 'email' | 'number' | 'date' | 'datetime-local' | 'search' | 'url'
+  type?: undefined | 'text' | 'password' | 'email' | 'number' | 'date' | 'datetime-local' | 'search' | 'url'
   placeholder?: string
   autoComplete?: string
   required?: boolean
@@ -160,111 +159,101 @@ export function useSubmit(work: () => Promise<unknown>) {
   return { submit, error, isBusy }
 }
 
-/** The texts of a form; `field` gives a control its value, its change and its error. @param onChange told of each */
-export function useForm<T extends Readonly<Record<string, string>>>(initial: T, onChange?: () => void) {
+/** A button that does its work at once, and shows the error beside it. */
+export function WorkButton({ text, busyText = text, disabled, work, ...button }: WorkButtonProps) {
+  const { submit, error, isBusy } = useSubmit(work)
+  return (
+    <>
+      <Button {...button} text={isBusy ? busyText : text} disabled={isBusy || disabled} onClick={submit} />
+      <Problem error={error} />
+    </>
+  )
+}
+
+interface WorkButtonProps extends Omit<ButtonProps, 'onClick'> {
+  /** Replaces the text meanwhile. */
+  busyText?: string
+  work: () => Promise<unknown>
+}
+
+type Values = Readonly<Record<string, string>>
+
+/** The texts of a form; `field` gives a control its value, its change and its error. @param onChange is called after each */
+export function useForm<T extends Values>(initial: T, onChange?: () => void) {
   const [values, setValues] = useState(initial)
+  const change = (name: string, value: string) => {
+    setValues({ ...values, [name]: value })
+    onChange?.()
+  }
   /** @param member of the body, where it has another name than the field */
   const field = (name: keyof T & string, error: unknown, member: string = name) => ({
     value: values[name] ?? '',
-    onChange: (value: string) => {
-      setValues({ ...values, [name]: value })
-      onChange?.()
-    },
+    onChange: (value: string) => change(name, value),
     error: fieldError(error, member),
   })
-  return { values, field, reset: () => setValues(initial) }
+  return { values, change, field }
 }
 
-export interface Filter {
-  name: string
-  label: string
-  type?: 'text' | 'date' | 'search'
-  placeholder?: string
-  /** Value and text; makes it a choice. */
-  options?: readonly (readonly [value: string, text: string])[]
+/** A field as data. A date is a day of the zone that is shown, and `options` make a choice. */
+interface FieldData extends Omit<TextProps, 'value' | 'onChange' | 'error' | 'help'> {
+  options?: SelectProps['options']
 }
 
-/** The query, and what is typed over it until it is applied; another query begins anew. */
-export function useTyped(query: Query): readonly [Query, (typed: Query) => void] {
-  const [typed, setTyped] = useState<Query>({})
-  // By the event: two quick changes of the query may be drawn as one, and look like none.
-  useEffect(() => {
-    const forget = () => setTyped({})
-    addEventListener('hashchange', forget)
-    return () => removeEventListener('hashchange', forget)
-  }, [])
-  return [{ ...query, ...typed }, (more) => setTyped({ ...typed, ...more })]
+export interface FormField extends FieldData {
+  /** The text at first. */
+  value?: string
+  help?: ComponentChildren | ((values: Values) => ComponentChildren)
+  /** The member of the body, where it has another name than the field. */
+  member?: string
+  /** The field is shown only then. */
+  when?: (values: Values) => boolean
+  below?: ComponentChildren
 }
 
-export function FilterBar({ query, filters }: { query: Query; filters: readonly Filter[] }) {
-  const [values, type] = useTyped(query)
-  const apply = (wanted: Query) =>
-    changeQuery(Object.fromEntries(filters.map(({ name }) => [name, wanted[name]?.trim()])))
-  const isFiltered = filters.some(({ name }) => query[name])
-  return (
-    <form
-      class="filters"
-      onSubmit={(event) => {
-        event.preventDefault()
-        apply(values)
-      }}
-    >
-      {filters.map(({ name, label, options, type: kind = 'text', placeholder }) => {
-        const shared = { label, value: values[name] ?? '' }
-        const onChange = (value: string) => type({ [name]: value })
-        if (kind === 'date') return <DayField {...shared} key={name} onChange={onChange} />
-        return options ? (
-          <SelectField
-            {...shared}
-            key={name}
-            options={[['', 'All'], ...options]}
-            onChange={(value) => apply({ ...values, [name]: value })}
+export type FormFields = Readonly<Record<string, FormField>>
+export type ValuesOf<F extends FormFields> = { readonly [N in keyof F]: string }
+
+/** The texts that a form has at first. */
+export const initialOf = <F extends FormFields>(fields: F) =>
+  Object.fromEntries(Object.entries(fields).map(([name, { value = '' }]) => [name, value])) as ValuesOf<F>
+
+export const FieldOf = ({ type, options, ...field }: FieldData & Omit<FieldProps, 'label'> & Changed) =>
+  options ? (
+    <SelectField {...field} options={options} />
+  ) : type === 'date' ? (
+    <DayField {...field} />
+  ) : (
+    <TextField {...field} type={type} />
+  )
+
+interface Changed {
+  value: string
+  onChange: (value: string) => void
+}
+
+interface FieldsProps {
+  fields: FormFields
+  values: Values
+  onChange: (name: string, value: string) => void
+  /** The error of the last attempt, which each field takes its part of. */
+  error?: unknown
+}
+
+export const Fields = ({ fields, values, onChange, error }: FieldsProps) => (
+  <>
+    {Object.entries(fields)
+      .filter(([, { when }]) => when === undefined || when(values))
+      .map(([name, { value: _, when, member = name, help, below, ...field }]) => (
+        <Fragment key={name}>
+          <FieldOf
+            {...field}
+            help={typeof help === 'function' ? help(values) : help}
+            value={values[name] ?? ''}
+            error={fieldError(error, member)}
+            onChange={(value) => onChange(name, value)}
           />
-        ) : (
-          <TextField {...shared} key={name} type={kind} {...(placeholder ? { placeholder } : {})} onChange={onChange} />
-        )
-      })}
-      <div class="actions">
-        <button type="submit">Apply</button>
-        {isFiltered && (
-          <button type="button" onClick={() => apply({})}>
-            Clear filters
-          </button>
-        )}
-      </div>
-    </form>
-  )
-}
-
-const DAY_MS = 86_400_000
-/** Days back from today: the first and the last of the range. */
-const RANGES = [
-  ['Today', 0, 0],
-  ['Yesterday', 1, 1],
-  ['7 days', 6, 0],
-  ['30 days', 29, 0],
-] as const
-
-/** Links to usual ranges of the filters `since` and `until`. */
-export function Ranges({ query }: { query: Query }) {
-  const { path } = usePlace()
-  const day = (back: number) => instantText(Date.now() - back * DAY_MS).slice(0, 10)
-  return (
-    <nav class="views" aria-label="Range">
-      {RANGES.map(([name, first, last]) => {
-        const range = { since: day(first), until: day(last) }
-        const isShown = query['since'] === range.since && query['until'] === range.until
-        return (
-          <a
-            key={name}
-            class="button small"
-            aria-current={isShown || undefined}
-            href={href(path, { ...query, ...range })}
-          >
-            {name}
-          </a>
-        )
-      })}
-    </nav>
-  )
-}
+          {below}
+        </Fragment>
+      ))}
+  </>
+)

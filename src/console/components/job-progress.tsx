@@ -1,8 +1,8 @@
 /** The progress of a bulk revocation: bar, status, rate, errors, and the certificates that are left. */
 
+import { useRef } from 'preact/hooks'
 import type { Output } from '../api.ts'
-import { countText, plural } from '../format.ts'
-import { useJobRate } from '../job-rate.ts'
+import { counted, countText, spanText } from '../format.ts'
 import { href } from '../router.ts'
 import { useApi } from '../use-api.ts'
 import { Badge, ButtonLink, Problem, Time } from './basics.tsx'
@@ -49,7 +49,7 @@ export function JobProgress({ job, at }: { job: Job; at: number | undefined }) {
       <p role="status">
         <JobStatus {...job} />{' '}
         {status === 'matching'
-          ? `${plural(countText(total_matched), 'certificate')} found so far`
+          ? `${counted(total_matched, 'certificate')} found so far`
           : `${countText(done)} of ${countText(total_matched)}`}
         {rate !== undefined && `, ${rate}`}
       </p>
@@ -77,7 +77,7 @@ function Left({ id, left, total, at }: { id: string; left: number; total: number
       <div class="bar bad" role="alert">
         <p>
           <strong>
-            {countText(left)} of {plural(countText(total), 'certificate is', 'certificates are')} NOT revoked
+            {countText(left)} of {counted(total, 'certificate is', 'certificates are')} NOT revoked
           </strong>{' '}
           and valid. <Time at={at} relative={false} />
         </p>
@@ -98,4 +98,34 @@ function Left({ id, left, total, at }: { id: string; left: number; total: number
       </ul>
     </>
   )
+}
+
+interface Seen {
+  at: number
+  done: number
+}
+
+/** A rate over the last second alone would jump. */
+const SPAN_MS = 20_000
+
+/**
+ * How fast the job goes between the replies that the page has seen, and when it may end.
+ * @param at when the reply came, in milliseconds @returns undefined until two replies differ, and at the end
+ */
+function useJobRate(job: Job, at: number | undefined): string | undefined {
+  const seen = useRef<Seen[]>([])
+  if (at === undefined || job.status !== 'revoking') return undefined
+  const done = job.revoked + job.errors_total
+  if (seen.current.at(-1)?.at !== at)
+    seen.current = [...seen.current.filter((one) => one.at > at - SPAN_MS), { at, done }]
+  const [first] = seen.current
+  return first && rateText(first, { at, done }, job.total_matched)
+}
+
+/** `1,200 a second; about 3 minutes left`. Pure. */
+function rateText(first: Seen, last: Seen, total: number): string | undefined {
+  const perSecond = ((last.done - first.done) * 1000) / (last.at - first.at)
+  if (!Number.isFinite(perSecond) || perSecond <= 0) return undefined
+  const left = spanText((total - last.done) / perSecond)
+  return `${countText(Math.max(1, Math.round(perSecond)))} a second; ${left === undefined ? 'less than a second' : `about ${left}`} left`
 }

@@ -5,6 +5,7 @@ import { can } from '../api.ts'
 import { go } from '../router.ts'
 import { ROUTES } from '../routes.ts'
 import { createStore, useStore } from '../store.ts'
+import { Button } from './basics.tsx'
 import { CloseButton, Dialog } from './dialog.tsx'
 import { CheckField } from './form.tsx'
 import { openSearch } from './search.tsx'
@@ -61,9 +62,7 @@ export function Keyboard() {
   }, [on])
   return (
     <>
-      <button type="button" class="small" onClick={() => setHelpOpen(true)}>
-        Keyboard shortcuts
-      </button>
+      <Button kind="small" text="Keyboard shortcuts" onClick={() => setHelpOpen(true)} />
       {isHelpOpen && <Help onClose={() => setHelpOpen(false)} />}
     </>
   )

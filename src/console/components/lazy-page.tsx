@@ -3,18 +3,20 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { PageProps } from '../router.ts'
-import { Problem } from './basics.tsx'
-import { Skeleton } from './skeleton.tsx'
+import { Problem, Skeleton } from './basics.tsx'
 
-/** Starts the loading of a page that nobody has opened yet. */
+type Page = ComponentType<PageProps>
+type Load<K extends string> = () => Promise<Readonly<Record<K, Page>>>
+
+/** They load the pages that nobody has opened yet. */
 const loaders: (() => Promise<unknown>)[] = []
 
-/** @param load imports the file @param name of the component that it exports */
-export function lazyPage<K extends string>(
-  load: () => Promise<Readonly<Record<K, ComponentType<PageProps>>>>,
-  name: K,
-): ComponentType<PageProps> {
-  let loaded: ComponentType<PageProps> | undefined
+/** @param load imports a file @param names of the components that it exports */
+export const lazyPages = <K extends string>(load: Load<K>, ...names: readonly K[]) =>
+  Object.fromEntries(names.map((name) => [name, lazyPage(load, name)])) as Readonly<Record<K, Page>>
+
+function lazyPage<K extends string>(load: Load<K>, name: K): Page {
+  let loaded: Page | undefined
   const fetchPage = async () => {
     loaded = (await load())[name]
   }

@@ -2,25 +2,25 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { countText, plural } from '../format.ts'
-import { type Query, usePlace } from '../router.ts'
-import type { Listed } from '../use-list.ts'
-import { Empty, Problem } from './basics.tsx'
-import { useColumns } from './column-choice.tsx'
+import { can, type Input, type OperationId } from '../api.ts'
+import { counted, countText } from '../format.ts'
+import { type PageProps, type Query, usePlace } from '../router.ts'
+import { withWholeDays } from '../time-zone.ts'
+import { type Listed, type Row, useList } from '../use-list.ts'
+import { Button, Empty, Problem, Skeleton } from './basics.tsx'
+import { type Column, orderOf } from './columns.tsx'
 import { AllRows, type CsvFile } from './csv.tsx'
-import { type Filter, FilterBar } from './form.tsx'
+import { type Filter, FilterBar, SavedViews } from './filters.tsx'
+import { CheckField } from './form.tsx'
 import { Page } from './page.tsx'
-import { SelectionBar, useRowSelection } from './row-selection.tsx'
-import { SavedViews } from './saved-views.tsx'
-import { Skeleton } from './skeleton.tsx'
-import { type Column, idOf, type Sorting, Table, type TableProps } from './table.tsx'
+import { idOf, SelectionBar, type Sorting, Table, type TableProps, useRowSelection } from './table.tsx'
 
 interface ListProps<R> extends Omit<TableProps<R>, 'rows' | 'selection'> {
   list: Listed<R>
   /** What can be done to rows that are chosen; without it none can be. @param done gives the selection up */
   onChosen?: ((rows: readonly R[], done: () => void) => ComponentChildren) | undefined
   /** Offers all rows as a file. */
-  csv?: CsvFile<R>
+  csv?: CsvFile<R> | undefined
 }
 
 /** Loads on when its end comes into view. Columns should be made outside of the component. */
@@ -37,13 +37,11 @@ export function List<R>({ list, empty, csv, onChosen, ...table }: ListProps<R>) 
       )}
       {dropped > 0 && (
         <p class="quiet">
-          {plural(countText(dropped), 'row')} at the top left the page to keep it fast.{' '}
-          <button type="button" class="small" onClick={reload}>
-            Back to the top
-          </button>
+          {counted(dropped, 'row')} at the top left the page to keep it fast.{' '}
+          <Button kind="small" text="Back to the top" onClick={reload} />
         </p>
       )}
-      {/* Above: who scrolls down never reaches the end of a long list. */}
+      {/* Above the table: nobody reaches the end of a long list by scrolling. */}
       {rows.length > 0 && (
         <div class="tools">
           <AllRows all={all} csv={csv} shown={isWhole ? rows : undefined} />
@@ -82,12 +80,13 @@ export function List<R>({ list, empty, csv, onChosen, ...table }: ListProps<R>) 
 /** Sorts the rows of a list that is whole by the columns that say how; a part of a list would be sorted wrongly. */
 function useLocalOrder<R>(rows: readonly R[], columns: readonly Column<R>[], isWhole: boolean) {
   const [order, setOrder] = useState<Pick<Sorting, 'by' | 'direction'>>()
-  const by = columns.find(({ head }) => head === order?.by)?.by
+  const ordering = columns.find(({ head }) => head === order?.by)
+  const by = ordering && orderOf(ordering)
   const sorted = useMemo(() => {
     if (!by || !isWhole) return rows
     const sign = order?.direction === 'descending' ? -1 : 1
     return [...rows].sort((a, b) => sign * compare(by(a), by(b)))
-  }, [rows, by, order, isWhole])
+  }, [rows, ordering, order, isWhole])
   const sorting: Sorting = {
     by: order?.by ?? '',
     direction: order?.direction ?? 'ascending',
@@ -113,26 +112,18 @@ const foot = (shown: number, hasMore: boolean) =>
 interface ListPageProps<R> extends Omit<ListProps<R>, 'caption'> {
   title: string
   /** One sentence below the title. */
-  about?: string
+  about?: string | undefined
   /** Buttons beside the title. */
   actions?: ComponentChildren
   query?: Query
-  filters?: readonly Filter[]
+  filters?: readonly Filter[] | undefined
   /** Between the title and the list. */
   children?: ComponentChildren
 }
 
 /** A page that is one list, with its filters. */
-export function ListPage<R>({
-  title,
-  about,
-  actions,
-  query = {},
-  filters,
-  children,
-  empty,
-  ...list
-}: ListPageProps<R>) {
+export function ListPage<R>({ title, about, actions, query = {}, filters, children, ...props }: ListPageProps<R>) {
+  const { empty, ...list } = props
   const isFiltered = Object.values(query).some((value) => value !== '')
   const { path } = usePlace()
   return (
@@ -144,6 +135,95 @@ export function ListPage<R>({
       <List caption={title} empty={isFiltered ? <Empty title="No matches" /> : empty} {...list} />
     </Page>
   )
+}
+
+/** What a page says that is one list: `listPage` draws it. */
+interface ListDescriptor<I extends OperationId> {
+  title: string
+  about?: string
+  /** The filters of the operation that are offered. Without them the address has none. */
+  filters?: readonly Filter[]
+  /** A function gets what reads the list again, for columns with buttons. */
+  columns: readonly Column<Row<I>>[] | ((reload: () => void) => readonly Column<Row<I>>[])
+  csv?: CsvFile<Row<I>>
+  rowKey?: (row: Row<I>) => string | number
+  empty?: ComponentChildren | ((reload: () => void) => ComponentChildren)
+  actions?: (reload: () => void) => ComponentChildren
+  /** What can be done to rows that are chosen, for roles that may call the operation. @param done reads the list again */
+  chosen?: { needs: OperationId; actions: (rows: readonly Row<I>[], done: () => void) => ComponentChildren }
+  /** Between the title and the list. */
+  above?: (reload: () => void) => ComponentChildren
+}
+
+export const listPage = <I extends OperationId>(operation: I, page: ListDescriptor<I>) =>
+  function PageOfList({ query, entry }: PageProps) {
+    const { title, about, filters, columns, csv, rowKey, empty, actions, chosen, above } = page
+    const asked = filters ? { query: withWholeDays(query) } : {}
+    const list = useList(operation, asked as Input<I>, entry)
+    const { reload } = list
+    const drawn = useMemo(() => (typeof columns === 'function' ? columns(reload) : columns), [reload])
+    const onChosen = (rows: readonly Row<I>[], giveUp: () => void) =>
+      chosen?.actions(rows, () => {
+        giveUp()
+        reload()
+      })
+    return (
+      <ListPage<Row<I>>
+        {...{ title, about, filters, list }}
+        {...(filters && { query })}
+        {...(csv && { csv })}
+        {...(rowKey && { rowKey })}
+        columns={drawn}
+        actions={actions?.(reload)}
+        onChosen={chosen && can(chosen.needs) ? onChosen : undefined}
+        empty={typeof empty === 'function' ? empty(reload) : empty}
+      >
+        {above?.(reload)}
+      </ListPage>
+    )
+  }
+
+const keyOfColumns = (list: string) => `chancery.columns.${list}`
+
+/** @returns the heads of the columns that are left out */
+function storedHeads(list: string): readonly string[] {
+  const kept = localStorage.getItem(keyOfColumns(list))
+  return kept === null ? [] : kept.split('\n')
+}
+
+/** Lets the user choose columns, which this browser keeps. The first column names the row, and stays. @param list its name */
+function useColumns<R>(list: string, columns: readonly Column<R>[]) {
+  const [hidden, setHidden] = useState(() => storedHeads(list))
+  const [isOpen, setOpen] = useState(false)
+  const show = (head: string, isShown: boolean) => {
+    const after = isShown ? hidden.filter((one) => one !== head) : [...hidden, head]
+    if (after.length === 0) localStorage.removeItem(keyOfColumns(list))
+    else localStorage.setItem(keyOfColumns(list), after.join('\n'))
+    setHidden(after)
+  }
+  const isShown = ({ head }: Column<R>) => !hidden.includes(head)
+  const choice = (
+    <details class="choice" open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>Columns</summary>
+      <div>
+        {isOpen &&
+          columns
+            .slice(1)
+            .map((column) => (
+              <CheckField
+                key={column.head}
+                label={column.head}
+                checked={isShown(column)}
+                onChange={(checked) => show(column.head, checked)}
+              />
+            ))}
+      </div>
+    </details>
+  )
+  return {
+    shown: hidden.length === 0 ? columns : columns.filter((column, index) => index === 0 || isShown(column)),
+    choice,
+  }
 }
 
 function More({ more }: { more: () => void }) {

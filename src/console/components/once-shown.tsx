@@ -8,11 +8,11 @@ import { useEffect } from 'preact/hooks'
 import { href } from '../router.ts'
 import { createStore, useStore } from '../store.ts'
 import { currentSession, onEnded, onForgotten, useSession } from '../stored-session.ts'
-import { Copyable } from './basics.tsx'
+import { Button, Copyable } from './basics.tsx'
 import { Dialog } from './dialog.tsx'
 
 export interface KeptSecret {
-  /** Of what it belongs to, such as a credential. */
+  /** The id of the object that it belongs to, such as a credential. */
   id: string
   /** The page that shows it. */
   place: string
@@ -71,7 +71,7 @@ export function keepSecret(secret: KeptSecret): void {
 
 export const closeSecret = (id: string) => keepOnly((one) => one.id !== id)
 
-/** Those of the user who is signed in. Those of another one, who has used this tab before, are forgotten. */
+/** The secrets of the user who is signed in. Secrets of another user, who has used this tab before, are forgotten. */
 export function useKeptSecrets(): readonly KeptSecret[] {
   const all = useStore(kept)
   const { user } = useSession()
@@ -83,7 +83,7 @@ export function useKeptSecrets(): readonly KeptSecret[] {
   return own
 }
 
-/** On other pages than that of the secret, a line that leads back to it. */
+/** A line on other pages that leads back to the page of a secret. */
 export function OpenSecrets({ path }: { path: string }) {
   const elsewhere = useKeptSecrets().filter(({ place }) => place !== path)
   return (
@@ -98,16 +98,15 @@ export function OpenSecrets({ path }: { path: string }) {
   )
 }
 
-/** The secrets of a page, each in a dialog. @param children what is shown below it */
-export function OnceShown({
-  place,
-  onClose,
-  children,
-}: {
+interface OnceShownProps {
   place: string
-  onClose?: (() => void) | undefined
+  onClose?: () => void
+  /** Stands below the secret. */
   children?: (secret: KeptSecret) => ComponentChildren
-}) {
+}
+
+/** The secrets of a page, each in a dialog. */
+export function OnceShown({ place, onClose, children }: OnceShownProps) {
   const secret = useKeptSecrets().find((one) => one.place === place)
   if (!secret) return null
   const close = () => {
@@ -125,9 +124,7 @@ export function OnceShown({
       ))}
       {children?.(secret)}
       <div class="actions">
-        <button type="button" class="primary" onClick={close}>
-          I have copied it
-        </button>
+        <Button kind="primary" text="I have copied it" onClick={close} />
       </div>
     </Dialog>
   )

@@ -2,9 +2,17 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { titleOf } from '../environment.tsx'
 import { createStore, useStore } from '../store.ts'
 import { chooseZone, isBrowserInUtc, useZone, zoneName } from '../time-zone.ts'
+
+/** The name of this installation, as the service has written it into the page (`admin_api.environment`). */
+const ENVIRONMENT = document.documentElement.dataset['environment']
+
+/** The title of the tab. */
+export const titleOf = (page: string): string =>
+  [page, ENVIRONMENT, 'Chancery'].filter((part) => part !== undefined).join(' · ')
+
+export const EnvironmentName = () => (ENVIRONMENT === undefined ? null : <span class="environment">{ENVIRONMENT}</span>)
 
 interface PageFrame {
   title: string

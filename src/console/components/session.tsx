@@ -1,11 +1,11 @@
-/** Signing in and out: the page before, the dialog over the page, the warning, the user's menu. */
+/** Signing in and out: the page before, the dialog over the page, the ways beside the password, the warning, the user's menu. */
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { BASE_URL, call } from '../api.ts'
-import { EnvironmentName, titleOf } from '../environment.tsx'
 import { clockText } from '../format.ts'
 import { roleText } from '../labels.ts'
-import { finishByPasskey } from '../passkeys.ts'
+import { clearAddress, finishOidc, isFromProvider, isOfProvider, START_URL, startOidc } from '../oidc.ts'
+import { elsewhere, finishByPasskey, signInByPasskey, workHere } from '../passkeys.ts'
 import {
   askToSignIn,
   begin,
@@ -19,14 +19,20 @@ import {
   WARNING_MS,
 } from '../stored-session.ts'
 import { chooseTheme, THEMES, type Theme, useChosenTheme } from '../theme.ts'
-import { Problem } from './basics.tsx'
+import { useApi } from '../use-api.ts'
+import { Button, Problem } from './basics.tsx'
 import { Action, Dialog } from './dialog.tsx'
-import { SelectField, TextField, useForm, useSubmit } from './form.tsx'
+import { Fields, initialOf, SelectField, useForm, useSubmit, WorkButton } from './form.tsx'
 import { Keyboard } from './keyboard.tsx'
-import { OtherWays, ProviderReply } from './sign-in-ways.tsx'
+import { EnvironmentName, titleOf } from './page.tsx'
+
+const SIGN_IN = {
+  username: { label: 'Username', required: true, autoComplete: 'username' },
+  password: { label: 'Password', type: 'password', required: true, autoComplete: 'current-password' },
+} as const
 
 function SignInForm({ username: known = '' }: { username?: string }) {
-  const { values, field } = useForm({ username: known, password: '' })
+  const { values, change } = useForm({ ...initialOf(SIGN_IN), username: known })
   const { submit, error, isBusy } = useSubmit(async () => {
     const login = await call('login', { body: { ...values, username: values.username.trim() } })
     if ('token' in login) begin(login.token, login.user)
@@ -38,14 +44,7 @@ function SignInForm({ username: known = '' }: { username?: string }) {
   }, [known])
   return (
     <form ref={form} onSubmit={submit} class="narrow">
-      <TextField label="Username" required autoComplete="username" {...field('username', error)} />
-      <TextField
-        label="Password"
-        type="password"
-        required
-        autoComplete="current-password"
-        {...field('password', error)}
-      />
+      <Fields fields={SIGN_IN} values={values} onChange={change} error={error} />
       <Problem error={error} />
       <button type="submit" class="primary" disabled={isBusy}>
         {isBusy ? 'Signing in …' : 'Sign in'}
@@ -79,7 +78,7 @@ const WHY_SIGN_IN = {
   wanted: 'A new sign-in starts a new session. Nothing that you typed is lost.',
 }
 
-/** Over the page, which stays as it is. */
+/** It lies over the page, which stays as it is. */
 export function SignInDialog() {
   const { asks = 'ended', user } = useSession()
   return (
@@ -88,16 +87,67 @@ export function SignInDialog() {
       <SignInForm username={user?.username ?? ''} />
       <OtherWays isOverPage />
       <p class="quiet">A user other than {user?.username ?? ''} starts with a fresh page.</p>
-      {asks !== 'wanted' && (
-        <button type="button" class="small" onClick={forget}>
-          Leave this page
-        </button>
-      )}
+      {asks !== 'wanted' && <Button kind="small" text="Leave this page" onClick={forget} />}
     </Dialog>
   )
 }
 
-/** Two minutes before the session ends, by its age or by the user's absence. */
+interface OtherWaysProps {
+  /** The page below keeps what was typed, so that the provider gets a tab of its own. */
+  isOverPage?: boolean
+}
+
+function OtherWays({ isOverPage = false }: OtherWaysProps) {
+  const { data, error: unread, reload } = useApi('getSignInMethods', {})
+  // Without the reply nobody knows which ways there are; a person of a provider has no password.
+  if (unread !== undefined)
+    return (
+      <div class="narrow">
+        <p>Other ways to sign in could not be read.</p>
+        <Problem error={unread} retry={reload} />
+      </div>
+    )
+  return (
+    <div class="narrow">
+      {workHere(data) && <WorkButton text="Sign in with a passkey" work={signInByPasskey} />}
+      {elsewhere(data) && !isOverPage && <p class="quiet">Passkeys work at {elsewhere(data)} alone.</p>}
+      <ProviderWay isOverPage={isOverPage} />
+    </div>
+  )
+}
+
+export function ProviderWay({ isOverPage = false }: OtherWaysProps) {
+  const { data } = useApi('getSignInMethods', {})
+  if (!data?.oidc) return null
+  const text = `Sign in with ${data.oidc.name}`
+  return isOverPage ? (
+    <a class="button" href={START_URL} target="_blank" rel="noopener">
+      {text} in a new tab
+    </a>
+  ) : (
+    <WorkButton text={text} work={() => startOidc()} />
+  )
+}
+
+/** Begins or ends a sign-in at a provider, as the address of this tab says. */
+function ProviderReply() {
+  const [error, setError] = useState<unknown>()
+  const [isAtWork, setAtWork] = useState(isOfProvider())
+  useEffect(() => {
+    if (!isAtWork) return
+    // A tab that another page has opened is to prove who the user is.
+    const work = isFromProvider() ? finishOidc() : startOidc(true)
+    work.catch((cause) => {
+      clearAddress()
+      setError(cause)
+      setAtWork(false)
+    })
+  }, [])
+  if (isAtWork) return <p role="status">Signing in …</p>
+  return <Problem error={error} />
+}
+
+/** Warns two minutes before the session ends, by its age or by the user's absence. */
 export function SessionBar() {
   const [ending, setEnding] = useState<Ending>()
   useEffect(() => {
@@ -113,9 +163,7 @@ export function SessionBar() {
   return (
     <div class="bar warn" role="status">
       <p>{isIdle ? `You are inactive and will be signed out in ${left}.` : `Your session ends in ${left}.`}</p>
-      <button type="button" onClick={isIdle ? stayActive : askToSignIn}>
-        {isIdle ? 'Stay signed in' : 'Sign in again'}
-      </button>
+      <Button text={isIdle ? 'Stay signed in' : 'Sign in again'} onClick={isIdle ? stayActive : askToSignIn} />
     </div>
   )
 }
@@ -146,14 +194,13 @@ export function UserMenu() {
         options={THEMES.map((one) => [one, THEME_NAMES[one]])}
       />
       <Keyboard />
-      <button type="button" class="small" onClick={signOut}>
-        Sign out
-      </button>
+      <Button kind="small" text="Sign out" onClick={signOut} />
       <Action
         kind="small"
         action="Sign out everywhere"
-        consequence={<p>Ends all your sessions, in this browser and in others. API tokens stay.</p>}
-        onConfirm={() => call('logoutEverywhere', {}).then(forget)}
+        consequence="Ends all your sessions, in this browser and in others. API tokens stay."
+        onConfirm={() => call('logoutEverywhere', {})}
+        onDone={forget}
       />
     </section>
   )

@@ -1,32 +1,11 @@
-/** `Table`: rows that are there, under heads that may sort. */
+/** `Table`: rows that are there, under heads that may sort; rows can be chosen. */
 
 import { Component, type ComponentChildren, type ComponentType, h } from 'preact'
-import { Time } from './basics.tsx'
+import { useCallback, useMemo, useState } from 'preact/hooks'
+import { counted } from '../format.ts'
+import { Button } from './basics.tsx'
+import { type Column, drawnBy, layoutOf, orderOf } from './columns.tsx'
 import { Section } from './page.tsx'
-import { ChooseAll, type RowSelection } from './row-selection.tsx'
-
-export interface Column<R> {
-  head: string
-  cell: (row: R) => ComponentChildren
-  /** Passed to `onSort`: the service sorts. */
-  sort?: string
-  /** Sorts rows that are all there. */
-  by?: (row: R) => string | number | null
-  /** `number` is aligned to the right, `wide` takes what is left, `word` breaks no word, `fixed` no line. */
-  kind?: 'number' | 'wide' | 'word' | 'fixed'
-}
-
-/** A column of a time, which sorts the rows of a complete list. @param member of the row */
-export const timeColumn = <M extends string>(
-  head: string,
-  member: M,
-  { relative = true }: { relative?: boolean } = {},
-): Column<Readonly<Record<M, string | null>>> => ({
-  head,
-  kind: 'fixed',
-  by: (row) => row[member],
-  cell: (row) => <Time at={row[member]} relative={relative} />,
-})
 
 export interface Sorting {
   by: string
@@ -63,7 +42,7 @@ export function Table<R>({ caption, showCaption, columns, rows, rowKey = idOf, .
           <tr>
             {selection && <ChooseAll keys={rows.map(rowKey)} selection={selection} />}
             {columns.map((column) => (
-              <Head key={column.head} {...column} sorting={sorting} />
+              <Head key={column.head} column={column} sorting={sorting} />
             ))}
           </tr>
         </thead>
@@ -73,7 +52,7 @@ export function Table<R>({ caption, showCaption, columns, rows, rowKey = idOf, .
               key={rowKey(row)}
               row={row}
               rowId={rowKey(row)}
-              columns={columns as readonly Column<unknown>[]}
+              columns={columns as readonly Column<never>[] as readonly Column<unknown>[]}
               choose={selection?.choose}
               isChosen={selection?.chosen.has(rowKey(row)) ?? false}
             />
@@ -91,19 +70,22 @@ export const TableSection = <R,>(table: TableProps<R>) => (
   </Section>
 )
 
-function Head<R>({ head, sort: ofService, by, kind, sorting }: Column<R> & { sorting: Sorting | undefined }) {
-  const sort = ofService ?? (by && head)
+function Head<R>({ column, sorting }: { column: Column<R>; sorting: Sorting | undefined }) {
+  const { head } = column
+  const layout = layoutOf(column)
+  const order = orderOf(column)
+  const sort = column.sort ?? (order && head)
   if (sort === undefined || !sorting)
     return (
-      <th scope="col" class={kind}>
+      <th scope="col" class={layout}>
         {head}
       </th>
     )
   const isSorted = sorting.by === sort
-  const first = by ? 'ascending' : 'descending'
+  const first = order ? 'ascending' : 'descending'
   const other = isSorted && sorting.direction === first ? opposite(first) : first
   return (
-    <th scope="col" class={kind} aria-sort={isSorted ? sorting.direction : 'none'}>
+    <th scope="col" class={layout} aria-sort={isSorted ? sorting.direction : 'none'}>
       <button type="button" class="sort" onClick={() => sorting.onSort(sort, other)}>
         {head}
       </button>
@@ -134,14 +116,14 @@ const Row = memo(({ row, rowId, columns, choose, isChosen }: RowProps) => (
         />
       </td>
     )}
-    {columns.map(({ head, cell, kind }, index) =>
+    {columns.map((column, index) =>
       index === 0 ? (
-        <th key={head} scope="row" class={kind}>
-          {cell(row)}
+        <th key={column.head} scope="row" class={layoutOf(column)}>
+          {drawnBy(column, row)}
         </th>
       ) : (
-        <td key={head} class={kind} data-head={head}>
-          {cell(row)}
+        <td key={column.head} class={layoutOf(column)} data-head={column.head}>
+          {drawnBy(column, row)}
         </td>
       ),
     )}
@@ -159,4 +141,57 @@ function memo<P extends object>(draw: (props: P) => ComponentChildren): Componen
       return h(draw as ComponentType<P>, this.props as P & { children?: never })
     }
   }
+}
+
+type Key = string | number
+
+export interface RowSelection {
+  chosen: ReadonlySet<Key>
+  choose(keys: readonly Key[], isChosen: boolean): void
+}
+
+/** @param rows that are shown; a row that has left the page is no longer chosen */
+export function useRowSelection<R>(rows: readonly R[], rowKey: (row: R) => Key) {
+  const [marked, setMarked] = useState<ReadonlySet<Key>>(new Set())
+  const chosenRows = useMemo(() => rows.filter((row) => marked.has(rowKey(row))), [rows, marked, rowKey])
+  // One function for good, so that no row is drawn again for it.
+  const choose = useCallback((keys: readonly Key[], isChosen: boolean) => {
+    setMarked((before) => {
+      const after = new Set(before)
+      for (const key of keys) isChosen ? after.add(key) : after.delete(key)
+      return after
+    })
+  }, [])
+  const selection: RowSelection = { chosen: new Set(chosenRows.map(rowKey)), choose }
+  return { selection, chosenRows, clear: () => setMarked(new Set()) }
+}
+
+/** Says how many rows are chosen, above the table and in view while it scrolls. */
+export const SelectionBar = (props: { count: number; clear: () => void; children: ComponentChildren }) => (
+  <section class="bar selection" aria-label="Selected rows">
+    <p role="status">{counted(props.count, 'row')} selected</p>
+    {props.children}
+    <Button kind="small" text="Clear selection" onClick={props.clear} />
+  </section>
+)
+
+/** The head of the column: all rows that are shown, or none. */
+function ChooseAll({ keys, selection }: { keys: readonly Key[]; selection: RowSelection }) {
+  const chosen = keys.filter((key) => selection.chosen.has(key)).length
+  const isAll = keys.length > 0 && chosen === keys.length
+  return (
+    <th scope="col" class="choose">
+      <input
+        type="checkbox"
+        aria-label="Select all rows that are shown"
+        disabled={keys.length === 0}
+        checked={isAll}
+        // There is no attribute for it.
+        ref={(box) => {
+          if (box) box.indeterminate = chosen > 0 && !isAll
+        }}
+        onChange={() => selection.choose(keys, !isAll)}
+      />
+    </th>
+  )
 }

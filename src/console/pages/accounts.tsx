@@ -1,29 +1,16 @@
 /** ACME accounts: the list, and one with its failures, its orders, and what it may request. */
 
 import { call, can, type Input, type Output } from '../api.ts'
-import { Client, LAST_SEEN, LastSeen } from '../components/activity.tsx'
-import {
-  AccountLink,
-  Badge,
-  ButtonLink,
-  Copyable,
-  Empty,
-  Facts,
-  Ready,
-  Tags,
-  Time,
-  type Tone,
-} from '../components/basics.tsx'
+import { AccountLink, ButtonLink, Empty, Facts, Ready, Tags } from '../components/basics.tsx'
+import { CLIENT, type Column, factsOf, LAST_SEEN } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { type Filter, TextField, useForm } from '../components/form.tsx'
-import { List, ListPage } from '../components/list.tsx'
-import { Page, Section, tell } from '../components/page.tsx'
-import { tagsOf } from '../components/role-fields.tsx'
-import { type Column, timeColumn } from '../components/table.tsx'
-import { countText } from '../format.ts'
+import type { Filter } from '../components/filters.tsx'
+import { List, listPage } from '../components/list.tsx'
+import { LoadedPage } from '../components/loaded.tsx'
+import { Section } from '../components/page.tsx'
+import { countText, tagsOf } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
-import { withWholeDays } from '../time-zone.ts'
 import { useApi } from '../use-api.ts'
 import { useList } from '../use-list.ts'
 import { shortId } from './certificates.tsx'
@@ -32,9 +19,14 @@ import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
 import { ORDER_COLUMNS } from './orders.tsx'
 
 type ListedAccount = Output<'listAccounts'>[number]
+type Account = Output<'getAccount'>
 
-const TONES: Readonly<Record<ListedAccount['status'], Tone>> = { valid: 'good', deactivated: 'plain', revoked: 'bad' }
-const AccountStatus = ({ status }: Pick<ListedAccount, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
+const STATUS: Column<Pick<Account, 'status'>> = {
+  head: 'Status',
+  member: 'status',
+  sorts: true,
+  tones: { valid: 'good', deactivated: 'plain', revoked: 'bad' },
+}
 
 const COLUMNS: readonly Column<ListedAccount>[] = [
   {
@@ -47,8 +39,8 @@ const COLUMNS: readonly Column<ListedAccount>[] = [
       </>
     ),
   },
-  { head: 'Status', by: ({ status }) => status, cell: (account) => <AccountStatus {...account} /> },
-  { head: 'Tags', cell: ({ tags }) => <Tags tags={tags} /> },
+  STATUS,
+  { head: 'Tags', member: 'tags', kind: 'tags' },
   { head: 'Contact', cell: ({ contacts }) => contactsText(contacts) ?? <span class="quiet">–</span> },
   {
     head: 'Certificates',
@@ -61,14 +53,14 @@ const COLUMNS: readonly Column<ListedAccount>[] = [
       </a>
     ),
   },
-  { head: 'Client', kind: 'wide', by: ({ client }) => client, cell: (account) => <Client {...account} /> },
+  { ...CLIENT, kind: 'wide' },
   LAST_SEEN,
   {
     head: 'Key identifier',
     by: ({ eab_kid }) => eab_kid,
     cell: ({ eab_kid }) => eab_kid ?? <span class="quiet">–</span>,
   },
-  timeColumn('Created', 'created_at', { relative: false }),
+  { head: 'Created', member: 'created_at', kind: 'instant' },
 ]
 
 const CSV: CsvFile<ListedAccount> = {
@@ -105,49 +97,36 @@ const FILTERS: readonly Filter[] = [
   { name: 'created_after', label: 'Created from', type: 'date' },
 ]
 
-export function AccountsPage({ query, entry }: PageProps) {
-  const list = useList('listAccounts', { query: withWholeDays(query) } as Input<'listAccounts'>, entry)
-  return (
-    <ListPage
-      title="Accounts"
-      query={query}
-      filters={FILTERS}
-      list={list}
-      columns={COLUMNS}
-      csv={CSV}
-      empty={
-        <Empty title="No accounts yet">
-          <p>An account appears when a client registers. Create a credential, and copy a command from it.</p>
-          <ButtonLink needs="listEabCredentials" to={href('/eab')}>
-            EAB credentials
-          </ButtonLink>
-        </Empty>
-      }
-    />
-  )
-}
-
-type Account = Output<'getAccount'>
+export const AccountsPage = listPage('listAccounts', {
+  title: 'Accounts',
+  filters: FILTERS,
+  columns: COLUMNS,
+  csv: CSV,
+  empty: (
+    <Empty title="No accounts yet">
+      <p>An account appears when a client registers. Create a credential, and copy a command from it.</p>
+      <ButtonLink needs="listEabCredentials" to={href('/eab')}>
+        EAB credentials
+      </ButtonLink>
+    </Empty>
+  ),
+})
 
 export function AccountPage({ params }: PageProps) {
   const id = params['account'] ?? ''
   const loaded = useApi('getAccount', { params: { account_id: id } })
-  const { data } = loaded
   return (
-    <Page
-      title={`Account ${data?.name ?? id.slice(-12)}`}
-      actions={
-        data && (
-          <>
-            <NameAccount key={data.name + data.tags} account={data} onNamed={loaded.reload} />
-            {data.status === 'valid' && <Deactivate id={id} name={data.name} onDone={loaded.reload} />}
-          </>
-        )
-      }
+    <LoadedPage
+      loaded={loaded}
+      title={(account) => `Account ${account?.name ?? id.slice(-12)}`}
+      actions={(account) => <AccountActions account={account} reload={loaded.reload} />}
     >
-      <Ready loaded={loaded}>{(account) => <AccountFacts account={account} />}</Ready>
-      {data && (
+      {(account) => (
         <>
+          <Facts rows={factsOf(account, FACTS)} />
+          <p>
+            <a href={href('/certificates', { account_id: id })}>Certificates of this account</a>
+          </p>
           <Failures id={id} />
           <Orders id={id} />
           <div class="columns">
@@ -156,85 +135,70 @@ export function AccountPage({ params }: PageProps) {
           </div>
         </>
       )}
-    </Page>
+    </LoadedPage>
   )
 }
 
-function Deactivate({ id, name, onDone }: { id: string; name: string; onDone: () => void }) {
+function AccountActions({
+  account: { id, name, label, tags, status },
+  reload,
+}: {
+  account: Account
+  reload: () => void
+}) {
+  const params = { account_id: id }
   return (
-    <Action
-      needs="deactivateAccount"
-      kind="danger"
-      action="Deactivate"
-      title={`Deactivate ${name}`}
-      consequence={
-        <p>
-          The client can no longer order, renew or revoke with this account. It cannot be undone. Its certificates stay
-          valid.
-        </p>
-      }
-      typed={id.slice(-12)}
-      onConfirm={async () => {
-        await call('deactivateAccount', { params: { account_id: id } })
-        tell('The account is deactivated.')
-        onDone()
-      }}
-    />
-  )
-}
-
-function NameAccount({ account, onNamed }: { account: Account; onNamed: () => void }) {
-  const { values, field, reset } = useForm({ label: account.label ?? '', tags: account.tags.join(' ') })
-  return (
-    <Action
-      needs="updateAccount"
-      text="Name and tags"
-      title="Name and tags"
-      action="Save"
-      onOpen={reset}
-      onConfirm={async () => {
-        const body = { label: values.label.trim() || null, tags: tagsOf(values.tags) }
-        await call('updateAccount', { params: { account_id: account.id }, body })
-        onNamed()
-      }}
-    >
-      {(error) => (
-        <>
-          <TextField label="Name" help="Empty: its contact, or its key identifier." {...field('label', error)} />
-          <TextField
-            label="Tags"
-            help="Lower-case words, with spaces between them. Registrars with one of these tags look after the account."
-            {...field('tags', error)}
-          />
-        </>
+    <>
+      <Action
+        needs="updateAccount"
+        text="Name and tags"
+        title="Name and tags"
+        action="Save"
+        fields={{
+          label: { label: 'Name', value: label ?? '', help: 'Empty: its contact, or its key identifier.' },
+          tags: {
+            label: 'Tags',
+            value: tags.join(' '),
+            help: 'Lower-case words, with spaces between them. Registrars with one of these tags look after the account.',
+          },
+        }}
+        onConfirm={(typed) => {
+          const body = { label: typed.label.trim() || null, tags: tagsOf(typed.tags) }
+          return call('updateAccount', { params, body })
+        }}
+        onDone={reload}
+      />
+      {status === 'valid' && (
+        <Action
+          needs="deactivateAccount"
+          kind="danger"
+          action="Deactivate"
+          title={`Deactivate ${name}`}
+          consequence="The client can no longer order, renew or revoke with this account. It cannot be undone. Its certificates stay valid."
+          typed={id.slice(-12)}
+          onConfirm={() => call('deactivateAccount', { params })}
+          done="The account is deactivated."
+          onDone={reload}
+        />
       )}
-    </Action>
+    </>
   )
 }
 
-const AccountFacts = ({ account }: { account: Account }) => (
-  <>
-    <Facts
-      rows={[
-        ['Name', account.name],
-        ['Tags', account.tags.length > 0 && <Tags key="tags" tags={account.tags} />],
-        ['Status', <AccountStatus key="status" {...account} />],
-        ['Id', <Copyable key="id" text={account.id} />],
-        ['Contacts', account.contacts.join(', ') || 'none'],
-        ['Key thumbprint', <Copyable key="thumbprint" text={account.jwk_thumbprint} />],
-        ['Key identifier', account.eab_kid ?? 'none'],
-        ['Agreed to the terms', account.tos_agreed ? 'yes' : 'no'],
-        ['Client', <Client key="client" {...account} />],
-        ['Last seen', <LastSeen key="seen" {...account} />],
-        ['Created', <Time key="created" at={account.created_at} />],
-        ['Changed', <Time key="changed" at={account.updated_at} />],
-      ]}
-    />
-    <p>
-      <a href={href('/certificates', { account_id: account.id })}>Certificates of this account</a>
-    </p>
-  </>
-)
+const FACTS: readonly Column<Account>[] = [
+  { head: 'Name', member: 'name' },
+  { head: 'Tags', cell: ({ tags }) => tags.length > 0 && <Tags tags={tags} /> },
+  STATUS,
+  { head: 'Id', member: 'id', kind: 'copy' },
+  { head: 'Contacts', cell: ({ contacts }) => contacts.join(', ') || 'none' },
+  { head: 'Key thumbprint', member: 'jwk_thumbprint', kind: 'copy' },
+  { head: 'Key identifier', cell: ({ eab_kid }) => eab_kid ?? 'none' },
+  { head: 'Agreed to the terms', cell: ({ tos_agreed }) => (tos_agreed ? 'yes' : 'no') },
+  CLIENT,
+  LAST_SEEN,
+  { head: 'Created', member: 'created_at', kind: 'time' },
+  { head: 'Changed', member: 'updated_at', kind: 'time' },
+]
 
 function Failures({ id }: { id: string }) {
   const loaded = useApi('listFailuresOfAccount', { params: { account_id: id } })

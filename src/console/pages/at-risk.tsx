@@ -1,16 +1,17 @@
 /** Certificates whose renewal window is open and that nobody has renewed; rows are chosen, then advised or muted. */
 
 import { useState } from 'preact/hooks'
+import { AT_RISK_FILTERS } from '../../admin/resources/certificates.ts'
 import { explainFailure } from '../../domain/failure-advice.ts'
 import { call, can, type Input, type Output } from '../api.ts'
-import { Client, LAST_SEEN } from '../components/activity.tsx'
 import { AccountLink, Empty, Time } from '../components/basics.tsx'
+import { CLIENT, type Column, LAST_SEEN } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { DayField, type Filter, TextField } from '../components/form.tsx'
+import { barOf } from '../components/filter-field.tsx'
+import { DayField, TextField } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
-import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { RENEWAL_ADVICE } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
@@ -21,10 +22,7 @@ import { TellOwners } from './tell-owners.tsx'
 
 type AtRisk = Output<'listAtRisk'>[number]
 
-const FILTERS: readonly Filter[] = [
-  { name: 'expiring_before', label: 'Expires until', type: 'date' },
-  { name: 'muted', label: 'Muted', options: [['true', 'Only muted']] },
-]
+const FILTERS = barOf(AT_RISK_FILTERS)
 
 /** What is known of the client since the window opened. */
 function Attempt({ row: { attempt, last_order, last_failure } }: { row: AtRisk }) {
@@ -76,7 +74,7 @@ const COLUMNS: readonly Column<AtRisk>[] = [
     cell: ({ account_id, account_name }) => account_id && <AccountLink id={account_id} name={account_name} />,
   },
   { head: 'Last attempt', kind: 'wide', cell: (row) => <Attempt row={row} /> },
-  { head: 'Client', by: ({ client }) => client, cell: (row) => <Client {...row} /> },
+  CLIENT,
   LAST_SEEN,
 ]
 const MUTED_COLUMNS: readonly Column<AtRisk>[] = [

@@ -2,18 +2,18 @@
 
 import { useState } from 'preact/hooks'
 import { actionText } from '../../domain/action-words.ts'
-import { call, type Input, lines, type Output } from '../api.ts'
-import { Allowed, Badge, Copyable, Empty, LinkTo, Problem, Ready, Time } from '../components/basics.tsx'
+import { call, type Input, lines, type OperationId, type Output } from '../api.ts'
+import { Badge, Copyable, Empty, LinkTo, Ready, Time } from '../components/basics.tsx'
+import type { Column } from '../components/columns.tsx'
 import { saveFile } from '../components/csv.tsx'
-import { type Filter, Ranges, useSubmit } from '../components/form.tsx'
+import { type Filter, Ranges } from '../components/filters.tsx'
+import { WorkButton } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
-import { type Column, timeColumn } from '../components/table.tsx'
-import { countText, plural } from '../format.ts'
-import type { PageProps } from '../router.ts'
+import { counted, countText } from '../format.ts'
+import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
 import { useApi } from '../use-api.ts'
 import { useList } from '../use-list.ts'
-import { actionOptions, factsOf } from './audit-words.ts'
 
 type Entry = Output<'listAuditLog'>[number]
 type User = Output<'listUsers'>[number]
@@ -24,7 +24,7 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
   const nameOf = (id: string | null, details: Entry['details']) =>
     id === null ? String(details['operator'] ?? 'command line') : (names.get(id) ?? id)
   return [
-    timeColumn('Time', 'created_at', { relative: false }),
+    { head: 'Time', member: 'created_at', kind: 'instant' },
     { head: 'User', kind: 'fixed', cell: ({ user_id, details }) => nameOf(user_id, details) },
     { head: 'Action', kind: 'word', cell: ({ action }) => <span title={action}>{actionText(action)}</span> },
     {
@@ -37,14 +37,70 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
         </>
       ),
     },
-    { head: 'Address', kind: 'fixed', cell: ({ ip_address }) => ip_address },
-    { head: 'Entry', kind: 'number', cell: ({ sequence }) => countText(sequence) },
+    { head: 'Address', member: 'ip_address', kind: 'fixed' },
+    { head: 'Entry', member: 'sequence', kind: 'number' },
   ]
+}
+
+/** From `domain/audit-chain.ts`, by `src/dev/build-console.mjs`. */
+declare const ACTIONS_OF_BUILD: readonly string[]
+
+/** For a choice, in the order of their words. */
+const actionOptions = (): (readonly [value: string, text: string])[] =>
+  ACTIONS_OF_BUILD.map((action) => [action, actionText(action)] as const).sort(([, a], [, b]) => (a < b ? -1 : 1))
+
+type Details = Readonly<Record<string, unknown>>
+
+/** Members that name an object with a page of its own, and the operation of that page. */
+const PAGES: Readonly<Record<string, readonly [needs: OperationId, place: (id: string) => string]>> = {
+  eab_id: ['getEabCredential', (id) => href(`/eab/${id}`)],
+  account_id: ['getAccount', (id) => href(`/accounts/${id}`)],
+  serial_number: ['getCertificate', (id) => href(`/certificates/${id}`)],
+  job_id: ['getBulkRevocation', (id) => href(`/bulk-revocations/${id}`)],
+  csr_profile_id: ['getCsrProfile', (id) => href(`/csr-profiles/${id}`)],
+  spki_sha256: ['listCertificates', (id) => href('/certificates', { spki_sha256: id })],
+  order_id: ['getOrder', (id) => href(`/orders/${id}`)],
+}
+
+interface Fact {
+  name: string
+  text: string
+  /** The object's page, and the operation that it needs. */
+  page?: { needs: OperationId; to: string }
+}
+
+interface Change {
+  before: unknown
+  after: unknown
+}
+
+const isChange = (value: unknown): value is Change =>
+  typeof value === 'object' && value !== null && 'before' in value && 'after' in value
+
+const textOf = (value: unknown): string =>
+  value === null || value === undefined
+    ? 'none'
+    : typeof value === 'string'
+      ? value
+      : Array.isArray(value)
+        ? value.map(textOf).join(', ')
+        : JSON.stringify(value)
+
+/** `role: auditor → admin` for a change, with a link where the member names an object. */
+function wordsOf(details: Details): Fact[] {
+  return Object.entries(details)
+    .filter(([name]) => name !== 'operator')
+    .map(([name, value]) => {
+      const text = isChange(value) ? `${textOf(value.before)} → ${textOf(value.after)}` : textOf(value)
+      const [needs, place] = PAGES[name] ?? []
+      const page = needs && place && typeof value === 'string' ? { needs, to: place(value) } : undefined
+      return { name: name.replaceAll('_', ' '), text, ...(page && { page }) }
+    })
 }
 
 export const Details = ({ details }: Pick<Entry, 'details'>) => (
   <ul class="details">
-    {factsOf(details).map(({ name, text, page }) => (
+    {wordsOf(details).map(({ name, text, page }) => (
       <li key={name}>
         <span class="quiet">{name}:</span> {page ? <LinkTo {...page}>{text}</LinkTo> : text}
       </li>
@@ -63,17 +119,18 @@ const filtersOf = (users: readonly User[]): Filter[] => [
 
 export function AuditPage({ query, entry }: PageProps) {
   const users = useApi('listUsers', {})
-  const list = useList('listAuditLog', { query: withWholeDays(query) } as Input<'listAuditLog'>, entry)
-  const { submit, error, isBusy } = useSubmit(() => exportAll(withWholeDays(query)))
+  const filters = withWholeDays(query)
+  const list = useList('listAuditLog', { query: filters } as Input<'listAuditLog'>, entry)
   return (
     <ListPage
       title="Audit log"
       actions={
-        <Allowed to="exportAuditLog">
-          <button type="button" disabled={isBusy} onClick={() => submit()}>
-            {isBusy ? 'Reading …' : 'Save all as NDJSON'}
-          </button>
-        </Allowed>
+        <WorkButton
+          needs="exportAuditLog"
+          text="Save all as NDJSON"
+          busyText="Reading …"
+          work={() => exportAll(filters)}
+        />
       }
       query={query}
       filters={filtersOf(users.data ?? [])}
@@ -81,7 +138,6 @@ export function AuditPage({ query, entry }: PageProps) {
       columns={columnsOf(users.data ?? [])}
       empty={<Empty title="No matches" />}
     >
-      <Problem error={error} />
       <Chain />
       <Ranges query={query} />
     </ListPage>
@@ -101,10 +157,6 @@ function Chain() {
   const [isRunning, setRunning] = useState(false)
   const loaded = useApi('listAuditVerifications', {}, isRunning ? { every: 1_000 } : {})
   const last = loaded.data?.[0]
-  const { submit, error, isBusy } = useSubmit(async () => {
-    await call('beginAuditVerification', { body: {} })
-    loaded.reload()
-  })
   if (last && (last.status === 'running') !== isRunning) setRunning(!isRunning)
   return (
     <section class="bar" aria-label="Audit log chain">
@@ -115,10 +167,12 @@ function Chain() {
           </div>
         )}
       </Ready>
-      <Problem error={error} />
-      <button type="button" disabled={isBusy || isRunning} onClick={() => submit()}>
-        {isBusy || isRunning ? 'Checking …' : 'Check the chain'}
-      </button>
+      <WorkButton
+        text={isRunning ? 'Checking …' : 'Check the chain'}
+        busyText="Checking …"
+        disabled={isRunning}
+        work={() => call('beginAuditVerification', { body: {} }).then(loaded.reload)}
+      />
     </section>
   )
 }
@@ -140,7 +194,7 @@ function Check({ status, checked, total, whole, entries, head, cut_sequence: cut
   return (
     <>
       <Badge tone={whole ? 'good' : 'bad'}>{whole ? 'intact' : 'BROKEN'}</Badge>{' '}
-      {plural(countText(entries ?? 0), 'entry', 'entries')}
+      {counted(entries ?? 0, 'entry', 'entries')}
       {whole && `, verified up to entry ${countText(Number(head?.split(':')[0] ?? 0))}`}, head{' '}
       {cut !== null && cut > 0 && `cut by retention at ${countText(cut)}, `} <Copyable text={head ?? ''} /> ({at})
       <ul>

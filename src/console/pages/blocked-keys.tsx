@@ -1,50 +1,53 @@
 /** Keys that are never certified again. */
 
 import { useState } from 'preact/hooks'
-import { call, type Output } from '../api.ts'
-import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
+import { call, can } from '../api.ts'
+import { Badge, Empty, fieldError, Problem, Skeleton, Time } from '../components/basics.tsx'
 import { Action, Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
-import { ListPage } from '../components/list.tsx'
+import { listPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
-import { Skeleton } from '../components/skeleton.tsx'
-import { type Column, timeColumn } from '../components/table.tsx'
-import { href, type PageProps } from '../router.ts'
+import { href } from '../router.ts'
 import { useList } from '../use-list.ts'
 
-type Key = Output<'listBlockedKeys'>[number]
-
-const columnsOf = (reload: () => void): Column<Key>[] => [
-  {
-    head: 'SHA-256 of the public key',
-    kind: 'wide',
-    cell: ({ spki_sha256 }) => (
-      <a class="mono" href={href('/certificates', { spki_sha256 })}>
-        {spki_sha256}
-      </a>
-    ),
-  },
-  { head: 'Source', cell: ({ source }) => <Badge>{source}</Badge> },
-  timeColumn('Since', 'blocked_at'),
-  {
-    head: 'Actions',
-    // Keys of a file are unblocked in the file.
-    cell: ({ source, spki_sha256 }) =>
-      source !== 'file' && (
-        <Action
-          needs="unblockKey"
-          kind="small"
-          action="Unblock"
-          danger
-          consequence={<p>Certificates may be issued for this key again.</p>}
-          onConfirm={() => call('unblockKey', { params: { spki_sha256 } }).then(reload)}
-        />
+export const BlockedKeysPage = listPage('listBlockedKeys', {
+  title: 'Blocked keys',
+  about: 'No certificate is issued for a blocked key. Revocation for key compromise blocks a key by itself.',
+  rowKey: ({ spki_sha256 }) => spki_sha256,
+  columns: (reload) => [
+    {
+      head: 'SHA-256 of the public key',
+      kind: 'wide',
+      cell: ({ spki_sha256 }) => (
+        <a class="mono" href={href('/certificates', { spki_sha256 })}>
+          {spki_sha256}
+        </a>
       ),
-  },
-]
+    },
+    { head: 'Source', cell: ({ source }) => <Badge>{source}</Badge> },
+    { head: 'Since', member: 'blocked_at', kind: 'time' },
+    {
+      head: 'Actions',
+      // Keys of a file are unblocked in the file.
+      cell: ({ source, spki_sha256 }) =>
+        source !== 'file' && (
+          <Action
+            needs="unblockKey"
+            kind="small"
+            action="Unblock"
+            danger
+            consequence="Certificates may be issued for this key again."
+            onConfirm={() => call('unblockKey', { params: { spki_sha256 } })}
+            onDone={reload}
+          />
+        ),
+    },
+  ],
+  empty: <Empty title="No blocked keys" />,
+  above: (reload) => can('blockKey') && <BlockKey onBlocked={reload} />,
+})
 
-export function BlockedKeysPage({ entry }: PageProps) {
-  const list = useList('listBlockedKeys', {}, entry)
+function BlockKey({ onBlocked }: { onBlocked: () => void }) {
   const [spki, setSpki] = useState('')
   const [isAsking, setAsking] = useState(false)
   const { submit, error } = useSubmit(async () => {
@@ -52,61 +55,52 @@ export function BlockedKeysPage({ entry }: PageProps) {
     await call('blockKey', { body: { spki_sha256: spki.trim() } })
     tell('The key is blocked.')
     setSpki('')
-    list.reload()
+    onBlocked()
   })
+  const refusal = fieldError(error, 'spki_sha256')
   return (
-    <ListPage
-      title="Blocked keys"
-      about="No certificate is issued for a blocked key. Revocation for key compromise blocks a key by itself."
-      list={list}
-      columns={columnsOf(list.reload)}
-      rowKey={({ spki_sha256 }) => spki_sha256}
-      empty={<Empty title="No blocked keys" />}
-    >
-      <Allowed to="blockKey">
-        <form
-          class="narrow"
-          onSubmit={(event) => {
-            event.preventDefault()
-            setAsking(true)
-          }}
-        >
-          <TextField
-            label="SHA-256 of the public key"
-            help={
-              <>
-                Hash of the SubjectPublicKeyInfo, in hexadecimal. <a href={href('/incident')}>Incident</a> reads a key,
-                CSR or certificate, and blocks its key.
-              </>
-            }
-            value={spki}
-            onChange={setSpki}
-            error={fieldError(error, 'spki_sha256')}
-          />
-          {fieldError(error, 'spki_sha256') === undefined && <Problem error={error} />}
-          <div class="actions left">
-            <button type="submit" disabled={spki.trim() === ''}>
-              Block the key
-            </button>
-          </div>
-        </form>
-      </Allowed>
+    <>
+      <form
+        class="narrow"
+        onSubmit={(event) => {
+          event.preventDefault()
+          setAsking(true)
+        }}
+      >
+        <TextField
+          label="SHA-256 of the public key"
+          help={
+            <>
+              Hash of the SubjectPublicKeyInfo, in hexadecimal. <a href={href('/incident')}>Incident</a> reads a key,
+              CSR or certificate, and blocks its key.
+            </>
+          }
+          value={spki}
+          onChange={setSpki}
+          error={refusal}
+        />
+        {refusal === undefined && <Problem error={error} />}
+        <div class="actions left">
+          <button type="submit" disabled={spki.trim() === ''}>
+            Block the key
+          </button>
+        </div>
+      </form>
       {isAsking && (
         <Confirm
-          title="Block the key"
+          action="Block the key"
+          danger
           consequence={
             <>
               <p>Clients with this key get no new certificates. Existing certificates stay valid.</p>
               <Hits spki={spki.trim()} />
             </>
           }
-          action="Block the key"
-          danger
           onClose={() => setAsking(false)}
           onConfirm={() => submit()}
         />
       )}
-    </ListPage>
+    </>
   )
 }
 

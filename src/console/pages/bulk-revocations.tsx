@@ -3,18 +3,19 @@
 import { useState } from 'preact/hooks'
 import { call, can, type Output } from '../api.ts'
 import { ButtonLink, Empty, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
+import type { Column } from '../components/columns.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import { useSubmit } from '../components/form.tsx'
 import { JobProgress, JobStatus } from '../components/job-progress.tsx'
 import { List, ListPage } from '../components/list.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
-import type { Column } from '../components/table.tsx'
 import { countText, csvOf, plural } from '../format.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
 import { allRows, useList } from '../use-list.ts'
+import { filterLabel } from './incident-words.ts'
 
 type ListedJob = Output<'listBulkRevocations'>[number]
 
@@ -108,18 +109,6 @@ function Results({ job, entry }: { job: { params: { job_id: string } }; entry: n
   )
 }
 
-const FILTER_WORDS: Readonly<Record<string, string>> = {
-  account_id: 'Account id',
-  domain: 'Exact name',
-  domain_suffix: 'Name, and all below it',
-  eab_kid: 'Kid of the credential',
-  spki_sha256: 'SHA-256 of the public key',
-  issued_after: 'Issued from',
-  issued_before: 'Issued until',
-  serial_numbers: 'Serial numbers',
-}
-const filterName = (name: string) => FILTER_WORDS[name] ?? name
-
 /** Serial numbers are in the list below. Midnight is shown as the day that begins or ends then. */
 function filterText(name: string, value: unknown): string {
   if (Array.isArray(value)) return countText(value.length)
@@ -158,7 +147,7 @@ function Progress({ job, at }: { job: Job; at: number | undefined }) {
           ['Not revoked by it', countText(errors_total)],
           ['Still valid', left !== null && countText(left)],
           ['Reason', REVOCATION_REASONS[reason] ?? String(reason)],
-          ...Object.entries(filter).map(([name, value]) => [filterName(name), filterText(name, value)] as const),
+          ...Object.entries(filter).map(([name, value]) => [filterLabel(name), filterText(name, value)] as const),
           ['By', created_by],
           ['Started', <Time at={created_at} />],
           ['Finished', finished_at && <Time at={finished_at} />],

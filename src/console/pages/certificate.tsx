@@ -1,51 +1,137 @@
-/** One certificate as a person reads it. */
+/** One certificate as a person reads it, with what can be done about it. */
 
-import { AdminApiError, type Output } from '../api.ts'
-import { AccountLink, Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
-import { Page, Section } from '../components/page.tsx'
-import { Skeleton } from '../components/skeleton.tsx'
-import { type Column, Table, TableSection, timeColumn } from '../components/table.tsx'
-import { countText, plural } from '../format.ts'
+import { AdminApiError, call, type Output } from '../api.ts'
+import {
+  AccountLink,
+  Badge,
+  Button,
+  Copyable,
+  Empty,
+  Facts,
+  Problem,
+  Ready,
+  Skeleton,
+  Time,
+} from '../components/basics.tsx'
+import { type Column, factsOf } from '../components/columns.tsx'
+import { saveFile } from '../components/csv.tsx'
+import { Action } from '../components/dialog.tsx'
+import { LoadedPage } from '../components/loaded.tsx'
+import { Page, Section, tell } from '../components/page.tsx'
+import { Table, TableSection } from '../components/table.tsx'
+import { counted, derOf } from '../format.ts'
+import { KEY_COMPROMISE, RENEWAL_ADVICE, REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
-import { CertificateActions } from './certificate-actions.tsx'
 import { CertificateStatus, shortId } from './certificates.tsx'
 import { Evidence } from './orders.tsx'
 
+type Certificate = Output<'getCertificate'>
 type Details = Output<'getCertificateDetails'>
 
 export function CertificatePage({ params }: PageProps) {
   const serial = params['serial'] ?? ''
   const loaded = useApi('getCertificateDetails', { params: { serial } })
-  const { data, error, reload } = loaded
-  if (isNotFound(error)) return <WithoutDetails serial={serial} />
+  if (isNotFound(loaded.error)) return <WithoutDetails serial={serial} />
   return (
-    <Page
-      title={data?.certificate.san_values[0] ?? 'Certificate'}
-      actions={data && <CertificateActions certificate={data.certificate} onChange={reload} />}
+    <LoadedPage
+      loaded={loaded}
+      title={(details) => details?.certificate.san_values[0] ?? 'Certificate'}
+      actions={({ certificate }) => <CertificateActions certificate={certificate} reload={loaded.reload} />}
     >
-      <Ready loaded={loaded}>
-        {(details) => (
-          <>
-            <Summary details={details} />
-            <TableSection
-              caption="Extensions"
-              columns={EXTENSION_COLUMNS}
-              rows={details.extensions}
-              rowKey={({ name }) => name}
-            />
-            <Chain details={details} />
-            {details.certificate.order_id !== null && <OrderOf id={details.certificate.order_id} />}
-          </>
-        )}
-      </Ready>
-    </Page>
+      {(details) => (
+        <>
+          <Summary details={details} />
+          <TableSection
+            caption="Extensions"
+            columns={EXTENSION_COLUMNS}
+            rows={details.extensions}
+            rowKey={({ name }) => name}
+          />
+          <Chain details={details} />
+          {details.certificate.order_id !== null && <OrderOf id={details.certificate.order_id} />}
+        </>
+      )}
+    </LoadedPage>
   )
 }
 
 const isNotFound = (error: unknown): error is AdminApiError => error instanceof AdminApiError && error.status === 404
 
-/** Unknown, or known by issuer and serial number only. */
+/** Saves the certificate, asks its client to renew it, or revokes it. */
+function CertificateActions({ certificate, reload }: { certificate: Certificate; reload: () => void }) {
+  const { serial_number: serial, revoked_at, not_after } = certificate
+  const isAlive = revoked_at === null && Date.parse(not_after) > Date.now()
+  const save = (name: string, content: Promise<string | Uint8Array<ArrayBuffer>>) =>
+    content.then(
+      (bytes) => saveFile(name, 'application/octet-stream', bytes),
+      (error: Error) => tell(error.message, 'bad'),
+    )
+  const pem = () => call('getCertificatePem', { params: { serial } })
+  const chain = () => call('getCertificateChain', { params: { serial } })
+  return (
+    <div class="actions">
+      <Button text="Save PEM" onClick={() => save(`${serial}.pem`, pem())} />
+      <Button text="Save DER" onClick={() => save(`${serial}.der`, pem().then(derOf))} />
+      <Button text="Save chain" onClick={() => save(`${serial}-chain.pem`, chain())} />
+      {isAlive && (
+        <Action
+          needs="adviseRenewal"
+          action="Ask to renew now"
+          title="Ask the client to renew now"
+          consequence={RENEWAL_ADVICE}
+          onConfirm={() => call('adviseRenewal', { body: { filter: { serial_numbers: [serial] } } })}
+          done="Renewal information now asks the client to renew."
+          onDone={reload}
+        />
+      )}
+      {revoked_at === null && <Revoke certificate={certificate} onDone={reload} />}
+    </div>
+  )
+}
+
+const Revoke = ({
+  certificate: { serial_number: serial, san_values },
+  onDone,
+}: {
+  certificate: Certificate
+  onDone: () => void
+}) => (
+  <Action
+    needs="revokeCertificate"
+    kind="danger"
+    text="Revoke …"
+    title="Revoke this certificate"
+    action="Revoke"
+    consequence={
+      <>
+        <p>
+          Clients that check the CRL refuse {san_values.join(', ')} once the next CRL is out. This cannot be undone. The
+          ACME client is not told, unless it asks for renewal information.
+        </p>
+        <p class="quiet">
+          <code>{serial}</code>
+        </p>
+      </>
+    }
+    fields={{
+      reason: {
+        label: 'Reason',
+        value: '0',
+        options: Object.entries(REVOCATION_REASONS),
+        help: ({ reason }) =>
+          reason === KEY_COMPROMISE
+            ? 'The key is blocked for good: the client needs a new one for its next certificate.'
+            : 'The key is not blocked: only keyCompromise does that.',
+      },
+    }}
+    onConfirm={({ reason }) => call('revokeCertificate', { params: { serial }, body: { reason: Number(reason) } })}
+    done={`The certificate ${serial} is revoked.`}
+    onDone={onDone}
+  />
+)
+
+/** A certificate that is unknown, or known by issuer and serial number only. */
 function WithoutDetails({ serial }: { serial: string }) {
   const { data, error, isLoading } = useApi('getCertificate', { params: { serial } })
   return (
@@ -61,19 +147,19 @@ function WithoutDetails({ serial }: { serial: string }) {
       {data && (
         <>
           <p>Only issuer and serial number are known: the certificate itself is lost.</p>
-          <Facts
-            rows={[
-              ['Serial number', <Copyable key="serial" text={data.serial_number} />],
-              ['Status', <CertificateStatus key="status" certificate={data} />],
-              ['Until', <Time key="until" at={data.not_after} />],
-              ['Issuer', data.issuer_fingerprint],
-            ]}
-          />
+          <Facts rows={factsOf(data, KNOWN)} />
         </>
       )}
     </Page>
   )
 }
+
+const KNOWN: readonly Column<Certificate>[] = [
+  { head: 'Serial number', member: 'serial_number', kind: 'copy' },
+  { head: 'Status', cell: (certificate) => <CertificateStatus certificate={certificate} /> },
+  { head: 'Until', member: 'not_after', kind: 'time' },
+  { head: 'Issuer', member: 'issuer_fingerprint' },
+]
 
 function Summary({ details }: { details: Details }) {
   const { certificate, profile, subject, issuer, public_key, signature_algorithm, renewal } = details
@@ -143,7 +229,7 @@ const AllNames = ({ names }: { names: readonly string[] }) => (
     {names.slice(0, NAMES_SHOWN).join(', ')}
     {names.length > NAMES_SHOWN && (
       <details>
-        <summary>{plural(countText(names.length - NAMES_SHOWN), 'more name')}</summary>
+        <summary>{counted(names.length - NAMES_SHOWN, 'more name')}</summary>
         {names.slice(NAMES_SHOWN).join(', ')}
       </details>
     )}
@@ -151,7 +237,7 @@ const AllNames = ({ names }: { names: readonly string[] }) => (
 )
 
 const EXTENSION_COLUMNS: readonly Column<Details['extensions'][number]>[] = [
-  { head: 'Extension', kind: 'fixed', cell: ({ name }) => name },
+  { head: 'Extension', member: 'name', kind: 'fixed' },
   { head: 'Critical', kind: 'fixed', cell: ({ critical }) => (critical ? 'yes' : 'no') },
   {
     head: 'Values',
@@ -166,17 +252,14 @@ const EXTENSION_COLUMNS: readonly Column<Details['extensions'][number]>[] = [
 ]
 
 const CHAIN_COLUMNS: readonly Column<Details['chain'][number]>[] = [
-  { head: 'Subject', kind: 'wide', cell: ({ subject }) => subject },
-  { head: 'Until', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
-  {
-    head: 'Fingerprint (SHA-256)',
-    cell: ({ fingerprint }) => <code>{fingerprint}</code>,
-  },
+  { head: 'Subject', member: 'subject', kind: 'wide' },
+  { head: 'Until', member: 'not_after', kind: 'time' },
+  { head: 'Fingerprint (SHA-256)', member: 'fingerprint', kind: 'code' },
 ]
 
 const LOG_COLUMNS: readonly Column<Details['timestamps'][number]>[] = [
-  { head: 'Log', kind: 'wide', cell: ({ log_url }) => log_url },
-  timeColumn('Signed', 'signed_at'),
+  { head: 'Log', member: 'log_url', kind: 'wide' },
+  { head: 'Signed', member: 'signed_at', kind: 'time' },
   { head: 'Signature checked', kind: 'fixed', cell: ({ verified }) => (verified ? 'yes' : 'no') },
 ]
 

@@ -1,50 +1,35 @@
 /** All certificates: search, filters in the URL, and a list that loads on by cursor. */
 
+import {
+  CERTIFICATE_COLUMNS,
+  CERTIFICATE_FILTERS,
+  filterOfText,
+  REVOCATION_FILTERS,
+  usualSort,
+} from '../../admin/resources/certificates.ts'
 import { call, can, type Input, type Output } from '../api.ts'
-import { certificateState } from '../certificate-status.ts'
 import { AccountLink, Badge, ButtonLink, Empty, LinkTo, Time } from '../components/basics.tsx'
+import type { Column } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { DayField, SelectField, TextField, useTyped } from '../components/form.tsx'
+import { FilterField, offered, valueText } from '../components/filter-field.tsx'
+import { SavedViews, useTyped } from '../components/filters.tsx'
+import { TextField } from '../components/form.tsx'
 import { List } from '../components/list.tsx'
 import { Page, tell } from '../components/page.tsx'
-import { SavedViews } from '../components/saved-views.tsx'
-import type { Column } from '../components/table.tsx'
-import { countText, plural } from '../format.ts'
-import { CERTIFICATE_FILTERS, RENEWAL_ADVICE } from '../labels.ts'
+import { certificateState, countText, plural } from '../format.ts'
+import { RENEWAL_ADVICE } from '../labels.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
 import { useList } from '../use-list.ts'
 
-const RENEWALS: Readonly<Record<string, string>> = { false: 'Not renewed yet', true: 'Renewed' }
-const STATUSES = [
-  ['active', 'Active'],
-  ['revoked', 'Revoked'],
-  ['expired', 'Expired'],
-] as const
 const FILTERS = Object.keys(CERTIFICATE_FILTERS) as (keyof typeof CERTIFICATE_FILTERS)[]
-
-/** The filter that finds the typed text. */
-function filterFor(text: string): Record<string, string> {
-  const typed = text.trim()
-  const digits = typed.replaceAll(/[:\s]/g, '')
-  if (/^[0-9a-f]{64}$/i.test(digits)) return { fingerprint: digits }
-  if (/^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(typed)) return { account_id: typed }
-  if (/^[0-9a-f]{14,40}$/i.test(digits)) return { serial: digits }
-  return typed === '' ? {} : { domain_suffix: typed.replace(/^\*?\./, '') }
-}
 
 /** The operation's query; what the address has besides is left out. */
 function inputOf(query: Query): Input<'listCertificates'> {
-  const known = Object.entries(query).filter(([name]) => name === 'sort' || FILTERS.includes(name as 'status'))
+  const known = Object.entries(query).filter(([name]) => name === 'sort' || name in CERTIFICATE_FILTERS)
   return { query: withWholeDays(Object.fromEntries(known)) }
 }
-
-/** The operation sorts by expiry when a filter is about expiry. */
-const usualSort = ({ expiring_after, expiring_before, status, account_id, domain }: Query): string =>
-  (expiring_after ?? expiring_before ?? (status === 'expired' || undefined)) && !account_id && !domain
-    ? '-not_after'
-    : '-issued_at'
 
 export function CertificatesPage({ query, entry }: PageProps) {
   const certificates = useList('listCertificates', inputOf(query), entry)
@@ -64,7 +49,7 @@ export function CertificatesPage({ query, entry }: PageProps) {
       <Chips query={query} />
       <List<ListedCertificate>
         caption="Issued certificates"
-        columns={CERTIFICATE_COLUMNS}
+        columns={COLUMNS}
         list={certificates}
         csv={CERTIFICATES_CSV}
         onChosen={(chosen, done) => <ChosenActions chosen={chosen} done={done} />}
@@ -128,14 +113,17 @@ function ChosenActions({ chosen, done }: { chosen: readonly ListedCertificate[];
   )
 }
 
-/** The filters that a bulk revocation has; `without` names the others, which its page shows. */
+/** The filters that a bulk revocation takes; `without` names the others, which its page shows. */
 function bulkQuery(query: Query): Record<string, string | undefined> {
-  const { account_id, domain, domain_suffix, serial, spki_sha256, issued_after, issued_before } = query
-  const known = { account_id, domain, domain_suffix, serial_numbers: serial, spki_sha256, issued_after, issued_before }
+  const given = Object.keys(query).filter((name) => name in CERTIFICATE_FILTERS)
+  const taken = given.filter((name) => name in REVOCATION_FILTERS)
   // It hits none but active ones anyway.
-  const isKnown = (name: string) => name in known || name === 'serial' || query[name] === 'active'
-  const without = FILTERS.filter((name) => query[name] !== undefined && !isKnown(name))
-  return { ...known, without: without.length > 0 ? without.join(' ') : undefined }
+  const without = given.filter((name) => !taken.includes(name) && name !== 'serial' && query[name] !== 'active')
+  return {
+    ...Object.fromEntries(taken.map((name) => [name, query[name]])),
+    serial_numbers: query['serial'],
+    without: without.join(' ') || undefined,
+  }
 }
 
 function Search({ query }: { query: Query }) {
@@ -143,7 +131,7 @@ function Search({ query }: { query: Query }) {
   const submit = (event: Event) => {
     event.preventDefault()
     const { search = '', ...filters } = values
-    go('/certificates', { ...filters, ...filterFor(search) })
+    go('/certificates', { ...filters, ...filterOfText(search) })
   }
   const field = (name: 'search' | keyof typeof CERTIFICATE_FILTERS) => ({
     value: values[name] ?? '',
@@ -153,12 +141,9 @@ function Search({ query }: { query: Query }) {
     <search>
       <form class="filters" onSubmit={submit}>
         <TextField label="Search" type="search" placeholder="host.example.com, serial number …" {...field('search')} />
-        <SelectField label="Status" {...field('status')} options={[['', 'Any'], ...STATUSES]} />
-        <SelectField label="Renewal" {...field('renewed')} options={[['', 'Any'], ...Object.entries(RENEWALS)]} />
-        <DayField label="Expires from" {...field('expiring_after')} />
-        <DayField label="Expires until" {...field('expiring_before')} />
-        <DayField label="Jump to: issued until" {...field('issued_before')} />
-        <TextField label="Profile" {...field('profile')} />
+        {offered(CERTIFICATE_FILTERS).map((name) => (
+          <FilterField key={name} filter={CERTIFICATE_FILTERS[name]} {...field(name)} />
+        ))}
         <div class="actions">
           <button type="submit" class="primary">
             Search
@@ -177,11 +162,11 @@ function Chips({ query }: { query: Query }) {
     <div class="chips">
       {shown.map((name) => (
         <span key={name} class="badge">
-          {CERTIFICATE_FILTERS[name]}: {name === 'renewed' ? RENEWALS[query[name] ?? ''] : query[name]}{' '}
+          {CERTIFICATE_FILTERS[name].label}: {valueText(CERTIFICATE_FILTERS[name], query[name] ?? '')}{' '}
           <button
             type="button"
             class="small"
-            aria-label={`Remove the filter ${CERTIFICATE_FILTERS[name]}`}
+            aria-label={`Remove the filter ${CERTIFICATE_FILTERS[name].label}`}
             onClick={() => changeQuery({ [name]: undefined })}
           >
             ×
@@ -222,7 +207,7 @@ export function Names({
   )
 }
 
-const CERTIFICATE_COLUMNS: readonly Column<ListedCertificate>[] = [
+const COLUMNS: readonly Column<ListedCertificate>[] = [
   { head: 'Names', kind: 'wide', cell: (row) => <Names certificate={row} /> },
   { head: 'Status', kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
   { head: 'Expires', kind: 'fixed', sort: 'not_after', cell: ({ not_after }) => <Time at={not_after} /> },
@@ -252,19 +237,4 @@ const CERTIFICATE_COLUMNS: readonly Column<ListedCertificate>[] = [
 export const shortId = (id: string) => `…${id.slice(-8)}`
 const shortSerial = (serial: string) => (serial.length > 16 ? `${serial.slice(0, 8)}…${serial.slice(-6)}` : serial)
 
-const CERTIFICATES_CSV: CsvFile<ListedCertificate> = {
-  name: 'certificates.csv',
-  members: [
-    'serial_number',
-    'san_values',
-    'not_before',
-    'not_after',
-    'revoked_at',
-    'revocation_reason',
-    'account_id',
-    'account_name',
-    'order_id',
-    'fingerprint',
-    'issuer_fingerprint',
-  ],
-}
+const CERTIFICATES_CSV: CsvFile<ListedCertificate> = { name: 'certificates.csv', members: CERTIFICATE_COLUMNS.file }

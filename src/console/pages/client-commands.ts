@@ -1,4 +1,7 @@
-/** Command lines and files of ACME clients for a binding credential (RFC 8555 §7.3.4). Pure. */
+/**
+ * Command lines and files of ACME clients for a binding credential (RFC 8555 §7.3.4), and the hand-over sheet with them
+ * as one text. Pure.
+ */
 
 interface Binding {
   directoryUrl: string
@@ -163,3 +166,39 @@ export function directoryUrlOf(settings: readonly { key: string; value?: unknown
   const text = (key: string) => String(settings.find((one) => one.key === key)?.value ?? '')
   return `${text('server.external_url').replace(/\/$/, '')}${text('api.base_path')}${text('acme.paths.directory')}`
 }
+
+export interface HandOver {
+  title: string
+  directoryUrl: string
+  kid: string
+  /** Undefined once the user has closed it. */
+  hmacKey: string | undefined
+  roots: readonly { subject: string; fingerprint: string; pem: string }[]
+  rootsUrl: string | null
+  commands: readonly ClientCommands[]
+}
+
+export function handOverText({ title, directoryUrl, kid, hmacKey, roots, rootsUrl, commands }: HandOver): string {
+  return [
+    `${title}\n${'='.repeat(title.length)}`,
+    [
+      `Directory URL:   ${directoryUrl}`,
+      `Key identifier:  ${kid}`,
+      `HMAC key:        ${hmacKey ?? 'not in this text; it was shown once'}`,
+    ].join('\n'),
+    roots.length > 0
+      ? `1. Save the root certificate of the CA as ${ROOT_FILE}\n\n${saveRoots(pemOf(roots))}`
+      : `1. Save the root certificate of the CA as ${ROOT_FILE}. Ask the operator for it.`,
+    ...roots.map(({ subject, fingerprint }) => `${subject}\nSHA-256 ${fingerprint}`),
+    ...(rootsUrl === null ? [] : [`It is also at ${rootsUrl}\n${CHECK_ROOT}`]),
+    '2. Register the client, with its first certificate',
+    ...commands.map(({ client, place, text }) => `--- ${client} (${place})\n\n${text.trimEnd()}`),
+  ]
+    .join('\n\n')
+    .concat('\n')
+}
+
+export const pemOf = (roots: HandOver['roots']): string => roots.map(({ pem }) => pem).join('')
+
+/** Prints the fingerprint of what was fetched, for the comparison. */
+export const CHECK_ROOT = `openssl x509 -in ${ROOT_FILE} -noout -fingerprint -sha256`

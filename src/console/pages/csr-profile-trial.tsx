@@ -1,12 +1,13 @@
-/** A profile that is not saved yet, tried: on a request that is dropped here, on the last certificates. */
+/** Tries a profile that is not saved yet: on a request that is dropped here, and on the last certificates. */
 
 import { useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
-import { AccountLink, Badge, Problem } from '../components/basics.tsx'
-import { TextField, useSubmit } from '../components/form.tsx'
+import { Badge, Problem } from '../components/basics.tsx'
+import { ACCOUNT, type Column } from '../components/columns.tsx'
+import { TextField, useSubmit, WorkButton } from '../components/form.tsx'
 import { Section } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
-import { countText, plural } from '../format.ts'
+import { counted, countText } from '../format.ts'
 import { href } from '../router.ts'
 import { type ProfileData, type ReadCsr, readCsrFile, readCsrText } from './profile-fields.ts'
 
@@ -105,10 +106,10 @@ const VerdictOf = ({ verdict: { valid, violations, unchecked } }: { verdict: Ver
 export function ProfileTrial({ data, profileId }: { data: ProfileData; profileId: string | undefined }) {
   const [found, setFound] = useState<Check & { of: string }>()
   const tried = JSON.stringify(data)
-  const { submit, error, isBusy } = useSubmit(async () => {
+  const check = async () => {
     const body = { profile_data: data, ...(profileId !== undefined && { profile_id: profileId }) }
     setFound({ ...(await call('checkCsrProfile', { body })), of: tried })
-  })
+  }
   return (
     <Section title="Who would be affected?">
       <p class="quiet">
@@ -117,23 +118,31 @@ export function ProfileTrial({ data, profileId }: { data: ProfileData; profileId
           : 'Checks this draft on the last 1,000 certificates of its accounts.'}
       </p>
       <div class="actions left">
-        <button type="button" disabled={isBusy} onClick={() => submit()}>
-          {isBusy ? 'Checking …' : 'Check'}
-        </button>
+        <WorkButton text="Check" busyText="Checking …" work={check} />
       </div>
-      <Problem error={error} />
       <div role="status">{found?.of === tried && <Found found={found} />}</div>
     </Section>
   )
 }
 
+const REFUSED_COLUMNS: readonly Column<Check['examples'][number]>[] = [
+  {
+    head: 'Names',
+    member: 'san_values',
+    kind: 'names',
+    to: ({ serial_number }) => href(`/certificates/${serial_number}`),
+  },
+  { head: 'Reasons', kind: 'wide', cell: ({ violations }) => violations.join('; ') },
+  ACCOUNT,
+]
+
 const Found = ({ found }: { found: Check }) => (
   <>
     <p>
       <Badge tone={found.refused === 0 ? 'good' : 'warn'}>
-        {countText(found.refused)} of {plural(countText(found.checked), 'certificate')} would be refused
+        {countText(found.refused)} of {counted(found.checked, 'certificate')} would be refused
       </Badge>{' '}
-      {found.refused > 0 && `to ${plural(countText(found.accounts), 'account')}. `}
+      {found.refused > 0 && `to ${counted(found.accounts, 'account')}. `}
       {!found.complete && 'The check stopped after two seconds because the expressions are slow.'}
     </p>
     {found.not_checked.length > 0 && (
@@ -153,20 +162,7 @@ const Found = ({ found }: { found: Check }) => (
         caption="Certificates that would be refused"
         rows={found.examples}
         rowKey={({ serial_number }) => serial_number}
-        columns={[
-          {
-            head: 'Names',
-            kind: 'wide',
-            cell: ({ serial_number, san_values }) => (
-              <a href={href(`/certificates/${serial_number}`)}>{san_values.join(', ')}</a>
-            ),
-          },
-          { head: 'Reasons', kind: 'wide', cell: ({ violations }) => violations.join('; ') },
-          {
-            head: 'Account',
-            cell: ({ account_id, account_name }) => <AccountLink id={account_id} name={account_name} />,
-          },
-        ]}
+        columns={REFUSED_COLUMNS}
       />
     )}
   </>

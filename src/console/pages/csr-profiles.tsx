@@ -5,61 +5,42 @@ import { call, can, type Output } from '../api.ts'
 import { ButtonLink, Empty, Facts, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
-import { ListPage } from '../components/list.tsx'
+import { listPage } from '../components/list.tsx'
+import { LoadedPage } from '../components/loaded.tsx'
 import { Page, tell } from '../components/page.tsx'
-import { type Column, timeColumn } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { go, href, type PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
-import { useList } from '../use-list.ts'
 import { CsrTrial, ProfileTrial } from './csr-profile-trial.tsx'
 import { type FieldSchema, fieldsOf, type ProfileData, readJson, withoutEmptyLines } from './profile-fields.ts'
 import { ProfileForm } from './profile-form.tsx'
 
-type ListedProfile = Output<'listCsrProfiles'>[number]
+const Create = () => (
+  <ButtonLink needs="createCsrProfile" to={href('/csr-profiles/new')}>
+    New CSR profile
+  </ButtonLink>
+)
 
-const COLUMNS: readonly Column<ListedProfile>[] = [
-  {
-    head: 'Name',
-    kind: 'wide',
-    by: ({ name }) => name,
-    cell: ({ id, name }) => <a href={href(`/csr-profiles/${id}`)}>{name}</a>,
-  },
-  { head: 'Description', kind: 'wide', cell: ({ description }) => description },
-  {
-    head: 'Rules',
-    kind: 'number',
-    cell: ({ profile_data }) => Object.keys(profile_data).length,
-  },
-  timeColumn('Changed', 'updated_at'),
-]
-
-export function CsrProfilesPage({ entry }: PageProps) {
-  const list = useList('listCsrProfiles', {}, entry)
-  const create = (
-    <ButtonLink needs="createCsrProfile" to={href('/csr-profiles/new')}>
-      New CSR profile
-    </ButtonLink>
-  )
-  return (
-    <ListPage
-      title="CSR profiles"
-      actions={create}
-      about="Rules for the CSRs of accounts, in addition to the order and the policy."
-      list={list}
-      columns={COLUMNS}
-      empty={
-        <Empty title="No CSR profiles yet">
-          <p>
-            Without a profile, a CSR only has to match its order. Create one, check it on recent certificates, then
-            assign it.
-          </p>
-          {create}
-        </Empty>
-      }
-    />
-  )
-}
+export const CsrProfilesPage = listPage('listCsrProfiles', {
+  title: 'CSR profiles',
+  about: 'Rules for the CSRs of accounts, in addition to the order and the policy.',
+  actions: () => <Create />,
+  columns: [
+    { head: 'Name', member: 'name', kind: 'wide', sorts: true, to: ({ id }) => href(`/csr-profiles/${id}`) },
+    { head: 'Description', member: 'description', kind: 'wide' },
+    { head: 'Rules', kind: 'number', cell: ({ profile_data }) => Object.keys(profile_data).length },
+    { head: 'Changed', member: 'updated_at', kind: 'time' },
+  ],
+  empty: (
+    <Empty title="No CSR profiles yet">
+      <p>
+        Without a profile, a CSR only has to match its order. Create one, check it on recent certificates, then assign
+        it.
+      </p>
+      <Create />
+    </Empty>
+  ),
+})
 
 type Profile = Output<'getCsrProfile'>
 
@@ -84,9 +65,9 @@ function Stored({ id }: { id: string }) {
   const loaded = useApi('getCsrProfile', { params: { profile_id: id } })
   if (loaded.data) return <Editor key={loaded.data.updated_at} profile={loaded.data} reload={loaded.reload} />
   return (
-    <Page title="CSR profile">
-      <Ready loaded={loaded}>{() => null}</Ready>
-    </Page>
+    <LoadedPage title="CSR profile" loaded={loaded}>
+      {() => null}
+    </LoadedPage>
   )
 }
 
@@ -162,17 +143,10 @@ const Delete = ({ profile }: { profile: Profile }) => (
     kind="danger"
     action="Delete"
     title={`Delete ${profile.name}`}
-    consequence={
-      <p>
-        {plural(accountsText(profile), 'account falls', 'accounts fall')} back to the profile of the credential, or to
-        none. It cannot be undone.
-      </p>
-    }
+    consequence={`${plural(accountsText(profile), 'account falls', 'accounts fall')} back to the profile of the credential, or to none. It cannot be undone.`}
     typed={profile.name}
-    onConfirm={async () => {
-      await call('deleteCsrProfile', { params: { profile_id: profile.id } })
-      go('/csr-profiles')
-    }}
+    onConfirm={() => call('deleteCsrProfile', { params: { profile_id: profile.id } })}
+    onDone={() => go('/csr-profiles')}
   />
 )
 
@@ -180,8 +154,8 @@ const ProfileFacts = ({ profile }: { profile: Profile }) => (
   <Facts
     rows={[
       ['Accounts that use it', accountsText(profile)],
-      ['Created', <Time key="created" at={profile.created_at} />],
-      ['Changed', <Time key="changed" at={profile.updated_at} />],
+      ['Created', <Time at={profile.created_at} />],
+      ['Changed', <Time at={profile.updated_at} />],
     ]}
   />
 )

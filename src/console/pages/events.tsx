@@ -2,58 +2,72 @@
 
 import { useState } from 'preact/hooks'
 import { call, can, type Input, type Output } from '../api.ts'
-import { Badge, Copyable, Empty, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
+import { Badge, Button, Copyable, Empty, Facts, Freshness, Ready } from '../components/basics.tsx'
+import { type Column, factsOf } from '../components/columns.tsx'
 import { Action, CloseButton, Dialog } from '../components/dialog.tsx'
 import { List } from '../components/list.tsx'
+import { LoadedTable } from '../components/loaded.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
-import { type Column, Table, timeColumn } from '../components/table.tsx'
-import { countText, plural, spanText } from '../format.ts'
+import { Table } from '../components/table.tsx'
+import { counted, countText, spanText } from '../format.ts'
 import type { PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
 import { useList } from '../use-list.ts'
 
 type Letter = Output<'listDeadLetters'>[number]
-/** As the service judges it (`behind` of /healthz). */
-const BEHIND_SECONDS = 300
 const POLL_MS = 10_000
+
+const CONSUMERS: readonly Column<Output<'getWorkers'>['consumers'][number]>[] = [
+  { head: 'Consumer', member: 'name', kind: 'wide' },
+  {
+    head: 'Waiting',
+    kind: 'number',
+    cell: ({ waiting, more }) => (more ? `${countText(waiting)}+` : countText(waiting)),
+  },
+  {
+    head: 'Oldest',
+    cell: ({ waiting, behind, oldest_seconds: seconds }) =>
+      waiting === 0 ? (
+        <span class="quiet">–</span>
+      ) : (
+        <Badge tone={behind ? 'warn' : 'good'}>{spanText(seconds) ?? 'now'}</Badge>
+      ),
+  },
+]
 
 export function EventsPage({ entry }: PageProps) {
   const workers = useApi('getWorkers', {}, { every: POLL_MS })
+  const counts = useApi('getEventCounts', { query: { hours: '24' } })
   return (
     <Page title="Events" actions={<Freshness loaded={workers} />}>
-      <Section title="Consumers">
-        <Ready loaded={workers}>
-          {({ consumers }) => (
-            <Table
-              caption="Consumers"
-              rows={consumers}
-              rowKey={({ name }) => name}
-              empty={<Empty title="No consumers: no hook and no export is configured." />}
-              columns={[
-                { head: 'Consumer', kind: 'wide', cell: ({ name }) => name },
-                {
-                  head: 'Waiting',
-                  kind: 'number',
-                  cell: ({ waiting }) => (waiting >= 1000 ? '1,000+' : countText(waiting)),
-                },
-                {
-                  head: 'Oldest',
-                  cell: ({ waiting, oldest_seconds: seconds }) =>
-                    waiting === 0 ? (
-                      <span class="quiet">–</span>
-                    ) : (
-                      <Badge tone={seconds > BEHIND_SECONDS ? 'warn' : 'good'}>{spanText(seconds) ?? 'now'}</Badge>
-                    ),
-                },
-              ]}
-            />
-          )}
-        </Ready>
-      </Section>
+      <LoadedTable
+        caption="Consumers"
+        loaded={workers}
+        rows={({ consumers }) => consumers}
+        rowKey={({ name }) => name}
+        columns={CONSUMERS}
+        empty={<Empty title="No consumers: no hook and no export is configured." />}
+      />
       {can('listDeadLetters') && <DeadLetters entry={entry} />}
-      <Counts />
+      <LoadedTable
+        caption="The last 24 hours"
+        loaded={counts}
+        rows={totalsOf}
+        rowKey={({ kind }) => kind}
+        columns={[
+          { head: 'Event', kind: 'wide', cell: ({ kind }) => <code>{kind}</code> },
+          { head: 'Count', member: 'events', kind: 'number' },
+        ]}
+        empty={<Empty title="No events" />}
+      />
     </Page>
   )
+}
+
+function totalsOf(counts: Output<'getEventCounts'>): { kind: string; events: number }[] {
+  const totals = new Map<string, number>()
+  for (const { kind, events } of counts) totals.set(kind, (totals.get(kind) ?? 0) + events)
+  return [...totals].map(([kind, events]) => ({ kind, events })).sort((a, b) => b.events - a.events)
 }
 
 function DeadLetters({ entry }: { entry: number }) {
@@ -65,27 +79,22 @@ function DeadLetters({ entry }: { entry: number }) {
     list.reload()
   }
   const columns: Column<Letter>[] = [
-    { head: 'Event', cell: ({ kind }) => <code>{kind}</code> },
+    { head: 'Event', member: 'kind', kind: 'code' },
     { head: 'Subject', kind: 'wide', cell: ({ subject }) => <code>{subject}</code> },
-    { head: 'Consumer', by: ({ consumer }) => consumer, cell: ({ consumer }) => consumer },
-    { head: 'Error', kind: 'wide', cell: ({ error }) => error },
-    timeColumn('Failed', 'failed_at'),
+    { head: 'Consumer', member: 'consumer', sorts: true },
+    { head: 'Error', member: 'error', kind: 'wide' },
+    { head: 'Failed', member: 'failed_at', kind: 'time' },
     {
       head: 'Actions',
       cell: (letter) => (
         <div class="actions left">
-          <button type="button" class="small" onClick={() => setOpened(letter)}>
-            View
-          </button>
-          {can('retryDeadLetter') && (
-            <button
-              type="button"
-              class="small"
-              onClick={() => retry(letter).catch((cause: Error) => tell(cause.message, 'bad'))}
-            >
-              Redeliver
-            </button>
-          )}
+          <Button kind="small" text="View" onClick={() => setOpened(letter)} />
+          <Button
+            kind="small"
+            text="Redeliver"
+            needs="retryDeadLetter"
+            onClick={() => retry(letter).catch((cause: Error) => tell(cause.message, 'bad'))}
+          />
         </div>
       ),
     },
@@ -110,23 +119,25 @@ function DeadLetters({ entry }: { entry: number }) {
         onChosen={can('retryDeadLetters') ? chosenActions : undefined}
         empty={<Empty title="No undelivered events" />}
       />
-      {opened && (
-        <Dialog title={opened.kind} wide onClose={() => setOpened(undefined)}>
-          <Facts
-            rows={[
-              ['Consumer', opened.consumer],
-              ['Event id', opened.event_id],
-              ['Attempts', String(opened.attempts)],
-              ['Error', opened.error],
-            ]}
-          />
-          <Copyable text={JSON.stringify(opened.data, null, 2)} block />
-          <CloseButton onClose={() => setOpened(undefined)} />
-        </Dialog>
-      )}
+      {opened && <OpenLetter letter={opened} onClose={() => setOpened(undefined)} />}
     </Section>
   )
 }
+
+const LETTER_FACTS: readonly Column<Letter>[] = [
+  { head: 'Consumer', member: 'consumer' },
+  { head: 'Event id', member: 'event_id' },
+  { head: 'Attempts', cell: ({ attempts }) => String(attempts) },
+  { head: 'Error', member: 'error' },
+]
+
+const OpenLetter = ({ letter, onClose }: { letter: Letter; onClose: () => void }) => (
+  <Dialog title={letter.kind} wide onClose={onClose}>
+    <Facts rows={factsOf(letter, LETTER_FACTS)} />
+    <Copyable text={JSON.stringify(letter.data, null, 2)} block />
+    <CloseButton onClose={onClose} />
+  </Dialog>
+)
 
 interface RedeliverProps {
   count: number
@@ -135,30 +146,28 @@ interface RedeliverProps {
   label?: string
 }
 
-function Redeliver({ count, selection, onDone, label }: RedeliverProps) {
-  return (
-    <Action
-      needs="retryDeadLetters"
-      kind="small"
-      action="Redeliver"
-      {...(label !== undefined && { label })}
-      consequence={
-        <p>
-          {plural(countText(count), 'event is', 'events are')} delivered again under the same id, at most 1,000 at once.
-        </p>
-      }
-      onConfirm={async () => {
-        const { retried } = await call('retryDeadLetters', { body: selection })
-        if (retried === 0) tell('No event: no instance has the consumer any more.', 'bad')
-        else tell(`${plural(countText(retried), 'event')} will be redelivered.`)
-        onDone()
-      }}
-    />
-  )
-}
+const Redeliver = ({ count, selection, onDone, label }: RedeliverProps) => (
+  <Action
+    needs="retryDeadLetters"
+    kind="small"
+    action="Redeliver"
+    label={label}
+    consequence={`${counted(count, 'event is', 'events are')} delivered again under the same id, at most 1,000 at once.`}
+    onConfirm={() => call('retryDeadLetters', { body: selection })}
+    onDone={({ retried }) => {
+      if (retried === 0) tell('No event: no instance has the consumer any more.', 'bad')
+      else tell(`${counted(retried, 'event')} will be redelivered.`)
+      onDone()
+    }}
+  />
+)
 
 function LetterCauses({ onRetried }: { onRetried: () => void }) {
   const loaded = useApi('listDeadLetterCauses', {})
+  const onDone = () => {
+    loaded.reload()
+    onRetried()
+  }
   return (
     <Ready loaded={loaded}>
       {(causes) =>
@@ -169,10 +178,10 @@ function LetterCauses({ onRetried }: { onRetried: () => void }) {
             rows={causes}
             rowKey={({ consumer, error }) => `${consumer} ${error}`}
             columns={[
-              { head: 'Error', kind: 'wide', cell: ({ error }) => error },
-              { head: 'Consumer', cell: ({ consumer }) => consumer },
-              { head: 'Events', kind: 'number', cell: ({ events }) => countText(events) },
-              { head: 'Last', kind: 'fixed', cell: ({ last_at }) => <Time at={last_at} /> },
+              { head: 'Error', member: 'error', kind: 'wide' },
+              { head: 'Consumer', member: 'consumer' },
+              { head: 'Events', member: 'events', kind: 'number' },
+              { head: 'Last', member: 'last_at', kind: 'time' },
               {
                 head: 'Actions',
                 cell: ({ consumer, error, events }) => (
@@ -180,10 +189,7 @@ function LetterCauses({ onRetried }: { onRetried: () => void }) {
                     count={events}
                     selection={{ consumer, error }}
                     label={`Redeliver: ${error}`}
-                    onDone={() => {
-                      loaded.reload()
-                      onRetried()
-                    }}
+                    onDone={onDone}
                   />
                 ),
               },
@@ -193,32 +199,4 @@ function LetterCauses({ onRetried }: { onRetried: () => void }) {
       }
     </Ready>
   )
-}
-
-function Counts() {
-  const loaded = useApi('getEventCounts', { query: { hours: '24' } })
-  return (
-    <Section title="The last 24 hours">
-      <Ready loaded={loaded}>
-        {(counts) => (
-          <Table
-            caption="The last 24 hours"
-            rows={totalsOf(counts)}
-            rowKey={([kind]) => kind}
-            empty={<Empty title="No events" />}
-            columns={[
-              { head: 'Event', kind: 'wide', cell: ([kind]) => <code>{kind}</code> },
-              { head: 'Count', kind: 'number', cell: ([, events]) => countText(events) },
-            ]}
-          />
-        )}
-      </Ready>
-    </Section>
-  )
-}
-
-function totalsOf(counts: Output<'getEventCounts'>): [kind: string, events: number][] {
-  const totals = new Map<string, number>()
-  for (const { kind, events } of counts) totals.set(kind, (totals.get(kind) ?? 0) + events)
-  return [...totals].sort(([, a], [, b]) => b - a)
 }

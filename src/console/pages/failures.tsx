@@ -2,12 +2,12 @@
 
 import { type Explanation, explainFailure, titleOfFailure } from '../../domain/failure-advice.ts'
 import type { Input, Output } from '../api.ts'
-import { AccountLink, Badge, Empty, Ready, Time } from '../components/basics.tsx'
-import type { Filter } from '../components/form.tsx'
+import { Badge, Empty, Ready, Time } from '../components/basics.tsx'
+import { ACCOUNT, type Column } from '../components/columns.tsx'
+import { type Filter, ViewLinks } from '../components/filters.tsx'
 import { ListPage } from '../components/list.tsx'
 import { Page } from '../components/page.tsx'
-import { type Column, Table, timeColumn } from '../components/table.tsx'
-import { countText } from '../format.ts'
+import { Table } from '../components/table.tsx'
 import { href, type PageProps, type Query } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
 import { useApi } from '../use-api.ts'
@@ -17,7 +17,7 @@ type Failure = Output<'listFailures'>[number]
 
 const NAMES_SHOWN = 5
 
-/** Each leads to its time line. */
+/** Each name leads to its time line. */
 const NameLinks = ({ names }: { names: readonly string[] }) => (
   <span class="names">
     {names.slice(0, NAMES_SHOWN).map((name) => (
@@ -29,7 +29,7 @@ const NameLinks = ({ names }: { names: readonly string[] }) => (
   </span>
 )
 
-/** The page with more details. */
+/** Links to the pages with more details. */
 const FailureLinks = ({ authorizationId, orderId }: Pick<Explanation, 'authorizationId' | 'orderId'>) => (
   <>
     {authorizationId && <a href={href(`/authorizations/${authorizationId}`)}>Evidence</a>}
@@ -49,7 +49,7 @@ function Why({ failure }: { failure: Failure }) {
 }
 
 const COLUMNS: readonly Column<Failure>[] = [
-  timeColumn('Time', 'occurred_at', { relative: false }),
+  { head: 'Time', member: 'occurred_at', kind: 'instant' },
   {
     head: 'What failed',
     kind: 'wide',
@@ -63,7 +63,7 @@ const COLUMNS: readonly Column<Failure>[] = [
     },
   },
   { head: 'Reason', kind: 'wide', cell: (failure) => <Why failure={failure} /> },
-  { head: 'Account', cell: ({ account_id, account_name }) => <AccountLink id={account_id} name={account_name} /> },
+  ACCOUNT,
 ]
 
 const KINDS = [
@@ -89,18 +89,13 @@ export function FailuresPage({ query, entry }: PageProps) {
 }
 
 const Views = ({ filters, isByCause }: { filters: Query; isByCause: boolean }) => (
-  <nav class="views" aria-label="View">
-    <a class="button small" aria-current={!isByCause || undefined} href={href('/failures', filters)}>
-      One by one
-    </a>
-    <a
-      class="button small"
-      aria-current={isByCause || undefined}
-      href={href('/failures', { ...filters, problem: undefined, by: 'cause' })}
-    >
-      By cause
-    </a>
-  </nav>
+  <ViewLinks
+    label="View"
+    views={[
+      { name: 'One by one', to: href('/failures', filters), isShown: !isByCause },
+      { name: 'By cause', to: href('/failures', { ...filters, problem: undefined, by: 'cause' }), isShown: isByCause },
+    ]}
+  />
 )
 
 function Each({ filters, entry }: { filters: Query; entry: number }) {
@@ -167,10 +162,14 @@ export const columnsOf = (filters: Query): Column<Cause>[] => [
       </>
     ),
   },
-  { head: 'Failures', kind: 'number', cell: ({ failures }) => countText(failures) },
-  { head: 'Accounts', kind: 'number', cell: ({ accounts }) => countText(accounts) },
-  { head: 'Names of the last', kind: 'wide', cell: (cause) => explainFailure(cause).names.slice(0, 5).join(', ') },
-  { head: 'Last', kind: 'fixed', cell: ({ last_at }) => <Time at={last_at} /> },
+  { head: 'Failures', member: 'failures', kind: 'number' },
+  { head: 'Accounts', member: 'accounts', kind: 'number' },
+  {
+    head: 'Names of the last',
+    kind: 'wide',
+    cell: (cause) => explainFailure(cause).names.slice(0, NAMES_SHOWN).join(', '),
+  },
+  { head: 'Last', member: 'last_at', kind: 'time' },
 ]
 
 export const FailureList = ({ failures }: { failures: Output<'listFailuresOfAccount'> }) => (

@@ -2,11 +2,10 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { call, can, type Output } from '../api.ts'
-import { Allowed, Empty, LinkTo, Problem, Ready } from '../components/basics.tsx'
+import { Allowed, Button, Empty, LinkTo, Problem, Ready, Skeleton } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { SelectField } from '../components/form.tsx'
 import { Section, tell } from '../components/page.tsx'
-import { Skeleton } from '../components/skeleton.tsx'
 import { href } from '../router.ts'
 import { useApi } from '../use-api.ts'
 import { useList } from '../use-list.ts'
@@ -21,7 +20,7 @@ type Profile = Pick<Output<'listCsrProfiles'>[number], 'id' | 'name'>
 /** Identifiers of a credential do not name their owner. */
 type Identifier = Output<'listIdentifiersOfEab'>[number] & { eab_credential_id?: string | null }
 
-/** As typed: the service knows other spellings, takes what is in the list already, and makes what is missing. */
+/** Sends what was typed: the service knows other spellings, takes what is in the list already, and makes what is missing. */
 const allow = ({ owner, id }: Owner, typed: string) =>
   owner === 'account'
     ? call('changeIdentifiersOfAccount', { params: { account_id: id }, body: { allow: [typed] } })
@@ -49,11 +48,8 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
               <code>{identifier.identifier_value}</code>
               <GrantEnd
                 identifier={identifier}
-                onRemove={async () => {
-                  await remove({ owner, id }, identifier.id)
-                  tell(`${identifier.identifier_value} is removed.`)
-                  granted.reload()
-                }}
+                remove={() => remove({ owner, id }, identifier.id)}
+                onRemoved={granted.reload}
               />
             </li>
           ))}
@@ -61,9 +57,7 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
       )}
       {granted.hasMore && (
         <p>
-          <button type="button" class="small" disabled={granted.isLoading} onClick={granted.more}>
-            Load more
-          </button>
+          <Button kind="small" text="Load more" disabled={granted.isLoading} onClick={granted.more} />
         </p>
       )}
       <Allowed to="changeIdentifiersOfAccount">
@@ -81,17 +75,22 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
   )
 }
 
+interface GrantEndProps {
+  identifier: Identifier
+  remove: () => Promise<unknown>
+  onRemoved: () => void
+}
+
 /** A grant of the account's credential is removed from the credential, not here. */
-function GrantEnd({ identifier, onRemove }: { identifier: Identifier; onRemove: () => Promise<void> }) {
+function GrantEnd({ identifier, remove, onRemoved }: GrantEndProps) {
   const { identifier_value: value, eab_credential_id: credential } = identifier
   if (credential) return <FromCredential id={credential} />
   return (
     <Action
       needs="removeAccountFromIdentifier"
       kind="small"
-      label={`Remove ${value}`}
-      title={`Remove ${value}`}
       action="Remove"
+      of={value}
       danger
       consequence={
         <>
@@ -99,7 +98,9 @@ function GrantEnd({ identifier, onRemove }: { identifier: Identifier; onRemove: 
           <Enforcement />
         </>
       }
-      onConfirm={onRemove}
+      onConfirm={remove}
+      done={`${value} is removed.`}
+      onDone={onRemoved}
     />
   )
 }
@@ -172,15 +173,10 @@ function ProfileChoice({ owner, id, profile, onChanged }: ChoiceProps) {
         <Action
           action="Change the profile"
           disabled={chosen === undefined || chosen === (ownOf(profile) ?? '')}
-          consequence={
-            <p>
-              From now on, this profile applies: {nameOf(chosen ?? '')}. Clients whose CSRs do not match get no
-              certificate.
-            </p>
-          }
-          onConfirm={async () => {
-            await assignProfile({ owner, id }, ownOf(profile), chosen ?? '')
-            tell('The profile is changed.')
+          consequence={`From now on, this profile applies: ${nameOf(chosen ?? '')}. Clients whose CSRs do not match get no certificate.`}
+          onConfirm={() => assignProfile({ owner, id }, ownOf(profile), chosen ?? '')}
+          done="The profile is changed."
+          onDone={() => {
             setChosen(undefined)
             onChanged()
           }}
@@ -201,7 +197,7 @@ function useAll(operation: 'listCsrProfiles') {
   return list
 }
 
-/** With the assigned one, which may be on a page that has not come yet. */
+/** The choice has the assigned profile, too, which may be on a page that has not come yet. */
 function optionsOf(profiles: readonly Profile[], own: Profile | undefined): (readonly [string, string])[] {
   const rest = own && !profiles.some(({ id }) => id === own.id) ? [own] : []
   return [['', 'none'], ...[...profiles, ...rest].map(({ id, name }) => [id, name] as const)]

@@ -3,20 +3,27 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Output } from '../api.ts'
-import { AccountLink, Copyable, CopyButton, Empty, Facts, Ready, Time } from '../components/basics.tsx'
+import { AccountLink, Button, Copyable, CopyButton, Empty, Facts, Ready, Time } from '../components/basics.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { SelectField } from '../components/form.tsx'
 import { closeSecret, useKeptSecrets } from '../components/once-shown.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { href, type PageProps } from '../router.ts'
-import { useApi } from '../use-api.ts'
-import { clientCommands, firstName, KEY_WORD, ROOT_FILE, saveRoots } from './client-commands.ts'
-import { CHECK_ROOT, type HandOver, handOverText, pemOf } from './hand-over-text.ts'
+import { POLL_MS, useApi } from '../use-api.ts'
+import {
+  CHECK_ROOT,
+  clientCommands,
+  firstName,
+  type HandOver,
+  handOverText,
+  KEY_WORD,
+  pemOf,
+  ROOT_FILE,
+  saveRoots,
+} from './client-commands.ts'
 
 type Credential = Output<'getEabCredential'>
 type Onboarding = Output<'getOnboarding'>
-
-const POLL_MS = 5_000
 
 export function HandOverPage({ params }: PageProps) {
   const cred_id = params['credential'] ?? ''
@@ -104,24 +111,24 @@ function Sheet({ credential, service }: SheetProps) {
       {isNameKnown && (
         <div class="actions left">
           <CopyButton text={text} label="Copy everything" />
-          <button type="button" class="small" onClick={() => saveFile(`${fileName(kid)}.txt`, 'text/plain', text)}>
-            Save as a file
-          </button>
+          <Button
+            kind="small"
+            text="Save as a file"
+            onClick={() => saveFile(`${fileName(kid)}.txt`, 'text/plain', text)}
+          />
         </div>
       )}
       <Section title="Access">
         <Facts
           rows={[
-            ['Directory URL', <Copyable key="directory" text={directoryUrl} />],
-            ['Key identifier', <Copyable key="kid" text={kid} />],
-            ['HMAC key', hmacKey === undefined ? 'was shown once' : <Copyable key="key" text={hmacKey} />],
+            ['Directory URL', <Copyable text={directoryUrl} />],
+            ['Key identifier', <Copyable text={kid} />],
+            ['HMAC key', hmacKey === undefined ? 'was shown once' : <Copyable text={hmacKey} />],
           ]}
         />
         {secret && (
           <div class="actions left">
-            <button type="button" class="primary" onClick={() => closeSecret(id)}>
-              I have saved the key
-            </button>
+            <Button kind="primary" text="I have saved the key" onClick={() => closeSecret(id)} />
             <span class="quiet">
               It cannot be read again. It stays here, also after a reload, until you press this.
             </span>
@@ -174,19 +181,17 @@ function Roots({ service: { roots, roots_url: rootsUrl } }: { service: Onboardin
           key={fingerprint}
           rows={[
             ['Subject', subject],
-            ['SHA-256', <Copyable key="fingerprint" text={fingerprint} />],
-            ['Expires', <Time key="expires" at={not_after} />],
+            ['SHA-256', <Copyable text={fingerprint} />],
+            ['Expires', <Time at={not_after} />],
           ]}
         />
       ))}
       <div class="actions left">
-        <button
-          type="button"
-          class="small"
+        <Button
+          kind="small"
+          text="Download"
           onClick={() => saveFile('chancery-root.pem', 'application/x-pem-file', pem)}
-        >
-          Download
-        </button>
+        />
       </div>
       <p>The commands below expect it as {ROOT_FILE}. As root, this writes it:</p>
       <Copyable block text={saveRoots(pem)} />

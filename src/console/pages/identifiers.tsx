@@ -1,17 +1,15 @@
 /** Allowed identifiers, whom they are allowed to, and new ones. */
 
 import { useState } from 'preact/hooks'
-import { call, type Output } from '../api.ts'
-import { AccountLink, Allowed, Empty, fieldError, Problem, Ready } from '../components/basics.tsx'
+import { call, can, type Output } from '../api.ts'
+import { AccountLink, Empty, fieldError, Problem, Ready } from '../components/basics.tsx'
+import type { Column } from '../components/columns.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
-import { ListPage } from '../components/list.tsx'
+import { listPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
-import { type Column, timeColumn } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
-import type { PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
-import { useList } from '../use-list.ts'
 
 type Identifier = Output<'listAllowedIdentifiers'>[number]
 const SHOWN = 3
@@ -20,34 +18,31 @@ const SHOWN = 3
 const typeOf = (value: string): 'dns' | 'ip' =>
   /^[\d.]+(?:\/\d+)?$|^[\da-f:.]*:[\da-f:.]*(?:\/\d+)?$/i.test(value.trim()) ? 'ip' : 'dns'
 
-export function IdentifiersPage({ entry }: PageProps) {
-  const list = useList('listAllowedIdentifiers', {}, entry)
-  return (
-    <ListPage
-      title="Allowed identifiers"
-      list={list}
-      columns={columnsOf(list.reload)}
-      empty={
-        <Empty title="No identifiers yet">
-          <p>Add a name or network here, then allow it to a credential or an account on their pages.</p>
-        </Empty>
-      }
-    >
+export const IdentifiersPage = listPage('listAllowedIdentifiers', {
+  title: 'Allowed identifiers',
+  columns: columnsOf,
+  empty: (
+    <Empty title="No identifiers yet">
+      <p>Add a name or network here, then allow it to a credential or an account on their pages.</p>
+    </Empty>
+  ),
+  above: (reload) => (
+    <>
       <Enforcement />
-      <Allowed to="createAllowedIdentifier">
+      {can('createAllowedIdentifier') && (
         <IdentifierForm
           action="Add"
           field="value"
           onSubmit={async (value) => {
             await call('createAllowedIdentifier', { body: { type: typeOf(value), value } })
             tell(`${value} is in the list. Allow it to an account or a credential.`)
-            list.reload()
+            reload()
           }}
         />
-      </Allowed>
-    </ListPage>
-  )
-}
+      )}
+    </>
+  ),
+})
 
 const accountsText = ({ account_ids, more_accounts }: Identifier) =>
   countText(account_ids.length) + (more_accounts ? '+' : '')
@@ -55,44 +50,42 @@ const accountsText = ({ account_ids, more_accounts }: Identifier) =>
 const credentialsText = (kids: readonly string[]) =>
   kids.length === 0 ? 'none' : [...kids.slice(0, SHOWN), ...(kids.length > SHOWN ? ['…'] : [])].join(', ')
 
-const columnsOf = (reload: () => void): Column<Identifier>[] => [
-  {
-    head: 'Identifier',
-    kind: 'wide',
-    by: ({ identifier_value }) => identifier_value,
-    cell: ({ identifier_value }) => <code>{identifier_value}</code>,
-  },
-  { head: 'Credentials', kind: 'wide', cell: ({ credential_kids }) => credentialsText(credential_kids) },
-  { head: 'Accounts', kind: 'wide', cell: (one) => <AccountsOf identifier={one} /> },
-  timeColumn('Created', 'created_at'),
-  {
-    head: 'Actions',
-    cell: (one) => (
-      <Action
-        needs="deleteAllowedIdentifier"
-        kind="small"
-        label={`Delete ${one.identifier_value}`}
-        title={`Delete ${one.identifier_value}`}
-        action="Delete"
-        danger
-        consequence={
-          <>
-            <p>
-              It is removed from {plural(accountsText(one), 'account')}. Credentials that no longer grant it:{' '}
-              {credentialsText(one.credential_kids)}. Existing certificates stay valid.
-            </p>
-            <Enforcement />
-          </>
-        }
-        onConfirm={async () => {
-          await call('deleteAllowedIdentifier', { params: { identifier_id: one.id } })
-          tell(`${one.identifier_value} is deleted.`)
-          reload()
-        }}
-      />
-    ),
-  },
-]
+function columnsOf(reload: () => void): Column<Identifier>[] {
+  return [
+    {
+      head: 'Identifier',
+      kind: 'wide',
+      by: ({ identifier_value }) => identifier_value,
+      cell: ({ identifier_value }) => <code>{identifier_value}</code>,
+    },
+    { head: 'Credentials', kind: 'wide', cell: ({ credential_kids }) => credentialsText(credential_kids) },
+    { head: 'Accounts', kind: 'wide', cell: (one) => <AccountsOf identifier={one} /> },
+    { head: 'Created', member: 'created_at', kind: 'time' },
+    { head: 'Actions', cell: (one) => <Delete identifier={one} onDeleted={reload} /> },
+  ]
+}
+
+const Delete = ({ identifier, onDeleted }: { identifier: Identifier; onDeleted: () => void }) => (
+  <Action
+    needs="deleteAllowedIdentifier"
+    kind="small"
+    action="Delete"
+    of={identifier.identifier_value}
+    danger
+    consequence={
+      <>
+        <p>
+          It is removed from {plural(accountsText(identifier), 'account')}. Credentials that no longer grant it:{' '}
+          {credentialsText(identifier.credential_kids)}. Existing certificates stay valid.
+        </p>
+        <Enforcement />
+      </>
+    }
+    onConfirm={() => call('deleteAllowedIdentifier', { params: { identifier_id: identifier.id } })}
+    done={`${identifier.identifier_value} is deleted.`}
+    onDone={onDeleted}
+  />
+)
 
 const AccountsOf = ({
   identifier: { account_ids: ids, account_names: names, more_accounts },
@@ -138,7 +131,7 @@ interface IdentifierFormProps {
   onSubmit: (value: string) => Promise<void>
 }
 
-/** One identifier, which is taken as it is typed. */
+/** Takes one identifier, and sends it as it is typed. */
 export function IdentifierForm({ action, field, onSubmit }: IdentifierFormProps) {
   const [value, setValue] = useState('')
   const { submit, error, isBusy } = useSubmit(async () => {

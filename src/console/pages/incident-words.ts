@@ -1,19 +1,17 @@
 /** Words about incidents that several parts of their pages show. */
 
+import { REVOCATION_FILTERS } from '../../admin/resources/certificates.ts'
+import type { Filters } from '../../admin/resources/filter.ts'
 import type { Output } from '../api.ts'
 
 export type Examination = Output<'examineIncident'>
 
-const FILTERS: Readonly<Record<string, string>> = {
-  spki_sha256: 'key',
-  account_id: 'account',
-  eab_kid: 'kid',
-  domain: 'name',
-  domain_suffix: 'name and below',
-}
+/** A filter that an incident or a bulk revocation keeps, in words. */
+export const filterLabel = (name: string): string => FILTERS[name]?.label ?? name
+const FILTERS: Filters = REVOCATION_FILTERS
 
-/** `name and below: example.com`. */
+/** `Exact name: www.example.com`. */
 export const filterText = (filter: Readonly<Record<string, string>>): string =>
   Object.entries(filter)
-    .map(([member, value]) => `${FILTERS[member] ?? member}: ${value}`)
+    .map(([name, value]) => `${filterLabel(name)}: ${value}`)
     .join(', ')

@@ -3,9 +3,10 @@
 import { useState } from 'preact/hooks'
 import type { Output } from '../api.ts'
 import { AccountLink, Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
+import type { Column } from '../components/columns.tsx'
 import { JobProgress } from '../components/job-progress.tsx'
 import { Page, Section } from '../components/page.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { Table } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
@@ -151,7 +152,7 @@ function Owners({ id }: { id: string }) {
     <Section title="By owner">
       <Ready loaded={loaded}>
         {(owners) => (
-          <Table
+          <Table<Output<'listIncidentOwners'>[number]>
             caption="By owner"
             rows={owners}
             rowKey={({ account_id }) => account_id ?? ''}

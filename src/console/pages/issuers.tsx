@@ -1,13 +1,13 @@
 /** Issuers with their chains, and the CRLs that they sign. */
 
 import { call, type Output } from '../api.ts'
-import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'
+import { Allowed, Badge, Button, Copyable, Empty, Problem, Ready } from '../components/basics.tsx'
+import type { Column } from '../components/columns.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { useSubmit } from '../components/form.tsx'
 import { List } from '../components/list.tsx'
 import { Page, tell } from '../components/page.tsx'
-import { type Column, Table } from '../components/table.tsx'
-import { countText } from '../format.ts'
+import { Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
 import { useList } from '../use-list.ts'
@@ -37,16 +37,14 @@ const COLUMNS: readonly Column<Issuer>[] = [
     cell: ({ id, backend }) =>
       (id ?? backend) === null ? <Badge>does not sign now</Badge> : <Badge tone="good">{id ?? backend}</Badge>,
   },
-  { head: 'Until', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
+  { head: 'Until', member: 'not_after', kind: 'time' },
   { head: 'Chain', cell: ({ above }) => above.map(({ subject }) => subject).join(' ← ') },
   {
     head: 'Actions',
     kind: 'fixed',
     cell: ({ fingerprint }) => (
       <div class="actions left">
-        <button type="button" class="small" onClick={() => saveChain(fingerprint)}>
-          Save chain
-        </button>
+        <Button kind="small" text="Save chain" onClick={() => saveChain(fingerprint)} />
         <a href={href('/certificates', { issuer: fingerprint })}>View certificates</a>
       </div>
     ),
@@ -100,13 +98,14 @@ const CRL_COLUMNS: readonly Column<Crl>[] = [
     cell: ({ issuer, shard, shards }) => (shards > 1 ? `${issuer}, ${shard + 1} / ${shards}` : issuer),
   },
   { head: 'Number', kind: 'fixed', cell: ({ number }) => <code>{number}</code> },
-  { head: 'Entries', kind: 'number', cell: ({ entries }) => countText(entries) },
-  { head: 'Bytes', kind: 'number', cell: ({ bytes }) => countText(bytes) },
-  { head: 'This update', kind: 'fixed', cell: ({ this_update }) => <Time at={this_update} relative={false} /> },
-  { head: 'Next update', kind: 'fixed', cell: ({ next_update }) => <Time at={next_update} /> },
+  { head: 'Entries', member: 'entries', kind: 'number' },
+  { head: 'Bytes', member: 'bytes', kind: 'number' },
+  { head: 'This update', member: 'this_update', kind: 'instant' },
+  { head: 'Next update', member: 'next_update', kind: 'time' },
 ]
 
 const POLL_MS = 10_000
+const REBUILDING = 'The CRLs are being rebuilt. This takes up to 20 seconds, and may continue in the background.'
 
 export function CrlPage() {
   const loaded = useApi('listCrls', {}, { every: POLL_MS })
@@ -115,24 +114,18 @@ export function CrlPage() {
     tell(built.error === null ? 'The CRLs are rebuilt.' : built.error, built.error === null ? 'good' : 'bad')
     loaded.reload()
   })
-  const { data } = loaded
   return (
     <Page
       title="CRL"
       actions={
         <Allowed to="rebuildCrl">
-          {data?.enabled && (
-            <button type="button" disabled={isBusy} onClick={() => submit()}>
-              Rebuild now
-            </button>
-          )}
+          {loaded.data?.enabled && <Button text="Rebuild now" disabled={isBusy} onClick={submit} />}
         </Allowed>
       }
     >
       {isBusy && (
         <p role="status">
-          The CRLs are being rebuilt. This takes up to 20 seconds, and may continue in the background.{' '}
-          <progress aria-label="The CRLs are being rebuilt. This takes up to 20 seconds, and may continue in the background." />
+          {REBUILDING} <progress aria-label={REBUILDING} />
         </p>
       )}
       <Problem error={error} />

@@ -1,15 +1,12 @@
-/** What people and clients decided and a fail-over of the database has lost: what of it is back, and what is to be repeated. */
+/** Decisions of people and clients that a fail-over of the database has lost: what is back, and what is to be repeated. */
 
 import { actionText } from '../../domain/action-words.ts'
-import { call, can, type Input, type Output } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { Badge, Empty, Time, type Tone } from '../components/basics.tsx'
+import type { Column } from '../components/columns.tsx'
 import { Action } from '../components/dialog.tsx'
-import { ListPage } from '../components/list.tsx'
-import { tell } from '../components/page.tsx'
-import { type Column, timeColumn } from '../components/table.tsx'
-import { countText, plural } from '../format.ts'
-import type { PageProps } from '../router.ts'
-import { useList } from '../use-list.ts'
+import { listPage } from '../components/list.tsx'
+import { counted } from '../format.ts'
 import { Details } from './audit.tsx'
 
 type Lost = Output<'listLostDecisions'>[number]
@@ -43,8 +40,8 @@ const FILTERS = [
 ] as const
 
 const COLUMNS: readonly Column<Lost>[] = [
-  timeColumn('Time', 'decided_at', { relative: false }),
-  { head: 'Who', kind: 'fixed', by: ({ decided_by }) => decided_by, cell: ({ decided_by }) => decided_by },
+  { head: 'Time', member: 'decided_at', kind: 'instant' },
+  { head: 'Who', member: 'decided_by', kind: 'fixed', sorts: true },
   {
     head: 'What',
     kind: 'wide',
@@ -72,69 +69,44 @@ const COLUMNS: readonly Column<Lost>[] = [
         OUTCOMES[outcome].toDo
       ),
   },
-  timeColumn('Found', 'found_at'),
+  { head: 'Found', member: 'found_at', kind: 'time' },
 ]
 
-export function LostDecisionsPage({ query, entry }: PageProps) {
-  const list = useList('listLostDecisions', { query } as Input<'listLostDecisions'>, entry)
-  return (
-    <ListPage
-      title="Lost decisions"
-      about="What people and clients had decided when the database failed over to a copy that lacked it."
-      query={query}
-      filters={FILTERS}
-      list={list}
-      columns={COLUMNS}
-      actions={<Accept what="all of them, also those that a filter hides" onDone={list.reload} />}
-      onChosen={
-        can('acceptLostDecisions')
-          ? (chosen, clear) => (
-              <Accept
-                ids={chosen.map(({ id }) => id)}
-                what={plural(countText(chosen.length), 'act')}
-                onDone={() => {
-                  clear()
-                  list.reload()
-                }}
-              />
-            )
-          : undefined
-      }
-      empty={
-        <Empty title="No lost decisions">
-          <p>An act appears here when a fail-over of the database has lost it.</p>
-        </Empty>
-      }
-    />
-  )
-}
+export const LostDecisionsPage = listPage('listLostDecisions', {
+  title: 'Lost decisions',
+  about: 'What people and clients had decided when the database failed over to a copy that lacked it.',
+  filters: FILTERS,
+  columns: COLUMNS,
+  actions: (reload) => <Accept what="all of them, also those that a filter hides" onDone={reload} />,
+  chosen: {
+    needs: 'acceptLostDecisions',
+    actions: (chosen, done) => (
+      <Accept ids={chosen.map(({ id }) => id)} what={counted(chosen.length, 'act')} onDone={done} />
+    ),
+  },
+  empty: (
+    <Empty title="No lost decisions">
+      <p>An act appears here when a fail-over of the database has lost it.</p>
+    </Empty>
+  ),
+})
 
 interface AcceptProps {
-  /** All when absent. */
+  /** All are accepted when there are none. */
   ids?: string[]
   what: string
   onDone: () => void
 }
 
-function Accept({ ids, what, onDone }: AcceptProps) {
-  return (
-    <Action
-      needs="acceptLostDecisions"
-      action={ids ? 'Nothing more to do about these' : 'Nothing more to do'}
-      consequence={
-        <p>
-          The overview names them no more: {what}. They stay on this list, and the audit log says who accepted them.
-        </p>
-      }
-      onConfirm={async () => {
-        const { accepted } = await call('acceptLostDecisions', { body: ids ? { ids } : {} })
-        tell(
-          accepted === 0
-            ? 'All of them were accepted before.'
-            : `${plural(countText(accepted), 'act is', 'acts are')} accepted.`,
-        )
-        onDone()
-      }}
-    />
-  )
-}
+const Accept = ({ ids, what, onDone }: AcceptProps) => (
+  <Action
+    needs="acceptLostDecisions"
+    action={ids ? 'Nothing more to do about these' : 'Nothing more to do'}
+    consequence={`The overview names them no more: ${what}. They stay on this list, and the audit log says who accepted them.`}
+    onConfirm={() => call('acceptLostDecisions', { body: ids ? { ids } : {} })}
+    done={({ accepted }) =>
+      accepted === 0 ? 'All of them were accepted before.' : `${counted(accepted, 'act is', 'acts are')} accepted.`
+    }
+    onDone={onDone}
+  />
+)

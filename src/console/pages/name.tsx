@@ -1,8 +1,9 @@
-/** Why a name has its certificate, or has none: how it is now, its last failure with advice, and its time line. */
+/** A page that says why a name has its certificate, or has none: its state, its last failure with advice, and its time line. */
 
 import type { Output } from '../api.ts'
-import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
-import { Page, Section } from '../components/page.tsx'
+import { AccountLink, Badge, Copyable, Empty, Facts, Time, type Tone } from '../components/basics.tsx'
+import { LoadedPage } from '../components/loaded.tsx'
+import { Section } from '../components/page.tsx'
 import { href, type PageProps } from '../router.ts'
 import { useSession } from '../stored-session.ts'
 import { useApi } from '../use-api.ts'
@@ -10,6 +11,7 @@ import { Evidence } from './orders.tsx'
 
 type History = Output<'getNameHistory'>
 type Entry = History['entries'][number]
+const NAMES_SHOWN = 5
 
 export function NamePage({ params, query: { before } }: PageProps) {
   const name = params['name'] ?? ''
@@ -18,17 +20,15 @@ export function NamePage({ params, query: { before } }: PageProps) {
     query: before === undefined ? {} : { before },
   })
   return (
-    <Page title={name}>
-      <Ready loaded={loaded}>
-        {(history) => (
-          <>
-            <Now history={history} />
-            <LastFailure failure={history.state.last_failure} />
-            <TimeLine history={history} isFirst={before === undefined} />
-          </>
-        )}
-      </Ready>
-    </Page>
+    <LoadedPage title={name} loaded={loaded}>
+      {(history) => (
+        <>
+          <Now history={history} />
+          <LastFailure failure={history.state.last_failure} />
+          <TimeLine history={history} isFirst={before === undefined} />
+        </>
+      )}
+    </LoadedPage>
   )
 }
 
@@ -42,30 +42,25 @@ function Now({ history: { name, covered_by, state } }: { history: History }) {
           [
             'Certificate',
             certificate === null ? (
-              <Badge key="none" tone="warn">
+              <Badge tone="warn">
                 {user?.role === 'registrar' ? 'None of your accounts has a valid one' : 'None is valid'}
               </Badge>
             ) : (
-              <a key="one" href={href(`/certificates/${certificate.serial_number}`)}>
-                {certificate.names.slice(0, 5).join(', ') || certificate.serial_number}
+              <a href={href(`/certificates/${certificate.serial_number}`)}>
+                {certificate.names.slice(0, NAMES_SHOWN).join(', ') || certificate.serial_number}
               </a>
             ),
           ],
-          certificate !== null && ['Valid until', <Time key="end" at={certificate.not_after} />],
+          certificate !== null && ['Valid until', <Time at={certificate.not_after} />],
           certificate !== null && [
             'Renewal window',
-            <span key="window">
+            <>
               <Time at={certificate.window_start} /> to <Time at={certificate.window_end} relative={false} />
-            </span>,
+            </>,
           ],
-          account_id !== null && ['Account', <AccountLink key="account" id={account_id} name={account_name} />],
+          account_id !== null && ['Account', <AccountLink id={account_id} name={account_name} />],
           covered_by.length > 1 && ['Also searched', covered_by.slice(1).join(', ')],
-          [
-            'All certificates',
-            <a key="all" href={href('/certificates', { domain: name })}>
-              Certificates of this name
-            </a>,
-          ],
+          ['All certificates', <a href={href('/certificates', { domain: name })}>Certificates of this name</a>],
         ]}
       />
     </Section>
@@ -132,8 +127,8 @@ function TimeLineEntry({ entry }: { entry: Entry }) {
   return (
     <>
       <h3>
-        <Badge tone={TONES[kind]}>{title}</Badge> {names.slice(0, 5).join(', ')}
-        {names.length > 5 && ` and ${names.length - 5} more`}
+        <Badge tone={TONES[kind]}>{title}</Badge> {names.slice(0, NAMES_SHOWN).join(', ')}
+        {names.length > NAMES_SHOWN && ` and ${names.length - NAMES_SHOWN} more`}
       </h3>
       <p>
         <Time at={at} /> {account_id !== null && <AccountLink id={account_id} name={account_name} />}

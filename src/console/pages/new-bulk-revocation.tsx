@@ -1,47 +1,37 @@
 /** A bulk revocation in three steps: which certificates, what that hits, and why. */
 
 import { useState } from 'preact/hooks'
+import { CERTIFICATE_FILTERS, REVOCATION_FILTERS } from '../../admin/resources/certificates.ts'
 import { call, type Input, type Output } from '../api.ts'
 import { Problem } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
-import { DayField, SelectField, TextField, useForm, useSubmit } from '../components/form.tsx'
+import { FilterField } from '../components/filter-field.tsx'
+import { SelectField, TextField, useForm, useSubmit } from '../components/form.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { countText, plural } from '../format.ts'
-import { CERTIFICATE_FILTERS, KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
+import { KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
 import { go, href, type PageProps, type Query } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
 
 type Filter = NonNullable<Input<'bulkRevoke'>['body']>['filter']
 type DryRun = Extract<Output<'bulkRevoke'>, { dry_run: true }>
 
-const wantedBy = (query: Query) => ({
-  account: query['account_id'] ?? '',
-  domain: query['domain'] ?? '',
-  below: query['domain_suffix'] ?? '',
-  kid: query['eab_kid'] ?? '',
-  key: query['spki_sha256'] ?? '',
-  after: query['issued_after'] ?? '',
-  before: query['issued_before'] ?? '',
-  serials: query['serial_numbers'] ?? '',
-})
+type Wanted = Readonly<Record<keyof typeof REVOCATION_FILTERS, string>>
+const MEMBERS = Object.keys(REVOCATION_FILTERS) as (keyof Wanted)[]
 
-/** Filters of the list that led here and that a bulk revocation lacks. */
-const lacking = (query: Query): string[] =>
-  Object.entries(CERTIFICATE_FILTERS).flatMap(([name, label]) =>
+const wantedBy = (query: Query) => Object.fromEntries(MEMBERS.map((name) => [name, query[name] ?? ''])) as Wanted
+
+/** Filters of the list that led here and that a bulk revocation does not have. */
+const missing = (query: Query): string[] =>
+  Object.entries(CERTIFICATE_FILTERS).flatMap(([name, { label }]) =>
     query['without']?.split(' ').includes(name) ? [label] : [],
   )
 
-function filterOf({ account, kid, domain, below, key, after, before, serials }: ReturnType<typeof wantedBy>): Filter {
-  const numbers = serials.split(/[\s,]+/).filter((serial) => serial !== '')
-  return {
-    ...withWholeDays({ ...(after && { issued_after: after }), ...(before && { issued_before: before }) }),
-    ...(account.trim() && { account_id: account.trim() }),
-    ...(kid.trim() && { eab_kid: kid.trim() }),
-    ...(domain.trim() && { domain: domain.trim() }),
-    ...(below.trim() && { domain_suffix: below.trim() }),
-    ...(key.trim() && { spki_sha256: key.trim() }),
-    ...(numbers.length > 0 && { serial_numbers: numbers }),
-  }
+function filterOf(wanted: Wanted): Filter {
+  const given = MEMBERS.map((name) => [name, wanted[name].trim()]).filter(([, text]) => text !== '')
+  const { serial_numbers: serials, ...others }: Partial<Wanted> = withWholeDays(Object.fromEntries(given))
+  const numbers = serials?.split(/[\s,]+/).filter((serial) => serial !== '')
+  return { ...others, ...(numbers && { serial_numbers: numbers }) }
 }
 
 export function NewBulkRevocationPage({ query }: PageProps) {
@@ -56,28 +46,24 @@ export function NewBulkRevocationPage({ query }: PageProps) {
       <form onSubmit={submit}>
         <h2>1. Select certificates</h2>
         <p class="quiet">A certificate has to match all filters. Expired certificates are left out.</p>
-        {lacking(query).length > 0 && (
+        {missing(query).length > 0 && (
           <div class="problem" role="alert">
             <p>
-              A bulk revocation cannot filter by: {lacking(query).join(', ')}. It may match more than the list that you
+              A bulk revocation cannot filter by: {missing(query).join(', ')}. It may match more than the list that you
               came from.
             </p>
           </div>
         )}
         <div class="filters two-ids">
-          <TextField label="Account id" {...field('account', error, 'filter.account_id')} />
-          <TextField label="SHA-256 of the public key" {...field('key', error, 'filter.spki_sha256')} />
-          <TextField label="Key identifier of the credential" {...field('kid', error, 'filter.eab_kid')} />
-          <TextField label="Exact name" {...field('domain', error, 'filter.domain')} />
-          <TextField label="Name and all below" {...field('below', error, 'filter.domain_suffix')} />
-          <DayField label="Issued from" {...field('after', error, 'filter.issued_after')} />
-          <DayField label="Issued until" {...field('before', error, 'filter.issued_before')} />
+          {MEMBERS.filter((name) => name !== 'serial_numbers').map((name) => (
+            <FilterField key={name} filter={REVOCATION_FILTERS[name]} {...field(name, error, `filter.${name}`)} />
+          ))}
         </div>
         <TextField
-          label="Serial numbers"
+          label={REVOCATION_FILTERS.serial_numbers.label}
           help="In hexadecimal, one a line; colons do no harm. At most 10,000."
           rows={4}
-          {...field('serials', error, 'filter.serial_numbers')}
+          {...field('serial_numbers', error, 'filter.serial_numbers')}
         />
         <Problem error={error} />
         <div class="actions left">

@@ -2,21 +2,27 @@
 
 import { useState } from 'preact/hooks'
 import { call, can, type Input, type Output } from '../api.ts'
-import { Allowed, Badge, Empty, Facts, LongText, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Empty, Facts, LongText, Ready } from '../components/basics.tsx'
+import { type Column, factsOf } from '../components/columns.tsx'
 import { Action, CloseButton, Dialog } from '../components/dialog.tsx'
-import { type Filter, TextField, useForm, useSubmit } from '../components/form.tsx'
+import type { Filter } from '../components/filters.tsx'
+import { WorkButton } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
-import { type Column, TableSection, timeColumn } from '../components/table.tsx'
-import { countText, plural } from '../format.ts'
+import { TableSection } from '../components/table.tsx'
+import { counted } from '../format.ts'
 import { href, type PageProps, type Query } from '../router.ts'
 import { useApi } from '../use-api.ts'
 import { useList } from '../use-list.ts'
 
 type Notification = Output<'listNotifications'>[number]
 
-const TONES: Readonly<Record<string, Tone>> = { sent: 'good', failed: 'bad', pending: 'warn' }
-const State = ({ status }: { status: string }) => <Badge tone={TONES[status] ?? 'plain'}>{status}</Badge>
+const STATUS: Column<{ status: string }> = {
+  head: 'Status',
+  member: 'status',
+  sorts: true,
+  tones: { sent: 'good', failed: 'bad', pending: 'warn' },
+}
 
 const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
   {
@@ -28,15 +34,11 @@ const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
       </button>
     ),
   },
-  {
-    head: 'Type',
-    kind: 'word',
-    cell: ({ notification_type }) => notification_type.replaceAll('_', ' '),
-  },
-  { head: 'Recipient', kind: 'wide', by: ({ recipient }) => recipient, cell: ({ recipient }) => recipient },
-  { head: 'Status', by: ({ status }) => status, cell: ({ status }) => <State status={status} /> },
-  { head: 'Error', kind: 'wide', cell: ({ error_detail }) => error_detail },
-  timeColumn('Created', 'created_at', { relative: false }),
+  { head: 'Type', kind: 'word', cell: ({ notification_type }) => notification_type.replaceAll('_', ' ') },
+  { head: 'Recipient', member: 'recipient', kind: 'wide', sorts: true },
+  STATUS,
+  { head: 'Error', member: 'error_detail', kind: 'wide' },
+  { head: 'Created', member: 'created_at', kind: 'instant' },
 ]
 
 const FILTERS: readonly Filter[] = [
@@ -64,14 +66,23 @@ export function NotificationsPage({ query, entry }: PageProps) {
       title="Notifications"
       actions={
         <>
-          <Action
-            needs="retryNotifications"
+          <Retry
+            selection={{}}
             action="Retry all failed"
-            consequence={<p>All failed notifications are mailed again, old ones too.</p>}
-            onConfirm={() => retry({}).then(list.reload)}
+            consequence="All failed notifications are mailed again, old ones too."
+            onDone={list.reload}
           />
-          <Purge onPurged={list.reload} />
-          <TestMail />
+          <Action
+            needs="purgeNotifications"
+            action="Purge"
+            danger
+            consequence="Deletes notifications that were sent or have failed for good. It cannot be undone."
+            fields={{ days: { label: 'Older than (days)', type: 'number', value: '30' } }}
+            onConfirm={({ days }) => call('purgeNotifications', { body: { days: Number(days) } })}
+            done={({ purged }) => `${counted(purged, 'notification is', 'notifications are')} deleted.`}
+            onDone={list.reload}
+          />
+          <WorkButton needs="sendTestMail" text="Send me a test mail" busyText="Sending …" work={sendTestMail} />
         </>
       }
       query={query}
@@ -91,21 +102,35 @@ export function NotificationsPage({ query, entry }: PageProps) {
   )
 }
 
-async function retry(selection: NonNullable<Input<'retryNotifications'>['body']>): Promise<void> {
-  const { retried } = await call('retryNotifications', { body: selection })
-  tell(`${plural(countText(retried), 'notification is', 'notifications are')} queued again.`)
+interface RetryProps {
+  selection: NonNullable<Input<'retryNotifications'>['body']>
+  action?: string
+  kind?: 'small'
+  label?: string
+  disabled?: boolean
+  consequence: string
+  onDone: () => void
 }
+
+const Retry = ({ selection, action = 'Send again', ...props }: RetryProps) => (
+  <Action
+    {...props}
+    needs="retryNotifications"
+    action={action}
+    onConfirm={() => call('retryNotifications', { body: selection })}
+    done={({ retried }) => `${counted(retried, 'notification is', 'notifications are')} queued again.`}
+  />
+)
 
 function RetryChosen({ chosen, done }: { chosen: readonly Notification[]; done: () => void }) {
   const failed = chosen.filter(({ status }) => status === 'failed')
   return (
-    <Action
-      needs="retryNotifications"
+    <Retry
       kind="small"
-      action="Send again"
+      selection={{ ids: failed.map(({ id }) => id) }}
       disabled={failed.length === 0}
-      consequence={<p>{plural(countText(failed.length), 'failed mail is', 'failed mails are')} sent again.</p>}
-      onConfirm={() => retry({ ids: failed.map(({ id }) => id) }).then(done)}
+      consequence={`${counted(failed.length, 'failed mail is', 'failed mails are')} sent again.`}
+      onDone={done}
     />
   )
 }
@@ -114,10 +139,14 @@ type Cause = Output<'listNotificationCauses'>[number]
 const placeOf = ({ notification_type, cause }: Pick<Cause, 'notification_type' | 'cause'>) =>
   href('/notifications', { status: 'failed', notification_type, cause })
 
-/** Why mails have failed: a server that is away fails hundreds for one reason. */
+/** Lists why mails have failed: a server that is away fails hundreds for one reason. */
 function Causes({ query, onRetried }: { query: Query; onRetried: () => void }) {
   const loaded = useApi('listNotificationCauses', {})
   const { notification_type: shownType, cause: shownCause } = query
+  const onDone = () => {
+    loaded.reload()
+    onRetried()
+  }
   if (shownType !== undefined)
     return (
       <p class="bar">
@@ -142,23 +171,18 @@ function Causes({ query, onRetried }: { query: Query; onRetried: () => void }) {
                 cell: (cause) => <a href={placeOf(cause)}>{cause.cause || 'no error is recorded'}</a>,
               },
               { head: 'Type', cell: ({ notification_type }) => notification_type.replaceAll('_', ' ') },
-              { head: 'Mails', kind: 'number', cell: ({ notifications }) => countText(notifications) },
-              { head: 'Recipients', kind: 'number', cell: ({ recipients }) => countText(recipients) },
-              { head: 'Last', kind: 'fixed', cell: ({ last_at }) => <Time at={last_at} /> },
+              { head: 'Mails', member: 'notifications', kind: 'number' },
+              { head: 'Recipients', member: 'recipients', kind: 'number' },
+              { head: 'Last', member: 'last_at', kind: 'time' },
               {
                 head: 'Actions',
-                cell: (cause) => (
-                  <Action
-                    needs="retryNotifications"
+                cell: ({ notification_type, cause, notifications }) => (
+                  <Retry
                     kind="small"
-                    action="Send again"
-                    label={`Send again: ${cause.cause}`}
-                    consequence={<p>{plural(countText(cause.notifications), 'mail is', 'mails are')} sent again.</p>}
-                    onConfirm={async () => {
-                      await retry({ notification_type: cause.notification_type, cause: cause.cause })
-                      loaded.reload()
-                      onRetried()
-                    }}
+                    label={`Send again: ${cause}`}
+                    selection={{ notification_type, cause }}
+                    consequence={`${counted(notifications, 'mail is', 'mails are')} sent again.`}
+                    onDone={onDone}
                   />
                 ),
               },
@@ -170,29 +194,27 @@ function Causes({ query, onRetried }: { query: Query; onRetried: () => void }) {
   )
 }
 
-/** What the mail server said, or that nobody knows. */
+/** Says what the mail server has answered, or that nobody knows. */
 function resultText({ recipient, status, error }: Output<'sendTestMail'>): string {
   if (status === 'sent') return `The mail server has taken a mail to ${recipient}.`
   if (error !== null) return `Not sent to ${recipient}: ${error}`
   return `Not sent to ${recipient} within 15 seconds. Are smtp.enabled and notifications.enabled on? A mail that still waits goes out later.`
 }
 
-function TestMail() {
-  const { submit, error, isBusy } = useSubmit(async () => {
-    const result = await call('sendTestMail', {})
-    tell(resultText(result), result.status === 'sent' ? 'good' : 'bad')
-  })
-  return (
-    <Allowed to="sendTestMail">
-      <button type="button" disabled={isBusy} onClick={() => submit()}>
-        {isBusy ? 'Sending …' : 'Send me a test mail'}
-      </button>
-      <Problem error={error} />
-    </Allowed>
-  )
+async function sendTestMail(): Promise<void> {
+  const result = await call('sendTestMail', {})
+  tell(resultText(result), result.status === 'sent' ? 'good' : 'bad')
 }
 
-/** The text alone: a mail's HTML has no business in this page. */
+const MAIL_FACTS: readonly Column<Output<'getNotification'>>[] = [
+  { head: 'Recipient', member: 'recipient' },
+  STATUS,
+  { head: 'Error', member: 'error_detail' },
+  { head: 'Retries', cell: ({ retry_count }) => String(retry_count) },
+  { head: 'Sent', member: 'sent_at', kind: 'time' },
+]
+
+/** Shows the text alone: a mail's HTML has no business in this page. */
 function Body({ id, onClose }: { id: string; onClose: () => void }) {
   const loaded = useApi('getNotification', { params: { notification_id: id } })
   return (
@@ -200,40 +222,12 @@ function Body({ id, onClose }: { id: string; onClose: () => void }) {
       <Ready loaded={loaded}>
         {(one) => (
           <>
-            <Facts
-              rows={[
-                ['Recipient', one.recipient],
-                ['Status', <State key="state" status={one.status} />],
-                ['Error', one.error_detail],
-                ['Retries', String(one.retry_count)],
-                ['Sent', <Time key="sent" at={one.sent_at} />],
-              ]}
-            />
+            <Facts rows={factsOf(one, MAIL_FACTS)} />
             <LongText>{one.body_text}</LongText>
           </>
         )}
       </Ready>
       <CloseButton onClose={onClose} />
     </Dialog>
-  )
-}
-
-function Purge({ onPurged }: { onPurged: () => void }) {
-  const { values, field, reset } = useForm({ days: '30' })
-  return (
-    <Action
-      needs="purgeNotifications"
-      action="Purge"
-      danger
-      consequence={<p>Deletes notifications that were sent or have failed for good. It cannot be undone.</p>}
-      onOpen={reset}
-      onConfirm={async () => {
-        const { purged } = await call('purgeNotifications', { body: { days: Number(values.days) } })
-        tell(`${plural(countText(purged), 'notification is', 'notifications are')} deleted.`)
-        onPurged()
-      }}
-    >
-      {(error) => <TextField label="Older than (days)" type="number" {...field('days', error)} />}
-    </Action>
   )
 }

@@ -1,16 +1,37 @@
 /** Maintenance and the signing stop, with who and since when; and the background tasks. */
 
+import type { Output } from '../api.ts'
 import { Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
+import { type Column, factsOf } from '../components/columns.tsx'
+import { LoadedTable } from '../components/loaded.tsx'
 import { Page, Section } from '../components/page.tsx'
-import { Table } from '../components/table.tsx'
-import { countText } from '../format.ts'
-import { useApi } from '../use-api.ts'
-import { type Switch, SwitchButton, switchesOf } from './switches.tsx'
+import { POLL_MS, useApi } from '../use-api.ts'
+import { type Switch, SwitchButton, switchesOf } from './overview-health.tsx'
 
-const POLL_MS = 5_000
+const EVERY = { every: POLL_MS }
+
+const TASKS: readonly Column<Output<'getWorkers'>['tasks'][number]>[] = [
+  { head: 'Task', member: 'name', kind: 'fixed' },
+  {
+    head: 'Instance',
+    kind: 'fixed',
+    cell: ({ leader, leader_is_alive }) => (leader_is_alive ? leader : `${String(leader)}, gone`),
+  },
+  { head: 'Last run', member: 'last_run', kind: 'instant' },
+  { head: 'Next run', member: 'next_run', kind: 'instant' },
+  { head: 'Failures', member: 'errors', kind: 'number' },
+  { head: 'Error', member: 'last_error', kind: 'wide' },
+]
+
+const SINCE: readonly Column<Switch['since']>[] = [
+  { head: 'Since', cell: ({ since }) => since && <Time at={since} /> },
+  { head: 'By', member: 'set_by' },
+  { head: 'Reason', member: 'reason' },
+]
 
 export function OperationPage() {
-  const loaded = useApi('getOverview', {}, { every: POLL_MS })
+  const loaded = useApi('getOverview', {}, EVERY)
+  const workers = useApi('getWorkers', {}, EVERY)
   return (
     <Page title="Maintenance and signing" actions={<Freshness loaded={loaded} />}>
       <Ready loaded={loaded}>
@@ -22,7 +43,13 @@ export function OperationPage() {
           </div>
         )}
       </Ready>
-      <Tasks />
+      <LoadedTable
+        caption="Background tasks"
+        loaded={workers}
+        rows={({ tasks }) => tasks}
+        rowKey={({ name }) => name}
+        columns={TASKS}
+      />
     </Page>
   )
 }
@@ -38,53 +65,10 @@ function SwitchSection(one: Switch & { reload: () => void }) {
       }
     >
       <p class="quiet">{words.about}</p>
-      <Facts
-        rows={[
-          ['Since', since.since && <Time at={since.since} />],
-          ['By', since.set_by],
-          ['Reason', since.reason],
-        ]}
-      />
+      <Facts rows={factsOf(since, SINCE)} />
       <div class="actions left">
         <SwitchButton {...one} />
       </div>
-    </Section>
-  )
-}
-
-function Tasks() {
-  const loaded = useApi('getWorkers', {}, { every: POLL_MS })
-  return (
-    <Section title="Background tasks">
-      <Ready loaded={loaded}>
-        {({ tasks }) => (
-          <Table
-            caption="Background tasks"
-            rows={tasks}
-            rowKey={({ name }) => name}
-            columns={[
-              { head: 'Task', kind: 'fixed', cell: ({ name }) => name },
-              {
-                head: 'Instance',
-                kind: 'fixed',
-                cell: ({ leader, leader_is_alive }) => (leader_is_alive ? leader : `${String(leader)}, gone`),
-              },
-              {
-                head: 'Last run',
-                kind: 'fixed',
-                cell: ({ last_run }) => <Time at={last_run} relative={false} />,
-              },
-              {
-                head: 'Next run',
-                kind: 'fixed',
-                cell: ({ next_run }) => <Time at={next_run} relative={false} />,
-              },
-              { head: 'Failures', kind: 'number', cell: ({ errors }) => countText(errors) },
-              { head: 'Error', kind: 'wide', cell: ({ last_error }) => last_error },
-            ]}
-          />
-        )}
-      </Ready>
     </Section>
   )
 }

@@ -1,26 +1,26 @@
 /** Orders, one order or authorization with its challenges, and the evidence of each validation. */
 
-import type { Input, Output } from '../api.ts'
-import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import type { Output } from '../api.ts'
+import { Badge, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import { ACCOUNT, type Column, factsOf } from '../components/columns.tsx'
 import type { CsvFile } from '../components/csv.tsx'
-import type { Filter } from '../components/form.tsx'
-import { ListPage } from '../components/list.tsx'
-import { Page, Section } from '../components/page.tsx'
-import { type Column, Table, timeColumn } from '../components/table.tsx'
+import type { Filter } from '../components/filters.tsx'
+import { listPage } from '../components/list.tsx'
+import { LoadedPage } from '../components/loaded.tsx'
+import { Section } from '../components/page.tsx'
+import { Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
-import { withWholeDays } from '../time-zone.ts'
 import { useApi } from '../use-api.ts'
-import { useList } from '../use-list.ts'
 import { FailureList } from './failures.tsx'
 
 type ListedOrder = Output<'listOrders'>[number]
 
 const STATUSES = ['pending', 'ready', 'processing', 'valid', 'invalid'] as const
 const TONES: Readonly<Record<string, Tone>> = { valid: 'good', invalid: 'bad', processing: 'warn' }
-const OrderStatus = ({ status }: { status: string }) => <Badge tone={TONES[status] ?? 'plain'}>{status}</Badge>
+const STATUS: Column<{ status: string }> = { head: 'Status', member: 'status', sorts: true, tones: TONES }
 
 /** The error of an order or challenge (RFC 7807). */
-export const detailOf = (error: Readonly<Record<string, unknown>> | null): string =>
+const detailOf = (error: Readonly<Record<string, unknown>> | null): string =>
   typeof error?.['detail'] === 'string' ? error['detail'] : ''
 
 /** An order that a failed validation has ended has no error of its own. */
@@ -35,14 +35,9 @@ export const ORDER_COLUMNS: readonly Column<ListedOrder>[] = [
       <a href={href(`/orders/${id}`)}>{identifiers.map(({ value }) => value).join(', ')}</a>
     ),
   },
-  { head: 'Status', by: ({ status }) => status, cell: ({ status }) => <OrderStatus status={status} /> },
+  STATUS,
   { head: 'Error', kind: 'wide', cell: reasonOf },
-  timeColumn('Created', 'created_at'),
-]
-
-const WITH_ACCOUNT: readonly Column<ListedOrder>[] = [
-  ...ORDER_COLUMNS,
-  { head: 'Account', cell: ({ account_id, account_name }) => <AccountLink id={account_id} name={account_name} /> },
+  { head: 'Created', member: 'created_at', kind: 'time' },
 ]
 
 const CSV: CsvFile<ListedOrder> = {
@@ -67,40 +62,47 @@ const FILTERS: readonly Filter[] = [
   { name: 'created_before', label: 'Created until', type: 'date' },
 ]
 
-export function OrdersPage({ query, entry }: PageProps) {
-  const list = useList('listOrders', { query: withWholeDays(query) } as Input<'listOrders'>, entry)
-  return (
-    <ListPage
-      title="Orders"
-      query={query}
-      filters={FILTERS}
-      list={list}
-      columns={WITH_ACCOUNT}
-      csv={CSV}
-      empty={<Empty title="No orders yet" />}
-    />
-  )
-}
+export const OrdersPage = listPage('listOrders', {
+  title: 'Orders',
+  filters: FILTERS,
+  columns: [...ORDER_COLUMNS, ACCOUNT],
+  csv: CSV,
+  empty: <Empty title="No orders yet" />,
+})
 
 type Order = Output<'getOrder'>
 type Authorization = Output<'getAuthorization'>
 
+const FACTS: readonly Column<Order>[] = [
+  { head: 'Names', cell: ({ identifiers }) => identifiers.map(({ value }) => value).join(', ') },
+  STATUS,
+  { head: 'Error', cell: ({ error }) => detailOf(error) },
+  ACCOUNT,
+  { head: 'CA profile', member: 'profile' },
+  { head: 'Created', member: 'created_at', kind: 'time' },
+  { head: 'Expires', member: 'expires_at', kind: 'time' },
+  {
+    head: 'Certificates',
+    cell: ({ certificate_id, account_id }) =>
+      certificate_id !== null && <a href={href('/certificates', { account_id })}>Certificates of this account</a>,
+  },
+  { head: 'Id', member: 'id', kind: 'copy' },
+]
+
 export function OrderPage({ params }: PageProps) {
   const loaded = useApi('getOrder', { params: { order_id: params['order'] ?? '' } })
   return (
-    <Page title="Order">
-      <Ready loaded={loaded}>
-        {(order) => (
-          <>
-            <OrderFacts order={order} />
-            {order.authorizations.map((authorization) => (
-              <AuthorizationSection key={authorization.id} authorization={authorization} />
-            ))}
-            <Failures order={order} />
-          </>
-        )}
-      </Ready>
-    </Page>
+    <LoadedPage title="Order" loaded={loaded}>
+      {(order) => (
+        <>
+          <Facts rows={factsOf(order, FACTS)} />
+          {order.authorizations.map((authorization) => (
+            <AuthorizationSection key={authorization.id} authorization={authorization} />
+          ))}
+          <Failures order={order} />
+        </>
+      )}
+    </LoadedPage>
   )
 }
 
@@ -131,46 +133,23 @@ function Failures({ order }: { order: Order }) {
 export function AuthorizationPage({ params }: PageProps) {
   const loaded = useApi('getAuthorization', { params: { authorization_id: params['authorization'] ?? '' } })
   return (
-    <Page title="Authorization">
-      <Ready loaded={loaded}>
-        {(authorization) => (
-          <>
-            <Facts
-              rows={[
-                [
-                  'Account',
-                  <AccountLink key="account" id={authorization.account_id} name={authorization.account_name} />,
-                ],
-              ]}
-            />
-            <AuthorizationSection authorization={authorization} />
-          </>
-        )}
-      </Ready>
-    </Page>
+    <LoadedPage title="Authorization" loaded={loaded}>
+      {(authorization) => (
+        <>
+          <Facts rows={factsOf(authorization, [ACCOUNT])} />
+          <AuthorizationSection authorization={authorization} />
+        </>
+      )}
+    </LoadedPage>
   )
 }
 
-const OrderFacts = ({ order }: { order: Order }) => (
-  <Facts
-    rows={[
-      ['Names', order.identifiers.map(({ value }) => value).join(', ')],
-      ['Status', <OrderStatus key="status" status={order.status} />],
-      ['Error', detailOf(order.error)],
-      ['Account', <AccountLink key="account" id={order.account_id} name={order.account_name} />],
-      ['CA profile', order.profile],
-      ['Created', <Time key="created" at={order.created_at} />],
-      ['Expires', <Time key="expires" at={order.expires_at} />],
-      order.certificate_id !== null && [
-        'Certificates',
-        <a key="certificates" href={href('/certificates', { account_id: order.account_id })}>
-          Certificates of this account
-        </a>,
-      ],
-      ['Id', <Copyable key="id" text={order.id} />],
-    ]}
-  />
-)
+const CHALLENGE_COLUMNS: readonly Column<Authorization['challenges'][number]>[] = [
+  { head: 'Challenge', member: 'type' },
+  STATUS,
+  { head: 'Attempts', member: 'tries', kind: 'number' },
+  { head: 'Error', kind: 'wide', cell: ({ error }) => detailOf(error) },
+]
 
 const AuthorizationSection = ({ authorization }: { authorization: Authorization }) => {
   const { identifier, wildcard, status, expires_at, challenges, evidence } = authorization
@@ -179,23 +158,14 @@ const AuthorizationSection = ({ authorization }: { authorization: Authorization 
       title={
         <>
           {wildcard ? '*.' : ''}
-          {identifier.value} <OrderStatus status={status} />
+          {identifier.value} <Badge tone={TONES[status]}>{status}</Badge>
         </>
       }
     >
       <p class="quiet">
         Expires: <Time at={expires_at} />
       </p>
-      <Table
-        caption={`Challenges of ${identifier.value}`}
-        rows={challenges}
-        columns={[
-          { head: 'Challenge', cell: ({ type }) => type },
-          { head: 'Status', cell: (challenge) => <OrderStatus status={challenge.status} /> },
-          { head: 'Attempts', kind: 'number', cell: ({ tries }) => tries },
-          { head: 'Error', kind: 'wide', cell: ({ error }) => detailOf(error) },
-        ]}
-      />
+      <Table caption={`Challenges of ${identifier.value}`} rows={challenges} columns={CHALLENGE_COLUMNS} />
       {evidence ? (
         <Evidence record={evidence} />
       ) : (
@@ -220,16 +190,11 @@ export function Evidence({ record }: { record: JsonObject }) {
       <summary>Evidence of the attempt that decided</summary>
       <Facts
         rows={[
-          [
-            'Verdict',
-            <Badge key="verdict" tone={result === 'success' ? 'good' : 'bad'}>
-              {textOf(result)}
-            </Badge>,
-          ],
+          ['Verdict', <Badge tone={result === 'success' ? 'good' : 'bad'}>{textOf(result)}</Badge>],
           ['Detail', textOf(detail)],
           ['Challenge', textOf(type)],
           ['Attempt', textOf(attempt)],
-          ['Time', typeof at === 'string' ? <Time key="at" at={at} /> : ''],
+          ['Time', typeof at === 'string' ? <Time at={at} /> : ''],
           ['Duration', ms === undefined ? '' : `${textOf(ms)} ms`],
           ['CAA', textOf(caa)],
         ]}

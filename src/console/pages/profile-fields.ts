@@ -83,15 +83,6 @@ export function numberOf(text: string): unknown {
   return /^-?\d+$/.test(trimmed) ? Number(trimmed) : trimmed
 }
 
-/** One text a line; undefined for none. */
-export function linesOf(text: string): string[] | undefined {
-  const lines = text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '')
-  return lines.length > 0 ? lines : undefined
-}
-
 /** The data to send, without lines that are still empty. */
 export const withoutEmptyLines = (data: ProfileData): ProfileData =>
   Object.fromEntries(

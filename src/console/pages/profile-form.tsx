@@ -2,7 +2,8 @@
 
 import { fieldError } from '../components/basics.tsx'
 import { CheckField, SelectField, TextField } from '../components/form.tsx'
-import { linesOf, numberOf, type ProfileData, type ProfileField, withField } from './profile-fields.ts'
+import { linesOf } from '../format.ts'
+import { numberOf, type ProfileData, type ProfileField, withField } from './profile-fields.ts'
 
 interface FormProps {
   fields: readonly ProfileField[]

@@ -1,19 +1,31 @@
-/** The profile of the user who is signed in: mail address, password, sessions. */
+/** The profile of the user who is signed in: mail address, password, passkeys, sessions. */
 
-import { call } from '../api.ts'
-import { Facts, FormError, Ready, Time } from '../components/basics.tsx'
+import { call, type Output } from '../api.ts'
+import { Facts, FormError, Ready } from '../components/basics.tsx'
+import { type Column, factsOf } from '../components/columns.tsx'
 import { Action } from '../components/dialog.tsx'
-import { TextField, useForm } from '../components/form.tsx'
 import { keepSecret, OnceShown } from '../components/once-shown.tsx'
-import { Page, Section, tell } from '../components/page.tsx'
-import { countText, plural } from '../format.ts'
+import { Page, Section } from '../components/page.tsx'
+import { Table } from '../components/table.tsx'
+import { counted } from '../format.ts'
 import { roleText } from '../labels.ts'
+import { addPasskey, elsewhere, workHere } from '../passkeys.ts'
+import { lacksFactor } from '../questions.ts'
+import { useStore } from '../store.ts'
 import { forget, noteUser } from '../stored-session.ts'
 import { useApi } from '../use-api.ts'
-import { OwnPasskeys } from './own-passkeys.tsx'
 import { SessionTable } from './sessions.tsx'
 
 const PLACE = '/profile'
+type Me = Output<'getMe'>
+
+const FACTS: readonly Column<Me>[] = [
+  { head: 'Username', member: 'username' },
+  { head: 'Mail address', member: 'email' },
+  { head: 'Role', cell: roleText },
+  { head: 'Last login', member: 'last_login_at', kind: 'time' },
+  { head: 'Created', member: 'created_at', kind: 'time' },
+]
 
 export function ProfilePage() {
   const loaded = useApi('getMe', {})
@@ -23,15 +35,7 @@ export function ProfilePage() {
       <Ready loaded={loaded}>
         {(me) => (
           <>
-            <Facts
-              rows={[
-                ['Username', me.username],
-                ['Mail address', me.email],
-                ['Role', roleText(me)],
-                ['Last login', <Time key="login" at={me.last_login_at} />],
-                ['Created', <Time key="created" at={me.created_at} />],
-              ]}
-            />
+            <Facts rows={factsOf(me, FACTS)} />
             <div class="actions left">
               <MailAddress email={me.email} onDone={loaded.reload} />
               <OwnPassword onDone={sessions.reload} />
@@ -53,91 +57,138 @@ export function ProfilePage() {
   )
 }
 
-function MailAddress({ email, onDone }: { email: string; onDone: () => void }) {
-  const { values, field, reset } = useForm({ email })
-  return (
-    <Action
-      action="Change the mail address"
-      consequence={<p>Alarms and mails about your account go to the new address.</p>}
-      onOpen={reset}
-      onConfirm={async () => {
-        noteUser(await call('updateMe', { body: values }))
-        onDone()
-      }}
-    >
-      {(error) => <TextField label="Mail address" type="email" required {...field('email', error)} />}
-    </Action>
-  )
-}
+const MailAddress = ({ email, onDone }: { email: string; onDone: () => void }) => (
+  <Action
+    action="Change the mail address"
+    consequence="Alarms and mails about your account go to the new address."
+    fields={{ email: { label: 'Mail address', type: 'email', required: true, value: email } }}
+    onConfirm={(body) => call('updateMe', { body })}
+    onDone={(me) => {
+      noteUser(me)
+      onDone()
+    }}
+  />
+)
 
-function OwnPassword({ onDone }: { onDone: () => void }) {
-  const { values, field, reset } = useForm({ current: '', chosen: '', again: '' })
-  return (
-    <Action
-      action="Choose a new password"
-      consequence={<p>Your other sessions end. API tokens stay.</p>}
-      onOpen={reset}
-      onConfirm={async () => {
-        if (values.chosen !== values.again) throw new FormError('again', 'The new passwords differ.')
-        const body = { current_password: values.current, new_password: values.chosen }
-        const { ended_sessions: ended } = await call('changeMyPassword', { body })
-        tell(`Your password is changed; ${plural(countText(ended), 'other session has', 'other sessions have')} ended.`)
-        onDone()
-      }}
-    >
-      {(error) => (
-        <>
-          <TextField
-            label="Current password"
-            type="password"
-            autoComplete="current-password"
-            required
-            {...field('current', error, 'current_password')}
-          />
-          <TextField
-            label="New password"
-            type="password"
-            autoComplete="new-password"
-            required
-            help="At least 15 characters. A few words that do not belong together are fine."
-            {...field('chosen', error, 'new_password')}
-          />
-          <TextField
-            label="New password again"
-            type="password"
-            autoComplete="new-password"
-            required
-            {...field('again', error)}
-          />
-        </>
-      )}
-    </Action>
-  )
-}
+const PASSWORD = { type: 'password', required: true } as const
+const CURRENT = { ...PASSWORD, label: 'Current password', autoComplete: 'current-password' } as const
+const NEW = { ...PASSWORD, autoComplete: 'new-password' } as const
 
-function GeneratedPassword() {
-  const { values, field, reset } = useForm({ current: '' })
-  return (
-    <Action
-      action="Generate a new password"
-      danger
-      consequence={<p>The old password and all your sessions end, this one included. You sign in with the new one.</p>}
-      onOpen={reset}
-      onConfirm={async () => {
-        const { password } = await call('resetMyPassword', { body: { current_password: values.current } })
-        const secrets = [['Password', password]] as const
-        keepSecret({ id: 'password', place: PLACE, title: 'Your new password', secrets, isForSignIn: true })
-      }}
-    >
-      {(error) => (
-        <TextField
-          label="Current password"
-          type="password"
-          autoComplete="current-password"
-          required
-          {...field('current', error, 'current_password')}
+const OwnPassword = ({ onDone }: { onDone: () => void }) => (
+  <Action
+    action="Choose a new password"
+    consequence="Your other sessions end. API tokens stay."
+    fields={{
+      current_password: CURRENT,
+      new_password: {
+        ...NEW,
+        label: 'New password',
+        help: 'At least 15 characters. A few words that do not belong together are fine.',
+      },
+      again: { ...NEW, label: 'New password again' },
+    }}
+    onConfirm={async ({ again, ...body }) => {
+      if (body.new_password !== again) throw new FormError('again', 'The new passwords differ.')
+      return call('changeMyPassword', { body })
+    }}
+    done={({ ended_sessions: ended }) =>
+      `Your password is changed; ${counted(ended, 'other session has', 'other sessions have')} ended.`
+    }
+    onDone={onDone}
+  />
+)
+
+const GeneratedPassword = () => (
+  <Action
+    action="Generate a new password"
+    danger
+    consequence="The old password and all your sessions end, this one included. You sign in with the new one."
+    fields={{ current_password: CURRENT }}
+    onConfirm={(body) => call('resetMyPassword', { body })}
+    onDone={({ password }) => {
+      const secrets = [['Password', password]] as const
+      keepSecret({ id: 'password', place: PLACE, title: 'Your new password', secrets, isForSignIn: true })
+    }}
+  />
+)
+
+type Passkey = Output<'listMyPasskeys'>[number]
+
+const passkeyColumns = (reload: () => void): Column<Passkey>[] => [
+  { head: 'Name', member: 'name', kind: 'wide' },
+  { head: 'Registered', member: 'created_at', kind: 'time' },
+  { head: 'Last used', member: 'last_used_at', kind: 'time' },
+  {
+    head: 'Actions',
+    cell: ({ id: passkey_id, name }) => (
+      <div class="actions left">
+        <Action
+          kind="small"
+          text="Rename"
+          label={`Rename the passkey ${name}`}
+          action="Save"
+          title={`Rename the passkey ${name}`}
+          fields={{ name: { label: 'Name', required: true, value: name } }}
+          onConfirm={(body) => call('renamePasskey', { params: { passkey_id }, body })}
+          onDone={reload}
         />
+        <Action
+          kind="small"
+          action="Remove"
+          of={`the passkey ${name}`}
+          danger
+          consequence="It no longer signs you in here. Remove it from the device or the password manager, too."
+          onConfirm={() => call('removePasskey', { params: { passkey_id } })}
+          done="The passkey is removed."
+          onDone={reload}
+        />
+      </div>
+    ),
+  },
+]
+
+function OwnPasskeys() {
+  const loaded = useApi('listMyPasskeys', {})
+  const { data: ways } = useApi('getSignInMethods', {})
+  return (
+    <Section title="Your passkeys">
+      {useStore(lacksFactor) && (
+        <p class="bar warn" role="alert">
+          A second factor is required here. Register a passkey to go on.
+        </p>
       )}
-    </Action>
+      <p class="quiet">
+        A passkey signs you in without a password, by fingerprint, face or PIN. Once you have one, it is asked for
+        behind your password, too. Have two: only an operator at the host can help who has lost them all.
+      </p>
+      <Ready loaded={loaded}>
+        {(passkeys) => (
+          <Table
+            caption="Your passkeys"
+            rows={passkeys}
+            columns={passkeyColumns(loaded.reload)}
+            empty={<p class="quiet">No passkeys</p>}
+          />
+        )}
+      </Ready>
+      {ways?.passkeys === false && (
+        <p class="quiet">Passkeys need a console at a host name with HTTPS: see admin_api.console_url.</p>
+      )}
+      {elsewhere(ways) && (
+        <p class="quiet">Passkeys work at {elsewhere(ways)} alone: open the console there to add one.</p>
+      )}
+      {workHere(ways) && (
+        <div class="actions left">
+          <Action
+            action="Add a passkey"
+            consequence="From now on it is asked for behind your password."
+            fields={{ name: { label: 'Name', required: true, placeholder: 'Security key, blue' } }}
+            onConfirm={({ name }) => addPasskey(name)}
+            done={({ name }) => `The passkey ${name} is registered.`}
+            onDone={loaded.reload}
+          />
+        </div>
+      )}
+    </Section>
   )
 }

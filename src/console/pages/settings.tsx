@@ -1,10 +1,11 @@
 /** The configuration in force, read-only: every key, where its value is from, and what a SIGHUP would change. */
 
 import type { Output } from '../api.ts'
-import { Badge, Empty, Ready } from '../components/basics.tsx'
-import { type Filter, FilterBar } from '../components/form.tsx'
+import { Badge, Button, Empty, Ready } from '../components/basics.tsx'
+import type { Column } from '../components/columns.tsx'
+import { type Filter, FilterBar } from '../components/filters.tsx'
 import { Page } from '../components/page.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import type { PageProps, Query } from '../router.ts'
 import { useApi } from '../use-api.ts'
@@ -62,14 +63,7 @@ const fits = ({ part = '', source }: Query, setting: Setting): boolean =>
 export function SettingsPage({ query }: PageProps) {
   const loaded = useApi('getSettings', {})
   return (
-    <Page
-      title="Settings"
-      actions={
-        <button type="button" onClick={loaded.reload}>
-          Reload
-        </button>
-      }
-    >
+    <Page title="Settings" actions={<Button text="Reload" onClick={loaded.reload} />}>
       <p class="quiet">The settings in force on this instance. Secrets are hidden. Change them in the file.</p>
       <Ready loaded={loaded}>
         {({ settings, file }) => {
@@ -92,7 +86,7 @@ export function SettingsPage({ query }: PageProps) {
   )
 }
 
-/** By the first part of the key, in the order of the manual. */
+/** Groups the settings by the first part of their keys, in the order of the manual. */
 function sectionsOf(settings: readonly Setting[]): (readonly [name: string, rows: readonly Setting[]])[] {
   const sections = new Map<string, Setting[]>()
   for (const setting of settings) {
@@ -108,7 +102,7 @@ interface SectionProps {
   isOpen: boolean
 }
 
-/** Closed at first: all keys together are twenty screens. */
+/** A section is closed at first: all keys together are twenty screens. */
 function SettingsSection({ name, rows, isOpen }: SectionProps) {
   const set = rows.filter(({ source }) => source !== 'default' && source !== null).length
   return (

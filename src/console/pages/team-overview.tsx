@@ -1,11 +1,12 @@
 /** The overview of a registrar: what the accounts and credentials with its tags need today. */
 
-import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Output } from '../api.ts'
-import { AccountLink, ButtonLink, Empty, Freshness, Ready, Time } from '../components/basics.tsx'
-import { Page, Section } from '../components/page.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { ButtonLink, Empty, Freshness } from '../components/basics.tsx'
+import { ACCOUNT, type Column } from '../components/columns.tsx'
+import { LoadedTable } from '../components/loaded.tsx'
+import { Page } from '../components/page.tsx'
+import type { TableProps } from '../components/table.tsx'
 import { href } from '../router.ts'
 import { useSession } from '../stored-session.ts'
 import { type Loaded, POLL_MS, useApi } from '../use-api.ts'
@@ -41,84 +42,78 @@ export function TeamOverviewPage() {
       }
     >
       <p class="quiet">Of accounts and credentials with one of your tags: {user?.scope.join(', ')}.</p>
-      <First title="At risk" to={href('/at-risk')} loaded={atRisk} columns={AT_RISK} empty="No certificates at risk" />
       <First
-        title="Failures in 24 hours, by cause"
+        caption="At risk"
+        to={href('/at-risk')}
+        loaded={atRisk}
+        columns={AT_RISK}
+        empty={<Empty title="No certificates at risk" />}
+      />
+      <First
+        caption="Failures in 24 hours, by cause"
         to={href('/failures', { since })}
         loaded={causes}
         columns={columnsOfCauses({ since })}
         rowKey={({ kind, problem }) => `${kind} ${problem}`}
-        empty="No failures in 24 hours"
+        empty={<Empty title="No failures in 24 hours" />}
       />
       <div class="columns">
         <First
-          title="Newest certificates"
+          caption="Newest certificates"
           to={href('/certificates')}
           loaded={certificates}
           columns={CERTIFICATES}
-          empty="No certificates yet"
+          empty={<Empty title="No certificates yet" />}
         />
         <First
-          title="Open credentials"
+          caption="Open credentials"
           to={href('/eab', { status: 'open' })}
           loaded={credentials}
           columns={CREDENTIALS}
-          empty="No open credentials"
-        >
-          <p>An administrator makes the first credential of a tag.</p>
-        </First>
+          empty={
+            <Empty title="No open credentials">
+              <p>An administrator makes the first credential of a tag.</p>
+            </Empty>
+          }
+        />
       </div>
     </Page>
   )
 }
 
-interface FirstProps<R> {
-  title: string
+interface FirstProps<R> extends Omit<TableProps<R>, 'rows'> {
   /** The list with all of them. */
   to: string
   loaded: Loaded<readonly R[]>
-  columns: readonly Column<R>[]
-  rowKey?: (row: R) => string
-  empty: string
-  /** Below the words for an empty list. */
-  children?: ComponentChildren
 }
 
 /** The first rows of a list. */
-const First = <R,>({ title, to, loaded, empty, children, ...table }: FirstProps<R>) => (
-  <Section title={title}>
-    <Ready loaded={loaded}>
-      {(rows) => (
-        <>
-          <Table {...table} caption={title} rows={rows} empty={<Empty title={empty}>{children}</Empty>} />
-          {rows.length >= ROWS && <a href={to}>View all</a>}
-        </>
-      )}
-    </Ready>
-  </Section>
+const First = <R,>({ to, ...table }: FirstProps<R>) => (
+  <LoadedTable<readonly R[], R>
+    {...table}
+    rows={(rows) => rows}
+    below={(rows) => rows.length >= ROWS && <a href={to}>View all</a>}
+  />
 )
-
-const AT_RISK: readonly Column<AtRisk>[] = [
-  { head: 'Names', kind: 'wide', cell: (row) => <Names certificate={row} /> },
-  { head: 'Status', kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
-  { head: 'Expires', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
-  {
-    head: 'Account',
-    cell: ({ account_id, account_name }) => account_id && <AccountLink id={account_id} name={account_name} />,
-  },
-]
 
 const CERTIFICATES: readonly Column<Certificate>[] = [
   { head: 'Names', kind: 'wide', cell: (row) => <Names certificate={row} /> },
   { head: 'Status', kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
 ]
 
+const AT_RISK: readonly Column<AtRisk>[] = [
+  { head: 'Names', kind: 'wide', cell: (row) => <Names certificate={row} /> },
+  { head: 'Status', kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
+  { head: 'Expires', member: 'not_after', kind: 'time' },
+  ACCOUNT,
+]
+
 const CREDENTIALS: readonly Column<Credential>[] = [
-  { head: 'Key identifier', kind: 'wide', cell: ({ id, kid }) => <a href={href(`/eab/${id}`)}>{kid}</a> },
+  { head: 'Key identifier', member: 'kid', kind: 'wide', to: ({ id }) => href(`/eab/${id}`) },
   {
     head: 'Accounts',
     kind: 'number',
     cell: ({ uses, max_uses }) => (max_uses === null ? uses : `${uses} / ${max_uses}`),
   },
-  { head: 'Expires', kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
+  { head: 'Expires', member: 'expires_at', kind: 'time' },
 ]

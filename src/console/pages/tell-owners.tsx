@@ -3,13 +3,12 @@
 import { call, type Output } from '../api.ts'
 import { LongText, Ready } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
-import { tell } from '../components/page.tsx'
-import { countText, plural } from '../format.ts'
+import { counted } from '../format.ts'
 import { useApi } from '../use-api.ts'
 
 interface TellOwnersProps {
   serial_numbers: string[]
-  /** Of the certificates, as text. */
+  /** The number of the certificates, as text. */
   count: string
   done: () => void
 }
@@ -21,18 +20,16 @@ export const TellOwners = ({ serial_numbers, count, done }: TellOwnersProps) => 
     text="Tell the owner …"
     action="Send"
     title={`Tell the owners of ${count}`}
-    onConfirm={async () => {
-      const { mails, without_contact } = await call('notifyAtRisk', { body: { serial_numbers } })
-      tell(`${plural(countText(mails), 'mail')} queued.${withoutContact(without_contact)}`)
-      done()
-    }}
+    onConfirm={() => call('notifyAtRisk', { body: { serial_numbers } })}
+    done={({ mails, without_contact }) => `${counted(mails, 'mail')} queued.${withoutContact(without_contact)}`}
+    onDone={done}
   >
     <Preview serial_numbers={serial_numbers} />
   </Action>
 )
 
 const withoutContact = (count: number) =>
-  count === 0 ? '' : ` ${plural(countText(count), 'account')} without a contact cannot be written to.`
+  count === 0 ? '' : ` ${counted(count, 'account')} without a contact cannot be written to.`
 
 function Preview({ serial_numbers }: Pick<TellOwnersProps, 'serial_numbers'>) {
   const loaded = useApi('notifyAtRisk', { body: { serial_numbers, dry_run: true } })
@@ -46,7 +43,7 @@ function Preview({ serial_numbers }: Pick<TellOwnersProps, 'serial_numbers'>) {
 const Mails = ({ preview }: { preview: Output<'notifyAtRisk'> }) => (
   <>
     <p>
-      {plural(countText(preview.mails), 'mail')} about {plural(countText(preview.certificates), 'certificate')}.
+      {counted(preview.mails, 'mail')} about {counted(preview.certificates, 'certificate')}.
       {withoutContact(preview.without_contact)}
       {!preview.enabled && ' Mail is off (smtp.enabled, notifications.enabled): nobody can be told.'}
     </p>

@@ -4,9 +4,9 @@ import { type AlarmFacts, alarmsOf, type WorkersStatus } from '../../domain/alar
 import { AuditCheck, cutSeal } from '../../domain/audit-chain.ts'
 import { auditKeyOf } from '../../settings/admin-settings.ts'
 import { readWorkers } from '../../store/background-run-store.ts'
-import { AUDIT_ENTRIES, type DiagnosisRows } from '../../store/diagnosis-store.ts'
 import { createServerSettings } from '../../store/switch-store.ts'
 import type { Check } from '../check.ts'
+import { AUDIT_ENTRIES, type DiagnosisRows } from '../diagnosis-store.ts'
 import { failure, ok, orOk, type Verdict, warning } from '../verdict.ts'
 
 export const OPERATION: readonly Check[] = [

@@ -2,7 +2,7 @@
 
 import type { Config } from '../../config/schema.ts'
 import { databaseSettings } from '../../settings/server-settings.ts'
-import { type Diagnosis, openDiagnosis } from '../../store/diagnosis-store.ts'
+import { type Diagnosis, openDiagnosis } from '../diagnosis-store.ts'
 import { CannotTell, messageOf } from '../verdict.ts'
 
 const CONNECT_MS = 5_000

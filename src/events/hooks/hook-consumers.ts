@@ -1,15 +1,19 @@
 /** Registered hooks as consumers of events: what each is told, how often, and what becomes of failures. */
 
 import { appendFile } from 'node:fs/promises'
-import type { DatabasePool } from 'slonik'
+import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { methodOf } from '../../../workers/module/module-contract.ts'
 import { LOAD_MS } from '../../../workers/module/module-thread.ts'
 import { ModuleThreads } from '../../../workers/module/module-threads.ts'
 import type { OccurredEvent } from '../../domain/event.ts'
+import { renderIssuerChain } from '../../services/chain-download.ts'
+import { encodePem } from '../../shared/pki/pem.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
+import { findIssuerChain } from '../../store/certificate-store.ts'
+import { findIssued, type Issued } from '../../store/event-context-store.ts'
+import { queriesOf } from '../../store/slonik.ts'
 import type { ExternalConsumer } from '../consumer.ts'
-import { PemChains } from '../pem-chain.ts'
-import type { RegisteredHook, WebhookHook } from './registered-hook.ts'
+import type { RegisteredHook } from './load-hooks.ts'
 import { type ToldEvent, Webhook, WebhookError } from './webhook.ts'
 
 export interface HookConsumersOptions {
@@ -29,57 +33,49 @@ export interface HookConsumers {
 /** The reference's factor and base, and an end to the doubling. */
 const FIRST_RETRY_MS = 500
 const MAX_RETRY_MS = 600_000
-/** Over the hook's own limit, which ends a call first. */
+/** The attempt may take so much longer than the hook's own limit, which ends a call first. */
 const MARGIN_MS = 1_000
 
-interface HookDelivery {
-  one(event: OccurredEvent, context: object, signal: AbortSignal): Promise<void>
-  /** Undefined where each event has a call of its own. */
-  all?: { most: number; deliver(told: readonly ToldEvent[], signal: AbortSignal): Promise<void> }
-}
+/** Hands events to the hook in one call. */
+type HookCall = (told: readonly [ToldEvent, ...ToldEvent[]], signal: AbortSignal) => Promise<void>
 
 export function hookConsumers(options: HookConsumersOptions): HookConsumers {
   const { hooks, maxWorkers, onOutput } = options
   const concurrency = Math.max(1, Math.floor(maxWorkers / Math.max(1, hooks.length)))
   const threads: ModuleThreads[] = []
-  const consumers = hooks.map((hook) => {
-    if ('url' in hook) return consumerOf(hook, concurrency, options, webhookDelivery(hook))
+  const callOf = (hook: RegisteredHook): HookCall => {
+    if ('url' in hook) {
+      const webhook = new Webhook(hook)
+      return (told, signal) => webhook.post(told, signal)
+    }
     const pool = new ModuleThreads(hook.module, (text) => onOutput(hook.name, text))
     threads.push(pool)
     const { timeoutMs } = hook
-    return consumerOf(hook, concurrency, options, {
-      async one({ id: eventId, kind }, argument, signal) {
-        const call = { method: methodOf(kind), argument, context: { eventId }, timeoutMs, isAnswered: false }
-        await pool.call(call, signal)
-      },
-    })
-  })
+    return async ([{ event, context: argument }], signal) => {
+      const { id: eventId, kind } = event
+      await pool.call({ method: methodOf(kind), argument, context: { eventId }, timeoutMs, isAnswered: false }, signal)
+    }
+  }
   return {
-    consumers,
+    consumers: hooks.map((hook) => consumerOf(hook, callOf(hook), concurrency, options)),
     close: async () => void (await Promise.all(threads.map((pool) => pool.close()))),
   }
 }
 
-function webhookDelivery(hook: WebhookHook): HookDelivery {
-  const webhook = new Webhook(hook)
-  const { batch: most } = hook
-  return {
-    one: (event, context, signal) => webhook.post(event, context, signal),
-    ...(most > 1 && { all: { most, deliver: (told, signal) => webhook.postAll(told, signal) } }),
-  }
-}
-
 function consumerOf(
-  { name, kinds, timeoutMs, maxRetries }: RegisteredHook,
+  hook: RegisteredHook,
+  call: HookCall,
   concurrency: number,
   { db, includeRoot }: HookConsumersOptions,
-  { one, all }: HookDelivery,
 ): ExternalConsumer {
+  const { name, kinds, timeoutMs, maxRetries } = hook
   const chains = new PemChains(db, includeRoot)
+  const told = async (event: OccurredEvent): Promise<ToldEvent> => ({ event, context: await contextOf(event, chains) })
   return {
     name,
     kinds,
     concurrency,
+    most: 'url' in hook ? hook.batch : 1,
     expect: (events) => chains.expect(events.flatMap((event) => certificateIn(event) ?? [])),
     timeoutMs: timeoutMs + LOAD_MS + MARGIN_MS,
     retryDelayMs(failures, error) {
@@ -87,17 +83,10 @@ function consumerOf(
       if (isFinal || failures > maxRetries) return undefined
       return Math.max(retryAfterMs, Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), MAX_RETRY_MS))
     },
-    async deliver(event, signal) {
-      await one(event, await contextOf(event, chains), signal)
+    isRefusal: (error) => error instanceof WebhookError && error.isFinal,
+    async deliver([first, ...others], signal) {
+      await call([await told(first), ...(await Promise.all(others.map(told)))], signal)
     },
-    ...(all && {
-      most: all.most,
-      isRefusal: (error: unknown) => error instanceof WebhookError && error.isFinal,
-      async deliverTogether(events: readonly OccurredEvent[], signal: AbortSignal) {
-        const told = events.map(async (event) => ({ event, context: await contextOf(event, chains) }))
-        await all.deliver(await Promise.all(told), signal)
-      },
-    }),
   }
 }
 
@@ -111,6 +100,52 @@ async function contextOf(event: OccurredEvent, chains: PemChains): Promise<objec
 
 const certificateIn = (event: OccurredEvent) =>
   event.kind === 'certificate.issuance' ? event.data.certificate_id : undefined
+
+/** A CA changes its issuers a few times in its life. */
+const MOST_ISSUERS = 100
+
+/** PEM chains of issued certificates: read together, issuers once. */
+class PemChains {
+  readonly #db: CommonQueryMethods
+  readonly #includeRoot: boolean
+  readonly #issuers = new Map<string, string>()
+  /** Certificates that were read ahead, until a consumer asks for them. */
+  readonly #expected = new Map<string, Promise<ReadonlyMap<string, Issued>>>()
+
+  constructor(db: CommonQueryMethods, includeRoot: boolean) {
+    this.#db = db
+    this.#includeRoot = includeRoot
+  }
+
+  /** Reads these in one statement. */
+  expect(certificateIds: readonly string[]): void {
+    if (certificateIds.length === 0) return
+    const reading = findIssued(this.#db, certificateIds)
+    // The consumer that asks for one gets the error.
+    reading.catch(() => undefined)
+    for (const id of certificateIds) this.#expected.set(id, reading)
+  }
+
+  /** @returns an empty text when retention has removed the certificate */
+  async of(certificateId: string): Promise<string> {
+    const reading = this.#expected.get(certificateId) ?? findIssued(this.#db, [certificateId])
+    this.#expected.delete(certificateId)
+    const issued = (await reading).get(certificateId)
+    if (!issued) return ''
+    return encodePem('CERTIFICATE', issued.der) + (await this.#issuerChain(issued.issuerFingerprint))
+  }
+
+  async #issuerChain(fingerprint: string): Promise<string> {
+    const known = this.#issuers.get(fingerprint)
+    if (known !== undefined) return known
+    const chain = (await findIssuerChain(queriesOf(this.#db), fingerprint)) ?? []
+    if (chain.length === 0) return ''
+    const text = renderIssuerChain(chain, this.#includeRoot)
+    if (this.#issuers.size >= MOST_ISSUERS) this.#issuers.clear()
+    this.#issuers.set(fingerprint, text)
+    return text
+  }
+}
 
 /** A line with the whole payload, so that nothing is lost with the database. */
 export async function logDeadLetter(file: string, hook: string, event: OccurredEvent, error: unknown): Promise<void> {

@@ -1,18 +1,45 @@
-/** Loads and checks the registered hooks before the service starts; a broken one refuses the start. */
+/** The registered hooks, plain data: loaded and checked before the service starts; a broken one refuses the start. */
 
 import { readFileSync } from 'node:fs'
-import { methodOf } from '../../../workers/module/module-contract.ts'
+import { type LoadableModule, methodOf } from '../../../workers/module/module-contract.ts'
 import { probeModule } from '../../../workers/module/module-threads.ts'
 import { hookClassOf, readWebhookConfig } from '../../config/hook-class.ts'
 import type { Config } from '../../config/schema.ts'
 import { type EventKind, HOOK_KINDS } from '../../domain/event.ts'
 import { type ModuleReference, urlOfModule } from '../../shared/lib/module-reference.ts'
-import type { ModuleHook, RegisteredHook, WebhookHook } from './registered-hook.ts'
+
+interface Registered {
+  /** It names the consumer, and is the same in every instance with this hook. */
+  name: string
+  kinds: readonly EventKind[]
+  timeoutMs: number
+  maxRetries: number
+}
+
+export interface ModuleHook extends Registered {
+  module: LoadableModule
+}
+
+export interface WebhookHook extends Registered {
+  url: string
+  secret: string | undefined
+  /** PEM of the authorities that are trusted, instead of the system's. */
+  ca: string | undefined
+  allowPrivate: boolean
+  /** The `source` of its CloudEvents. */
+  source: string
+  /** Whether it sends `{event, data}` instead of CloudEvents. */
+  isPlain: boolean
+  /** Most events of one request; more than one go as an array. */
+  batch: number
+}
+
+export type RegisteredHook = ModuleHook | WebhookHook
 
 type HookEntry = Config['hooks']['registered'][number]
 type Common = Omit<ModuleHook, 'module'>
 
-/** Kinds that the reference's class sends. */
+/** The reference's class sends these kinds. */
 const PLAIN_EVENTS: readonly EventKind[] = ['certificate.issuance', 'certificate.revocation', 'account.registration']
 
 /** @throws Error in a plain sentence that names the key */

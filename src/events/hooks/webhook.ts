@@ -10,7 +10,7 @@ import { createHmac } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { OccurredEvent } from '../../domain/event.ts'
 import { poster, receiverGuard } from '../http-post.ts'
-import type { WebhookHook } from './registered-hook.ts'
+import type { WebhookHook } from './load-hooks.ts'
 
 /** A receiver that names a later time would stop all events of its subject. */
 const MAX_RETRY_AFTER_MS = 3_600_000
@@ -47,24 +47,16 @@ export class Webhook {
     this.#send = poster(hook.url, statusOf, { guard, ca: hook.ca })
   }
 
-  /** @throws WebhookError, and errors of the connection */
-  post(event: OccurredEvent, context: object, signal: AbortSignal): Promise<void> {
-    return this.#postBody(this.#shown({ event, context }), this.#hook.isPlain ? PLAIN : CLOUD_EVENT, signal)
-  }
-
-  /** As an array, which is taken or refused as a whole (CloudEvents 1.0, JSON batch format). @throws as `post` */
-  postAll(told: readonly ToldEvent[], signal: AbortSignal): Promise<void> {
-    const type = this.#hook.isPlain ? PLAIN : CLOUD_EVENTS
-    return this.#postBody(
-      told.map((one) => this.#shown(one)),
-      type,
-      signal,
-    )
-  }
-
-  async #postBody(shown: object, type: string, signal: AbortSignal): Promise<void> {
-    const { secret } = this.#hook
-    const body = JSON.stringify(shown)
+  /**
+   * Several events go as an array, which is taken or refused as a whole (CloudEvents 1.0, JSON batch format); so does one
+   * where the receiver expects arrays.
+   * @throws WebhookError, and errors of the connection
+   */
+  async post(told: readonly [ToldEvent, ...ToldEvent[]], signal: AbortSignal): Promise<void> {
+    const { secret, isPlain, batch } = this.#hook
+    const isArray = batch > 1
+    const body = JSON.stringify(isArray ? told.map((one) => this.#shown(one)) : this.#shown(told[0]))
+    const type = isPlain ? PLAIN : isArray ? CLOUD_EVENTS : CLOUD_EVENT
     const signed = secret === undefined ? {} : { 'Chancery-Signature': signatureOf(body, secret) }
     const { status, retryAfter } = await this.#send(body, type, signal, signed)
     if (status >= 200 && status < 300) return

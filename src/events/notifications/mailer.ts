@@ -8,7 +8,6 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabasePool } from 'slonik'
-import type { NotificationSettings } from '../../settings/notification-settings.ts'
 import { orAborted } from '../../shared/lib/time-limit.ts'
 import {
   type ClaimedNotification,
@@ -20,12 +19,22 @@ import {
 } from '../../store/notification-store.ts'
 import { MAIL_CONNECTIONS, MailError, type MailTransport } from './transport.ts'
 
+export interface MailerPolicy {
+  enabled: boolean
+  batchSize: number
+  retryIntervalMs: number
+  maxRetries: number
+  retryDelayMs: number
+  retryBackoffMultiplier: number
+  retryMaxDelayMs: number
+}
+
 export interface MailerOptions {
   db: DatabasePool
   instanceId: number
   transport: Pick<MailTransport, 'send' | 'close'>
-  /** After the last SIGHUP. */
-  settings(): NotificationSettings
+  /** Gives the policy after the last SIGHUP. */
+  settings(): MailerPolicy
   events: MailerEvents
 }
 
@@ -218,7 +227,7 @@ export class Mailer {
 
 /** @param attempts that have failed, 1 and up */
 export function retryDelay(
-  settings: Pick<NotificationSettings, 'retryDelayMs' | 'retryBackoffMultiplier' | 'retryMaxDelayMs'>,
+  settings: Pick<MailerPolicy, 'retryDelayMs' | 'retryBackoffMultiplier' | 'retryMaxDelayMs'>,
   attempts: number,
 ): number {
   const { retryDelayMs, retryBackoffMultiplier, retryMaxDelayMs } = settings

@@ -9,7 +9,6 @@ import {
   type NotificationType,
   type TemplateValues,
 } from '../../domain/notification.ts'
-import type { NotificationSettings } from '../../settings/notification-settings.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import {
@@ -27,11 +26,18 @@ import type { MailTemplates } from './templates.ts'
 
 const RECIPIENT_WINDOW_MS = 3_600_000
 
+export interface RecordingPolicy {
+  enabled: boolean
+  disabledTypes: readonly string[]
+  /** Mails in an hour, of all accounts. */
+  mostToRecipient: number
+}
+
 export interface NotificationConsumerOptions {
   templates: MailTemplates
   serverUrl: string
-  /** After the last SIGHUP. */
-  settings(): Pick<NotificationSettings, 'enabled' | 'disabledTypes' | 'mostToRecipient'>
+  /** Gives the policy after the last SIGHUP. */
+  settings(): RecordingPolicy
   recorded(type: NotificationType, recipients: number): void
 }
 

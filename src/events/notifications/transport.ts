@@ -2,7 +2,22 @@
 
 import nodemailer from 'nodemailer'
 import type { CheckStatus } from '../../domain/health.ts'
-import type { MailSettings } from '../../settings/notification-settings.ts'
+
+export interface MailSettings {
+  host: string
+  port: number
+  tls: 'starttls' | 'implicit' | 'none'
+  /** PEM; undefined for the authorities of Node.js. */
+  ca: string | undefined
+  login: { user: string; pass: string } | undefined
+  from: string
+  cc: readonly string[]
+  /** These recipients are in the envelope only. */
+  bcc: readonly string[]
+  timeoutMs: number
+  /** Names the sender in List-Id. */
+  serverUrl: string
+}
 
 export interface OutgoingMail {
   recipient: string

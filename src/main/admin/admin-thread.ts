@@ -1,9 +1,10 @@
 /** The admin thread: the Admin API's application, its database pool, and perhaps its own listener. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { AdminApplication } from '../../admin/admin-application.ts'
 import { AdminGate, type AdminPort } from '../../admin/admin-gate.ts'
-import type { AdminQuestions, AdminRequest } from '../../admin/admin-message.ts'
+import type { AdminQuestions } from '../../admin/admin-message.ts'
 import { readConsole } from '../../admin/console-files.ts'
 import type { AdminContext, AdminEvents } from '../../admin/context.ts'
 import { recordThrough } from '../../admin/decisions/record-decisions.ts'
@@ -13,16 +14,15 @@ import { bulkRevocationEvents, revocationEvents } from '../../admin/revocations/
 import { ReplyStreams } from '../../admin/streams.ts'
 import { hashingInThread } from '../../admin/users/passwords.ts'
 import { createFirstUser } from '../../admin/users/users.ts'
-import { createLogger } from '../../ops/logging.ts'
-import { createMetrics, type Metrics } from '../../ops/metrics.ts'
+import type { Metrics } from '../../ops/metrics.ts'
 import { answerOf } from '../../ops/thread-metrics.ts'
-import { spawn } from '../../runtime/actor.ts'
 import { lowerPriority, runThread } from '../../runtime/thread-entry.ts'
 import { adminDatabaseSettings, adminSettings, adminTls } from '../../settings/admin-settings.ts'
 import { proxySettings } from '../../settings/server-settings.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
 import { listUsers } from '../../store/user-store.ts'
 import type { AdminThreadData, AdminThreadMessages } from '../messages.ts'
+import { beginThread, threadActor } from '../parts.ts'
 import { AuditUpkeep, createAudit } from './audit-upkeep.ts'
 import { createAdminContext } from './create-context.ts'
 
@@ -35,11 +35,10 @@ const ANSWER_MS = 5_000
 const LOWERED_BY = 15
 
 runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, data, atExit, supervisor }) => {
-  const metrics = createMetrics()
-  const { log, flush } = createLogger(data.config.logging, name, { buffered: true, metrics })
-  atExit(flush)
+  const { parts, log, metrics, drain } = beginThread({ name, data, atExit })
   giveWay(log)
-  const db = await openCheckedDatabase(adminDatabaseSettings(data.config))
+  const opened = await openCheckedDatabase(adminDatabaseSettings(data.config))
+  const db = parts.add('database', opened, (one) => one.end())
   const streams = new ReplyStreams()
   const { baseUrl } = adminSettings(data.config)
   const { key, audit, watch, eventWriter } = createAudit(
@@ -48,13 +47,14 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
     { log, metrics },
     recordThrough((decisions) => supervisor.ask('noteDecisions', decisions, ANSWER_MS)),
   )
+  parts.add('event writer', eventWriter, (one) => one.close())
   const context = createAdminContext(data, {
     db,
     audit,
     auditKey: () => key,
     events: eventsFor({ log, metrics }),
     hashing: hashingInThread(log),
-    // What is not told is on the next list.
+    // The next list has what is not noted.
     noteRevocations: (ids) =>
       supervisor
         .ask('noteRevocations', ids, ANSWER_MS)
@@ -62,29 +62,34 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
     ask: (question) => supervisor.ask(question, undefined, ANSWER_MS),
   })
   await makeFirstAdministrator(data, context, log)
+  const watching = new AuditUpkeep({ db, key, audit, watch, log, metrics })
+  const upkeep = parts.add('upkeep of the audit log', watching, (one) => one.stop())
   context.bulkRevocations.start()
   const application = new AdminApplication({ endpoints: ENDPOINTS, context, streams, baseUrl, log })
   const consoleFiles = data.config.admin_api.console ? readConsole(log, data.config.admin_api.environment) : undefined
-  const answer = async (request: AdminRequest) => consoleFiles?.answer(request) ?? application.handle(request)
   const port: AdminPort = {
-    request: answer,
+    request: async (request) => consoleFiles?.answer(request) ?? application.handle(request),
     next: (stream) => streams.next(stream),
     cancel: (stream) => streams.cancel(stream),
   }
   const server = listenIfWanted(data, port, metrics, log)
   atExit(() => server?.close())
-  const upkeep = new AuditUpkeep({ db, key, audit, watch, log, metrics })
-  const actor = spawn<AdminThreadMessages>({
+  parts.add('requests', server, async (listening, deadlineMs) => {
+    const deadline = performance.now() + deadlineMs
+    // A request that waits for its job is answered with the job's URL.
+    const jobs = Promise.all([context.bulkRevocations.stop(), context.auditVerifications.stop()])
+    await listening?.drain(deadlineMs)
+    while (application.running > 0 && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
+    await jobs
+  })
+  const actor = threadActor<AdminThreadMessages>(log, {
     name,
     mailboxLimit: MAILBOX_LIMIT,
     concurrency: MAILBOX_LIMIT,
-    restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
-    onFailure: ({ error }) => log.error({ err: error }, 'admin actor failed'),
     start: () => ({
-      request: answer,
-      next: (stream) => streams.next(stream),
+      ...port,
       cancel: (stream) => {
-        streams.cancel(stream)
+        port.cancel(stream)
         return undefined
       },
       metrics: () => answerOf(metrics, 'admin'),
@@ -93,21 +98,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
       noteReconciled: (facts) => upkeep.noteReconciled(facts),
     }),
   })
-  return {
-    actor,
-    async drain(deadlineMs) {
-      const deadline = performance.now() + deadlineMs
-      // A request that waits for its job is answered with the job's URL.
-      const jobs = Promise.all([context.bulkRevocations.stop(), context.auditVerifications.stop()])
-      await server?.drain(deadlineMs)
-      while (application.running > 0 && performance.now() < deadline)
-        await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
-      await jobs
-      await upkeep.stop()
-      await eventWriter.close()
-      await db.end()
-    },
-  }
+  return { actor, drain }
 })
 
 /** Administrators can wait; ACME clients come first. */

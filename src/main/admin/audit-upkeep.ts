@@ -11,55 +11,51 @@ import { emergenciesAfter } from '../../admin/audit/audit-store.ts'
 import { AuditWatch, type AuditWatchEvents } from '../../admin/audit/audit-watch.ts'
 import { noteStrangers } from '../../admin/users/login-attempts.ts'
 import { renderHead } from '../../domain/audit-chain.ts'
-import type { EventWriter } from '../../events/event-writer.ts'
 import type { Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
+import { openSharedFlags, type SharedFlags } from '../../services/shared-state.ts'
 import { requireAuditKey } from '../../settings/admin-settings.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData, ReconciledFacts, ReloadChanges } from '../messages.ts'
-import { createEventWriter } from '../start-event-writer.ts'
+import { type Reporting, raiseAlarm } from '../service-events.ts'
+import { createEventWriter } from '../stores.ts'
 
 const LOOK_MS = 5_000
 const HEAD_EVERY_MS = 60_000
 
 /** @returns its parts; the event writer is closed before the database */
 export function createAudit(
-  { config, auditState }: AdminThreadData,
+  { config, flags }: AdminThreadData,
   db: DatabasePool,
   { log, metrics }: { log: Logger; metrics: Metrics },
   record: RecordDecisions,
 ) {
   const eventWriter = createEventWriter(queriesOf(db), log, metrics)
   const key = requireAuditKey(config)
-  const watch = new AuditWatch({ db, key, events: auditAlarm(auditState, { log, metrics, eventWriter }) })
+  const watch = new AuditWatch({ db, key, events: auditAlarm(openSharedFlags(flags), { log, metrics, eventWriter }) })
   return { key, watch, eventWriter, audit: new AuditLog(db, key, watch, record) }
 }
 
 /**
- * Log and events tell of it once; health and metrics show it until the log is whole again.
- * @param state one Int32, which the supervisor reads for its health
+ * Log and events report it once; health and metrics show it until the log is whole again.
+ * @param flags the supervisor reads them for its health
  */
-function auditAlarm(
-  state: SharedArrayBuffer,
-  { log, metrics, eventWriter }: { log: Logger; metrics: Metrics; eventWriter: Pick<EventWriter, 'write'> },
-): AuditWatchEvents {
-  function show(isBroken: 0 | 1): void {
-    Atomics.store(new Int32Array(state), 0, isBroken)
-    metrics.auditLogBroken.set(isBroken)
+function auditAlarm(flags: Pick<SharedFlags, 'noteAuditLog'>, reporting: Reporting): AuditWatchEvents {
+  function show(isBroken: boolean): void {
+    flags.noteAuditLog(isBroken)
+    reporting.metrics.auditLogBroken.set(isBroken ? 1 : 0)
   }
-  show(0)
-  const message = 'the end of the audit log was cut or changed'
+  show(false)
   return {
     missing(fault) {
-      show(1)
-      metrics.alarms.inc()
-      log.fatal({ event: 'alarm', reason: fault }, message)
-      eventWriter.write({ kind: 'alarm', subject: 'audit_log', accountId: undefined, data: { message, reason: fault } })
+      show(true)
+      raiseAlarm(reporting, 'audit_log', { message: 'the end of the audit log was cut or changed', reason: fault })
     },
     found(reason) {
-      show(0)
-      if (reason) log.warn({ event: 'audit_log_went_back', reason }, 'the audit log went back with its database')
-      else log.warn({ event: 'audit_log_restored' }, 'the audit log has its end again')
+      show(false)
+      if (reason)
+        reporting.log.warn({ event: 'audit_log_went_back', reason }, 'the audit log went back with its database')
+      else reporting.log.warn({ event: 'audit_log_restored' }, 'the audit log has its end again')
     },
   }
 }
@@ -78,8 +74,8 @@ export class AuditUpkeep {
   readonly #rounds: Loop
   /** `performance.now()` of the next line. */
   #lineAt = 0
-  /** Of the audit log, up to which emergencies are told. */
-  #toldUpTo: number | undefined
+  /** The place in the audit log up to which emergencies are reported. */
+  #reportedUpTo: number | undefined
 
   constructor(options: AuditUpkeepOptions) {
     const { log } = options
@@ -112,10 +108,10 @@ export class AuditUpkeep {
   }
 
   /** The mail to the administrators comes from the entry itself; log and metrics are this instance's. */
-  async #tellEmergencies(upTo: number): Promise<void> {
+  async #reportEmergencies(upTo: number): Promise<void> {
     const { db, log, metrics } = this.#options
-    const entries = this.#toldUpTo === undefined ? [] : await emergenciesAfter(db, this.#toldUpTo)
-    this.#toldUpTo = Math.max(upTo, entries.at(-1)?.sequence ?? 0)
+    const entries = this.#reportedUpTo === undefined ? [] : await emergenciesAfter(db, this.#reportedUpTo)
+    this.#reportedUpTo = Math.max(upTo, entries.at(-1)?.sequence ?? 0)
     for (const { details } of entries) {
       metrics.alarms.inc()
       log.fatal(
@@ -128,7 +124,7 @@ export class AuditUpkeep {
   async #round(): Promise<void> {
     const { audit, watch, log } = this.#options
     const head = await watch.look()
-    await this.#tellEmergencies(head.sequence)
+    await this.#reportEmergencies(head.sequence)
     if (performance.now() < this.#lineAt) return
     this.#lineAt = performance.now() + HEAD_EVERY_MS
     // An intruder can cut the tail of the table and move its head, but not the heads in the log.

@@ -6,7 +6,7 @@ import { approvedOperations } from '../../admin/approvals/approved-operations.ts
 import { AuditExports } from '../../admin/audit/audit-export.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
 import { AuditVerifications } from '../../admin/audit/audit-verification.ts'
-import type { AdminContext, AdminEvents, AdminPolicy, SigningIssuer } from '../../admin/context.ts'
+import type { AdminContext, AdminEvents, SigningIssuer } from '../../admin/context.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
 import { openApiDocument } from '../../admin/openapi.ts'
 import { readOverview } from '../../admin/operation/overview-endpoints.ts'
@@ -15,16 +15,14 @@ import { BulkRevocations } from '../../admin/revocations/bulk-revocations.ts'
 import { Turns } from '../../admin/turns.ts'
 import { PasswordHasher, type PasswordHashing } from '../../admin/users/passwords.ts'
 import { SignIn } from '../../admin/users/sign-in.ts'
-import { adminSettings, approvalPolicy } from '../../settings/admin-settings.ts'
+import { adminSettings } from '../../settings/admin-settings.ts'
 import { eabSecretBox } from '../../settings/eab-secret.ts'
-import { renewalPolicy, staleCrlAfterMs } from '../../settings/issuance-settings.ts'
 import { sharedWork } from '../../shared/lib/caching.ts'
 import { createSecretBox } from '../../shared/lib/secret-box.ts'
 import { sharedBytes } from '../../shared/lib/shared-memory.ts'
 import type { DatabasePool } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
-import { adminMail } from './admin-mail.ts'
-import { createOidc, createPasskeys } from './create-sign-in.ts'
+import { adminMail, createOidc, createPasskeys, policyOf } from './configured-parts.ts'
 
 interface AdminParts {
   db: DatabasePool
@@ -33,7 +31,7 @@ interface AdminParts {
   auditKey(): Buffer
   events: AdminEvents
   hashing: PasswordHashing
-  /** It waits for what it needs, and reads secrets only for that: signing is stopped without them. */
+  /** A command waits for what it needs, and reads secrets only for that: signing is stopped without them. */
   isCommand?: true
   /** Absent asks the running instance for its issuers. */
   signingIssuers?: () => Promise<readonly SigningIssuer[]>
@@ -125,16 +123,3 @@ export function createAdminContext(
 }
 
 const asJson = (body: object) => sharedBytes(JSON.stringify(body))
-
-function policyOf(config: AdminThreadData['config']): AdminPolicy {
-  const { passwordLength, confirmAbove } = adminSettings(config)
-  return {
-    passwordLength,
-    confirmAbove,
-    staleCrlAfterMs: staleCrlAfterMs(config),
-    renewal: renewalPolicy(config),
-    caProfiles: Object.keys(config.ca.profiles),
-    terms: config.tos,
-    approvals: approvalPolicy(config),
-  }
-}

@@ -8,68 +8,55 @@ import { shownSettings, shownValue } from '../../config/shown.ts'
 import type { InstanceState } from '../../domain/alarms.ts'
 import type { CheckStatus } from '../../domain/health.ts'
 import { spawn } from '../../runtime/actor.ts'
-import { type SupervisedThread, superviseThread } from '../../runtime/thread.ts'
-import type { NoteRevocations } from '../../services/revocation-notes.ts'
+import type { SupervisedThread } from '../../runtime/thread.ts'
+import type { NoteRevocations } from '../../services/reconcile/revocation-notes.ts'
 import { createTrustBundle, readRootsPem } from '../../services/trust-bundle.ts'
 import { auditKeyOf } from '../../settings/admin-settings.ts'
 import { furtherRootsPem } from '../../settings/issuance-settings.ts'
 import { sharedWork } from '../../shared/lib/caching.ts'
 import { programFile } from '../../shared/lib/program-files.ts'
 import type { CertificateStore } from '../../store/certificate-store.ts'
-import { revocationNotes } from '../ca/revocation-notes.ts'
 import type { CaPart } from '../ca/start-ca.ts'
-import type { DecisionsPart } from '../decisions/start-decisions.ts'
+import { revocationNotes } from '../ca/start-issuance.ts'
 import type { AdminThreadData, AdminThreadMessages, ReconciledFacts, ReloadChanges } from '../messages.ts'
-import { threadEvents } from '../service-events.ts'
-import { type StartContext, THREAD_READY_TIMEOUT_MS } from '../start-context.ts'
+import { type StartContext, superviseServiceThread } from '../start-context.ts'
+import type { DecisionsPart } from '../start-decisions.ts'
 
 const NOTE_MS = 5_000
-const THREAD_RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
 
 export interface AdminThread extends SupervisedThread<AdminThreadMessages> {
   /** Whether the audit log still has what the thread has seen of it. */
   auditLog(): CheckStatus
   /** Leaves an entry in the audit log. Never rejects. */
   noteReload(changes: ReloadChanges): Promise<void>
-  /** As above. @returns whether there is an entry now */
+  /** Leaves an entry, too. @returns whether there is one now */
   noteReconciled(facts: ReconciledFacts): Promise<boolean>
 }
 
 /** @returns undefined when the Admin API is off */
 export async function startAdmin(
   context: StartContext,
-  { ca }: Pick<CaPart, 'ca'>,
+  { ca, flags, flagsMemory }: Pick<CaPart, 'ca' | 'flags' | 'flagsMemory'>,
   certificates: CertificateStore,
   decisions: Pick<DecisionsPart, 'note'>,
 ): Promise<AdminThread | undefined> {
-  const { config, version, log, teardown, onBroken } = context
+  const { config, version, log, parts } = context
   if (!config.admin_api.enabled) return undefined
   // The thread reads the key itself; this call reports an error once and early.
   auditKeyOf(config)
   // The embedded mode, without a file, is for a person at this machine.
   const isInteractive = process.stderr.isTTY === true || context.reread === undefined
-  const auditState = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
-  const data: AdminThreadData = { config, version, isInteractive, auditState }
-  const stopMs = config.server.graceful_timeout * 1000
+  const data: AdminThreadData = { config, version, isInteractive, flags: flagsMemory }
   const notes = revocationNotes({ log, ca }, { certificates })
-  const questions = spawnAdminQuestions(context, ca, notes, decisions)
-  teardown.add(async () => questions.stop())
-  const thread = superviseThread<AdminThreadMessages, AdminQuestions>({
-    name: 'admin',
-    entry: programFile('src/main/admin/admin-thread.ts'),
-    data,
-    supervisor: questions,
-    mailboxLimit: 4096,
-    readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
-    stopTimeoutMs: stopMs,
-    restart: THREAD_RESTART,
-    onEvent: threadEvents(log, onBroken),
-  })
-  teardown.add(() => thread.stop(stopMs))
+  const spawned = spawnAdminQuestions(context, ca, notes, decisions)
+  const questions = parts.add('questions of the admin thread', spawned, (one) => one.stop())
+  const entry = programFile('src/main/admin/admin-thread.ts')
+  const options = { name: 'admin', entry, data, supervisor: questions }
+  const thread = superviseServiceThread<AdminThreadMessages, AdminQuestions>(context, options)
+  parts.add('admin thread', thread, (one) => one.stop(config.server.graceful_timeout * 1000))
   await thread.start()
-  const state = new Int32Array(auditState)
   return Object.assign(thread, {
-    auditLog: () => (Atomics.load(state, 0) === 0 ? 'ok' : 'error') as CheckStatus,
+    auditLog: (): CheckStatus => (flags.isAuditLogBroken() ? 'error' : 'ok'),
     noteReload: (changes: ReloadChanges) =>
       thread.ref
         .ask('noteReload', changes, NOTE_MS)
@@ -94,7 +81,7 @@ const SETTINGS = { intervalMs: 250, mostWaiting: MOST_WAITING }
 
 type Context = Pick<StartContext, 'config' | 'log' | 'now' | 'reread'>
 
-/** How this instance is, and its configuration. */
+/** The supervisor's answers: how this instance is, and its configuration. */
 function spawnAdminQuestions(
   context: Context,
   ca: Pick<CaBackend, 'issuers'>,

@@ -9,32 +9,33 @@ import { readReferenceKey } from '../../ca/acme-proxy/upstream-account.ts'
 import { createCircuitBreaker } from '../../ca/circuit-breaker.ts'
 import type { CsrBackend } from '../../ca/csr-backend.ts'
 import { createExternalBackend } from '../../ca/external-backend.ts'
-import { type BackendCall, type GuardedCsrBackend, guardCsrBackend } from '../../ca/guarded-csr-backend.ts'
+import { type BackendCall, type GuardedCsrBackend, guardCsrBackend } from '../../ca/guarded-backend.ts'
+import { createModuleBackend, type LoadableModule, loadCaModule } from '../../ca/module/module-backend.ts'
+import { moduleContent } from '../../ca/module/signing-steps.ts'
 import { csrBackendNames, isModule } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
-import { openSharedOutages } from '../../services/shared-state.ts'
+import type { SharedFlags } from '../../services/shared-state.ts'
 import {
   acmeProxySettings,
   challengeHandler,
   requireChallengeHandler,
   upstreamAccountBox,
 } from '../../settings/acme-proxy-settings.ts'
-import { breakerSettings, externalSettings } from '../../settings/backend-settings.ts'
+import { breakerSettings, caModules, externalSettings } from '../../settings/backend-settings.ts'
+import { certificateProfiles } from '../../settings/order-settings.ts'
 import type { Database } from '../../store/database.ts'
 import { createUpstreamAccountStore } from '../../store/upstream-account-store.ts'
 import type { StartContext } from '../start-context.ts'
-import { createCaModule } from './start-ca-module.ts'
+import { serialNumbers } from './start-issuance.ts'
 
-/** The parts of a backend. */
 interface BackendParts {
   config: Config
   db: Database
   log: Logger
 }
 
-/** By name. */
 const FACTORIES: Readonly<Record<string, (parts: BackendParts) => CsrBackend | Promise<CsrBackend>>> = {
   external: ({ config }) => createExternalBackend(externalSettings(config)),
   acme_proxy: createAcmeProxy,
@@ -50,27 +51,25 @@ export async function createCsrBackend(name: string, parts: BackendParts): Promi
 
 export type CsrBackends = ReadonlyMap<string, GuardedCsrBackend>
 
-/** @param outages memory of the shared outages */
 export async function startCsrBackends(
-  { config, log, metrics, teardown }: StartContext,
+  { config, log, metrics, parts }: StartContext,
   db: Database,
-  outages: SharedArrayBuffer,
+  flags: Pick<SharedFlags, 'leaveAlone'>,
 ): Promise<CsrBackends> {
-  const { set: setOutage } = openSharedOutages(outages, csrBackendNames(config))
   const backends = new Map<string, GuardedCsrBackend>()
   const stopping = new AbortController()
   for (const name of csrBackendNames(config)) {
-    const backend = await createCsrBackend(name, { config, db, log })
-    teardown.add(() => backend.close())
-    const parts = { config, stopping: stopping.signal, metrics, log, onWait: (ms: number) => setOutage(name, ms) }
-    backends.set(name, guard(backend, parts))
+    const created = await createCsrBackend(name, { config, db, log })
+    const backend = parts.add(`backend ${name}`, created, (one) => one.close())
+    const onWait = (ms: number) => flags.leaveAlone(name, ms)
+    backends.set(name, guard(backend, { config, stopping: stopping.signal, metrics, log, onWait }))
   }
   if (backends.size === 0) return backends
   const probes = await startBackendProbes([...backends.values()], config.ca.failover.probe_seconds * 1000, log)
-  teardown.add(async () => {
+  parts.add('backend probes', probes, (loop) => {
     // Steps under way have ended by now, or are cut off.
     stopping.abort(new Error('the service is stopping'))
-    await probes.stop()
+    return loop.stop()
   })
   return backends
 }
@@ -80,7 +79,7 @@ interface GuardParts {
   stopping: AbortSignal
   metrics: Metrics
   log: Logger
-  /** Told how long the backend is left alone now, in milliseconds. */
+  /** Tells how long the backend is left alone now, in milliseconds. */
   onWait(waitMs: number): void
 }
 
@@ -112,14 +111,8 @@ function guard(backend: CsrBackend, { config, stopping, metrics, log, onWait }: 
   return guardCsrBackend(backend, breaker, stopping, onCall, onWait)
 }
 
-interface AcmeProxyParts {
-  config: Config
-  db: Database
-  log: Logger
-}
-
 /** The backend `acme_proxy`. @throws Error in a plain sentence for settings that cannot work */
-async function createAcmeProxy({ config, db, log }: AcmeProxyParts): Promise<CsrBackend> {
+async function createAcmeProxy({ config, db, log }: BackendParts): Promise<CsrBackend> {
   const { acme_proxy: proxy } = config.ca
   const settings = acmeProxySettings(config.ca)
   await requireChallengeHandler(proxy)
@@ -132,6 +125,33 @@ async function createAcmeProxy({ config, db, log }: AcmeProxyParts): Promise<Csr
     readFormerKey: () => readReferenceKey(proxy.storage_path, directoryUrl, email),
     note: (message, facts) => log.warn({ event: 'upstream_order', ...facts }, message),
   })
+}
+
+/** Loads every module in use once. @throws Error in a plain sentence that names the key */
+export async function requireCaModules(config: Config): Promise<LoadableModule[]> {
+  return Promise.all(caModules(config).map(({ module, key }) => loadCaModule(module, key)))
+}
+
+/** @throws Error in a plain sentence for a module that cannot be used */
+async function createCaModule(name: string, { config, db, log }: BackendParts): Promise<CsrBackend> {
+  const settings = caModules(config).find((one) => one.name === name)
+  if (!settings) throw new Error(`${name} is not among the modules in use`)
+  const { key, timeoutMs, concurrency } = settings
+  const module = await loadCaModule(settings.module, key)
+  const profiles = certificateProfiles(config)
+  const { aia_issuer_urls: caIssuersUrls, policy_oids: policyOids } = config.ca
+  const backend = createModuleBackend({
+    name,
+    module,
+    timeoutMs,
+    concurrency,
+    profileOf: (profile) => profiles.get(profile),
+    build: moduleContent({ profiles, caIssuersUrls, policyOids }, serialNumbers(config, db)),
+    onOutput: (output) => log.info({ backend: name, output }, 'a CA module has printed something'),
+  })
+  if (backend.ignoresRevocations)
+    log.warn({ backend: name }, 'the CA module has no method revoke; its CA is not told of revocations')
+  return backend
 }
 
 type Probed = Pick<GuardedCsrBackend, 'name' | 'isUp' | 'checkHealth'>

@@ -12,12 +12,7 @@ import { csrBackendNames, hasSigner } from '../../config/backends.ts'
 import type { CsrIssuances } from '../../services/csr-issuances.ts'
 import { announcingAuthorizations } from '../../services/flow-cache.ts'
 import type { Issuance } from '../../services/issuance.ts'
-import {
-  allocateSharedFlags,
-  allocateSharedOutages,
-  openSharedFlags,
-  type SharedFlags,
-} from '../../services/shared-state.ts'
+import { allocateSharedFlags, openSharedFlags, type SharedFlags } from '../../services/shared-state.ts'
 import { issuerDuties, signerProgram } from '../../settings/signer-settings.ts'
 import { allocateChangeCounters, openChangeCounters } from '../../shared/lib/shared-memory.ts'
 import type { ChallengeMethods } from '../../validation/extensions.ts'
@@ -48,16 +43,16 @@ export interface CaPart {
 }
 
 export async function startCa(context: StartContext): Promise<CaPart> {
-  const { config, metrics, log, teardown } = context
+  const { config, metrics, log, parts } = context
   const signer = hasSigner(config) ? await startSigner(context) : undefined
-  const flagsMemory = allocateSharedFlags(config.server.workers)
-  const flags = openSharedFlags(flagsMemory)
-  const ca = connectCa({ config, signer, flags, metrics, log })
-  teardown.add(() => ca.close())
+  const csrBackends = csrBackendNames(config)
+  const flagsMemory = allocateSharedFlags(config.server.workers, csrBackends)
+  const flags = openSharedFlags(flagsMemory, csrBackends)
+  const ca = parts.add('signer connection', connectCa({ config, signer, flags, metrics, log }), (one) => one.close())
   // A service that cannot sign would accept orders and never finish them; room comes back by itself.
   if (signer)
     await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS).catch((error: Error) => {
-      const hasOthers = csrBackendNames(config).length > 0
+      const hasOthers = csrBackends.length > 0
       if (!hasOthers && !(error.cause as Error | undefined)?.message.startsWith(NO_ROOM)) throw error
       const until = hasOthers ? 'other backends issue meanwhile' : 'nothing is signed until its disk has room'
       log.error({ reason: error.message }, `the signer is away; ${until}`)
@@ -66,13 +61,12 @@ export async function startCa(context: StartContext): Promise<CaPart> {
   return { signer, ca, flags, flagsMemory }
 }
 
-async function startSigner({ config, log, teardown }: StartContext): Promise<SignerPart> {
+async function startSigner({ config, log, parts }: StartContext): Promise<SignerPart> {
   const { socket, secret_file } = config.ca.signer
   if (socket !== null && secret_file !== null)
     return { socketPath: socket, secretFile: path.resolve(secret_file), pid: () => undefined }
   const child = await startSignerProcess(signerProgram(config), log, SIGNER_TURN_MS)
-  teardown.add(() => child.stop(SIGNER_STOP_MS))
-  return child
+  return parts.add('signer', child, (one) => one.stop(SIGNER_STOP_MS))
 }
 
 export interface IssuancePart {
@@ -83,8 +77,6 @@ export interface IssuancePart {
   csrIssuances: CsrIssuances | undefined
   /** Memory of the change counters. */
   changes: SharedArrayBuffer
-  /** Memory of the shared outages. */
-  outages: SharedArrayBuffer
   /** @returns whether the service's own certificate was renewed */
   refreshCertificate(): Promise<boolean>
 }
@@ -95,7 +87,7 @@ export async function startIssuance(
   { ca, flags }: CaPart,
   methods: ChallengeMethods,
 ): Promise<IssuancePart> {
-  const { config, metrics, log, teardown, onStep } = context
+  const { config, metrics, log, parts, onStep } = context
   const changes = allocateChangeCounters()
   const plainStores = createStores(db)
   const stores = {
@@ -110,13 +102,11 @@ export async function startIssuance(
   const refreshCertificate = () => refreshServerCertificate(config, issuance)
   await refreshCertificate()
   // Runs after all validation has stopped; another instance adopts the released challenges.
-  teardown.add(async () => {
-    const released = await stores.authorizations.release(instanceId)
+  parts.add('challenges', stores.authorizations, async (authorizations) => {
+    const released = await authorizations.release(instanceId)
     if (released > 0) log.info({ released }, 'challenges in processing are pending again')
   })
-  const outages = allocateSharedOutages(csrBackendNames(config))
-  const backends = await startCsrBackends(context, db, outages)
-  const parts = { backends, db, ca, issuance, flags, instanceId, eventWriter }
-  const csrIssuances = createCsrIssuances(context, parts)
-  return { stores, issuance, backends, csrIssuances, changes, outages, refreshCertificate }
+  const backends = await startCsrBackends(context, db, flags)
+  const csrIssuances = createCsrIssuances(context, { backends, db, ca, issuance, flags, instanceId, eventWriter })
+  return { stores, issuance, backends, csrIssuances, changes, refreshCertificate }
 }

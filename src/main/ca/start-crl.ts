@@ -3,32 +3,32 @@
  * health.
  */
 
-import type { Logger } from 'pino'
 import { createCrlPool } from '../../../workers/crl-pool.ts'
 import type { CaBackend } from '../../ca/backend.ts'
+import { connectionTrouble } from '../../ca/signer-check.ts'
 import type { Config } from '../../config/schema.ts'
 import { crlName, issuerKeyOf } from '../../domain/crl-scope.ts'
 import type { HealthReport } from '../../domain/health.ts'
-import type { EventWriter } from '../../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
-import { type CrlAlarm, CrlAlarms, troubleOf } from '../../services/crl-alarms.ts'
-import { CrlBuilder, type CrlBuilderParts, type CrlEvents, type CrlPolicy } from '../../services/crl-builder.ts'
-import { type CrlCache, createCrlCache } from '../../services/crl-cache.ts'
-import type { Reconciliation } from '../../services/reconciliation.ts'
+import { type CrlAlarm, CrlAlarms, troubleOf } from '../../services/crl/crl-alarms.ts'
+import { CrlBuilder, type CrlBuilderParts, type CrlEvents, type CrlPolicy } from '../../services/crl/crl-builder.ts'
+import { type CrlCache, createCrlCache } from '../../services/crl/crl-cache.ts'
+import type { Reconciliation } from '../../services/reconcile/reconciliation.ts'
 import { crlPolicy, defaultIssuerId } from '../../settings/issuance-settings.ts'
 import { type Schedule, startSchedule } from '../../shared/lib/cron.ts'
-import type { CrlPart, PublishedCrl } from '../../store/crl-store.ts'
+import type { CrlPart, CrlStore, PublishedCrl } from '../../store/crl-store.ts'
 import type { SharedCrls } from '../messages.ts'
+import { type Reporting, raiseAlarm } from '../service-events.ts'
+import type { StartContext } from '../start-context.ts'
+import type { DatabasePart } from '../start-database.ts'
 import type { Stores } from '../stores.ts'
+import type { CaPart, IssuancePart } from './start-ca.ts'
 
-interface CrlParts {
+interface CrlParts extends Reporting {
   config: Config
   stores: Pick<Stores, 'crls' | 'certificates'>
   ca: CaBackend
-  metrics: Metrics
-  log: Logger
-  eventWriter: Pick<EventWriter, 'write'>
   /** Undefined when no certificate is signed here. */
   reconciliation: Reconciliation | undefined
   isStopping(): boolean
@@ -39,20 +39,35 @@ const LOOK_MS = 1_000
 /** Extra time beyond the schedule for a build on a busy machine. */
 const GRACE_MS = 60_000
 
-/** @throws database errors */
-export async function startCrls(parts: CrlParts): Promise<Crls> {
-  const { config, stores, ca, metrics, log } = parts
+/** @returns undefined when no CRL is published. @throws database errors */
+export async function startCrls(
+  { config, metrics, log, parts, now, onStep }: StartContext,
+  { presence, eventWriter }: DatabasePart,
+  { ca }: Pick<CaPart, 'ca'>,
+  { stores }: Pick<IssuancePart, 'stores'>,
+  reconciliation: Reconciliation | undefined,
+): Promise<Crls | undefined> {
+  if (!config.crl.enabled) return undefined
   const policy = crlPolicy(config)
   await stores.crls.useShards(policy.shards)
-  const { reconciliation } = parts
   await reconciliation?.look().catch((error: Error) => log.warn({ reason: error.message }, AWAY))
   const newestSigned = newestSignedBy(reconciliation, policy)
   const cache = createCrlCache(stores.crls, (crl) => newestSigned(crl.issuerId, crl.issuerKey, crl))
   await cache.refresh()
   report(cache, metrics)
   beginAtZero(metrics.crlFailures, ...ca.issuers().map(({ id }) => ({ crl: id })))
+  const isStopping = () => now.stopping
   // Made after everything that may fail, because its thread and schedule run until it is stopped.
-  return new Crls(parts, policy, cache)
+  const crls = new Crls({ config, stores, ca, metrics, log, eventWriter, reconciliation, isStopping }, policy, cache)
+  parts.add('CRLs', crls, (one) => one.stop())
+  // The first certificate already names its list. If another instance leads, that instance builds it.
+  if (crls.shared().lists.length === 0) {
+    onStep('building the first CRL')
+    const building = { ca, reconciliation, crls: { builder: crls.builder, store: stores.crls } }
+    await presence.lead('crl', async () => void (await crlRound(building)))
+    await crls.refresh()
+  }
+  return crls
 }
 
 export class Crls {
@@ -173,10 +188,7 @@ export class Crls {
   }
 
   #raise({ crl, message, reason }: CrlAlarm): void {
-    const { metrics, log, eventWriter } = this.#parts
-    metrics.alarms.inc()
-    log.fatal({ event: 'alarm', crl, reason }, message)
-    eventWriter.write({ kind: 'alarm', subject: `crl ${crl}`, accountId: undefined, data: { message, crl, reason } })
+    raiseAlarm(this.#parts, `crl ${crl}`, { message, crl, reason }, { crl })
   }
 
   #ofIssuers(): PublishedCrl[][] {
@@ -204,6 +216,29 @@ export class Crls {
         return trouble ? [{ crl, trouble }] : []
       })
   }
+}
+
+interface CrlRoundParts {
+  ca: Pick<CaBackend, 'outage' | 'unreachable'>
+  /** Undefined when no certificate is signed here. */
+  reconciliation: Pick<Reconciliation, 'round'> | undefined
+  /** Undefined when no CRL is published. */
+  crls: { builder: Pick<CrlBuilder, 'round'>; store: Pick<CrlStore, 'noteObstacle'> } | undefined
+}
+
+/**
+ * No list is built without a signer, nor from a database that lacks what the signer has recorded. The noted obstacle
+ * tells `chancery crl rebuild` why it waits.
+ * @returns how many lists were published
+ * @throws errors of the database, and of the signer that does not say what it has recorded
+ */
+export async function crlRound({ ca, reconciliation, crls }: CrlRoundParts): Promise<number> {
+  const failure = ca.unreachable()
+  const behind = failure ? connectionTrouble(failure) : await reconciliation?.round()
+  const obstacle = behind ?? ca.outage()?.reason
+  if (obstacle === undefined) return crls?.builder.round() ?? 0
+  await crls?.store.noteObstacle(obstacle)
+  return 0
 }
 
 /** Without a signer here, and with one that keeps no records, every list counts as the newest. */

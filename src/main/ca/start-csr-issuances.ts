@@ -7,15 +7,14 @@ import { revocationReasonName } from '../../domain/revocation.ts'
 import type { EventWriter } from '../../events/event-writer.ts'
 import type { Metrics } from '../../ops/metrics.ts'
 import { CsrIssuances, type CsrIssuancesOptions } from '../../services/csr-issuances.ts'
-import type { BackendFacts } from '../../services/csr-step.ts'
+import { type BackendFacts, issueBySigner } from '../../services/csr-step.ts'
 import type { Issuance } from '../../services/issuance.ts'
 import { createReceivedCertificates, type ReceptionEvents } from '../../services/received-certificates.ts'
 import { askUpstreamRenewals } from '../../services/renewal.ts'
 import { revokeAtBackend } from '../../services/revocation.ts'
 import type { SharedFlags } from '../../services/shared-state.ts'
-import { issueBySigner } from '../../services/signer-turn.ts'
+import { receptionPolicy } from '../../settings/backend-settings.ts'
 import { certificateProfiles } from '../../settings/order-settings.ts'
-import { receptionPolicy } from '../../settings/other-backends.ts'
 import { type BackendRevocation, createBackendRevocationStore } from '../../store/backend-revocation-store.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { createCsrIssuanceStore } from '../../store/csr-issuance-store.ts'
@@ -42,7 +41,7 @@ const RENEWAL_ROUND_MS = 2_000
 
 /** @returns undefined when the signer signs everything */
 export function createCsrIssuances(
-  { config, log, metrics, teardown }: StartContext,
+  { config, log, metrics, parts }: StartContext,
   { backends, db, ca, issuance, flags, instanceId, eventWriter }: CsrIssuanceParts,
 ): CsrIssuances | undefined {
   if (backends.size === 0) return undefined
@@ -64,8 +63,7 @@ export function createCsrIssuances(
     isStopped: () => flags.isOn('stopSigning'),
     timeoutSeconds: config.ca.deferred_signing_timeout,
   })
-  teardown.add(() => issuances.drain(config.server.graceful_timeout * 1000))
-  return issuances
+  return parts.add('issuances from a CSR', issuances, (one) => one.drain(config.server.graceful_timeout * 1000))
 }
 
 function backendEvents(

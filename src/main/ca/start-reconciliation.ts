@@ -1,29 +1,29 @@
-/** The comparison of the database with the signer in the supervisor: its parts, and what is told of it. */
+/** The comparison of the database with the signer in the supervisor: its parts, and what is reported of it. */
 
+import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from 'pino'
-import type { CaBackend } from '../../ca/backend.ts'
-import type { RecordDamage, SignerRecords } from '../../ca/signer-records.ts'
-import type { Config } from '../../config/schema.ts'
+import { ANNOUNCE_MS } from '../../../signer/protocol/methods.ts'
+import type { RecordDamage } from '../../ca/signer-records.ts'
 import type { CheckStatus } from '../../domain/health.ts'
 import { storyOf } from '../../domain/lost-decisions.ts'
 import { PART_THEM, SHARED } from '../../domain/signer-use.ts'
-import type { EventWriter } from '../../events/event-writer.ts'
-import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
-import type { Issuance } from '../../services/issuance.ts'
-import { Reconciliation, type ReconciliationEvents } from '../../services/reconciliation.ts'
-import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
-import { SignerComparison } from '../../services/signer-comparison.ts'
-import type { SignerUseWatch } from '../../services/signer-use-watch.ts'
+import { beginAtZero } from '../../ops/metrics.ts'
+import { startLoop } from '../../runtime/loop.ts'
+import { Reconciliation, type ReconciliationEvents } from '../../services/reconcile/reconciliation.ts'
+import { Restoration, type RestorationEvents } from '../../services/reconcile/restoration.ts'
+import { SignerComparison } from '../../services/reconcile/signer-comparison.ts'
+import { SignerUseWatch } from '../../services/reconcile/signer-use-watch.ts'
 import { plural } from '../../shared/lib/plural.ts'
 import { slowNow } from '../../store/clock-store.ts'
-import type { Database } from '../../store/database.ts'
 import { createDecisionStore, type LostDecision } from '../../store/decision-store.ts'
+import { readIncarnation } from '../../store/incarnation.ts'
 import { restorationStore } from '../../store/restoration-store.ts'
 import type { AdminThread } from '../admin/start-admin.ts'
 import type { ReconciledFacts } from '../messages.ts'
-import type { Stores } from '../stores.ts'
-import { announceRegularly, watchSignerUse } from './announce-database.ts'
+import { type Reporting, raiseAlarm } from '../service-events.ts'
+import type { StartContext } from '../start-context.ts'
+import type { DatabasePart } from '../start-database.ts'
+import type { CaPart, IssuancePart } from './start-ca.ts'
 
 export interface ReconciliationPart {
   reconciliation: Reconciliation
@@ -31,28 +31,32 @@ export interface ReconciliationPart {
   status(): CheckStatus
   /** Whether a copy of the database uses the signer. */
   isCopied(): boolean
-  stop(): Promise<void>
   /** The admin thread starts later, and has the key of the audit log. */
-  tellAudit(admin: Pick<AdminThread, 'noteReconciled'>): void
+  reportTo(admin: Pick<AdminThread, 'noteReconciled'>): void
 }
 
-interface Parts {
-  config: Config
-  db: Database
-  stores: Pick<Stores, 'issuance' | 'crls' | 'marks'>
-  issuance: Pick<Issuance, 'saveIssuer'>
-  ca: Pick<CaBackend, 'issuers'>
-  metrics: Metrics
-  log: Logger
-  eventWriter: Pick<EventWriter, 'write'>
-  isStopping(): boolean
-}
-
-export function startReconciliation(records: SignerRecords, parts: Parts): ReconciliationPart {
-  const { config, db, stores, issuance, ca, isStopping } = parts
-  const use = watchSignerUse(records, parts)
-  const { takeUntold } = createDecisionStore(db)
-  const report = new Report({ ...parts, use, takeUntold })
+/** @returns undefined when no certificate is signed here */
+export function startReconciliation(
+  { config, metrics, log, now, parts }: StartContext,
+  { db, eventWriter }: DatabasePart,
+  { ca }: Pick<CaPart, 'ca'>,
+  { stores, issuance }: Pick<IssuancePart, 'stores' | 'issuance'>,
+): ReconciliationPart | undefined {
+  const { records } = ca
+  if (!records) return undefined
+  const isStopping = () => now.stopping
+  const decisions = createDecisionStore(db)
+  const use = new SignerUseWatch({
+    records,
+    async place() {
+      const [{ id }, { incarnation }] = await Promise.all([decisions.identity(), readIncarnation(db)])
+      return { database: id, incarnation }
+    },
+    requester: `${hostname()} ${config.server.external_url}`.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 200),
+    onAnswer: (others) => metrics.otherDatabases.set(others),
+  })
+  const { takeUntold } = decisions
+  const report = new Report({ metrics, log, eventWriter, isStopping, use, takeUntold })
   const restoration = new Restoration({
     records,
     ca,
@@ -69,7 +73,7 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
     intentSeconds: config.ca.deferred_signing_timeout,
     expiredAfterDays:
       config.retention.certificates_days_after_expiry === null ? undefined : config.ca.max_validity_days,
-    onLacking: () => reconciliation.noteBehind(),
+    onMissing: () => reconciliation.noteBehind(),
     onStrangeTimes: report.strangeTimes(),
     isStopping,
   })
@@ -81,29 +85,35 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
     events: report.events(),
     isStopping,
   })
-  const announcements = announceRegularly(use, parts.log)
+  const announcements = startLoop({
+    name: 'database_announcement',
+    intervalMs: ANNOUNCE_MS,
+    round: () => use.announce(),
+    onError: (_, error) => log.debug({ err: error }, 'the database could not be announced at the signer'),
+  })
+  parts.add('announcements of the database', announcements, async (loop) => {
+    await loop.stop()
+    await report.reportHeld()
+  })
   return {
     reconciliation,
     isCopied: () => use.isCopied,
     status: () => (reconciliation.isBehind || use.isShared ? 'error' : 'ok'),
-    tellAudit: (admin) => report.tellAudit(admin),
-    async stop() {
-      await announcements.stop()
-      await report.tellHeld()
-    },
+    reportTo: (admin) => report.reportTo(admin),
   }
 }
 
 const ENTRY_AGAIN_MS = 5_000
-/** The story is told after this time even if the signer never settles who else is there. */
+/** The story is reported after this time even if the signer never settles who else is there. */
 const MOST_HELD_MS = 120_000
 /** Serial numbers in an alarm; `chancery reconcile` has all. */
-const MOST_TOLD = 10
+const MOST_NAMED = 10
 const NOTHING: ReconciledFacts = { certificates: 0, without_order: 0, revocations: 0, given_up: 0 }
 
-type ReportParts = Pick<Parts, 'metrics' | 'log' | 'eventWriter' | 'isStopping'> & {
+interface ReportParts extends Reporting {
+  isStopping(): boolean
   use: Pick<SignerUseWatch, 'isShared' | 'isCopied' | 'isAlone' | 'doubt' | 'takeAlarm'>
-  /** Decisions that the database lacked, each once. */
+  /** Gives the decisions that the database lacked, each once. */
   takeUntold(): Promise<readonly LostDecision[]>
 }
 
@@ -112,10 +122,10 @@ export class Report {
   readonly #parts: ReportParts
   #back = { ...NOTHING }
   #admin: Pick<AdminThread, 'noteReconciled'> | undefined
-  #untold: ReconciledFacts[] = []
-  /** Reasons of alarms that wait until it is known whether another database made what was lacking. */
+  #unreported: ReconciledFacts[] = []
+  /** Reasons of alarms that wait until it is known whether another database made what was missing. */
   #held: string[] = []
-  /** When the story was told last, by `performance.now()`. */
+  /** The time of the last report, by `performance.now()`. */
   #heldSince = performance.now()
   /** Serial numbers of what does not come back. */
   #lost: string[] = []
@@ -125,7 +135,7 @@ export class Report {
     beginAtZero(parts.metrics.reconciled, { kind: 'certificate' }, { kind: 'revocation' })
   }
 
-  tellAudit(admin: Pick<AdminThread, 'noteReconciled'>): void {
+  reportTo(admin: Pick<AdminThread, 'noteReconciled'>): void {
     this.#admin = admin
     void this.#leaveEntries()
   }
@@ -133,8 +143,8 @@ export class Report {
   /** Repeats each entry until it is written: the admin thread may still start, and the database may hang. */
   async #leaveEntries(): Promise<void> {
     const { isStopping } = this.#parts
-    while (this.#admin && this.#untold[0] && !isStopping())
-      if (await this.#admin.noteReconciled(this.#untold[0])) this.#untold.shift()
+    while (this.#admin && this.#unreported[0] && !isStopping())
+      if (await this.#admin.noteReconciled(this.#unreported[0])) this.#unreported.shift()
       else await sleep(ENTRY_AGAIN_MS, undefined, { ref: false })
   }
 
@@ -162,7 +172,7 @@ export class Report {
     }
   }
 
-  /** Tells each serial number once: a comparison from the beginning finds it again. */
+  /** Reports each serial number once: a comparison from the beginning finds it again. */
   strangeTimes(): (serialNumbers: readonly string[]) => void {
     const told = new Set<string>()
     return (serialNumbers) => {
@@ -184,15 +194,15 @@ export class Report {
         log.error({ event: 'database_behind', ...facts }, 'the database lacks what the signer has recorded')
         if (found) this.#hold(`${countsOf(found)} are to be brought back with: chancery reconcile`)
       },
-      whole: (since) => {
+      complete: (since) => {
         const back = this.#back
         this.#back = { ...NOTHING }
         log.warn({ event: 'database_whole', since, ...back }, 'the database has what the signer has recorded')
         if (back.certificates + back.revocations + back.given_up === 0) return
-        if (this.#untold.push(back) === 1) void this.#leaveEntries()
+        if (this.#unreported.push(back) === 1) void this.#leaveEntries()
         const lost =
           back.given_up > 0
-            ? `; ${plural(back.given_up, 'certificate')} did not come back, the log says why: ${this.#lost.splice(0).slice(0, MOST_TOLD).join(', ')}`
+            ? `; ${plural(back.given_up, 'certificate')} did not come back, the log says why: ${this.#lost.splice(0).slice(0, MOST_NAMED).join(', ')}`
             : ''
         const reason = `${countsOf(back)} are back from the signer, ${back.without_order} without an order${lost}`
         this.#hold(reason)
@@ -212,10 +222,10 @@ export class Report {
       looked: async () => {
         const others = this.#parts.use.takeAlarm()
         if (others !== undefined) this.#raise(`${others}; ${PART_THEM}`, SHARED, {})
-        // Its certificates lack here all the time: that is this one alarm.
+        // Its certificates are missing here all the time: that is this one alarm.
         if (this.#parts.use.isShared) this.#held = []
         const isLong = performance.now() - this.#heldSince > MOST_HELD_MS
-        if (this.#parts.use.isAlone || (isLong && !this.#parts.use.isCopied)) await this.tellHeld()
+        if (this.#parts.use.isAlone || (isLong && !this.#parts.use.isCopied)) await this.reportHeld()
       },
       damaged: (found) => this.#raise(reasonOfDamage(found), 'records of the signer are damaged', { damaged: found }),
     }
@@ -227,8 +237,8 @@ export class Report {
   }
 
   /** One alarm for certificates, revocations and decisions. */
-  async tellHeld(): Promise<void> {
-    // What cannot be read now is told by the next round.
+  async reportHeld(): Promise<void> {
+    // What cannot be read now is reported by the next round.
     const decisions = await this.#parts.takeUntold().catch(() => [])
     this.#heldSince = performance.now()
     const held = this.#held.splice(0)
@@ -243,11 +253,7 @@ export class Report {
   }
 
   #raise(reason: string, message: string, facts: object, lines: readonly string[] = []): void {
-    const { metrics, log, eventWriter } = this.#parts
-    metrics.alarms.inc()
-    log.fatal({ event: 'alarm', ...facts, reason }, message)
-    const data = { message, reason, ...(lines.length > 0 && { lines }) }
-    eventWriter.write({ kind: 'alarm', subject: 'database', accountId: undefined, data })
+    raiseAlarm(this.#parts, 'database', { message, reason, ...(lines.length > 0 && { lines }) }, facts)
   }
 }
 

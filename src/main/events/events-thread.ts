@@ -2,36 +2,34 @@
 
 import type { Logger } from 'pino'
 import { EventDelivery, type EventDeliveryOptions } from '../../events/delivery.ts'
-import { createLogger } from '../../ops/logging.ts'
-import { createMetrics, type Metrics } from '../../ops/metrics.ts'
+import type { Metrics } from '../../ops/metrics.ts'
 import { answerOf } from '../../ops/thread-metrics.ts'
-import { spawn } from '../../runtime/actor.ts'
 import { runThread } from '../../runtime/thread-entry.ts'
+import { eventsDatabaseSettings } from '../../settings/event-settings.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
 import type { EventsThreadData, EventsThreadMessages } from '../messages.ts'
-import { type Consumers, consumersOf } from './consumers.ts'
-import { eventsDatabaseSettings } from './event-settings.ts'
-import { Notifications } from './start-notifications.ts'
+import { beginThread, threadActor } from '../parts.ts'
+import { type Consumers, consumersOf, Notifications } from './consumers.ts'
 
 const MAILBOX_LIMIT = 64
 
 runThread<EventsThreadData, EventsThreadMessages>(async ({ name, data, atExit }) => {
   const { config, instanceId, hooks } = data
-  const metrics = createMetrics()
-  const { log, flush } = createLogger(config.logging, name, { buffered: true, metrics })
-  atExit(flush)
-  const db = await openCheckedDatabase(eventsDatabaseSettings(config))
-  const consumers = await consumersOf({ config, hooks, db, log, metrics })
+  const { parts, log, metrics, drain } = beginThread({ name, data, atExit })
+  const db = parts.add('database', await openCheckedDatabase(eventsDatabaseSettings(config)), (one) => one.end())
+  const context = { config, db, log, metrics }
+  const consumers = parts.add('consumers', await consumersOf({ ...context, hooks }), (one) => one.close())
   const delivery = new EventDelivery({ db, instanceId, ...consumers, events: deliveryEvents(log, metrics, consumers) })
+  const notifications = new Notifications(context, instanceId)
+  parts.add('deliveries', [delivery, notifications], (both, deadlineMs) =>
+    Promise.all(both.map((one) => one.stop(deadlineMs))),
+  )
   await delivery.start()
-  const notifications = new Notifications({ config, db, log, metrics }, instanceId)
   await notifications.start(delivery)
-  const actor = spawn<EventsThreadMessages>({
+  const actor = threadActor<EventsThreadMessages>(log, {
     name,
     mailboxLimit: MAILBOX_LIMIT,
     concurrency: 4,
-    restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
-    onFailure: ({ error }) => log.error({ err: error }, 'events actor failed'),
     start: () => ({
       metrics: () => answerOf(metrics, 'events'),
       live: async (next) => {
@@ -41,14 +39,7 @@ runThread<EventsThreadData, EventsThreadMessages>(async ({ name, data, atExit })
       smtp: () => notifications.smtp(),
     }),
   })
-  return {
-    actor,
-    async drain(deadlineMs) {
-      await Promise.all([delivery.stop(deadlineMs), notifications.stop(deadlineMs)])
-      await consumers.close()
-      await db.end()
-    },
-  }
+  return { actor, drain }
 })
 
 function deliveryEvents(

@@ -3,16 +3,14 @@
 import { wantsEvents } from '../../config/connections.ts'
 import type { Config } from '../../config/schema.ts'
 import type { CheckStatus } from '../../domain/health.ts'
-import type { RegisteredHook } from '../../events/hooks/registered-hook.ts'
-import { type SupervisedThread, superviseThread } from '../../runtime/thread.ts'
+import type { RegisteredHook } from '../../events/hooks/load-hooks.ts'
+import type { SupervisedThread } from '../../runtime/thread.ts'
 import { programFile } from '../../shared/lib/program-files.ts'
 import type { EventsThreadData, EventsThreadMessages } from '../messages.ts'
-import { threadEvents } from '../service-events.ts'
-import { type StartContext, THREAD_READY_TIMEOUT_MS } from '../start-context.ts'
+import { type StartContext, superviseServiceThread } from '../start-context.ts'
 import type { DatabasePart } from '../start-database.ts'
 
 const APPLY_MS = 5_000
-const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
 
 type EventsThread = SupervisedThread<EventsThreadMessages>
 
@@ -28,16 +26,16 @@ export async function startEvents(
   { presence }: DatabasePart,
   hooks: readonly RegisteredHook[],
 ): Promise<Events> {
-  const { config, log, teardown } = context
+  const { config, log, parts } = context
   const data: EventsThreadData = { config, hooks, instanceId: presence.instanceId }
-  const stopMs = config.server.graceful_timeout * 1000
   let thread: EventsThread | undefined
   async function begin(): Promise<void> {
-    const begun = superviseEvents(context, data, stopMs)
+    const entry = programFile('src/main/events/events-thread.ts')
+    const begun = superviseServiceThread<EventsThreadMessages>(context, { name: 'events', entry, data })
     await begun.start()
     thread = begun
   }
-  teardown.add(async () => void (await thread?.stop(stopMs)))
+  parts.add('events thread', undefined, () => thread?.stop(config.server.graceful_timeout * 1000))
   if (wantsEvents(config)) await begin()
   return {
     thread: () => thread,
@@ -58,17 +56,4 @@ const SMTP_MS = 5_000
 export function smtpStatus({ smtp }: Config, events: Events): (() => Promise<CheckStatus | undefined>) | undefined {
   if (!smtp.enabled) return undefined
   return async () => events.thread()?.ref.ask('smtp', undefined, SMTP_MS)
-}
-
-function superviseEvents({ log, onBroken }: StartContext, data: EventsThreadData, stopTimeoutMs: number) {
-  return superviseThread<EventsThreadMessages>({
-    name: 'events',
-    entry: programFile('src/main/events/events-thread.ts'),
-    data,
-    mailboxLimit: 64,
-    readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
-    stopTimeoutMs,
-    restart: RESTART,
-    onEvent: threadEvents(log, onBroken),
-  })
 }

@@ -10,7 +10,7 @@ import type { NoteAcmeAct } from '../../services/decisions/acme-decisions.ts'
 import { FlowCache } from '../../services/flow-cache.ts'
 import { RateLimiter } from '../../services/rate-limiter.ts'
 import type { AskForMailDomains } from '../../services/registration.ts'
-import { openSharedFlags, openSharedOutages } from '../../services/shared-state.ts'
+import { openSharedFlags } from '../../services/shared-state.ts'
 import { createValidationWaits, type WaitEvents } from '../../services/validation-waits.ts'
 import { accountRulesPolicy, acmeSettings } from '../../settings/account-settings.ts'
 import { rateLimitSettings, urlSettings } from '../../settings/server-settings.ts'
@@ -25,7 +25,7 @@ import { createOrderServices, type OrderParts } from './acme-orders.ts'
 
 export interface AcmeParts {
   thread: ThreadParts
-  memory: Pick<FrontThreadData, 'rateTable' | 'flags' | 'changes' | 'outages'>
+  memory: Pick<FrontThreadData, 'rateTable' | 'flags' | 'changes'>
   nonces: Nonces
   budget: AbuseBudget
   dispatch: DispatchValidation
@@ -53,7 +53,7 @@ export function createAcmeContext(parts: AcmeParts): AcmeContext {
     settings: rateLimitSettings(config),
     events: rateLimitEvents(thread),
   })
-  const flags = openSharedFlags(memory.flags)
+  const flags = openSharedFlags(memory.flags, csrBackendNames(config))
   const { rules, ...accounts } = createAccountServices(thread, changes, askForMailDomains, note)
   return {
     urls: new Urls(urlSettings(config)),
@@ -73,8 +73,7 @@ export function createAcmeContext(parts: AcmeParts): AcmeContext {
       askForCaa,
       note,
       issueFromCsr: parts.issueFromCsr,
-      isSigningStopped: () => flags.isOn('stopSigning'),
-      outages: openSharedOutages(memory.outages, csrBackendNames(config)),
+      flags,
     }),
     challenges: new ChallengeTriggers({
       store: authorizations,

@@ -14,7 +14,7 @@ import { Ordering, type OrderingOptions } from '../../services/ordering.ts'
 import type { RateLimiter } from '../../services/rate-limiter.ts'
 import { createRenewal, type Renewal } from '../../services/renewal.ts'
 import { createRevocation, type RevocationService } from '../../services/revocation.ts'
-import type { SharedOutages } from '../../services/shared-state.ts'
+import type { SharedFlags } from '../../services/shared-state.ts'
 import { quotaPolicy } from '../../settings/account-settings.ts'
 import { issuancePolicy, renewalPolicy } from '../../settings/issuance-settings.ts'
 import { orderingPolicy } from '../../settings/order-settings.ts'
@@ -23,8 +23,7 @@ import type { AuthorizationStore } from '../../store/authorization-store.ts'
 import { createCsrIssuanceStore } from '../../store/csr-issuance-store.ts'
 import { createOrderStore } from '../../store/order-store.ts'
 import { createRenewalStore } from '../../store/renewal-store.ts'
-import { revocationNotes } from '../ca/revocation-notes.ts'
-import { createThreadIssuance, type ThreadParts } from '../ca/start-issuance.ts'
+import { createThreadIssuance, revocationNotes, type ThreadParts } from '../ca/start-issuance.ts'
 
 export interface OrderServices {
   ordering: Ordering
@@ -45,8 +44,7 @@ export interface OrderParts {
   note: OrderingOptions['note']
   /** Hands an issuance from a CSR to the supervisor; undefined when the signer signs everything. */
   issueFromCsr: CsrFinalizationOptions['issue'] | undefined
-  isSigningStopped(): boolean
-  outages: Pick<SharedOutages, 'secondsLeft'>
+  flags: Pick<SharedFlags, 'isOn' | 'secondsAway'>
 }
 
 export function createOrderServices(parts: OrderParts): OrderServices {
@@ -83,8 +81,8 @@ export function createOrderServices(parts: OrderParts): OrderServices {
       new CsrFinalization({
         store: flowCache ? flowCache.csrIssuance(csrStore) : csrStore,
         isSignerUsable: () => thread.ca.outage() === undefined && thread.ca.unreachable() === undefined,
-        isStopped: parts.isSigningStopped,
-        secondsAway: parts.outages.secondsLeft,
+        isStopped: () => parts.flags.isOn('stopSigning'),
+        secondsAway: parts.flags.secondsAway,
         issue: parts.issueFromCsr,
         instanceId: thread.instanceId,
       }),

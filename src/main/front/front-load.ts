@@ -1,11 +1,16 @@
-/** Measures a front thread: its load for the overload control, its pool for the instance. */
+/** Measures a front thread: its load for the overload control, its pool for the instance, the activity of accounts. */
 
+import type { Logger } from 'pino'
 import type { HttpServer } from '../../http/http-server.ts'
 import { TICK_MS } from '../../overload/overload.ts'
 import type { OverloadControl } from '../../overload/overload-control.ts'
+import { startLoop } from '../../runtime/loop.ts'
+import { AccountActivity } from '../../services/account-activity.ts'
 import type { SharedFlags } from '../../services/shared-state.ts'
+import { recordActivity } from '../../store/account-activity-store.ts'
 import { type Database, isUnavailable } from '../../store/database.ts'
 import { diskTroubleOf } from '../../store/sqlstate.ts'
+import type { Parts } from '../parts.ts'
 
 const POOL_REPORT_MS = 100
 
@@ -54,3 +59,22 @@ export const databaseTroubleTo =
     if (disk) return DISK_SENTENCES[disk]
     return isUnavailable(error) ? 'the database is not reachable' : undefined
   }
+
+const ACTIVITY_MS = 30_000
+
+/** Writes the activity of accounts that the thread has seen. */
+export function startActivity(db: Database, log: Logger, parts: Parts): AccountActivity {
+  const activity = new AccountActivity((seen) => recordActivity(db, seen))
+  const onError = (error: unknown) => log.warn({ err: error }, 'the activity of accounts could not be recorded')
+  const loop = startLoop({
+    name: 'account activity',
+    intervalMs: ACTIVITY_MS,
+    round: () => activity.write(),
+    onError: (_, error) => onError(error),
+  })
+  parts.add('account activity', loop, async (one) => {
+    await one.stop()
+    await activity.write().catch(onError)
+  })
+  return activity
+}

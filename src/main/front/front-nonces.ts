@@ -1,4 +1,4 @@
-/** The nonces of a front thread, by `nonce.store`. */
+/** The nonces of a front thread, as `nonce.store` says. */
 
 import type { Logger } from 'pino'
 import { startLoop } from '../../runtime/loop.ts'
@@ -8,38 +8,30 @@ import { createNonces, type Nonces, openReplayWindow } from '../../shared/protoc
 import type { Database } from '../../store/database.ts'
 import { createNonceAuditStore, createNonceStore } from '../../store/nonce-store.ts'
 import type { FrontThreadData } from '../messages.ts'
-
-type Config = FrontThreadData['config']
+import type { Parts } from '../parts.ts'
 
 /** A lost epoch stays unnoticed for this long. */
 const REFRESH_MS = 500
-/** How far the record of used nonces may be behind. */
+/** The record of used nonces may be this far behind. */
 const AUDIT_MS = 500
 
-export interface ThreadNonces {
-  nonces: Nonces
-  close(): Promise<void>
+interface NonceParts {
+  config: FrontThreadData['config']
+  memory: FrontThreadData['nonce']
+  db: Database
+  log: Logger
+  parts: Parts
 }
 
-export async function openThreadNonces(
-  config: Config,
-  memory: FrontThreadData['nonce'],
-  db: Database,
-  log: Logger,
-): Promise<ThreadNonces> {
-  const source = await openSource(config, memory, db, log)
-  return config.nonce.audit_consumed ? withAudit(source, db, log) : source
+export async function openThreadNonces(options: NonceParts): Promise<Nonces> {
+  const source = await openSource(options)
+  return options.config.nonce.audit_consumed ? withAudit(source, options) : source
 }
 
-async function openSource(
-  config: Config,
-  { key, epochMs, window }: FrontThreadData['nonce'],
-  db: Database,
-  log: Logger,
-): Promise<ThreadNonces> {
+async function openSource({ config, memory, db, log, parts }: NonceParts): Promise<Nonces> {
   const expirySeconds = nonceLifetimeSeconds(config)
-  if (config.nonce.store === 'memory')
-    return { nonces: createNonces({ key, epochMs, expirySeconds }, openReplayWindow(window)), close: async () => {} }
+  const { key, epochMs, window } = memory
+  if (config.nonce.store === 'memory') return createNonces({ key, epochMs, expirySeconds }, openReplayWindow(window))
   const nonces = await openSharedNonces(createNonceStore(db), expirySeconds)
   const loop = startLoop({
     name: 'nonce epochs',
@@ -47,10 +39,11 @@ async function openSource(
     round: nonces.refresh,
     onError: (_, error) => log.debug({ err: error }, 'nonce epochs could not be read'),
   })
-  return { nonces, close: () => loop.stop() }
+  parts.add('nonce epochs', loop, (one) => one.stop())
+  return nonces
 }
 
-function withAudit({ nonces, close }: ThreadNonces, db: Database, log: Logger): ThreadNonces {
+function withAudit(nonces: Nonces, { db, log, parts }: NonceParts): Nonces {
   const audit = new NonceAudit(createNonceAuditStore(db), (count) =>
     log.warn({ count }, 'used nonces are not recorded: the database was away for too long'),
   )
@@ -61,12 +54,9 @@ function withAudit({ nonces, close }: ThreadNonces, db: Database, log: Logger): 
     round: () => audit.write(),
     onError: (_, error) => onError(error),
   })
-  return {
-    nonces: audit.noting(nonces),
-    async close() {
-      await close()
-      await loop.stop()
-      await audit.write().catch(onError)
-    },
-  }
+  parts.add('nonce audit', loop, async (one) => {
+    await one.stop()
+    await audit.write().catch(onError)
+  })
+  return audit.noting(nonces)
 }

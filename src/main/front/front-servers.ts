@@ -21,9 +21,8 @@ import { sharedWork } from '../../shared/lib/caching.ts'
 import { Problem } from '../../shared/protocol/problem.ts'
 import { externalPathOf } from '../../shared/protocol/urls.ts'
 import type { FrontThreadData, SupervisorMessages } from '../messages.ts'
-import { listenForCrls, type ThreadCrls } from './front-crls.ts'
+import { createFrontRoots, listenForCrls, type RootParts, type ThreadCrls } from './front-documents.ts'
 import { sumOf } from './front-load.ts'
-import { createFrontRoots, type RootParts } from './front-roots.ts'
 import type { Refusals } from './through-supervisor.ts'
 
 /**
@@ -135,7 +134,7 @@ interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'proxy' | '
   isTrustedProxy(address: string): boolean
   /** Open connections of all ports of the thread. */
   openConnections(): number
-  /** `server.max_requests` is reached. */
+  /** Replaces the thread when `server.max_requests` is reached. */
   recycle(): void
 }
 
@@ -154,7 +153,7 @@ function frontListenOptions(options: FrontListenOptions): ListenOptions {
     port: config.server.port,
     ...(tls && { tls }),
     maxBodyBytes,
-    ...(admin && { maxBodyBytesOf: admin.maxBodyBytesOf }),
+    ...(admin && { maxBodyBytesOf: front.maxBodyBytesOf }),
     maxBufferedBytes: bodyMemoryFor(Math.max(2 * maxBodyBytes, admin?.maxBodyBytes ?? 0)),
     isTrustedProxy,
     admit: front.admit,

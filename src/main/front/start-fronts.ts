@@ -3,7 +3,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../../config/schema.ts'
 import type { ActorRef } from '../../runtime/actor.ts'
-import { superviseThread } from '../../runtime/thread.ts'
 import { furtherRootsPem } from '../../settings/issuance-settings.ts'
 import { liveSettings } from '../../settings/server-settings.ts'
 import { programFile } from '../../shared/lib/program-files.ts'
@@ -12,14 +11,12 @@ import { allocateReplayWindow } from '../../shared/protocol/nonce.ts'
 import type { AdminThread } from '../admin/start-admin.ts'
 import type { Crls } from '../ca/start-crl.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../messages.ts'
-import { threadEvents } from '../service-events.ts'
 import type { EarlierParts } from '../start-background.ts'
-import { type StartContext, THREAD_READY_TIMEOUT_MS } from '../start-context.ts'
+import { type StartContext, superviseServiceThread } from '../start-context.ts'
 import { renewServerCertificate, tlsFiles } from '../tls.ts'
-import { warnOfMissingRoots } from './front-roots.ts'
+import { warnOfMissingRoots } from './front-documents.ts'
 
 const FRONT_APPLY_MS = 2_000
-const FRONT_RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
 
 export interface Fronts {
   /** Applies live settings to every current and future thread. */
@@ -37,16 +34,16 @@ interface Reached {
 
 export async function startFronts(
   context: StartContext,
-  parts: EarlierParts,
+  earlier: EarlierParts,
   crl: Crls | undefined,
   { supervisor, admin }: Reached,
 ): Promise<Fronts> {
-  const { config, fronts, now, teardown } = context
+  const { config, fronts, now } = context
   // uWebSockets.js reads this when the first thread loads it. 16 KiB also fits a proxy's headers.
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
   const rootsPem = furtherRootsPem(config)
-  warnOfMissingRoots(config, { ...context, ...parts.ca }, rootsPem)
-  const threads = threadData(context, parts, crl, rootsPem)
+  warnOfMissingRoots(config, { ...context, ...earlier.ca }, rootsPem)
+  const threads = threadData(context, earlier, crl, rootsPem)
   // Updates running threads and the start data of their successors.
   crl?.follow((crls) => {
     for (const data of threads) data.crls = crls
@@ -55,12 +52,12 @@ export async function startFronts(
   })
   const gracefulMs = config.server.graceful_timeout * 1000
   for (const data of threads) fronts.push(superviseFront(context, data, { supervisor, admin }))
-  teardown.add(async () => {
+  context.parts.add('front threads', fronts, (all) => {
     now.stopping = true
-    await Promise.all(fronts.map((front) => front.stop(gracefulMs)))
+    return Promise.all(all.map((front) => front.stop(gracefulMs)))
   })
   await Promise.all(fronts.map((front) => front.start()))
-  followServerCertificate(context, parts)
+  followServerCertificate(context, earlier)
   return {
     async apply(next) {
       for (const data of threads) data.config = next
@@ -76,7 +73,7 @@ export async function startFronts(
 
 function threadData(
   { config, version }: StartContext,
-  { methods, database, ca: { signer, flagsMemory }, issuance: { changes, outages } }: EarlierParts,
+  { methods, database, ca: { signer, flagsMemory }, issuance: { changes } }: EarlierParts,
   crl: Crls | undefined,
   rootsPem: string,
 ): FrontThreadData[] {
@@ -88,7 +85,6 @@ function threadData(
     signer: signer && { socketPath: signer.socketPath, secretFile: signer.secretFile },
     nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
     changes,
-    outages,
     rateTable: allocateSharedTable(),
     flags: flagsMemory,
     rootsPem,
@@ -98,36 +94,27 @@ function threadData(
   return Array.from({ length: config.server.workers }, (_, front) => ({ ...shared, front }))
 }
 
-function superviseFront(
-  { config, log, onBroken }: StartContext,
-  data: FrontThreadData,
-  { supervisor, admin }: Reached,
-) {
-  return superviseThread<FrontMessages, SupervisorMessages>({
+function superviseFront(context: StartContext, data: FrontThreadData, { supervisor, admin }: Reached) {
+  return superviseServiceThread<FrontMessages, SupervisorMessages>(context, {
     name: `front-${data.front + 1}`,
     entry: programFile('src/main/front/front-thread.ts'),
     data,
     supervisor,
-    peer: asksAdmin(config) ? admin : undefined,
-    mailboxLimit: 4096,
-    readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
-    stopTimeoutMs: config.server.graceful_timeout * 1000,
-    restart: FRONT_RESTART,
-    onEvent: threadEvents(log, onBroken),
+    peer: asksAdmin(context.config) ? admin : undefined,
   })
 }
 
-/** Whether a front serves the Admin API, or the metrics to those who sign in there. */
+/** Whether a front serves the Admin API, or metrics that ask for its token. */
 const asksAdmin = ({ admin_api, metrics }: Config) => admin_api.listen === null || metrics.auth_required
 
 /**
  * A front reads its certificate only at its start, so a renewal replaces the threads one by one.
  */
-function followServerCertificate({ config, fronts, log, teardown }: StartContext, { issuance }: EarlierParts): void {
+function followServerCertificate({ config, fronts, log, parts }: StartContext, { issuance }: EarlierParts): void {
   if (!tlsFiles(config)) return
   const recycleFronts = async () => {
     for (const front of fronts) await front.recycle('server certificate renewed')
   }
   const renewal = renewServerCertificate(issuance.refreshCertificate, recycleFronts, log)
-  teardown.add(() => renewal.stop())
+  parts.add('server certificate', renewal, (one) => one.stop())
 }

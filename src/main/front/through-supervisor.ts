@@ -3,13 +3,13 @@
 import type { Logger } from 'pino'
 import { csrBackendNames } from '../../config/backends.ts'
 import { RefusalTally } from '../../events/abuse-summary.ts'
-import type { ActorRef } from '../../runtime/actor.ts'
+import { type ActorRef, batchPerTick } from '../../runtime/actor.ts'
 import type { AskForCaa } from '../../services/caa-freshness.ts'
 import type { AttemptEnded, DispatchValidation, ValidationRequest } from '../../services/challenge-triggers.ts'
 import type { CsrOutcome } from '../../services/csr-step.ts'
 import { type NoteAcmeAct, noteAcmeActs } from '../../services/decisions/acme-decisions.ts'
 import type { AskForMailDomains } from '../../services/registration.ts'
-import { batchPerTick } from '../../shared/lib/batch-per-tick.ts'
+import { caaCheckMs, mailDomainSettings } from '../../settings/validation-settings.ts'
 import { caaAnswerDeadlineMs } from '../../validation/caa-checks.ts'
 import { mailDomainsThrough } from '../../validation/mail-domain-checks.ts'
 import type { FrontThreadData, SupervisorMessages } from '../messages.ts'
@@ -43,7 +43,8 @@ export function validationsThrough(
 }
 
 export function caaThrough(supervisor: Supervisor, config: Config): AskForCaa {
-  return (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config))
+  const deadlineMs = caaAnswerDeadlineMs(caaCheckMs(config))
+  return (request) => supervisor.ask('caa', request, deadlineMs)
 }
 
 export function decisionsThrough(supervisor: Supervisor): NoteAcmeAct {
@@ -53,7 +54,7 @@ export function decisionsThrough(supervisor: Supervisor): NoteAcmeAct {
 /** @returns undefined when mail domains are not checked */
 export function mailDomainsOf(supervisor: Supervisor, config: Config, log: Logger): AskForMailDomains | undefined {
   const ask = (domains: readonly string[], deadlineMs: number) => supervisor.ask('mailDomains', domains, deadlineMs)
-  return mailDomainsThrough(ask, config, log)
+  return mailDomainsThrough(ask, config.email.validate_mx ? mailDomainSettings(config).timeoutMs : undefined, log)
 }
 
 /** @returns undefined when the signer signs everything */

@@ -1,4 +1,4 @@
-/** What clients decide over ACME, for a second place before the reply. */
+/** Puts what clients decide over ACME into a second place before the reply. */
 
 import type { AcmeAct, Decision } from '../../domain/decision.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'

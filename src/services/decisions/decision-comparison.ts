@@ -29,19 +29,19 @@ interface DecisionComparisonParts extends DecisionPlaces {
   place: Incarnation
   store: Pick<DecisionStore, 'mark' | 'presentEntries' | 'dealtWith'>
   /** @returns ids of those that the database lacks */
-  lackingOfAcme(decisions: readonly Decision[]): Promise<ReadonlySet<string>>
+  missingOfAcme(decisions: readonly Decision[]): Promise<ReadonlySet<string>>
 }
 
 interface FoundDecisions {
   /** In the order in which they were decided. */
-  lacking: readonly LackingDecision[]
+  missing: readonly MissingDecision[]
   /** Records that are damaged, gone before they were compared, or of a later release. */
   unreadable: number
   /** Up to where the places were read. */
   read: readonly { place: string; line: number }[]
 }
 
-export interface LackingDecision {
+export interface MissingDecision {
   decision: Decision
   /** A later decision about the same thing counts in its place. */
   isOvertaken: boolean
@@ -49,7 +49,7 @@ export interface LackingDecision {
   isOwn: boolean
 }
 
-/** What a place has after its mark. */
+/** The decisions that a place has after its mark. */
 interface Recorded {
   decisions: Decision[]
   unreadable: number
@@ -58,7 +58,7 @@ interface Recorded {
 }
 
 /** @throws errors of database, signer and file */
-export async function findLacking(parts: DecisionComparisonParts): Promise<FoundDecisions> {
+export async function findMissing(parts: DecisionComparisonParts): Promise<FoundDecisions> {
   const ofTheSigner = await ofSigner(parts)
   const ofFiles = await ofFile(parts)
   const recorded = [...ofTheSigner, ...ofFiles]
@@ -66,9 +66,9 @@ export async function findLacking(parts: DecisionComparisonParts): Promise<Found
     ofTheSigner.flatMap((one) => one.decisions),
     ofFiles.flatMap((one) => one.decisions),
   )
-  const lacking = await lackingOf(decisions, parts)
+  const missing = await missingOf(decisions, parts)
   return {
-    lacking: withOvertaken(lacking, decisions, parts.place),
+    missing: withOvertaken(missing, decisions, parts.place),
     unreadable: recorded.reduce((sum, one) => sum + one.unreadable, 0),
     read: recorded.map(({ place, line }) => ({ place, line })),
   }
@@ -131,34 +131,34 @@ async function ofFile({ file, store, identity }: DecisionComparisonParts): Promi
 
 const PAGE = 1_000
 
-async function lackingOf(
+async function missingOf(
   decisions: readonly Decision[],
-  { store, lackingOfAcme, place: { incarnation } }: DecisionComparisonParts,
+  { store, missingOfAcme, place: { incarnation } }: DecisionComparisonParts,
 ): Promise<Decision[]> {
-  const lacking: Decision[] = []
+  const missing: Decision[] = []
   for (let at = 0; at < decisions.length; at += PAGE) {
     const page = decisions.slice(at, at + PAGE)
     const entries = page.flatMap(({ entry }) => entry ?? [])
     const present = await store.presentEntries(entries)
     const acme = page.filter(isOfAcme)
-    const lost = acme.length > 0 ? await lackingOfAcme(acme) : new Set<string>()
-    const isLacking = (decision: Decision) => {
+    const lost = acme.length > 0 ? await missingOfAcme(acme) : new Set<string>()
+    const isMissing = (decision: Decision) => {
       if (isOfAcme(decision)) return lost.has(decision.id)
       if (decision.entry) return !present.has(decision.entry.mac)
       // A command without the key of the audit log leaves no entry.
       return decision.incarnation !== undefined && decision.incarnation !== incarnation
     }
-    const found = page.filter(isLacking)
+    const found = page.filter(isMissing)
     const known = await store.dealtWith(found.map(({ id }) => id))
-    lacking.push(...found.filter(({ id }) => !known.has(id)))
+    missing.push(...found.filter(({ id }) => !known.has(id)))
   }
-  return lacking
+  return missing
 }
 
 const isOfAcme = ({ act }: Decision) => ACME_ACTS.includes(act as AcmeAct)
 
 /** @param all includes decisions that the database has */
-function withOvertaken(lacking: readonly Decision[], all: readonly Decision[], place: Incarnation): LackingDecision[] {
+function withOvertaken(missing: readonly Decision[], all: readonly Decision[], place: Incarnation): MissingDecision[] {
   const places = [place.incarnation, place.compared, ...place.former]
   const isOwn = ({ incarnation: of }: Decision) => of === undefined || places.some((one) => isOneLine(one, of))
   const last = new Map<string, Decision>()
@@ -167,7 +167,7 @@ function withOvertaken(lacking: readonly Decision[], all: readonly Decision[], p
     const before = thing === undefined ? undefined : last.get(thing)
     if (thing !== undefined && !(before && isLater(before, decision))) last.set(thing, decision)
   }
-  return lacking.map((decision) => {
+  return missing.map((decision) => {
     const thing = thingOf(decision)
     const isOvertaken = isOwn(decision) && thing !== undefined && last.get(thing)?.id !== decision.id
     return { decision, isOvertaken, isOwn: isOwn(decision) }

@@ -7,12 +7,12 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { jsonObjectIn } from '../../shared/lib/encoding.ts'
-import { syncFolder } from '../../shared/lib/sync-folder.ts'
+import { syncFolder } from '../../shared/lib/files.ts'
 
 /** A full file becomes `<file>.1`, that one `<file>.2`, and so on. */
 const MOST_BYTES = 4 * 1024 * 1024
 const MODE = 0o600
-/** 32 MiB: a restored backup needs those of its day. */
+/** 32 MiB: a restored backup needs the files of its day. */
 const FORMER = 7
 
 interface FileDecisions {
@@ -20,7 +20,7 @@ interface FileDecisions {
   id: string | undefined
   /** Id of the file before it; undefined in the first one. */
   after: string | undefined
-  /** With the number of its line; undefined for a line that is no JSON object. */
+  /** Each value has the number of its line; it is undefined where the line is no JSON object. */
   lines: readonly { number: number; value: Record<string, unknown> | undefined }[]
 }
 

@@ -46,7 +46,7 @@ interface Waiting {
 export class DecisionRecorder {
   readonly #parts: DecisionRecorderParts
   readonly #waiting: Waiting[] = []
-  /** Acts that are done and recorded nowhere yet. Whoever repeats one finds nothing to do. */
+  /** Acts that are done and recorded nowhere yet. A repeated act finds nothing to do. */
   readonly #unplaced: string[] = []
   #placing: Promise<void> = Promise.resolve()
   #isAtWork = false
@@ -86,7 +86,7 @@ export class DecisionRecorder {
     const { identity, incarnation } = this.#parts
     const placed = { ...decision, incarnation: incarnation() }
     const whole = JSON.stringify(recorded(identity, placed))
-    // Its time, its author and what it was about are told all the same.
+    // Its time, its author and what it was about are recorded all the same.
     const isTooLong = Buffer.byteLength(whole) > MOST_BYTES
     const text = isTooLong ? JSON.stringify(recorded(identity, cut(placed))) : whole
     return new Promise((resolve, reject) => {
@@ -115,7 +115,7 @@ export class DecisionRecorder {
 
   async #put(texts: readonly string[]): Promise<void> {
     const { records, file, requester, onFile } = this.#parts
-    const reason = records ? await this.#tell(records, texts, requester) : 'no certificate is signed here'
+    const reason = records ? await this.#report(records, texts, requester) : 'no certificate is signed here'
     if (reason === undefined) return
     if (!file) throw new Error(reason)
     await file.append(texts)
@@ -123,7 +123,7 @@ export class DecisionRecorder {
   }
 
   /** @returns why the signer did not take them */
-  async #tell(
+  async #report(
     records: Pick<SignerRecords, 'noteDecisions'>,
     texts: readonly string[],
     requester: string,

@@ -1,9 +1,9 @@
-/** The host that a URL names, and whether it is an address. */
+/** Hosts: the one that a URL names, whether it is an address, and whether it is reached without a network. */
 
-import { isIP } from 'node:net'
+import { isIP, isIPv4 } from 'node:net'
 
 export const isIpAddress = (text: string): boolean => isIP(text) !== 0
-/** Of the external URL, without the brackets of IPv6. */
+/** The host of a URL, without the brackets of IPv6. */
 export const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[|\]$/g, '')
 
 /** Browsers offer passkeys to secure contexts alone, and bind none to an address (WebAuthn §5.1.3, §5.1.4). */
@@ -11,3 +11,9 @@ export function canHavePasskeys(url: string): boolean {
   const host = hostOf(url)
   return !isIpAddress(host) && (new URL(url).protocol === 'https:' || host === 'localhost')
 }
+
+/** A folder with a Unix socket. */
+export const isSocketFolder = (host: string) => host.startsWith('/')
+
+export const isLocalHost = (host: string) =>
+  isSocketFolder(host) || host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))

@@ -25,7 +25,7 @@ interface LogOutputEvents {
   resumed(lost: number): void
 }
 
-/** The message with which a log goes on. */
+/** The message with which a log continues. */
 export const LINES_LOST = 'standard output takes lines again; those in between are lost'
 
 export class LogOutput {
@@ -33,7 +33,7 @@ export class LogOutput {
   readonly #gather: number
   readonly #events: LogOutputEvents
   #held = ''
-  /** What is written next: whole lines, but for the first after a part of it. */
+  /** The bytes that are written next: whole lines, but for the first after a part of it. */
   #chunk = NOTHING
   /** What stands in the file may not end with a line end. */
   #isTorn = false

@@ -1,4 +1,4 @@
-/** Memory that all threads of an instance share: a table of numbers, counters of changes, bytes. */
+/** Memory of threads: what all of an instance share (a table of numbers, counters of changes, bytes), and the heap of each. */
 
 import { hash, randomBytes } from 'node:crypto'
 
@@ -160,7 +160,20 @@ export function openChangeCounters(memory: SharedArrayBuffer): ChangeCounters {
 /** Bytes for replies that many may ask for and take slowly: none holds a copy. */
 export function sharedBytes(content: string | Uint8Array): Uint8Array {
   const bytes = Buffer.from(content)
-  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length))
+  const shared = allocateSharedBytes(bytes.length)
   shared.set(bytes)
   return shared
 }
+
+/** The same for bytes that arrive in pieces. */
+export const allocateSharedBytes = (length: number): Uint8Array => new Uint8Array(new SharedArrayBuffer(length))
+
+/** The same memory as a buffer: a message from another thread brings bytes without that class. */
+export const bufferOver = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength)
+
+/**
+ * Limits of the heap of the service's own threads. V8 lets one fill 48 MB with young objects; a quarter holds the same
+ * requests (docs/decisions/mechanisms.md).
+ */
+export const THREAD_HEAP = { maxYoungGenerationSizeMb: 12 }

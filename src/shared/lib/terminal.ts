@@ -3,7 +3,7 @@
 /** Controls of both sets but line break and tab, marks that change direction or show nothing. */
 const STEERING = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
-/** With what steers a terminal as `\uXXXX`, so that JSON stays the same JSON. */
+/** Characters that steer a terminal become `\uXXXX`, so that JSON stays the same JSON. */
 export function printable(text: string): string {
   return text.replaceAll(STEERING, (character) =>
     Array.from({ length: character.length }, (_, at) => escapeUnit(character.charCodeAt(at))).join(''),

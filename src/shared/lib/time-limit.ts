@@ -1,5 +1,5 @@
 /**
- * Time-outs that accept an answer which arrived in time.
+ * Waiting for a promise: later, or with a time-out that accepts an answer which arrived in time.
  *
  * The event loop runs due timers before it reads sockets and ports. A delayed thread (load, garbage
  * collection) would give up on an answer already there. So the loop reads once more before a
@@ -90,4 +90,21 @@ export class IdleSignal {
       this.#waiters.add(onIdle)
     })
   }
+}
+
+type Settled<T> = { value: T } | { error: unknown }
+
+/** A promise that is awaited later: what it ends with is kept, and no rejection goes unhandled until then. */
+export function settled<T>(promise: Promise<T>): Promise<Settled<T>> {
+  return promise.then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  )
+}
+
+/** @throws what the promise was rejected with */
+export async function unwrap<T>(promise: Promise<Settled<T>>): Promise<T> {
+  const result = await promise
+  if ('error' in result) throw result.error
+  return result.value
 }

@@ -4,8 +4,7 @@ import { hash, KeyObject } from 'node:crypto'
 import { readAlgorithmIdentifier, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
 import { DerError, readSingle, TAG } from './der.ts'
 import { encodeDer } from './der-writer.ts'
-import { verifySignature } from './signature.ts'
-import { parseSpki } from './spki.ts'
+import { parseSpki, verifySignature } from './spki.ts'
 import { readTbsCertificate, type TbsCertificate } from './tbs-certificate.ts'
 
 /** Buffers are views of `der`. */

@@ -1,19 +1,26 @@
 /**
- * PKCS#10 certification requests (RFC 2986) with requested extensions (RFC 2985 §5.4.2): reading
- * and proof of possession.
+ * PKCS#10 certification requests (RFC 2986) with requested extensions (RFC 2985 §5.4.2): reading,
+ * proof of possession, and writing of a plain one.
  *
  * A certificate keeps nothing of a request but its key and names that were ordered, so the rest is
  * read as Go and OpenSSL read it (test/corpus/csrs.ts). The key is exact: it is copied.
  */
 
 import { readAlgorithmIdentifier, type SignatureAlgorithm } from './algorithms.ts'
+import { assembleCertificate } from './certificate.ts'
 import { contextConstructedTag, DerError, DerReader, readSingle, TAG } from './der.ts'
-import { type Extension, parseExtendedKeyUsage, parseKeyUsage, readExtensions } from './extensions.ts'
+import { encodeDer } from './der-writer.ts'
+import {
+  type Extension,
+  parseExtendedKeyUsage,
+  parseKeyUsage,
+  readExtensions,
+  writeSubjectAltName,
+} from './extensions.ts'
 import { type GeneralName, type GeneralNameKind, readGeneralName } from './general-names.ts'
-import { commonNamesOf, formatName, readName } from './name.ts'
+import { commonNamesOf, EMPTY_NAME, formatName, readName } from './name.ts'
 import { EXTENSION, EXTENSION_REQUEST, MICROSOFT_EXTENSION_REQUEST } from './oids.ts'
-import { verifySignature } from './signature.ts'
-import { readSpki, type Spki } from './spki.ts'
+import { readSpki, type Spki, verifySignature } from './spki.ts'
 
 /** The bytes are no certification request. The message may be shown to a client. */
 export class CsrError extends Error {
@@ -31,7 +38,7 @@ export interface Csr {
   subjectDer: Buffer
   /** In the text form of RFC 4514. */
   subjectText: string
-  /** As in the request, in order, without blank ones. */
+  /** The request's own, in order, without blank ones. */
   commonNames: string[]
   spki: Spki
   /** Undefined for an unsupported algorithm, which the OID then names. */
@@ -243,4 +250,35 @@ function summarizeNames(subjectAltNames: GeneralName[]) {
     otherSanTypes: [...sanTypes].filter((kind) => kind !== 'dNSName' && kind !== 'iPAddress'),
     duplicateSans: [...duplicateSans],
   }
+}
+
+interface CsrInput {
+  /** DER of the SubjectPublicKeyInfo. */
+  spki: Buffer
+  dnsNames: readonly string[]
+  ipAddresses: readonly string[]
+  signatureAlgorithm: SignatureAlgorithm
+  /** Signs with the key of `spki`; the signature in its X.509 form. */
+  sign(certificationRequestInfo: Buffer): Buffer
+}
+
+/** DER of a request with an empty subject, and names as its requested extension (RFC 2985 §5.4.2). */
+export function buildCsr({ spki, dnsNames, ipAddresses, signatureAlgorithm, sign }: CsrInput): Buffer {
+  const info = encodeDer((writer) =>
+    writer.sequence(() => {
+      writer.smallInteger(0)
+      writer.raw(EMPTY_NAME)
+      writer.raw(spki)
+      writer.constructed(contextConstructedTag(0), () =>
+        writer.sequence(() => {
+          writer.oid(EXTENSION_REQUEST)
+          writer.constructed(TAG.set, () =>
+            writer.sequence(() => writeSubjectAltName(writer, { dnsNames, ipAddresses }, false)),
+          )
+        }),
+      )
+    }),
+  )
+  // Both structures are a signed part, an algorithm and a signature.
+  return assembleCertificate(info, signatureAlgorithm, sign(info))
 }

@@ -8,7 +8,7 @@ interface SignedTimestamp {
   /** Milliseconds since 1970. */
   timestamp: number
   extensions: Buffer
-  /** As in TLS 1.2: hash, algorithm, length, signature. */
+  /** The form is TLS 1.2's: hash, algorithm, length, signature. */
   signature: Buffer
 }
 

@@ -1,5 +1,5 @@
 /**
- * TBSCertificate (RFC 5280 §4.1): builds that of a leaf, and reads any with its known extensions
+ * TBSCertificate (RFC 5280 §4.1): builds the one of a leaf, and reads any with its known extensions
  * decoded.
  */
 

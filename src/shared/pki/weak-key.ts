@@ -129,7 +129,7 @@ function checkRsaKey(key: PublicKeyFacts & { kind: 'rsa' }, policy: SubjectKeyPo
   return undefined
 }
 
-/** As NIST SP 800-89 §5.3.3 and Baseline Requirements §6.1.6 ask: no factor below 752. */
+/** NIST SP 800-89 §5.3.3 and Baseline Requirements §6.1.6 allow no factor below 752. */
 const SMALL_PRIMES: readonly number[] = primesBetween(3, 751)
 const SMALL_PRIMES_PRODUCT = SMALL_PRIMES.reduce((product, prime) => product * BigInt(prime), 1n)
 

@@ -24,7 +24,7 @@ interface AccountHashInput {
  *
  *  <prefix>sha-256/<base64url of SHA-256(length octet || domain name || thumbprint || account URL)>
  *
- * The domain name is that of the record, or `*` for one value on many domains. The thumbprint binds
+ * The domain name is the record's, or `*` for one value on many domains. The thumbprint binds
  * the account's key: account URLs alone do not suffice for guessing.
  */
 export function hashedAccountUri(prefix: string, { domainName, thumbprint, accountUrl }: AccountHashInput): string {

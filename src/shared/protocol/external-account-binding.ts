@@ -20,7 +20,7 @@ export const MAC_ALGORITHMS = Object.keys(MAC_HASHES) as MacAlgorithm[]
 /** A binding with valid form, url and payload, whose MAC is not checked yet. */
 export interface ExternalAccountBinding {
   kid: string
-  /** As received, for the account object. */
+  /** The account object shows it as it was received. */
   jws: { protected: string; payload: string; signature: string }
   alg: MacAlgorithm
   mac: Buffer

@@ -31,7 +31,7 @@ function isIdna2008Label(label: string): boolean {
 export const IDENTIFIER_TYPES = ['dns', 'ip'] as const
 export type IdentifierType = (typeof IDENTIFIER_TYPES)[number]
 
-/** As in the client's order: a wildcard keeps its `*.`. The value is normalised. */
+/** The client's order says it: a wildcard keeps its `*.`. The value is normalised. */
 export interface Identifier {
   type: IdentifierType
   value: string

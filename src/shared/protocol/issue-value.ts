@@ -13,7 +13,7 @@
 interface IssueParameter {
   /** Lower case. */
   tag: string
-  /** As written; may be empty. */
+  /** The text may be empty. */
   value: string
 }
 

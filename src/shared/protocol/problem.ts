@@ -81,7 +81,7 @@ export interface ProblemOptions {
   allow?: readonly string[]
   /** The refused identifiers, for events; a client reads them in the detail or the subproblems. */
   refused?: readonly ProblemIdentifier[]
-  /** What an order asked for that was refused as a whole, for events. */
+  /** Events show what an order asked for that was refused as a whole. */
   attempted?: readonly ProblemIdentifier[]
 }
 

@@ -23,7 +23,7 @@ const MAX_LENGTH = 128
 
 /**
  * Strict: each certificate has one text, without padding or a second dot.
- * The serial number is that of DER: positive, with a leading zero only for the sign.
+ * The serial number is DER's: positive, with a leading zero only for the sign.
  */
 export function parseCertId(text: string): CertificateIdentity | undefined {
   if (text.length > MAX_LENGTH) return undefined

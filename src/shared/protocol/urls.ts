@@ -75,18 +75,21 @@ interface Prefix {
 /** The path of `server.external_url`, without a slash at its end: empty for a whole host. */
 export const externalPathOf = (externalUrl: string): string => new URL(externalUrl).pathname.replace(/\/$/, '')
 
+/** The rest of a path below a base path, such as `/accounts` below `/api`; undefined for a path of others. */
+export function pathBelow(path: string, base: string): string | undefined {
+  if (!path.startsWith(base)) return undefined
+  return path.length === base.length || path[base.length] === '/' ? path.slice(base.length) : undefined
+}
+
 /**
  * A request path without the path of the external URL. A proxy may strip that or keep it; both
  * paths name the same resource.
  */
 export function behindExternalPath(path: string, externalPath: string): string {
-  if (externalPath === '' || !path.startsWith(externalPath)) return path
-  return path.length === externalPath.length || path[externalPath.length] === '/'
-    ? path.slice(externalPath.length)
-    : path
+  return externalPath === '' ? path : (pathBelow(path, externalPath) ?? path)
 }
 
-/** Of paths that accounts had at a former server. */
+/** The bound of paths that accounts had at a former server. */
 export const MAX_PATH_LENGTH = 255
 
 /** Visible ASCII, as a URL has it: PostgreSQL refuses a text with a NUL, and so would end a whole batch of look-ups. */
@@ -119,7 +122,7 @@ export class Urls {
     this.#origin = new URL(externalUrl).origin
     this.#root = root
     this.#paths = paths
-    // With the path of the external URL, and without it (`behindExternalPath`).
+    // A request may have the path of the external URL or not (`behindExternalPath`).
     this.#mounts = [...new Set([externalPathOf(externalUrl) + basePath, basePath])]
     const { renewalInfo, crl: _, ...fixed } = paths
     for (const mount of this.#mounts) {

@@ -2,14 +2,15 @@
  * Applies one migration without keeping clients waiting.
  *
  * A lock that waits lets nobody else pass, so no lock is waited for longer than a second: the transaction is rolled back,
- * the clients get their turn, and it is tried again. Statements of a `-- concurrently` file exclude no reader or writer, also
- * while they wait, and may wait for as long as it takes.
+ * the clients get their turn, and it is tried again.
+ *
+ * Statements of a `-- concurrently` file run each alone. They exclude no reader or writer, also while they wait, and may wait for
+ * as long as it takes. An interruption leaves the statements before it done, and perhaps an invalid index; a repeat continues there.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isWorthRepeating } from '../sqlstate.ts'
-import { runConcurrently } from './concurrent-statements.ts'
-import type { MigrationFile } from './migration-files.ts'
+import { type MigrationFile, statementsIn } from './migration-files.ts'
 import { recordApplied } from './schema-state.ts'
 import { describeHolders, type Holder, type MigrationSession, watched } from './waiting.ts'
 
@@ -83,4 +84,48 @@ async function inTransaction(
     await client.query('ROLLBACK')
     throw error
   }
+}
+
+const INDEX_BUILD = /^CREATE (?:UNIQUE )?INDEX CONCURRENTLY (?:IF NOT EXISTS )?(\w+) ON /i
+const REPEATABLE = /^(?:DROP INDEX CONCURRENTLY IF EXISTS|ALTER TABLE (?:ONLY )?\w+ VALIDATE CONSTRAINT|ALTER INDEX) /i
+
+async function runConcurrently(session: MigrationSession, file: MigrationFile): Promise<void> {
+  const statements = statementsIn(file.sql)
+  const unsafe = statements.find((statement) => !INDEX_BUILD.test(statement) && !REPEATABLE.test(statement))
+  if (unsafe !== undefined) throw new Error(`a concurrent migration cannot repeat this statement: ${unsafe}`)
+  for (const statement of statements) {
+    const index = INDEX_BUILD.exec(statement)?.[1]
+    await (index === undefined
+      ? runShown(session, file.name, statement)
+      : buildIndex(session, `${file.name}: ${index}`, index, statement))
+  }
+}
+
+async function buildIndex(session: MigrationSession, what: string, index: string, statement: string): Promise<void> {
+  const isValid = await findIndex(session, index)
+  if (isValid) return
+  if (isValid === false) await dropIndex(session, index)
+  try {
+    await runShown(session, what, statement)
+  } catch (error) {
+    // It would cost every insert, and a unique one would refuse rows.
+    if ((await findIndex(session, index)) === false) await dropIndex(session, index)
+    throw error
+  }
+}
+
+/** @returns whether the index is valid; undefined when there is none */
+async function findIndex({ client }: MigrationSession, index: string): Promise<boolean | undefined> {
+  const text = 'SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass($1)'
+  return (await client.query<{ valid: boolean }>(text, [index])).rows[0]?.valid
+}
+
+const dropIndex = (session: MigrationSession, index: string) =>
+  runShown(session, `${index}, which an interruption has left`, `DROP INDEX CONCURRENTLY ${index}`)
+
+function runShown(session: MigrationSession, what: string, statement: string): Promise<void> {
+  return watched(session, statement, (holders, progress) => {
+    const said = [progress, holders.length > 0 && `waits for ${describeHolders(holders)}`].filter(Boolean).join(', ')
+    if (said !== '') session.report(`${what}: ${said}`, true)
+  })
 }

@@ -5,8 +5,7 @@ import type pg from '../pg.ts'
 import type { DatabaseSettings } from '../session.ts'
 import { applyMigration } from './apply-migration.ts'
 import { fourDigits, MIGRATIONS_DIR, type Migration, readMigration, schemaOfRelease } from './migration-files.ts'
-import { runningInstances } from './running-releases.ts'
-import { newerSchema, schemaStateOf, withSchemaSession } from './schema-state.ts'
+import { newerSchema, runningInstances, schemaStateOf, withSchemaSession } from './schema-state.ts'
 import type { MigrationSession, Report } from './waiting.ts'
 
 /** Lets one migrator run at a time. */

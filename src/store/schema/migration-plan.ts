@@ -1,8 +1,8 @@
-/** What `db migrate` would do here: the tables it would lock, how large they are, and about how long it would take. */
+/** Says what `db migrate` would do here: which tables it would lock, how large they are, and about how long it would take. */
 
 import type pg from '../pg.ts'
 import type { DatabaseSettings } from '../session.ts'
-import type { LockMode } from './alter-actions.ts'
+import type { LockMode } from './migration-effects.ts'
 import { type Effect, effectsOf } from './migration-effects.ts'
 import { MIGRATIONS_DIR, readMigration } from './migration-files.ts'
 import { schemaStateOf, withSchemaSession } from './schema-state.ts'
@@ -16,9 +16,9 @@ export interface PlannedStep {
   keepsWaiting: 'nobody' | 'writers' | 'everybody'
   /** For how long; `moment` is milliseconds. */
   lasts: Effect['lasts']
-  /** As the last ANALYZE has counted; undefined before it. */
+  /** The last ANALYZE has counted them; undefined before it. */
   rows: number | undefined
-  /** Of the table with its large values, without indexes. */
+  /** The size of the table with its large values, without indexes. */
   bytes: number | undefined
   seconds: number | undefined
 }

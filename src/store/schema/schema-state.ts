@@ -8,12 +8,20 @@
 import * as z from 'zod/v4'
 import type pg from '../pg.ts'
 import { type DatabaseSettings, openSession } from '../session.ts'
-import { fourDigits, listMigrations, MIGRATIONS_DIR, type Migration, schemaOfRelease } from './migration-files.ts'
+import {
+  fourDigits,
+  listMigrations,
+  MIGRATIONS_DIR,
+  type Migration,
+  type MigrationFile,
+  readMigration,
+  schemaOfRelease,
+} from './migration-files.ts'
 
 /** The schema of the first release, on which no older one can serve. */
 export const FIRST_RELEASE = 8
 
-export interface SchemaState {
+interface SchemaState {
   applied: Migration[]
   pending: Migration[]
   /** Versions in the database that this release does not know, from a newer release. */
@@ -33,7 +41,7 @@ export class SchemaMismatch extends Error {
 }
 
 /** The database has a migration of a former name. New files replaced those before the first release. */
-export class UnreleasedSchema extends SchemaMismatch {
+class UnreleasedSchema extends SchemaMismatch {
   constructor(migration: string) {
     super(
       `the database was made by a version before the first release (migration ${migration}), which no release can migrate; ` +
@@ -102,7 +110,7 @@ async function readOldestRelease(client: pg.Client, applied: ReadonlySet<number>
 
 const Compatibility = z.object({ version: z.int(), oldest_release: z.int() })
 
-/** In the transaction of the migration. The oldest release is that of the migrations before, or as the file says. */
+/** Part of the transaction of the migration. The migrations before name the oldest release, or the file does. */
 export async function recordApplied(
   client: pg.Client,
   { version, name, contract }: Migration & { contract: number | undefined },
@@ -133,4 +141,80 @@ export async function withSchemaSession<T>(
   } finally {
     await client.end()
   }
+}
+
+/**
+ * The first half of the presence lock's key; the instance id is the second. `live_instances()` in SQL uses it, too.
+ * Beside that lock, an instance holds one that names its release by the newest migration it knows.
+ */
+export const PRESENCE_CLASS = 712100
+
+/** The same of the release's lock; the second half is the version of the migration. Instances share it. */
+export const RELEASE_CLASS = 712101
+
+interface RunningInstance {
+  id: number
+  /** The newest migration that it knows. The first release does not say. */
+  release: number
+}
+
+const RUNNING = `
+  WITH locks AS (
+    SELECT pid, classid, objid::bigint::integer AS value FROM pg_locks
+     WHERE locktype = 'advisory' AND objsubid = 2 AND granted
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  )
+  SELECT i.value AS id, coalesce(r.value, $1) AS release
+    FROM locks i LEFT JOIN locks r ON r.pid = i.pid AND r.classid = $2
+   WHERE i.classid = $3 ORDER BY id`
+
+export async function runningInstances(client: pg.Client): Promise<RunningInstance[]> {
+  return (await client.query<RunningInstance>(RUNNING, [FIRST_RELEASE, RELEASE_CLASS, PRESENCE_CLASS])).rows
+}
+
+/** Which releases can serve on the database as it is, and what they would miss. */
+export interface RollbackPoint {
+  /** The newest migration of the database; 0 for an empty one. */
+  schema: number
+  /** The schema of the oldest release that can serve on it; undefined where a newer release does not say. */
+  oldestRelease: number | undefined
+  /** Migrations that such a release does not know, and what it therefore does not do; undefined where it misses nothing. */
+  without: { name: string; goingBack: string | undefined }[]
+  /** The last migration that has excluded releases; undefined when none has. */
+  excluded: { name: string; appliedAt: Date; certificates: number; revocations: number } | undefined
+  /** A pending migration that will exclude releases. */
+  next: { name: string; contract: number } | undefined
+}
+
+/** @throws UnreleasedSchema */
+export async function readRollbackPoint(settings: DatabaseSettings, folder = MIGRATIONS_DIR): Promise<RollbackPoint> {
+  return withSchemaSession(settings, async (client) => {
+    const { applied, pending, unknown, oldestRelease } = await schemaStateOf(client, folder)
+    const files = await Promise.all([...applied, ...pending].map((migration) => readMigration(folder, migration)))
+    const [done, missing] = [files.slice(0, applied.length), files.slice(applied.length)]
+    const contracts = done.filter(({ contract }) => contract !== undefined)
+    const next = missing.find(({ contract }) => contract !== undefined)
+    return {
+      schema: Math.max(0, ...applied.map(({ version }) => version), ...unknown),
+      oldestRelease,
+      without: done
+        .filter(({ version }) => version > (oldestRelease ?? version))
+        .map(({ name, goingBack }) => ({ name, goingBack })),
+      excluded: await excludedBy(client, contracts.at(-1)),
+      next: next && { name: next.name, contract: next.contract as number },
+    }
+  })
+}
+
+/** What came after it is in no backup that the excluded releases can use. */
+async function excludedBy(client: pg.Client, file: MigrationFile | undefined): Promise<RollbackPoint['excluded']> {
+  if (!file) return undefined
+  const text = `
+    SELECT m.applied_at AS "appliedAt",
+           (SELECT count(*)::float8 FROM certificates c WHERE c.issued_at >= m.applied_at) AS certificates,
+           (SELECT count(*)::float8 FROM certificates c WHERE c.revoked_at >= m.applied_at) AS revocations
+      FROM schema_migrations m WHERE m.version = $1`
+  type Row = { appliedAt: Date; certificates: number; revocations: number }
+  const [row] = (await client.query<Row>(text, [file.version])).rows
+  return row && { name: file.name, ...row }
 }

@@ -1,4 +1,4 @@
-/** Who keeps a statement waiting, and how far the build of an index has come: looked up on a connection beside it. */
+/** Looks up on a second connection who keeps a statement waiting, and how far the build of an index has come. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from '../pg.ts'
@@ -6,7 +6,7 @@ import type pg from '../pg.ts'
 /** Sentences for the operator. One that `isPassing` is replaced by the next. */
 export type Report = (sentence: string, isPassing: boolean) => void
 
-/** Of sentences that pass, one in this time where each is a line. */
+/** Where each sentence is a line, one passing sentence is shown in this time. */
 const EVERY_MS = 10_000
 
 /** For a log, and for output that is no terminal: a look every quarter of a second would fill it. */
@@ -53,7 +53,7 @@ export interface MigrationSession {
   client: pg.Client
   /** Sees what `client` waits for. */
   beside: pg.Client
-  /** Of `client`, at the server. */
+  /** The process of `client` at the server. */
   pid: number
   /** How long a migration may try to get its locks. */
   maxWaitMs: number
@@ -82,7 +82,7 @@ export async function watched(
       onLook(holders, build ? describeProgress(build) : '')
     }
   })()
-  // Without its connection nothing is shown, and the statement goes on: its own failure decides.
+  // Without its connection nothing is shown. The statement continues, and its own failure decides.
   await Promise.allSettled([watching])
   await statement
 }

@@ -5,6 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { findMissing } from '../../../src/admin/decisions/account-decisions.ts'
 import { RESTORES } from '../../../src/admin/decisions/restores.ts'
 import {
   ACME_ACTS,
@@ -14,7 +15,6 @@ import {
   effectOf,
   type RestrictingAct,
 } from '../../../src/domain/decision.ts'
-import { findLacking } from '../../../src/store/account-decisions.ts'
 import { queriesOf } from '../../../src/store/slonik.ts'
 import { aCertificate, inHours } from '../../store/support.ts'
 import { words } from '../../support/words.ts'
@@ -27,7 +27,7 @@ const restore = (at: At, decision: Decision) =>
   at.db.transaction((tx) => RESTORES[decision.act as RestrictingAct](tx, decision))
 const lacks = (at: At, decision: Decision) =>
   at.db.transaction(async (tx) =>
-    (await findLacking(queriesOf(tx), decision.act as AcmeAct, [decision])).has(decision.id),
+    (await findMissing(queriesOf(tx), decision.act as AcmeAct, [decision])).has(decision.id),
   )
 
 describe('a decision that the database lacks', () => {
@@ -114,7 +114,7 @@ describe('a decision that the database lacks', () => {
       })
   })
 
-  test('contacts that were changed since are not lacking', async () => {
+  test('contacts that were changed since are not missing', async () => {
     const changed_at = '2020-01-01 00:00:00.123456+00'
     const contacts = overAcme('acme.update_contacts', { account_id: world.account, contacts: [], changed_at })
     await inCopy(async (at) => {
@@ -123,7 +123,7 @@ describe('a decision that the database lacks', () => {
     })
   })
 
-  test('an account that is not there is told; what was decided about it is not lacking', async () => {
+  test('an account that is not there is told; what was decided about it is not missing', async () => {
     const nobody = { account_id: world.team, authorization_id: world.team, key_version: 2, thumbprint: 'x' }
     await inCopy(async (at) => {
       for (const act of ACME_ACTS.filter((act) => act !== 'acme.prove_compromise' && act !== 'acme.revoke'))

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:net'
 import { after, before, describe, test } from 'node:test'
+import type { OidcSettings } from '../../../src/admin/users/oidc-provider.ts'
 import { OidcProvider } from '../../../src/admin/users/oidc-provider.ts'
-import type { OidcSettings } from '../../../src/settings/oidc-settings.ts'
 import { type HostileProvider, startHostileProvider } from '../../support/hostile-provider.ts'
 
 /** Each character of which has another form in a header or a body. */

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { publicNames } from '../../../src/config/backends.ts'
-import { caModules } from '../../../src/settings/other-backends.ts'
+import { caModules } from '../../../src/settings/backend-settings.ts'
 import { acceptedConfig, errorLines, parseTree, parseYaml, type Tree } from './support.ts'
 
 const A = 'ext:./ca/a.js#A'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { certificateState, timeLeft } from '../../../src/console/certificate-status.ts'
+import { certificateState, timeLeft } from '../../../src/console/format.ts'
 
 const day = (count: number) => new Date(Date.UTC(2026, 0, 1) + count * 86_400_000).toISOString()
 const at = (count: number) => Date.parse(day(count))

@@ -4,12 +4,16 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
-import { endOfDayIn, instantIn, wholeDaysIn } from '../../../src/console/format.ts'
-import { clientCommands, directoryUrlOf, firstName, shellQuoted } from '../../../src/console/pages/client-commands.ts'
-import { handOverText } from '../../../src/console/pages/hand-over-text.ts'
+import { endOfDayIn, instantIn, linesOf, wholeDaysIn } from '../../../src/console/format.ts'
+import {
+  clientCommands,
+  directoryUrlOf,
+  firstName,
+  handOverText,
+  shellQuoted,
+} from '../../../src/console/pages/client-commands.ts'
 import {
   fieldsOf,
-  linesOf,
   numberOf,
   readCsrFile,
   readCsrText,
@@ -181,7 +185,10 @@ describe('a failure in words', () => {
       ['ext:own', /evidence/],
     ] as const)
       assert.match(of(type), advice)
-    const account = explainFailure({ kind: 'order.rejected', data: { problem: 'unauthorized' } })
+    const account = explainFailure({
+      kind: 'order.rejected',
+      data: { error: { type: 'unauthorized' }, rejected_identifiers: [], attempted_identifiers: [] },
+    })
     assert.match(account.advice, /The account may not do this/)
   })
 

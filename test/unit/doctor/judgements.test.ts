@@ -1,8 +1,7 @@
 /** What the doctor makes of facts that a stand cannot have at will. */
 
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
 import { judgeRunning } from '../../../src/doctor/checks/configuration.ts'
@@ -22,6 +21,7 @@ import { judgeServer } from '../../../src/doctor/checks/upstream.ts'
 import { diskOf } from '../../../src/doctor/facts/files.ts'
 import type { Possible, Verdict } from '../../../src/doctor/verdict.ts'
 import { canMount, startDisk } from '../../support/small-disk.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 const NOW = new Date('2026-06-01T00:00:00Z')
 const inDays = (days: number) => new Date(NOW.getTime() + days * 86_400_000)
@@ -173,8 +173,7 @@ describe('the doctor judges', () => {
   })
 
   test('disks that links of the data directory lead to', { skip: !canMount && 'needs to mount a tmpfs' }, async (t) => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'data-'))
-    t.after(() => rmSync(folder, { recursive: true }))
+    const folder = temporaryFolder()
     mkdirSync(path.join(folder, 'pg_tblspc'))
     mkdirSync(path.join(folder, 'beside'))
     symlinkSync(path.join(folder, 'beside'), path.join(folder, 'pg_tblspc', '16384'))

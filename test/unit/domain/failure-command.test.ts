@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { explainFailure } from '../../../src/domain/failure-advice.ts'
-import { commandFor } from '../../../src/domain/failure-command.ts'
+import { commandFor, explainFailure } from '../../../src/domain/failure-advice.ts'
 import { words } from '../../support/words.ts'
 
 const failed = (challenge_type: string, problem: string, identifier_value = 'www.shop.test') => ({

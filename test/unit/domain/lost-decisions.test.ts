@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Outcome } from '../../../src/domain/decision.ts'
-import { type LostAct, storyOf, toldByOutcome } from '../../../src/domain/lost-decisions.ts'
+import { type LostAct, reportByOutcome, storyOf } from '../../../src/domain/lost-decisions.ts'
 
 const FROM = new Date('2026-03-01T21:04:12.345Z')
 const TO = new Date('2026-03-01T21:07:00Z')
@@ -104,7 +104,7 @@ describe('the story of a fail-over', () => {
 })
 
 test('a command is told all acts, those that ask for something first', () => {
-  const lines = toldByOutcome([act('restored', 'key.block', 'key ab'), act('lost', 'user.create', 'bob')])
+  const lines = reportByOutcome([act('restored', 'key.block', 'key ab'), act('lost', 'user.create', 'bob')])
   assert.deepEqual(lines, [
     'These acts are lost. Repeat what you still want.',
     '2026-03-01 21:04:15 UTC, User: create, bob, by alice',
@@ -112,5 +112,5 @@ test('a command is told all acts, those that ask for something first', () => {
     'These acts are back. Nothing is to be done.',
     '2026-03-01 21:04:15 UTC, Key: block, key ab, by alice',
   ])
-  assert.deepEqual(toldByOutcome([]), [])
+  assert.deepEqual(reportByOutcome([]), [])
 })

@@ -9,7 +9,7 @@ import { COMPLETE, crlName, octetsOf, shardOf } from '../../../src/domain/crl-sc
 import { chooseProfile } from '../../../src/domain/order-request.ts'
 import { passwordFault } from '../../../src/domain/password-rules.ts'
 import { newestWithinAnswer } from '../../../src/domain/profile-check.ts'
-import { renewalAttempt } from '../../../src/domain/renewal-attempt.ts'
+import { renewalAttempt } from '../../../src/domain/renewal-window.ts'
 import { checkRevocationReason } from '../../../src/domain/revocation.ts'
 import { coveringNames, readSearch } from '../../../src/domain/search-text.ts'
 import { retryDelayMs, type ValidationPolicy } from '../../../src/domain/validation-attempt.ts'

@@ -4,13 +4,9 @@ import assert from 'node:assert/strict'
 import { isIP, isIPv6 } from 'node:net'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import {
-  createForwarding,
-  formatPeerAddress,
-  PeerAddresses,
-  type ProxySettings,
-} from '../../../src/http/client-address.ts'
 import type { HttpRequest } from '../../../src/http/http-message.ts'
+import { createForwarding, type ProxySettings } from '../../../src/http/http-message.ts'
+import { PeerAddresses } from '../../../src/http/live-request.ts'
 import { forAll, forAnyInput } from '../../support/property-runs.ts'
 import { words } from '../../support/words.ts'
 
@@ -113,7 +109,6 @@ describe('the text of a peer address', () => {
   }
   for (const [hex, text] of Object.entries(CASES))
     test(`of ${hex || 'no octets'} is ${text || 'empty'}`, () => {
-      assert.equal(formatPeerAddress(bytes(hex)), text)
       const addresses = new PeerAddresses()
       assert.equal(addresses.text(bytes(hex)), text)
       assert.equal(addresses.text(bytes(hex)), text)
@@ -122,7 +117,7 @@ describe('the text of a peer address', () => {
   test('is an address again, the same one, for any IPv6 octets', () => {
     const octets = fc.array(fc.constantFrom(0, 0, 0, 1, 255), { minLength: 16, maxLength: 16 })
     forAll(octets, (values) => {
-      const text = formatPeerAddress(Uint8Array.from(values))
+      const text = new PeerAddresses().text(Uint8Array.from(values))
       if (text.includes('.')) return
       assert.ok(isIPv6(text), text)
       // WHATWG URL serialises IPv6 by RFC 5952 as well, for these forms.

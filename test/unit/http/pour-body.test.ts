@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Exchange, pourBody } from '../../../src/http/live-request.ts'
+import type { Exchange } from '../../../src/http/live-request.ts'
+import { pourBody } from '../../../src/http/reply-writer.ts'
 
 test('a reader who leaves while a piece waits for room is asked no further piece', async () => {
   const asked: string[] = []

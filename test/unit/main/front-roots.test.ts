@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { CaIssuer } from '../../../src/ca/backend.ts'
-import { createFrontRoots } from '../../../src/main/front/front-roots.ts'
+import { createFrontRoots } from '../../../src/main/front/front-documents.ts'
 import { makeAuthority } from '../../signer/authority.ts'
 import { aConfig, type Tree } from '../config/support.ts'
 

@@ -7,7 +7,7 @@ import { pino } from 'pino'
 import type { SignerUse } from '../../../src/domain/signer-use.ts'
 import { Report } from '../../../src/main/ca/start-reconciliation.ts'
 import { createMetrics } from '../../../src/ops/metrics.ts'
-import { SignerUseWatch } from '../../../src/services/signer-use-watch.ts'
+import { SignerUseWatch } from '../../../src/services/reconcile/signer-use-watch.ts'
 import { until } from '../../support/until.ts'
 
 const OWN = { database: randomUUID(), incarnation: '7/00000001/16384' }
@@ -36,7 +36,7 @@ function aReport() {
   })
   const episode = () => {
     report.restored().certificate({ serialNumber: '01', names: [] } as never)
-    report.events().whole(new Date())
+    report.events().complete(new Date())
   }
   /** An announcement, and a round of the leader behind it. */
   const announced = async (said: SignerUse | undefined) => {
@@ -66,7 +66,7 @@ test('what came back is told at once where the signer is of an earlier release, 
   await announced(undefined)
   assert.equal(alarms.length, 1)
   episode()
-  await report.tellHeld()
+  await report.reportHeld()
   assert.equal(alarms.length, 2)
 })
 
@@ -124,7 +124,7 @@ test('who else is there is not known while the database or the signer does not a
 test('a certificate that does not come back is named in the alarm by its serial number', async () => {
   const { report, alarms, announced } = aReport()
   report.restored().givenUp({ sequence: 7, serialNumber: '0abc', reason: 'damaged' })
-  report.events().whole(new Date())
+  report.events().complete(new Date())
   await announced(ALONE)
   assert.match(alarms[0]?.reason ?? '', /1 certificate did not come back, the log says why: 0abc/)
 })
@@ -133,7 +133,7 @@ test('what came back has an entry of the audit log, however late the thread is t
   const { report, episode } = aReport()
   episode()
   const asked: number[] = []
-  report.tellAudit({
+  report.reportTo({
     noteReconciled: async ({ certificates }) => {
       asked.push(certificates)
       return asked.length === 2

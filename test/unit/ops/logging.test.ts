@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, statfsSync, writeFileSync, writeSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, openSync, readFileSync, statfsSync, writeFileSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { WAIT_MS } from '../../support/patience.ts'
 import { canMount, type SmallDisk, startDisk } from '../../support/small-disk.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 const LOGGING = new URL('../../../src/ops/logging.js', import.meta.url).href
 
@@ -97,7 +97,7 @@ for (const [how, meanwhile] of [
   test(`behind a line that a full disk cut, the line of another thread that ${how} stands alone`, {
     skip: !canMount && 'needs to mount a tmpfs',
   }, async () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'log-disk-'))
+    const folder = temporaryFolder()
     const disk = await startDisk(folder, 256 * 1024)
     try {
       const lines = onFullDisk(
@@ -123,7 +123,6 @@ for (const [how, meanwhile] of [
       )
     } finally {
       disk.stop()
-      rmSync(folder, { recursive: true })
     }
   })
 
@@ -132,7 +131,7 @@ for (const buffered of [false, true]) {
   test(`lines of ${how} that a full disk refuses are dropped and counted, and one line says so`, {
     skip: !canMount && 'needs to mount a tmpfs',
   }, async () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'log-disk-'))
+    const folder = temporaryFolder()
     const disk = await startDisk(folder, 256 * 1024)
     try {
       const lines = onFullDisk(
@@ -163,7 +162,6 @@ for (const buffered of [false, true]) {
       )
     } finally {
       disk.stop()
-      rmSync(folder, { recursive: true })
     }
   })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type CrlAlarm, CrlAlarms, troubleOf } from '../../../src/services/crl-alarms.ts'
-import { MalformedCrl } from '../../../src/services/crl-builder.ts'
+import { type CrlAlarm, CrlAlarms, troubleOf } from '../../../src/services/crl/crl-alarms.ts'
+import { MalformedCrl } from '../../../src/services/crl/crl-build.ts'
 import { each } from '../../support/each.ts'
 
 const away = new Error('the signer does not answer')

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createCrlCache } from '../../../src/services/crl-cache.ts'
+import { createCrlCache } from '../../../src/services/crl/crl-cache.ts'
 import type { PublishedCrl } from '../../../src/store/crl-store.ts'
 import { each } from '../../support/each.ts'
 

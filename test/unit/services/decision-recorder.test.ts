@@ -1,15 +1,15 @@
 /** Where decisions go before they are answered: the signer, else the file beside the instance. */
 
 import assert from 'node:assert/strict'
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { MAX_DECISION_BYTES, MAX_DECISIONS } from '../../../src/ca/signer-records.ts'
 import { type Decision, readDecision, recorded } from '../../../src/domain/decision.ts'
 import { DecisionFile } from '../../../src/services/decisions/decision-file.ts'
 import { DecisionRecorder, NotRecorded } from '../../../src/services/decisions/decision-recorder.ts'
 import { uuidv7 } from '../../../src/shared/lib/uuid.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 const IDENTITY = { id: '01938c4e-0000-7000-8000-000000000001', key: Buffer.alloc(32, 1) }
 
@@ -41,8 +41,7 @@ function aRecorder(take: ((payload: Buffer) => Promise<boolean>) | undefined, fi
 }
 
 describe('the recorder of decisions', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-decisions-'))
-  after(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   let made = 0
   const aFile = () => path.join(folder, `${made++}.jsonl`)
   const read = async (file: string) => (await new DecisionFile(file).read()).flatMap(({ lines }) => lines)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RecordDamage, RecordState } from '../../../src/ca/signer-records.ts'
-import { Reconciliation, type ReconciliationParts } from '../../../src/services/reconciliation.ts'
+import { Reconciliation, type ReconciliationParts } from '../../../src/services/reconcile/reconciliation.ts'
 
 const ISSUER_KEY = Buffer.alloc(32, 1)
 const URL = 'http://ca.example/crl/default/4/1'
@@ -42,7 +42,7 @@ function aReconciliation(states: (RecordState | Error)[]) {
         mark.revocations.seq = last.revocations
       },
       noteBehind: async () => true,
-      noteWhole: async () => undefined,
+      noteNothingMissing: async () => undefined,
     },
     comparison: {
       async run(state, { certificates, revocations }) {
@@ -54,7 +54,7 @@ function aReconciliation(states: (RecordState | Error)[]) {
     mode: 'automatic',
     events: {
       behind: () => told.push('behind'),
-      whole: () => told.push('whole'),
+      complete: () => told.push('complete'),
       noRecords: () => undefined,
       gap: (from, to) => told.push(`gap ${from} to ${to}`),
       fewer: (...found) => fewer.push(found),
@@ -98,7 +98,7 @@ test('an instance tells what it brought back, also when another one has ended wh
   await assert.rejects(reconciliation.round(), /away/)
   delete found.error
   await reconciliation.round()
-  assert.deepEqual(told, ['behind', 'whole'])
+  assert.deepEqual(told, ['behind', 'complete'])
   assert.equal(reconciliation.isBehind, false)
 })
 

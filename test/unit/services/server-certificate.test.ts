@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { createPublicKey, X509Certificate } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { afterEach, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import type { Issuance } from '../../../src/services/issuance.ts'
 import { admittedNames, ensureServerCertificate } from '../../../src/services/server-certificate.ts'
 import {
@@ -17,6 +16,7 @@ import {
   makeAuthority,
   signedBy,
 } from '../../signer/authority.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 const NOW = new Date()
 const inDays = (days: number) => new Date(NOW.getTime() + days * DAY_MS)
@@ -43,11 +43,10 @@ describe('server certificate', () => {
   let files: { certPath: string; keyPath: string }
   let ca: ReturnType<typeof anIssuance>
   beforeEach(() => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-server-certificate-'))
+    folder = temporaryFolder()
     files = { certPath: path.join(folder, 'new', 'cert.pem'), keyPath: path.join(folder, 'new', 'key.pem') }
     ca = anIssuance(authority)
   })
-  afterEach(() => rmSync(folder, { recursive: true }))
 
   const ensure = (over: { names?: string[]; now?: Date } = {}) =>
     ensureServerCertificate(files, over.names ?? names, ca.issuance, over.now ?? NOW)

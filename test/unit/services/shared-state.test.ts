@@ -5,10 +5,8 @@ import { describe, test } from 'node:test'
 import { CsrFinalization } from '../../../src/services/csr-finalization.ts'
 import {
   allocateSharedFlags,
-  allocateSharedOutages,
   isRefusing,
   openSharedFlags,
-  openSharedOutages,
   PRESSURE_RETRY_AFTER,
   type PressureTier,
   pressureTier,
@@ -97,17 +95,19 @@ describe('shared flags', () => {
 const NAMES = ['external', 'acme_proxy']
 
 describe('backends that are left alone', () => {
-  const memory = allocateSharedOutages(NAMES)
-  const [supervisor, front] = [openSharedOutages(memory, NAMES), openSharedOutages(memory, NAMES)]
+  const memory = allocateSharedFlags(1, NAMES)
+  const [supervisor, front] = [openSharedFlags(memory, NAMES), openSharedFlags(memory, NAMES)]
 
   test('are known to every thread, each by itself, for as long as they are', () => {
-    assert.equal(front.secondsLeft('external'), 0)
-    supervisor.set('external', 59_000)
-    assert.ok(front.secondsLeft('external') > 50 && front.secondsLeft('external') <= 60)
-    assert.equal(front.secondsLeft('acme_proxy'), 0)
-    supervisor.set('external', 0)
-    assert.equal(front.secondsLeft('external'), 0)
-    assert.equal(front.secondsLeft('unknown'), 0)
+    assert.equal(front.secondsAway('external'), 0)
+    supervisor.leaveAlone('external', 59_000)
+    assert.ok(front.secondsAway('external') > 50 && front.secondsAway('external') <= 60)
+    assert.equal(front.secondsAway('acme_proxy'), 0)
+    supervisor.leaveAlone('external', 0)
+    assert.equal(front.secondsAway('external'), 0)
+    assert.equal(front.secondsAway('unknown'), 0)
+    front.reportPool(0, { max: 4, size: 4, available: 1, waiting: 2 })
+    assert.deepEqual(openSharedFlags(memory).pool(), { max: 4, size: 4, available: 1, waiting: 2 })
   })
 
   test('a finalize is refused while no backend of its profile is there', () => {

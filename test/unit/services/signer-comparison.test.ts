@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { RecordedRevocations, RecordState, SignerRecords } from '../../../src/ca/signer-records.ts'
-import { type ComparisonParts, FIRST, SignerComparison } from '../../../src/services/signer-comparison.ts'
+import { type ComparisonParts, FIRST, SignerComparison } from '../../../src/services/reconcile/signer-comparison.ts'
 import type { IssuerRevocations } from '../../../src/store/signer-mark-store.ts'
 
 const KEY = 'ab'.repeat(32)
@@ -17,14 +17,27 @@ const STATE: RecordState = {
 const strange: string[] = []
 const unused = () => assert.fail('not asked for')
 
+/** A signer that nobody asks. */
+const RECORDS: SignerRecords = {
+  state: unused,
+  serials: unused,
+  certificates: unused,
+  note: unused,
+  decisions: unused,
+  noteDecisions: unused,
+  damage: unused,
+  announce: unused,
+  revocations: unused,
+}
+
 /** A database without any revocation. */
 const MARKS: ComparisonParts['marks'] = {
   mark: unused,
   withoutCertificate: unused,
-  lackingRevocations: async <P extends IssuerRevocations>(pages: readonly P[]) => [...pages],
+  missingRevocations: async <P extends IssuerRevocations>(pages: readonly P[]) => [...pages],
   lower: unused,
   noteBehind: unused,
-  noteWhole: unused,
+  noteNothingMissing: unused,
   noteGivenUp: unused,
   givenUp: unused,
   acceptGivenUp: unused,
@@ -40,14 +53,7 @@ function aComparisonWith(
   ...pages: readonly (readonly RecordedRevocations[])[]
 ): SignerComparison {
   const records: SignerRecords = {
-    state: unused,
-    serials: unused,
-    certificates: unused,
-    note: unused,
-    decisions: unused,
-    noteDecisions: unused,
-    damage: unused,
-    announce: unused,
+    ...RECORDS,
     revocations: async ({ seq }) => ({
       lines: pages[seq] ?? [],
       last: { seq: seq + 1, part: 0 },
@@ -71,7 +77,7 @@ function aComparisonWith(
     now: async () => new Date(),
     intentSeconds: 60,
     expiredAfterDays: undefined,
-    onLacking: async () => undefined,
+    onMissing: async () => undefined,
     onStrangeTimes: (serials) => strange.push(...serials),
     isStopping: () => false,
     ...over,
@@ -101,7 +107,7 @@ test('keyCompromise stays, whatever a list says that is recorded behind it', asy
   const reasons: number[] = []
   const marks = {
     ...MARKS,
-    async lackingRevocations<P extends IssuerRevocations>(pages: readonly P[]) {
+    async missingRevocations<P extends IssuerRevocations>(pages: readonly P[]) {
       reasons.push(...pages.flatMap(({ entries }) => entries.map(({ reason }) => reason)))
       return [...pages]
     },
@@ -120,13 +126,13 @@ describe('a revocation with a time that no clock has had', () => {
       strange.length = 0
       const whole = line('0a', '0b')
       const entries = whole.entries.map((one, at) => ({ ...one, revokedAt: new Date(at === 0 ? time : Date.now()) }))
-      const lacking: string[] = []
+      const missing: string[] = []
       const comparison = aComparisonWith(
-        { expiredAfterDays: 90, onLacking: async (_, serials) => lacking.push(...serials) },
+        { expiredAfterDays: 90, onMissing: async (_, serials) => missing.push(...serials) },
         [{ ...whole, entries }],
       )
       await comparison.run(STATE, FIRST, 'count')
-      assert.deepEqual([lacking, strange], [['0a', '0b'], ['0a']])
+      assert.deepEqual([missing, strange], [['0a', '0b'], ['0a']])
     })
 })
 
@@ -150,19 +156,12 @@ describe('what has expired is decided by the slow clock: the mark passes it for 
       expiredAfterDays: 90,
       now,
       records: {
-        state: unused,
+        ...RECORDS,
         serials: async () => ({ sequences: [7], serialNumbers: ['0a'], signedAt, last: 7, more: false }),
-        certificates: unused,
-        note: unused,
-        decisions: unused,
-        noteDecisions: unused,
-        damage: unused,
-        announce: unused,
-        revocations: unused,
       },
       marks: {
         ...({} as ComparisonParts['marks']),
-        withoutCertificate: async (serials) => ({ lacking: serials.map((_, place) => place), underWay: [] }),
+        withoutCertificate: async (serials) => ({ missing: serials.map((_, place) => place), underWay: [] }),
       },
       restoration: {
         issuers: unused,
@@ -186,10 +185,10 @@ describe('what does not come back', () => {
 
   /** A signer with a line that is lost and one of an issuance under way. @param known what the database has as given up */
   function lost(known: readonly number[] = []) {
-    const [remembered, told, lacking]: [unknown[], unknown[], string[]] = [[], [], []]
+    const [remembered, told, missing]: [unknown[], unknown[], string[]] = [[], [], []]
     const comparison = aComparisonWith({
       records: {
-        state: unused,
+        ...RECORDS,
         serials: async () => ({
           sequences: [7, 8],
           serialNumbers: ['0abc', '0def'],
@@ -197,18 +196,11 @@ describe('what does not come back', () => {
           last: 8,
           more: false,
         }),
-        certificates: unused,
-        note: unused,
-        decisions: unused,
-        noteDecisions: unused,
-        damage: unused,
-        announce: unused,
-        revocations: unused,
       },
       marks: {
         ...({} as ComparisonParts['marks']),
         withoutCertificate: async (serials) => ({
-          lacking: serials.flatMap((serial, place) => (serial === '0abc' ? [place] : [])),
+          missing: serials.flatMap((serial, place) => (serial === '0abc' ? [place] : [])),
           underWay: serials.flatMap((serial, place) => (serial === '0def' ? [place] : [])),
         }),
         noteGivenUp: async (...noted) => {
@@ -226,25 +218,25 @@ describe('what does not come back', () => {
         record: async ({ givenUp }) => void told.push(...givenUp.values()),
         revocations: unused,
       },
-      onLacking: async (_, serials) => lacking.push(...serials),
+      onMissing: async (_, serials) => missing.push(...serials),
     })
-    return { comparison, remembered, told, lacking }
+    return { comparison, remembered, told, missing }
   }
 
   test('is remembered by its serial number, in the database, and told', async () => {
-    const { comparison, remembered, told, lacking } = lost()
+    const { comparison, remembered, told, missing } = lost()
     assert.equal((await comparison.run(state, FIRST, 'restore')).certificates, 1)
     assert.deepEqual(remembered, [[state.chain, [LOST]]])
-    assert.deepEqual([told, lacking], [[LOST], ['0abc']])
+    assert.deepEqual([told, missing], [[LOST], ['0abc']])
   })
 
   test('is told once, however many comparisons find it before the issuance beside it has ended', async () => {
-    const { comparison, told, lacking } = lost([7])
+    const { comparison, told, missing } = lost([7])
     assert.equal((await comparison.run(state, FIRST, 'restore')).certificates, 0)
-    assert.deepEqual([told, lacking], [[], []])
+    assert.deepEqual([told, missing], [[], []])
   })
 
-  test('lacks where it is only counted', async () => {
+  test('is missing where it is only counted', async () => {
     const { comparison, remembered } = lost([7])
     assert.equal((await comparison.run(state, FIRST, 'count')).certificates, 1)
     assert.deepEqual(remembered, [])

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { wantsEvents } from '../../../src/config/connections.ts'
-import { auditFile, syslogTarget, transparencyLogs } from '../../../src/main/events/event-settings.ts'
+import { auditFile, syslogTarget, transparencyLogs } from '../../../src/settings/event-settings.ts'
 import { parseTree, type Tree } from '../config/support.ts'
 
 function configOf(patch: Tree) {

@@ -10,22 +10,18 @@ import { LEAVES } from '../../../src/config/schema.ts'
 import { sampleEvent } from '../../../src/domain/event-samples.ts'
 import { loadHooks } from '../../../src/events/hooks/load-hooks.ts'
 import { type ConsumerContext, consumersOf } from '../../../src/main/events/consumers.ts'
-import {
-  auditFile,
-  auditWebhookAllowsPrivate,
-  auditWebhookBatch,
-  auditWebhookUrl,
-  syslogTarget,
-  transparencyLogs,
-} from '../../../src/main/events/event-settings.ts'
 import { type Events, smtpStatus } from '../../../src/main/events/start-events.ts'
 import {
+  auditFile,
+  auditWebhook,
   expirationSettings,
   mailSettings,
   noticeAges,
   notificationSettings,
+  syslogTarget,
   templatesPath,
-} from '../../../src/settings/notification-settings.ts'
+  transparencyLogs,
+} from '../../../src/settings/event-settings.ts'
 import { formatPath } from '../../../src/shared/config-file/notice.ts'
 import { loopbackCertificate } from '../../support/certificates.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
@@ -57,6 +53,7 @@ type Row = readonly [key: string, value: unknown, effect: (c: Config) => unknown
 const MAIL = { 'smtp.host': 'mail.test', 'smtp.from_address': 'acme@mail.test' }
 const LOGIN = { ...MAIL, 'smtp.username': 'u', 'smtp.password': 'p' }
 const LOG = { 'ct_logging.enabled': true }
+const WEBHOOK = { 'audit_export.webhook_url': 'https://siem.test/' }
 const SYSLOG = { 'audit_export.syslog_host': 'a' }
 const AUDIT_FILE = { 'logging.audit.file': '/log/a' }
 
@@ -119,9 +116,9 @@ const ROWS: readonly Row[] = [
   ['ct_logging.logs', [{ url: CT_URL, timeout_seconds: 3 }], (c) => transparencyLogs(c)[0]?.timeoutMs, 3_000, LOG],
   ['ct_logging.logs', [KEYED_LOG], (c) => transparencyLogs(c)[0]?.key?.type, 'public', LOG],
   ['ct_logging.submit_precert', true, isRefused, true, { ...LOG, ...logs() }],
-  ['audit_export.webhook_url', 'https://siem.test/', auditWebhookUrl, 'https://siem.test/'],
-  ['audit_export.webhook_allow_private', true, auditWebhookAllowsPrivate, true],
-  ['audit_export.webhook_batch', 50, auditWebhookBatch, 50],
+  ['audit_export.webhook_url', 'https://siem.test/', (c) => auditWebhook(c)?.url, 'https://siem.test/'],
+  ['audit_export.webhook_allow_private', true, (c) => auditWebhook(c)?.allowPrivate, true, WEBHOOK],
+  ['audit_export.webhook_batch', 50, (c) => auditWebhook(c)?.batch, 50, WEBHOOK],
   ['audit_export.syslog_host', 'a', (c) => syslogTarget(c)?.host, 'a'],
   ['audit_export.syslog_port', 601, (c) => syslogTarget(c)?.port, 601, SYSLOG],
   ['audit_export.syslog_transport', 'tcp', (c) => syslogTarget(c)?.transport, 'tcp', SYSLOG],

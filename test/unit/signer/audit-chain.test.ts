@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import fs, {
   appendFileSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -11,9 +10,8 @@ import fs, {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterEach, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { verifyAuditChain } from '../../../signer/audit/audit-commands.ts'
 import { openAuditChain } from '../../../signer/audit/chain.ts'
@@ -29,6 +27,7 @@ import {
 import { SignerUnavailable } from '../../../signer/protocol/signer-errors.ts'
 import { filling, noRoom, withFs } from '../../signer/full-disk.ts'
 import { each } from '../../support/each.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 const record = (serial: string): AuditRecord => ({
   method: 'signCertificate',
@@ -53,10 +52,9 @@ describe('the audit chain', () => {
   let folder: string
   let file: string
   beforeEach(() => {
-    folder = mkdtempSync(path.join(tmpdir(), 'audit-'))
+    folder = temporaryFolder()
     file = path.join(folder, 'audit.jsonl')
   })
-  afterEach(() => rmSync(folder, { recursive: true }))
 
   const open = (maxBytes = 1e9) => openAuditChain({ path: file, maxBytes })
   async function verified() {

@@ -1,14 +1,12 @@
 /** Numbers of CRLs (RFC 5280 §5.2.3): they rise, no clock brings them into a corner, and no request uses them up. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { openCrlNumbers } from '../../../signer/crl-numbers.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'chancery-numbers-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 const YEAR = 31_557_600n
 const now = BigInt(Math.floor(Date.now() / 1000))

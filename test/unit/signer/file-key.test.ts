@@ -6,7 +6,7 @@ import { describe, test } from 'node:test'
 import { type FileKeyOptions, loadFileKey } from '../../../signer/keys/file-key.ts'
 import { TEST_MESSAGE } from '../../../signer/protocol/methods.ts'
 import type { SignatureAlgorithm } from '../../../src/shared/pki/algorithms.ts'
-import { verifySignature } from '../../../src/shared/pki/signature.ts'
+import { verifySignature } from '../../../src/shared/pki/spki.ts'
 import { makeKeyPair } from '../../signer/authority.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
 

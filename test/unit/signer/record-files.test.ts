@@ -5,7 +5,6 @@ import { randomBytes } from 'node:crypto'
 import fs, {
   appendFileSync,
   copyFileSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -14,7 +13,6 @@ import fs, {
   writeFileSync,
 } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -34,6 +32,7 @@ import {
 } from '../../../signer/records/record.ts'
 import { openRecordFiles, type RecordEvents, type RecordFiles } from '../../../signer/records/record-files.ts'
 import { filling, noRoom, withFs } from '../../signer/full-disk.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 import { until } from '../../support/until.ts'
 
 const content = (method: AuditRecord['method'], serial: string): AuditRecord => ({
@@ -53,13 +52,12 @@ describe('the record files', () => {
   let events: RecordEvents
   beforeEach(async () => {
     events = {}
-    folder = mkdtempSync(path.join(tmpdir(), 'records-'))
+    folder = temporaryFolder()
     file = path.join(folder, 'audit.jsonl')
     await open()
   })
   afterEach(async () => {
     await close()
-    rmSync(folder, { recursive: true })
   })
 
   async function open(options: { maxBytes?: number; fileBytes?: number } = {}): Promise<void> {

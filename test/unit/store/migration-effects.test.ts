@@ -3,9 +3,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { effectsOf, faultsOf } from '../../../src/store/schema/migration-effects.ts'
-import { headerOf, listMigrations, MIGRATIONS_DIR, readMigration } from '../../../src/store/schema/migration-files.ts'
+import {
+  headerOf,
+  listMigrations,
+  MIGRATIONS_DIR,
+  readMigration,
+  statementsIn,
+} from '../../../src/store/schema/migration-files.ts'
 import { FIRST_RELEASE } from '../../../src/store/schema/schema-state.ts'
-import { statementsIn } from '../../../src/store/schema/sql-statements.ts'
 
 const file = (sql: string) => ({ version: 9001, name: '9001_test.sql', sql, ...headerOf(sql) })
 const locksOf = (sql: string) =>

@@ -3,8 +3,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { pino } from 'pino'
+import type { Config } from '../../../src/config/schema.ts'
 import { MAX_RECORD_LENGTH } from '../../../src/domain/validation-attempt.ts'
 import { createMetrics } from '../../../src/ops/metrics.ts'
+import { urlSettings } from '../../../src/settings/server-settings.ts'
+import { caaSettings } from '../../../src/settings/validation-settings.ts'
+import { Urls } from '../../../src/shared/protocol/urls.ts'
 import { createCaaChecks, createCaaJobFactory } from '../../../src/validation/caa-checks.ts'
 import type { CaaFinding, CaaJob } from '../../../workers/job.ts'
 import { WorkerPoolError } from '../../../workers/job.ts'
@@ -14,23 +18,19 @@ const SUBJECTS = [{ name: 'a.example', wildcard: false, method: 'http-01' }]
 const REQUEST = { accountId: 'account', orderId: 'order', subjects: SUBJECTS }
 const NAMED = { acme: { caa_identities: ['CA.example', 'ca2.example.'] } }
 
+const factoryOf = (config: Config) => createCaaJobFactory(caaSettings(config), new Urls(urlSettings(config)))
+
 describe('the job of a CAA check', () => {
   test('there is none without a name, nor where the check is off', () => {
-    assert.equal(createCaaJobFactory(aConfig()), undefined)
-    assert.equal(
-      createCaaJobFactory(aConfig({ acme: { caa_identities: ['ca.example'], caa_enforce: false } })),
-      undefined,
-    )
+    assert.equal(factoryOf(aConfig()), undefined)
+    assert.equal(factoryOf(aConfig({ acme: { caa_identities: ['ca.example'], caa_enforce: false } })), undefined)
   })
   test('an account of a former server has the URL that its client knows', () => {
     const account = { accountId: 'account', accountPath: '/old/acct/7' }
-    assert.equal(
-      createCaaJobFactory(aConfig(NAMED))?.(account, SUBJECTS).accountUri,
-      'https://acme.example.com/old/acct/7',
-    )
+    assert.equal(factoryOf(aConfig(NAMED))?.(account, SUBJECTS).accountUri, 'https://acme.example.com/old/acct/7')
   })
   test('it has names as they are compared, the URL of the account, and two questions of time', () => {
-    const factory = createCaaJobFactory(
+    const factory = factoryOf(
       aConfig({
         acme: { ...NAMED.acme, caa_unreachable_ok: ['Corp.Example', 'internal'] },
         dns: { timeout_seconds: 3, retries: 0 },
@@ -55,7 +55,7 @@ describe('checks for finalize', () => {
     const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
     const time = { now: 0 }
     const onResult = (result: string) => metrics.caaChecks.inc({ result })
-    const options = { jobFor: createCaaJobFactory(aConfig(NAMED)), checkCaa, onResult, log }
+    const options = { jobFor: factoryOf(aConfig(NAMED)), checkCaa, onResult, log }
     return { check: createCaaChecks(options, () => time.now), metrics, lines, time }
   }
 

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { parseConfigText } from '../../../src/config/load.ts'
 import type { Config } from '../../../src/config/schema.ts'
 import type { ValidationRequest } from '../../../src/services/challenge-triggers.ts'
+import { jobSettings } from '../../../src/settings/validation-settings.ts'
 import { accountLabel } from '../../../src/shared/protocol/account-labels.ts'
 import type { ChallengeType } from '../../../src/shared/protocol/challenge.ts'
 import { createJobFactory } from '../../../src/validation/jobs.ts'
@@ -25,9 +26,8 @@ const ACCOUNT = '01938c4e-0000-7000-8000-000000000001'
 
 function jobOf(text: string, type: ChallengeType, changes: Partial<ValidationRequest> = {}): ValidationJob {
   return createJobFactory(
-    configOf(text),
+    jobSettings(configOf(text), '1.0'),
     { enabled: [], extensions: { modules: [], settings: {} } },
-    '1.0',
     undefined,
   )({
     authorizationId: '01938c4e-0000-7000-8000-000000000010',

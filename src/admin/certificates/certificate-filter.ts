@@ -1,0 +1,95 @@
+/** Filters of a list of certificates `c`, as conditions in SQL. */
+
+import * as z from 'zod/v4'
+import { createdBetween, type Fragment, instant } from '../../store/list-page.ts'
+import { isWindowOpen, type OpenWindow } from '../../store/renewal-window-store.ts'
+import { isAccountInScope } from '../../store/scope.ts'
+import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
+import { allGiven, type Conditions } from '../conditions.ts'
+import type { CertificateQuery } from '../resources/certificates.ts'
+import { certificateSample } from './certificate-sample.ts'
+
+/** Filters that the service itself sets, beside a query. */
+interface OwnFilter {
+  /** The renewal window is open. */
+  windowOpen: OpenWindow
+  /** An administrator has muted the certificate. */
+  muted: boolean
+  /** Tags of which its account has one. */
+  scope: readonly string[]
+}
+export type CertificateFilter = CertificateQuery & { [K in keyof OwnFilter]?: OwnFilter[K] | undefined }
+
+export const IS_REVOKED = sql.fragment`c.revoked_at IS NOT NULL`
+export const IS_CURRENT = sql.fragment`c.not_after > now()`
+export const HAS_ENDED = sql.fragment`c.not_after <= now()`
+
+/** Mutes are few. */
+export const IS_MUTED = sql.fragment`
+  c.id IN (SELECT certificate_id FROM renewal_mutes WHERE muted_until IS NULL OR muted_until > now())`
+
+const HAS_STATUS: Record<NonNullable<CertificateQuery['status']>, Fragment> = {
+  active: sql.fragment`c.revoked_at IS NULL AND ${IS_CURRENT}`,
+  expired: sql.fragment`c.revoked_at IS NULL AND ${HAS_ENDED}`,
+  revoked: IS_REVOKED,
+}
+
+const hasHex = (column: Fragment) => (hex: string) => sql.fragment`${column} = decode(${hex}, 'hex')`
+const at = (time: Date | string) => instant(new Date(time))
+
+/** @param sign whether what was issued at the time itself is meant, too */
+export const issuedAfter = (sign: '>=' | '>') => (time: Date | string) =>
+  sql.fragment`c.issued_at ${constantSql(sign)} ${at(time)}`
+
+/** By the members of a query, in its own words. A time is included in what is after it. */
+export const CONDITIONS = {
+  account_id: (id) => sql.fragment`c.account_id = ${id}`,
+  serial: hasHex(sql.fragment`c.serial_number`),
+  fingerprint: hasHex(sql.fragment`sha256(c.der)`),
+  spki_sha256: hasHex(sql.fragment`c.spki_sha256`),
+  domain: (name) => sql.fragment`c.names @> ${sql.array([name], 'text')}`,
+  // For rows that another index finds: not LIKE, which has wildcards.
+  domain_suffix: (suffix) => sql.fragment`
+    EXISTS (SELECT FROM unnest(c.names) n WHERE n = ${suffix} OR right(n, ${suffix.length + 1}) = ${`.${suffix}`})`,
+  status: (status) => HAS_STATUS[status],
+  // Whether a certificate has a successor is asked of a whole page (certificate-list.ts).
+  renewed: () => sql.fragment`c.account_id IS NOT NULL`,
+  expiring_after: (time) => sql.fragment`c.not_after >= ${at(time)}`,
+  expiring_before: (time) => sql.fragment`c.not_after < ${at(time)}`,
+  issued_after: issuedAfter('>='),
+  issued_before: (time) => sql.fragment`c.issued_at < ${at(time)}`,
+  revoked_after: (time) => sql.fragment`c.revoked_at >= ${at(time)}`,
+  issuer: hasHex(sql.fragment`c.issuer_fingerprint`),
+  // As a join, it would begin with all orders.
+  profile: (profile) => sql.fragment`(SELECT profile FROM orders WHERE id = c.order_id) = ${profile}`,
+  windowOpen: isWindowOpen,
+  muted: (isMuted) => (isMuted ? IS_MUTED : sql.fragment`NOT ${IS_MUTED}`),
+  scope: (tags) => isAccountInScope(sql.fragment`c.account_id`, tags),
+} satisfies Conditions<CertificateFilter>
+
+export const conditionsOf = (filter: CertificateFilter): Fragment[] => [
+  ...allGiven(CONDITIONS, filter),
+  ...boundsOf(filter),
+]
+
+/** Bounds on the id, which contains the time of issuance. */
+export const boundsOf = ({ issued_after, issued_before }: CertificateFilter): Fragment[] =>
+  createdBetween(sql.fragment`c.id`, issued_after, issued_before)
+
+/** The same as the condition of `domain_suffix`, by certificates_suffixes. */
+export const hasSuffix = (suffix: string) => sql.fragment`name_suffixes(c.names) @> ${sql.array([suffix], 'text')}`
+
+/** Rows that certificates_suffixes may find: the index has no order, so a page reads all of them. */
+const MOST_FOUND = 20_000
+const SAMPLED = 2_000
+
+const Share = z.object({ is_rare: z.boolean() })
+
+/** Estimated from a sample of the whole table, so a name of past years counts as one of today. */
+export async function isRareSuffix(db: CommonQueryMethods, suffix: string): Promise<boolean> {
+  const { share, isInSample } = await certificateSample(db, SAMPLED)
+  const row = await db.one(rowsOf(Share)`
+    SELECT count(*) <= ${MOST_FOUND * share}::float8 AS is_rare
+      FROM certificates c WHERE ${isInSample} AND ${CONDITIONS.domain_suffix(suffix)}`)
+  return row.is_rare
+}

@@ -1,0 +1,135 @@
+/** SQL of the search field: certificates by the beginning of a serial number or fingerprint, and names by a part. */
+
+import * as z from 'zod/v4'
+import type { Scope } from '../../domain/permissions.ts'
+import { spellingsOf } from '../../shared/protocol/identifier.ts'
+import { type Fragment, hasIndex } from '../../store/list-page.ts'
+import { isAccountInScope } from '../../store/scope.ts'
+import { type CommonQueryMethods, rowsOf, sql } from '../../store/slonik.ts'
+
+const Begun = z.object({
+  id: z.string(),
+  serial_number: z.string(),
+  fingerprint: z.string().nullable(),
+  names: z.array(z.string()),
+  not_after: z.date(),
+  revoked_at: z.date().nullable(),
+})
+export type BegunCertificate = z.infer<typeof Begun>
+
+/** Entries of an index that a search reads, of which a registrar may see few. */
+const MOST_ENTRIES = 1_000
+
+/** In the order of the number. certificates_serial_issuer */
+export const findBySerialPrefix = (db: CommonQueryMethods, hex: string, scope: Scope, limit: number) =>
+  // Stored without leading zeros.
+  findBegun(db, sql.fragment`c.serial_number`, hex.replace(/^(?:00)+/, ''), scope, limit)
+
+/** In the order of the fingerprint. certificates_fingerprint */
+export const findByFingerprintPrefix = (db: CommonQueryMethods, hex: string, scope: Scope, limit: number) =>
+  findBegun(db, sql.fragment`sha256(c.der)`, hex, scope, limit)
+
+function findBegun(
+  db: CommonQueryMethods,
+  column: Fragment,
+  hex: string,
+  scope: Scope,
+  limit: number,
+): Promise<readonly BegunCertificate[]> {
+  const from = sql.fragment`decode(${hex.length % 2 === 0 ? hex : `${hex}0`}, 'hex')`
+  // Both ends by the first digits: the end of a range may be a digit longer than its beginning.
+  const to = sql.fragment`decode(${(hex.length % 2 === 0 ? hex : `${hex}f`).padEnd(128, 'f')}, 'hex')`
+  return db.any(rowsOf(Begun)`
+    SELECT c.id, encode(c.serial_number, 'hex') AS serial_number, encode(sha256(nullif(c.der, '')), 'hex') AS fingerprint,
+           c.names, c.not_after, c.revoked_at
+      FROM (SELECT * FROM certificates c WHERE ${column} BETWEEN ${from} AND ${to} ORDER BY ${column} LIMIT ${MOST_ENTRIES}) c
+     WHERE ${isAccountInScope(sql.fragment`c.account_id`, scope)} LIMIT ${limit}`)
+}
+
+const Name = z.object({ name: z.string() })
+
+/** Certificates whose names are read for a part of a name: a few milliseconds of work. */
+export const PART_CERTIFICATES = 10_000
+
+/** Names of the newest certificates with a part anywhere. @param part in lower case */
+export async function findNamesWithPart(
+  db: CommonQueryMethods,
+  part: string,
+  scope: Scope,
+  limit: number,
+): Promise<readonly string[]> {
+  // Not LIKE, which has wildcards.
+  const rows = await db.any(rowsOf(Name)`
+    SELECT DISTINCT n.name
+      FROM (SELECT c.names, c.account_id FROM certificates c ORDER BY c.id DESC LIMIT ${PART_CERTIFICATES}) c,
+           LATERAL unnest(c.names) AS n (name)
+     WHERE strpos(n.name, ${part}) > 0 AND ${isAccountInScope(sql.fragment`c.account_id`, scope)} LIMIT ${limit}`)
+  return rows.map(({ name }) => name)
+}
+
+const FIRST_NAME = sql.fragment`(c.names[1]) COLLATE "C"`
+
+/**
+ * First names of certificates that begin so, each once, from name to name along certificates_first_name: a name may have
+ * thousands of certificates. @returns undefined without that index (optional-indexes.ts)
+ */
+export async function findFirstNames(
+  db: CommonQueryMethods,
+  beginning: string,
+  limit: number,
+): Promise<readonly string[] | undefined> {
+  if (!(await hasIndex(db, 'certificates_first_name'))) return undefined
+  const next = (after: Fragment) => sql.fragment`
+    SELECT ${FIRST_NAME} AS name FROM certificates c WHERE ${FIRST_NAME} ${after} AND ${FIRST_NAME} < ${`${beginning}\u{10ffff}`}
+     ORDER BY ${FIRST_NAME} LIMIT 1`
+  const rows = await db.any(rowsOf(Name)`
+    WITH RECURSIVE found AS (
+      (${next(sql.fragment`>= ${beginning}`)})
+      UNION ALL
+      SELECT (SELECT n.name FROM (${next(sql.fragment`> found.name`)}) n) FROM found WHERE found.name IS NOT NULL
+    )
+    SELECT name FROM found WHERE name IS NOT NULL LIMIT ${limit}`)
+  return rows.map(({ name }) => name)
+}
+
+/** Whether an account failed to get a certificate for it. account_failures_names */
+export async function findFailedNames(db: CommonQueryMethods, name: string, scope: Scope): Promise<readonly string[]> {
+  const hasFailed = await db.exists(rowsOf(z.object({}))`
+    SELECT FROM (SELECT account_id FROM account_failures WHERE failure_names(data) && ${sql.array(spellingsOf(name), 'text')} OFFSET 0) f
+     WHERE ${isAccountInScope(sql.fragment`f.account_id`, scope)}`)
+  return hasFailed ? [name] : []
+}
+
+/** Failures, the newest, whose names are looked through for a part. */
+export const PART_FAILURES = 1_000
+
+/** account_failures_time */
+export async function findFailedNamesWithPart(
+  db: CommonQueryMethods,
+  part: string,
+  scope: Scope,
+  limit: number,
+): Promise<readonly string[]> {
+  const rows = await db.any(rowsOf(Name)`
+    SELECT DISTINCT n.name
+      FROM (SELECT data, account_id FROM account_failures
+             ORDER BY occurred_at DESC, event_id DESC LIMIT ${PART_FAILURES}) f,
+           LATERAL unnest(failure_names(f.data)) AS n (name)
+     WHERE strpos(n.name, ${part}) > 0 AND ${isAccountInScope(sql.fragment`f.account_id`, scope)} LIMIT ${limit}`)
+  return rows.map(({ name }) => name)
+}
+
+const User = z.object({
+  id: z.string(),
+  username: z.string(),
+  email: z.string(),
+  role: z.string(),
+  enabled: z.boolean(),
+})
+
+/** Users are few. @param part in any case */
+export const findUsersByPart = (db: CommonQueryMethods, part: string, limit: number) =>
+  db.any(rowsOf(User)`
+    SELECT id, username, email, role, enabled FROM admin_users
+     WHERE strpos(lower(username), lower(${part})) > 0 OR strpos(lower(email), lower(${part})) > 0 OR id::text = lower(${part})
+     ORDER BY username LIMIT ${limit}`)
