@@ -30,7 +30,7 @@ const NEWEST = '010_account_eab_link'
 export async function acmeehSource(database: FormerDatabase, basePath: string): Promise<ImportSource> {
   if (!(await database.hasTable('schema_migrations')) || !(await database.hasTable('admin.eab_credentials')))
     throw new UnusableSource(
-      'the database lacks tables of ACMEEH; is it its database, and may the role read the schema admin?',
+      'tables of ACMEEH are missing; is it its database, and may the role read the schema admin?',
     )
   const versions = new Set<string>()
   for await (const { version } of database.rows<{ version: string }>('SELECT version FROM schema_migrations'))

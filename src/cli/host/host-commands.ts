@@ -122,11 +122,11 @@ const DATABASE = [
 const RECONCILE = onHost('it compares the database with the signer of that host', {
   usage: 'reconcile',
   about: [
-    'Bring back certificates and revocations that the database lacks and the signer has recorded',
-    'The service does so by itself, unless database.reconcile is manual. The exit code is 1 when something lacks or stays lost.',
+    'Bring back certificates and revocations that the signer has recorded and the database has not',
+    'The service does so by itself, unless database.reconcile is manual. The exit code is 1 when something is missing or stays lost.',
   ],
   options: {
-    'dry-run': isGiven('Say what lacks, and change nothing'),
+    'dry-run': isGiven('Say what is missing, and change nothing'),
     lost: isGiven('Say which certificates and acts of people a fail-over has lost, and what to do; asks no signer'),
     'accept-lost': isGiven('Nothing more is to be done about certificates and acts that are lost'),
     all: isGiven('Compare from the first record of the signer, not only what is new since the last comparison'),
@@ -262,7 +262,7 @@ const IMPORT = [
     usage: 'import certificates <path>',
     about: [
       'Take over certificates in files and folders: PEM, DER, and folders of openssl ca or easy-rsa with their index.txt',
-      'Also those that a restored database lacks. Several paths may follow.',
+      'Also those that are missing in a restored database. Several paths may follow.',
       BOOKS,
     ],
     options: { account: optional('Id of the account that owns them', uuid), ...IMPORTING },

@@ -56,7 +56,7 @@ export async function reconcileFile(config: Config, options: Printing & { 'dry-r
     'current',
     'any',
   )
-  tell(options.json, { decisions: found }, toldCounts(found) || 'no decision lacks')
+  tell(options.json, { decisions: found }, toldCounts(found) || 'no decision is missing')
   return isDryRun && Object.keys(found).length > 0 ? 1 : 0
 }
 

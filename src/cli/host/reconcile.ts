@@ -80,7 +80,7 @@ interface Parts {
 }
 
 interface Report {
-  lacking: Missing
+  missing: Missing
   /** Outcome → count of the decisions that were missing; with `--dry-run` of what they would do. */
   decisions: Record<string, number>
   certificates: number
@@ -92,7 +92,7 @@ interface Report {
 }
 
 async function compare({ config, db, administration, ca, records, state }: Parts, options: ReconcileOptions) {
-  const report: Report = { lacking: { certificates: 0, revocations: 0 }, ...NOTHING }
+  const report: Report = { missing: { certificates: 0, revocations: 0 }, ...NOTHING }
   const say = (line: string) => options.json || console.log(line)
   const marks = createSignerMarkStore(db)
   const certificates = createCertificateStore(db)
@@ -123,8 +123,8 @@ async function compare({ config, db, administration, ca, records, state }: Parts
   })
   const run = async (...args: Parameters<SignerComparison['run']>) => {
     const found = await comparison.run(...args)
-    report.lacking.certificates += found.certificates
-    report.lacking.revocations += found.revocations
+    report.missing.certificates += found.certificates
+    report.missing.revocations += found.revocations
   }
   report.decisions = await reconcileDecisions({ config, administration, records }, options['dry-run'], say)
   const mark = await marks.mark(state.chain)
@@ -139,20 +139,20 @@ async function compare({ config, db, administration, ca, records, state }: Parts
   for (const one of lost) say(givenUpLine(one))
   if (options['accept-lost']) await acceptLost(administration, marks)
   report.lost = lost.map(givenUpFacts)
-  const { lacking, lost: _, decisions: dealtWith, ...back } = report
-  const ofCertificates = `lacking: ${lacking.certificates} certificates, ${lacking.revocations} revocations`
+  const { missing, lost: _, decisions: dealtWith, ...back } = report
+  const ofCertificates = `missing: ${missing.certificates} certificates, ${missing.revocations} revocations`
   const wanted = [ofCertificates, toldCounts(dealtWith)].filter((text) => text !== '').join('; ')
   const done = `back: ${back.certificates} certificates (${back.without_order} without an order), ${back.revocations} revocations; ${back.given_up} do not come back`
   tell(
     options.json,
-    options['dry-run'] ? { lacking, decisions: dealtWith, lost: report.lost } : report,
+    options['dry-run'] ? { missing, decisions: dealtWith, lost: report.lost } : report,
     wanted,
     ...(options['dry-run'] ? [] : [done]),
     ...(options.all ? [] : ['not compared: what the last comparison had; --all begins with the first record']),
   )
-  const isLacking = lacking.certificates + lacking.revocations + Object.keys(dealtWith).length > 0
+  const isMissing = missing.certificates + missing.revocations + Object.keys(dealtWith).length > 0
   const isLost = lost.length > 0 && !options['accept-lost']
-  return isLost || (options['dry-run'] && isLacking) ? 1 : 0
+  return isLost || (options['dry-run'] && isMissing) ? 1 : 0
 }
 
 const NOTHING = { certificates: 0, without_order: 0, revocations: 0, given_up: 0, lost: [], decisions: {} }
@@ -175,7 +175,7 @@ function restored(report: Report, say: (line: string) => void): RestorationEvent
   }
 }
 
-async function leaveEntry({ audit, actor }: Administration, { lacking: _, lost: __, ...back }: Report): Promise<void> {
+async function leaveEntry({ audit, actor }: Administration, { missing: _, lost: __, ...back }: Report): Promise<void> {
   if (back.certificates + back.revocations + back.given_up > 0) await audit.record(actor, 'database.reconcile', back)
 }
 

@@ -89,7 +89,7 @@ const MENDS: Readonly<Record<string, string>> = {
   lost_decisions:
     'chancery -c FILE reconcile --lost says which; --accept-lost, too, when nothing more is to be done (docs/operations/database.md)',
   database_behind:
-    'chancery -c FILE reconcile --dry-run says what lacks (docs/operations/database.md, "After a fail-over")',
+    'chancery -c FILE reconcile --dry-run says what is missing (docs/operations/database.md, "After a fail-over")',
 }
 
 /** Judges them as the overview of the console does. */

@@ -126,7 +126,7 @@ const PARTS: Readonly<Record<string, { is: 'failure' | 'warning'; mend: string }
   crl: { is: 'failure', mend: 'the line crl_failed of the log says why; then chancery -c FILE crl rebuild' },
   signer_records: {
     is: 'failure',
-    mend: 'chancery -c FILE reconcile --dry-run says what the database lacks (docs/operations/database.md)',
+    mend: 'chancery -c FILE reconcile --dry-run says what is missing (docs/operations/database.md)',
   },
   dns_resolver: { is: 'warning', mend: 'see the checks of the name servers (dns.resolvers)' },
   audit_log: {
