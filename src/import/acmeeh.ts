@@ -25,7 +25,7 @@ const NEWEST = '010_account_eab_link'
 
 /**
  * @param basePath the path of its `server.external_url` and `api.base_path`; empty for none
- * @throws UnusableSource when the database is not that of ACMEEH 2.1
+ * @throws UnusableSource when the database has another schema than ACMEEH 2.1
  */
 export async function acmeehSource(database: FormerDatabase, basePath: string): Promise<ImportSource> {
   if (!(await database.hasTable('schema_migrations')) || !(await database.hasTable('admin.eab_credentials')))

@@ -159,7 +159,7 @@ function reportCertificate(certificate: InspectedCertificate | undefined): Repor
   }
 }
 
-/** The words are those of the filters of lists. */
+/** The filters of lists use the same words. */
 function statusOf({ revoked_at, not_after }: Pick<InspectedCertificate, 'revoked_at' | 'not_after'>): string {
   return revoked_at ? 'revoked' : not_after < new Date() ? 'expired' : 'active'
 }

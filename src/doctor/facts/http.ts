@@ -41,10 +41,10 @@ export interface Ask {
   method?: string
   headers?: Record<string, string>
   body?: string
-  /** PEM of roots that count beside those of Node.js. */
+  /** PEM of roots that count beside the roots of Node.js. */
   trustedRoots?: readonly string[]
   localAddress?: string
-  /** Host and port that are asked in place of those of the URL. */
+  /** The host and the port that are asked in place of the URL's. */
   to?: { host: string; port: number }
 }
 

@@ -22,7 +22,7 @@ const CERTIFICATE_FILE = /\.(?:pem|crt|cer|der)$/i
 const INDEX_FILE = 'index.txt'
 
 /**
- * Certificates of all paths, without those of CAs. Each comes once; a second time when only a later file has an index that
+ * Certificates of all paths except CA certificates. Each comes once; a second time when only a later file has an index that
  * says it is revoked.
  */
 export async function* readCertificateFiles(paths: readonly string[]): AsyncGenerator<Found> {
