@@ -1,4 +1,4 @@
-/** The work of others in a release: a CycloneDX list, and their licences in full. */
+/** The packages of others in a release: a CycloneDX list, and their licences in full. */
 
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'

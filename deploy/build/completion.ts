@@ -1,4 +1,4 @@
-/** A shell offers something behind the words typed so far: the next word of a command, and its options. */
+/** Completions of a shell: behind the words typed so far it offers the next word of a command, and its options. */
 
 import type { Command, Program } from '../../src/shared/command-line.ts'
 

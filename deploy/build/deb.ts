@@ -86,7 +86,7 @@ function fillIn(folder: string): void {
   }
 }
 
-/** It has the date of the newest commit, from which debhelper takes the times of all files: two builds are alike. */
+/** The newest commit gives the date. debhelper takes the times of all files from it, so two builds are alike. */
 function changelog(name: string, version: string): string {
   const date = run('git', ['log', '-1', '--format=%cD'], ROOT).trim()
   return `${name} (${version}) stable; urgency=medium

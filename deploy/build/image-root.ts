@@ -12,7 +12,7 @@ import { ROOT, writeTree } from './tree.ts'
 
 /** The first has the name of the release; libssl is for PKCS #11 libraries of vendors. */
 const DEBIAN_PACKAGES = ['base-files', 'ca-certificates', 'libc6', 'libssl3t64', 'libstdc++6']
-/** Among them, and what they depend on, the files of these stay. */
+/** Only the files of these packages, and of packages that they depend on, stay. */
 const KEPT_PACKAGES =
   /^(?:base-files|ca-certificates|gcc-\d+-base|libc6|libgcc-s1|libssl3t64|libstdc\+\+6|libzstd1|util-linux|zlib1g)$/
 /** Util-linux for flock(1), which links to libc only; what else it depends on is left out. */
@@ -82,7 +82,7 @@ function copyDebian(root: string, debian: string): void {
   listPackages(debian, root)
 }
 
-/** Does what update-ca-certificates would do, which is a shell script. */
+/** update-ca-certificates would do this, and it is a shell script. */
 function writeAuthorities(debian: string, root: string): void {
   const folder = path.join(debian, 'usr/share/ca-certificates/mozilla')
   const names = readdirSync(folder).sort()
@@ -93,7 +93,7 @@ function writeAuthorities(debian: string, root: string): void {
   )
 }
 
-/** Where scanners look in images without a package manager; and the licences. */
+/** Scanners look there in images without a package manager. The licences come along. */
 function listPackages(debian: string, root: string): void {
   const archives = path.join(debian, 'var/cache/apt/archives')
   const status = path.join(root, 'var/lib/dpkg/status.d')

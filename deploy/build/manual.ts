@@ -1,13 +1,15 @@
-/** Manual pages and completions of both programs, made from the tables that their command lines use. */
+/**
+ * Manual pages in the macros of man(7), and completions, of both programs. They are made from the tables that their
+ * command lines use.
+ */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { SIGNER_PROGRAM } from '../../signer/program.ts'
 import { localProgram } from '../../src/cli/program.ts'
 import { PATHS } from '../../src/installation/places.ts'
-import type { Program } from '../../src/shared/command-line.ts'
+import type { Command, Option, Program } from '../../src/shared/command-line.ts'
 import { bashCompletion, fishCompletion, zshCompletion } from './completion.ts'
-import { manualPage, type PageFacts } from './man-page.ts'
 
 const FACTS: Record<string, PageFacts> = {
   chancery: {
@@ -50,3 +52,59 @@ function manualOf(program: Program): Record<string, string> {
     [`fish/vendor_completions.d/${name}.fish`]: fishCompletion(program),
   }
 }
+
+interface PageFacts {
+  /** Behind the name, as apropos(1) lists it. */
+  summary: string
+  /** Path → what it holds. */
+  files: Record<string, string>
+  /** Pages such as `chancery(1)`. */
+  others: readonly string[]
+}
+
+function manualPage({ name, version, about = [], commands }: Program, facts: PageFacts): string {
+  const examples = commands.flatMap((one) => one.examples ?? [])
+  return lines(
+    `.TH ${name.toUpperCase()} 1 "" "chancery ${version}" "Chancery"`,
+    ...section('NAME', `${text(name)} \\- ${text(facts.summary)}`),
+    ...section('SYNOPSIS', `.B ${text(name)}`, '.I command', '[\\fIoption\\fR ...]'),
+    ...section('DESCRIPTION', ...paragraphs(about)),
+    ...section('COMMANDS', ...commands.flatMap((one) => commandLines(one))),
+    ...section('EXAMPLES', ...examples.flatMap((example) => ['.PP', '.EX', text(`${name} ${example}`), '.EE'])),
+    ...section('FILES', ...Object.entries(facts.files).flatMap(([file, holds]) => tagged(`.I ${text(file)}`, holds))),
+    ...section('SEE ALSO', facts.others.map((other) => `.BR ${other.replace('(', ' (')}`).join(' ,\n')),
+  )
+}
+
+function commandLines({ usage, about, options = {} }: Command): string[] {
+  const flags = Object.entries(options).flatMap(([flag, option]) =>
+    tagged(`.B ${flagText(flag, option)}`, told(option)),
+  )
+  const nested = flags.length > 0 ? ['.RS', ...flags, '.RE'] : []
+  return ['.TP', `.B ${text(usage)}`, ...paragraphs([about].flat(), '.IP'), ...nested]
+}
+
+function flagText(flag: string, { letter, kind }: Option<unknown>): string {
+  const name = letter ? `-${letter}, --${flag}` : `--${flag}`
+  return text(name) + (kind === 'switch' ? '' : ' \\fIvalue\\fR')
+}
+
+const told = ({ sentence, fallback }: Option<unknown>) =>
+  fallback === undefined ? sentence : `${sentence} (default: ${fallback})`
+
+const section = (title: string, ...content: readonly string[]) =>
+  content.length > 0 ? [`.SH ${title}`, ...content] : []
+const tagged = (tag: string, body: string) => ['.TP', tag, text(body)]
+
+/** @param sentences an empty one begins a paragraph */
+function paragraphs(sentences: readonly string[], macro = '.PP'): string[] {
+  return sentences.map((sentence) => (sentence === '' ? macro : text(sentence)))
+}
+
+/** A hyphen that may be copied, and no line that troff takes for a request. */
+function text(value: string): string {
+  const escaped = value.replaceAll('\\', '\\e').replaceAll('-', '\\-')
+  return /^[.']/.test(escaped) ? `\\&${escaped}` : escaped
+}
+
+const lines = (...all: readonly string[]) => `${all.join('\n')}\n`

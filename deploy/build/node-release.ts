@@ -13,7 +13,7 @@ export interface NodeRelease {
   glibc: string
 }
 
-/** By major version: 20 for Debian 12, 24 for newer ones. */
+/** Major version → release: 20 is for Debian 12, 24 for newer ones. */
 export const NODE_RELEASES: Record<'20' | '24', NodeRelease> = {
   20: {
     version: '20.20.2',

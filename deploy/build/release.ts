@@ -1,5 +1,5 @@
 /**
- * A release consists of archives, the list of what is in them (SBOM), licences and checksums.
+ * The files of a release: archives, the list of the packages in them (SBOM), licences and checksums.
  *
  * All times are the commit's, and names are sorted, so that two builds of one commit are
  * equal byte for byte (reproducible-builds.org, SOURCE_DATE_EPOCH).

@@ -59,7 +59,7 @@ export async function perspectiveConfig(options: CommonOptions): Promise<Config>
   return config
 }
 
-/** For a command that asks the CA backends. @throws CommandError */
+/** The configuration for a command that asks the CA backends. @throws CommandError */
 export async function backendsConfig(options: CommonOptions): Promise<Config> {
   const config = await readConfigFile(options.config)
   requireFiles(options.config, inspectBackendFiles(config))
@@ -101,7 +101,7 @@ export async function validateOnly(options: CommonOptions, usage: string): Promi
   return 0
 }
 
-/** Not before a first start, where database and signer are not there yet. */
+/** Before a first start this is not looked at: database and signer are not there yet. */
 async function othersThere(config: Config): Promise<string | undefined> {
   try {
     const database = await openDatabaseFor(config)

@@ -45,7 +45,7 @@ export function commandDecisions(config: Config, db: DatabasePool): RecordDecisi
   })
 }
 
-/** Undefined before migration 0033, which makes its table. */
+/** The identity is undefined before migration 0033, which makes its table. */
 async function knownDatabase(db: DatabasePool) {
   const queries = queriesOf(db)
   try {
@@ -57,8 +57,8 @@ async function knownDatabase(db: DatabasePool) {
   }
 }
 
-/** Undefined where none is configured, or none runs. */
-export function placeOf(config: Config): SignerPlace | undefined {
+/** The signer is undefined where none is configured, or none runs. */
+function placeOf(config: Config): SignerPlace | undefined {
   if (!hasSigner(config)) return undefined
   const { socket, secret_file } = config.ca.signer
   if (socket !== null && secret_file !== null) return { socketPath: socket, secretFile: path.resolve(secret_file) }

@@ -19,7 +19,7 @@ export async function connectAsServiceUser({ database }: Config): Promise<void> 
   const sockets = hosts.filter(isSocketFolder).map((folder) => `${folder}/.s.PGSQL.${port}`)
   if (process.getuid?.() !== 0 || password !== null || sockets.length === 0) return
   const words = ['-u', user, '--', process.execPath, PROGRAM, ...sockets]
-  // That user can read the variables of its processes, and root's may have secrets.
+  // That user can read the variables of its processes, and the variables of root may have secrets.
   const { PATH = '/usr/sbin:/usr/bin:/sbin:/bin' } = process.env
   const relay = spawn('runuser', words, { cwd: '/', env: { PATH }, stdio: ['pipe', 'pipe', 'ignore'] })
   relay.on('error', () => undefined)

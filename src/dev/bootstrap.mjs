@@ -28,7 +28,7 @@ import { fileURLToPath } from 'node:url'
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const MODULES = path.join(ROOT, 'node_modules')
 const SOURCE_FOLDERS = ['src', 'signer', 'workers', 'bench', 'deploy', 'test']
-/** What the bundles of `dist` are made from; the build programs are in `src/dev`. */
+/** The bundles of `dist` are made from these folders; the build programs are in `src/dev`. */
 const BUNDLED_FOLDERS = ['src', 'signer', 'workers']
 const BUNDLER = path.join('src', 'dev', 'build.mjs')
 const CONSOLE_PAGE = path.join(ROOT, 'dist', 'console', 'index.html')
@@ -197,7 +197,7 @@ function removeStale(expected) {
   }
 }
 
-/** Runs a step of the build unless its inputs are those of its last run and its outputs are there. */
+/** Runs a step of the build unless its inputs are as in its last run and its outputs are there. */
 async function buildStep(title, { stampFile, inputs, isComplete, prepare = () => undefined, args }) {
   const stamp = fingerprint(inputs)
   const file = path.join(ROOT, stampFile)
@@ -219,7 +219,7 @@ function bundle() {
   })
 }
 
-/** What `npm run package` runs, in less than a second: it needs no types and no tests. */
+/** Builds the program of `npm run package` in less than a second: it needs no types and no tests. */
 function bundlePackager() {
   return step('Building the packager', () => outputOfFailure(process.execPath, [BUNDLER, 'packager']))
 }

@@ -17,7 +17,7 @@ const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const SOURCE = path.join(ROOT, 'src/console')
 const TARGET = path.join(ROOT, 'dist/console')
 
-/** What the page knows of the service: its operations, and the actions of the audit log. */
+/** The page knows the operations of the service, and the actions of the audit log. */
 async function factsOfService() {
   const file = path.join(ROOT, 'dist/facts-of-service.mjs')
   await build({
@@ -94,7 +94,7 @@ function write(name, contents) {
   writeFileSync(path.join(TARGET, `${name}.gz`), gzipSync(contents, { level: 9 }))
 }
 
-/** In the colour of each environment, beside the usual one. White on each has a contrast of 4.5 to 1. */
+/** Each environment has an icon in its colour. White on each colour has a contrast of 4.5 to 1. */
 const ICON_COLORS = {
   gray: '#5b6570',
   red: '#b3261e',

@@ -73,7 +73,7 @@ function signerStart() {
   return build({ ...options, entryPoints: ['signer/start.cts'], external: ['./main.js'] })
 }
 
-/** What is packed and how is a program of its own, behind `npm run package`; it needs no types and no tests. */
+/** The packager is a program of its own, behind `npm run package`; it needs no types and no tests. */
 function packager() {
   const places = { outdir: 'build/packager', chunkNames: 'chunks/[name]-[hash]' }
   const external = [...NOT_BUNDLED, 'esbuild']

@@ -29,7 +29,7 @@ import {
 } from './postgres-place.ts'
 import { EMBEDDED_SETTINGS, type PostgresSettings, renderSettings } from './postgres-settings.ts'
 
-export interface EmbeddedPostgresOptions {
+interface EmbeddedPostgresOptions {
   /**
    * Created when missing. For root, the server's user must reach it, or /var/lib/chancery is used.
    */
@@ -42,7 +42,7 @@ export interface EmbeddedPostgresOptions {
 
 export interface EmbeddedPostgres {
   /**
-   * In the form of `pg`. `host` is the socket's folder; the kernel proves the user, so no password
+   * The settings have the form of `pg`. `host` is the socket's folder; the kernel proves the user, so no password
    * is needed.
    */
   connection: { host: string; port: number; user: string; database: string }

@@ -1,11 +1,11 @@
-/** What a check of `chancery doctor` is. */
+/** The form of a check of `chancery doctor`. */
 
 import type { Sources } from './sources.ts'
 import type { Area, Found } from './verdict.ts'
 
 export interface Check {
   id: `${Area}.${string}`
-  /** What is right when it finds nothing. */
+  /** A sentence that is true when the check finds nothing. */
   title: string
   look(sources: Sources): Found | Promise<Found>
 }

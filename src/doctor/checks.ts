@@ -1,26 +1,23 @@
 /** All checks of `chancery doctor`, in the order of the report. */
 
 import type { Check } from './check.ts'
-import { AUDIT } from './checks/audit.ts'
 import { CHALLENGES } from './checks/challenges.ts'
-import { CLOCK } from './checks/clock.ts'
 import { CONFIGURATION } from './checks/configuration.ts'
 import { CREDENTIALS } from './checks/credentials.ts'
 import { CRL } from './checks/crl.ts'
 import { DATABASE } from './checks/database.ts'
 import { DISK } from './checks/disk.ts'
 import { FILES } from './checks/files.ts'
-import { MAIL } from './checks/mail.ts'
-import { OPERATION } from './checks/operation.ts'
+import { AUDIT, OPERATION } from './checks/operation.ts'
 import { PROXY } from './checks/proxy.ts'
 import { PROXY_CLIENT } from './checks/proxy-client.ts'
 import { RESOLVERS } from './checks/resolvers.ts'
-import { SERVICE } from './checks/service.ts'
+import { CLOCK, SERVICE } from './checks/service.ts'
 import { SIGNER } from './checks/signer.ts'
 import { SIGNER_NAMES } from './checks/signer-names.ts'
 import { SIGNER_POLICY } from './checks/signer-policy.ts'
 import { TLS } from './checks/tls.ts'
-import { UPSTREAM } from './checks/upstream.ts'
+import { MAIL, UPSTREAM } from './checks/upstream.ts'
 
 export const CHECKS: readonly Check[] = [
   ...CONFIGURATION,

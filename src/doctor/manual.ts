@@ -1,4 +1,4 @@
-/** What docs/operations/doctor.md says of the checks. */
+/** The table of checks in docs/operations/doctor.md. */
 
 import { areaOf } from './check.ts'
 import { CHECKS } from './checks.ts'
@@ -6,7 +6,7 @@ import { AREA_NAMES, AREAS } from './verdict.ts'
 
 const [BEGIN, END] = ['<!-- checks -->\n', '<!-- end of checks -->']
 
-/** @returns the document with the table of now */
+/** @returns the document with the table as it is now */
 export function withChecks(document: string): string {
   const [before = '', rest = ''] = document.split(BEGIN)
   const after = rest.slice(rest.indexOf(END))

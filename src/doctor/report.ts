@@ -5,21 +5,21 @@ import { printable } from '../shared/lib/terminal.ts'
 import type { Finding } from './run.ts'
 import { AREA_NAMES, AREAS, type Result } from './verdict.ts'
 
-/** Alike in length, so that a reader finds the loud one. */
+/** The words are alike in length, so that a reader finds the loud one. */
 const WORDS: Readonly<Record<Result, string>> = { ok: 'ok', warning: 'warning', failure: 'FAIL', unknown: 'unknown' }
 const WORD_WIDTH = 9
 
-export type Counts = Readonly<Record<Result, number>>
+type Counts = Readonly<Record<Result, number>>
 
 export function countsOf(findings: readonly Finding[]): Counts {
   const of = (wanted: Result) => findings.filter(({ result }) => result === wanted).length
   return { ok: of('ok'), warning: of('warning'), failure: of('failure'), unknown: of('unknown') }
 }
 
-export const summaryOf = ({ ok, warning, failure, unknown }: Counts): string =>
+const summaryOf = ({ ok, warning, failure, unknown }: Counts): string =>
   `${ok} ok, ${plural(warning, 'warning')}, ${plural(failure, 'failure')}, ${unknown} unknown`
 
-/** @param isStrict whether a warning counts, too */
+/** @param isStrict whether a warning counts as a failure */
 export const exitCodeOf = ({ failure, warning }: Counts, isStrict: boolean): number =>
   failure > 0 || (isStrict && warning > 0) ? 1 : 0
 

@@ -17,7 +17,7 @@ export interface Progress {
   title: string
 }
 
-/** Some wait for others' servers, and none needs the processor for long. */
+/** Some checks wait for other servers, and none needs the processor for long. */
 const AT_ONCE = 8
 const LIMIT_MS = 30_000
 

@@ -1,32 +1,33 @@
 /**
- * Where the facts of `chancery doctor` come from: each is fetched once, when the first check asks for it, and shared.
+ * The facts of `chancery doctor`: each is fetched once, when the first check asks for it, and shared.
  *
  * A fact that cannot be had throws CannotTell, with the reason that all checks repeat.
  */
 
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { loadConfig as loadSignerConfig, type SignerConfig } from '../../signer/config.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
+import { PATHS } from '../installation/places.ts'
 import { urlSettings } from '../settings/server-settings.ts'
 import type { ConfigNotice } from '../shared/config-file/notice.ts'
+import { startOf } from '../shared/lib/processes.ts'
 import { encodePem } from '../shared/pki/pem.ts'
 import { type FixedResource, Urls } from '../shared/protocol/urls.ts'
 import type { Diagnosis, DiagnosisName, DiagnosisRows } from './diagnosis-store.ts'
 import { openDatabaseFor } from './facts/database.ts'
 import { type Answer, type Ask, type Asked, ask, type NoAnswer, UNRESOLVED } from './facts/http.ts'
-import { findService, type ServiceProcess } from './facts/process.ts'
 import { connectForFacts, type SignerFacts } from './facts/signer.ts'
 import { CannotTell, failure, messageOf, type Verdict } from './verdict.ts'
 
 interface DoctorOptions {
-  /** Of the service. */
+  /** The configuration of the service. */
   configFile: string
   loaded: LoadedConfig
-  /** Named by the operator; else `signer.yaml` beside the configuration, where it is. */
+  /** The file that the operator names; without one it is `signer.yaml` beside the configuration. */
   signerConfigFile: string | undefined
-  /** A name of a client's host, whose ports challenges would reach. */
+  /** The name of a client's host; challenges would reach its ports. */
   target: string | undefined
   testSign: boolean
   version: string
@@ -53,15 +54,15 @@ export class Sources {
     return loaded.config
   }
 
-  /** Absolute; undefined where none is named and none lies beside the configuration. */
+  /** The absolute path; undefined where no file is named and none lies beside the configuration. */
   get signerConfigFile(): string | undefined {
     const { signerConfigFile, configFile } = this.options
     if (signerConfigFile !== undefined) return path.resolve(signerConfigFile)
-    const beside = path.join(path.dirname(path.resolve(configFile)), 'signer.yaml')
+    const beside = path.join(path.dirname(path.resolve(configFile)), path.basename(PATHS.signerConfig))
     return existsSync(beside) ? beside : undefined
   }
 
-  /** Of a signer that runs by itself. */
+  /** The configuration of a signer that runs by itself. */
   signerConfig(): SignerConfig {
     return this.#once('signer-config', () => {
       const file = this.signerConfigFile
@@ -76,7 +77,7 @@ export class Sources {
     })
   }
 
-  /** Undefined where no process of this configuration is seen on this host. */
+  /** The process of the service; undefined where none with this configuration is seen on this host. */
   process(): ServiceProcess | undefined {
     return this.#once('process', () => findService(path.resolve(this.options.configFile)))
   }
@@ -102,16 +103,19 @@ export class Sources {
     return this.#once('signer', async () => connectForFacts(this.config, this.options.testSign))
   }
 
-  /** PEM of the top of each issuer's chain: what clients of this CA trust. */
+  /** PEM of the top of each issuer's chain, which clients of this CA trust. */
   async roots(): Promise<readonly string[]> {
     const { issuers } = await this.signer().catch(() => ({ issuers: [] }))
     const tops = issuers.flatMap(({ chain, alternateChains }) => [chain, ...alternateChains]).map((one) => one.at(-1)!)
     return tops.map((der) => encodePem('CERTIFICATE', der))
   }
 
-  /** @param local below the path of the external URL */
+  /**
+   * Asks as a client does, through every proxy.
+   * @param local below the path of the external URL
+   */
   publicly(local: string, options: Ask = {}): Promise<Asked> {
-    return this.#once(`public ${local} ${keyOf(options)}`, async () => {
+    return this.#once(`public ${local} ${JSON.stringify(options)}`, async () => {
       const trustedRoots = await this.roots()
       return ask(this.#base + local, { trustedRoots, ...options })
     })
@@ -119,7 +123,7 @@ export class Sources {
 
   /** Asks the service's own port, past every proxy. */
   directly(local: string, options: Ask = {}): Promise<Asked> {
-    return this.#once(`direct ${local} ${keyOf(options)}`, () => {
+    return this.#once(`direct ${local} ${JSON.stringify(options)}`, () => {
       const { bind, port, tls } = this.config.server
       const host = bind === '0.0.0.0' ? '127.0.0.1' : bind === '::' ? '::1' : bind
       const url = new URL(this.#base + local)
@@ -128,7 +132,7 @@ export class Sources {
     })
   }
 
-  /** As anybody does. */
+  /** Asks without credentials, as any client would. */
   fetch(url: string): Promise<Asked> {
     return this.#once(`fetch ${url}`, () => ask(url))
   }
@@ -151,9 +155,6 @@ export class Sources {
   }
 }
 
-const keyOf = ({ method, headers, body, localAddress }: Ask): string =>
-  JSON.stringify([method, headers, body?.slice(0, 200), localAddress])
-
 /** @param mend the advice; for a name that does not resolve, advice on DNS comes before it */
 export const noAnswer = ({ failure: why, who }: NoAnswer, says: string, mend: string): Verdict => ({
   ...failure(
@@ -167,4 +168,56 @@ export const noAnswer = ({ failure: why, who }: NoAnswer, says: string, mend: st
 export function requireAnswer(asked: Asked, who: string): Answer {
   if (asked.answer) return asked.answer
   throw new CannotTell(`${who} does not answer: ${asked.failure}`, undefined, asked.who)
+}
+
+interface ServiceProcess {
+  pid: number
+  uid: number
+  startedAt: Date
+  /** Undefined where the doctor's user may not read it. */
+  openFilesLimit: number | undefined
+}
+
+/**
+ * Finds the process of the service on this host by its command line in /proc.
+ * @param configFile absolute
+ */
+function findService(configFile: string): ServiceProcess | undefined {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+  const pid = pids.find((one) => isService(one, configFile))
+  if (pid === undefined) return undefined
+  // The folder of a process is made when it starts.
+  const { uid } = statSync(`/proc/${pid}`)
+  return { pid: Number(pid), uid, startedAt: startOf(Number(pid)), openFilesLimit: openFilesLimit(pid) }
+}
+
+function isService(pid: string, configFile: string): boolean {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    const program = words.findIndex((word) => /(?:cli\/main\.js|\/chancery)$/.test(word))
+    const commands = words.slice(program + 1).filter((word) => /^[a-z]+$/.test(word))
+    const at = words.findIndex((word) => word === '-c' || word === '--config')
+    const isServe = program >= 0 && at >= 0 && commands.every((word) => word === 'serve')
+    return isServe && path.resolve(folderOf(pid), words[at + 1] ?? '') === configFile
+  } catch {
+    return false // it has ended, or belongs to somebody else
+  }
+}
+
+function folderOf(pid: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`)
+  } catch {
+    return '/'
+  }
+}
+
+function openFilesLimit(pid: string): number | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/limits`, 'utf8')
+    const hard = /^Max open files\s+\S+\s+(\S+)/m.exec(text)?.[1]
+    return hard === 'unlimited' ? Number.POSITIVE_INFINITY : Number(hard)
+  } catch {
+    return undefined
+  }
 }

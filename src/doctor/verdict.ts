@@ -1,6 +1,6 @@
-/** What `chancery doctor` may find. Pure. */
+/** The verdicts of `chancery doctor`. Pure. */
 
-/** In the order of the report. The first word of a check's id names its area. */
+/** The areas, in the order of the report. The first word of a check's id names its area. */
 export const AREAS = {
   configuration: 'Configuration',
   files: 'Files and rights',
@@ -25,15 +25,15 @@ export type Result = 'failure' | 'warning' | 'unknown' | 'ok'
 
 export interface Verdict {
   result: Result
-  /** What was seen, and how. */
+  /** A sentence about what was seen, and how. */
   says: string
-  /** What to do; always there for a warning and a failure. */
+  /** The advice; always there for a warning and a failure. */
   mend?: string
-  /** The name of what did not answer. Only the first finding about it is a failure. */
+  /** The name of the server that did not answer. Only the first finding about it is a failure. */
   who?: string | undefined
 }
 
-/** Undefined where the check does not apply to this installation, which the report leaves out. */
+/** A check that does not apply to this installation finds undefined, and the report leaves it out. */
 export type Found = Verdict | readonly Verdict[] | undefined
 
 export const ok = (says: string): Verdict => ({ result: 'ok', says })
@@ -44,7 +44,7 @@ export const failure = (says: string, mend: string): Verdict => ({ result: 'fail
 /** A verdict where something is wrong; false or undefined where it is right. */
 export type Possible = Verdict | false | undefined
 
-/** What is wrong, or that nothing is. */
+/** @returns what is wrong, or one verdict that nothing is */
 export function orOk(possible: readonly Possible[], says: string): readonly Verdict[] {
   const found = possible.filter((one) => one !== undefined && one !== false)
   return found.length > 0 ? found : [ok(says)]

@@ -72,7 +72,7 @@ export function createAccountWriter(): WritePage<ImportedAccount> {
   }
 }
 
-/** As at a registration here: a key that is known to be compromised has no account. */
+/** A key that is known to be compromised has no account, and gets none by a registration either. */
 async function withoutBlockedKeys<T>(read: readonly (Candidate | T)[], { queries }: PageContext) {
   const hashOf = ({ key }: Candidate) => hashSpki({ der: key.spki() }).toString('hex')
   const isCandidate = (one: Candidate | T): one is Candidate => typeof one === 'object' && one !== null && 'key' in one

@@ -18,20 +18,19 @@ import type {
   Pages,
   Unreadable,
 } from './model.ts'
-import { inPages } from './pages.ts'
-import { UnusableSource } from './unusable-source.ts'
+import { inPages, UnusableSource } from './model.ts'
 
-/** Every migration that the statements below need. */
+/** The migrations that the statements below need. */
 const NEWEST = '010_account_eab_link'
 
 /**
  * @param basePath the path of its `server.external_url` and `api.base_path`; empty for none
- * @throws UnusableSource when the database is not that of ACMEEH 2.1
+ * @throws UnusableSource when the database has another schema than ACMEEH 2.1
  */
 export async function acmeehSource(database: FormerDatabase, basePath: string): Promise<ImportSource> {
   if (!(await database.hasTable('schema_migrations')) || !(await database.hasTable('admin.eab_credentials')))
     throw new UnusableSource(
-      'the database lacks tables of ACMEEH; is it its database, and may the role read the schema admin?',
+      'tables of ACMEEH are missing; is it its database, and may the role read the schema admin?',
     )
   const versions = new Set<string>()
   for await (const { version } of database.rows<{ version: string }>('SELECT version FROM schema_migrations'))
@@ -64,7 +63,7 @@ const CREDENTIALS = `
 
 interface CredentialRow {
   kid: string
-  /** base64url, with or without padding. */
+  /** The text is base64url, with or without padding. */
   hmac_key: string
   label: string | null
   created_at: Date | number
@@ -72,7 +71,7 @@ interface CredentialRow {
   revoked: boolean
 }
 
-/** A time can be infinite in PostgreSQL, which is no Date. Without a usable one it counts as now. */
+/** PostgreSQL has infinite times, and a Date has not. A time that is not usable counts as now. */
 const usable = (time: Date | number): Date => (time instanceof Date ? time : new Date())
 
 function readCredential({ kid, hmac_key, label, created_at, used, revoked }: CredentialRow): ImportedCredential {
@@ -82,7 +81,7 @@ function readCredential({ kid, hmac_key, label, created_at, used, revoked }: Cre
     label: label ?? undefined,
     createdAt: usable(created_at),
     isUsed: used,
-    // It notes no time.
+    // ACMEEH notes no time for it.
     ...(revoked && { revokedAt: usable(created_at) }),
   }
 }

@@ -1,5 +1,7 @@
-/** Certificates of a former server: those that an issuer of this database has signed, with their revocations. */
+/** Certificates of a former server: an issuer of this database has signed them. Their revocations come along. */
 
+import type { AuditLog } from '../admin/audit/audit-log.ts'
+import type { Actor } from '../domain/administrator.ts'
 import { namesOf } from '../domain/certificate-names.ts'
 import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../domain/crl-scope.ts'
 import { withoutSignOctet } from '../domain/revocation.ts'
@@ -14,10 +16,12 @@ import { lintedReason } from '../shared/pki/crl-lint.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
 import { MAX_SERIAL_OCTETS } from '../shared/pki/tbs-certificate.ts'
 import { createCertificateImport, findRecorded } from '../store/certificate-import.ts'
+import type { Database } from '../store/database.ts'
+import { createIssuanceStore } from '../store/issuance-store.ts'
 import { revokeListed } from '../store/revocation-import.ts'
 import type { IssuerRevocations } from '../store/signer-mark-store.ts'
 import { accountIdsOf } from './account-import.ts'
-import type { ImportedCertificate, Outcome } from './model.ts'
+import type { ImportedCertificate, Outcome, Unreadable } from './model.ts'
 import type { PageContext, WritePage } from './page.ts'
 
 interface Candidate {
@@ -27,7 +31,7 @@ interface Candidate {
   issuer: KnownIssuer
 }
 
-/** What is recorded of a serial number, or would be after the pages before; without a fingerprint its certificate is unknown. */
+/** The record of a serial number, as it is or would be after the pages before. Without a fingerprint its certificate is unknown. */
 interface Recorded {
   fingerprint: string
   isRevoked: boolean
@@ -158,4 +162,33 @@ async function record(
     spkiSha256: hashSpki(tbs.spki),
   }))
   await createCertificateImport(queries).record(fingerprints, rows, 'as its issuer')
+}
+
+/**
+ * Completes issuances that a backup caught between their intent and their certificate, with that certificate. Recovery
+ * would sign them again with other bytes.
+ * @returns a function that completes the issuances of a page
+ */
+export function issuanceCompletion(db: Database, audit: AuditLog, actor: Actor) {
+  const { findIntents, issuers } = createCertificateImport(db)
+  const { complete } = createIssuanceStore(db)
+  return async (page: readonly (ImportedCertificate | Unreadable)[]): Promise<void> => {
+    const certificates = page.flatMap((one) => ('der' in one ? [parseCertificate(one.der)] : []))
+    const serialNumbers = certificates.map(({ tbs }) => withoutSignOctet(tbs.serialNumber))
+    const intents = await findIntents(serialNumbers)
+    const known = intents.size > 0 ? await issuers() : []
+    const keys = known.map((issuer) => parseCertificate(issuer.certificate).tbs.spki.der)
+    for (const [at, certificate] of certificates.entries()) {
+      const { der, tbs, tbsDer } = certificate
+      const serialNumber = (serialNumbers[at] as Buffer).toString('hex')
+      const intent = intents.get(serialNumber)
+      // An equal TBS with a garbled signature would be what the client downloads.
+      const isSigned = keys.some((key) => verifyCertificateSignature(certificate, key))
+      if (!intent?.tbs.equals(tbsDer) || !isSigned) continue
+      const { notBefore, notAfter } = tbs
+      const names = [...tbs.dnsNames, ...tbs.ipAddresses]
+      if (await complete({ certificateId: intent.certificateId, der, names, notBefore, notAfter }))
+        await audit.record(actor, 'certificate.import', { serial_number: serialNumber, outcome: 'completed' })
+    }
+  }
 }

@@ -8,7 +8,7 @@ import type { ImportedCredential, Outcome } from './model.ts'
 import type { PageContext, WritePage } from './page.ts'
 
 const MAX_KID_LENGTH = 255
-/** RFC 7518 §3.2: as long as the hash of HS256 at least. */
+/** RFC 7518 §3.2: a key is at least as long as the hash of HS256. */
 const MIN_KEY_OCTETS = 32
 
 export function createCredentialWriter(): WritePage<ImportedCredential> {

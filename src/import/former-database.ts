@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs'
 import { isLocalHost } from '../shared/lib/host.ts'
 import pg, { type SslMode, tlsOptions } from '../store/pg.ts'
 import { readPlainText } from '../store/session.ts'
-import { UnusableSource } from './unusable-source.ts'
+import { UnusableSource } from './model.ts'
 
 export interface FormerDatabase {
   hasTable(name: string): Promise<boolean>
-  /** @param query a SELECT; its rows are held by the hundred */
+  /** @param query a SELECT; its rows are read by the hundred */
   rows<Row>(query: string): AsyncGenerator<Row>
 }
 

@@ -1,4 +1,4 @@
-/** Allowed identifiers and CSR profiles, and to which accounts and credentials they were given. */
+/** Allowed identifiers and CSR profiles, with the accounts and credentials that hold them. */
 
 import { lockCredential } from '../admin/eab/credential-store.ts'
 import { allowToCredential, findIdentifierByValue, insertIdentifier } from '../admin/grants/identifier-store.ts'
@@ -25,7 +25,7 @@ export const writeIdentifiers: WritePage<ImportedIdentifier> = (page, context) =
     if (isDryRun) return here ? 'known' : plan(context, `${imported.type} ${normal.value}`)
     const row = here ?? (await insertIdentifier(tx, { id: uuidv7(Date.now()), ...identifier, createdBy: undefined }))
     if (!row) return { name: imported.value, skipped: 'is being changed by somebody else' }
-    // Before the accounts: what a credential grants reaches its accounts through it.
+    // Credentials come before accounts: a grant to a credential reaches its accounts through it.
     let granted = 0
     for (const id of await lockedCredentials(imported.credentials, context))
       if (await allowToCredential(tx, row.id, id)) granted += 1

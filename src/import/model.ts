@@ -1,6 +1,6 @@
 /**
- * What any former ACME server has, in the form in which `write.ts` takes it. A reader of one kind of server gives pages
- * of it, in an order that stays the same from run to run.
+ * The form in which `write.ts` takes over what a former ACME server has. A reader of one kind of server gives pages of it,
+ * in an order that stays the same from run to run.
  */
 
 import type { AccountStatus } from '../domain/states.ts'
@@ -8,7 +8,7 @@ import type { JsonObject } from '../shared/lib/encoding.ts'
 import type { IdentifierType } from '../shared/protocol/identifier.ts'
 
 export interface ImportedAccount {
-  /** Public; in any spelling. */
+  /** The public key, in any spelling. */
   jwk: JsonObject
   contacts: readonly string[]
   status: AccountStatus
@@ -16,7 +16,7 @@ export interface ImportedAccount {
   termsAgreed?: boolean
   /** URLs or paths of the account at the former server, without a query. */
   urls: readonly string[]
-  /** Key id of the credential it was registered with. */
+  /** The key id of the credential that the account was registered with. */
   credentialKid?: string | undefined
 }
 
@@ -25,11 +25,11 @@ export interface ImportedCredential {
   hmacKey: Buffer
   label?: string | undefined
   createdAt: Date
-  /** It was used, so that only `acme.eab_reusable` lets others register with it. */
+  /** An account has used it, so only `acme.eab_reusable` lets others register with it. */
   isUsed?: boolean
-  /** It takes no registration any more. */
+  /** The credential takes no registration since then. */
   revokedAt?: Date | undefined
-  /** RFC 7638 thumbprint of the account that is bound to it, where the account does not say so itself. */
+  /** The RFC 7638 thumbprint of the account that is bound to it, where the account does not name the credential. */
   boundThumbprint?: string | undefined
 }
 
@@ -43,7 +43,7 @@ export interface ImportedCertificate {
   revocationReason?: number | undefined
 }
 
-/** An identifier that may be ordered, and who may order it: accounts by thumbprint, credentials by kid. */
+/** An identifier, with the accounts by thumbprint and the credentials by kid that may order it. */
 export interface ImportedIdentifier {
   type: IdentifierType
   value: string
@@ -51,7 +51,7 @@ export interface ImportedIdentifier {
   credentials: readonly string[]
 }
 
-/** A CSR profile, and whose it is, as above. */
+/** A CSR profile, with the accounts by thumbprint and the credentials by kid that hold it. */
 export interface ImportedProfile {
   name: string
   description?: string | undefined
@@ -68,13 +68,13 @@ export interface ImportedAdministrator {
   passwordHash: string
 }
 
-/** An entry of the former audit log, oldest first. */
+/** An entry of the former audit log; the oldest comes first. */
 export interface ImportedAuditEntry {
-  /** Not the same for two entries of one instant. */
+  /** The id tells two entries of one instant apart. */
   id: string
   at: Date
   action: string
-  /** Who did it, as a name. */
+  /** The name of the person who did it. */
   author: string | undefined
   ipAddress: string | undefined
   details: JsonObject
@@ -91,7 +91,7 @@ export interface ImportedKinds {
 }
 export type Kind = keyof ImportedKinds
 
-/** The order of writing: what is named comes before who names it. */
+/** The order of writing: a thing comes before the things that name it. */
 export const KINDS = [
   'credentials',
   'accounts',
@@ -102,9 +102,9 @@ export const KINDS = [
   'audit_entries',
 ] as const satisfies readonly Kind[]
 
-/** A reader hands on what it cannot read, so that every row of the former server is counted. */
+/** A reader reports what it cannot read, so that every row of the former server is counted. */
 export interface Unreadable {
-  /** As an operator finds it at the former server. */
+  /** The name by which an operator finds it at the former server. */
   name: string
   unreadable: string
 }
@@ -118,7 +118,7 @@ export type ImportSource = {
   name: string
 } & { [K in Kind]?: Pages<ImportedKinds[K]> }
 
-/** What became of one thing. `changed`: it was there, and follows the former server. */
+/** The result for one thing. `changed`: it was there, and follows the former server. */
 export type Outcome = 'new' | 'changed' | 'known' | { name: string; skipped: string }
 
 export interface KindReport {
@@ -127,13 +127,30 @@ export interface KindReport {
   changed: number
   known: number
   skipped: number
-  /** Of those that were skipped, the first. */
+  /** The first ones that were skipped. */
   first_skipped: { name: string; reason: string }[]
 }
 
 export type ImportReport = { [K in Kind]?: KindReport } & {
   /** Revocations of certificates that this run has recorded. */
   revocations: number
-  /** URL of the first account. The operator compares its path with the URL that a client has. */
+  /** The URLs of the first account. The operator compares the path with the URL that a client has. */
   first_account_urls?: readonly string[]
 }
+
+const PAGE = 500
+
+/** Puts the things that a reader finds one by one into pages. */
+export async function* inPages<T>(found: AsyncIterable<T>): AsyncGenerator<T[]> {
+  let page: T[] = []
+  for await (const one of found) {
+    page.push(one)
+    if (page.length < PAGE) continue
+    yield page
+    page = []
+  }
+  if (page.length > 0) yield page
+}
+
+/** The data of the former server is not usable as a whole, so the import ends. The message says why, and what to do. */
+export class UnusableSource extends Error {}

@@ -1,11 +1,11 @@
-/** How a page of one kind is written. */
+/** The writers of all kinds write pages alike. */
 
 import type { Note, Transaction } from '../admin/audit/audit-log.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import type { Database } from '../store/database.ts'
 import type { Outcome } from './model.ts'
 
-/** One transaction. */
+/** A page is one transaction. */
 export interface PageContext {
   tx: Transaction
   queries: Pick<Database, 'query'>
@@ -14,13 +14,13 @@ export interface PageContext {
   isDryRun: boolean
   /** Seals HMAC keys; undefined where no secret is configured. */
   box: SecretBox | undefined
-  /** Kids of this run's credentials that did not come over: whoever has such a kid here is somebody else. */
+  /** Kids of this run's credentials that did not come over: a credential here with such a kid is another one. */
   foreignKids: Set<string>
-  /** What a dry run would have made of grants and administrators: contents by kind and name. */
+  /** The grants and administrators that a dry run would have written: contents by kind and name. */
   planned: Map<string, string>
-  /** Revocations that were recorded. */
+  /** Counts revocations that were recorded. */
   revoked(count: number): void
 }
 
-/** @returns what became of each, in order */
+/** @returns the outcome of each thing, in order */
 export type WritePage<T> = (page: readonly T[], context: PageContext) => Promise<readonly Outcome[]>

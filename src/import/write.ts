@@ -1,6 +1,6 @@
 /**
- * Takes over what a former server has, page by page: a page is one transaction with its entry in the audit log.
- * What is there already is found by thumbprint, kid, or serial number and issuer, so a run may be repeated.
+ * Takes over the data of a former server page by page: a page is one transaction with its entry in the audit log.
+ * A thing that is there already is found by thumbprint, kid, or serial number and issuer, so a run may be repeated.
  */
 
 import type { AuditLog } from '../admin/audit/audit-log.ts'
@@ -32,13 +32,13 @@ export interface ImportOptions {
   actor: Actor
   box: SecretBox | undefined
   isDryRun: boolean
-  /** After each page. */
+  /** Called after each page. */
   onProgress?(kind: Kind, report: KindReport): void
 }
 
 const MOST_NAMED = 20
 
-/** @throws what reading the former server and writing here throw; earlier pages stay */
+/** @throws errors of reading the former server and of writing here; earlier pages stay */
 export async function writeImport(source: ImportSource, options: ImportOptions): Promise<ImportReport> {
   const report: ImportReport = { revocations: 0 }
   const run: Run = { source, options, report, foreignKids: new Set(), planned: new Map() }

@@ -8,7 +8,7 @@ import { isMailAddress, MAIL_ADDRESS } from '../shared/lib/bounded.ts'
 import { encodeNameText } from '../shared/pki/name.ts'
 import { parseNetwork } from '../shared/pki/name-constraints.ts'
 
-/** More than an operator types; a list of a page is a mistake. */
+/** An operator types fewer; a list of a page is a mistake. */
 const MOST = 64
 const MAX_TEXT = 1024
 
@@ -50,7 +50,7 @@ const listOf = (
   empty: [],
 })
 
-/** One of these words. */
+/** The answer is one of these words. */
 export const oneOf = <const T extends readonly [string, ...string[]]>(...words: T): Kind<T[number]> => ({
   schema: z.preprocess(
     (value) => (typeof value === 'string' ? value.trim() : value),
@@ -58,7 +58,7 @@ export const oneOf = <const T extends readonly [string, ...string[]]>(...words: 
   ),
 })
 
-/** One of these words, which are explained when the question is asked. */
+/** The answer is one of these words, which are explained when the question is asked. */
 export const choice = <const T extends Readonly<Record<string, string>>>(choices: T): Kind<keyof T & string> => {
   const words = Object.keys(choices) as [keyof T & string, ...(keyof T & string)[]]
   return { ...oneOf(...words), choices }

@@ -24,7 +24,7 @@ export interface Applying {
   say(line: string): void
   /** Says a text without an end of the line. */
   begin(text: string): void
-  /** Whether to put this file in the place of one that differs. */
+  /** Decides whether this file takes the place of one that differs. */
   mayReplace(file: FileWork): Promise<boolean>
   /** Writes a secret to its file at once: the run may end before it is shown. */
   keepSecret(lines: string): void

@@ -9,7 +9,7 @@ const BACK = '<'
 
 /**
  * @param known answers of a file or of an earlier run
- * @param again asks also for what is known, with it as the default
+ * @param again whether known answers are asked for, too, as defaults
  */
 export async function askAll(terminal: Terminal, look: () => Facts, known: Given, again: boolean): Promise<Answers> {
   const facts = look()
@@ -61,7 +61,7 @@ async function askOne(terminal: Terminal, question: AnyQuestion, answers: Answer
       terminal.say('  An answer is needed.')
       continue
     }
-    // A dash empties what has a default.
+    // A dash empties an answer that has a default.
     const isEmptied = given === '-' && !question.isSecret
     // The facts are read again: what was missing may have been installed meanwhile.
     const next = withAnswer(answers, question, isEmptied ? '' : given, look())
@@ -74,7 +74,7 @@ async function askOne(terminal: Terminal, question: AnyQuestion, answers: Answer
 
 const shown = ({ isSecret }: AnyQuestion, given: unknown) => (isSecret ? '…' : answerText(given))
 
-/** A secret that is mistyped is found out much later. */
+/** A mistyped secret would be noticed much later. */
 const isTypedAgain = async (terminal: Terminal, typed: string) => typed === (await terminal.askSecret('once more> '))
 
 const prompt = (usual: unknown) => {

@@ -9,11 +9,11 @@ import { METHODS } from './plan/service-config.ts'
 import type { Answers } from './questions.ts'
 import { wrapped } from './terminal.ts'
 
-export interface Ending {
+interface Ending {
   answers: Answers
   facts: Facts
   results: Results
-  /** PEM. */
+  /** The certificate of the root, PEM. */
   root: string
   /** The text of the file of secrets; empty without one. Its secrets are not shown: the file is named. */
   secrets: string

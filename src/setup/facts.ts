@@ -1,4 +1,4 @@
-/** What a set-up has found on the host. Plain data: the plan is made from it alone. */
+/** The facts that a set-up finds on the host. They are plain data: the plan is made from them alone. */
 
 import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { PATHS } from '../installation/places.ts'
@@ -32,7 +32,7 @@ export interface Facts {
   files: Readonly<Record<string, string>>
 }
 
-/** CA certificates brought by an import or by a request signed elsewhere, PEM. */
+/** CA certificates of an import, or of a request that another CA has signed, PEM. */
 export interface GivenCertificates {
   issuer: string
   /** The certificates above the issuer in order, the root last; empty where the issuer is a root. */

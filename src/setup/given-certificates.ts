@@ -99,7 +99,7 @@ async function fromPkcs12(
   const env = { [IMPORT_PASSPHRASE]: import_passphrase }
   const list = (isLegacy: boolean, which: '-clcerts' | '-cacerts') =>
     run({ words: [...pkcs12Words(import_path, isLegacy), '-nokeys', which], as: 'root', env })
-  // Files of older programs are encrypted by what OpenSSL 3 reads only when it is told to.
+  // OpenSSL 3 reads the encryption of older programs only with an option.
   const isLegacy = (await list(false, '-clcerts')).code !== 0
   const own = await list(isLegacy, '-clcerts')
   if (own.code !== 0) throw new Error(`${import_path} cannot be opened: wrong passphrase, or no PKCS #12 file`)

@@ -28,7 +28,7 @@ const TIMEOUT_MS = 600_000
 /** An error of a program shows the last lines of its output. */
 const LAST_LINES = 15
 
-export interface Outcome {
+interface Outcome {
   code: number | null
   stdout: string
   /** Standard output and standard error as they came. */
@@ -106,7 +106,7 @@ export async function isDone(work: Work): Promise<boolean> {
   }
 }
 
-/** Whether others than root may enter. A folder that setup made under a strict umask may be closed. */
+/** Others than root may enter an open folder. A folder that setup made under a strict umask may be closed. */
 function isOpen(folder: string): boolean {
   const { mode, gid } = statSync(folder, { throwIfNoEntry: false }) ?? { mode: 0, gid: 0 }
   return (mode & 0o001) !== 0 || ((mode & 0o010) !== 0 && gid !== 0)

@@ -40,7 +40,7 @@ type Usual<T> = (answers: Answers, facts: Facts) => T | undefined
 
 interface Row<T> {
   text: string
-  /** What an answer means, for somebody who has not read the manual. */
+  /** The meaning of an answer, for an operator who has not read the manual. */
   about: string
   /** The answer is not shown while it is typed, and not kept in a file of answers. */
   isSecret?: true
@@ -56,7 +56,7 @@ interface Row<T> {
   objection?: (answers: Answers, facts: Facts) => Wrong
 }
 
-export interface Question<K extends string, T> extends Row<T> {
+interface Question<K extends string, T> extends Row<T> {
   key: K
   takes: Kind<T>
 }

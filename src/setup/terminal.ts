@@ -5,7 +5,7 @@ import { Writable } from 'node:stream'
 
 const WIDTH = 78
 
-/** Breaks at spaces; later lines are indented. */
+/** Breaks a text at spaces and indents its lines. */
 export function wrapped(text: string, indent = '', width = WIDTH): string {
   const lines: string[] = []
   let line = ''

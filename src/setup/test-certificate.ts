@@ -16,7 +16,7 @@ import type { HttpClient } from '../ca/http-client.ts'
 import { encodeBase64url } from '../shared/lib/encoding.ts'
 import { buildCsr } from '../shared/pki/csr.ts'
 
-export type PublishTokens = (token: string, keyAuthorization: string) => void
+type PublishTokens = (token: string, keyAuthorization: string) => void
 
 interface Listener {
   publish: PublishTokens
@@ -30,7 +30,7 @@ interface TestOrder {
   binding: ExternalCredential
   /** The certificate is for use, and is not revoked. */
   isKept: boolean
-  /** Answers http-01; undefined where the name was approved beforehand. */
+  /** Publishes the answer for http-01; undefined where the name was approved beforehand. */
   publish: PublishTokens | undefined
 }
 
@@ -39,7 +39,7 @@ const REQUEST_MS = 15_000
 const PATIENCE_MS = 90_000
 const PAUSE_MS = 500
 
-export interface Issued {
+interface Issued {
   leaf: X509Certificate
   /** The certificate with its chain and its key, PEM. */
   pem: string

@@ -75,7 +75,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
     assert.doesNotMatch((await chancery(service, 'reconcile', '--all', '--dry-run')).stdout, /not compared/)
     const report = JSON.parse(await operate(service, 'reconcile', '--json'))
     assert.deepEqual(report, {
-      lacking: { certificates: 1, revocations: 1 },
+      missing: { certificates: 1, revocations: 1 },
       decisions: {},
       certificates: 1,
       without_order: 0,
@@ -83,7 +83,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
       given_up: 0,
       lost: [],
     })
-    assert.deepEqual(JSON.parse(await operate(service, 'reconcile', '--all', '--json')).lacking, {
+    assert.deepEqual(JSON.parse(await operate(service, 'reconcile', '--all', '--json')).missing, {
       certificates: 0,
       revocations: 0,
     })
@@ -142,7 +142,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
       }
     }
     assert.ok(deaths > 1, `${deaths} deaths`)
-    assert.deepEqual(JSON.parse(await operate(service, 'reconcile', '--all', '--json')).lacking, {
+    assert.deepEqual(JSON.parse(await operate(service, 'reconcile', '--all', '--json')).missing, {
       certificates: 0,
       revocations: 0,
     })

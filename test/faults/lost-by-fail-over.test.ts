@@ -250,7 +250,7 @@ function survives({ waitMs, isBackup }: Lag): void {
   test('leaves nothing for a second comparison, from the mark or from the first record', async () => {
     for (const words of [[], ['--all'], ['--dry-run', '--all']]) {
       const report = JSON.parse(await operate(second, 'reconcile', '--json', ...words))
-      assert.deepEqual(report.lacking, { certificates: 0, revocations: 0 })
+      assert.deepEqual(report.missing, { certificates: 0, revocations: 0 })
     }
   })
 }

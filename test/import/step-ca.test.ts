@@ -133,7 +133,7 @@ describe('coming from step-ca', NEEDS, () => {
     assert.match(stderr, /This was a dry run/)
   })
 
-  test('without the name of the provisioner it says what lacks', async () => {
+  test('without the name of the provisioner it says what is missing', async () => {
     const { code, stderr } = await chancery(service, 'import', 'step-ca', '--dump', dump())
     assert.equal(code, 1)
     assert.match(stderr, /do not name their provisioner; say --provisioner NAME/)

@@ -145,7 +145,7 @@ describe(
       for (const block of ['compare-by-hand', 'lost']) await type('failover', block)
       assert.match(await type('failover', 'place'), /\d+\/\d{8}\/\d+\/\d+/)
       const serial = await serialOf('count')
-      assert.match(await type('failover', 'count', { '<serial>': serial }), /lacking: 0 certificates, 0 revocations/)
+      assert.match(await type('failover', 'count', { '<serial>': serial }), /missing: 0 certificates, 0 revocations/)
       await type('failover', 'revoke-one', { '<serial>': serial })
       await sh('nft add table inet cut')
       await type('failover', 'cut-off')

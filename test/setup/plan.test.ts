@@ -163,7 +163,7 @@ describe('questions', () => {
     assert.equal(resolved({ crl_url: 'http://crl.büro.example' }).crl_url, 'http://crl.xn--bro-hoa.example')
   })
 
-  test('what a host lacks is said with the line that brings it', () => {
+  test('what is missing on a host is said with the line that brings it', () => {
     const bare: Facts = { ...FACTS, postgres: undefined, softhsm: undefined }
     const errors = errorsOf({ ...FEWEST, key: 'token', token_library: '/lib/x.so' }, bare).join('\n')
     assert.match(errors, /database: .*apt install postgresql/)

@@ -1,4 +1,4 @@
-/** `chancery db status|migrate|search-indexes`: the schema, and optional indexes. The service may run meanwhile. */
+/** `chancery db …`: the schema, its migrations, and optional indexes. The service may run meanwhile. */
 
 import { isAnyProfileStored } from '../../admin/profiles/profile-store.ts'
 import { databaseSettings } from '../../settings/server-settings.ts'
@@ -14,17 +14,15 @@ import {
 } from '../../store/optional-indexes.ts'
 import { migrate } from '../../store/schema/migrate.ts'
 import { fourDigits } from '../../store/schema/migration-files.ts'
-import { planMigrations } from '../../store/schema/migration-plan.ts'
-import { readRollbackPoint, readSchemaState } from '../../store/schema/schema-state.ts'
+import { type PlannedMigration, type PlannedStep, planMigrations } from '../../store/schema/migration-plan.ts'
+import { type RollbackPoint, readRollbackPoint, readSchemaState } from '../../store/schema/schema-state.ts'
 import { durabilityWarnings, placesOf, requireOwnSessions } from '../../store/session.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import { readConfigFile } from '../config-file.ts'
 import { withAdministration } from '../operator-database.ts'
 import { tell } from '../printing.ts'
 import { CommandError, type Printing } from '../values.ts'
-import { renderPlan } from './migration-plan-text.ts'
 import { showProgress } from './migration-progress.ts'
-import { renderRollbackPoint } from './rollback-point-text.ts'
 
 /** @returns 0 when this release can serve on the schema, else 1 */
 export async function databaseStatus({ config: file, json }: Printing): Promise<number> {
@@ -127,4 +125,74 @@ async function makeAll(db: DatabasePool, wanted: IndexDefinitions, json: boolean
     ...indexes.map(({ name, bytes }) => `${name.padEnd(20)}  ${Math.ceil(bytes / 1024 / 1024)} MiB`),
   )
   return 0
+}
+
+export function renderPlan(migrations: readonly PlannedMigration[]): string[] {
+  if (migrations.length === 0) return ['nothing to do: the schema is current']
+  return [...migrations.flatMap(renderMigration), 'nothing was changed']
+}
+
+function renderMigration({ name, isConcurrent, contract, steps }: PlannedMigration): string[] {
+  const locking = steps.filter(({ lock }) => lock !== undefined)
+  return [
+    `${name}, ${isConcurrent ? 'each statement alone' : 'one transaction'}`,
+    ...(contract === undefined ? [] : [`  after it, releases before ${fourDigits(contract)} cannot serve`]),
+    ...(locking.length === 0 ? ['  locks no table that is there'] : locking.flatMap(renderStep)),
+  ]
+}
+
+const WIDTH = 110
+
+function renderStep({ statement, table, lock, keepsWaiting, lasts, rows, bytes, seconds }: PlannedStep): string[] {
+  const size =
+    bytes === undefined ? 'new' : [rows === undefined ? 'not counted' : plural(rows), bytesOf(bytes)].join(', ')
+  const time = lasts === 'moment' ? 'for a moment' : `read whole, about ${duration(seconds ?? 0)}`
+  const who =
+    keepsWaiting === 'nobody' ? 'nobody waits' : `${keepsWaiting} wait${keepsWaiting === 'everybody' ? 's' : ''}`
+  const line = statement.replaceAll(/\s+/g, ' ')
+  return [
+    `  ${table} (${size}): ${time}, ${who} (${lock})`,
+    `    ${line.length > WIDTH ? `${line.slice(0, WIDTH)}…` : line}`,
+  ]
+}
+
+const plural = (rows: number) => `${rows.toLocaleString('en')} row${rows === 1 ? '' : 's'}`
+
+function bytesOf(bytes: number): string {
+  const unit =
+    bytes < 2 ** 20
+      ? (['KiB', 2 ** 10] as const)
+      : bytes < 2 ** 30
+        ? (['MiB', 2 ** 20] as const)
+        : (['GiB', 2 ** 30] as const)
+  const amount = bytes / unit[1]
+  return `${amount < 10 ? amount.toFixed(1) : amount.toFixed(0)} ${unit[0]}`
+}
+
+const duration = (seconds: number) => (seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`)
+
+export function renderRollbackPoint({ schema, oldestRelease, without, excluded, next }: RollbackPoint): string[] {
+  const releases =
+    oldestRelease === undefined
+      ? 'a newer release has migrated it, and does not say which others can serve on it'
+      : `releases from ${fourDigits(oldestRelease)} on that have this command can serve on it: install one and restart, the database stays as it is`
+  return [
+    `the database has schema ${fourDigits(schema)}`,
+    releases,
+    ...without.map(({ name, goingBack }) => `  without ${name}: ${goingBack ?? 'nothing is missed'}`),
+    next
+      ? `until ${next.name}, which is pending: after it, only those from ${fourDigits(next.contract)} on`
+      : 'no pending migration changes that',
+    ...(excluded ? [renderExcluded(excluded)] : []),
+  ]
+}
+
+function renderExcluded({
+  name,
+  appliedAt,
+  certificates,
+  revocations,
+}: NonNullable<RollbackPoint['excluded']>): string {
+  const since = `${certificates.toLocaleString('en')} certificates and ${revocations.toLocaleString('en')} revocations since`
+  return `${name} excluded older ones at ${appliedAt.toISOString()}: they need a backup from before, without the ${since}`
 }

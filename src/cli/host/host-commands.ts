@@ -41,7 +41,7 @@ const SERVE = [
     about: 'Corroborate for other instances: an HTTPS server that speaks the Open MPIC API',
     options: COMMON,
     examples: ['-c perspective.yaml perspective'],
-    run: async (options) => (await import('./perspective.ts')).runPerspective(options),
+    run: async (options) => (await import('./serve.ts')).runPerspective(options),
   }),
 ]
 
@@ -122,11 +122,11 @@ const DATABASE = [
 const RECONCILE = onHost('it compares the database with the signer of that host', {
   usage: 'reconcile',
   about: [
-    'Bring back certificates and revocations that the database lacks and the signer has recorded',
-    'The service does so by itself, unless database.reconcile is manual. The exit code is 1 when something lacks or stays lost.',
+    'Bring back certificates and revocations that the signer has recorded and the database has not',
+    'The service does so by itself, unless database.reconcile is manual. The exit code is 1 when something is missing or stays lost.',
   ],
   options: {
-    'dry-run': isGiven('Say what lacks, and change nothing'),
+    'dry-run': isGiven('Say what is missing, and change nothing'),
     lost: isGiven('Say which certificates and acts of people a fail-over has lost, and what to do; asks no signer'),
     'accept-lost': isGiven('Nothing more is to be done about certificates and acts that are lost'),
     all: isGiven('Compare from the first record of the signer, not only what is new since the last comparison'),
@@ -213,7 +213,7 @@ const OF_IMPORT = 'it reads what another server has left, with HMAC keys, and wr
 const BOOKS =
   'It prints how many were read, are new, were known, and why some were skipped. The exit code is 1 when some were.'
 
-/** What another ACME server or CA had. */
+/** Imports from another ACME server or CA. */
 const IMPORT = [
   onHost(OF_IMPORT, {
     usage: 'import acmeeh',
@@ -227,7 +227,7 @@ const IMPORT = [
       ...IMPORTING,
     },
     examples: ['-c config.yaml import acmeeh --from postgres://reader@db.example.org/acmeeh --dry-run'],
-    run: async (options) => (await import('./import-acmeeh.ts')).importAcmeeh(options),
+    run: async (options) => (await import('./imports.ts')).importAcmeeh(options),
   }),
   onHost(OF_IMPORT, {
     usage: 'import step-ca',
@@ -245,7 +245,7 @@ const IMPORT = [
       '-c config.yaml import step-ca --dump step-ca.jsonl --provisioner acme --dry-run',
       '-c config.yaml import step-ca --from postgres://reader@db.example.org/stepca',
     ],
-    run: async (options) => (await import('./import-step-ca.ts')).importStepCa(options),
+    run: async (options) => (await import('./imports.ts')).importStepCa(options),
   }),
   onHost(OF_IMPORT, {
     usage: 'import ejbca',
@@ -256,13 +256,13 @@ const IMPORT = [
       ...IMPORTING,
     },
     examples: ['-c config.yaml import ejbca --from postgres://reader@db.example.org/ejbca --dry-run'],
-    run: async (options) => (await import('./import-ejbca.ts')).importEjbca(options),
+    run: async (options) => (await import('./imports.ts')).importEjbca(options),
   }),
   onHost('it reads files of that host', {
     usage: 'import certificates <path>',
     about: [
       'Take over certificates in files and folders: PEM, DER, and folders of openssl ca or easy-rsa with their index.txt',
-      'Also those that a restored database lacks. Several paths may follow.',
+      'Also those that are missing in a restored database. Several paths may follow.',
       BOOKS,
     ],
     options: { account: optional('Id of the account that owns them', uuid), ...IMPORTING },
@@ -271,7 +271,7 @@ const IMPORT = [
       '-c config.yaml import certificates www.pem mail.pem --account 01938c4e-…',
     ],
     further: true,
-    run: async (options, paths) => (await import('./import-certificates.ts')).importCertificates(options, paths),
+    run: async (options, paths) => (await import('./imports.ts')).importCertificates(options, paths),
   }),
 ]
 
@@ -293,7 +293,7 @@ const ADMINISTRATION = [
     about: 'Import users with their password hashes: a JSON array, or one JSON object a line',
     options: PRINTING,
     examples: ['-c config.yaml users import users.json'],
-    run: async (options, [file = '']) => (await import('./import-users.ts')).importUserFile(options, file),
+    run: async (options, [file = '']) => (await import('./secret-commands.ts')).importUserFile(options, file),
   }),
   onHost('whoever could do this from elsewhere could do without the passkey', {
     usage: 'users reset-second-factor <username>',

@@ -117,7 +117,7 @@ function reportAuthorization(authorization: InspectedAuthorization): Report {
   }
 }
 
-/** In chronological order, which jsonb does not keep; then what this release does not know. */
+/** The members come in chronological order, which jsonb does not keep; members that this release does not know come last. */
 function reportEvidence(evidence: NonNullable<InspectedAuthorization['evidence']>): Report {
   const { type, attempt, result, problem, detail, caa, at, ms, validForSeconds, requestId, steps, omitted, ...others } =
     evidence
@@ -159,8 +159,8 @@ function reportCertificate(certificate: InspectedCertificate | undefined): Repor
   }
 }
 
-/** The words are those of the filters of lists. */
-export function statusOf({ revoked_at, not_after }: Pick<InspectedCertificate, 'revoked_at' | 'not_after'>): string {
+/** The filters of lists use the same words. */
+function statusOf({ revoked_at, not_after }: Pick<InspectedCertificate, 'revoked_at' | 'not_after'>): string {
   return revoked_at ? 'revoked' : not_after < new Date() ? 'expired' : 'active'
 }
 

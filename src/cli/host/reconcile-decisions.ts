@@ -17,7 +17,7 @@ import type { Printing } from '../values.ts'
 interface Parts {
   config: Config
   administration: Administration
-  /** Undefined where no certificate is signed here, or the signer keeps none. */
+  /** The records are undefined where no certificate is signed here, or the signer keeps none. */
   records: SignerRecords | undefined
 }
 
@@ -28,7 +28,7 @@ export async function reconcileDecisions(
   say: (line: string) => void,
 ): Promise<Record<string, number>> {
   const file = new DecisionFile(decisionsFile(config))
-  // What is written back is in its record already.
+  // A decision that is written back is in its record already.
   const audit = new AuditLog(db, auditKeyOf(config))
   const identity = await createDecisionStore(queriesOf(db)).identity()
   const found = await compareDecisions({ db, audit, identity, records, file }, isDryRun ? 'count' : 'restore')
@@ -56,7 +56,7 @@ export async function reconcileFile(config: Config, options: Printing & { 'dry-r
     'current',
     'any',
   )
-  tell(options.json, { decisions: found }, toldCounts(found) || 'no decision lacks')
+  tell(options.json, { decisions: found }, toldCounts(found) || 'no decision is missing')
   return isDryRun && Object.keys(found).length > 0 ? 1 : 0
 }
 

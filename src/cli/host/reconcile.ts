@@ -1,13 +1,19 @@
-/** `chancery reconcile`: compares the database with what the signer has recorded, and brings back what is missing. */
+/**
+ * `chancery reconcile`: compares the database with the records of the signer, and brings back what is missing. With
+ * `--lost` it lists what a fail-over has lost and nobody has accepted, from the database alone.
+ */
 
+import { acceptLostDecisions, listLostDecisions, lostDecisionBody } from '../../admin/audit/lost-decision-endpoints.ts'
 import type { CaBackend } from '../../ca/backend.ts'
 import type { RecordState, SignerRecords } from '../../ca/signer-records.ts'
 import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
+import { isOpen, reportByOutcome } from '../../domain/lost-decisions.ts'
 import { connectSigner } from '../../main/ca/signer-connection.ts'
 import { createLogger } from '../../ops/logging.ts'
 import { Restoration, type RestorationEvents } from '../../services/reconcile/restoration.ts'
 import { FIRST, type Missing, SignerComparison } from '../../services/reconcile/signer-comparison.ts'
+import { printable } from '../../shared/lib/terminal.ts'
 import { fingerprintSha256 } from '../../shared/pki/certificate.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { slowNow } from '../../store/clock-store.ts'
@@ -15,22 +21,21 @@ import { createCrlStore } from '../../store/crl-store.ts'
 import type { Database } from '../../store/database.ts'
 import { createIssuanceStore } from '../../store/issuance-store.ts'
 import { restorationStore } from '../../store/restoration-store.ts'
-import { createSignerMarkStore } from '../../store/signer-mark-store.ts'
+import { createSignerMarkStore, type GivenUp, type SignerMarkStore } from '../../store/signer-mark-store.ts'
 import { readConfigFile } from '../config-file.ts'
 import { type Administration, withAdministration, withDatabase } from '../operator-database.ts'
 import { tell } from '../printing.ts'
 import { CommandError, type Printing } from '../values.ts'
-import { acceptLost, givenUpFacts, givenUpLine, showLost } from './lost-decisions.ts'
 import { reconcileDecisions, reconcileFile, toldCounts } from './reconcile-decisions.ts'
 import { withSigner } from './with-signer.ts'
 
-export interface ReconcileOptions extends Printing {
+interface ReconcileOptions extends Printing {
   'dry-run': boolean
   /** Says what is lost, and asks no signer. */
   lost: boolean
-  /** From the first record on; else from the mark of the database. */
+  /** Begins at the first record; else at the mark of the database. */
   all: boolean
-  /** Certificates and acts that stay lost are no trouble any more. */
+  /** Accepts that certificates and acts stay lost: they are no fault any more. */
   'accept-lost': boolean
 }
 
@@ -75,19 +80,19 @@ interface Parts {
 }
 
 interface Report {
-  lacking: Missing
-  /** What became of the decisions that lacked: count by outcome; with `--dry-run` by what they would do. */
+  missing: Missing
+  /** Outcome → count of the decisions that were missing; with `--dry-run` of what they would do. */
   decisions: Record<string, number>
   certificates: number
   without_order: number
   revocations: number
   given_up: number
-  /** What was given up, now or before, and nobody has accepted. */
+  /** Certificates that were given up, now or before, and that nobody has accepted. */
   lost: readonly { serial_number: string; reason: string }[]
 }
 
 async function compare({ config, db, administration, ca, records, state }: Parts, options: ReconcileOptions) {
-  const report: Report = { lacking: { certificates: 0, revocations: 0 }, ...NOTHING }
+  const report: Report = { missing: { certificates: 0, revocations: 0 }, ...NOTHING }
   const say = (line: string) => options.json || console.log(line)
   const marks = createSignerMarkStore(db)
   const certificates = createCertificateStore(db)
@@ -118,8 +123,8 @@ async function compare({ config, db, administration, ca, records, state }: Parts
   })
   const run = async (...args: Parameters<SignerComparison['run']>) => {
     const found = await comparison.run(...args)
-    report.lacking.certificates += found.certificates
-    report.lacking.revocations += found.revocations
+    report.missing.certificates += found.certificates
+    report.missing.revocations += found.revocations
   }
   report.decisions = await reconcileDecisions({ config, administration, records }, options['dry-run'], say)
   const mark = await marks.mark(state.chain)
@@ -134,20 +139,20 @@ async function compare({ config, db, administration, ca, records, state }: Parts
   for (const one of lost) say(givenUpLine(one))
   if (options['accept-lost']) await acceptLost(administration, marks)
   report.lost = lost.map(givenUpFacts)
-  const { lacking, lost: _, decisions: dealtWith, ...back } = report
-  const ofCertificates = `lacking: ${lacking.certificates} certificates, ${lacking.revocations} revocations`
+  const { missing, lost: _, decisions: dealtWith, ...back } = report
+  const ofCertificates = `missing: ${missing.certificates} certificates, ${missing.revocations} revocations`
   const wanted = [ofCertificates, toldCounts(dealtWith)].filter((text) => text !== '').join('; ')
   const done = `back: ${back.certificates} certificates (${back.without_order} without an order), ${back.revocations} revocations; ${back.given_up} do not come back`
   tell(
     options.json,
-    options['dry-run'] ? { lacking, decisions: dealtWith, lost: report.lost } : report,
+    options['dry-run'] ? { missing, decisions: dealtWith, lost: report.lost } : report,
     wanted,
     ...(options['dry-run'] ? [] : [done]),
     ...(options.all ? [] : ['not compared: what the last comparison had; --all begins with the first record']),
   )
-  const isLacking = lacking.certificates + lacking.revocations + Object.keys(dealtWith).length > 0
+  const isMissing = missing.certificates + missing.revocations + Object.keys(dealtWith).length > 0
   const isLost = lost.length > 0 && !options['accept-lost']
-  return isLost || (options['dry-run'] && isLacking) ? 1 : 0
+  return isLost || (options['dry-run'] && isMissing) ? 1 : 0
 }
 
 const NOTHING = { certificates: 0, without_order: 0, revocations: 0, given_up: 0, lost: [], decisions: {} }
@@ -170,6 +175,55 @@ function restored(report: Report, say: (line: string) => void): RestorationEvent
   }
 }
 
-async function leaveEntry({ audit, actor }: Administration, { lacking: _, lost: __, ...back }: Report): Promise<void> {
+async function leaveEntry({ audit, actor }: Administration, { missing: _, lost: __, ...back }: Report): Promise<void> {
   if (back.certificates + back.revocations + back.given_up > 0) await audit.record(actor, 'database.reconcile', back)
+}
+
+/** Some 2 MB of lost acts are shown, the last found first. */
+const MOST_SHOWN = 10_000
+
+const givenUpLine = ({ sequence, serialNumber, reason }: GivenUp): string =>
+  `lost         ${serialNumber}  line ${sequence} of the audit chain: ${reason}`
+const givenUpFacts = ({ serialNumber, reason }: GivenUp) => ({ serial_number: serialNumber, reason })
+
+/** @returns 1 while something is lost, wholly or in part, and nobody has accepted it */
+async function showLost(options: Printing & { 'accept-lost': boolean }): Promise<number> {
+  const config = await readConfigFile(options.config)
+  return withAdministration(config, (administration) =>
+    withDatabase(config, async (db) => {
+      const marks = createSignerMarkStore(db)
+      const isLost = await tellLost(administration, await marks.givenUp(), options.json)
+      if (options['accept-lost']) await acceptLost(administration, marks)
+      return isLost && !options['accept-lost'] ? 1 : 0
+    }),
+  )
+}
+
+async function tellLost({ db }: Administration, certificates: readonly GivenUp[], json: boolean): Promise<boolean> {
+  const rows = await listLostDecisions(db, { accepted: false }, { limit: MOST_SHOWN + 1, offset: 0 })
+  const shown = rows.slice(0, MOST_SHOWN)
+  const more = rows.length > shown.length
+  const acts = shown.map(({ decided_at: at, decided_by: by, ...row }) => ({ at, by, ...row }))
+  tell(
+    json,
+    { decisions: shown.map(lostDecisionBody), more, lost: certificates.map(givenUpFacts) },
+    ...reportByOutcome(acts).map(printable),
+    ...(more ? [`Only the ${MOST_SHOWN} that were found last are shown.`] : []),
+    ...certificates.map(givenUpLine),
+    shown.length + certificates.length > 0
+      ? '\nWhen nothing more is to be done: chancery reconcile --lost --accept-lost'
+      : 'Nothing that a fail-over has lost is left to look at.',
+  )
+  return more || acts.some(isOpen) || certificates.length > 0
+}
+
+/** Accepts that certificates and acts stay lost. */
+async function acceptLost({ audit, actor }: Administration, marks: SignerMarkStore): Promise<void> {
+  const certificates = await marks.givenUp()
+  if (certificates.length > 0) {
+    const accepted = certificates.map(({ serialNumber }) => serialNumber)
+    await audit.record(actor, 'database.reconcile', { accepted })
+    await marks.acceptGivenUp()
+  }
+  await acceptLostDecisions(audit, actor)
 }

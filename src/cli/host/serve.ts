@@ -1,14 +1,19 @@
 /**
- * `chancery serve`: the service of a configuration. With --dev and without a configuration, the
- * embedded mode.
+ * The servers, which run until a signal: `chancery serve` is the service of a configuration, or the embedded mode with --dev
+ * and without a configuration. `chancery perspective` serves checks for other instances.
  */
 
 import path from 'node:path'
 import type { Config } from '../../config/schema.ts'
 import { requireUws } from '../../http/start-checks.ts'
 import { runService } from '../../main/run-service.ts'
+import { startPerspective } from '../../mpic/perspective-service.ts'
+import { createLogger, lifeLog } from '../../ops/logging.ts'
+import { perspectiveSettings } from '../../settings/validation-settings.ts'
 import { UsageError, type Values } from '../../shared/command-line.ts'
-import { serviceConfig } from '../checked-config.ts'
+import { ignoreUserSignals, STOP } from '../../shared/lib/environment.ts'
+import { VERSION } from '../../shared/lib/program-files.ts'
+import { perspectiveConfig, serviceConfig } from '../checked-config.ts'
 import { loadConfigFile } from '../config-file.ts'
 import { CommandError, type CommonOptions } from '../values.ts'
 import type { DEV_OPTIONS } from './dev-options.ts'
@@ -57,4 +62,30 @@ function withFlags(config: Config, { debug, dev }: DevOptions): Config {
   const level = debug ? ('DEBUG' as const) : config.logging.level
   const format = dev ? ('human' as const) : config.logging.format
   return { ...config, logging: { ...config.logging, level, format } }
+}
+
+/** Time for running checks to end after the signal; each has its own time-out. */
+const GRACEFUL_MS = 30_000
+
+/** @returns the exit code. @throws CommandError when it cannot start */
+export async function runPerspective(options: CommonOptions): Promise<number> {
+  const config = await perspectiveConfig(options)
+  const { log, flush } = createLogger(config.logging, 'perspective')
+  ignoreUserSignals(STOP, (sentence) => log.warn(sentence))
+  const life = lifeLog(log)
+  const stopped = new Promise<NodeJS.Signals>((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve)
+  })
+  try {
+    const perspective = await startPerspective(perspectiveSettings(config, VERSION), log).catch((error: unknown) => {
+      throw new CommandError((error as Error).message)
+    })
+    life.info({ version: VERSION, port: perspective.port, pid: process.pid }, 'perspective ready')
+    const reason = await stopped
+    life.info({ reason }, 'perspective stopping')
+    await perspective.stop(GRACEFUL_MS)
+    return 0
+  } finally {
+    flush()
+  }
 }

@@ -30,7 +30,7 @@ export class TestReport {
     if (!this.#isJson) console.log(`${this.#target.backend}: ${check}`)
   }
 
-  /** For programs. */
+  /** The report for programs. */
   fact(name: string, value: unknown): void {
     this.#facts[name] = value
   }
@@ -69,7 +69,7 @@ export async function requireRunning(db: Database): Promise<void> {
     throw new Error('signing is stopped, so no certificate was asked for; chancery signing resume ends that')
 }
 
-/** With an entry in the audit log. @returns its serial number in hexadecimal */
+/** Revokes the certificate with an entry in the audit log. @returns its serial number in hexadecimal */
 export async function revokeTestCertificate(
   { audit, actor }: Administration,
   certificate: { serialNumber: Buffer; issuerFingerprint: string },

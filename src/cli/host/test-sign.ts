@@ -13,7 +13,7 @@ import { testBackend } from './test-backend.ts'
 import { SIGNER_TEST_NAME, TestReport, type TestTarget } from './test-report.ts'
 import { testSigner } from './test-signer.ts'
 
-export interface TestSignOptions extends CommonOptions {
+interface TestSignOptions extends CommonOptions {
   issue: boolean
   name: string | undefined
   profile: string | undefined

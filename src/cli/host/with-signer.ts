@@ -19,7 +19,7 @@ const TURN_TIMEOUT_MS = 120_000
 const TURN_LOOK_MS = 200
 
 /**
- * The signer of the configuration, else that of the service that runs here, else one for this command.
+ * The signer of the configuration, or else of the service that runs here, or else one for this command.
  * @throws Error in a plain sentence
  */
 export async function withSigner<T>(
@@ -59,7 +59,7 @@ async function runningOrOwn(program: SignerProgram, log: Logger): Promise<Runnin
   }
 }
 
-/** Two commands at a time would start two signers on one audit chain, or take each other's for that of a service. */
+/** Two commands at a time would start two signers on one audit chain, or take each other's for the signer of a service. */
 async function alone<T>(config: Config, work: () => Promise<T>): Promise<T> {
   const settings = databaseSettings(config, 1)
   await requireUsableSchema(settings)

@@ -7,7 +7,7 @@ import { CommandError } from '../values.ts'
 import { keepToken, tokenFor } from './session-file.ts'
 
 interface Service {
-  /** Its URL. */
+  /** The URL of the Admin API. */
   server: string | undefined
   'base-path': string
   'approval-reason': string | undefined

@@ -1,4 +1,4 @@
-/** What challenges reach from here: the addresses and ports of clients' hosts. */
+/** Challenges from this host: which addresses and ports of clients' hosts they reach. */
 
 import { createAddressPolicy } from '../../../workers/address-policy.ts'
 import { isIpAddress } from '../../shared/lib/host.ts'

@@ -76,7 +76,7 @@ export const CONFIGURATION: readonly Check[] = [
     id: 'configuration.token-module',
     title: 'What a key in a token needs is compiled',
     async look(sources) {
-      // Only the installation of the signer knows; a package brings it compiled.
+      // Only the installation of the signer knows it, and a package brings the module compiled.
       if (sources.signerConfigFile === undefined || !existsSync(programFile('signer/start.cjs'))) return undefined
       if (!sources.signerConfig().issuers.some(({ key }) => key.pkcs11 !== undefined)) return undefined
       const missing = await missingModule()

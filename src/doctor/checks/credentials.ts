@@ -1,4 +1,4 @@
-/** What expires, and who can get in. */
+/** Credentials and passwords: when they expire, and which administrators can sign in. */
 
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'

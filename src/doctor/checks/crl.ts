@@ -1,10 +1,13 @@
 /** Revocation lists as relying parties fetch them: from the URLs in certificates. */
 
 import { crlPolicy, staleCrlAfterMs } from '../../settings/issuance-settings.ts'
+import { readAlgorithmIdentifier } from '../../shared/pki/algorithms.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
+import { readSingle, TAG } from '../../shared/pki/der.ts'
+import { verifySignature } from '../../shared/pki/spki.ts'
+import { type CrlHeader, TbsCertListReader } from '../../shared/pki/tbs-cert-list-reader.ts'
 import type { Check } from '../check.ts'
 import type { DiagnosisRows } from '../diagnosis-store.ts'
-import { type CrlFacts, readCrl } from '../facts/crl.ts'
 import type { Asked } from '../facts/http.ts'
 import { noAnswer, type Sources } from '../sources.ts'
 import { CannotTell, failure, messageOf, ok, orOk, type Verdict, warning } from '../verdict.ts'
@@ -14,11 +17,11 @@ type Row = DiagnosisRows['crls'][number]
 interface Place {
   url: string
   row: Row | undefined
-  /** DER of the certificate whose key has to have signed it. */
+  /** DER of the certificate; its key has to have signed the list. */
   issuer: Buffer | undefined
 }
 
-/** Lists in a thousand parts are all of one server. */
+/** One server has all lists, also where a list is in a thousand parts. */
 const MOST_FETCHED = 6
 
 export const CRL: readonly Check[] = [
@@ -135,7 +138,7 @@ async function placesOf(sources: Sources): Promise<Place[]> {
     row,
     issuer: issuers.find(({ id }) => id === row.issuerId)?.certificate,
   }))
-  // The certificate may be older than a change of the settings.
+  // The settings may have changed since the certificate was issued.
   const [certificate] = newest
   const named = certificate ? parseCertificate(certificate.der).tbs.crlDistributionPointUrls : []
   const others = named.filter((url) => !places.some((place) => place.url === url))
@@ -209,4 +212,36 @@ export function judgeNumber(url: string, seen: bigint, known: bigint): Verdict {
     `the list at ${url} has number ${seen}, and the database only ${known}`,
     'another database publishes lists of this issuer, or this one went back: docs/operations/crl.md, "One database for an issuer"',
   )
+}
+
+interface CrlFacts {
+  thisUpdate: Date
+  nextUpdate: Date | undefined
+  number: bigint
+  isSignedBy(issuer: Buffer): boolean
+}
+
+/** @throws DerError */
+export function readCrl(der: Buffer): CrlFacts {
+  const reader = readSingle(der, TAG.sequence, 'CertificateList', false)
+  const start = reader.offset
+  reader.sequence()
+  const tbs = der.subarray(start, reader.offset)
+  const { algorithm } = readAlgorithmIdentifier(reader)
+  const signature = reader.bitStringOctets()
+  let header: CrlHeader | undefined
+  const list = new TbsCertListReader({
+    header(found) {
+      header = found
+    },
+    entry: () => undefined,
+  })
+  list.push(tbs)
+  const { number } = list.finish()
+  return {
+    thisUpdate: header!.thisUpdate.at,
+    nextUpdate: header!.nextUpdate?.at,
+    number: BigInt(`0x${number?.toString('hex') || '0'}`),
+    isSignedBy: (issuer) => verifySignature(algorithm, tbs, parseCertificate(issuer).tbs.spki, signature),
+  }
 }

@@ -1,4 +1,4 @@
-/** PostgreSQL: whether it can be used as it is set up, and whether it keeps what it was told. */
+/** PostgreSQL: whether the service can use it as it is set up, and whether it keeps what was committed. */
 
 import { requireUsableSchema } from '../../store/schema/schema-state.ts'
 import { requireOwnSessions } from '../../store/session.ts'
@@ -217,7 +217,7 @@ interface Connections {
   instances: number
   each: number
 }
-/** Commands, migrations, backups. */
+/** Commands, migrations and backups need connections, too. */
 const OTHERS = 10
 
 export function judgeConnections({ connections, allowed, reserved, instances, each }: Connections): Verdict {

@@ -98,7 +98,7 @@ export function otherDisksOf(folder: string): readonly (string | Verdict)[] {
   }
 }
 
-/** Undefined for a pipe, a terminal or the journal, and for the process of another user. */
+/** The result is undefined for a pipe, a terminal or the journal, and for the process of another user. */
 function outputOf(pid: number): string | undefined {
   try {
     return statSync(`/proc/${pid}/fd/1`).isFile() ? readlinkSync(`/proc/${pid}/fd/1`) : undefined

@@ -88,7 +88,7 @@ export const FILES: readonly Check[] = [
   },
 ]
 
-/** Undefined where no certificate is signed here. */
+/** The folder of the audit chain; undefined where no certificate is signed here. */
 function auditFolder(sources: Sources): string | CannotTell | undefined {
   const { config } = sources
   if (!hasSigner(config)) return undefined

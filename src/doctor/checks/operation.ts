@@ -1,10 +1,13 @@
-/** What the database says of the service: switches, background tasks, and what waits. */
+/** The state of the service in the database: switches, background tasks, what waits, and the newest entries of the audit log. */
 
 import { type AlarmFacts, alarmsOf, type WorkersStatus } from '../../domain/alarms.ts'
+import { AuditCheck, cutSeal } from '../../domain/audit-chain.ts'
+import { auditKeyOf } from '../../settings/admin-settings.ts'
 import { readWorkers } from '../../store/background-run-store.ts'
 import { createServerSettings } from '../../store/switch-store.ts'
 import type { Check } from '../check.ts'
-import { failure, orOk, warning } from '../verdict.ts'
+import { AUDIT_ENTRIES, type DiagnosisRows } from '../diagnosis-store.ts'
+import { failure, ok, orOk, type Verdict, warning } from '../verdict.ts'
 
 export const OPERATION: readonly Check[] = [
   {
@@ -86,10 +89,10 @@ const MENDS: Readonly<Record<string, string>> = {
   lost_decisions:
     'chancery -c FILE reconcile --lost says which; --accept-lost, too, when nothing more is to be done (docs/operations/database.md)',
   database_behind:
-    'chancery -c FILE reconcile --dry-run says what lacks (docs/operations/database.md, "After a fail-over")',
+    'chancery -c FILE reconcile --dry-run says what is missing (docs/operations/database.md, "After a fail-over")',
 }
 
-/** As the overview of the console judges them. */
+/** Judges them as the overview of the console does. */
 function judgeOperation({
   workers,
   deadLetters,
@@ -148,5 +151,41 @@ export function judgeUnfinished(intents: Intents, others: { count: number; failu
         ),
     ],
     intents.count === 0 ? 'none waits' : `${intents.count} are under way`,
+  )
+}
+
+export const AUDIT: readonly Check[] = [
+  {
+    id: 'database.audit',
+    title: 'The newest entries of the audit log are whole',
+    async look(sources) {
+      const key = auditKeyOf(sources.config)
+      return key && judgeAuditLog(await sources.read('auditEntries'), key)
+    },
+  },
+]
+
+/** @param rows the newest first */
+function judgeAuditLog(rows: DiagnosisRows['auditEntries'], key: Buffer): Verdict {
+  const [{ head, headMac, cut, cutMac, cutSeal: seal } = rows[0]!] = rows
+  const entries = rows.flatMap((row) => (row.id === null ? [] : [{ ...row, id: row.id }])).toReversed()
+  const before = entries.length > AUDIT_ENTRIES ? entries.shift() : undefined
+  const check = new AuditCheck({
+    key,
+    head: { sequence: head, mac: headMac },
+    cut: before
+      ? { ...before, seal: cutSeal(key, before.sequence, before.mac) }
+      : { sequence: cut, mac: cutMac, seal: seal ?? undefined },
+    noted: [],
+  })
+  for (const entry of entries) check.add(entry)
+  const { faults } = check.verdict()
+  if (faults.length === 0)
+    return ok(
+      `${before ? 'the newest ' : 'all '}${entries.length} entries are${before ? '; chancery -c FILE audit verify looks at all' : ''}`,
+    )
+  return failure(
+    `it is not: ${faults.slice(0, 3).join('; ')}`,
+    'chancery -c FILE audit verify names all; a key that was lost is in the backup: admin_api.audit_key_file, else token_secret',
   )
 }

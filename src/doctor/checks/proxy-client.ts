@@ -1,8 +1,8 @@
-/** What the service knows of its clients behind a proxy: their addresses, and how they have come. */
+/** Clients behind a proxy: whether the service knows their addresses and their protocol. */
 
 import type { Check } from '../check.ts'
 import type { Answer } from '../facts/http.ts'
-import { jsonOf } from '../facts/json.ts'
+import { jsonOf } from '../facts/http.ts'
 import { requireAnswer, type Sources } from '../sources.ts'
 import { CannotTell, failure, ok, type Verdict, warning } from '../verdict.ts'
 import { PUBLIC, requireDirectory } from './proxy-shared.ts'
@@ -33,7 +33,7 @@ export const PROXY_CLIENT: readonly Check[] = [
   },
 ]
 
-/** No proxy is told of and none shows: the service has the public port itself. */
+/** No proxy is configured and none is seen: the service has the public port itself. */
 const isSame = ({ config: { proxy, server } }: Sources) => !proxy.enabled && server.tls.cert_path !== null
 
 const trust = ({ config: { proxy } }: Sources) => ({ isProxy: proxy.enabled, trusted: proxy.trusted_proxies })
@@ -51,7 +51,7 @@ interface ShownClient {
 async function shownClient(sources: Sources): Promise<ShownClient> {
   const { remoteAddress } = await requireDirectory(sources)
   const headers = { 'X-Forwarded-For': CLAIMED, 'X-Forwarded-Proto': 'http' }
-  // On loopback the proxy's own address is ours, too, and would hide that it tells nothing.
+  // On loopback the proxy's own address is ours, too, and would hide that it sends no header.
   const isLoopback = remoteAddress.startsWith('127.')
   const answer = requireAnswer(
     await sources.publicly('/livez', { headers, ...(isLoopback && { localAddress: OTHER_LOOPBACK }) }),

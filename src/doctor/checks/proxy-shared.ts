@@ -1,4 +1,4 @@
-/** What checks of the public URL share. */
+/** The directory at the public URL, which several checks need. */
 
 import type { Answer } from '../facts/http.ts'
 import { requireAnswer, type Sources } from '../sources.ts'

@@ -4,15 +4,14 @@ import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { renderCertId } from '../../shared/protocol/renewal-info.ts'
 import type { Check } from '../check.ts'
 import type { Answer, Ask, Asked } from '../facts/http.ts'
-import { jsonOf } from '../facts/json.ts'
-import { askForAccount } from '../facts/signed-request.ts'
+import { askForAccount, jsonOf } from '../facts/http.ts'
 import { noAnswer, requireAnswer, type Sources } from '../sources.ts'
 import { CannotTell, failure, ok, unknown, type Verdict } from '../verdict.ts'
 import { directory, isOldHttp, PUBLIC, requireDirectory } from './proxy-shared.ts'
 
 const EXAMPLES = 'compare its configuration with deploy/proxy/nginx.conf or deploy/proxy/haproxy.cfg'
 
-/** A longer limit is a mistake, or for another reason. */
+/** A request of this length shows enough: longer limits are mistakes, or have another reason. */
 const MOST_TRIED_BYTES = 1024 * 1024
 
 export const PROXY: readonly Check[] = [

@@ -1,4 +1,4 @@
-/** The name servers of validation: whether they answer, validate and know what they have to. */
+/** The name servers of validation: whether they answer, validate DNSSEC, and know the names of the service. */
 
 import { readFileSync } from 'node:fs'
 import type { DnsData } from '../../../workers/dns/dns-message.ts'
@@ -67,7 +67,7 @@ export const RESOLVERS: readonly Check[] = [
   },
 ]
 
-/** Signed for as long as DNSSEC is, as its delegation is. */
+/** The zone and its delegation are signed for as long as there is DNSSEC. */
 const SIGNED_ZONE = 'com'
 
 /** A name without a dot is this host's; every name server knows the zone. */
@@ -87,7 +87,7 @@ function systemServers(): string[] {
   }
 }
 
-/** Zones have their own, which know only their zone. */
+/** A zone may have name servers of its own, which know only that zone. */
 export function serversOf({ dns, challenges }: Config): string[] {
   const own = SECTIONS.flatMap((section) => challenges[section].resolvers)
   const general = dns.resolvers.length > 0 ? dns.resolvers : systemServers()

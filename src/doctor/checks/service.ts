@@ -1,7 +1,7 @@
-/** The running service: whether it answers, what it says of itself, and as whom it runs. */
+/** The running service: whether it answers, what it says of itself, as whom it runs, and whether the clocks agree. */
 
 import type { Check } from '../check.ts'
-import { jsonOf } from '../facts/json.ts'
+import { jsonOf } from '../facts/http.ts'
 import { noAnswer, requireAnswer } from '../sources.ts'
 import { CannotTell, failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
 
@@ -126,7 +126,7 @@ const PARTS: Readonly<Record<string, { is: 'failure' | 'warning'; mend: string }
   crl: { is: 'failure', mend: 'the line crl_failed of the log says why; then chancery -c FILE crl rebuild' },
   signer_records: {
     is: 'failure',
-    mend: 'chancery -c FILE reconcile --dry-run says what the database lacks (docs/operations/database.md)',
+    mend: 'chancery -c FILE reconcile --dry-run says what is missing (docs/operations/database.md)',
   },
   dns_resolver: { is: 'warning', mend: 'see the checks of the name servers (dns.resolvers)' },
   audit_log: {
@@ -148,7 +148,7 @@ export function judgeHealth({ checks = {} }: Partial<Health>): readonly Verdict[
   return orOk(bad, '/healthz says so')
 }
 
-/** Files, sockets between threads, and some for the rest. */
+/** The service opens files and sockets between threads beside connections; this leaves room for them. */
 const OTHER_DESCRIPTORS = 256
 
 export function judgeDescriptors(limit: number, wanted: readonly (readonly [key: string, count: number])[]): Verdict {
@@ -164,7 +164,7 @@ interface Instances {
   instances: number
   isAlive: boolean
   nonces: 'memory' | 'database'
-  /** Undefined where there are no limits. */
+  /** The smallest limit; undefined where there are no limits. */
   limits: 'memory' | 'database' | undefined
 }
 
@@ -186,4 +186,55 @@ export function judgeInstances({ instances, isAlive, nonces, limits }: Instances
     `${instances} instances run on this database, and each counts for itself`,
     `set ${share.join(' and ')} on all, and restart them`,
   )
+}
+
+const ROUNDS = 5
+
+export const CLOCK: readonly Check[] = [
+  {
+    id: 'clock.database',
+    title: 'This host and the database agree on the time',
+    async look(sources) {
+      const database = await sources.database()
+      let best: { offMs: number; errorMs: number } | undefined
+      // Other questions may wait in front of this one, so the quickest answer is the most exact.
+      for (let round = 0; round < ROUNDS; round++) {
+        const before = Date.now()
+        const { now } = await database.read('clock')
+        const errorMs = (Date.now() - before) / 2
+        if (!best || errorMs < best.errorMs) best = { offMs: now.getTime() - before - errorMs, errorMs }
+      }
+      return best && judgeClock('the database', best.offMs, best.errorMs)
+    },
+  },
+  {
+    id: 'clock.proxy',
+    title: 'This host and the public URL agree on the time',
+    async look(sources) {
+      const before = Date.now()
+      const asked = await sources.publicly(sources.local('directory'), { headers: { 'X-Request-ID': 'doctor-clock' } })
+      const { headers } = requireAnswer(asked, 'the public URL')
+      if (headers.date === undefined) throw new CannotTell('the public URL sends no Date header')
+      // The header has whole seconds.
+      return judgeClock(
+        'the public URL (Date header)',
+        Date.parse(headers.date) + 500 - (before + Date.now()) / 2,
+        500 + (Date.now() - before) / 2,
+      )
+    },
+  },
+]
+
+const WARNING_MS = 2_000
+/** The signer takes a list whose thisUpdate is at most 5 minutes ahead of its clock. */
+const FAILURE_MS = 60_000
+
+/** @param offMs how far the other clock is ahead of this one; @param errorMs how exact that is */
+export function judgeClock(whose: string, offMs: number, errorMs: number): Verdict {
+  const seconds = `${(Math.abs(offMs) / 1000).toFixed(1)} s`
+  const least = Math.abs(offMs) - errorMs
+  if (least < WARNING_MS) return ok(`${whose} is less than ${Math.ceil((Math.abs(offMs) + errorMs) / 1000)} s away`)
+  const says = `the clock of ${whose} is ${seconds} ${offMs > 0 ? 'ahead of' : 'behind'} that of this host`
+  const mend = 'see on both machines which one is wrong: timedatectl; install systemd-timesyncd or chrony'
+  return least < FAILURE_MS ? warning(says, mend) : failure(says, mend)
 }

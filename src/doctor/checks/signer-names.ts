@@ -40,7 +40,7 @@ export const SIGNER_NAMES: readonly Check[] = [
   },
 ]
 
-/** What each issuer certifies: by its certificates, and by the signer's policy where that is known. */
+/** The names that each issuer certifies: its certificates limit them, and so does the signer's policy where it is known. */
 function limitsOf(sources: Sources, issuers: readonly CaIssuer[]): (readonly NameConstraints[])[] {
   const { socket } = sources.config.ca.signer
   const known = socket === null || sources.signerConfigFile === undefined ? [] : sources.signerConfig().issuers

@@ -21,7 +21,7 @@ export const SIGNER_POLICY: readonly Check[] = [
 type Profiles = readonly CertificateProfile[]
 type PolicyJudge = (issuer: IssuerConfig, profiles: Profiles, config: Config) => Possible | readonly Possible[]
 
-/** A policy of a signer that runs by itself; the service makes that of its own from the profiles. */
+/** The policy of a signer that runs by itself. The service makes the policy of its own signer from the profiles. */
 function onPolicy(id: string, title: string, judge: PolicyJudge): Check {
   return {
     id: `signer.${id}`,
@@ -129,7 +129,7 @@ function judgeCrl({ id, policy }: IssuerConfig, _: Profiles, config: Config): re
   ]
 }
 
-/** Same scheme, host and port, and the same first folders. */
+/** Both have the same scheme, host and port, and the same first folders. */
 function isBelow(url: string, base: string): boolean {
   const [one, other] = [new URL(url), new URL(base)]
   const folder = other.pathname.replace(/\/$/, '')

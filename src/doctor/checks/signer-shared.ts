@@ -1,4 +1,4 @@
-/** What checks of the signer share. */
+/** Reads the facts of the signer for all its checks. */
 
 import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
@@ -11,7 +11,7 @@ import type { Verdict } from '../verdict.ts'
 export const NARROW =
   'widen it in policy of the issuer in the signer’s configuration and reload the signer (systemctl reload chancery-signer)'
 
-/** Nothing to say where no certificate is signed here. */
+/** A check has no verdict where no certificate is signed here. */
 export async function withSigner(sources: Sources, look: (facts: SignerFacts) => readonly Verdict[] | undefined) {
   return hasSigner(sources.config) ? look(await sources.signer()) : undefined
 }

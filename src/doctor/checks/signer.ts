@@ -1,4 +1,4 @@
-/** The signer: whether it answers and can sign, and for how long its issuers will do. */
+/** The signer: whether it answers and can sign, and for how long its issuers can. */
 
 import type { CaHealth, CaIssuer } from '../../ca/backend.ts'
 import { hasSigner } from '../../config/backends.ts'

@@ -92,7 +92,7 @@ export function judgeExpiry(
       `the certificate is not valid before ${new Date(from).toISOString()}`,
       'see the clock of this host, and of the CA that issued it',
     )
-  // A tenth of its life, and a week at most.
+  // A certificate counts as late in the last tenth of its life, and a week before its end at most.
   if (leftMs < Math.min(7 * DAY_MS, (to - from) / 10)) return warning(`the certificate ends soon: ${until}`, renew)
   return ok(until)
 }

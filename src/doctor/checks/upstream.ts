@@ -1,9 +1,11 @@
-/** Servers of others that the service asks: whether they can be reached, and trusted. */
+/** Servers of others that the service asks, also its mail server: whether they can be reached, and trusted. */
 
 import { readFileSync } from 'node:fs'
 import { rootCertificates } from 'node:tls'
 import { usesBackend } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
+import { MailTransport } from '../../events/notifications/transport.ts'
+import { mailSettings } from '../../settings/event-settings.ts'
 import type { Check } from '../check.ts'
 import { type Reached, reach } from '../facts/reach.ts'
 import { failure, messageOf, ok, unknown, type Verdict, warning } from '../verdict.ts'
@@ -20,12 +22,12 @@ export const UPSTREAM: readonly Check[] = [
 ]
 
 interface Server {
-  /** That names it. */
+  /** The key of the configuration that names the server. */
   key: string
   url: string
-  /** A file with the CAs that count; beside those of Node.js where `isAdded`. */
+  /** A file with the CAs that count; where `isAdded`, the CAs of Node.js count, too. */
   roots?: { key: string; file: string | null; isAdded: boolean }
-  /** An HTTP proxy on the way, which this check does not use. */
+  /** An HTTP proxy is on the way; this check does not use it. */
   proxy?: string | null
 }
 
@@ -110,3 +112,29 @@ export function judgeServer(
     return warning(`the certificate of ${origin} (${key}) ends in ${days} days`, renew)
   return ok(`${origin} (${key})`)
 }
+
+const LIMIT_MS = 10_000
+
+export const MAIL: readonly Check[] = [
+  {
+    id: 'mail.server',
+    title: 'The mail server takes the login; no mail is sent',
+    async look({ config }) {
+      if (!config.smtp.enabled) return undefined
+      const settings = mailSettings(config)
+      const transport = new MailTransport({ ...settings, timeoutMs: Math.min(settings.timeoutMs, LIMIT_MS) })
+      const place = `${settings.host}:${settings.port}`
+      try {
+        await transport.probe()
+        return ok(`${place} answers (smtp.tls: ${settings.tls})`)
+      } catch (error) {
+        return failure(
+          `the mail server ${place} (smtp.tls: ${settings.tls}) cannot be used: ${messageOf(error)}`,
+          'correct smtp.host, port, tls, username or ca_file; chancery -c FILE mail test --to ADDRESS sends a mail',
+        )
+      } finally {
+        transport.close()
+      }
+    },
+  },
+]

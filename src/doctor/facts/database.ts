@@ -8,7 +8,7 @@ import { CannotTell, messageOf } from '../verdict.ts'
 const CONNECT_MS = 5_000
 const STATEMENT_MS = 15_000
 
-/** A doctor waits no longer than its reader. */
+/** A report that comes later is of no use to its reader. */
 export function settingsFor(config: Config) {
   const settings = databaseSettings(config, 1)
   const connectionTimeoutMs = Math.min(settings.connectionTimeoutMs || CONNECT_MS, CONNECT_MS)

@@ -1,4 +1,4 @@
-/** One question to one name server, as validation asks it. */
+/** One question to one name server, asked as validation asks it. */
 
 import { type Exchange, exchangeTcp, exchangeUdp } from '../../../workers/dns/dns-exchange.ts'
 import { buildQuery, type DnsResponse, type DnsType } from '../../../workers/dns/dns-message.ts'
@@ -9,7 +9,7 @@ export type DnsAsked = { response: DnsResponse; failure?: never } | { response?:
 const LIMIT_MS = 3_000
 const TRIES = 2
 
-/** @param server as in `dns.resolvers` */
+/** @param server in the form of `dns.resolvers` */
 export async function askNameServer(server: string, name: string, type: DnsType): Promise<DnsAsked> {
   const parsed = parseNameServer(server)
   if (!parsed) return { failure: 'is no address' }

@@ -1,4 +1,4 @@
-/** Facts about files: what stat says, in words of the operator. */
+/** Facts about files: the answers of stat in words of the operator. */
 
 import { readFileSync, type Stats, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
@@ -7,7 +7,7 @@ import { describeFileError } from '../../shared/lib/file-error.ts'
 export interface FileFacts {
   file: string
   kind: 'file' | 'folder' | 'socket' | 'other'
-  /** Permission bits. */
+  /** The permission bits alone. */
   mode: number
   uid: number
   gid: number
@@ -18,7 +18,7 @@ type Stated =
   | { facts: FileFacts; problem?: never; text?: never }
   | { facts?: never; problem: 'missing' | 'closed'; text: string }
 
-/** Follows links. */
+/** Looks at a file, at the end of all links. */
 export function stateOf(file: string): Stated {
   try {
     return { facts: factsOf(file, statSync(file)) }
@@ -38,7 +38,7 @@ export const octal = (mode: number): string => mode.toString(8).padStart(3, '0')
 
 let names: ReadonlyMap<number, string> | undefined
 
-/** A number where the user has no name, as in a container. */
+/** The name of the user, or the number where there is no name, as in a container. */
 export function userName(uid: number): string {
   names ??= namesIn('/etc/passwd')
   return names.get(uid) ?? `uid ${uid}`
@@ -57,11 +57,11 @@ export interface DiskFacts {
   folder: string
   freeBytes: number
   totalBytes: number
-  /** Of files that can still be made, from 0 to 1; 1 where the file system does not count them. */
+  /** The share of files that can still be made, from 0 to 1; 1 where the file system does not count files. */
   freeFiles: number
 }
 
-/** Of the nearest folder that exists. @throws Error with a code */
+/** Looks at the disk of the nearest folder that exists. @throws Error with a code */
 export function diskOf(place: string): DiskFacts {
   const folder = nearestFolder(path.resolve(place))
   const { bavail, blocks, bsize, ffree, files } = statfsSync(folder)

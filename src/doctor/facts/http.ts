@@ -1,9 +1,15 @@
-/** One HTTP request as a client sends it, and all that can be seen of the answer. Never throws: a failure is a fact. */
+/**
+ * One HTTP request as a client sends it, and all that can be seen of the answer. It never throws, because a failure is a
+ * fact.
+ */
 
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { type IncomingHttpHeaders, request as plainRequest } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import { rootCertificates, type TLSSocket } from 'node:tls'
+import type { JwsAlgorithm } from '../../shared/protocol/jws.ts'
+import { CannotTell, messageOf } from '../verdict.ts'
 
 export interface Answer {
   status: number
@@ -16,16 +22,16 @@ export interface Answer {
 }
 
 export interface TlsFacts {
-  /** DER, from the server's own upwards, as it sent them. */
+  /** DER of the certificates that the server sent; its own is the first. */
   chain: readonly Buffer[]
-  /** Why a client that trusts `trustedRoots` and the system's would refuse it. */
+  /** The reason why a client that trusts `trustedRoots` and the system's roots would refuse it. */
   problem: string | undefined
 }
 
 export interface NoAnswer {
   answer?: never
   failure: string
-  /** The name that does not resolve, else the address. */
+  /** The name that does not resolve, or else the address. */
   who: string
 }
 
@@ -35,10 +41,10 @@ export interface Ask {
   method?: string
   headers?: Record<string, string>
   body?: string
-  /** PEM, beside those of Node.js. */
+  /** PEM of roots that count beside the roots of Node.js. */
   trustedRoots?: readonly string[]
   localAddress?: string
-  /** In place of those of the URL. */
+  /** The host and the port that are asked in place of the URL's. */
   to?: { host: string; port: number }
 }
 
@@ -71,7 +77,7 @@ export function ask(url: string, options: Ask = {}): Promise<Asked> {
         agent: false,
         signal: AbortSignal.timeout(LIMIT_MS),
         ...(localAddress !== undefined && { localAddress }),
-        // What is wrong with the certificate is a finding, not the end of the look.
+        // A certificate that is refused is a finding, and does not end the look.
         ...(isTls && {
           rejectUnauthorized: false,
           ca: [...rootCertificates, ...trustedRoots],
@@ -128,4 +134,38 @@ function describe(error: Error & { code?: string }): string {
   if (isUnresolved(error)) return UNRESOLVED
   if (error.code === 'ECONNREFUSED') return 'connection refused'
   return error.code ? `${error.code}: ${error.message}` : error.message
+}
+
+/** The reader checks the members. @throws CannotTell where the body is no JSON */
+export function jsonOf<T extends object>(body: Buffer): Partial<T> {
+  try {
+    return JSON.parse(body.toString('utf8')) as Partial<T>
+  } catch (error) {
+    throw new CannotTell(`the answer is no JSON: ${messageOf(error)}`)
+  }
+}
+
+const KEYS: Partial<
+  Record<JwsAlgorithm, { make: () => { publicKey: KeyObject; privateKey: KeyObject }; hash: string | null }>
+> = {
+  ES256: { make: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }), hash: 'sha256' },
+  ES384: { make: () => generateKeyPairSync('ec', { namedCurve: 'P-384' }), hash: 'sha384' },
+  EdDSA: { make: () => generateKeyPairSync('ed25519'), hash: null },
+  RS256: { make: () => generateKeyPairSync('rsa', { modulusLength: 2048 }), hash: 'sha256' },
+}
+
+/**
+ * A signed request that changes nothing: it asks for the account of a key that was made just now.
+ * @returns a flattened JWS; undefined where the service takes none of these algorithms
+ */
+export function askForAccount(url: string, nonce: string, allowed: readonly string[]): string | undefined {
+  const [alg, kind] = Object.entries(KEYS).find(([name]) => allowed.includes(name)) ?? []
+  if (alg === undefined || !kind) return undefined
+  const { publicKey, privateKey } = kind.make()
+  const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const protectedHeader = encoded({ alg, nonce, url, jwk: publicKey.export({ format: 'jwk' }) })
+  const payload = encoded({ onlyReturnExisting: true })
+  const data = Buffer.from(`${protectedHeader}.${payload}`)
+  const signature = sign(kind.hash, data, { key: privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')
+  return JSON.stringify({ protected: protectedHeader, payload, signature })
 }

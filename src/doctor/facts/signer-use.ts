@@ -1,4 +1,4 @@
-/** What the signer says of other databases. It is asked, and told nothing that stays. */
+/** Asks the signer about other databases at work with it. The question leaves no trace there. */
 
 import { readSharedSecret } from '../../../signer/protocol/handshake.ts'
 import { SignerClient } from '../../ca/signer-client.ts'

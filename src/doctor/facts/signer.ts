@@ -1,4 +1,4 @@
-/** What the signer says of itself. */
+/** Asks the signer about itself: its version, its issuers, its health. */
 
 import path from 'node:path'
 import { readSharedSecret } from '../../../signer/protocol/handshake.ts'
@@ -20,7 +20,7 @@ export interface SignerFacts {
 
 const ANSWER_MS = 5_000
 
-/** @throws CannotTell */
+/** Connects once, asks, and leaves. @throws CannotTell */
 export async function connectForFacts(config: Config, testSign: boolean): Promise<SignerFacts> {
   const { socketPath, secretFile } = placeOf(config)
   let secret: Buffer
@@ -54,7 +54,7 @@ export async function connectForFacts(config: Config, testSign: boolean): Promis
   }
 }
 
-/** @throws CannotTell */
+/** The socket and the secret of the signer. @throws CannotTell */
 export function placeOf(config: Config): SignerPlace {
   if (!hasSigner(config)) throw new CannotTell('no certificate is signed here')
   const { socket, secret_file } = config.ca.signer

@@ -3,12 +3,12 @@
  */
 
 import { createReadStream } from 'node:fs'
-import { UnusableSource } from '../unusable-source.ts'
+import { UnusableSource } from '../model.ts'
 
 /** A certificate takes a few thousand characters. */
 const MOST_FIELD_CHARACTERS = 1_000_000
 
-/** The rows of a file, the first of which is the names of its columns. */
+/** The rows of a file; the first one names its columns. */
 export async function* readDelimited(file: string): AsyncGenerator<string[]> {
   let parser: DelimitedParser | undefined
   for await (const chunk of createReadStream(file, 'utf8') as AsyncIterable<string>) {
@@ -29,7 +29,7 @@ class DelimitedParser {
   #fields: string[] = []
   #field = ''
   #isQuoted = false
-  /** A quote inside of quotes: the end, or the first of two that mean one. */
+  /** A quote inside of quotes is the end, or the first of two that mean one. */
   #sawQuote = false
   #row = 1
 

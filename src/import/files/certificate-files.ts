@@ -9,7 +9,7 @@ import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificat
 import { TAG } from '../../shared/pki/der.ts'
 import { decodePem, isPem } from '../../shared/pki/pem.ts'
 import type { ImportedCertificate, Unreadable } from '../model.ts'
-import { UnusableSource } from '../unusable-source.ts'
+import { UnusableSource } from '../model.ts'
 import { type CaIndex, readIndex } from './openssl-index.ts'
 
 type Found = ImportedCertificate | Unreadable
@@ -22,11 +22,11 @@ const CERTIFICATE_FILE = /\.(?:pem|crt|cer|der)$/i
 const INDEX_FILE = 'index.txt'
 
 /**
- * Certificates of all paths, without those of CAs. Each comes once; a second time when only a later file has an index that
+ * Certificates of all paths except CA certificates. Each comes once; a second time when only a later file has an index that
  * says it is revoked.
  */
 export async function* readCertificateFiles(paths: readonly string[]): AsyncGenerator<Found> {
-  /** Whether a revocation was found with it. */
+  /** Certificate → whether a revocation was found with it. */
   const given = new Map<string, boolean>()
   for (const one of paths) {
     const where = path.basename(one) === INDEX_FILE ? path.dirname(one) : one
@@ -63,7 +63,7 @@ async function* inFolder(folder: string, above?: CaIndex, depth = 0): AsyncGener
   yield* own?.missing() ?? []
 }
 
-/** A file that the operator names must hold something. Its index is in the same folder or the one above, as with `openssl ca`. */
+/** A file that the operator names must hold something. Its index is in the same folder or the one above, where `openssl ca` has it. */
 async function* inNamedFile(file: string): AsyncGenerator<Found> {
   let isEmpty = true
   const folder = path.dirname(path.resolve(file))

@@ -9,16 +9,16 @@ import { parseSerialNumber } from '../../domain/revocation.ts'
 import type { Unreadable } from '../model.ts'
 
 interface IndexEntry {
-  /** Lower-case hexadecimal without leading zero octets. */
+  /** The serial number in lower-case hexadecimal without leading zero octets. */
   serialNumber: string
   notAfter: Date
   revocation?: { revokedAt: Date; revocationReason: number } | undefined
 }
 
 export interface CaIndex {
-  /** The revocation of a certificate; another CA's of the same serial number has another end. */
+  /** The revocation of a certificate. The end tells it from a certificate of another CA with the same serial number. */
   find(serialNumber: string, notAfter: Date): IndexEntry['revocation']
-  /** What it names and nobody has asked for, and lines that are not as they should be. */
+  /** Certificates that the index names and nobody has asked for, and lines that are not as they should be. */
   missing(): Unreadable[]
 }
 
@@ -56,11 +56,11 @@ export async function readIndex(file: string): Promise<CaIndex> {
   }
 }
 
-/** As `openssl ca -crl_reason` spells them, in lower case. */
+/** The reasons in the spelling of `openssl ca -crl_reason`, in lower case. */
 const REASONS: ReadonlyMap<string, number> = new Map([
   ['unspecified', 0],
   ['keycompromise', 1],
-  // With the time of the compromise behind it.
+  // The time of the compromise stands behind it.
   ['keytime', 1],
   ['cacompromise', 2],
   ['cakeytime', 2],
@@ -68,14 +68,14 @@ const REASONS: ReadonlyMap<string, number> = new Map([
   ['superseded', 4],
   ['cessationofoperation', 5],
   ['certificatehold', 6],
-  // With an instruction behind it.
+  // An instruction stands behind it.
   ['holdinstruction', 6],
   ['removefromcrl', 8],
 ])
 
 const LINE = /^([VR])\t(\d{12}|\d{14})Z\t([^\t]*)\t([0-9A-Fa-f]+)\t/
 
-/** Undefined for a line that is none of an index. */
+/** Reads a line; undefined where it is no line of an index. */
 export function readIndexLine(line: string): IndexEntry | undefined {
   const [, status, end = '', revoked = '', serial = ''] = LINE.exec(line) ?? []
   const serialNumber = parseSerialNumber(serial)
@@ -83,7 +83,7 @@ export function readIndexLine(line: string): IndexEntry | undefined {
   if (serialNumber === undefined || !notAfter) return undefined
   if (status !== 'R') return { serialNumber, notAfter }
   const [time = '', reason = 'unspecified'] = revoked.split(',')
-  // Revoked without a usable time or reason is revoked all the same.
+  // A revocation counts without a usable time or reason, too.
   const revokedAt = instantOf(time.replace(/Z$/, '')) ?? new Date()
   return { serialNumber, notAfter, revocation: { revokedAt, revocationReason: REASONS.get(reason.toLowerCase()) ?? 0 } }
 }

@@ -1,5 +1,5 @@
 /**
- * One record of step-ca's database as one of ours.
+ * Reads one record of step-ca's database as a thing to import.
  *
  * Its tables have keys and values, and most values are JSON (smallstep/certificates: `acme/db/nosql`, `db`).
  */
@@ -9,7 +9,7 @@ import { type JsonObject, jsonObjectIn } from '../../shared/lib/encoding.ts'
 import { decodePem } from '../../shared/pki/pem.ts'
 import { parseTimestamp } from '../../shared/protocol/timestamp.ts'
 import type { ImportedAccount, ImportedCredential } from '../model.ts'
-import { UnusableSource } from '../unusable-source.ts'
+import { UnusableSource } from '../model.ts'
 
 /** A record that cannot be taken over. The message says why. */
 export class Garbled extends Error {}
@@ -29,7 +29,7 @@ export function readAccount(value: Buffer, provisioners: readonly string[]): Acc
   return { id, jwk: key as JsonObject, contacts, status, createdAt: creationOf(createdAt), urls }
 }
 
-/** @throws UnusableSource when nobody says the provisioner */
+/** @throws UnusableSource when the provisioner is not known */
 function accountPaths(id: string, place: JsonObject, otherwise: readonly string[]): string[] {
   const { locationPrefix, provisionerName } = place
   if (typeof locationPrefix === 'string' && URL.canParse(locationPrefix)) return [new URL(locationPrefix).pathname + id]
@@ -41,12 +41,12 @@ function accountPaths(id: string, place: JsonObject, otherwise: readonly string[
   return names.map((name) => `/acme/${pathSegment(name)}/account/${id}`)
 }
 
-/** As Go's net/url writes a segment of a path. */
+/** Writes a segment of a path as Go's net/url does. */
 function pathSegment(name: string): string {
   return encodeURI(name).replaceAll(/[?#!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
-/** A key that an account was registered with is empty: step-ca takes each once. */
+/** step-ca takes each key once, and empties it when an account was registered with it. */
 export function readExternalAccountKey(value: Buffer): ImportedCredential {
   const { id, reference, accountID, key, createdAt } = parseObject(value)
   if (typeof id !== 'string' || id === '') throw new Garbled('it has no id')
@@ -56,7 +56,7 @@ export function readExternalAccountKey(value: Buffer): ImportedCredential {
   return { kid: id, hmacKey: Buffer.from(key, 'base64'), label, createdAt: creationOf(createdAt) }
 }
 
-export interface AcmeCertificate {
+interface AcmeCertificate {
   der: Buffer
   accountId: string
 }
@@ -78,7 +78,7 @@ export interface Revocation {
   revocationReason: number
 }
 
-/** To step-ca a certificate is revoked when there is a record, whatever that says. */
+/** step-ca takes a certificate as revoked when there is a record, whatever the record says. */
 export function readRevocation(value: Buffer): Revocation {
   const { RevokedAt, ReasonCode } = jsonObjectIn(value.toString('utf8')) ?? {}
   const revocationReason = Number.isInteger(ReasonCode) ? (ReasonCode as number) : UNSPECIFIED

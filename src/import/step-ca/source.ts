@@ -6,7 +6,7 @@ import { PemError } from '../../shared/pki/pem.ts'
 import { CERTIFICATE_KEYS, parseAccountKey } from '../../shared/protocol/jwk.ts'
 import { Problem } from '../../shared/protocol/problem.ts'
 import type { ImportedAccount, ImportedCertificate, ImportedCredential, ImportSource, Unreadable } from '../model.ts'
-import { inPages } from '../pages.ts'
+import { inPages } from '../model.ts'
 import {
   Garbled,
   type Revocation,
@@ -22,7 +22,7 @@ export interface StepCaRow {
 }
 
 export interface StepCaTables {
-  /** Rows of one table; none where the database does not have it. */
+  /** The rows of one table; none where the database does not have the table. */
   rows(table: string): AsyncIterable<StepCaRow>
 }
 
@@ -32,7 +32,7 @@ export interface StepCaTables {
  */
 export async function stepCaSource(tables: StepCaTables, provisioners: readonly string[]): Promise<ImportSource> {
   for await (const { value } of tables.rows('acme_accounts')) attempt('', () => readAccount(value, provisioners))
-  /** By step-ca's id. */
+  /** step-ca's id of an account → its thumbprint. */
   const thumbprints = new Map<string, string>()
 
   async function* credentials(): AsyncGenerator<ImportedCredential | Unreadable> {

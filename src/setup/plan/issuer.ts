@@ -15,7 +15,7 @@ const halfAndWhole = (file: string) => [file, `${file}.new`]
 
 const hashOfType = (type: string) => (type === 'P-384' ? 'sha384' : type === 'P-521' ? 'sha512' : 'sha256')
 
-/** The hash that fits the key of an issuer that exists already, else that of the key to be made. */
+/** The hash that fits the key of an issuer that exists already, or else the key to be made. */
 export function hashFor({ key_type }: Answers, certificate: string | undefined): 'sha256' | 'sha384' | 'sha512' {
   if (certificate === undefined) return hashOfType(key_type)
   const curve = certificateIn(PATHS.issuer, certificate).publicKey.asymmetricKeyDetails?.namedCurve

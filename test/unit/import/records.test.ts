@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { readEjbcaRow } from '../../../src/import/ejbca/rows.ts'
+import { readEjbcaRow } from '../../../src/import/ejbca/source.ts'
 import { readIndexLine } from '../../../src/import/files/openssl-index.ts'
 import { readAccount, readRevocation } from '../../../src/import/step-ca/records.ts'
 

@@ -1,15 +1,30 @@
-/** A dump of step-ca's database: JSON lines as `deploy/import/step-ca-dump` writes them. */
+/** step-ca's tables: in its PostgreSQL, or in a dump that `deploy/import/step-ca-dump` writes as JSON lines. */
 
 import { open } from 'node:fs/promises'
-import { UnusableSource } from '../unusable-source.ts'
+import type { FormerDatabase } from '../former-database.ts'
+import { UnusableSource } from '../model.ts'
 import type { StepCaRow, StepCaTables } from './source.ts'
+
+export async function stepCaDatabase(database: FormerDatabase): Promise<StepCaTables> {
+  if (!(await database.hasTable('x509_certs')))
+    throw new UnusableSource('the database has no table x509_certs; is it that of step-ca?')
+  return {
+    async *rows(table) {
+      // Releases before external account bindings have no table of them.
+      if (!(await database.hasTable(table))) return
+      type Row = { nkey: Buffer; nvalue: Buffer }
+      const rows = database.rows<Row>(`SELECT nkey, nvalue FROM ${table} ORDER BY nkey`)
+      for await (const { nkey, nvalue } of rows) yield { key: nkey, value: nvalue }
+    },
+  }
+}
 
 interface Line {
   table?: string
-  /** base64, as `value`. */
+  /** `key` and `value` are base64. */
   key?: string
   value?: string
-  /** In the last line alone: how many lines come before it. */
+  /** Only the last line has it: the number of lines before it. */
   records?: number
 }
 
