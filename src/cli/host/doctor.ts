@@ -2,8 +2,7 @@
 
 import { areaOf } from '../../doctor/check.ts'
 import { CHECKS } from '../../doctor/checks.ts'
-import { countsOf, exitCodeOf, jsonOf, textOf } from '../../doctor/report.ts'
-import { type Progress, runChecks } from '../../doctor/run.ts'
+import { countsOf, exitCodeOf, jsonOf, type Progress, runChecks, textOf } from '../../doctor/run.ts'
 import { Sources } from '../../doctor/sources.ts'
 import { AREA_NAMES, type Area } from '../../doctor/verdict.ts'
 import { UsageError } from '../../shared/command-line.ts'

@@ -3,11 +3,9 @@
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { renderCertId } from '../../shared/protocol/renewal-info.ts'
 import type { Check } from '../check.ts'
-import type { Answer, Ask, Asked } from '../facts/http.ts'
-import { askForAccount, jsonOf } from '../facts/http.ts'
+import { type Answer, type Ask, type Asked, askForAccount, jsonOf } from '../facts/http.ts'
 import { noAnswer, requireAnswer, type Sources } from '../sources.ts'
 import { CannotTell, failure, ok, unknown, type Verdict } from '../verdict.ts'
-import { directory, isOldHttp, PUBLIC, requireDirectory } from './proxy-shared.ts'
 
 const EXAMPLES = 'compare its configuration with deploy/proxy/nginx.conf or deploy/proxy/haproxy.cfg'
 
@@ -252,4 +250,16 @@ export function judgeSigned({ status, headers, body }: Pick<Answer, 'status' | '
     `a signed request gets ${status} ${type}${detail && `: ${detail}`}, where accountDoesNotExist is right`,
     `see what the proxy makes of POST requests; ${EXAMPLES}`,
   )
+}
+
+export const PUBLIC = 'the public URL'
+
+const directory = (sources: Sources) => sources.publicly(sources.local('directory'))
+const isOldHttp = ({ status }: Answer) => status === 505 || status === 426
+
+/** @throws CannotTell where the proxy answers something else: its own check says so */
+export async function requireDirectory(sources: Sources): Promise<Answer> {
+  const answer = requireAnswer(await directory(sources), PUBLIC)
+  if (answer.status !== 200) throw new CannotTell(`${PUBLIC} answers with ${answer.status}`)
+  return answer
 }
