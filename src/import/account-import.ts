@@ -1,4 +1,4 @@
-/** SQL of accounts that come from another server, and of what is given to them. */
+/** SQL of accounts that come from another server. */
 
 import type { AccountStatus } from '../domain/states.ts'
 import type { Database, Statement } from '../store/database.ts'
@@ -138,30 +138,4 @@ const ACCOUNT_IDS: Statement = {
 export async function accountIdsOf(tx: Queries, thumbprints: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const rows = await tx.query<{ id: string; thumbprint: string }>(ACCOUNT_IDS, [thumbprints])
   return new Map(rows.map(({ id, thumbprint }) => [thumbprint, id]))
-}
-
-/* Grants. */
-
-const GRANT_IDENTIFIER: Statement = {
-  name: 'import-grant-identifier',
-  text: `
-    INSERT INTO account_allowed_identifiers (account_id, identifier_id)
-    SELECT id, $1 FROM accounts WHERE thumbprint = ANY ($2::text[]) ON CONFLICT DO NOTHING RETURNING account_id`,
-}
-
-/** To accounts that have it from nowhere else. @returns how many */
-export async function grantIdentifier(tx: Queries, id: string, thumbprints: readonly string[]): Promise<number> {
-  return (await tx.query(GRANT_IDENTIFIER, [id, thumbprints])).length
-}
-
-const ASSIGN_PROFILE: Statement = {
-  name: 'import-assign-profile',
-  text: `
-    INSERT INTO account_csr_profiles (account_id, csr_profile_id)
-    SELECT id, $1 FROM accounts WHERE thumbprint = ANY ($2::text[]) ON CONFLICT DO NOTHING RETURNING account_id`,
-}
-
-/** To accounts that have none. @returns how many */
-export async function assignProfile(tx: Queries, id: string, thumbprints: readonly string[]): Promise<number> {
-  return (await tx.query(ASSIGN_PROFILE, [id, thumbprints])).length
 }

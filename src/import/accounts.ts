@@ -16,8 +16,7 @@ import {
   type KnownImport,
   type NewImport,
 } from './account-import.ts'
-import { linkAccounts } from './credential-import.ts'
-import type { ImportedAccount, ImportedCredential, Outcome } from './model.ts'
+import type { ImportedAccount, Outcome } from './model.ts'
 import type { PageContext, WritePage } from './page.ts'
 
 interface Candidate {
@@ -59,7 +58,7 @@ export function createAccountWriter(): WritePage<ImportedAccount> {
       const found = () => [...candidate.paths, candidate.key.thumbprint].flatMap((key) => known.get(key) ?? [])
       if (fresh.size > 0 && found().length > 0) await flush()
       const [account, ...others] = new Set(found())
-      if (account) decided.set(candidate, await meet(candidate, { account, others }, known, context))
+      if (account) decided.set(candidate, await reconcile(candidate, { account, others }, known, context))
       else {
         const row = rowOf(candidate, context)
         fresh.set(candidate, row)
@@ -92,8 +91,8 @@ function setKnown(known: KnownAccounts, account: KnownImport): void {
   for (const key of [account.id, account.thumbprint, ...account.paths]) known.set(key, account)
 }
 
-/** An account that is here already. */
-async function meet(
+/** Compares with the account that is here already. */
+async function reconcile(
   { account, key, paths, contacts }: Candidate,
   { account: here, others }: { account: KnownImport; others: readonly KnownImport[] },
   known: KnownAccounts,
@@ -173,13 +172,4 @@ function usable(contacts: readonly string[]): string[] {
     }
   })
   return [...new Set(good)].slice(0, MOST_CONTACTS)
-}
-
-/** Binds accounts to credentials that name them; nothing for credentials whose accounts name them. */
-export const linkCredentials: WritePage<ImportedCredential> = async (page, { queries, foreignKids }) => {
-  const bindings = page.flatMap(({ kid, boundThumbprint: thumbprint }) =>
-    thumbprint && !foreignKids.has(kid) ? [{ kid, thumbprint }] : [],
-  )
-  const linked = bindings.length > 0 ? await linkAccounts(queries, bindings) : 0
-  return Array<Outcome>(linked).fill('changed')
 }

@@ -3,14 +3,11 @@
 import type { Command } from '../../shared/command-line.ts'
 import type { AdminCommand } from './admin-command.ts'
 import { AUDIT_VERIFY, CRL_REBUILD, SEARCH, TERMS_ACCEPT, USER_COMMANDS } from './administration-commands.ts'
-import { BULK_REVOKE } from './bulk-revoke.ts'
-import { CERTIFICATE_COMMANDS } from './certificate-commands.ts'
-import { EAB_CREATE } from './eab-commands.ts'
-import { IDENTIFIER_COMMANDS } from './identifier-commands.ts'
+import { BULK_REVOKE, CERTIFICATE_COMMANDS, TELL_OWNERS } from './certificate-commands.ts'
+import { EAB_CREATE, IDENTIFIER_COMMANDS } from './grant-commands.ts'
 import { operationCommand } from './operation-command.ts'
 import { OPERATION_ROWS } from './operation-table.ts'
 import { PROFILE_COMMANDS } from './profile-commands.ts'
-import { TELL_OWNERS } from './tell-owners.ts'
 
 export const ADMIN_COMMANDS: readonly AdminCommand[] = [
   ...OPERATION_ROWS.filter(({ needsSession }) => !needsSession).map(operationCommand),

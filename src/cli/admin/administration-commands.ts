@@ -7,10 +7,9 @@ import { parseHead, renderHead } from '../../domain/audit-chain.ts'
 import { crlName } from '../../domain/crl-scope.ts'
 import { isGiven, optional, several, UsageError } from '../../shared/command-line.ts'
 import { tell } from '../printing.ts'
-import { CommandError, uuid } from '../values.ts'
+import { CommandError, ofAccount, uuid } from '../values.ts'
 import type { AdminCaller } from './admin-caller.ts'
 import { type AdminCommand, adminCommand } from './admin-command.ts'
-import { ofAccount } from './grant-targets.ts'
 
 /** End the locks of failed logins. */
 export const USER_COMMANDS: readonly AdminCommand[] = [
