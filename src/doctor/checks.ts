@@ -1,6 +1,5 @@
 /** All checks of `chancery doctor`, in the order of the report, and their table in docs/operations/doctor.md. */
 
-import { areaOf, type Check } from './check.ts'
 import { CONFIGURATION } from './checks/configuration.ts'
 import { CREDENTIALS } from './checks/credentials.ts'
 import { CRL } from './checks/crl.ts'
@@ -16,6 +15,7 @@ import { SIGNER_NAMES, SIGNER_POLICY } from './checks/signer-policy.ts'
 import { TLS } from './checks/tls.ts'
 import { MAIL, UPSTREAM } from './checks/upstream.ts'
 import { CHALLENGES, RESOLVERS } from './checks/validation.ts'
+import { areaOf, type Check } from './sources.ts'
 import { AREA_NAMES, AREAS } from './verdict.ts'
 
 export const CHECKS: readonly Check[] = [

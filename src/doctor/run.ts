@@ -3,8 +3,7 @@
 import { plural } from '../shared/lib/plural.ts'
 import { printable } from '../shared/lib/terminal.ts'
 import { within } from '../shared/lib/time-limit.ts'
-import { areaOf, type Check } from './check.ts'
-import type { Sources } from './sources.ts'
+import { areaOf, type Check, type Sources } from './sources.ts'
 import { AREA_NAMES, AREAS, type Area, CannotTell, messageOf, type Result, unknown, type Verdict } from './verdict.ts'
 
 interface Finding extends Verdict {

@@ -16,8 +16,7 @@ import {
   type KnownImport,
   type NewImport,
 } from './account-import.ts'
-import type { ImportedAccount, Outcome } from './model.ts'
-import type { PageContext, WritePage } from './page.ts'
+import type { ImportedAccount, Outcome, PageContext, WritePage } from './model.ts'
 
 interface Candidate {
   account: ImportedAccount

@@ -27,8 +27,9 @@ import type {
   ImportedIdentifier,
   ImportedProfile,
   Outcome,
+  PageContext,
+  WritePage,
 } from './model.ts'
-import type { PageContext, WritePage } from './page.ts'
 
 export const writeIdentifiers: WritePage<ImportedIdentifier> = (page, context) =>
   oneByOne(page, async (imported) => {

@@ -21,8 +21,7 @@ import { createIssuanceStore } from '../store/issuance-store.ts'
 import { revokeListed } from '../store/revocation-import.ts'
 import type { IssuerRevocations } from '../store/signer-mark-store.ts'
 import { accountIdsOf } from './account-import.ts'
-import type { ImportedCertificate, Outcome, Unreadable } from './model.ts'
-import type { PageContext, WritePage } from './page.ts'
+import type { ImportedCertificate, Outcome, PageContext, Unreadable, WritePage } from './model.ts'
 
 interface Candidate {
   imported: ImportedCertificate

@@ -5,8 +5,7 @@ import type { SecretBox } from '../shared/lib/secret-box.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import type { Database, Statement } from '../store/database.ts'
 import { handOn } from './account-import.ts'
-import type { ImportedCredential, Outcome } from './model.ts'
-import type { PageContext, WritePage } from './page.ts'
+import type { ImportedCredential, Outcome, PageContext, WritePage } from './model.ts'
 
 const MAX_KID_LENGTH = 255
 /** RFC 7518 §3.2: a key is at least as long as the hash of HS256. */
@@ -168,10 +167,7 @@ const LINK: Statement = {
 }
 
 /** Binds accounts to the credentials that name them. */
-async function linkAccounts(
-  tx: Queries,
-  bindings: readonly { kid: string; thumbprint: string }[],
-): Promise<number> {
+async function linkAccounts(tx: Queries, bindings: readonly { kid: string; thumbprint: string }[]): Promise<number> {
   const rows = await tx.query<{ id: string }>(LINK, [
     bindings.map(({ kid }) => kid),
     bindings.map(({ thumbprint }) => thumbprint),

@@ -23,8 +23,8 @@ import {
   type Outcome,
   type Pages,
   type Unreadable,
+  type WritePage,
 } from './model.ts'
-import type { WritePage } from './page.ts'
 
 export interface ImportOptions {
   audit: AuditLog

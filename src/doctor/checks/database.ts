@@ -2,8 +2,8 @@
 
 import { requireUsableSchema } from '../../store/schema/schema-state.ts'
 import { requireOwnSessions } from '../../store/session.ts'
-import type { Check } from '../check.ts'
 import { settingsFor } from '../facts/database.ts'
+import type { Check } from '../sources.ts'
 import { CannotTell, failure, messageOf, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
 
 const PAGE = 'docs/operations/database.md'

@@ -5,8 +5,8 @@ import { AuditCheck, cutSeal } from '../../domain/audit-chain.ts'
 import { auditKeyOf } from '../../settings/admin-settings.ts'
 import { readWorkers } from '../../store/background-run-store.ts'
 import { createServerSettings } from '../../store/switch-store.ts'
-import type { Check } from '../check.ts'
-import { AUDIT_ENTRIES, type DiagnosisRows } from '../diagnosis-store.ts'
+import { AUDIT_ENTRIES, type DiagnosisRows } from '../facts/database.ts'
+import type { Check } from '../sources.ts'
 import { failure, ok, orOk, type Verdict, warning } from '../verdict.ts'
 
 export const OPERATION: readonly Check[] = [

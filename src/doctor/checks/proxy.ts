@@ -2,9 +2,8 @@
 
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { renderCertId } from '../../shared/protocol/renewal-info.ts'
-import type { Check } from '../check.ts'
 import { type Answer, type Ask, type Asked, askForAccount, jsonOf } from '../facts/http.ts'
-import { noAnswer, requireAnswer, type Sources } from '../sources.ts'
+import { type Check, noAnswer, requireAnswer, type Sources } from '../sources.ts'
 import { CannotTell, failure, ok, unknown, type Verdict } from '../verdict.ts'
 
 const EXAMPLES = 'compare its configuration with deploy/proxy/nginx.conf or deploy/proxy/haproxy.cfg'

@@ -6,9 +6,8 @@ import type { Config } from '../../config/schema.ts'
 import type { CertificateProfile } from '../../domain/certificate-profile.ts'
 import { PART_THEM, SHARED } from '../../domain/signer-use.ts'
 import { issuancePolicy } from '../../settings/issuance-settings.ts'
-import type { Check } from '../check.ts'
 import { othersAtSigner, type SignerFacts } from '../facts/signer.ts'
-import type { Sources } from '../sources.ts'
+import type { Check, Sources } from '../sources.ts'
 import { CannotTell, failure, messageOf, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
 
 export const SIGNER: readonly Check[] = [

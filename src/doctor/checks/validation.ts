@@ -9,9 +9,8 @@ import type { DnsData } from '../../../workers/dns/dns-message.ts'
 import { parseResolvConf } from '../../../workers/dns/servers.ts'
 import type { Config } from '../../config/schema.ts'
 import { hostOf, isIpAddress } from '../../shared/lib/host.ts'
-import type { Check } from '../check.ts'
 import { askNameServer, connectTo, type DnsAsked } from '../facts/reach.ts'
-import type { Sources } from '../sources.ts'
+import type { Check, Sources } from '../sources.ts'
 import { CannotTell, failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
 
 const SECTIONS = ['dns01', 'dnspersist01', 'dnsaccount01'] as const
