@@ -1,4 +1,4 @@
-/** `chancery certificates revoke`: by serial number, or all that a CRL of ours lists; and `renewals advise|clear`. */
+/** `chancery certificates revoke|bulk-revoke|tell-owners` and `renewals advise|clear`: acts on several certificates. */
 
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -157,11 +157,10 @@ function filterOf({ serial, issuer, 'issued-before': issuedBefore, all }: Values
   }
 }
 
-export const CERTIFICATE_COMMANDS = [REVOKE, ADVISE, CLEAR]
-
 const whole32 = whole(0, 2 ** 31 - 1, 'takes a whole number')
 
-export const BULK_REVOKE = adminCommand({
+/** Begins a job that revokes what filters match, and waits for its end. */
+const BULK_REVOKE = adminCommand({
   usage: 'certificates bulk-revoke',
   approval: true,
   about: 'Revoke all unexpired certificates that filters match, and show the progress',
@@ -214,7 +213,8 @@ async function theEndOf(caller: AdminCaller, first: Output<'getBulkRevocation'>)
 const MOST = 200
 const CHOICE = pick(AT_RISK_FILTERS, ['account_id', 'expiring_before'])
 
-export const TELL_OWNERS = adminCommand({
+/** Asks owners of certificates at risk by mail to renew; without `--send` it prints the mails. */
+const TELL_OWNERS = adminCommand({
   usage: 'certificates tell-owners',
   about: [
     'Show the mails that ask owners of certificates at risk to renew; send them with --send',
@@ -267,3 +267,5 @@ function summaryOf({ enabled, mails, certificates, not_at_risk, without_contact 
     ...(enabled ? [] : ['smtp.enabled or notifications.enabled is false: none can be sent']),
   ].join('; ')
 }
+
+export const CERTIFICATE_COMMANDS = [REVOKE, ADVISE, CLEAR, TELL_OWNERS, BULK_REVOKE]

@@ -22,7 +22,7 @@ import {
 import type { AdminCaller } from './admin-caller.ts'
 import { type AdminCommand, adminCommand } from './admin-command.ts'
 
-export const IDENTIFIER_COMMANDS: readonly AdminCommand[] = [
+const IDENTIFIER_COMMANDS: readonly AdminCommand[] = [
   adminCommand({
     usage: 'identifiers create <identifier>',
     about: 'Make identifiers: names, *.name, addresses, networks; several may follow',
@@ -155,7 +155,7 @@ const OPTIONS = {
   from: several('Network from which accounts may register with it; repeat for several', text),
 }
 
-export const EAB_CREATE = adminCommand({
+const EAB_CREATE = adminCommand({
   usage: 'eab create',
   approval: true,
   about: 'Make a credential of external account binding and print its HMAC key, once',
@@ -240,3 +240,5 @@ function placed({ kid: named, allow, profile, preapprove, from, tag }: Wanted, w
     )
   return { kid: kid.trim(), allow: [...allow, ...further] }
 }
+
+export const GRANT_COMMANDS: readonly AdminCommand[] = [EAB_CREATE, ...IDENTIFIER_COMMANDS]

@@ -104,9 +104,11 @@ function judgeAlarm({ severity, code, message }: Alarm): Verdict {
   return severity === 'error' ? failure(message, mend) : warning(message, mend)
 }
 
-type Intents = { count: number; oldestSeconds: number }
-
-export function judgeUnfinished(intents: Intents, others: { count: number; failures: number }, limitSeconds: number) {
+export function judgeUnfinished(
+  intents: DiagnosisRows['intents'],
+  others: DiagnosisRows['csrIssuances'],
+  limitSeconds: number,
+) {
   const isOld = intents.count > 0 && intents.oldestSeconds > limitSeconds
   return orOk(
     [
