@@ -1,4 +1,7 @@
-/** The run of `chancery doctor`: checks a few at a time, each within its time; and the report, as text and as JSON. */
+/**
+ * Runs checks of `chancery doctor` a few at a time, each within its time, and makes the report: text or JSON.
+ * A check that fails says so, and stops no other.
+ */
 
 import { plural } from '../shared/lib/plural.ts'
 import { printable } from '../shared/lib/terminal.ts'

@@ -4,7 +4,7 @@ import { plural } from '../shared/lib/plural.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import type { Database, Statement } from '../store/database.ts'
-import { handOn } from './account-import.ts'
+import { handOn } from './accounts.ts'
 import type { ImportedCredential, Outcome, PageContext, WritePage } from './model.ts'
 
 const MAX_KID_LENGTH = 255

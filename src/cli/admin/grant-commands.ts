@@ -136,7 +136,7 @@ function identifiersOf(typed: readonly string[]): AllowedIdentifier[] {
   return [...new Map(identifiers.map((identifier) => [identifier.value, identifier])).values()]
 }
 
-const OPTIONS = {
+const CREDENTIAL_OPTIONS = {
   kid: optional('Key id, by which the client names the credential; or the first word', String),
   label: optional('A note for the operator', text),
   tag: several('Tag that its accounts get; repeat for several', text),
@@ -159,13 +159,13 @@ const EAB_CREATE = adminCommand({
   usage: 'eab create',
   approval: true,
   about: 'Make a credential of external account binding and print its HMAC key, once',
-  options: OPTIONS,
+  options: CREDENTIAL_OPTIONS,
   examples: ["eab create team-a --allow '*.a.example.com' 10.1.0.0/16"],
   further: true,
   run: createCredential,
 })
 
-type Wanted = Values<typeof OPTIONS>
+type Wanted = Values<typeof CREDENTIAL_OPTIONS>
 
 async function createCredential(
   caller: AdminCaller,
