@@ -1,6 +1,6 @@
 /**
- * The database for operators' commands: one connection, a long time limit, always closed. Decisions of a command go to the
- * signer that is there, else to the file beside the instance of this host.
+ * The database for operators' commands: one connection, a long time limit, always closed. Decisions of a command go to
+ * the signer that is there, else to the file beside the instance of this host.
  */
 
 import { userInfo } from 'node:os'

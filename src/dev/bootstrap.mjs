@@ -137,8 +137,8 @@ function isInstalled(all) {
 }
 
 /**
- * `npm start` runs without compiler, linter and browser driver. Install scripts compile the library of HSMs, which it does
- * not need; the one of this project is called here.
+ * `npm start` runs without compiler, linter and browser driver. Install scripts compile the library of HSMs, which it
+ * does not need; the one of this project is called here.
  */
 const TO_START = ['--omit=dev', '--ignore-scripts']
 

@@ -1,6 +1,6 @@
 /**
- * The form of a check of `chancery doctor`, and the facts that checks judge: each is fetched once, when the first check asks
- * for it, and shared.
+ * The form of a check of `chancery doctor`, and the facts that checks judge: each is fetched once, when the first check
+ * asks for it, and shared.
  *
  * A fact that cannot be had throws CannotTell, with the reason that all checks repeat.
  */

@@ -1,6 +1,6 @@
 /**
- * What administrators have made: identifiers and CSR profiles with their holders, administrators with their password
- * hashes, and the audit log.
+ * Takes over the work of administrators: identifiers and CSR profiles with their holders, administrators themselves with
+ * their password hashes, and the audit log.
  */
 
 import { lastImportedEntry } from '../admin/audit/audit-store.ts'

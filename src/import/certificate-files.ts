@@ -100,8 +100,8 @@ function certificatesOf(bytes: Buffer): Buffer[] {
 }
 
 /**
- * A line of the index of `openssl ca` and easy-rsa. It has status (V, R, E), end of validity, time and reason of revocation,
- * serial number, file and subject, with tabs between them.
+ * A line of the index of `openssl ca` and easy-rsa. It has status (V, R, E), end of validity, time and reason of
+ * revocation, serial number, file and subject, with tabs between them.
  */
 interface IndexEntry {
   /** The serial number in lower-case hexadecimal without leading zero octets. */

@@ -1,6 +1,6 @@
 /**
- * The answers of a set-up. A file of answers is read at once, with everything that is wrong in it; on a terminal one question
- * follows the other, and a wrong answer is explained and asked again.
+ * The answers of a set-up. A file of answers is read at once, with everything that is wrong in it; on a terminal one
+ * question follows the other, and a wrong answer is explained and asked again.
  */
 
 import { readFileSync, statSync } from 'node:fs'

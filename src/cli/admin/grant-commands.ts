@@ -1,6 +1,6 @@
 /**
- * What accounts may request: `chancery identifiers …`, `accounts allow|disallow`, and `eab create`, a credential of external
- * account binding (RFC 8555 §7.3.4) with what it grants.
+ * Commands about the names that accounts may request: `chancery identifiers …`, `accounts allow|disallow`, and
+ * `eab create`, which makes a credential of external account binding (RFC 8555 §7.3.4) with its grants.
  */
 
 import { type AllowedIdentifier, parseAllowedIdentifier } from '../../domain/allowlist.ts'

@@ -1,6 +1,6 @@
 /**
- * What validation needs: name servers that answer, validate DNSSEC and know the names of the service, and clients' hosts
- * whose addresses and ports are reached from here.
+ * The needs of validation: name servers that answer, validate DNSSEC and know the names of the service, and hosts of
+ * clients whose addresses and ports are reached from here.
  */
 
 import { readFileSync } from 'node:fs'
