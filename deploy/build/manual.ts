@@ -111,6 +111,7 @@ const lines = (...all: readonly string[]) => `${all.join('\n')}\n`
 /** Words typed so far, joined by spaces → what may follow. */
 type Choices = Map<string, { words: Map<string, string>; options: Map<string, string> }>
 
+/** A completion offers the next word of a command behind the words typed so far, and its options. */
 function choicesOf({ commands }: Program): Choices {
   const choices: Choices = new Map()
   const at = (typed: string) => {

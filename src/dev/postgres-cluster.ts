@@ -6,14 +6,12 @@ import path from 'node:path'
 import type { PostgresBinaries } from './postgres-binaries.ts'
 import { giveTo, type PostgresAccount, type PostgresPlace, SERVICE_ROLE, SUPERUSER_ROLE } from './postgres-place.ts'
 
-/**
- * Settings of the embedded PostgreSQL, with reasons. They are command-line options, so they also
- * apply to existing data.
- */
-
 export type PostgresSettings = Readonly<Record<string, string | number>>
 
-/** The settings of every embedded server; callers may override each by name. */
+/**
+ * The settings of every embedded server; callers may override each by name. They are command-line options, so they also
+ * apply to existing data.
+ */
 export const EMBEDDED_SETTINGS: PostgresSettings = {
   // A certificate that a client holds must survive a power cut. These are PostgreSQL's defaults,
   // listed here so that nobody removes them for an embedded server.

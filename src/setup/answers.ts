@@ -126,6 +126,8 @@ const answerText = (value: unknown): string =>
 const BACK = '<'
 
 /**
+ * Asks the questions on a terminal, one after the other.
+ *
  * @param known answers of a file or of an earlier run
  * @param again whether known answers are asked for, too, as defaults
  */

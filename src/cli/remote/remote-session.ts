@@ -140,6 +140,7 @@ function typedPassword(what: string): Promise<string> {
   })
 }
 
+/** The tokens that `login` keeps, one for each service, in a file that only their owner can read. */
 type Tokens = Readonly<Record<string, string>>
 
 function fileName(): string {

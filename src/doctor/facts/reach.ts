@@ -59,7 +59,10 @@ export type DnsAsked = { response: DnsResponse; failure?: never } | { response?:
 const DNS_LIMIT_MS = 3_000
 const DNS_TRIES = 2
 
-/** @param server in the form of `dns.resolvers` */
+/**
+ * Asks one question as validation asks it.
+ * @param server in the form of `dns.resolvers`
+ */
 export async function askNameServer(server: string, name: string, type: DnsType): Promise<DnsAsked> {
   const parsed = parseNameServer(server)
   if (!parsed) return { failure: 'is no address' }

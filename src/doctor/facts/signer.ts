@@ -72,6 +72,8 @@ function placeOf(config: Config): SignerPlace {
 }
 
 /**
+ * Asks about other databases at work with the signer. The question leaves no trace there.
+ *
  * @returns who else is there; empty for nobody, undefined where a signer of an earlier release cannot tell
  * @throws CannotTell, errors of database and signer
  */
