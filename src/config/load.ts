@@ -171,7 +171,7 @@ export const RULES: readonly Rule[] = [
 ]
 
 /** The purpose for which a file is read. */
-export interface Reading {
+interface Reading {
   /** `--dev` */
   development?: boolean
   /**

@@ -1,6 +1,6 @@
 /**
- * What happens to the parsed file before and around the schema: variables are replaced, sections are arranged, faulty keys
- * are removed, and secrets that others may read are found.
+ * The work on the parsed file around the schema: it replaces variables, arranges sections, removes faulty keys, and finds
+ * secrets that others may read.
  */
 
 import { formatPath, type Path, type Violation } from '../shared/config-file/notice.ts'

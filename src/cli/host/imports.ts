@@ -9,7 +9,7 @@ import { type ImportReport, type ImportSource, inPages, KINDS } from '../../impo
 import { stepCaSource } from '../../import/step-ca/source.ts'
 import { checkDump, openDump, stepCaDatabase } from '../../import/step-ca/tables.ts'
 import { writeImport } from '../../import/write.ts'
-import { eabSecretBox } from '../../settings/eab-secret.ts'
+import { eabSecretBox } from '../../settings/account-settings.ts'
 import { UsageError } from '../../shared/command-line.ts'
 import { createCertificateImport } from '../../store/certificate-import.ts'
 import { readConfigFile } from '../config-file.ts'
