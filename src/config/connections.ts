@@ -42,7 +42,7 @@ const plenty = (config: Config): number => 2 * config.server.workers + otherConn
 
 const sizeFor = (config: Config) => (config.database.max_connections < plenty(config) ? 'least' : 'most')
 
-/** With fewer, more are opened than allowed: one for each front thread, and the least of the others. */
+/** The instance opens these even where fewer are allowed: one for each front thread, and the least of the others. */
 export function leastConnections(config: Config): { all: number; others: number } {
   const others = otherConnections(config, 'least')
   return { all: config.server.workers + others, others }

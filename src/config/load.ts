@@ -13,11 +13,9 @@ import {
   type ConfigError,
   type ConfigWarning,
   formatPath,
-  type Path,
   splitPath,
   type Violation,
 } from '../shared/config-file/notice.ts'
-import { findNode, isSecret, typeOf } from '../shared/config-file/schema-node.ts'
 import {
   inFileOrder,
   isSection,
@@ -28,84 +26,23 @@ import {
 } from '../shared/config-file/sections.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 import { isLocalHost } from '../shared/lib/host.ts'
-import { withoutLineEnds } from '../shared/lib/secret-box.ts'
-import { judge, type Reading } from './judge.ts'
-import { openSecrets } from './open-secrets.ts'
+import { ACME_PROXY, CA } from './rules/ca-rules.ts'
+import { CRL, HOOKS, OPERATIONS, ROOTS } from './rules/operations-rules.ts'
+import type { IsSet, Rule } from './rules/rule.ts'
+import { ACME, CHALLENGES, SERVER, URLS } from './rules/server-rules.ts'
 import { type Config, ConfigSchema, REFERENCE } from './schema.ts'
-import { arrange, withoutFaults, withStandIns } from './shape.ts'
+import {
+  arrange,
+  type Environment,
+  mayHoldReference,
+  openSecrets,
+  type Substitution,
+  substituteVariables,
+  withoutFaults,
+  withStandIns,
+} from './shape.ts'
 import { type Sources, sourcesOf } from './shown.ts'
-
-/**
- * `${VAR}` and `${VAR:-default}` in the parsed file, before validation.
- *
- * Only a text that is one whole reference is replaced: by a number or a switch where the key wants
- * one, else by a text. An empty variable counts as set, but leaves out a number or a switch.
- * Replaced texts are not substituted again.
- */
-export type Environment = Readonly<Record<string, string | undefined>>
-
-interface Substitution {
-  value: unknown
-  /** Places whose variable is unset and has no default. */
-  unset: { path: Path; variable: string }[]
-  /** Places with a reference inside a longer text, which is not replaced. */
-  partial: Path[]
-  /**
-   * Variable behind a value, by formatted path. Messages name the variable instead of its value.
-   */
-  variables: Map<string, string>
-}
-
-const WHOLE = /^\$\{(?<name>[^:}]+)(?::-(?<fallback>.*))?\}$/s
-
-export function substituteVariables(root: unknown, environment: Environment): Substitution {
-  const result: Substitution = { value: undefined, unset: [], partial: [], variables: new Map() }
-
-  const replace = (text: string, path: Path): unknown => {
-    const reference = WHOLE.exec(text)?.groups
-    if (reference === undefined) {
-      if (text.includes('${')) result.partial.push(path)
-      return text
-    }
-    const name = reference['name'] ?? ''
-    const given = environment[name]
-    // `$(cat file)` in a script, and a file that a container mounts, end with a line end.
-    const value = given === undefined ? reference['fallback'] : withoutLineEnds(given)
-    result.variables.set(formatPath(path), name)
-    if (value === undefined) result.unset.push({ path, variable: name })
-    return value === undefined ? text : converted(value, path)
-  }
-
-  const visit = (value: unknown, path: Path): unknown => {
-    if (typeof value === 'string') return replace(value, path)
-    if (Array.isArray(value)) return value.map((entry, index) => visit(entry, [...path, index]))
-    if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(
-      Object.entries(value).map(([key, entry]) => [key, key === '_comment' ? entry : visit(entry, [...path, key])]),
-    )
-  }
-
-  result.value = visit(root, [])
-  return result
-}
-
-const IS_NUMBER = /^-?\d+(?:\.\d+)?$/
-const SWITCHES: Readonly<Record<string, boolean>> = { true: true, false: false }
-
-/** A text that is no number, or no switch, stays for the schema to refuse. */
-function converted(value: string, path: Path): unknown {
-  const type = typeOf(findNode(REFERENCE, path))
-  if (!['integer', 'number', 'boolean'].includes(type)) return value
-  if (value === '') return undefined
-  if (type === 'boolean') return SWITCHES[value.toLowerCase()] ?? value
-  return IS_NUMBER.test(value) ? Number(value) : value
-}
-
-/** Whether `${` may be meant: in a secret that is no URL, and in the settings of modules. */
-function mayHoldReference(path: Path): boolean {
-  const node = findNode(REFERENCE, path)
-  return node === undefined || (isSecret(REFERENCE, path) && node.expects === undefined)
-}
+import { WARNINGS } from './warnings.ts'
 
 export type { ConfigError, ConfigWarning } from '../shared/config-file/notice.ts'
 export { formatErrors } from '../shared/config-file/notice.ts'
@@ -218,3 +155,70 @@ function finish({ ca, database, ...rest }: Config, raw: Section): Config {
 
 /** A warning about a default has no line. */
 const placeless = ({ path: place, message }: Violation): Located => ({ path: formatPath(place), message, offset: -1 })
+
+/** Errors come in this order when no file gives one. */
+export const RULES: readonly Rule[] = [
+  ...SERVER,
+  ...ACME,
+  ...CHALLENGES,
+  ...CA,
+  ...ACME_PROXY,
+  ...CRL,
+  ...ROOTS,
+  ...OPERATIONS,
+  ...HOOKS,
+  ...URLS,
+]
+
+/** The purpose for which a file is read. */
+interface Reading {
+  /** `--dev` */
+  development?: boolean
+  /**
+   * Only these sections are judged. Rules about others are skipped, and their required keys may be
+   * missing.
+   */
+  sections?: readonly string[]
+}
+
+interface Verdict {
+  errors: Violation[]
+  warnings: Violation[]
+}
+
+/**
+ * @param config finished values; keys in `violations` have their defaults
+ * @param violations of the schema; rules that read one of these keys are skipped
+ */
+function judge(config: Config, isSet: IsSet, violations: readonly Violation[], reading: Reading): Verdict {
+  const broken = violations.map(({ path }) => formatPath(path))
+  const isSound = (key: string) => !broken.some((other) => isWithin(key, other) || isWithin(other, key))
+  return {
+    errors: [...violations, ...judgeRules(config, isSet, isSound, reading)],
+    warnings: WARNINGS.filter(({ path }) => matters(path, reading.sections)).flatMap((rule) =>
+      [rule.check(config, isSet) ?? []].flat().map((message) => ({ path: splitPath(rule.path), message })),
+    ),
+  }
+}
+
+function judgeRules(
+  config: Config,
+  isSet: IsSet,
+  isSound: (key: string) => boolean,
+  { development = false, sections }: Reading,
+): Violation[] {
+  const rules = RULES.filter((rule) => !(development && rule.inDevelopment) && matters(rule.path, sections))
+  return rules
+    .filter((rule) => [rule.path, ...(rule.reads ?? [])].every(isSound))
+    .flatMap((rule) => {
+      const found = rule.check(config, isSet)
+      if (found === undefined) return []
+      const { path, message } = typeof found === 'string' ? { path: rule.path, message: found } : found
+      return [{ path: splitPath(path), message }]
+    })
+}
+
+const matters = (key: string, sections?: readonly string[]) => sections?.includes(key.split('.')[0] ?? '') ?? true
+
+const isWithin = (inner: string, outer: string) =>
+  inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`)

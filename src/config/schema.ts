@@ -14,8 +14,7 @@ import { Ca, Crl } from './sections/ca.ts'
 import { Challenges, Dns } from './sections/challenges.ts'
 import { Comment, CtLogging, Hooks, Notifications, Smtp } from './sections/events.ts'
 import { AdminApi, AuditExport, AuditRetention, Database, Logging, Metrics, Retention } from './sections/operations.ts'
-import { Security } from './sections/security.ts'
-import { ReverseProxy, Server } from './sections/server.ts'
+import { ReverseProxy, Security, Server } from './sections/server.ts'
 
 const MIN_TOKEN = 16
 

@@ -1,4 +1,7 @@
-/** The Admin API for pages: `call` for one request, `can` for what the user's role allows; hooks are in `use-api.ts` and `use-list.ts`. */
+/**
+ * The Admin API for pages: `call` for one request, `can` for what the user's role allows; hooks are in `use-api.ts`. The service
+ * may ask something about a request: the question is put over the page, and the request continues with the answer.
+ */
 
 import {
   AdminApiError,
@@ -9,8 +12,8 @@ import {
   type Output,
   type Routes,
 } from '../admin/client.ts'
-import { askOverPage, sendToEnrol } from './questions.ts'
-import { currentSession, expire, noteUser, type Role, signedInAgain } from './stored-session.ts'
+import { createStore, useStore } from './store.ts'
+import { currentSession, expire, noteUser, onForgotten, type Role, signedInAgain } from './stored-session.ts'
 
 export type { Input, OperationId, Output }
 export { AdminApiError, ApprovalRequested }
@@ -82,7 +85,7 @@ async function inSession<T>(id: OperationId, ask: (approvalReason?: string) => P
 }
 
 /** The role may have changed since it was read. */
-export const refreshUser = (): Promise<void> => client.call('getMe', {}).then(noteUser, () => undefined)
+const refreshUser = (): Promise<void> => client.call('getMe', {}).then(noteUser, () => undefined)
 
 /** @throws AdminApiError; TypeError or DOMException when the service does not answer */
 export const call = <I extends OperationId>(id: I, input: Input<I>): Promise<Output<I>> =>
@@ -94,3 +97,47 @@ export const follow = <I extends OperationId>(id: I, next: string) => inSession(
 
 /** The lines of a streamed reply. */
 export const lines = <I extends OperationId>(id: I, input: Input<I>) => client.lines(id, input)
+
+interface Question {
+  /** It asks who the user is, or why another person should approve. */
+  kind: 'identity' | 'reason'
+  /** The service's sentence. */
+  message: string
+  answer(text: string): void
+  cancel(): void
+}
+
+const openQuestion = createStore<Question | undefined>(undefined)
+let lastQuestion: Promise<unknown> = Promise.resolve()
+
+export const useQuestion = () => useStore(openQuestion)
+
+/** One question after the other. @throws the refusal itself when the user cancels */
+function askOverPage(kind: Question['kind'], refusal: Error): Promise<string> {
+  const asked = lastQuestion.then(
+    () =>
+      new Promise<string>((resolve, reject) => {
+        const close = (then: () => void) => {
+          openQuestion.set(undefined)
+          then()
+        }
+        openQuestion.set({
+          kind,
+          message: refusal.message,
+          answer: (text) => close(() => resolve(text)),
+          cancel: () => close(() => reject(refusal)),
+        })
+      }),
+  )
+  lastQuestion = asked.catch(() => undefined)
+  return asked
+}
+
+/** The second factor that is required is missing: the session can only register a passkey. */
+export const isFactorMissing = createStore(false)
+onForgotten(() => isFactorMissing.set(false))
+
+function sendToEnrol(): void {
+  isFactorMissing.set(true)
+  location.hash = '/profile'
+}

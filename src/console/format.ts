@@ -134,8 +134,8 @@ interface CertificateState {
   tone: 'good' | 'warn' | 'bad' | 'plain'
 }
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
+export const HOUR_MS = 3_600_000
+export const DAY_MS = 24 * HOUR_MS
 /** The part of a window that ends with the certificate, after which its end is what counts. */
 const LATE_SHARE = 0.75
 

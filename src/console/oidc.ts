@@ -27,7 +27,7 @@ export async function startOidc(isFresh = false): Promise<void> {
 
 /** Opens a tab that begins a sign-in: the other tabs get its session. */
 export const START_URL = `${location.pathname}?sign-in=oidc`
-export const isToStart = (): boolean => new URLSearchParams(location.search).get('sign-in') === 'oidc'
+const isToStart = (): boolean => new URLSearchParams(location.search).get('sign-in') === 'oidc'
 
 /** Whether the provider has sent the browser back. */
 export const isFromProvider = (): boolean => new URLSearchParams(location.search).has('state')

@@ -1,9 +1,8 @@
 /** Passkeys in the browser: what the service sends and takes as JSON, and `navigator.credentials` as bytes. */
 
-import { AdminApiError, call, type Output } from './api.ts'
+import { AdminApiError, call, isFactorMissing, type Output } from './api.ts'
 import { FormError } from './components/basics.tsx'
 import { base64url } from './format.ts'
-import { isFactorMissing } from './questions.ts'
 import { begin, currentSession } from './stored-session.ts'
 
 type Options = Record<string, unknown> & { challenge: string }

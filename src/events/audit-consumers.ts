@@ -11,8 +11,14 @@ import type { CommonQueryMethods } from 'slonik'
 import { AUDIT_KINDS, EVENT_KINDS, FAILURE_KINDS, type OccurredEvent } from '../domain/event.ts'
 import { renderAuditRecord, renderSyslogMessage } from '../domain/syslog-message.ts'
 import { addAccountFailures, addEventCounts, addRaisedAlarms } from '../store/event-statistics-store.ts'
-import { backoffDelayMs, ReceiverBusy, Refused, withBackoff } from './backoff.ts'
-import type { DatabaseConsumer, ExternalConsumer } from './consumer.ts'
+import {
+  backoffDelayMs,
+  type DatabaseConsumer,
+  type ExternalConsumer,
+  ReceiverBusy,
+  Refused,
+  withBackoff,
+} from './consumer.ts'
 import { BlockedReceiver, jsonPoster, receiverGuard } from './http-post.ts'
 import type { SyslogTransport } from './syslog-sender.ts'
 

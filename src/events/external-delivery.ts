@@ -35,7 +35,7 @@ const REMOVE_AGAIN_MS = 1_000
 /** Attempts that are cut off get this long before the deadline. */
 const CUT_OFF_MS = 500
 
-export interface ExternalDeliveryOptions {
+interface ExternalDeliveryOptions {
   db: DatabasePool
   instanceId: number
   consumer: ExternalConsumer

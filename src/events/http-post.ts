@@ -20,10 +20,10 @@ export interface PostAnswer {
 }
 
 /** @throws Error when there is no answer */
-export type JsonPoster = (body: string, signal: AbortSignal) => Promise<PostAnswer>
+type JsonPoster = (body: string, signal: AbortSignal) => Promise<PostAnswer>
 
 /** Which addresses a request may go to. */
-export interface ReceiverGuard {
+interface ReceiverGuard {
   /** @throws its error for an address in the URL itself */
   check(url: URL): void
   lookup: LookupFunction

@@ -10,8 +10,7 @@ import type { KeyObject } from 'node:crypto'
 import type { DatabasePool } from 'slonik'
 import { isSignedBy, parseSignedTimestamp } from '../shared/pki/sct.ts'
 import { findSubmittedChain, recordTimestamp } from '../store/transparency-store.ts'
-import { ReceiverBusy, RefusedForGood, withBackoff } from './backoff.ts'
-import type { ExternalConsumer } from './consumer.ts'
+import { type ExternalConsumer, ReceiverBusy, RefusedForGood, withBackoff } from './consumer.ts'
 import { jsonPoster, type PostAnswer } from './http-post.ts'
 
 export interface TransparencyLog {

@@ -30,7 +30,7 @@ export interface BackendHealth {
 }
 
 export interface ProbeParts {
-  /** With more than the signer, one that is up is enough. */
+  /** One that is up is enough where there are others beside the signer. */
   backends(): BackendHealth
   db: Pick<Database, 'query'>
   ca: Pick<CaBackend, 'testSign' | 'unreachable' | 'health'>
@@ -55,7 +55,7 @@ export interface ProbeParts {
   isStopping(): boolean
 }
 
-export interface Readiness {
+interface Readiness {
   isCaUp: boolean
   /** By a statement of the supervisor's own connections: also where the fronts' are all in use. */
   isDatabaseUp: boolean

@@ -12,7 +12,7 @@ import type { ReloadChanges } from './messages.ts'
 import { StartAbandoned } from './start-database.ts'
 import { type RunningService, startService } from './start-service.ts'
 
-export interface ServeHooks {
+interface ServeHooks {
   /**
    * Reads the configuration again for SIGHUP. Without it SIGHUP (a closed terminal) stops the
    * service.

@@ -24,7 +24,6 @@ import { backendTasks } from './ca/start-csr-issuances.ts'
 import { issuanceEvents, orderRecovered } from './ca/start-issuance.ts'
 import type { ReconciliationPart } from './ca/start-reconciliation.ts'
 import { type Events, smtpStatus } from './events/start-events.ts'
-import { expirationTasks } from './expiration-tasks.ts'
 import { raiseAlarm } from './service-events.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
@@ -55,6 +54,7 @@ export function startBackground(
 ): BackgroundWorkers {
   const tasks = backgroundTasks({
     config,
+    db,
     live: () => now.config,
     extensions: methods.extensions,
     instanceId: presence.instanceId,
@@ -77,10 +77,9 @@ export function startBackground(
     onError: (error) => log.debug({ err: error }, 'runs of background tasks could not be recorded'),
   })
   parts.add('records of runs', recorder, (one) => one.stop())
-  const warnings = expirationTasks({ config, live: () => now.config, db, metrics, isStopping: () => now.stopping })
   const ending = new AbortController()
   const elsewhere = backendTasks(csrIssuances, backends, db, { log, metrics, eventWriter, stopping: ending.signal })
-  const all = [...tasks, ...elsewhere, ...warnings]
+  const all = [...tasks, ...elsewhere]
   const workers = startBackgroundTasks(all, presence.lead, backgroundEvents(log, metrics, recorder))
   return {
     ...workers,
@@ -207,7 +206,7 @@ function workEvents(
     },
     onArchived({ file, certificates, bytes }, head) {
       metrics.certificatesArchived.inc(certificates)
-      // Who keeps the log can tell that nobody has shortened the manifest.
+      // The log shows its reader that nobody has shortened the manifest.
       log.info({ file, certificates, bytes, head }, 'expired certificates archived')
     },
     onRemoved(removed, seconds) {

@@ -11,7 +11,7 @@ import type { Config } from '../config/schema.ts'
 import { loadHooks } from '../events/hooks/load-hooks.ts'
 import { assertPortFree, fileLimitWarning } from '../http/start-checks.ts'
 import { PINO_LEVELS } from '../ops/logging.ts'
-import { eabSecretBox } from '../settings/eab-secret.ts'
+import { eabSecretBox } from '../settings/account-settings.ts'
 import { liveSettings, urlSettings } from '../settings/server-settings.ts'
 import { loadChallengeMethods } from '../validation/extensions.ts'
 import { startAdmin } from './admin/start-admin.ts'
@@ -30,7 +30,7 @@ import { startDecisions } from './start-decisions.ts'
 import { startValidation } from './start-validation.ts'
 import { countCommandRevocations, followSwitches } from './watches.ts'
 
-export interface StartOptions
+interface StartOptions
   extends Pick<StartContext, 'config' | 'version' | 'log' | 'metrics' | 'onStep' | 'onBroken' | 'reread'> {
   /** Aborts the wait for an unreachable database. */
   stopping: AbortSignal

@@ -10,9 +10,7 @@ import type { Config } from '../config/schema.ts'
 import { Corroboration } from '../mpic/corroboration.ts'
 import { createRemotePerspective, type RemotePerspective } from '../mpic/remote-perspective.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
-import type { AskForCaa } from '../services/caa-freshness.ts'
-import type { AskForMailDomains } from '../services/registration.ts'
-import { type DispatcherEvents, ValidationDispatcher } from '../services/validation-dispatcher.ts'
+import { ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import {
   caaSettings,
   corroborationMs,
@@ -41,19 +39,14 @@ const VALIDATION_THREADS = Math.min(2, availableParallelism())
 /** Extra time for attempts that outlast `server.graceful_timeout`. */
 const VALIDATION_STOP_MS = 1_000
 
-export interface ValidationPart {
-  dispatcher: ValidationDispatcher
-  sendEnded: DispatcherEvents['ended']
-  checkCaa: AskForCaa
-  checkMailDomains: AskForMailDomains
-}
+export type ValidationPart = Awaited<ReturnType<typeof startValidation>>
 
 export async function startValidation(
   context: StartContext,
   { presence: { instanceId, presentSince }, eventWriter }: DatabasePart,
   { stores }: IssuancePart,
   methods: ChallengeMethods,
-): Promise<ValidationPart> {
+) {
   const { config, version, metrics, log, parts, fronts } = context
   const limits = dispatchLimits(config)
   const pool = startPools(context, methods, limits.total)

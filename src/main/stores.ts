@@ -4,41 +4,25 @@ import type { Logger } from 'pino'
 import { readNames } from '../domain/certificate-names.ts'
 import { EventWriter } from '../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
-import { createUsageStore, type UsageStore } from '../store/account-rules-store.ts'
-import { type ArchiveStore, createArchiveStore } from '../store/archive-store.ts'
-import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
+import { createUsageStore } from '../store/account-rules-store.ts'
+import { createArchiveStore } from '../store/archive-store.ts'
+import { createAuthorizationStore } from '../store/authorization-store.ts'
 import { createNameWalk } from '../store/certificate-names-store.ts'
-import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
-import { type ClockStore, createClockStore } from '../store/clock-store.ts'
-import { type CompromisedKeyStore, createCompromisedKeyStore } from '../store/compromised-key-store.ts'
-import { type CrlStore, createCrlStore } from '../store/crl-store.ts'
+import { createCertificateStore } from '../store/certificate-store.ts'
+import { createClockStore } from '../store/clock-store.ts'
+import { createCompromisedKeyStore } from '../store/compromised-key-store.ts'
+import { createCrlStore } from '../store/crl-store.ts'
 import type { Database } from '../store/database.ts'
-import { createExpiryStore, type ExpiryStore } from '../store/expiry-store.ts'
-import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store.ts'
-import { createNonceAuditStore, createNonceStore, type NonceAuditStore, type NonceStore } from '../store/nonce-store.ts'
-import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-store.ts'
-import { createRetentionStore, type RetentionStore } from '../store/retention-store.ts'
-import { createSignerMarkStore, type SignerMarkStore } from '../store/signer-mark-store.ts'
+import { createExpiryStore } from '../store/expiry-store.ts'
+import { createIssuanceStore } from '../store/issuance-store.ts'
+import { createNonceAuditStore, createNonceStore } from '../store/nonce-store.ts'
+import { createRateLimitStore } from '../store/rate-limit-store.ts'
+import { createRetentionStore } from '../store/retention-store.ts'
+import { createSignerMarkStore } from '../store/signer-mark-store.ts'
 
-export interface Stores {
-  issuance: IssuanceStore
-  certificates: CertificateStore
-  authorizations: AuthorizationStore
-  expiry: ExpiryStore
-  retention: RetentionStore
-  archive: ArchiveStore
-  rateLimits: RateLimitStore
-  nonces: NonceStore
-  nonceAudit: NonceAuditStore
-  usage: UsageStore
-  clock: ClockStore
-  crls: CrlStore
-  marks: SignerMarkStore
-  compromisedKeys: CompromisedKeyStore
-  renameCertificates(): Promise<number | undefined>
-}
+export type Stores = ReturnType<typeof createStores>
 
-export function createStores(db: Database): Stores {
+export function createStores(db: Database) {
   return {
     issuance: createIssuanceStore(db),
     certificates: createCertificateStore(db),

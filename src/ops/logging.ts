@@ -13,7 +13,7 @@ import { LINES_LOST, LogOutput } from '../shared/lib/log-output.ts'
 import { INSTALLATION } from '../shared/lib/program-files.ts'
 import type { Metrics } from './metrics.ts'
 
-export interface LogSettings {
+interface LogSettings {
   level: 'DEBUG' | 'INFO' | 'WARNING' | 'ERROR' | 'CRITICAL'
   format: 'json' | 'human'
 }

@@ -23,7 +23,7 @@ interface Durations {
 }
 
 /** A metric in the form that the metrics library exports and merges. */
-export interface ExportedMetric {
+interface ExportedMetric {
   name: string
   help: string
   type: 'counter' | 'histogram'

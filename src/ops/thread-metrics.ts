@@ -9,7 +9,7 @@
 import { threadId } from 'node:worker_threads'
 import { type Metrics, type MetricsSnapshot, sumSnapshots, takeSnapshot } from './metrics.ts'
 
-export type ThreadKind = 'supervisor' | 'front' | 'admin' | 'events'
+type ThreadKind = 'supervisor' | 'front' | 'admin' | 'events'
 
 /** Node.js counts since the thread started, so the counter is set, not increased. */
 export function reportThread({ threadBusy }: Metrics, thread: ThreadKind): void {

@@ -14,8 +14,8 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import type { AcmeProxySettings } from '../ca/acme-proxy/acme-proxy-backend.ts'
-import type { ChallengeHandler } from '../ca/acme-proxy/challenge-handler.ts'
 import {
+  type ChallengeHandler,
   fileHttp,
   MODULE_METHODS,
   type ModuleSettings,
@@ -28,7 +28,7 @@ import type { Config } from '../config/schema.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 import { urlOfModule } from '../shared/lib/module-reference.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
-import { boxOf, eabSecretBox } from './eab-secret.ts'
+import { boxOf, eabSecretBox } from './account-settings.ts'
 
 type AcmeProxyConfig = Config['ca']['acme_proxy']
 

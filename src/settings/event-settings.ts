@@ -12,7 +12,7 @@ import type { SyslogTarget } from '../events/syslog-sender.ts'
 import type { TransparencyLog } from '../events/transparency.ts'
 import type { DatabaseSettings } from '../store/database.ts'
 import type { NoticeAges } from '../store/retention-store.ts'
-import { databaseSettings } from './server-settings.ts'
+import { databaseSettings, readRoots } from './server-settings.ts'
 
 const SECOND_MS = 1000
 const DAY_MS = 86_400_000
@@ -112,14 +112,11 @@ export function syslogTarget(config: Config): SyslogTarget | undefined {
   const host = syslogHost(config)
   if (host === undefined) return undefined
   const transport = syslog_transport ?? (port === SYSLOG_TLS_PORT ? 'tls' : 'udp')
-  return { host, port, transport, ca: syslog_ca_file === null ? undefined : readCa(syslog_ca_file) }
-}
-
-function readCa(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new Error(`cannot read audit_export.syslog_ca_file ${file}: ${(error as NodeJS.ErrnoException).code}`)
+  return {
+    host,
+    port,
+    transport,
+    ca: syslog_ca_file === null ? undefined : readRoots('audit_export.syslog_ca_file', syslog_ca_file),
   }
 }
 

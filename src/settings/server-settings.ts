@@ -24,7 +24,7 @@ export function databaseSettings(
     user: database.user,
     password: database.password ?? '',
     sslmode: database.sslmode,
-    ...(database.sslrootcert !== null && { rootCertificates: readRoots(database.sslrootcert) }),
+    ...(database.sslrootcert !== null && { rootCertificates: readRoots('database.sslrootcert', database.sslrootcert) }),
     maxConnections,
     minConnections: 0,
     connectionTimeoutMs: database.connection_timeout * SECOND_MS,
@@ -33,12 +33,12 @@ export function databaseSettings(
   }
 }
 
-/** @throws Error in a sentence when the file cannot be read */
-function readRoots(file: string): string {
+/** @throws Error in a sentence, with the key that names the file, when it cannot be read */
+export function readRoots(key: string, file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    throw new Error(`cannot read database.sslrootcert ${file}: ${(error as NodeJS.ErrnoException).code}`)
+    throw new Error(`cannot read ${key} ${file}: ${(error as NodeJS.ErrnoException).code}`)
   }
 }
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { warnOfExpiry } from '../../src/main/expiration-tasks.ts'
+import { warnOfExpiry } from '../../src/main/background.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type Database, openDatabase, type Statement } from '../../src/store/database.ts'
 import { createExpirationStore, type ExpirationStore } from '../../src/store/expiration-store.ts'

@@ -3,31 +3,16 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { withFolder, withRights } from '../../deploy/build/places.ts'
+import { DOCUMENTS } from '../../deploy/build/documents.ts'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { renderAdminApi } from '../../src/admin/manual.ts'
 import { renderEditorSchema, renderManual } from '../../src/config/render.ts'
-import { withChecks } from '../../src/doctor/checks.ts'
-import { GENERATED, renewed } from '../../src/events/kinds-manual.ts'
-import { renderBoard } from '../../src/ops/board/render.ts'
 import { QUESTIONS } from '../../src/setup/questions.ts'
 
 /** Seen from the compiled file. */
 const read = (name: string) => readFileSync(new URL(`../../../${name}`, import.meta.url), 'utf8')
 
-/** What a document would be, from what it is. */
-const RENDERED: Record<string, (text: string) => string> = {
-  'docs/configuration.md': renderManual,
-  'docs/configuration.schema.json': renderEditorSchema,
-  'docs/admin-api.md': renderAdminApi,
-  'docs/operations/doctor.md': withChecks,
-  'deploy/grafana/chancery.json': renderBoard,
-  'deploy/tmpfiles.d/chancery.conf': withFolder,
-  'deploy/rights.conf': withRights,
-}
-for (const name of Object.keys(GENERATED)) RENDERED[`docs/${name}`] = (text) => renewed(name, text)
-
-for (const [name, render] of Object.entries(RENDERED))
+for (const [name, render] of Object.entries(DOCUMENTS))
   test(`${name} is what its tables render to; npm run docs renews it`, () => {
     const text = read(name)
     assert.ok(text === render(text), 'stale: run npm run docs')

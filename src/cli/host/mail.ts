@@ -2,8 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { isNotificationType } from '../../domain/notification.ts'
-import { sampleOf } from '../../events/notifications/samples.ts'
-import { MailTemplates } from '../../events/notifications/templates.ts'
+import { MailTemplates, sampleOf } from '../../events/notifications/templates.ts'
 import { MailTransport } from '../../events/notifications/transport.ts'
 import { mailSettings, templatesPath } from '../../settings/event-settings.ts'
 import { readConfigFile } from '../config-file.ts'

@@ -2,14 +2,15 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { type Filter, isChoice } from '../../admin/resources/filter.ts'
+import { DAY_MS } from '../format.ts'
+import { instantText } from '../preferences.ts'
 import { changeQuery, href, type Query, usePlace } from '../router.ts'
-import { instantText } from '../time-zone.ts'
 import { Button } from './basics.tsx'
 import { Action } from './dialog.tsx'
 import { FieldOf } from './form.tsx'
 
 /** A filter, as far as a page shows it. */
-export type ShownFilter = Omit<Filter, 'says'>
+type ShownFilter = Omit<Filter, 'says'>
 export type ShownFilters = Readonly<Record<string, ShownFilter>>
 
 const choicesOf = ({ kind, words }: ShownFilter) => (isChoice(kind) ? kind : words)
@@ -86,7 +87,6 @@ export function FilterBar({ query, filters }: { query: Query; filters: ShownFilt
   )
 }
 
-const DAY_MS = 86_400_000
 /** Days back from today: the first and the last of the range. */
 const RANGES = [
   ['Today', 0, 0],

@@ -4,7 +4,7 @@ import { type ComponentChildren, Fragment } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { ApprovalRequested } from '../api.ts'
 import { isDay } from '../format.ts'
-import { zoneName } from '../time-zone.ts'
+import { zoneName } from '../preferences.ts'
 import { Button, type ButtonProps, fieldError, Problem, sentenceOf } from './basics.tsx'
 import { tell } from './page.tsx'
 
@@ -83,7 +83,7 @@ export function TextField({
 }
 
 /** A day of the zone that is shown. A link may bring an instant, which a field for days could not show. */
-export const DayField = ({ label, value, ...field }: Omit<TextProps, 'type' | 'rows'>) => (
+const DayField = ({ label, value, ...field }: Omit<TextProps, 'type' | 'rows'>) => (
   <TextField
     {...field}
     label={`${label} (${zoneName()})`}
@@ -199,7 +199,7 @@ interface FieldData extends Omit<TextProps, 'value' | 'onChange' | 'error' | 'he
   options?: SelectProps['options'] | undefined
 }
 
-export interface FormField extends FieldData {
+interface FormField extends FieldData {
   /** The text at first. */
   value?: string
   help?: ComponentChildren | ((values: Values) => ComponentChildren)

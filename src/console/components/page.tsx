@@ -2,8 +2,8 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { chooseZone, isBrowserInUtc, useZone, zoneName } from '../preferences.ts'
 import { createStore, useStore } from '../store.ts'
-import { chooseZone, isBrowserInUtc, useZone, zoneName } from '../time-zone.ts'
 
 /** The name of this installation, as the service has written it into the page (`admin_api.environment`). */
 const ENVIRONMENT = document.documentElement.dataset['environment']

@@ -1,11 +1,15 @@
-/** Signing in and out: the page before, the dialog over the page, the ways beside the password, the warning, the user's menu. */
+/**
+ * Signing in and out: the page before, the dialog over the page, the ways beside the password, the warning, the user's menu;
+ * and what a grave act asks for over the page: the password once more, or the reason for another person.
+ */
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { BASE_URL, call } from '../api.ts'
+import { BASE_URL, call, useQuestion } from '../api.ts'
 import { clockText } from '../format.ts'
 import { roleText } from '../labels.ts'
 import { clearAddress, finishOidc, isFromProvider, isOfProvider, START_URL, startOidc } from '../oidc.ts'
-import { elsewhere, finishByPasskey, signInByPasskey, workHere } from '../passkeys.ts'
+import { elsewhere, finishByPasskey, showPasskey, signInByPasskey, workHere } from '../passkeys.ts'
+import { chooseTheme, THEMES, type Theme, useChosenTheme } from '../preferences.ts'
 import {
   askToSignIn,
   begin,
@@ -18,10 +22,9 @@ import {
   useSession,
   WARNING_MS,
 } from '../stored-session.ts'
-import { chooseTheme, THEMES, type Theme, useChosenTheme } from '../theme.ts'
 import { useApi } from '../use-api.ts'
 import { Button, Problem } from './basics.tsx'
-import { Action, Dialog } from './dialog.tsx'
+import { Action, Confirm, Dialog } from './dialog.tsx'
 import { Fields, initialOf, SelectField, useForm, useSubmit, WorkButton } from './form.tsx'
 import { Keyboard } from './keyboard.tsx'
 import { EnvironmentName, titleOf } from './page.tsx'
@@ -116,7 +119,7 @@ function OtherWays({ isOverPage = false }: OtherWaysProps) {
   )
 }
 
-export function ProviderWay({ isOverPage = false }: OtherWaysProps) {
+function ProviderWay({ isOverPage = false }: OtherWaysProps) {
   const { data } = useApi('getSignInMethods', {})
   if (!data?.oidc) return null
   const text = `Sign in with ${data.oidc.name}`
@@ -205,3 +208,68 @@ export function UserMenu() {
     </section>
   )
 }
+
+export function QuestionDialog() {
+  const question = useQuestion()
+  if (!question) return null
+  return question.kind === 'identity' ? <IdentityQuestion {...question} /> : <ReasonQuestion {...question} />
+}
+
+type QuestionProps = NonNullable<ReturnType<typeof useQuestion>>
+
+const PASSWORD = {
+  password: { label: 'Password', type: 'password', autoComplete: 'current-password', required: true },
+} as const
+
+function IdentityQuestion({ answer, cancel }: QuestionProps) {
+  const { token } = useSession()
+  const asked = useRef(token)
+  // A sign-in in another tab answers the question, too.
+  useEffect(() => {
+    if (token !== undefined && token !== asked.current) answer('')
+  }, [token])
+  const { data: ways } = useApi('getConfirmOptions', {})
+  // A user who has a passkey confirms with it.
+  const passkey = ways?.passkey
+  return (
+    <Confirm
+      title="Confirm it is you"
+      action="Confirm"
+      consequence="Your sign-in is not recent enough for this. Nothing that you typed is lost."
+      fields={passkey ? {} : PASSWORD}
+      onConfirm={async ({ password = '' }: { password?: string }) => {
+        const body = passkey ? { credential: await showPasskey(passkey) } : { password }
+        await call('confirmSignIn', { body })
+        answer('')
+      }}
+      onClose={cancel}
+    >
+      {passkey && <p>Your browser asks for your passkey.</p>}
+      <ProviderWay isOverPage />
+    </Confirm>
+  )
+}
+
+const ReasonQuestion = ({ message, answer, cancel }: QuestionProps) => (
+  <Confirm
+    title="Another person must approve"
+    action="Ask for approval"
+    consequence={
+      <>
+        <p>{message}.</p>
+        <p>Nothing is done before that. You see the decision under Approvals.</p>
+      </>
+    }
+    fields={REASON}
+    onConfirm={async ({ reason }) => answer(reason)}
+    onClose={cancel}
+  />
+)
+
+const REASON = {
+  reason: {
+    label: 'Reason for approval',
+    help: 'Who decides reads it, and so does the audit log.',
+    required: true,
+  },
+} as const

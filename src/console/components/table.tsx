@@ -144,7 +144,7 @@ function memo<P extends object>(draw: (props: P) => ComponentChildren): Componen
 
 type Key = string | number
 
-export interface RowSelection {
+interface RowSelection {
   chosen: ReadonlySet<Key>
   choose(keys: readonly Key[], isChosen: boolean): void
 }

@@ -10,10 +10,9 @@ import { Ranges, type ShownFilters } from '../components/filters.tsx'
 import { WorkButton } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
 import { counted, countText } from '../format.ts'
+import { withWholeDays } from '../preferences.ts'
 import { href, type PageProps } from '../router.ts'
-import { withWholeDays } from '../time-zone.ts'
-import { useApi } from '../use-api.ts'
-import { useList } from '../use-list.ts'
+import { useApi, useList } from '../use-api.ts'
 
 type Entry = Output<'listAuditLog'>[number]
 type User = Output<'listUsers'>[number]

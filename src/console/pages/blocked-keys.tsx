@@ -8,7 +8,7 @@ import { TextField, useSubmit } from '../components/form.tsx'
 import { listPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
 import { href } from '../router.ts'
-import { useList } from '../use-list.ts'
+import { useList } from '../use-api.ts'
 
 export const BlockedKeysPage = listPage('listBlockedKeys', {
   title: 'Blocked keys',

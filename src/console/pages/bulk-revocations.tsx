@@ -1,20 +1,23 @@
-/** Bulk revocations: the list, and one job with its progress and its results. */
+/** Bulk revocations: the list, one job with its progress and its results, and a new one in three steps. */
 
-import { call, can, type Output } from '../api.ts'
-import { ButtonLink, Empty, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
+import { useState } from 'preact/hooks'
+import { CERTIFICATE_FILTERS, REVOCATION_FILTERS } from '../../admin/resources/certificates.ts'
+import { call, can, type Input, type Output } from '../api.ts'
+import { ButtonLink, Empty, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
 import type { Column } from '../components/columns.tsx'
 import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
-import { WorkButton } from '../components/form.tsx'
+import { FilterField } from '../components/filters.tsx'
+import { SelectField, TextField, useForm, useSubmit, WorkButton } from '../components/form.tsx'
 import { JobProgress, JobStatus } from '../components/job-progress.tsx'
 import { List, listPage } from '../components/list.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { counted, countText, csvOf } from '../format.ts'
-import { REVOCATION_REASONS } from '../labels.ts'
-import { href, type PageProps } from '../router.ts'
-import { useApi } from '../use-api.ts'
-import { allRows, useList } from '../use-list.ts'
-import { filterLabel } from './incident-words.ts'
+import { KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
+import { withWholeDays } from '../preferences.ts'
+import { go, href, type PageProps, type Query } from '../router.ts'
+import { allRows, useApi, useList } from '../use-api.ts'
+import { filterLabel } from './incident.tsx'
 
 export const BulkRevocationsPage = listPage('listBulkRevocations', {
   title: 'Bulk revocations',
@@ -84,7 +87,7 @@ function Results({ job, entry }: { job: { params: { job_id: string } }; entry: n
 }
 
 /** Serial numbers are in the list below. Midnight is shown as the day that begins or ends then. */
-function filterText(name: string, value: unknown): string {
+function valueText(name: string, value: unknown): string {
   if (Array.isArray(value)) return countText(value.length)
   const text = String(value)
   if (!/T00:00:00(?:\.0+)?Z$/.test(text)) return text
@@ -114,7 +117,7 @@ function Progress({ job, at }: { job: Job; at: number | undefined }) {
           ['Not revoked by it', countText(errors_total)],
           ['Still valid', left !== null && countText(left)],
           ['Reason', REVOCATION_REASONS[reason] ?? String(reason)],
-          ...Object.entries(filter).map(([name, value]) => [filterLabel(name), filterText(name, value)] as const),
+          ...Object.entries(filter).map(([name, value]) => [filterLabel(name), valueText(name, value)] as const),
           ['By', created_by],
           ['Started', <Time at={created_at} />],
           ['Finished', finished_at && <Time at={finished_at} />],
@@ -140,4 +143,135 @@ async function allResults(job: { params: { job_id: string } }): Promise<(string 
   for await (const { serial_number, names, outcome } of allRows('listBulkRevocationCertificates', job))
     rows.push([serial_number, names.join(' '), outcome])
   return rows
+}
+
+type Filter = NonNullable<Input<'bulkRevoke'>['body']>['filter']
+type DryRun = Extract<Output<'bulkRevoke'>, { dry_run: true }>
+
+type Wanted = Readonly<Record<keyof typeof REVOCATION_FILTERS, string>>
+const MEMBERS = Object.keys(REVOCATION_FILTERS) as (keyof Wanted)[]
+
+const wantedBy = (query: Query) => Object.fromEntries(MEMBERS.map((name) => [name, query[name] ?? ''])) as Wanted
+
+/** Filters of the list that led here and that a bulk revocation does not have. */
+const missing = (query: Query): string[] =>
+  Object.entries(CERTIFICATE_FILTERS).flatMap(([name, { label }]) =>
+    query['without']?.split(' ').includes(name) ? [label] : [],
+  )
+
+function filterOf(wanted: Wanted): Filter {
+  const given = MEMBERS.map((name) => [name, wanted[name].trim()]).filter(([, text]) => text !== '')
+  const { serial_numbers: serials, ...others }: Partial<Wanted> = withWholeDays(Object.fromEntries(given))
+  const numbers = serials?.split(/[\s,]+/).filter((serial) => serial !== '')
+  return { ...others, ...(numbers && { serial_numbers: numbers }) }
+}
+
+export function NewBulkRevocationPage({ query }: PageProps) {
+  const { values: wanted, field } = useForm(wantedBy(query), () => setFound(undefined))
+  const [found, setFound] = useState<DryRun>()
+  const { submit, error, isBusy } = useSubmit(async () => {
+    const reply = await call('bulkRevoke', { body: { filter: filterOf(wanted), dry_run: true } })
+    if ('dry_run' in reply) setFound(reply)
+  })
+  return (
+    <Page title="New bulk revocation">
+      <form onSubmit={submit}>
+        <h2>1. Select certificates</h2>
+        <p class="quiet">A certificate has to match all filters. Expired certificates are left out.</p>
+        {missing(query).length > 0 && (
+          <div class="problem" role="alert">
+            <p>
+              A bulk revocation cannot filter by: {missing(query).join(', ')}. It may match more than the list that you
+              came from.
+            </p>
+          </div>
+        )}
+        <div class="filters two-ids">
+          {MEMBERS.filter((name) => name !== 'serial_numbers').map((name) => (
+            <FilterField key={name} filter={REVOCATION_FILTERS[name]} {...field(name, error, `filter.${name}`)} />
+          ))}
+        </div>
+        <TextField
+          label={REVOCATION_FILTERS.serial_numbers.label}
+          help="In hexadecimal, one a line; colons do no harm. At most 10,000."
+          rows={4}
+          {...field('serial_numbers', error, 'filter.serial_numbers')}
+        />
+        <Problem error={error} />
+        <div class="actions left">
+          <button type="submit" class="primary" disabled={isBusy}>
+            Preview
+          </button>
+        </div>
+      </form>
+      {found && <Found found={found} filter={filterOf(wanted)} />}
+    </Page>
+  )
+}
+
+function Found({ found, filter }: { found: DryRun; filter: Filter }) {
+  // A key is named because it has leaked, and no other reason blocks it.
+  const [reason, setReason] = useState(filter.spki_sha256 === undefined ? '0' : KEY_COMPROMISE)
+  const { matching_certificates: count, already_revoked: already, serial_numbers } = found
+  const hits = `${counted(count, 'certificate')} would be revoked; ${counted(already, 'more is', 'more are')} already revoked.`
+  return (
+    <>
+      <section class="section" aria-live="polite">
+        <h2>2. Preview</h2>
+        <p>{count === 0 ? 'No matches that are neither revoked nor expired.' : hits}</p>
+        {count > 0 && (
+          <details>
+            <summary>The first {serial_numbers.length} of them</summary>
+            <p class="names">
+              {serial_numbers.map((serial) => (
+                <a key={serial} href={href(`/certificates/${serial}`)}>
+                  <code>{serial}</code>
+                </a>
+              ))}
+            </p>
+          </details>
+        )}
+      </section>
+      {count > 0 && (
+        <Section title="3. Reason">
+          <div class="narrow">
+            <SelectField
+              label="Reason"
+              value={reason}
+              onChange={setReason}
+              options={Object.entries(REVOCATION_REASONS)}
+              help={
+                reason === KEY_COMPROMISE
+                  ? 'Their keys are blocked for good: the clients need new ones for their next certificates.'
+                  : 'Their keys are not blocked: only keyCompromise does that.'
+              }
+            />
+            <Action
+              kind="danger"
+              text="Revoke them …"
+              action="Revoke them"
+              typed={String(count)}
+              consequence={
+                <>
+                  <p>{hits}</p>
+                  <p>
+                    Clients that check the CRL refuse all of them once the next CRL is out. This cannot be undone. The
+                    accounts stay: their clients can order again.
+                  </p>
+                </>
+              }
+              onConfirm={() => revoke(filter, Number(reason), count)}
+            />
+          </div>
+        </Section>
+      )}
+    </>
+  )
+}
+
+/** Its page shows the progress, and can cancel it. */
+async function revoke(filter: Filter, reason: number, count: number): Promise<void> {
+  const reply = await call('bulkRevoke', { body: { filter, reason, confirm_count: count, wait: false } })
+  if ('job_id' in reply) go(`/bulk-revocations/${reply.job_id}`)
+  else if ('id' in reply) go(`/bulk-revocations/${reply.id}`)
 }

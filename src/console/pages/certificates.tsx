@@ -18,9 +18,9 @@ import { List } from '../components/list.tsx'
 import { Page } from '../components/page.tsx'
 import { certificateState, counted } from '../format.ts'
 import { RENEWAL_ADVICE } from '../labels.ts'
+import { withWholeDays } from '../preferences.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
-import { withWholeDays } from '../time-zone.ts'
-import { useList } from '../use-list.ts'
+import { useList } from '../use-api.ts'
 
 const FILTERS = Object.keys(CERTIFICATE_FILTERS) as (keyof typeof CERTIFICATE_FILTERS)[]
 

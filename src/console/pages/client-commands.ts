@@ -14,7 +14,7 @@ interface Binding {
   rootPem?: string | undefined
 }
 
-export interface ClientCommands {
+interface ClientCommands {
   client: string
   /** The place of the text, such as a shell or the name of a file. */
   place: string

@@ -11,9 +11,8 @@ import { Page, tell } from '../components/page.tsx'
 import { countText, plural } from '../format.ts'
 import { go, href, type PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
-import { CsrTrial, ProfileTrial } from './csr-profile-trial.tsx'
+import { CsrTrial, ProfileForm, ProfileTrial } from './csr-profile-editor.tsx'
 import { type FieldSchema, fieldsOf, type ProfileData, readJson, withoutEmptyLines } from './profile-fields.ts'
-import { ProfileForm } from './profile-form.tsx'
 
 const Create = () => <ButtonLink needs="createCsrProfile" to={href('/csr-profiles/new')} text="New CSR profile" />
 

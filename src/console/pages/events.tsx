@@ -11,8 +11,7 @@ import { Page, Section, tell } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { counted, countText, spanText } from '../format.ts'
 import type { PageProps } from '../router.ts'
-import { useApi } from '../use-api.ts'
-import { useList } from '../use-list.ts'
+import { useApi, useList } from '../use-api.ts'
 
 type Letter = Output<'listDeadLetters'>[number]
 const POLL_MS = 10_000

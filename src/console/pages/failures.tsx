@@ -9,10 +9,9 @@ import { ViewLinks } from '../components/filters.tsx'
 import { ListPage } from '../components/list.tsx'
 import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
+import { withWholeDays } from '../preferences.ts'
 import { href, type PageProps, type Query } from '../router.ts'
-import { withWholeDays } from '../time-zone.ts'
-import { useApi } from '../use-api.ts'
-import { useList } from '../use-list.ts'
+import { useApi, useList } from '../use-api.ts'
 
 type Failure = Output<'listFailures'>[number]
 

@@ -7,8 +7,7 @@ import { Action } from '../components/dialog.tsx'
 import { SelectField } from '../components/form.tsx'
 import { Section, tell } from '../components/page.tsx'
 import { href } from '../router.ts'
-import { useApi } from '../use-api.ts'
-import { useList } from '../use-list.ts'
+import { useApi, useList } from '../use-api.ts'
 import { Enforcement, IdentifierForm } from './identifiers.tsx'
 
 interface Owner {

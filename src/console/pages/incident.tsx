@@ -1,18 +1,20 @@
-/** One incident: how far its revocation, its mails and the CRLs are, and its report. */
+/** One incident: how far its revocation, its mails and the CRLs are, and its report as a file. */
 
-import type { Output } from '../api.ts'
+import { REVOCATION_FILTERS } from '../../admin/resources/certificates.ts'
+import type { Filters } from '../../admin/resources/filter.ts'
+import { AdminApiError, lines, type Output } from '../api.ts'
 import { AccountLink, Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
 import type { Column } from '../components/columns.tsx'
+import { saveFile } from '../components/csv.tsx'
+import { WorkButton } from '../components/form.tsx'
 import { JobProgress } from '../components/job-progress.tsx'
 import { LoadedTable } from '../components/loaded.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
-import { counted, countText } from '../format.ts'
+import { counted, countText, csvOf } from '../format.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
 import { useApi } from '../use-api.ts'
-import { SaveReport } from './incident-report.tsx'
-import { filterText } from './incident-words.ts'
 
 type Incident = Output<'getIncident'>
 
@@ -163,3 +165,119 @@ const OWNER_COLUMNS: readonly Column<Output<'listIncidentOwners'>[number]>[] = [
   { head: 'Certificates', kind: 'number', cell: ({ certificates }) => counted(certificates, 'certificate') },
   { head: 'Still valid', member: 'not_revoked', kind: 'number' },
 ]
+
+type Line = Output<'getIncidentReport'>
+type Member<K extends string> = Line extends infer L ? (L extends Record<K, infer V> ? V : never) : never
+
+interface Report {
+  incident: Member<'incident'>
+  owners: Member<'owner'>[]
+  certificates: Member<'certificate'>[]
+}
+
+/** More do not fit into the memory of a tab with ease; the command writes them line by line. */
+const MOST_CERTIFICATES = 200_000
+
+/** Its sentence is shown; another error is one of the page. */
+const unusable = (message: string) => new AdminApiError(200, { message })
+
+/** @throws AdminApiError for a report that is too long, or not whole */
+async function readReport(id: string): Promise<Report> {
+  let incident: Report['incident'] | undefined
+  const rest: Omit<Report, 'incident'> = { owners: [], certificates: [] }
+  for await (const text of lines('getIncidentReport', { params: { incident_id: id } })) {
+    if (text === '') continue
+    const line = JSON.parse(text) as Line
+    if ('incident' in line) incident = line.incident
+    else if ('owner' in line) rest.owners.push(line.owner)
+    else rest.certificates.push(line.certificate)
+    if (rest.certificates.length > MOST_CERTIFICATES)
+      throw unusable(`It has more than ${MOST_CERTIFICATES} certificates; use: chancery incidents report ${id}`)
+  }
+  if (!incident) throw unusable('The report came without its incident; try again.')
+  const { job } = incident
+  if (job?.finished_at && rest.certificates.length < job.total_matched)
+    throw unusable('The report was cut off on its way; try again.')
+  return { incident, ...rest }
+}
+
+const SaveReport = ({ id }: { id: string }) => (
+  <div class="actions left">
+    <WorkButton text="Save as JSON" work={() => save(id, 'json', 'application/json', jsonOf)} />
+    <WorkButton text="Save as text" work={() => save(id, 'txt', 'text/plain', textOf)} />
+    <WorkButton text="Save as CSV" work={() => save(id, 'csv', 'text/csv', csvOfReport)} />
+  </div>
+)
+
+async function save(id: string, ending: string, type: string, write: (report: Report) => string): Promise<void> {
+  saveFile(`incident-${id}.${ending}`, type, write(await readReport(id)))
+}
+
+const jsonOf = (report: Report) => `${JSON.stringify(report, null, 2)}\n`
+
+const csvOfReport = ({ certificates }: Report) =>
+  csvOf([
+    ['serial_number', 'names', 'account_id', 'outcome'],
+    ...certificates.map(({ serial_number, names, account_id, outcome }) => [
+      serial_number,
+      names.join(' '),
+      account_id,
+      outcome,
+    ]),
+  ])
+
+/** All times are in UTC. */
+function textOf({ incident, owners, certificates }: Report): string {
+  const { job, crl, mails } = incident
+  const facts: [string, string][] = [
+    ['Incident', incident.id],
+    ['Selected', filterText(incident.filter)],
+    ['Begun', `${incident.created_at} by ${incident.created_by}`],
+    ['Certificates', String(incident.certificates)],
+    ['Reason', incident.revoke ? (REVOCATION_REASONS[incident.reason] ?? String(incident.reason)) : 'nothing revoked'],
+    [
+      'Revocation',
+      job
+        ? `${job.left === 0 || job.status !== 'done' ? job.status : 'ended, not all revoked'}: ${job.revoked} revoked, ${job.left ?? 'not yet known how many'} still valid; ended ${job.finished_at ?? 'not yet'}`
+        : 'none',
+    ],
+    ['Key', incident.key_blocked === null ? 'not concerned' : incident.key_blocked ? 'blocked' : 'not blocked'],
+    ['Renewal advice', incident.advised === null ? 'none' : `${incident.advised} certificates`],
+    [
+      'Mails',
+      incident.tell_owners
+        ? `${mails.sent} sent, ${mails.waiting} waiting, ${mails.failed} failed, of ${mails.total}`
+        : 'none',
+    ],
+    ['CRL', `${crl.state.replaceAll('_', ' ')}${crl.reason === null ? '' : `: ${crl.reason}`}`],
+  ]
+  return [
+    ...facts.map(([name, value]) => `${`${name}:`.padEnd(16)}${value}`),
+    ...crl.lists.map(
+      ({ issuer, shard, shards, number, this_update, contains }) =>
+        `  ${issuer}${shards === 1 ? '' : ` ${shard + 1}/${shards}`} number ${number} of ${this_update}: ${contains ? 'contains the last revocation' : 'not yet'}`,
+    ),
+    '',
+    'By owner',
+    ...owners.map(
+      ({ account_id, account_name, contacts, certificates: count, not_revoked }) =>
+        `  ${account_name ?? account_id ?? 'no account'}  ${count} certificates, ${not_revoked} still valid  ${contacts.join(', ')}`,
+    ),
+    '',
+    'Certificates',
+    ...certificates.map(
+      ({ serial_number, names, outcome }) => `  ${serial_number}  ${outcome ?? 'waiting'}  ${names.join(' ')}`,
+    ),
+    '',
+  ].join('\n')
+}
+
+/** A filter that an incident or a bulk revocation keeps, in words. */
+export const filterLabel = (name: string): string => FILTERS[name]?.label ?? name
+const FILTERS: Filters = REVOCATION_FILTERS
+
+/** `Exact name: www.example.com`. */
+export const filterText = (filter: Readonly<Record<string, string>>): string =>
+  Object.entries(filter)
+    .map(([name, value]) => `${filterLabel(name)}: ${value}`)
+    .join(', ')

@@ -9,8 +9,7 @@ import { List } from '../components/list.tsx'
 import { Page, tell } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
-import { useApi } from '../use-api.ts'
-import { useList } from '../use-list.ts'
+import { useApi, useList } from '../use-api.ts'
 
 type Issuer = Output<'listIssuers'>[number]
 

@@ -12,8 +12,7 @@ import { tell } from '../components/page.tsx'
 import { TableSection } from '../components/table.tsx'
 import { counted } from '../format.ts'
 import { href, type PageProps, type Query } from '../router.ts'
-import { useApi } from '../use-api.ts'
-import { useList } from '../use-list.ts'
+import { useApi, useList } from '../use-api.ts'
 
 type Notification = Output<'listNotifications'>[number]
 

@@ -5,10 +5,10 @@ import { Problem } from '../components/basics.tsx'
 import { Fields, type FormFields, initialOf, useForm, useSubmit, type ValuesOf } from '../components/form.tsx'
 import { LoadedPage } from '../components/loaded.tsx'
 import { keepSecret } from '../components/once-shown.tsx'
-import { isDay, linesOf, tagsOf } from '../format.ts'
+import { DAY_MS, isDay, linesOf, tagsOf } from '../format.ts'
+import { endOfDay } from '../preferences.ts'
 import { go } from '../router.ts'
 import { currentSession } from '../stored-session.ts'
-import { endOfDay } from '../time-zone.ts'
 import { useApi } from '../use-api.ts'
 
 type Onboarding = Output<'getOnboarding'>
@@ -28,7 +28,7 @@ export function OnboardingPage() {
 
 /** A credential that nobody uses should not stay open. */
 const USUAL_DAYS = 30
-const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10)
+const inDays = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10)
 
 function fieldsOf({ allowlist_enforced, ca_profiles, csr_profiles }: Onboarding) {
   const { user } = currentSession()

@@ -7,13 +7,11 @@ import type { Output } from '../api.ts'
 import { Chart, ChartFrame, Plot } from '../components/chart.tsx'
 import type { Column } from '../components/columns.tsx'
 import { Table } from '../components/table.tsx'
-import { counted, countText, plural } from '../format.ts'
+import { counted, countText, DAY_MS, HOUR_MS, plural } from '../format.ts'
+import { instantText } from '../preferences.ts'
 import { href } from '../router.ts'
-import { instantText } from '../time-zone.ts'
 import { useApi } from '../use-api.ts'
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 const CHART_DAYS = 60
 /** The service counts many rows for it, and days change slowly. */
 const EVERY = { every: 60_000 }

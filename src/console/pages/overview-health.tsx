@@ -5,8 +5,8 @@ import { Badge, Facts, LinkTo, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { Section } from '../components/page.tsx'
 import { counted, countText } from '../format.ts'
+import { instantText } from '../preferences.ts'
 import { href } from '../router.ts'
-import { instantText } from '../time-zone.ts'
 
 type Overview = Output<'getOverview'>
 

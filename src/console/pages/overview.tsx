@@ -7,7 +7,7 @@ import type { Column } from '../components/columns.tsx'
 import { lazyPages } from '../components/lazy-page.tsx'
 import { Page } from '../components/page.tsx'
 import { TableSection } from '../components/table.tsx'
-import { counted, countText } from '../format.ts'
+import { counted, countText, DAY_MS } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { POLL_MS, useApi } from '../use-api.ts'
 import { FirstSteps } from './first-steps.tsx'
@@ -16,8 +16,6 @@ import { Health } from './overview-health.tsx'
 
 type Overview = Output<'getOverview'>
 type Alarm = Overview['alarms'][number]
-
-const DAY_MS = 86_400_000
 
 /** The page that helps, and what it asks for. */
 const HELP: Partial<Record<Alarm['code'], readonly [path: string, needs: OperationId]>> = {

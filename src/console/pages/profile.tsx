@@ -1,7 +1,7 @@
 /** The profile of the user who is signed in: mail address, password, passkeys, sessions. */
 
-import { call, type Output } from '../api.ts'
-import { Facts, FormError, Ready } from '../components/basics.tsx'
+import { call, isFactorMissing, type OperationId, type Output } from '../api.ts'
+import { Badge, Facts, FormError, Ready, Time } from '../components/basics.tsx'
 import { type Column, factsOf } from '../components/columns.tsx'
 import { Action } from '../components/dialog.tsx'
 import { keepSecret, OnceShown } from '../components/once-shown.tsx'
@@ -10,11 +10,9 @@ import { Table } from '../components/table.tsx'
 import { counted } from '../format.ts'
 import { roleText } from '../labels.ts'
 import { addPasskey, elsewhere, workHere } from '../passkeys.ts'
-import { isFactorMissing } from '../questions.ts'
 import { useStore } from '../store.ts'
 import { forget, noteUser } from '../stored-session.ts'
-import { useApi } from '../use-api.ts'
-import { SessionTable } from './sessions.tsx'
+import { type Loaded, useApi } from '../use-api.ts'
 
 const PLACE = '/profile'
 type Me = Output<'getMe'>
@@ -192,3 +190,60 @@ function OwnPasskeys() {
     </Section>
   )
 }
+
+type Session = Output<'listMySessions'>[number]
+
+interface SessionTableProps {
+  loaded: Loaded<readonly Session[]>
+  /** The operation that ends one. */
+  needs: OperationId
+  end: (id: string) => Promise<unknown>
+}
+
+const METHODS = { password: 'password', passkey: 'passkey', oidc: 'OpenID Connect' }
+
+const columnsOf = ({ loaded, needs, end }: SessionTableProps): readonly Column<Session>[] => [
+  {
+    head: 'Address',
+    kind: 'fixed',
+    cell: ({ ip_address, is_current }) => (
+      <>
+        {ip_address} {is_current && <Badge tone="good">this one</Badge>}
+      </>
+    ),
+  },
+  { head: 'Browser', kind: 'wide', cell: ({ user_agent }) => user_agent ?? 'not known' },
+  { head: 'Signed in by', cell: ({ methods }) => methods.map((method) => METHODS[method]).join(', ') },
+  { head: 'Began', member: 'created_at', kind: 'time' },
+  {
+    head: 'Last proof of identity',
+    kind: 'fixed',
+    cell: ({ authenticated_at }) => (authenticated_at === null ? 'not known' : <Time at={authenticated_at} />),
+  },
+  { head: 'Ends', member: 'expires_at', kind: 'time' },
+  {
+    head: 'Actions',
+    cell: ({ id, is_current, ip_address }) =>
+      !is_current && (
+        <Action
+          needs={needs}
+          kind="small"
+          action="End"
+          label={`End the session from ${ip_address}`}
+          title="End this session"
+          consequence="Its browser has to sign in again at the next request."
+          onConfirm={() => end(id)}
+          done="The session has ended."
+          onDone={loaded.reload}
+        />
+      ),
+  },
+]
+
+export const SessionTable = (props: SessionTableProps) => (
+  <Ready loaded={props.loaded}>
+    {(sessions) => (
+      <Table caption="Sessions" rows={sessions} columns={columnsOf(props)} empty={<p class="quiet">No sessions</p>} />
+    )}
+  </Ready>
+)

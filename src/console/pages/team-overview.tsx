@@ -7,6 +7,7 @@ import { ACCOUNT, type Column } from '../components/columns.tsx'
 import { LoadedTable } from '../components/loaded.tsx'
 import { Page } from '../components/page.tsx'
 import type { TableProps } from '../components/table.tsx'
+import { DAY_MS } from '../format.ts'
 import { href } from '../router.ts'
 import { useSession } from '../stored-session.ts'
 import { type Loaded, POLL_MS, useApi } from '../use-api.ts'
@@ -17,7 +18,6 @@ type AtRisk = Output<'listAtRisk'>[number]
 type Certificate = Output<'listCertificates'>[number]
 type Credential = Output<'listEabCredentials'>[number]
 
-const DAY_MS = 86_400_000
 const ROWS = 5
 const LIMIT = { limit: String(ROWS) }
 const EVERY = { every: POLL_MS }

@@ -10,10 +10,10 @@ import { listPage } from '../components/list.tsx'
 import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { tagsOf } from '../format.ts'
 import { ROLE_HELP, ROLE_OPTIONS, ROLES, roleText } from '../labels.ts'
+import { endOfDay } from '../preferences.ts'
 import { currentSession, type Role } from '../stored-session.ts'
-import { endOfDay } from '../time-zone.ts'
 import { useApi } from '../use-api.ts'
-import { SessionTable } from './sessions.tsx'
+import { SessionTable } from './profile.tsx'
 
 type User = Output<'listUsers'>[number]
 const PLACE = '/users'

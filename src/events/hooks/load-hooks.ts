@@ -16,7 +16,7 @@ interface Registered {
   maxRetries: number
 }
 
-export interface ModuleHook extends Registered {
+interface ModuleHook extends Registered {
   module: LoadableModule
 }
 

@@ -28,7 +28,7 @@ export interface MailerPolicy {
   retryMaxDelayMs: number
 }
 
-export interface MailerOptions {
+interface MailerOptions {
   db: DatabasePool
   instanceId: number
   transport: Pick<MailTransport, 'send' | 'close'>

@@ -21,7 +21,7 @@ interface Rule<K extends EventKind> {
   values(event: EventOf<K>, about: Addressed): TemplateValues
 }
 
-export interface Notice {
+interface Notice {
   type: NotificationType
   to: Addressee
   formerAddress: string | undefined

@@ -33,7 +33,7 @@ export interface RecordingPolicy {
   mostToRecipient: number
 }
 
-export interface NotificationConsumerOptions {
+interface NotificationConsumerOptions {
   templates: MailTemplates
   serverUrl: string
   /** Gives the policy after the last SIGHUP. */

@@ -19,7 +19,7 @@ export interface MailSettings {
   serverUrl: string
 }
 
-export interface OutgoingMail {
+interface OutgoingMail {
   recipient: string
   subject: string
   text: string
@@ -28,7 +28,7 @@ export interface OutgoingMail {
 }
 
 /** `permanent`: this mail will never be taken. `server`: no mail is taken at the moment. */
-export type MailTrouble = 'permanent' | 'temporary' | 'server'
+type MailTrouble = 'permanent' | 'temporary' | 'server'
 
 export class MailError extends Error {
   readonly trouble: MailTrouble

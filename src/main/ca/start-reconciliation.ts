@@ -238,7 +238,7 @@ export class Report {
 
   /** One alarm for certificates, revocations and decisions. */
   async reportHeld(): Promise<void> {
-    // What cannot be read now is reported by the next round.
+    // The next round reports decisions that cannot be read now.
     const decisions = await this.#parts.takeUntold().catch(() => [])
     this.#heldSince = performance.now()
     const held = this.#held.splice(0)

@@ -1,32 +1,30 @@
 /** The services of accounts in a front thread: registration, external accounts, and rules. */
 
 import { registrationEvents } from '../../front/events.ts'
-import { type AccountCache, createAccountCache } from '../../services/account-cache.ts'
-import { type AccountRules, createAccountRules } from '../../services/account-rules.ts'
+import { createAccountCache } from '../../services/account-cache.ts'
+import { createAccountRules } from '../../services/account-rules.ts'
 import type { NoteAcmeAct } from '../../services/decisions/acme-decisions.ts'
 import { createExternalAccounts } from '../../services/external-accounts.ts'
 import { announcingAccounts } from '../../services/flow-cache.ts'
 import { type AskForMailDomains, createMailDomainCheck, Registration } from '../../services/registration.ts'
-import { accountRulesPolicy, externalAccountPolicy, registrationPolicy } from '../../settings/account-settings.ts'
-import { eabSecretBox } from '../../settings/eab-secret.ts'
+import {
+  accountRulesPolicy,
+  eabSecretBox,
+  externalAccountPolicy,
+  registrationPolicy,
+} from '../../settings/account-settings.ts'
 import type { ChangeCounters } from '../../shared/lib/shared-memory.ts'
 import { createAllowlistStore, createCsrProfileStore } from '../../store/account-rules-store.ts'
 import { createAccountStore } from '../../store/account-store.ts'
 import { createEabStore } from '../../store/eab-store.ts'
 import type { ThreadParts } from '../ca/start-issuance.ts'
 
-export interface AccountServices {
-  accounts: AccountCache
-  rules: AccountRules
-  registration: Registration
-}
-
 export function createAccountServices(
   thread: ThreadParts,
   changes: ChangeCounters,
   askForMailDomains: AskForMailDomains | undefined,
   note: NoteAcmeAct,
-): AccountServices {
+) {
   const { config, db, stores } = thread
   const store = announcingAccounts(createAccountStore(db), changes)
   const accounts = createAccountCache(store.find, store.findIdByPath)

@@ -23,7 +23,7 @@ import type { FrontThreadData } from '../messages.ts'
 import { createAccountServices } from './acme-accounts.ts'
 import { createOrderServices, type OrderParts } from './acme-orders.ts'
 
-export interface AcmeParts {
+interface AcmeParts {
   thread: ThreadParts
   memory: Pick<FrontThreadData, 'rateTable' | 'flags' | 'changes'>
   nonces: Nonces

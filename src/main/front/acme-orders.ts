@@ -2,18 +2,16 @@
 
 import { revocationEvents } from '../../admin/revocations/revocation-events.ts'
 import { orderingEvents, quotaEvents } from '../../front/events.ts'
-import type { AccountRules } from '../../services/account-rules.ts'
-import { createQuotas } from '../../services/account-rules.ts'
+import { type AccountRules, createQuotas } from '../../services/account-rules.ts'
 import { type AskForCaa, createCaaFreshness } from '../../services/caa-freshness.ts'
-import { type ChainDownload, createChainDownload } from '../../services/chain-download.ts'
+import { createChainDownload } from '../../services/chain-download.ts'
 import { CsrFinalization, type CsrFinalizationOptions } from '../../services/csr-finalization.ts'
 import { Finalization } from '../../services/finalization.ts'
 import type { FlowCache } from '../../services/flow-cache.ts'
-import type { Issuance } from '../../services/issuance.ts'
 import { Ordering, type OrderingOptions } from '../../services/ordering.ts'
 import type { RateLimiter } from '../../services/rate-limiter.ts'
-import { createRenewal, type Renewal } from '../../services/renewal.ts'
-import { createRevocation, type RevocationService } from '../../services/revocation.ts'
+import { createRenewal } from '../../services/renewal.ts'
+import { createRevocation } from '../../services/revocation.ts'
 import type { SharedFlags } from '../../services/shared-state.ts'
 import { quotaPolicy } from '../../settings/account-settings.ts'
 import { issuancePolicy, renewalPolicy } from '../../settings/issuance-settings.ts'
@@ -24,15 +22,6 @@ import { createCsrIssuanceStore } from '../../store/csr-issuance-store.ts'
 import { createOrderStore } from '../../store/order-store.ts'
 import { createRenewalStore } from '../../store/renewal-store.ts'
 import { createThreadIssuance, revocationNotes, type ThreadParts } from '../ca/start-issuance.ts'
-
-export interface OrderServices {
-  ordering: Ordering
-  issuance: Issuance
-  finalization: Finalization
-  chains: ChainDownload
-  renewal: Renewal
-  revocation: RevocationService
-}
 
 export interface OrderParts {
   thread: ThreadParts
@@ -47,7 +36,7 @@ export interface OrderParts {
   flags: Pick<SharedFlags, 'isOn' | 'secondsAway'>
 }
 
-export function createOrderServices(parts: OrderParts): OrderServices {
+export function createOrderServices(parts: OrderParts) {
   const { thread, authorizations, flowCache, rules, limits, askForCaa, note } = parts
   const { config, methods, db, stores } = thread
   const csrStore = createCsrIssuanceStore(db)

@@ -22,7 +22,7 @@ import { Problem } from '../../shared/protocol/problem.ts'
 import { externalPathOf } from '../../shared/protocol/urls.ts'
 import type { FrontThreadData, SupervisorMessages } from '../messages.ts'
 import { createFrontRoots, listenForCrls, type RootParts, type ThreadCrls } from './front-documents.ts'
-import { sumOf } from './front-load.ts'
+import { sumOf } from './front-rounds.ts'
 import type { Refusals } from './through-supervisor.ts'
 
 /**
@@ -37,7 +37,7 @@ const OPERATIONS = { intervalMs: 0, mostWaiting: 1_024 }
 /** Exceeds the 25 s that a bulk revocation waits. */
 const ADMIN_DEADLINE_MS = 35_000
 
-export interface ServerParts
+interface ServerParts
   extends RootParts,
     Pick<FrontOptions, 'flags' | 'overload' | 'metrics' | 'log' | 'proxy' | 'errors'> {
   context: AcmeContext

@@ -18,7 +18,7 @@ import { warnOfMissingRoots } from './front-documents.ts'
 
 const FRONT_APPLY_MS = 2_000
 
-export interface Fronts {
+interface Fronts {
   /** Applies live settings to every current and future thread. */
   apply(config: Config): Promise<void>
   /** Every connection ends with its next reply from now on. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { RULES } from '../../../src/config/judge.ts'
+import { RULES } from '../../../src/config/load.ts'
 import { EVENT_KINDS } from '../../../src/domain/event.ts'
 import { aConfig, errorLines, isSetBy, nested, parseTree, type Tree } from './support.ts'
 

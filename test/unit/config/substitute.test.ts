@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { substituteVariables } from '../../../src/config/load.ts'
+import { substituteVariables } from '../../../src/config/shape.ts'
 import { acceptedConfig, errorLines, parseTree } from './support.ts'
 
 const ENV = { NAME: 'value', EMPTY: '', NESTED: '${NAME}', 'odd name!': 'odd' }

@@ -1,9 +1,9 @@
 /** Builders shared by the tests of the configuration. */
 
 import assert from 'node:assert/strict'
-import type { Environment } from '../../../src/config/load.ts'
 import { formatErrors, type ParsedConfig, parseConfigText } from '../../../src/config/load.ts'
 import { type Config, ConfigSchema } from '../../../src/config/schema.ts'
+import type { Environment } from '../../../src/config/shape.ts'
 
 export type Tree = Record<string, unknown>
 
