@@ -149,7 +149,7 @@ export interface Dns01Job extends DnsTxtJob {
 
 export interface DnsAccount01Job extends DnsTxtJob {
   type: 'dns-account-01'
-  /** Label made from the account's URL (src/shared/protocol/account-labels.ts). */
+  /** Label made from the account's URL (src/shared/protocol/challenge.ts). */
   accountLabel: string
   /** For the error. Absent in jobs of a perspective. */
   accountUrl?: string

@@ -10,7 +10,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describeFileError } from '../../src/shared/lib/file-error.ts'
 import { readAlgorithmIdentifier, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
-import { type Certificate, fingerprintSha256 } from '../../src/shared/pki/certificate.ts'
+import { type Certificate, fingerprintSha256, serialNumberHex } from '../../src/shared/pki/certificate.ts'
 import { isIssuedBy } from '../../src/shared/pki/certification-path.ts'
 import { CRL_REASONS, lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../../src/shared/pki/crl-lint.ts'
 import { DerError, readSingle, TAG } from '../../src/shared/pki/der.ts'
@@ -28,7 +28,6 @@ import {
   type ReadCrlEntry,
   TbsCertListReader,
 } from '../../src/shared/pki/tbs-cert-list-reader.ts'
-import { serialNumberHex } from '../../src/shared/pki/tbs-certificate.ts'
 import type { KeyConfig } from '../config.ts'
 import { checkIssuerCertificate, findAlgorithm, readCertificates } from '../issuers.ts'
 import { DAY_MS } from './keygen.ts'

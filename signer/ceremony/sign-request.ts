@@ -18,11 +18,10 @@ import {
   verifyCertificateSignature,
 } from '../../src/shared/pki/certificate.ts'
 import { constraintsOf } from '../../src/shared/pki/certification-path.ts'
-import { admitsAnyName } from '../../src/shared/pki/constrained-names.ts'
 import { type Csr, parseCsr, verifyCsrSignature } from '../../src/shared/pki/csr.ts'
 import { DerError } from '../../src/shared/pki/der.ts'
 import { parseName } from '../../src/shared/pki/name.ts'
-import { describeSubtrees, type NameConstraints } from '../../src/shared/pki/name-constraints.ts'
+import { admitsAnyName, describeSubtrees, type NameConstraints } from '../../src/shared/pki/name-constraints.ts'
 import { decodePem, encodePem, type PemBlock, PemError } from '../../src/shared/pki/pem.ts'
 import { checkSubjectKey, DEFAULT_SUBJECT_KEY_POLICY } from '../../src/shared/pki/weak-key.ts'
 import type { KeyConfig } from '../config.ts'

@@ -6,14 +6,11 @@
  */
 
 import type { LinePlace } from '../audit/chain.ts'
-import type { CrlNumbers } from '../crl-numbers.ts'
+import type { CrlNumbers, SignedCrls } from '../crl-numbers.ts'
 import type { CrlUpload, CrlUploads } from '../crl-uploads.ts'
 import { issuerKeyOf } from '../issuers.ts'
-import { noteEntries } from '../noted-revocations.ts'
 import { revocationRecord } from '../records/record.ts'
-import type { SignedCrls } from '../signed-crls.ts'
-import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
-import type { MethodHandlers } from './method-handler.ts'
+import { type MethodHandlers, noteEntries, requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
 
 type CrlMethods = Pick<MethodHandlers, 'beginCrl' | 'appendCrl' | 'signCrl'>
 

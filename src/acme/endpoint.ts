@@ -167,7 +167,7 @@ export interface DnsPersistSettings {
 }
 
 /** Costs of a client address for requests that fail. */
-export interface FailureBudget {
+interface FailureBudget {
   /** @throws Problem when the address has used it up */
   require(address: string, provenFrom?: string): void
   charge(address: string, cost: number): void

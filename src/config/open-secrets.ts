@@ -1,8 +1,8 @@
 /** Finds secrets in a configuration file that every user of the machine can read. */
 
+import { isSection } from '../shared/config-file/document.ts'
 import { formatPath, type Path, type Violation } from '../shared/config-file/notice.ts'
 import { isSecret } from '../shared/config-file/schema-node.ts'
-import { isSection } from '../shared/config-file/sections.ts'
 import { REFERENCE } from './schema.ts'
 
 const READABLE_BY_OTHERS = 0o004

@@ -1,7 +1,7 @@
 /** Brings the parsed file into the shape that the schema checks, and removes faulty keys. */
 
+import { isSection, type Section, withSections } from '../shared/config-file/document.ts'
 import type { Path } from '../shared/config-file/notice.ts'
-import { isSection, type Section, withSections } from '../shared/config-file/sections.ts'
 import { ConfigSchema, REFERENCE } from './schema.ts'
 
 /** Values for required keys that are wrong or missing, so that the other keys can be checked. */

@@ -4,8 +4,13 @@ import { randomUUID } from 'node:crypto'
 import type { Approval } from '../domain/allowlist.ts'
 import { orderRequestKey } from '../domain/order-request.ts'
 import type { Order } from '../domain/records.ts'
-import type { AuthorizationStatus } from '../domain/states.ts'
-import { ORDER_EXPIRED, type OrderStatus, orderStatus, type StoredOrderStatus } from '../domain/states.ts'
+import {
+  type AuthorizationStatus,
+  ORDER_EXPIRED,
+  type OrderStatus,
+  orderStatus,
+  type StoredOrderStatus,
+} from '../domain/states.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { sharedRuns } from '../shared/lib/caching.ts'
 import { CAA_CHECK_AHEAD_SECONDS } from '../shared/protocol/caa.ts'

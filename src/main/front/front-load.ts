@@ -1,7 +1,7 @@
 /** Measures a front thread: its load for the overload control, its pool for the instance, the activity of accounts. */
 
 import type { Logger } from 'pino'
-import type { HttpServer } from '../../http/http-server.ts'
+import type { HttpServer } from '../../http/http-message.ts'
 import { TICK_MS } from '../../overload/overload.ts'
 import type { OverloadControl } from '../../overload/overload-control.ts'
 import { startLoop } from '../../runtime/loop.ts'

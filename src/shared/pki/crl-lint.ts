@@ -3,9 +3,9 @@
  * each part has its own function. It returns the first finding as a sentence, or undefined.
  */
 
+import { MAX_SERIAL_OCTETS } from './certificate.ts'
 import { CRL_EXTENSION } from './oids.ts'
 import type { CrlExtensions, CrlHeader, ReadCrlEntry } from './tbs-cert-list-reader.ts'
-import { MAX_SERIAL_OCTETS } from './tbs-certificate.ts'
 import { timeFormOf } from './time.ts'
 
 /** CRLReason by number (RFC 5280 §5.3.1); 7 is not used. */

@@ -6,11 +6,11 @@
  */
 
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
+import { MAX_SERIAL_OCTETS } from './certificate.ts'
 import { contextConstructedTag, TAG } from './der.ts'
 import { DerWriter, encodeDer, encodeHeader } from './der-writer.ts'
 import { writeAuthorityKeyIdentifier, writeDistributionPointName, writeExtension } from './extensions.ts'
 import { CRL_EXTENSION } from './oids.ts'
-import { MAX_SERIAL_OCTETS } from './tbs-certificate.ts'
 import { writeTime } from './time.ts'
 
 /**
