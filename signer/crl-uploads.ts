@@ -20,8 +20,7 @@ import { isCrlUrlAllowed, type SigningPolicy } from './policy.ts'
 import { CRL_PIECE_BYTES } from './protocol/methods.ts'
 import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
 import type { RevocationEntry } from './records/record.ts'
-import type { IsRecorded, RecordedRevocations } from './records/recorded-revocations.ts'
-import { SerialSet } from './serial-set.ts'
+import { type IsRecorded, type RecordedRevocations, SerialSet } from './serial-tables.ts'
 
 /** Building a list of millions of entries takes minutes between its thisUpdate and this check. */
 const MAX_AGE_MS = 3_600_000

@@ -17,9 +17,8 @@ import { atKey, dropPrivileges, inspectPlaces, isRoot, openNumbers, openSignedLi
 import { readSharedSecret } from './protocol/handshake.ts'
 import type { SignerRecord } from './records/record.ts'
 import { openRecordFiles, type RecordFiles } from './records/record-files.ts'
-import { RecordedRevocations } from './records/recorded-revocations.ts'
-import type { SigningService } from './signing.ts'
-import { createCounters, SignedSerials } from './signing.ts'
+import { RecordedRevocations } from './serial-tables.ts'
+import { createCounters, SignedSerials, type SigningService } from './signing.ts'
 import { listen, prepareSocket, type SignerServer } from './socket-server.ts'
 
 /** The shortest CRL entry: a serial number of 8 octets, no reason. */

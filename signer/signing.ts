@@ -1,8 +1,8 @@
 /**
  * Turns an accepted request into a recorded signature: rate limit, key, audit chain, in this order.
  *
- * The serial numbers of the newest certificates are remembered, so that no number is signed with two contents, and a
- * repeated request gets the signature that there is (docs/decisions/serial-numbers-the-signer-remembers.md).
+ * The serial numbers of the newest certificates are remembered, so that no number is signed with two contents. A repeated
+ * request gets the signature that there is (docs/decisions/serial-numbers-the-signer-remembers.md).
  */
 
 import { LruMap } from '../src/shared/lib/caching.ts'
@@ -21,7 +21,7 @@ import {
 } from './records/record.ts'
 import type { RecordFiles } from './records/record-files.ts'
 import { lineOf } from './records/record-stream.ts'
-import type { RecordedRevocations } from './records/recorded-revocations.ts'
+import type { RecordedRevocations } from './serial-tables.ts'
 
 export interface SigningService {
   /** A reread of the configuration replaces the whole map. */

@@ -1,26 +1,32 @@
 /**
- * All methods of the daemon (docs/decisions/three-trust-zones.md). Here are `signCertificate`, and those about the signer
- * itself: `describe`, `health`, `testSign`, and `announceDatabase`, which says who uses it.
+ * The methods of the daemon (docs/decisions/three-trust-zones.md). `records.ts` has those that give out what was signed.
+ *
+ * - `signCertificate` signs a TBSCertificate.
+ * - `beginCrl`, `appendCrl` and `signCrl` sign a TBSCertList (RFC 5280 §5.1.2), piece by piece. The number is on disk before
+ *   the key is used. Audit line, record, and the number that was signed are there before the signature leaves.
+ * - `describe`, `health` and `testSign` are about the signer itself, and `announceDatabase` says who uses it.
  */
 
 import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
 import type { LinePlace } from '../audit/chain.ts'
 import { sha256Hex } from '../audit/line.ts'
-import type { Issuer } from '../issuers.ts'
+import type { CrlNumbers, SignedCrls } from '../crl-numbers.ts'
+import type { CrlUpload, CrlUploads } from '../crl-uploads.ts'
+import { type Issuer, issuerKeyOf } from '../issuers.ts'
 import { auditNames, checkTbsCertificate } from '../policy.ts'
 import { ANNOUNCE_MS, type MethodParams, type MethodResult, TEST_MESSAGE } from '../protocol/methods.ts'
 import { SignerNameRefusal, SignerRefusal } from '../protocol/signer-errors.ts'
-import { certificateRecord } from '../records/record.ts'
+import { certificateRecord, revocationRecord } from '../records/record.ts'
 import {
   earlierSignature,
   type MethodHandler,
   type MethodHandlers,
+  noteEntries,
   requireIssuer,
   type SigningService,
   signAndRecord,
 } from '../signing.ts'
 import { recordMethods } from './records.ts'
-import { crlMethods } from './sign-crl.ts'
 
 export function createHandlers(
   service: SigningService,
@@ -211,4 +217,76 @@ export class AnnouncedDatabases {
 
 function areTogether(one: Announced, other: Announced): boolean {
   return Math.min(one.lastAt, other.lastAt) - Math.max(one.firstAt, other.firstAt) >= ANNOUNCE_MS
+}
+
+type CrlMethods = Pick<MethodHandlers, 'beginCrl' | 'appendCrl' | 'signCrl'>
+
+/**
+ * Entries in the record of one line: formatting them takes 4 ms, for which nothing else is signed. The
+ * first list after a start has more. They are recorded while it comes in, in lines of their own.
+ */
+const MOST_ADDED = 5000
+
+interface CrlState {
+  numbers: CrlNumbers
+  signed: SignedCrls
+  uploads: CrlUploads
+}
+
+function crlMethods(service: SigningService, { numbers, signed, uploads }: CrlState): CrlMethods {
+  async function sign(upload: CrlUpload, deadlineAt: number): Promise<Buffer> {
+    const { issuer, requester } = upload
+    const key = issuerKeyOf(issuer)
+    const { facts, sha256, sign: make } = upload.finish()
+    await numbers.take(issuer.policy.issuer.keyIdentifier, facts.number)
+    const number = facts.number.toString(16)
+    const record = {
+      method: 'signCrl' as const,
+      serial: number,
+      names: [`entries:${facts.entries}`, ...facts.urls.map((url) => `url:${url}`)],
+      sha256,
+      requester,
+    }
+    const list = { number, url: facts.urls[0] ?? '' }
+    const describe = (place: LinePlace) => revocationRecord(place, { issuer: issuer.id, key, list }, facts.added)
+    const { upkeepBucket: bucket } = issuer
+    const { signature } = await signAndRecord(service, { issuer, bucket, make, record, describe, deadlineAt })
+    service.recorded.add(key, facts.added)
+    await signed.note(key, facts.urls, facts.number)
+    return signature
+  }
+
+  /** A failed upload cannot continue: its number may be used up, so the client begins again. */
+  async function forgettingFailed<T>(id: string, work: () => T | Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      uploads.forget(id)
+      throw error
+    }
+  }
+
+  return {
+    beginCrl({ issuer, requester, bytes }, _payload, { connection }) {
+      return { meta: { upload: uploads.begin(requireIssuer(service, issuer), requester, bytes, connection) } }
+    },
+    async appendCrl({ upload: id, offset }, piece) {
+      const upload = uploads.require(id)
+      const received = await forgettingFailed(id, async () => {
+        const octets = upload.append(offset, piece)
+        const added = upload.takeAdded(MOST_ADDED)
+        if (added.length > 0) await noteEntries(service, upload, added)
+        return octets
+      })
+      return { meta: { received } }
+    },
+    async signCrl({ upload: id }, _payload, { deadlineAt }) {
+      const upload = uploads.require(id)
+      upload.signature ??= sign(upload, deadlineAt)
+      const { signature } = upload
+      const payload = await forgettingFailed(id, () => signature)
+      uploads.answer(id)
+      return { meta: {}, payload }
+    },
+  }
 }

@@ -1,7 +1,7 @@
 /**
- * The name constraints of CA certificates (RFC 5280 §4.2.1.10): reading, writing, and which names a CA may certify by
- * those of its certificate, of the certificates above it, and of its operator. A name must satisfy all of them, so a list
- * of constraints is their intersection (§6.1.4 (g)). Pure.
+ * The name constraints of CA certificates (RFC 5280 §4.2.1.10): reading, writing, and which names a CA may certify.
+ * Constraints stand in its certificate and in the certificates above it, and its operator sets some. A name must satisfy
+ * all of them, so a list of constraints is their intersection (§6.1.4 (g)). Pure.
  *
  * Judged are DNS names, addresses and subjects. A name of another type is refused where its type is constrained
  * (§4.2.1.10: process the constraint, or reject the certificate).

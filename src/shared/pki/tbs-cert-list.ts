@@ -14,10 +14,10 @@ import { CRL_EXTENSION } from './oids.ts'
 import { writeTime } from './time.ts'
 
 /**
- * CRLReason of a complete list (RFC 5280 §5.3.1): `unspecified` is left out, `removeFromCRL` is for
- * delta CRLs.
+ * CRLReason of a complete list (RFC 5280 §5.3.1): `unspecified` is left out, `removeFromCRL` is for delta CRLs, and 7 is
+ * not used.
  */
-const WRITTEN_REASONS: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 9, 10])
+export const WRITTEN_REASONS: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 9, 10])
 
 export interface CrlEntry {
   /** Big-endian magnitude, positive. */

@@ -15,6 +15,8 @@
  * unknown would widen the permission.
  */
 
+import { CLOCKS_DIFFER_MS } from '../lib/clocks.ts'
+
 export interface CaaProperty {
   /** Bit 0 of the flags; the other bits are reserved (RFC 8659 §4.1). */
   critical: boolean
@@ -114,10 +116,8 @@ export function isCaaCheckFresh(checkedAt: Date, now: Date): boolean {
   return checkedAt <= latestCaaCheck(now) && now.getTime() - checkedAt.getTime() < CHECK_LIFE_MS
 }
 
-/** Clocks of two hosts may differ as much. A later check was written while a clock was ahead, and nobody knows its age. */
-export const CAA_CHECK_AHEAD_SECONDS = 300
-
-export const latestCaaCheck = (now: Date): Date => new Date(now.getTime() + CAA_CHECK_AHEAD_SECONDS * 1000)
+/** A later check was written while a clock was ahead, and nobody knows its age. */
+export const latestCaaCheck = (now: Date): Date => new Date(now.getTime() + CLOCKS_DIFFER_MS)
 
 interface IssueParameter {
   /** Lower case. */

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { TokenBucket } from '../../../signer/issuers.ts'
 import { SignerRefusal } from '../../../signer/protocol/signer-errors.ts'
-import { SerialSet } from '../../../signer/serial-set.ts'
+import { SerialSet } from '../../../signer/serial-tables.ts'
 import { SignedSerials } from '../../../signer/signing.ts'
 
 describe('serial numbers that were signed', () => {
