@@ -6,6 +6,7 @@
 import * as z from 'zod/v4'
 import type { Order } from '../domain/records.ts'
 import { boundedList } from '../shared/lib/bounded.ts'
+import { decodeBase64url } from '../shared/lib/encoding.ts'
 import { isUuid } from '../shared/lib/uuid.ts'
 import { renderIdentifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
@@ -18,7 +19,6 @@ import {
   type AcmeReply,
   type AcmeSettings,
   acmeEndpoint,
-  Base64url,
   Identifier,
   optional,
   Text,
@@ -30,6 +30,16 @@ const Timestamp = Text.transform((text, check) => {
   if (!at) check.addIssue({ code: 'custom', message: 'must be an RFC 3339 date-time' })
   return at ?? z.NEVER
 })
+
+/** A payload member that is base64url (RFC 8555 §6.1): no padding, one spelling. */
+const Base64url = z
+  .string()
+  .max(1_000_000)
+  .transform((text, check) => {
+    const bytes = decodeBase64url(text)
+    if (!bytes) check.addIssue({ code: 'custom', message: 'must be base64url without padding' })
+    return bytes ?? z.NEVER
+  })
 
 /** RFC 8555 §7.4, RFC 9773 §5, draft-ietf-acme-profiles. */
 export const newOrder = acmeEndpoint({
