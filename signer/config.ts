@@ -6,11 +6,17 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import * as z from 'zod/v4'
-import { readDocument } from '../src/shared/config-file/document.ts'
+import {
+  inFileOrder,
+  isSection,
+  locate,
+  locatedProblems,
+  readDocument,
+  withSections,
+} from '../src/shared/config-file/document.ts'
 import { describeIssue } from '../src/shared/config-file/messages.ts'
 import { formatNotice } from '../src/shared/config-file/notice.ts'
 import { schemaNodeOf } from '../src/shared/config-file/schema-node.ts'
-import { inFileOrder, isSection, locate, locatedProblems, withSections } from '../src/shared/config-file/sections.ts'
 import { describeFileError } from '../src/shared/lib/file-error.ts'
 import { EXTENDED_KEY_USAGES, type ExtendedKeyUsage, KEY_USAGES } from '../src/shared/pki/oids.ts'
 import { RSA_BITS_LIMIT } from '../src/shared/pki/weak-key.ts'

@@ -3,6 +3,7 @@
  * content (reasons, further points, qualifiers), so a compromised front could get it signed.
  */
 
+import type { TbsCertificate } from '../src/shared/pki/certificate.ts'
 import { DerReader } from '../src/shared/pki/der.ts'
 import { type DerWriter, encodeDer } from '../src/shared/pki/der-writer.ts'
 import {
@@ -17,7 +18,6 @@ import {
 } from '../src/shared/pki/extensions.ts'
 import { CRL_EXTENSION, EXTENSION } from '../src/shared/pki/oids.ts'
 import type { CrlExtensions } from '../src/shared/pki/tbs-cert-list-reader.ts'
-import type { TbsCertificate } from '../src/shared/pki/tbs-certificate.ts'
 
 interface Form<T> {
   /** Writes the extension again from the parsed values. */

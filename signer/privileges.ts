@@ -8,8 +8,7 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import path from 'node:path'
 import type { SignerConfig } from './config.ts'
-import { type CrlNumbers, openCrlNumbers } from './crl-numbers.ts'
-import { openSignedCrls, type SignedCrls } from './signed-crls.ts'
+import { type CrlNumbers, openCrlNumbers, openSignedCrls, type SignedCrls } from './crl-numbers.ts'
 import { requireShortPath, requireSocketFolder } from './socket-server.ts'
 
 const { R_OK, W_OK, X_OK } = constants

@@ -278,7 +278,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/mpic',
     'src/ops/logging.ts',
     'src/ca/signer-process.ts',
-    'signer/client-connection.ts',
+    'signer/socket-server.ts',
     'signer/issuer-rollover.ts',
     'signer/daemon.ts',
   ],
@@ -325,7 +325,6 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'signer/config.ts',
     'signer/crl-numbers.ts',
     'signer/methods/records.ts',
-    'signer/signed-crls.ts',
     'signer/protocol',
   ],
 }

@@ -12,8 +12,8 @@
 import { setMaxListeners } from 'node:events'
 import { type CaaProperty, evaluateCaa } from '../src/shared/protocol/caa.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
+import type { DnsClient, DnsResult } from './dns/ask.ts'
 import { createDnsClient } from './dns/dns-client.ts'
-import type { DnsClient, DnsResult } from './dns/result.ts'
 import type { CaaFinding, CaaJob, CaaSubject, EvidenceStep } from './job.ts'
 
 /**

@@ -56,25 +56,33 @@ export interface DnsSettings {
   retries: number
 }
 
-export interface Http01Job {
-  type: 'http-01'
+/** Common fields of the methods that are built in. */
+interface MethodJob {
+  /** A wildcard is without its `*.`. */
   identifier: { type: IdentifierType; value: string }
-  token: string
-  keyAuthorization: string
   /**
-   * One bound for the whole attempt, redirects and look-ups included;
+   * One bound for the whole attempt, look-ups, redirects and waits included;
    * milliseconds from the start of the task.
    */
   timeoutMs: number
+  /**
+   * CIDR list. Validation connects to no address inside it, and asks no zone's own name server there. Resolvers are
+   * exempt, as the operator's choice.
+   */
+  blockedNetworks: readonly string[]
+  dns: DnsSettings
+}
+
+export interface Http01Job extends MethodJob {
+  type: 'http-01'
+  token: string
+  keyAuthorization: string
   /** Port of the first request. Redirects to http may use it or 80. */
   port: number
   /** Redirects to https may use it or 443; absent means 443 only. */
   httpsPort?: number
   maxResponseBytes: number
-  /** CIDR list. No hop connects to an address inside it. */
-  blockedNetworks: readonly string[]
   userAgent: string
-  dns: DnsSettings
 }
 
 /** A challenge that a validator module decides (workers/extension). */
@@ -95,32 +103,15 @@ export interface ExtensionJob {
   timeoutMs: number
 }
 
-export interface TlsAlpn01Job {
+export interface TlsAlpn01Job extends MethodJob {
   type: 'tls-alpn-01'
-  /** Never a wildcard. */
-  identifier: { type: IdentifierType; value: string }
   /** SHA-256 of the key authorization, base64url. */
   keyAuthorizationDigest: string
-  /**
-   * One bound for the whole attempt, look-ups and all addresses included;
-   * milliseconds from the start of the task.
-   */
-  timeoutMs: number
   port: number
-  /** CIDR list. Validation connects to no address inside it. */
-  blockedNetworks: readonly string[]
-  dns: DnsSettings
 }
 
 /** Common fields of the methods that look up TXT records. */
-export interface DnsMethodJob {
-  /** A DNS name; for a wildcard the name without `*.`. */
-  identifier: { type: IdentifierType; value: string }
-  /**
-   * One bound for the whole attempt, waits and aliases included;
-   * milliseconds from the start of the task.
-   */
-  timeoutMs: number
+export interface DnsMethodJob extends MethodJob {
   /** How long after the start a missing record is looked up again; part of `timeoutMs`. */
   propagationWaitMs: number
   /** The resolvers must set the AD bit. */
@@ -129,12 +120,6 @@ export interface DnsMethodJob {
   requireAuthoritative: boolean
   /** Port of those servers; absent means 53. */
   authoritativePort?: number
-  /**
-   * CIDR list. A zone's own name server inside it is not asked; resolvers are exempt, as the
-   * operator's choice.
-   */
-  blockedNetworks: readonly string[]
-  dns: DnsSettings
 }
 
 /** Common fields of dns-01 and dns-account-01. */
@@ -149,7 +134,7 @@ export interface Dns01Job extends DnsTxtJob {
 
 export interface DnsAccount01Job extends DnsTxtJob {
   type: 'dns-account-01'
-  /** Label made from the account's URL (src/shared/protocol/account-labels.ts). */
+  /** Label made from the account's URL (src/shared/protocol/challenge.ts). */
   accountLabel: string
   /** For the error. Absent in jobs of a perspective. */
   accountUrl?: string
@@ -218,7 +203,7 @@ export interface MailDomainJob {
 /** `reason` may reach the client, so it holds no bytes of a record. `failed` is no verdict. */
 export type MailDomainFinding = { result: 'accepts' } | { result: 'refused' | 'failed'; reason: string }
 
-/** Methods that `validate.ts` implements. */
+/** Methods that `task.ts` knows. */
 type BuiltInMethodJob = Http01Job | TlsAlpn01Job | Dns01Job | DnsAccount01Job | DnsPersist01Job
 
 /** With `caa`, a proof of control counts only if the CAA records permit the certificate. */

@@ -2,9 +2,8 @@
 
 import { checkCaa } from './caa-check.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
-import type { DnsFailure } from './dns/ask.ts'
+import type { DnsClient, DnsFailure } from './dns/ask.ts'
 import { createDnsClient } from './dns/dns-client.ts'
-import type { DnsClient } from './dns/result.ts'
 import {
   type BuiltInJob,
   judgedByCaa,

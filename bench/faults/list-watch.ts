@@ -1,9 +1,9 @@
 /** Looks at the list (CRL) of each instance all the time: its number must only rise, also after a restart. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { serialNumberHex } from '../../src/shared/pki/certificate.ts'
 import { readSingle, TAG } from '../../src/shared/pki/der.ts'
 import { TbsCertListReader } from '../../src/shared/pki/tbs-cert-list-reader.ts'
-import { serialNumberHex } from '../../src/shared/pki/tbs-certificate.ts'
 import type { Incident } from './clients.ts'
 import { answerOf } from './readiness.ts'
 

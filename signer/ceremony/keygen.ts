@@ -6,7 +6,7 @@
  * token. Every signed document is parsed and verified before it is written.
  */
 
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
@@ -15,10 +15,10 @@ import { assembleCertificate, parseCertificate, verifyCertificateSignature } fro
 import { parseCsr, verifyCsrSignature } from '../../src/shared/pki/csr.ts'
 import { encodeNameText, formatName, parseName } from '../../src/shared/pki/name.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
-import { parseSpki } from '../../src/shared/pki/spki.ts'
-import { subjectKeyIdentifier } from '../../src/shared/pki/tbs-certificate.ts'
+import { parseSpki, subjectKeyIdentifier } from '../../src/shared/pki/spki.ts'
+import { sha256Hex } from '../audit/line.ts'
 import type { SecretSource } from '../keys/secret.ts'
-import { CeremonyLog } from './log.ts'
+import { type CeremonyLog, logged } from './log.ts'
 import { type KeyShape, makeFileKey, makeTokenKey, type NewKey, type TokenKeyRequest, writeNewFile } from './new-key.ts'
 
 export interface CeremonyPlan {
@@ -66,17 +66,11 @@ export async function runCeremony(plan: CeremonyPlan, show: (line: string) => vo
     if (file !== undefined && existsSync(file)) throw new Error(`${file}: exists already`)
   }
 
-  const log = new CeremonyLog(show)
-  log.step('ceremony begins', { program: plan.program, 'Node.js': process.version, subject: plan.subject })
-  try {
+  const facts = { program: plan.program, 'Node.js': process.version, subject: plan.subject }
+  await logged('ceremony', facts, { show, file: files.log }, async (log) => {
     await makeAndCertify(plan, nameDer, files, log)
     log.step('ceremony ends')
-  } catch (error) {
-    log.step(`ceremony ends with an error: ${error instanceof Error ? error.message : String(error)}`)
-    throw error
-  } finally {
-    log.append(files.log)
-  }
+  })
 }
 
 interface CeremonyFiles {
@@ -103,7 +97,7 @@ async function makeAndCertify(plan: CeremonyPlan, nameDer: Buffer, files: Ceremo
     const spki = parseSpki(key.spki)
     log.step('key made', {
       ...key.facts,
-      'SHA-256 of the public key (SubjectPublicKeyInfo)': sha256(key.spki),
+      'SHA-256 of the public key (SubjectPublicKeyInfo)': sha256Hex(key.spki),
       'key identifier': subjectKeyIdentifier(spki.keyBits).toString('hex'),
     })
     const pem =
@@ -111,7 +105,7 @@ async function makeAndCertify(plan: CeremonyPlan, nameDer: Buffer, files: Ceremo
         ? await makeRequest(plan, nameDer, key, log)
         : await makeRoot(plan, plan.rootDays, nameDer, key, log)
     writeNewFile(files.document, pem, 0o644)
-    log.step(`wrote ${files.document}`, { 'SHA-256 of the file': sha256(Buffer.from(pem)) })
+    log.step(`wrote ${files.document}`, { 'SHA-256 of the file': sha256Hex(pem) })
   } finally {
     await key.close()
   }
@@ -139,7 +133,7 @@ async function makeRoot(plan: CeremonyPlan, days: number, nameDer: Buffer, key: 
     'valid from': facts.notBefore.toISOString(),
     'valid until': facts.notAfter.toISOString(),
     'path length': facts.pathLength === undefined ? 'any' : String(facts.pathLength),
-    'SHA-256 fingerprint': sha256(certificate.der),
+    'SHA-256 fingerprint': sha256Hex(certificate.der),
   })
   return encodePem('CERTIFICATE', certificate.der)
 }
@@ -153,7 +147,7 @@ async function makeRequest(plan: CeremonyPlan, nameDer: Buffer, key: NewKey, log
   log.step('request for a CA certificate made, read back and verified', {
     subject: formatName(parseName(request.subjectDer)),
     algorithm,
-    'SHA-256 of the request': sha256(request.der),
+    'SHA-256 of the request': sha256Hex(request.der),
   })
   return encodePem('CERTIFICATE REQUEST', request.der)
 }
@@ -204,8 +198,4 @@ function algorithmOf({ shape, hash }: CeremonyPlan): SignatureAlgorithm {
     ([, facts]) => facts.keyKind === kind && (facts.hash === null || facts.hash === hash),
   )
   return found![0] as SignatureAlgorithm
-}
-
-function sha256(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex')
 }

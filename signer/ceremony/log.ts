@@ -2,10 +2,37 @@
 
 import { appendFileSync } from 'node:fs'
 
+export interface LogPlaces {
+  /** Gets every line immediately. */
+  show(line: string): void
+  /** Has the logs of earlier ceremonies, too. */
+  file: string
+}
+
 /**
- * Shows each line immediately. The caller writes all lines to the file at the end, an error
- * included.
+ * Logs the steps of `work`, and appends them to the file when it has ended, with an error or not.
+ * @param what the ceremony, such as `signing of a CRL`
+ * @throws the error of `work`
  */
+export async function logged(
+  what: string,
+  facts: Readonly<Record<string, string>>,
+  { show, file }: LogPlaces,
+  work: (log: CeremonyLog) => Promise<void>,
+): Promise<void> {
+  const log = new CeremonyLog(show)
+  log.step(`${what} begins`, facts)
+  try {
+    await work(log)
+  } catch (error) {
+    const [subject] = what.split(' ')
+    log.step(`${subject} ends with an error: ${error instanceof Error ? error.message : String(error)}`)
+    throw error
+  } finally {
+    log.append(file)
+  }
+}
+
 export class CeremonyLog {
   readonly #lines: string[] = []
   readonly #show: (line: string) => void
@@ -20,7 +47,6 @@ export class CeremonyLog {
     for (const [name, value] of Object.entries(facts)) this.#add(`    ${name}: ${value}`)
   }
 
-  /** Appends to the log of earlier ceremonies in the same folder. */
   append(file: string): void {
     appendFileSync(file, `${this.#lines.join('\n')}\n`, { mode: 0o644, flush: true })
   }

@@ -17,7 +17,7 @@ import { DOMAIN } from '../subtrees.ts'
 import { CEREMONY_FILES, type CeremonyPlan } from './keygen.ts'
 import type { KeyShape } from './new-key.ts'
 import type { CrlPlan, Revoked } from './sign-crl.ts'
-import type { SigningPlan } from './sign-request.ts'
+import type { RootPlan, SigningPlan } from './sign-request.ts'
 
 interface NameOptions {
   'permit-dns': readonly string[]
@@ -72,13 +72,13 @@ interface KeygenOptions extends KeyPlaceOptions {
 
 interface RootKeyOptions extends KeyPlaceOptions {
   key: string | undefined
-}
-
-interface SignCrlOptions extends RootKeyOptions {
   hash: string
   out: string
   root: string | undefined
   days: string | undefined
+}
+
+interface SignCrlOptions extends RootKeyOptions {
   number: string | undefined
   previous: string | undefined
   revoke: readonly string[]
@@ -87,11 +87,7 @@ interface SignCrlOptions extends RootKeyOptions {
 interface SignRequestOptions extends RootKeyOptions, NameOptions {
   'crl-url': readonly string[]
   'issuer-url': readonly string[]
-  hash: string
-  out: string
   'path-length': string
-  root: string | undefined
-  days: string | undefined
 }
 
 const TOKEN_OPTIONS = ['token', 'slot', 'label', 'id', 'pin-file', 'pin-env'] as const
@@ -124,48 +120,36 @@ export async function readPlan(options: KeygenOptions, program: string): Promise
 
 /** `signRequest` reads the PIN or passphrase later. @throws Error in one sentence */
 export function readSigningPlan(request: string, options: SignRequestOptions, program: string): SigningPlan {
-  const { root, out } = options
-  if (!root) throw new Error('give the certificate of the root: --root root.pem')
-  const days = readWhole('days', options.days, 1, MAX_ROOT_DAYS)
-  if (days === undefined) throw new Error('say how long the certificate is valid: --days 1825')
-  const pathLength = readWhole('path-length', options['path-length'], 0, MAX_PATH_LENGTH) ?? 0
   return {
+    ...readRootPlan(options, program, 'say how long the certificate is valid: --days 1825'),
     request,
-    root,
-    key: readKey(options),
-    days,
-    pathLength,
+    pathLength: readWhole('path-length', options['path-length'], 0, MAX_PATH_LENGTH) ?? 0,
     constraints: readConstraints(options),
     crlUrls: readUrls('crl-url', options['crl-url']),
     caIssuersUrls: readUrls('issuer-url', options['issuer-url']),
-    hash: readHash(options.hash),
-    out,
-    program,
   }
 }
 
 /** `signCrl` reads the PIN or passphrase later. @throws Error in one sentence */
 export function readCrlPlan(options: SignCrlOptions, program: string): CrlPlan {
-  const { root, out, previous } = options
-  if (!root) throw new Error('give the certificate of the root: --root root.pem')
-  const days = readWhole('days', options.days, 1, MAX_ROOT_DAYS)
-  if (days === undefined) throw new Error('say when the next list comes: --days 365')
+  const plan = readRootPlan(options, program, 'say when the next list comes: --days 365')
   const number = readWhole('number', options.number, 1, Number.MAX_SAFE_INTEGER)
   return {
-    root,
-    key: readKey(options),
-    days,
+    ...plan,
     number: number === undefined ? undefined : BigInt(number),
-    previous,
+    previous: options.previous,
     revoked: options.revoke.map(readRevoked),
-    hash: readHash(options.hash),
-    out,
-    program,
   }
 }
 
-const readKey = (options: RootKeyOptions): KeyConfig =>
-  options.library ? tokenKey(options.library, options) : fileKey(options)
+function readRootPlan(options: RootKeyOptions, program: string, sayDays: string): RootPlan {
+  const { root, out, library } = options
+  if (!root) throw new Error('give the certificate of the root: --root root.pem')
+  const days = readWhole('days', options.days, 1, MAX_ROOT_DAYS)
+  if (days === undefined) throw new Error(sayDays)
+  const key = library ? tokenKey(library, options) : fileKey(options)
+  return { root, key, days, hash: readHash(options.hash), out, program }
+}
 
 /** CRLReason that a complete list may have (RFC 5280 §5.3.1). */
 const REASONS = [0, 1, 2, 3, 4, 5, 9]

@@ -7,10 +7,9 @@
 
 import { createPublicKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import path from 'node:path'
 import { describeFileError } from '../../src/shared/lib/file-error.ts'
 import { readAlgorithmIdentifier, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
-import { type Certificate, fingerprintSha256 } from '../../src/shared/pki/certificate.ts'
+import { type Certificate, fingerprintSha256, serialNumberHex } from '../../src/shared/pki/certificate.ts'
 import { isIssuedBy } from '../../src/shared/pki/certification-path.ts'
 import { CRL_REASONS, lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../../src/shared/pki/crl-lint.ts'
 import { DerError, readSingle, TAG } from '../../src/shared/pki/der.ts'
@@ -28,13 +27,11 @@ import {
   type ReadCrlEntry,
   TbsCertListReader,
 } from '../../src/shared/pki/tbs-cert-list-reader.ts'
-import { serialNumberHex } from '../../src/shared/pki/tbs-certificate.ts'
-import type { KeyConfig } from '../config.ts'
 import { checkIssuerCertificate, findAlgorithm, readCertificates } from '../issuers.ts'
 import { DAY_MS } from './keygen.ts'
-import { CeremonyLog } from './log.ts'
+import { logged } from './log.ts'
 import { writeNewFile } from './new-key.ts'
-import { signOnce } from './sign-request.ts'
+import { logBeside, type RootPlan, signOnce } from './sign-request.ts'
 
 interface SignedList {
   header: CrlHeader
@@ -80,22 +77,13 @@ function entryOf({ serialNumber, revokedAt, reason, otherExtensions }: ReadCrlEn
   return { serialNumber: Buffer.from(hex, 'hex'), revokedAt: revokedAt.at, reason: reason ?? 0 }
 }
 
-export interface CrlPlan {
-  /** PEM of the certificate of `key`. */
-  root: string
-  key: KeyConfig
-  hash: 'sha256' | 'sha384' | 'sha512'
-  /** Until the next list. */
-  days: number
+/** The next list comes after `days`, and `out` will hold the DER of this one. */
+export interface CrlPlan extends RootPlan {
   /** Undefined takes the next number after `previous`. */
   number: bigint | undefined
   /** The list before this one; undefined for the first. */
   previous: string | undefined
   revoked: readonly Revoked[]
-  /** File of the list, DER; the log goes to the same folder. */
-  out: string
-  /** Shown in the log. */
-  program: string
 }
 
 /** A certificate file, or a serial number in hexadecimal. */
@@ -117,14 +105,13 @@ export async function signCrl(plan: CrlPlan, show: (line: string) => void): Prom
   const now = new Date(Math.floor(Date.now() / 1000) * 1000)
   const entries = mergeEntries(previous?.entries ?? [], plan.revoked, root, now)
 
-  const log = new CeremonyLog(show)
-  log.step('signing of a CRL begins', {
+  const facts = {
     program: plan.program,
     'Node.js': process.version,
     'SHA-256 fingerprint of the root': fingerprintSha256(root.der),
     ...(plan.previous !== undefined && { 'follows the list': plan.previous }),
-  })
-  try {
+  }
+  await logged('signing of a CRL', facts, { show, file: logBeside(plan.out) }, async (log) => {
     const nextUpdate = new Date(now.getTime() + plan.days * DAY_MS)
     const list = await makeList(plan, root, { number, entries, thisUpdate: now, nextUpdate })
     writeNewFile(plan.out, list, 0o644)
@@ -135,12 +122,7 @@ export async function signCrl(plan: CrlPlan, show: (line: string) => void): Prom
       entries: String(entries.length),
       ...Object.fromEntries(entries.map((entry) => [`revoked ${hexOf(entry)}`, describeEntry(entry)])),
     })
-  } catch (error) {
-    log.step(`signing ends with an error: ${error instanceof Error ? error.message : String(error)}`)
-    throw error
-  } finally {
-    log.append(path.join(path.dirname(plan.out), 'ceremony.log'))
-  }
+  })
 }
 
 const hexOf = ({ serialNumber }: CrlEntry): string => serialNumber.toString('hex')

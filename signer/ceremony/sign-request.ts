@@ -18,18 +18,17 @@ import {
   verifyCertificateSignature,
 } from '../../src/shared/pki/certificate.ts'
 import { constraintsOf } from '../../src/shared/pki/certification-path.ts'
-import { admitsAnyName } from '../../src/shared/pki/constrained-names.ts'
 import { type Csr, parseCsr, verifyCsrSignature } from '../../src/shared/pki/csr.ts'
 import { DerError } from '../../src/shared/pki/der.ts'
 import { parseName } from '../../src/shared/pki/name.ts'
-import { describeSubtrees, type NameConstraints } from '../../src/shared/pki/name-constraints.ts'
+import { admitsAnyName, describeSubtrees, type NameConstraints } from '../../src/shared/pki/name-constraints.ts'
 import { decodePem, encodePem, type PemBlock, PemError } from '../../src/shared/pki/pem.ts'
 import { checkSubjectKey, DEFAULT_SUBJECT_KEY_POLICY } from '../../src/shared/pki/weak-key.ts'
 import type { KeyConfig } from '../config.ts'
 import { checkIssuerCertificate, findAlgorithm, readCertificates } from '../issuers.ts'
 import { type IssuerKeyFacts, KeyLoader, readKeySecret } from '../keys/load-key.ts'
 import { BACKDATE_MS, CEREMONY_FILES, DAY_MS, newSerialNumber } from './keygen.ts'
-import { CeremonyLog } from './log.ts'
+import { logged } from './log.ts'
 import { writeNewFile } from './new-key.ts'
 
 const KEY_CLOSE_MS = 5000
@@ -49,14 +48,25 @@ export async function signOnce(config: KeyConfig, facts: IssuerKeyFacts, tbs: Bu
   }
 }
 
-export interface SigningPlan {
-  /** PEM of the request. */
-  request: string
+/** The members that every signature of a root's key needs. */
+export interface RootPlan {
   /** PEM of the certificate of `key`. */
   root: string
   key: KeyConfig
   hash: 'sha256' | 'sha384' | 'sha512'
   days: number
+  /** New file; the log goes to the same folder. */
+  out: string
+  /** Shown in the log. */
+  program: string
+}
+
+export const logBeside = (out: string): string => path.join(path.dirname(out), CEREMONY_FILES.log)
+
+/** The certificate is valid for `days`, and `out` will hold it. */
+export interface SigningPlan extends RootPlan {
+  /** PEM of the request. */
+  request: string
   pathLength: number
   /** Undefined where the issuer may certify any name. */
   constraints: NameConstraints | undefined
@@ -64,10 +74,6 @@ export interface SigningPlan {
   crlUrls: readonly string[]
   /** Where the root's certificate is published. */
   caIssuersUrls: readonly string[]
-  /** File of the new certificate; the log goes to the same folder. */
-  out: string
-  /** Shown in the log. */
-  program: string
 }
 
 /** @param show gets every line of the log as it is written. @throws Error in one sentence */
@@ -80,14 +86,13 @@ export async function signRequest(plan: SigningPlan, show: (line: string) => voi
   const notAfter = new Date(notBefore.getTime() + plan.days * DAY_MS - 1000)
   checkFit(plan, root, request, notAfter)
 
-  const log = new CeremonyLog(show)
-  log.step('signing of a request begins', {
+  const facts = {
     program: plan.program,
     'Node.js': process.version,
     request: plan.request,
     'SHA-256 fingerprint of the root': fingerprintSha256(root.der),
-  })
-  try {
+  }
+  await logged('signing of a request', facts, { show, file: logBeside(plan.out) }, async (log) => {
     const certificate = await certify(plan, root, request, { notBefore, notAfter })
     writeNewFile(plan.out, encodePem('CERTIFICATE', certificate.der), 0o644)
     log.step(`wrote ${plan.out}, read back and verified`, {
@@ -104,12 +109,7 @@ export async function signRequest(plan: SigningPlan, show: (line: string) => voi
       ...(plan.caIssuersUrls.length > 0 && { 'certificate of the root': plan.caIssuersUrls.join(', ') }),
       'SHA-256 fingerprint': fingerprintSha256(certificate.der),
     })
-  } catch (error) {
-    log.step(`signing ends with an error: ${error instanceof Error ? error.message : String(error)}`)
-    throw error
-  } finally {
-    log.append(path.join(path.dirname(plan.out), CEREMONY_FILES.log))
-  }
+  })
 }
 
 /**

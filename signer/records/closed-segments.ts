@@ -8,6 +8,9 @@
  *
  * Each new file is durable before the next step. A crash leaves the file of step 1, and the next start
  * begins again at 2.
+ *
+ * An index has for each certificate in order: u48 sequence number, u32 Unix seconds, u8 length, and the octets of the
+ * serial number. `signedSerials` sends these bytes as they are.
  */
 
 import { statSync } from 'node:fs'
@@ -15,10 +18,9 @@ import { readFile, rm } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import { LruMap } from '../../src/shared/lib/caching.ts'
+import { replaceFile } from '../../src/shared/lib/files.ts'
 import { closedSegments, segmentName } from '../audit/line.ts'
-import { replaceFile } from '../replace-file.ts'
-import { type LineTable, tableOf } from './line-table.ts'
-import { indexOf, isIndexOf } from './serial-index.ts'
+import { type CertificateLine, type LineTable, parseRecordLine, tableOf } from './record.ts'
 
 const unzip = promisify(gunzip)
 const zip = promisify(gzip)
@@ -156,4 +158,72 @@ async function read({ file }: Segment): Promise<Buffer> {
     const zipped = await readFile(`${file}.gz`)
     return await unzip(zipped, { maxOutputLength: MAX_SEGMENT_BYTES }).catch(() => Buffer.alloc(0))
   }
+}
+
+const HEAD_BYTES = 11
+/** An index has about 6,500 certificates, the number in a file of 8 MiB. */
+const FIRST_BYTES = 192 * 1024
+
+export class SerialIndex {
+  #bytes = Buffer.allocUnsafe(FIRST_BYTES)
+  #length = 0
+
+  add(seq: number, seconds: number, serial: string): void {
+    const octets = serial.length / 2
+    if (this.#length + HEAD_BYTES + octets > this.#bytes.length)
+      this.#bytes = Buffer.concat([this.#bytes, Buffer.allocUnsafe(this.#bytes.length)])
+    this.#bytes.writeUIntBE(seq, this.#length, 6)
+    this.#bytes.writeUInt32BE(seconds, this.#length + 6)
+    this.#bytes[this.#length + 10] = octets
+    this.#bytes.write(serial, this.#length + HEAD_BYTES, 'hex')
+    this.#length += HEAD_BYTES + octets
+  }
+
+  /** A view; good until the next `add`. */
+  get bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#length)
+  }
+}
+
+/** For a file whose index was not written. */
+export function indexOf(lines: LineTable): SerialIndex {
+  const index = new SerialIndex()
+  for (let at = 0; at < lines.count; at++) {
+    const line = parseRecordLine<CertificateLine>(lines.textAt(at))
+    if (line) index.add(line.seq, Math.floor(Date.parse(line.time) / 1000), line.serial)
+  }
+  return index
+}
+
+/**
+ * Cuts a page of whole records after sequence number `after`.
+ * @returns undefined when there is none
+ */
+export function pageOf(index: Buffer, after: number, maxBytes: number): { payload: Buffer; last: number } | undefined {
+  let start = 0
+  while (start < index.length && index.readUIntBE(start, 6) <= after) start += lengthAt(index, start)
+  let end = start
+  let last = 0
+  while (end < index.length) {
+    const length = lengthAt(index, end)
+    if (end + length - start > maxBytes) break
+    last = index.readUIntBE(end, 6)
+    end += length
+  }
+  return last === 0 ? undefined : { payload: index.subarray(start, end), last }
+}
+
+const lengthAt = (index: Buffer, at: number): number => HEAD_BYTES + index[at + 10]!
+
+/** Whether these bytes are a whole index whose sequence numbers go from `first` to `last`. */
+function isIndexOf(index: Buffer, { first, last }: { first: number; last: number }): boolean {
+  let start = 0
+  let newest = 0
+  while (start + HEAD_BYTES < index.length) {
+    const seq = index.readUIntBE(start, 6)
+    if (seq <= newest || (start === 0 && seq !== first)) return false
+    newest = seq
+    start += lengthAt(index, start)
+  }
+  return start === index.length && newest === last
 }

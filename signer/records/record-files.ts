@@ -8,9 +8,9 @@
 
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { replaceFile } from '../../src/shared/lib/files.ts'
 import type { RecordWriter } from '../audit/chain.ts'
 import type { AuditLine } from '../audit/line.ts'
-import { replaceFile } from '../replace-file.ts'
 import { type SignerRecord, STREAMS } from './record.ts'
 import { RecordStream } from './record-stream.ts'
 

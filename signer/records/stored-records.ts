@@ -1,12 +1,10 @@
 /** Record files as a command reads them, without a daemon: nothing is opened for writing. */
 
 import { existsSync, readFileSync } from 'node:fs'
-import type { AuditLine } from '../audit/line.ts'
-import { sha256Hex } from '../audit/line.ts'
+import { type AuditLine, sha256Hex } from '../audit/line.ts'
 import { ClosedSegments } from './closed-segments.ts'
-import { type Damage, type LineTable, parseRecordLine, tableOf } from './line-table.ts'
-import { lineOf } from './pages.ts'
-import type { CertificateLine } from './record.ts'
+import { type CertificateLine, type Damage, type LineTable, parseRecordLine, tableOf } from './record.ts'
+import { lineOf } from './record-stream.ts'
 
 interface StoredStream {
   file: string

@@ -8,10 +8,9 @@ import { Problem } from '../shared/protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../shared/protocol/urls.ts'
 import { account, keyChange, newAccount } from './accounts.ts'
 import { authorization, challenge, newAuthz } from './authorizations.ts'
-import { certificate, renewalInfo, revokeCert } from './certificates.ts'
 import { type AcmeContext, type AcmeEndpoint, type AcmeExchange, type AcmeReply, acmeEndpoint } from './endpoint.ts'
 import { namesItsAccount, noSuchResource, runEndpoint } from './gate.ts'
-import { accountOrders, finalize, newOrder, order } from './orders.ts'
+import { accountOrders, certificate, finalize, newOrder, order, renewalInfo, revokeCert } from './orders.ts'
 
 /**
  * RFC 8555 §7.1.1. A signed request gets the same document: RFC 8555 §6.3 requires POST-as-GET beside GET.

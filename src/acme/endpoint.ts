@@ -14,7 +14,6 @@ import type { Renewal } from '../services/renewal.ts'
 import type { RevocationService } from '../services/revocation.ts'
 import type { SharedFlags } from '../services/shared-state.ts'
 import type { ValidationWaits } from '../services/validation-waits.ts'
-import { decodeBase64url } from '../shared/lib/encoding.ts'
 import type { AccountKey, AccountKeyPolicy } from '../shared/protocol/jwk.ts'
 import { type FlattenedJws, isAbsent, type JwsAlgorithm } from '../shared/protocol/jws.ts'
 import type { Nonces } from '../shared/protocol/nonce.ts'
@@ -122,16 +121,6 @@ export const Text = z.string().max(1_000)
 /** RFC 8555 §7.1.3, of any type and value. */
 export const Identifier = z.object({ type: Text, value: Text })
 
-/** A payload member that is base64url (RFC 8555 §6.1): no padding, one spelling. */
-export const Base64url = z
-  .string()
-  .max(1_000_000)
-  .transform((text, check) => {
-    const bytes = decodeBase64url(text)
-    if (!bytes) check.addIssue({ code: 'custom', message: 'must be base64url without padding' })
-    return bytes ?? z.NEVER
-  })
-
 /** A payload member that may be left out; some clients write null or an empty string instead. */
 export const optional = <T extends z.ZodType>(member: T) =>
   z.preprocess((value) => (isAbsent(value) ? undefined : value), member.optional()).optional()
@@ -167,7 +156,7 @@ export interface DnsPersistSettings {
 }
 
 /** Costs of a client address for requests that fail. */
-export interface FailureBudget {
+interface FailureBudget {
   /** @throws Problem when the address has used it up */
   require(address: string, provenFrom?: string): void
   charge(address: string, cost: number): void

@@ -1,11 +1,16 @@
-/** Orders: new-order, order, finalize and the list of an account (RFC 8555 §7.4, §7.1.2.1). */
+/**
+ * Orders: new-order, order, finalize and the list of an account (RFC 8555 §7.4, §7.1.2.1). Their certificates: download,
+ * revocation, and when to renew (§7.4.2, §7.6; RFC 9773 §4).
+ */
 
 import * as z from 'zod/v4'
 import type { Order } from '../domain/records.ts'
 import { boundedList } from '../shared/lib/bounded.ts'
+import { decodeBase64url } from '../shared/lib/encoding.ts'
 import { isUuid } from '../shared/lib/uuid.ts'
 import { renderIdentifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
+import { renderRenewalInfo } from '../shared/protocol/renewal-info.ts'
 import { parseTimestamp, renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { Urls } from '../shared/protocol/urls.ts'
 import { requireOwnAccount } from './accounts.ts'
@@ -14,17 +19,27 @@ import {
   type AcmeReply,
   type AcmeSettings,
   acmeEndpoint,
-  Base64url,
   Identifier,
   optional,
   Text,
 } from './endpoint.ts'
+import { chargeSignature, isAccount } from './gate.ts'
 
 const Timestamp = Text.transform((text, check) => {
   const at = parseTimestamp(text)
   if (!at) check.addIssue({ code: 'custom', message: 'must be an RFC 3339 date-time' })
   return at ?? z.NEVER
 })
+
+/** A payload member that is base64url (RFC 8555 §6.1): no padding, one spelling. */
+const Base64url = z
+  .string()
+  .max(1_000_000)
+  .transform((text, check) => {
+    const bytes = decodeBase64url(text)
+    if (!bytes) check.addIssue({ code: 'custom', message: 'must be base64url without padding' })
+    return bytes ?? z.NEVER
+  })
 
 /** RFC 8555 §7.4, RFC 9773 §5, draft-ietf-acme-profiles. */
 export const newOrder = acmeEndpoint({
@@ -150,4 +165,57 @@ export function renderOrder(order: Order, urls: Urls, settings: Pick<AcmeSetting
     (certificateId === undefined ? '' : `,"certificate":${json(urls.numbered('certificate', certificateId))}`) +
     '}'
   )
+}
+
+const PEM_CHAIN = 'application/pem-certificate-chain'
+
+/** The certificate with one of its chains, as PEM whatever the request accepts (RFC 8555 §7.4.2, RFC 9110 §12.5.1). */
+export const certificate = acmeEndpoint({
+  resource: 'certificate',
+  signedBy: 'kid',
+  payload: 'none',
+  async handle({ signer, id, chain }, { chains, urls }) {
+    const { pem, chainCount } = await chains.download(signer.requester, id, chain)
+    const others = Array.from({ length: chainCount }, (_, number) => number).filter((number) => number !== chain)
+    return {
+      status: 200,
+      body: pem,
+      contentType: PEM_CHAIN,
+      links: others.map((number) => `<${urls.certificateChain(id, number)}>;rel="alternate"`),
+    }
+  },
+})
+
+/** By an account or by the key of the certificate (RFC 8555 §7.6). */
+export const revokeCert = acmeEndpoint({
+  resource: 'revokeCert',
+  signedBy: 'either',
+  payload: { schema: z.object({ certificate: Base64url, reason: optional(z.int()) }) },
+  limit: 'revoke_cert',
+  limitsOnlyJwk: true,
+  async handle({ signer, payload, address, visit }, { revocation, budget }) {
+    const counted = visit?.charge()
+    if (counted) await counted
+    const revoker = isAccount(signer) ? { requester: signer.requester } : { certificateKey: signer }
+    try {
+      await revocation.revoke(payload.certificate, payload.reason, revoker)
+    } catch (error) {
+      if (error instanceof Problem && error.type === 'unauthorized') chargeSignature(signer, address, { budget })
+      throw error
+    }
+    return { status: 200 }
+  },
+})
+
+/**
+ * When a certificate should be renewed, for anyone who asks (RFC 9773 §4).
+ *
+ * Caches must not store the reply, so that clients see advice to renew now at their next request.
+ * Each request costs one indexed read, which concurrent requests share.
+ *
+ * @throws Problem malformed
+ */
+export async function renewalInfo(certId: string, { renewal }: AcmeContext, now: Date): Promise<AcmeReply> {
+  const info = await renewal.info(certId, now)
+  return { status: 200, body: JSON.stringify(renderRenewalInfo(info)), retryAfterSeconds: info.retryAfterSeconds }
 }

@@ -3,15 +3,16 @@
 import type { Logger } from 'pino'
 import { AdminError } from '../domain/admin-error.ts'
 import { bodyMemoryFor } from '../http/body-memory.ts'
-import type { HttpReply, HttpRequest } from '../http/http-message.ts'
 import {
   createForwarding,
   createSecurityHeaders,
+  type HttpReply,
+  type HttpRequest,
+  type HttpServer,
   type ProxySettings,
   requestIdFor,
   trustedProxies,
 } from '../http/http-message.ts'
-import type { HttpServer } from '../http/http-server.ts'
 import { listen } from '../http/uws.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { AbuseBudget, ADMIN_FAILURE_COSTS, FAILURE_DELAY_MS } from '../overload/abuse-budget.ts'

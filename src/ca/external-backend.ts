@@ -7,9 +7,8 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseCertificate } from '../shared/pki/certificate.ts'
+import { parseCertificate, serialNumberHex } from '../shared/pki/certificate.ts'
 import { decodePem, encodePem, PemError } from '../shared/pki/pem.ts'
-import { serialNumberHex } from '../shared/pki/tbs-certificate.ts'
 import { problemDocument } from '../shared/protocol/problem.ts'
 import { CaError } from './backend.ts'
 import type { BackendState, CsrBackend, IssuanceRequest, IssuanceStep, StepOptions } from './csr-backend.ts'

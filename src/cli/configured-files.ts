@@ -15,8 +15,8 @@ import { readRootsPem } from '../services/trust-bundle.ts'
 import { readEabSecret } from '../settings/account-settings.ts'
 import { caModules } from '../settings/backend-settings.ts'
 import type { ConfigNotice } from '../shared/config-file/notice.ts'
-import { readBytes, readCertificates } from '../shared/lib/certificate-file.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
+import { readBytes, readCertificates } from '../shared/lib/files.ts'
 
 export interface FileFindings {
   errors: ConfigNotice[]

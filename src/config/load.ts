@@ -7,7 +7,16 @@
 
 import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
-import { type Format, readDocument } from '../shared/config-file/document.ts'
+import {
+  type Format,
+  inFileOrder,
+  isSection,
+  type Located,
+  locate,
+  locatedProblems,
+  readDocument,
+  type Section,
+} from '../shared/config-file/document.ts'
 import { describeIssue, valueAt } from '../shared/config-file/messages.ts'
 import {
   type ConfigError,
@@ -16,14 +25,6 @@ import {
   splitPath,
   type Violation,
 } from '../shared/config-file/notice.ts'
-import {
-  inFileOrder,
-  isSection,
-  type Located,
-  locate,
-  locatedProblems,
-  type Section,
-} from '../shared/config-file/sections.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 import { isLocalHost } from '../shared/lib/host.ts'
 import { ACME_PROXY, CA } from './rules/ca-rules.ts'

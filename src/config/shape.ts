@@ -3,9 +3,9 @@
  * secrets that others may read.
  */
 
+import { isSection, type Section, withSections } from '../shared/config-file/document.ts'
 import { formatPath, type Path, type Violation } from '../shared/config-file/notice.ts'
 import { findNode, isSecret, typeOf } from '../shared/config-file/schema-node.ts'
-import { isSection, type Section, withSections } from '../shared/config-file/sections.ts'
 import { withoutLineEnds } from '../shared/lib/secret-box.ts'
 import { ConfigSchema, REFERENCE } from './schema.ts'
 

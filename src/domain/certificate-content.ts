@@ -5,13 +5,13 @@
  */
 
 import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
-import { checkNameConstraints } from '../shared/pki/constrained-names.ts'
+import { parseTbsCertificate } from '../shared/pki/certificate.ts'
 import { keyUsagesFor } from '../shared/pki/extensions.ts'
 import { lintTbsCertificate } from '../shared/pki/lint.ts'
 import { encodeCommonName, parseName } from '../shared/pki/name.ts'
-import type { NameConstraints } from '../shared/pki/name-constraints.ts'
+import { checkNameConstraints, type NameConstraints } from '../shared/pki/name-constraints.ts'
 import type { Spki } from '../shared/pki/spki.ts'
-import { buildTbsCertificate, parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
+import { buildTbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { CertificateProfile, Validity } from './certificate-profile.ts'
 

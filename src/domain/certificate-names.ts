@@ -1,11 +1,10 @@
 /** The names by which a certificate is found: its own, in their canonical spelling. */
 
-import { parseCertificate } from '../shared/pki/certificate.ts'
+import { parseCertificate, type TbsCertificate } from '../shared/pki/certificate.ts'
 import { contextConstructedTag, DerError, DerReader } from '../shared/pki/der.ts'
 import type { GeneralName } from '../shared/pki/general-names.ts'
 import { attributeValues, textOf } from '../shared/pki/name.ts'
 import { COMMON_NAME, EMAIL_ADDRESS } from '../shared/pki/oids.ts'
-import type { TbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import { canonicalName } from '../shared/protocol/identifier.ts'
 
 export interface CertificateNames {

@@ -4,8 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { parseCertificate } from '../shared/pki/certificate.ts'
-import type { TbsCertificate } from '../shared/pki/tbs-certificate.ts'
+import { parseCertificate, type TbsCertificate } from '../shared/pki/certificate.ts'
 
 /** A certificate with its SHA-256. */
 export interface IssuerCertificate {

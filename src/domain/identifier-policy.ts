@@ -5,8 +5,7 @@
  */
 
 import { createRequire } from 'node:module'
-import { checkNameConstraints } from '../shared/pki/constrained-names.ts'
-import type { NameConstraints } from '../shared/pki/name-constraints.ts'
+import { checkNameConstraints, type NameConstraints } from '../shared/pki/name-constraints.ts'
 import {
   CHALLENGE_TYPES,
   type ChallengeType,

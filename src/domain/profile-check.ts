@@ -5,8 +5,8 @@
  * (docs/decisions/certificate-content.md), and of the common names it has at most one.
  */
 
+import type { TbsCertificate } from '../shared/pki/certificate.ts'
 import { commonNamesOf, formatName } from '../shared/pki/name.ts'
-import type { TbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { CsrFacts, CsrProfile } from './csr-profile.ts'
 
 /** Fields that a certificate cannot answer, with the reason. */

@@ -8,7 +8,7 @@
  * (signer/policy.ts).
  */
 
-import { type Certificate, parseCertificate } from '../shared/pki/certificate.ts'
+import { type Certificate, parseCertificate, type TbsCertificate } from '../shared/pki/certificate.ts'
 import { checkConstrained, checkIssuing, isIssuedBy } from '../shared/pki/certification-path.ts'
 import { DerError } from '../shared/pki/der.ts'
 import { keyUsagesFor } from '../shared/pki/extensions.ts'
@@ -21,7 +21,6 @@ import {
   type KeyUsage,
   SCT_LIST,
 } from '../shared/pki/oids.ts'
-import type { TbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 
 /** Content that a backend's certificates may have beyond their profile. */

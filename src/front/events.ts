@@ -34,7 +34,7 @@ export interface AnswerEventsOptions {
   activity: Pick<AccountActivity, 'seen'>
 }
 
-export type AnsweredExchange = Pick<
+type AnsweredExchange = Pick<
   Exchange,
   'resource' | 'accountId' | 'orderId' | 'match' | 'refusal' | 'address' | 'http' | 'now'
 >
@@ -130,7 +130,7 @@ export class AnswerEvents {
   }
 }
 
-export interface Reporting {
+interface Reporting {
   log: Logger
   metrics: Metrics
   eventWriter: Pick<EventWriter, 'write'>

@@ -2,8 +2,7 @@
 
 import type { AcmeApplication } from '../acme/application.ts'
 import type { AcmeExchange } from '../acme/endpoint.ts'
-import type { EffectiveClient } from '../http/http-message.ts'
-import { type HttpRequest, requestIdFor } from '../http/http-message.ts'
+import { type EffectiveClient, type HttpRequest, requestIdFor } from '../http/http-message.ts'
 import type { WaitingRequest } from '../overload/overload-control.ts'
 import { PRESSURE_RETRY_AFTER, type RefusingTier } from '../services/shared-state.ts'
 import { BatcherFull } from '../shared/lib/batcher.ts'

@@ -13,8 +13,13 @@
 import type { Logger } from 'pino'
 import type { AcmeApplication } from '../acme/application.ts'
 import type { AdminGate } from '../admin/admin-gate.ts'
-import type { HttpReply, HttpRequest } from '../http/http-message.ts'
-import { createForwarding, type EffectiveClient, type ProxySettings } from '../http/http-message.ts'
+import {
+  createForwarding,
+  type EffectiveClient,
+  type HttpReply,
+  type HttpRequest,
+  type ProxySettings,
+} from '../http/http-message.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { ADMIN_FAILURE_COSTS, FAILURE_COSTS } from '../overload/abuse-budget.ts'
 import type { OverloadControl } from '../overload/overload-control.ts'

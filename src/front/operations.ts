@@ -26,7 +26,7 @@ export interface OperationsOptions {
 }
 
 /** The bundle; undefined while the issuers are not known. */
-export type FrontRoots = () => TrustBundle | undefined
+type FrontRoots = () => TrustBundle | undefined
 
 export interface FrontCrls {
   /** Finds a list by name; the empty name means the default issuer's list. */
@@ -133,9 +133,9 @@ export function crlReplyTo(
   return acme.problem(new Problem('serverInternal', 'the first CRL is still being built', wait), exchange)
 }
 
-export const isRead = ({ http }: Exchange): boolean => http.method === 'GET' || http.method === 'HEAD'
+const isRead = ({ http }: Exchange): boolean => http.method === 'GET' || http.method === 'HEAD'
 
-export const headersOf = (
+const headersOf = (
   { requestId, scheme }: Exchange,
   { securityHeaders }: Pick<OperationsOptions, 'securityHeaders'>,
 ): Header[] => [['X-Request-ID', requestId], ...securityHeaders[scheme]]
@@ -186,7 +186,7 @@ function isUnchanged(http: HttpRequest, { etag, thisUpdateMs }: CrlDocument, now
 }
 
 /** @param tags the header If-None-Match */
-export function hasTag(tags: string | undefined, etag: string): boolean {
+function hasTag(tags: string | undefined, etag: string): boolean {
   return tags?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false
 }
 

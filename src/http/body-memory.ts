@@ -8,7 +8,7 @@
 
 import { countedAddress } from '../shared/lib/ip-address.ts'
 
-export interface BodyMemoryOptions {
+interface BodyMemoryOptions {
   /** For all bodies together; undefined: unbounded. */
   maxBytes: number | undefined
   /** A proxy forwards many clients, so it may use all of it. */

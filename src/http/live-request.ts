@@ -8,8 +8,7 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import { formatIpAddress, withoutMapping } from '../shared/lib/ip-address.ts'
 import type { GatheredBody } from './body-memory.ts'
-import type { HttpReply, HttpRequest } from './http-message.ts'
-import type { ListenOptions } from './http-server.ts'
+import type { HttpReply, HttpRequest, ListenOptions } from './http-message.ts'
 
 /** The part of the library's request that is used. */
 interface RequestHead {

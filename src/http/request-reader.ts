@@ -5,7 +5,7 @@
 
 import type { HttpRequest, HttpResponse, TemplatedApp } from 'uWebSockets.js'
 import type { BodyMemory } from './body-memory.ts'
-import type { ListenOptions } from './http-server.ts'
+import type { ListenOptions } from './http-message.ts'
 import { type Exchanges, type HandlerCalls, LiveRequest } from './live-request.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 

@@ -22,7 +22,7 @@
 
 import uWS from 'uWebSockets.js'
 import { BodyMemory } from './body-memory.ts'
-import type { HttpServer, ListenOptions } from './http-server.ts'
+import type { HttpServer, ListenOptions } from './http-message.ts'
 import { Exchanges, HandlerCalls, peerAddressOf } from './live-request.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import { RequestReader } from './request-reader.ts'

@@ -9,12 +9,12 @@ import { uuidv7 } from '../shared/lib/uuid.ts'
 import {
   type Certificate,
   fingerprintSha256,
+  MAX_SERIAL_OCTETS,
   parseCertificate,
   verifyCertificateSignature,
 } from '../shared/pki/certificate.ts'
 import { lintedReason } from '../shared/pki/crl-lint.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
-import { MAX_SERIAL_OCTETS } from '../shared/pki/tbs-certificate.ts'
 import { createCertificateImport, findRecorded } from '../store/certificate-import.ts'
 import type { Database, Statement } from '../store/database.ts'
 import { createIssuanceStore } from '../store/issuance-store.ts'

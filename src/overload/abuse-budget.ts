@@ -157,7 +157,7 @@ export const ADMIN_FAILURE_COSTS: Readonly<Record<number, number>> = { ...FAILUR
 /** Delay of a failure without budget: half of the time until the library closes a silent connection. */
 export const FAILURE_DELAY_MS = 5_000
 
-export interface AbuseBudgetOptions {
+interface AbuseBudgetOptions {
   isEnabled: boolean
   events: AbuseBudgetEvents
   clock?(): number

@@ -21,7 +21,7 @@ export interface OverloadEvents {
   connectionsRefused(total: number): void
 }
 
-export interface OverloadOptions {
+interface OverloadOptions {
   /** When false, nothing is measured or charged. */
   enabled: boolean
   targetDelayMs: number
@@ -34,7 +34,7 @@ export interface OverloadOptions {
 }
 
 /** The head of a request; both are computed only while the thread is busy. */
-export interface RequestHead {
+interface RequestHead {
   address(): string
   resource(): LimitedResource
 }
@@ -49,7 +49,7 @@ export interface WaitingRequest {
   readonly isGone: boolean
 }
 
-export interface ThreadLoad {
+interface ThreadLoad {
   /** Since the start, of all kinds. */
   requests: number
   /** Since the start. */

@@ -16,7 +16,7 @@
 import type { ResourceName } from '../shared/protocol/urls.ts'
 
 /** `aside` belongs to no order under way; `ongoing` does; `memory` costs no more than the refusal would. */
-export type WorkClass = 'new' | 'aside' | 'ongoing' | 'memory' | 'probe'
+type WorkClass = 'new' | 'aside' | 'ongoing' | 'memory' | 'probe'
 
 /** Beside ACME there are health, metrics and the open part of the Admin API: `probe`. */
 export type LimitedResource = ResourceName | 'probe'

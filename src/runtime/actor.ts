@@ -52,7 +52,7 @@ export interface ActorOptions<T extends MessageTable> {
   onFailure(failure: ActorFailure): void
 }
 
-export interface ActorContext {
+interface ActorContext {
   readonly name: string
   /** Declares the state broken and restarts the actor. Ignored when called for a replaced state. */
   fail(error: unknown): void
@@ -75,7 +75,7 @@ export interface Actor<T extends MessageTable> extends ActorRef<T> {
   stop(): void
 }
 
-export type ActorStatus = 'starting' | 'running' | 'backing-off' | 'draining' | 'stopped'
+type ActorStatus = 'starting' | 'running' | 'backing-off' | 'draining' | 'stopped'
 
 export function spawn<T extends MessageTable>(options: ActorOptions<T>): Actor<T> {
   return new LocalActor(options)

@@ -3,7 +3,7 @@
 import { inspect } from 'node:util'
 
 /** All three codes mean "not now": the HTTP edge answers 503 with Retry-After. */
-export type ActorErrorCode = 'mailbox_full' | 'stopped' | 'deadline'
+type ActorErrorCode = 'mailbox_full' | 'stopped' | 'deadline'
 
 export class ActorError extends Error {
   override readonly name = 'ActorError'

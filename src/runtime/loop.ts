@@ -1,6 +1,6 @@
 /** Repeats a background round, one at a time, until it is stopped. */
 
-export interface LoopOptions {
+interface LoopOptions {
   name: string
   /** Read before each pause. */
   intervalMs: number | (() => number)

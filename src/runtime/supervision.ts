@@ -15,7 +15,7 @@ export interface RestartPolicy {
 export type RestartHistory = readonly number[]
 export const NO_FAILURES: RestartHistory = []
 
-export type RestartDecision = { action: 'restart'; delayMs: number } | { action: 'escalate' }
+type RestartDecision = { action: 'restart'; delayMs: number } | { action: 'escalate' }
 
 /**
  * @param now the time of this failure, in milliseconds of any monotonic clock

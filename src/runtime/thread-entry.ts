@@ -43,7 +43,7 @@ export interface ThreadContext<D, S extends MessageTable, P extends MessageTable
   requestRecycle(reason: string): void
 }
 
-export interface ThreadLife<T extends MessageTable> {
+interface ThreadLife<T extends MessageTable> {
   /** The actor that the supervisor's reference reaches. */
   actor?: ActorRef<T>
   /** Finishes running work and refuses new work. The thread ends at the deadline in any case. */

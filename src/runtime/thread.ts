@@ -62,7 +62,7 @@ export type ThreadEvent =
   /** The successor did not become ready, so the old thread stays. */
   | { type: 'recycle_failed'; name: string; error: Error }
 
-export type ThreadStatus = 'new' | 'starting' | 'running' | 'backing-off' | 'stopping' | 'stopped' | 'escalated'
+type ThreadStatus = 'new' | 'starting' | 'running' | 'backing-off' | 'stopping' | 'stopped' | 'escalated'
 
 export interface SupervisedThread<T extends MessageTable> {
   readonly status: ThreadStatus

@@ -14,9 +14,8 @@ import {
   leafOf,
   type ReceivedChain,
 } from '../domain/received-certificate.ts'
-import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
+import { fingerprintSha256, parseCertificate, serialNumberHex } from '../shared/pki/certificate.ts'
 import { parseCsr } from '../shared/pki/csr.ts'
-import { serialNumberHex } from '../shared/pki/tbs-certificate.ts'
 import { problemDocument } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type {

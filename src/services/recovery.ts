@@ -10,7 +10,7 @@
 
 import { OVERDUE } from '../domain/csr-issuance.ts'
 import { uuidTime } from '../shared/lib/uuid.ts'
-import { parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
+import { parseTbsCertificate } from '../shared/pki/certificate.ts'
 import { type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import type { IssuanceStore, Lapse, PendingIntent } from '../store/issuance-store.ts'
 import type { BegunIssuance, Completion, IssuanceOutcome } from './issuance.ts'

@@ -4,8 +4,8 @@ import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { PATHS } from '../installation/places.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import { constraintsOf } from '../shared/pki/certification-path.ts'
-import { checkNameConstraints } from '../shared/pki/constrained-names.ts'
 import { parseCsr } from '../shared/pki/csr.ts'
+import { checkNameConstraints } from '../shared/pki/name-constraints.ts'
 import { decodePem } from '../shared/pki/pem.ts'
 
 /** Path below `deploy` → text, of each file that is there. */

@@ -2,7 +2,7 @@
 
 import { createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { PATHS } from '../installation/places.ts'
-import { certificatesIn, readBytes, readCertificates } from '../shared/lib/certificate-file.ts'
+import { certificatesIn, readBytes, readCertificates } from '../shared/lib/files.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import { checkIssuing } from '../shared/pki/certification-path.ts'
 import { type Facts, type GivenCertificates, keyOf, outsideIssuer } from './facts.ts'

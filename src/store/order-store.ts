@@ -4,11 +4,16 @@ import { randomUUID } from 'node:crypto'
 import type { Approval } from '../domain/allowlist.ts'
 import { orderRequestKey } from '../domain/order-request.ts'
 import type { Order } from '../domain/records.ts'
-import type { AuthorizationStatus } from '../domain/states.ts'
-import { ORDER_EXPIRED, type OrderStatus, orderStatus, type StoredOrderStatus } from '../domain/states.ts'
+import {
+  type AuthorizationStatus,
+  ORDER_EXPIRED,
+  type OrderStatus,
+  orderStatus,
+  type StoredOrderStatus,
+} from '../domain/states.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { sharedRuns } from '../shared/lib/caching.ts'
-import { CAA_CHECK_AHEAD_SECONDS } from '../shared/protocol/caa.ts'
+import { CLOCKS_DIFFER_SECONDS } from '../shared/lib/clocks.ts'
 import type { ChallengeType } from '../shared/protocol/challenge.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
@@ -78,7 +83,7 @@ export interface OrderPage {
 
 const CAA_CHECKED = "coalesce(jsonb_path_query_first(attempts, '$.*.caaChecked') #>> '{}', '')"
 /** The oldest of several checks says nothing where one has a time that has not come. */
-const LATEST_CAA_CHECK = `to_char(now() + interval '${CAA_CHECK_AHEAD_SECONDS} s', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
+const LATEST_CAA_CHECK = `to_char(now() + interval '${CLOCKS_DIFFER_SECONDS} s', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
 
 const FIND: Statement = {
   name: 'order-find',

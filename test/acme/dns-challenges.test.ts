@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHash, X509Certificate } from 'node:crypto'
 import { before, describe, test } from 'node:test'
-import { accountLabel } from '../../src/shared/protocol/account-labels.ts'
+import { accountLabel } from '../../src/shared/protocol/challenge.ts'
 import { type Answer, csrFor, locationOf, pemToDer } from '../support/acme-client.ts'
 import { acmeScene } from '../support/acme-scene.ts'
 import { type Names, scriptedNames } from '../support/names/scripted-names.ts'

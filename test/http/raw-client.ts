@@ -2,8 +2,7 @@
 import { connect, type Socket } from 'node:net'
 import { afterEach } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { HttpHandler, HttpReply } from '../../src/http/http-message.ts'
-import type { HttpServer, ListenOptions } from '../../src/http/http-server.ts'
+import type { HttpHandler, HttpReply, HttpServer, ListenOptions } from '../../src/http/http-message.ts'
 import { listen } from '../../src/http/uws.ts'
 import { WAIT_MS } from '../support/patience.ts'
 

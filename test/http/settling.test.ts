@@ -5,8 +5,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import type { HttpReply } from '../../src/http/http-message.ts'
-import type { HttpServer, ListenOptions } from '../../src/http/http-server.ts'
+import type { HttpReply, HttpServer, ListenOptions } from '../../src/http/http-message.ts'
 import { head, open, type RawConnection, reply, serve } from './raw-client.ts'
 
 type Settle = (value: HttpReply) => HttpReply | Promise<HttpReply>

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import type { HttpHandler, HttpReply, HttpRequest } from '../../src/http/http-message.ts'
-import type { HttpServer } from '../../src/http/http-server.ts'
+import type { HttpHandler, HttpReply, HttpRequest, HttpServer } from '../../src/http/http-message.ts'
 import { until as untilFact } from '../support/until.ts'
 import { head, open, openRaw, type RawConnection, reply, serve } from './raw-client.ts'
 

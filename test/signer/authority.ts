@@ -19,12 +19,8 @@ import {
 } from '../../src/shared/pki/name-constraints.ts'
 import { EXTENSION, type KeyUsage } from '../../src/shared/pki/oids.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
-import { parseSpki } from '../../src/shared/pki/spki.ts'
-import {
-  buildTbsCertificate,
-  subjectKeyIdentifier,
-  type TbsCertificateInput,
-} from '../../src/shared/pki/tbs-certificate.ts'
+import { parseSpki, subjectKeyIdentifier } from '../../src/shared/pki/spki.ts'
+import { buildTbsCertificate, type TbsCertificateInput } from '../../src/shared/pki/tbs-certificate.ts'
 import { writeTime } from '../../src/shared/pki/time.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 

@@ -14,8 +14,7 @@ import {
   writeSubjectKeyIdentifier,
 } from '../../src/shared/pki/extensions.ts'
 import { EMPTY_NAME } from '../../src/shared/pki/name.ts'
-import { parseSpki } from '../../src/shared/pki/spki.ts'
-import { subjectKeyIdentifier } from '../../src/shared/pki/tbs-certificate.ts'
+import { parseSpki, subjectKeyIdentifier } from '../../src/shared/pki/spki.ts'
 import { writeTime } from '../../src/shared/pki/time.ts'
 import { type Authority, leafInput } from './authority.ts'
 

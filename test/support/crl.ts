@@ -5,10 +5,10 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { serialNumberHex } from '../../src/shared/pki/certificate.ts'
 import { readSingle, TAG } from '../../src/shared/pki/der.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
 import { type CrlHeader, TbsCertListReader } from '../../src/shared/pki/tbs-cert-list-reader.ts'
-import { serialNumberHex } from '../../src/shared/pki/tbs-certificate.ts'
 import { words } from './words.ts'
 
 export interface ReadCrl {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import dnsPacket from 'dns-packet'
-import { hashedAccountUri } from '../../src/shared/protocol/account-labels.ts'
+import { hashedAccountUri } from '../../src/shared/protocol/challenge.ts'
 import type { DnsPersist01Job, EvidenceStep, ValidationVerdict } from '../../workers/job.ts'
 import { validateDnsPersist01 } from '../../workers/validate/dns-persist-01.ts'
 import { each } from '../support/each.ts'

@@ -1,6 +1,6 @@
 /**
  * Asks a list of name servers one question until one answers: order, repeats and transports within
- * one deadline.
+ * one deadline. Also the results of a look-up, and the interface of the client.
  *
  * Only silence leads to a repeat. A server with an error would repeat it a moment later (RFC 9520
  * makes resolvers remember it); the challenge's next attempt asks again.
@@ -9,7 +9,7 @@
 import { isIPv6 } from 'node:net'
 import type { Deadline } from '../deadline.ts'
 import { type Exchange, exchangeTcp, exchangeUdp, type NameServer } from './dns-exchange.ts'
-import { buildQuery, type DnsQuery, type DnsResponse, type DnsType } from './dns-message.ts'
+import { buildQuery, type DnsQuery, type DnsRecord, type DnsResponse, type DnsType } from './dns-message.ts'
 
 interface AskOptions {
   /** Asks for DNSSEC records and the AD bit (RFC 6840 §5.7). */
@@ -155,4 +155,42 @@ function isAnswer(exchange: Exchange): exchange is Exchange & { kind: 'response'
 
 function serverText({ address, port }: NameServer): string {
   return isIPv6(address) ? `[${address}]:${port}` : `${address}:${port}`
+}
+
+/** Facts of every definite answer, for evidence and for `require_dnssec`. */
+export interface AnswerFacts {
+  /**
+   * `address:port` of the server with the final answer. For zone servers, of all that answered,
+   * comma-separated.
+   */
+  resolver: string
+  /**
+   * True when every response had the AD bit (RFC 4035 §3.2.3). It is only as safe as the path to
+   * the resolver.
+   */
+  authenticated: boolean
+  /** Aliases followed, in order. */
+  aliases: readonly string[]
+}
+
+/** `ttlSeconds` of a record is at most the TTL of any alias before it. */
+export type DnsResult<T extends DnsType> =
+  | ({ kind: 'answer'; records: readonly DnsRecord<T>[] } & AnswerFacts)
+  | ({ kind: 'nodata' | 'nxdomain' } & AnswerFacts)
+  | DnsFailure
+
+export type AddressResult =
+  /** At least one address in all. */
+  | { kind: 'answer'; ipv6: readonly string[]; ipv4: readonly string[]; resolver: string; aliases: readonly string[] }
+  | { kind: 'nodata' | 'nxdomain' }
+  | DnsFailure
+
+export interface DnsClient {
+  /** `signal` aborts only queries to resolvers. */
+  query<T extends DnsType>(name: string, type: T, deadline: Deadline, signal?: AbortSignal): Promise<DnsResult<T>>
+  /**
+   * Asks resolvers for A and AAAA in parallel; one family suffices (see RESOLUTION_GRACE_MS).
+   * `signal` aborts it.
+   */
+  resolveAddresses(name: string, deadline: Deadline, signal?: AbortSignal): Promise<AddressResult>
 }

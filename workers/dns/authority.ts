@@ -11,10 +11,9 @@
 import { isIPv4 } from 'node:net'
 import type { AddressPolicy } from '../address-policy.ts'
 import { allWithGrace, type Deadline } from '../deadline.ts'
-import { type Answered, askServers, type DnsFailure } from './ask.ts'
+import { type Answered, askServers, type DnsClient, type DnsFailure } from './ask.ts'
 import type { NameServer } from './dns-exchange.ts'
 import type { DnsResponse, DnsType } from './dns-message.ts'
-import type { DnsClient } from './result.ts'
 
 interface AuthorityOptions {
   /** Finds the zones and the addresses of their servers. */

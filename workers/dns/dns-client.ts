@@ -10,10 +10,17 @@
 import type { AddressPolicy } from '../address-policy.ts'
 import { allWithGrace, type Deadline } from '../deadline.ts'
 import type { DnsSettings } from '../job.ts'
-import { type Answered, askServers, type DnsFailure } from './ask.ts'
+import {
+  type AddressResult,
+  type Answered,
+  type AnswerFacts,
+  askServers,
+  type DnsClient,
+  type DnsFailure,
+  type DnsResult,
+} from './ask.ts'
 import { askAuthorities } from './authority.ts'
 import { type DnsRecord, type DnsResponse, type DnsType, isQueryableName } from './dns-message.ts'
-import type { AddressResult, AnswerFacts, DnsClient, DnsResult } from './result.ts'
 import { createSourceFinder, type NameSource, normalName } from './servers.ts'
 
 /** Honest zones have shorter chains. Each link costs a query at worst. */

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createAddressPolicy } from '../address-policy.ts'
 import type { Deadline } from '../deadline.ts'
 import type { DnsMethodJob, ValidationVerdict } from '../job.ts'
+import type { DnsClient, DnsResult } from './ask.ts'
 import { createDnsClient } from './dns-client.ts'
-import type { DnsClient, DnsResult } from './result.ts'
 
 /** Pause before the second look. Each later pause is twice as long. */
 const FIRST_PAUSE_MS = 1000

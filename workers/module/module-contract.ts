@@ -10,7 +10,7 @@
 
 import type { ModuleReference } from '../../src/shared/lib/module-reference.ts'
 
-export type ModuleSettings = Readonly<Record<string, unknown>>
+type ModuleSettings = Readonly<Record<string, unknown>>
 
 /** Plain data. */
 export interface LoadableModule extends ModuleReference {

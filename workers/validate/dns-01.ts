@@ -8,8 +8,8 @@
  */
 
 import { type Deadline, startDeadline } from '../deadline.ts'
+import type { DnsResult } from '../dns/ask.ts'
 import { lookUntilFound, lookUpFacts, type Way, waysOf } from '../dns/method.ts'
-import type { DnsResult } from '../dns/result.ts'
 import type { Dns01Job, DnsAccount01Job, DnsTxtJob, EvidenceStep, ValidationVerdict } from '../job.ts'
 import { nearMiss } from './near-miss.ts'
 

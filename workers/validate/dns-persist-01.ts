@@ -8,9 +8,9 @@
  */
 
 import { type Deadline, startDeadline } from '../deadline.ts'
+import type { DnsResult } from '../dns/ask.ts'
 import type { DnsRecord } from '../dns/dns-message.ts'
 import { lookUntilFound, lookUpFacts, type Way, waysOf } from '../dns/method.ts'
-import type { DnsResult } from '../dns/result.ts'
 import type { DnsPersist01Job, EvidenceStep, ValidationVerdict } from '../job.ts'
 import { evaluateRecords, namesUs, type TxtRecord } from './dns-persist-record.ts'
 

@@ -6,8 +6,8 @@
  * Otherwise the error describes the record closest to success.
  */
 
-import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../src/shared/protocol/account-labels.ts'
-import { issuerPart, parameterValues, parseIssueValue, repeatedTag } from '../../src/shared/protocol/issue-value.ts'
+import { issuerPart, parameterValues, parseIssueValue, repeatedTag } from '../../src/shared/protocol/caa.ts'
+import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../src/shared/protocol/challenge.ts'
 
 export interface TxtRecord {
   /** All character-strings of the record, joined; one character per octet. */

@@ -14,12 +14,10 @@ import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../../src/shar
 import { parseSpki, type Spki, verifySignature } from '../../../src/shared/pki/spki.ts'
 import { TEST_MESSAGE } from '../../protocol/methods.ts'
 import { SignerUnavailable } from '../../protocol/signer-errors.ts'
-import type { KeyState, SigningKey, StreamedSignature } from '../signing-key.ts'
-import { poolThreads } from '../signing-key.ts'
-import { TokenError } from './error.ts'
-import type { Pkcs11Library, TokenPlace } from './library.ts'
+import { type KeyState, poolThreads, type SigningKey, type StreamedSignature } from '../signing-key.ts'
+import { anotherPin, type Pkcs11Library, type Token, type TokenPlace } from './library.ts'
 import { chooseOperation, type TokenInput, type TokenOperation } from './mechanism.ts'
-import { anotherPin, type Token } from './token.ts'
+import { TokenError } from './native.ts'
 import type { KeyPlace, Session } from './token-session.ts'
 
 interface TokenKeyOptions {

@@ -1,14 +1,60 @@
 /**
- * One session with a token: finds keys, signs, makes keys.
+ * One session with a token: finds keys, signs, makes keys. A gate separates C_Finalize from all other calls: signatures run
+ * in parallel, and a restart of the library runs alone.
  *
  * C_Sign runs in a thread of libuv's pool, all other calls in place. The native part keeps the two
  * Buffers of C_Sign alive only during the starting call. So `sign` holds them until the callback.
  */
 
+import { IdleSignal } from '../../../src/shared/lib/time-limit.ts'
 import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
-import type { CallGate } from './call-gate.ts'
-import { TokenError, toTokenError } from './error.ts'
-import { call, type Graphene, type NativeKey, type NativeSession } from './native.ts'
+import { call, type Graphene, type NativeKey, type NativeSession, TokenError, toTokenError } from './native.ts'
+
+export class CallGate {
+  #running = 0
+  #exclusive: Promise<boolean> | undefined
+  readonly #idle = new IdleSignal()
+  /** Counts restarts. A handle of an earlier generation is invalid, or names another object now. */
+  generation = 0
+
+  /** Runs beside other calls, but not during a restart. */
+  async running<T>(task: () => Promise<T>): Promise<T> {
+    while (this.#exclusive) await this.settled()
+    this.#running += 1
+    try {
+      return await task()
+    } finally {
+      this.#running -= 1
+      if (this.#running === 0) this.#idle.notify()
+    }
+  }
+
+  /** Resolves when the restart under way has ended or failed. */
+  async settled(): Promise<void> {
+    // The caller of alone() gets the error.
+    await this.#exclusive?.catch(() => undefined)
+  }
+
+  /**
+   * Runs `task` while no call runs; new calls wait. A second caller shares the restart and its
+   * result.
+   * @returns false when a call still runs after `timeoutMs`, so `task` did not run
+   * @throws the error of `task`
+   */
+  alone(timeoutMs: number, task: () => void): Promise<boolean> {
+    this.#exclusive ??= this.#whenIdle(timeoutMs, task).finally(() => {
+      this.#exclusive = undefined
+    })
+    return this.#exclusive
+  }
+
+  async #whenIdle(timeoutMs: number, task: () => void): Promise<boolean> {
+    if (this.#running > 0 && !(await this.#idle.wait(timeoutMs))) return false
+    this.generation += 1
+    task()
+    return true
+  }
+}
 
 /** An RSA key of 16384 bits makes signatures of 2048 bytes. */
 const MAX_SIGNATURE_BYTES = 2048

@@ -4,8 +4,7 @@ import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
-import { parseCertificate } from '../../shared/pki/certificate.ts'
-import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
+import { parseCertificate, serialNumberHex } from '../../shared/pki/certificate.ts'
 import {
   giveUpBackendRevocation,
   listBackendRevocations,

@@ -3,10 +3,10 @@
 import { AdminError } from '../../domain/admin-error.ts'
 import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/crl-scope.ts'
 import { readAlgorithmIdentifier } from '../../shared/pki/algorithms.ts'
+import { serialNumberHex } from '../../shared/pki/certificate.ts'
 import { DerError, readSingle, TAG } from '../../shared/pki/der.ts'
 import { verifySignature } from '../../shared/pki/spki.ts'
 import { TbsCertListReader } from '../../shared/pki/tbs-cert-list-reader.ts'
-import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
 
 interface OwnCrl {
   issuer: KnownIssuer

@@ -3,7 +3,7 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { LoadableModule } from '../../../workers/module/module-contract.ts'
-import { ModuleThreads, probeModule } from '../../../workers/module/module-threads.ts'
+import { ModuleThreads, probeModule } from '../../../workers/module/module-thread.ts'
 
 /** One response, in the forms of both methods (RFC 8555 §8.3, §8.4). */
 export interface ChallengeResponse {

@@ -9,8 +9,13 @@ import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../shared/pki/
 import { decodePem, PemError } from '../../shared/pki/pem.ts'
 import { problemDocument } from '../../shared/protocol/problem.ts'
 import { CaError } from '../backend.ts'
-import type { BackendState, IssuanceStep, UpstreamRenewal } from '../csr-backend.ts'
-import { explanationOf, renewalRetryMs } from '../csr-backend.ts'
+import {
+  type BackendState,
+  explanationOf,
+  type IssuanceStep,
+  renewalRetryMs,
+  type UpstreamRenewal,
+} from '../csr-backend.ts'
 
 /** The message is the end of a sentence that starts with "the answer". */
 export class WrongAnswer extends Error {}

@@ -6,12 +6,10 @@
  */
 
 import type { LoadableModule } from '../../../workers/module/module-contract.ts'
-import { GRACE_MS, LOAD_MS, ModuleError } from '../../../workers/module/module-thread.ts'
-import { ModuleThreads, probeModule } from '../../../workers/module/module-threads.ts'
+import { GRACE_MS, LOAD_MS, ModuleError, ModuleThreads, probeModule } from '../../../workers/module/module-thread.ts'
 import { Slots } from '../../shared/lib/slots.ts'
-import { parseCertificate } from '../../shared/pki/certificate.ts'
+import { parseCertificate, serialNumberHex } from '../../shared/pki/certificate.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
-import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
 import type { CsrBackend, IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
 import {
   asCaError,

@@ -14,13 +14,12 @@ import {
 import { commonNameOf } from '../../domain/csr-check.ts'
 import { constraintRefusal } from '../../domain/identifier-policy.ts'
 import type { SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
-import { assembleCertificate, parseCertificate } from '../../shared/pki/certificate.ts'
+import { assembleCertificate, parseCertificate, parseTbsCertificate } from '../../shared/pki/certificate.ts'
 import { constraintsOf } from '../../shared/pki/certification-path.ts'
 import { parseCsr } from '../../shared/pki/csr.ts'
 import type { NameConstraints } from '../../shared/pki/name-constraints.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { verifySignature } from '../../shared/pki/spki.ts'
-import { parseTbsCertificate } from '../../shared/pki/tbs-certificate.ts'
 import type { IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
 import {
   asCaError,

@@ -1,7 +1,7 @@
 /** The report of a backend's test, and its certificate: recorded without an account, and revoked at once. */
 
 import { revokeBySerial } from '../../admin/revocations/certificate-revocations.ts'
-import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
+import { serialNumberHex } from '../../shared/pki/certificate.ts'
 import type { Database } from '../../store/database.ts'
 import { createServerSettings } from '../../store/switch-store.ts'
 import type { Administration } from '../operator-database.ts'

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { type LoadableModule, methodOf } from '../../../workers/module/module-contract.ts'
-import { probeModule } from '../../../workers/module/module-threads.ts'
+import { probeModule } from '../../../workers/module/module-thread.ts'
 import { hookClassOf, readWebhookConfig } from '../../config/modules.ts'
 import type { Config } from '../../config/schema.ts'
 import { type EventKind, HOOK_KINDS } from '../../domain/event.ts'

@@ -4,7 +4,7 @@
  */
 
 import type { Logger } from 'pino'
-import type { HttpServer } from '../../http/http-server.ts'
+import type { HttpServer } from '../../http/http-message.ts'
 import { TICK_MS } from '../../overload/overload.ts'
 import type { OverloadControl } from '../../overload/overload-control.ts'
 import { startLoop } from '../../runtime/loop.ts'

@@ -11,8 +11,13 @@ import { createDeadlines } from '../../front/exchange.ts'
 import { Front, type FrontOptions, KEPT_HEADERS } from '../../front/front.ts'
 import { CACHE_REQUEST_HEADERS } from '../../front/operations.ts'
 import { bodyMemoryFor } from '../../http/body-memory.ts'
-import { createSecurityHeaders, type HttpHandler, type HttpReply } from '../../http/http-message.ts'
-import type { HttpServer, ListenOptions } from '../../http/http-server.ts'
+import {
+  createSecurityHeaders,
+  type HttpHandler,
+  type HttpReply,
+  type HttpServer,
+  type ListenOptions,
+} from '../../http/http-message.ts'
 import { listen } from '../../http/uws.ts'
 import type { ActorRef } from '../../runtime/actor.ts'
 import type { ThreadContext } from '../../runtime/thread-entry.ts'

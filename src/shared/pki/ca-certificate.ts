@@ -15,8 +15,8 @@ import {
 } from './extensions.ts'
 import { type NameConstraints, writeNameConstraints } from './name-constraints.ts'
 import { EXTENSION, EXTENSION_REQUEST } from './oids.ts'
-import { parseSpki } from './spki.ts'
-import { subjectKeyIdentifier, type TbsFields, writeUpToExtensions } from './tbs-certificate.ts'
+import { parseSpki, subjectKeyIdentifier } from './spki.ts'
+import { type TbsFields, writeUpToExtensions } from './tbs-certificate.ts'
 
 interface CaSubject {
   nameDer: Buffer

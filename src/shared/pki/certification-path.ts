@@ -1,8 +1,7 @@
 /** Checks of the CA certificates in a path (RFC 5280 §6.1), beyond signatures and times. Pure. */
 
 import { type Certificate, verifyCertificateSignature } from './certificate.ts'
-import { checkNameConstraints } from './constrained-names.ts'
-import { type NameConstraints, nameConstraintsOf } from './name-constraints.ts'
+import { checkNameConstraints, type NameConstraints, nameConstraintsOf } from './name-constraints.ts'
 import { EXTENSION } from './oids.ts'
 
 /** By name and signature. @throws DerError when the issuer's key cannot be read */

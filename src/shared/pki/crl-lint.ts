@@ -3,9 +3,10 @@
  * each part has its own function. It returns the first finding as a sentence, or undefined.
  */
 
+import { MAX_SERIAL_OCTETS } from './certificate.ts'
 import { CRL_EXTENSION } from './oids.ts'
+import { WRITTEN_REASONS } from './tbs-cert-list.ts'
 import type { CrlExtensions, CrlHeader, ReadCrlEntry } from './tbs-cert-list-reader.ts'
-import { MAX_SERIAL_OCTETS } from './tbs-certificate.ts'
 import { timeFormOf } from './time.ts'
 
 /** CRLReason by number (RFC 5280 §5.3.1); 7 is not used. */
@@ -37,11 +38,8 @@ export function lintCrlHeader(header: CrlHeader): string | undefined {
   return undefined
 }
 
-/** §5.3.1: `unspecified` is left out and `removeFromCRL` is for delta CRLs; 7 is not used. */
-const REASONS: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 9, 10])
-
 /** The reason as a complete list can hold it; others, which some CAs give, become unspecified. */
-export const lintedReason = (reason: number): number => (REASONS.has(reason) ? reason : 0)
+export const lintedReason = (reason: number): number => (WRITTEN_REASONS.has(reason) ? reason : 0)
 
 export function lintCrlEntry(entry: ReadCrlEntry, thisUpdate: Date): string | undefined {
   const { serialNumber, revokedAt, reason, otherExtensions } = entry
@@ -51,7 +49,7 @@ export function lintCrlEntry(entry: ReadCrlEntry, thisUpdate: Date): string | un
   // §5.1.2.6
   if (revokedAt.form !== timeFormOf(revokedAt.at)) return `a revocationDate must be a ${timeFormOf(revokedAt.at)}`
   if (revokedAt.at > thisUpdate) return 'a revocationDate is after thisUpdate'
-  if (reason !== undefined && !REASONS.has(reason)) return `reason ${reason} has no place in a complete list`
+  if (reason !== undefined && !WRITTEN_REASONS.has(reason)) return `reason ${reason} has no place in a complete list`
   if (otherExtensions.length > 0) return `entry extension ${otherExtensions[0]} is unknown`
   return undefined
 }

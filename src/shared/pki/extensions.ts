@@ -17,7 +17,6 @@ import {
   EXTENDED_KEY_USAGES,
   EXTENSION,
   type ExtendedKeyUsage,
-  extendedKeyUsageName,
   KEY_USAGES,
   type KeyUsage,
 } from './oids.ts'
@@ -124,11 +123,18 @@ export function keyUsagesFor(keyKind: KeyKind, usages: readonly KeyUsage[]): Key
   return usages.filter((usage) => LEAF_USAGES[keyKind].includes(usage))
 }
 
+const KEY_PURPOSE_NAMES: ReadonlyMap<string, string> = new Map(
+  Object.entries(EXTENDED_KEY_USAGES).map(([name, { oid }]) => [oid, name]),
+)
+
 /** Configuration names of the purposes, or dotted OIDs (RFC 5280 §4.2.1.12). @throws DerError */
 export function parseExtendedKeyUsage(value: Buffer): string[] {
   const reader = readSingle(value, TAG.sequence, 'ExtKeyUsageSyntax')
   if (reader.done) throw new DerError('ExtKeyUsageSyntax is empty', 0)
-  return reader.list('ExtKeyUsageSyntax', () => extendedKeyUsageName(reader.oid()))
+  return reader.list('ExtKeyUsageSyntax', () => {
+    const oid = reader.oid()
+    return KEY_PURPOSE_NAMES.get(oid) ?? oid
+  })
 }
 
 export function writeExtendedKeyUsage(writer: DerWriter, purposes: readonly ExtendedKeyUsage[]): void {

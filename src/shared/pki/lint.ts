@@ -8,12 +8,12 @@
 
 import { parseIpAddress } from '../lib/ip-address.ts'
 import { CURVES } from './algorithms.ts'
+import { MAX_SERIAL_OCTETS, type TbsCertificate } from './certificate.ts'
 import { type Extension, keyUsagesFor } from './extensions.ts'
 import type { GeneralName } from './general-names.ts'
 import { commonNamesOf, MAX_COMMON_NAME_CHARACTERS } from './name.ts'
 import { ANY_EXTENDED_KEY_USAGE, EXTENSION } from './oids.ts'
 import type { Spki } from './spki.ts'
-import { MAX_SERIAL_OCTETS, type TbsCertificate } from './tbs-certificate.ts'
 import { timeFormOf } from './time.ts'
 
 /**

@@ -91,12 +91,3 @@ export const EXTENDED_KEY_USAGES = {
   ocsp_signing: { oid: '1.3.6.1.5.5.7.3.9', rfcName: 'OCSPSigning' },
 } as const satisfies Record<string, { oid: string; rfcName: string }>
 export type ExtendedKeyUsage = keyof typeof EXTENDED_KEY_USAGES
-
-const KEY_PURPOSE_NAMES: ReadonlyMap<string, ExtendedKeyUsage> = new Map(
-  Object.entries(EXTENDED_KEY_USAGES).map(([name, { oid }]) => [oid, name as ExtendedKeyUsage]),
-)
-
-/** Configuration name of a key purpose, or the OID if it has none. */
-export function extendedKeyUsageName(oid: string): string {
-  return KEY_PURPOSE_NAMES.get(oid) ?? oid
-}

@@ -45,7 +45,7 @@ export interface CrlExtensions {
   issuingDistributionPoint: IssuingDistributionPoint | undefined
 }
 
-export interface IssuingDistributionPoint {
+interface IssuingDistributionPoint {
   critical: boolean
   urls: readonly string[]
   /** The list is limited to some kinds of certificates or reasons, or covers other issuers. */

@@ -6,18 +6,18 @@
  */
 
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
+import { MAX_SERIAL_OCTETS } from './certificate.ts'
 import { contextConstructedTag, TAG } from './der.ts'
 import { DerWriter, encodeDer, encodeHeader } from './der-writer.ts'
 import { writeAuthorityKeyIdentifier, writeDistributionPointName, writeExtension } from './extensions.ts'
 import { CRL_EXTENSION } from './oids.ts'
-import { MAX_SERIAL_OCTETS } from './tbs-certificate.ts'
 import { writeTime } from './time.ts'
 
 /**
- * CRLReason of a complete list (RFC 5280 §5.3.1): `unspecified` is left out, `removeFromCRL` is for
- * delta CRLs.
+ * CRLReason of a complete list (RFC 5280 §5.3.1): `unspecified` is left out, `removeFromCRL` is for delta CRLs, and 7 is
+ * not used.
  */
-const WRITTEN_REASONS: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 9, 10])
+export const WRITTEN_REASONS: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 9, 10])
 
 export interface CrlEntry {
   /** Big-endian magnitude, positive. */

@@ -1,21 +1,10 @@
-/**
- * TBSCertificate (RFC 5280 §4.1): builds the one of a leaf, and reads any with its known extensions
- * decoded.
- */
+/** Builds the TBSCertificate of a leaf (RFC 5280 §4.1). `certificate.ts` reads it. */
 
-import { hash } from 'node:crypto'
-import {
-  type AlgorithmIdentifier,
-  readAlgorithmIdentifier,
-  SIGNATURE_ALGORITHMS,
-  type SignatureAlgorithm,
-} from './algorithms.ts'
-import { type DecodedExtensions, decodeExtensions } from './decoded-extensions.ts'
-import { contextConstructedTag, contextTag, DerError, DerReader } from './der.ts'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
+import { MAX_SERIAL_OCTETS } from './certificate.ts'
+import { contextConstructedTag } from './der.ts'
 import { type DerWriter, encodeDer } from './der-writer.ts'
 import {
-  type Extension,
-  readExtensions,
   writeAuthorityInfoAccess,
   writeAuthorityKeyIdentifier,
   writeCertificatePolicies,
@@ -26,13 +15,10 @@ import {
   writeSubjectAltName,
   writeSubjectKeyIdentifier,
 } from './extensions.ts'
-import { EMPTY_NAME, encodeCommonName, type Name, readName } from './name.ts'
+import { EMPTY_NAME, encodeCommonName } from './name.ts'
 import type { ExtendedKeyUsage, KeyUsage } from './oids.ts'
-import { parseSpki, readSpki, type Spki } from './spki.ts'
-import { readTime, type Time, writeTime } from './time.ts'
-
-/** RFC 5280 §4.1.2.2: at most 20 octets, including the sign octet. */
-export const MAX_SERIAL_OCTETS = 20
+import { parseSpki, subjectKeyIdentifier } from './spki.ts'
+import { writeTime } from './time.ts'
 
 /** The members before the extensions, for leaf and CA certificates. */
 export interface TbsFields {
@@ -103,15 +89,6 @@ export function writeUpToExtensions(writer: DerWriter, fields: TbsFields, subjec
   writer.raw(fields.spki)
 }
 
-/**
- * The leftmost 160 bits of the SHA-256 of the key's BIT STRING (RFC 7093 §2, method 1).
- * RFC 5280 uses SHA-1, which FIPS builds drop; relying parties only compare the octets.
- */
-export function subjectKeyIdentifier(keyBits: Buffer): Buffer {
-  // Through text: a Buffer from `hash` takes twice the time.
-  return Buffer.from(hash('sha256', keyBits, 'hex').slice(0, 40), 'hex')
-}
-
 function checkSerialNumber(serialNumber: Buffer): void {
   const first = serialNumber.findIndex((octet) => octet !== 0)
   if (first === -1) throw new RangeError('a serial number must be positive')
@@ -162,117 +139,4 @@ function writeShared(writer: DerWriter, key: string, write: (writer: DerWriter) 
     if (SHARED_EXTENSIONS.size < MAX_SHARED_EXTENSIONS) SHARED_EXTENSIONS.set(key, der)
   }
   writer.raw(der)
-}
-
-/** Buffers are views of the parsed bytes. */
-export interface TbsCertificate extends DecodedExtensions {
-  version: number
-  /**
-   * Content octets of the INTEGER: big-endian two's complement, a sign octet in front where the
-   * magnitude needs it.
-   */
-  serialNumber: Buffer
-  signatureAlgorithm: AlgorithmIdentifier
-  issuerDer: Buffer
-  issuer: Name
-  subjectDer: Buffer
-  subject: Name
-  notBefore: Date
-  notAfter: Date
-  notBeforeForm: Time['form']
-  notAfterForm: Time['form']
-  spki: Spki
-  extensions: readonly Extension[]
-}
-
-/** Reads an exact TBSCertificate that fills the whole Buffer: it will be signed. @throws DerError */
-export function parseTbsCertificate(der: Buffer): TbsCertificate {
-  const reader = new DerReader(der)
-  const tbs = readTbsCertificate(reader)
-  reader.finish('TBSCertificate')
-  return tbs
-}
-
-/** Reads the next value of `reader` as TBSCertificate. @throws DerError */
-export function readTbsCertificate(outer: DerReader): TbsCertificate {
-  const reader = outer.sequence()
-  const version = readVersion(reader)
-  const serialNumber = reader.integer()
-  const signatureAlgorithm = readAlgorithmIdentifier(reader)
-  const issuer = readName(reader)
-  const validity = reader.sequence()
-  const notBefore = readTime(validity)
-  const notAfter = readTime(validity)
-  validity.finish('Validity')
-  const subject = readName(reader)
-  const spki = readSpki(reader)
-  refuseUniqueIdentifiers(reader)
-  const extensions = readExtensionList(reader, version)
-  reader.finish('TBSCertificate')
-  const decoded = decodeExtensions(extensions, outer.exact)
-  // One by one: a spread of so many members is slow in V8.
-  return {
-    version,
-    serialNumber,
-    signatureAlgorithm,
-    issuerDer: issuer.der,
-    issuer: issuer.name,
-    subjectDer: subject.der,
-    subject: subject.name,
-    notBefore: notBefore.at,
-    notAfter: notAfter.at,
-    notBeforeForm: notBefore.form,
-    notAfterForm: notAfter.form,
-    spki,
-    extensions,
-    unknownCriticalExtensions: decoded.unknownCriticalExtensions,
-    isCa: decoded.isCa,
-    pathLength: decoded.pathLength,
-    keyUsages: decoded.keyUsages,
-    extendedKeyUsages: decoded.extendedKeyUsages,
-    subjectAltNames: decoded.subjectAltNames,
-    dnsNames: decoded.dnsNames,
-    ipAddresses: decoded.ipAddresses,
-    authorityKeyIdentifier: decoded.authorityKeyIdentifier,
-    subjectKeyIdentifier: decoded.subjectKeyIdentifier,
-    crlDistributionPointUrls: decoded.crlDistributionPointUrls,
-    ocspUrls: decoded.ocspUrls,
-    caIssuersUrls: decoded.caIssuersUrls,
-    policyOids: decoded.policyOids,
-  }
-}
-
-/** Hexadecimal serial number, lower case, without the sign octet, as in databases and logs. */
-export function serialNumberHex(serialNumber: Buffer): string {
-  const hex = serialNumber.toString('hex')
-  return serialNumber.length > 1 && serialNumber[0] === 0 ? hex.slice(2) : hex
-}
-
-function readVersion(reader: DerReader): number {
-  const at = reader.offset
-  const explicit = reader.enterOptional(contextConstructedTag(0))
-  if (!explicit) return 1
-  const version = explicit.smallInteger() + 1
-  explicit.finish('Version')
-  // X.690 §11.5: v1 is the default and therefore never written.
-  if (version === 1 || version > 3) throw new DerError('certificate version must be v1 (left out), v2 or v3', at)
-  return version
-}
-
-function refuseUniqueIdentifiers(reader: DerReader): void {
-  const tag = reader.peek()
-  // RFC 5280 §4.1.2.8: conforming CAs never write unique identifiers.
-  if (tag === contextTag(1) || tag === contextTag(2)) {
-    throw new DerError('unique identifiers are not used in certificates', reader.offset)
-  }
-}
-
-function readExtensionList(reader: DerReader, version: number): Extension[] {
-  const at = reader.offset
-  const explicit = reader.enterOptional(contextConstructedTag(3))
-  if (!explicit) return []
-  if (version !== 3) throw new DerError('only a v3 certificate has extensions', at)
-  const extensions = readExtensions(explicit.sequence())
-  explicit.finish('Extensions')
-  return extensions
 }

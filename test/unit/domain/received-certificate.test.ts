@@ -8,14 +8,11 @@ import {
   checkReceived,
   type Expected,
 } from '../../../src/domain/received-certificate.ts'
+import { parseTbsCertificate } from '../../../src/shared/pki/certificate.ts'
 import type { DerWriter } from '../../../src/shared/pki/der-writer.ts'
 import { writeCertificatePolicies, writeExtendedKeyUsage, writeKeyUsage } from '../../../src/shared/pki/extensions.ts'
 import { CA_EXTENSION, EXTENSION, SCT_LIST } from '../../../src/shared/pki/oids.ts'
-import {
-  buildTbsCertificate,
-  parseTbsCertificate,
-  type TbsCertificateInput,
-} from '../../../src/shared/pki/tbs-certificate.ts'
+import { buildTbsCertificate, type TbsCertificateInput } from '../../../src/shared/pki/tbs-certificate.ts'
 import {
   type Authority,
   constraintsOn,

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
-import { AnnouncedDatabases } from '../../../signer/methods/probes.ts'
+import { AnnouncedDatabases } from '../../../signer/methods/handlers.ts'
 import { ANNOUNCE_MS, METHODS } from '../../../signer/protocol/methods.ts'
 
 const [A, B] = [randomUUID(), randomUUID()]

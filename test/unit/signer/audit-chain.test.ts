@@ -13,9 +13,8 @@ import fs, {
 import path from 'node:path'
 import { beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { verifyAuditChain } from '../../../signer/audit/audit-commands.ts'
+import { exportAudit, followLines, lastLines, verifyAuditChain } from '../../../signer/audit/audit-commands.ts'
 import { openAuditChain } from '../../../signer/audit/chain.ts'
-import { exportAudit, followLines, lastLines } from '../../../signer/audit/export.ts'
 import {
   type AuditLine,
   type AuditRecord,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { CallGate } from '../../../signer/keys/pkcs11/call-gate.ts'
+import { CallGate } from '../../../signer/keys/pkcs11/token-session.ts'
 import { gate } from '../../support/gate.ts'
 
 describe('the gate of a PKCS #11 library', () => {

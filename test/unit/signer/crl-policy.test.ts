@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { parseConfig } from '../../../signer/config.ts'
-import { CrlExamination, type CrlFacts } from '../../../signer/crl-policy.ts'
+import { CrlExamination, type CrlFacts } from '../../../signer/crl-uploads.ts'
 import { compilePolicy } from '../../../signer/policy.ts'
 import { SignerRefusal } from '../../../signer/protocol/signer-errors.ts'
 import { writeAuthorityKeyIdentifier } from '../../../src/shared/pki/extensions.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { encryptKey } from '../../../signer/ceremony/encrypt-key.ts'
+import { encryptKey } from '../../../signer/ceremony/new-key.ts'
 import { DerReader } from '../../../src/shared/pki/der.ts'
 import { decodePem } from '../../../src/shared/pki/pem.ts'
 import { type AuthorityKind, makeKeyPair } from '../../signer/authority.ts'

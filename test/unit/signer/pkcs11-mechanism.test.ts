@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { kindOfCode, toTokenError } from '../../../signer/keys/pkcs11/error.ts'
 import { chooseOperation } from '../../../signer/keys/pkcs11/mechanism.ts'
+import { kindOfCode, toTokenError } from '../../../signer/keys/pkcs11/native.ts'
 import { parseSpki } from '../../../src/shared/pki/spki.ts'
 
 const spkiOf = (key: KeyObject) => parseSpki(key.export({ format: 'der', type: 'spki' }))

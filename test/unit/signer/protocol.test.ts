@@ -28,7 +28,7 @@ import {
   SignerRefusal,
   SignerUnavailable,
 } from '../../../signer/protocol/signer-errors.ts'
-import { parseTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
+import { parseTbsCertificate } from '../../../src/shared/pki/certificate.ts'
 import { forAll, forAnyInput } from '../../support/property-runs.ts'
 import { unlessRefused } from '../../support/refusals.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'

@@ -20,10 +20,9 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import { verifyAuditChain } from '../../../signer/audit/audit-commands.ts'
 import { type AuditChain, openAuditChain } from '../../../signer/audit/chain.ts'
 import type { AuditRecord } from '../../../signer/audit/line.ts'
+import { damageOf } from '../../../signer/methods/records.ts'
 import { readDecisionLines } from '../../../signer/protocol/record-lines.ts'
 import { SignerUnavailable } from '../../../signer/protocol/signer-errors.ts'
-import { damageOf } from '../../../signer/records/damage.ts'
-import { lineOf, linesAfter, serialsAfter } from '../../../signer/records/pages.ts'
 import {
   certificateRecord,
   decisionRecord,
@@ -31,6 +30,7 @@ import {
   type SignerRecord,
 } from '../../../signer/records/record.ts'
 import { openRecordFiles, type RecordEvents, type RecordFiles } from '../../../signer/records/record-files.ts'
+import { lineOf, linesAfter, serialsAfter } from '../../../signer/records/record-stream.ts'
 import { filling, noRoom, withFs } from '../../signer/full-disk.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
 import { until } from '../../support/until.ts'

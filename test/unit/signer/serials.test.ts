@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { TokenBucket } from '../../../signer/issuers.ts'
 import { SignerRefusal } from '../../../signer/protocol/signer-errors.ts'
-import { SerialSet } from '../../../signer/serial-set.ts'
-import { SignedSerials } from '../../../signer/signed-serials.ts'
+import { SerialSet } from '../../../signer/serial-tables.ts'
+import { SignedSerials } from '../../../signer/signing.ts'
 
 describe('serial numbers that were signed', () => {
   const content = (issuer: string, serial: string, sha256: string) => ({ issuer, serial, sha256 })

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
+import 'reflect-metadata'
 import { webcrypto } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { forAll } from '../../support/property-runs.ts'
-import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import fc from 'fast-check'
 import { TAG } from '../../../src/shared/pki/der.ts'
 import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
 import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
-import { checkAcmeCertificate } from '../../../workers/validate/acme-certificate.ts'
+import { checkAcmeCertificate } from '../../../workers/validate/tls-alpn-01.ts'
+import { forAll } from '../../support/property-runs.ts'
 import {
   acmeCertificate,
   acmeIdentifier,

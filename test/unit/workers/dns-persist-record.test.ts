@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { hashedAccountUri } from '../../../src/shared/protocol/account-labels.ts'
+import { hashedAccountUri } from '../../../src/shared/protocol/challenge.ts'
 import {
   evaluateRecords,
   MIN_LIFETIME_SECONDS,

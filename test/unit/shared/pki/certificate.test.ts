@@ -14,11 +14,11 @@ import {
   assembleCertificate,
   fingerprintSha256,
   parseCertificate,
+  parseTbsCertificate,
   verifyCertificateSignature,
 } from '../../../../src/shared/pki/certificate.ts'
 import { DerError, DerReader } from '../../../../src/shared/pki/der.ts'
 import { encodePem } from '../../../../src/shared/pki/pem.ts'
-import { parseTbsCertificate } from '../../../../src/shared/pki/tbs-certificate.ts'
 import { forAnyInput } from '../../../support/property-runs.ts'
 import { unlessRefused } from '../../../support/refusals.ts'
 import { requireCommand } from '../../../support/requirements.ts'

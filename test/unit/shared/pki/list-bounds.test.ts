@@ -16,7 +16,7 @@ import {
 } from '../../../../src/shared/pki/extensions.ts'
 import { MAX_RDN_ATTRIBUTES, MAX_RDNS, parseName } from '../../../../src/shared/pki/name.ts'
 import { EXTENSION } from '../../../../src/shared/pki/oids.ts'
-import { checkAcmeCertificate } from '../../../../workers/validate/acme-certificate.ts'
+import { checkAcmeCertificate } from '../../../../workers/validate/tls-alpn-01.ts'
 import { der, dns, extension, NULL, oid, sequence, set, text } from '../../../corpus/der.ts'
 import { errorOf } from '../../../support/refusals.ts'
 import { acmeCertificate, acmeIdentifier, dns as dnsName, subjectAltName } from '../../../workers/acme-certificate.ts'

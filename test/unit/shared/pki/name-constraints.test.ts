@@ -2,12 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { admitsAnyName, checkNameConstraints } from '../../../../src/shared/pki/constrained-names.ts'
 import { DerError, DerReader } from '../../../../src/shared/pki/der.ts'
 import { encodeDer } from '../../../../src/shared/pki/der-writer.ts'
 import { readExtensions } from '../../../../src/shared/pki/extensions.ts'
 import { encodeCommonName, encodeNameText, parseName } from '../../../../src/shared/pki/name.ts'
 import {
+  admitsAnyName,
+  checkNameConstraints,
   type NameConstraints,
   NO_SUBTREES,
   nameConstraintsOf,

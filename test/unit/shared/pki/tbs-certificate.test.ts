@@ -2,21 +2,19 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { parseCertificate } from '../../../../src/shared/pki/certificate.ts'
+import {
+  parseCertificate,
+  parseTbsCertificate,
+  serialNumberHex,
+  type TbsCertificate,
+} from '../../../../src/shared/pki/certificate.ts'
 import { DerError, DerReader, TAG } from '../../../../src/shared/pki/der.ts'
 import { encodeOid } from '../../../../src/shared/pki/der-writer.ts'
 import { keyUsagesFor } from '../../../../src/shared/pki/extensions.ts'
 import { commonNamesOf, encodeCommonName } from '../../../../src/shared/pki/name.ts'
 import { EXTENDED_KEY_USAGES, EXTENSION, type ExtendedKeyUsage, KEY_USAGES } from '../../../../src/shared/pki/oids.ts'
-import { parseSpki } from '../../../../src/shared/pki/spki.ts'
-import {
-  buildTbsCertificate,
-  parseTbsCertificate,
-  serialNumberHex,
-  subjectKeyIdentifier,
-  type TbsCertificate,
-  type TbsCertificateInput,
-} from '../../../../src/shared/pki/tbs-certificate.ts'
+import { parseSpki, subjectKeyIdentifier } from '../../../../src/shared/pki/spki.ts'
+import { buildTbsCertificate, type TbsCertificateInput } from '../../../../src/shared/pki/tbs-certificate.ts'
 import { CN, der, extension, sequence, TRUE, text } from '../../../corpus/der.ts'
 import { forAllIn, forAnyInput, propertyRuns } from '../../../support/property-runs.ts'
 import { errorOf, unlessRefused } from '../../../support/refusals.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../../../src/shared/protocol/account-labels.ts'
+import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../../../src/shared/protocol/challenge.ts'
 import { forAll } from '../../../support/property-runs.ts'
 
 const PREFIX = 'https://ca.example/account-hash/'

@@ -9,7 +9,7 @@ import {
   parameterValues,
   parseIssueValue,
   repeatedTag,
-} from '../../../../src/shared/protocol/issue-value.ts'
+} from '../../../../src/shared/protocol/caa.ts'
 import { forAnyInput } from '../../../support/property-runs.ts'
 
 /** The usual spelling: `issuer; tag=value; tag=value`. */
