@@ -26,8 +26,7 @@ import type { AuditLog, Transaction, Work } from '../audit/audit-log.ts'
 import { forgetFailures } from './login-attempts.ts'
 import { deletePasskeysOf } from './passkey-store.ts'
 import { generatePassword, type PasswordHasher } from './passwords.ts'
-import { endOtherSessions } from './session-store.ts'
-import { endAccess } from './sessions.ts'
+import { endAccess, endOtherSessions } from './sessions.ts'
 import type { SignedIn } from './sign-in.ts'
 
 /** The parts that a new password needs. */
