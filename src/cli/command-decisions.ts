@@ -2,8 +2,7 @@
 
 import path from 'node:path'
 import { readSharedSecret } from '../../signer/protocol/handshake.ts'
-import type { RecordDecisions } from '../admin/audit/audit-log.ts'
-import { recordThrough } from '../admin/decisions/record-decisions.ts'
+import { type RecordDecisions, recordThrough } from '../admin/audit/audit-log.ts'
 import { SignerClient } from '../ca/signer-client.ts'
 import { findRunningSigner, type SignerPlace } from '../ca/signer-place.ts'
 import { signerRecords } from '../ca/signer-records.ts'

@@ -66,6 +66,25 @@ export function findAccount(db: CommonQueryMethods, id: string, scope: Scope): P
       FROM accounts a WHERE a.id = ${id} AND ${isInScope(sql.fragment`a`, scope)}`)
 }
 
+const Written = z.object({ label: z.string().nullable(), tags: z.array(z.string()) })
+type Written = z.infer<typeof Written>
+
+interface NewAccountText {
+  label: string | null
+  tags: readonly string[]
+}
+
+/** Locks its row until the transaction ends. Null when there is no such account in the scope. */
+export function lockAccount(tx: CommonQueryMethods, id: string, scope: Scope): Promise<Written | null> {
+  return tx.maybeOne(rowsOf(Written)`
+    SELECT label, tags FROM accounts a WHERE id = ${id} AND ${isInScope(sql.fragment`a`, scope)} FOR UPDATE`)
+}
+
+export async function writeAccount(tx: CommonQueryMethods, id: string, { label, tags }: NewAccountText): Promise<void> {
+  await tx.query(rowsOf(z.object({}))`
+    UPDATE accounts SET label = ${label}, tags = ${sql.array([...tags], 'text')} WHERE id = ${id}`)
+}
+
 export async function accountExists(db: CommonQueryMethods, id: string, scope: Scope): Promise<boolean> {
   return db.exists(
     rowsOf(z.object({}))`SELECT FROM accounts a WHERE id = ${id} AND ${isInScope(sql.fragment`a`, scope)}`,

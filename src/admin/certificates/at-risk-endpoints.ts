@@ -8,7 +8,7 @@ import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { RENEWAL_ATTEMPTS, renewalAttempt } from '../../domain/renewal-window.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
-import { accountNameMember } from '../account-names.ts'
+import { accountNameMember, activityBody, activityMembers } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext, AdminPolicy } from '../context.ts'
@@ -17,7 +17,6 @@ import { recordOwnerMails } from '../owner-mails.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { AT_RISK_FILTERS } from '../resources/certificates.ts'
 import { flagParameter, futureInstant, line, serialNumber, time, timeOrNull, timestamp } from '../schemas.ts'
-import { activityBody, activityMembers } from './account-activity.ts'
 import {
   type Circumstances,
   circumstancesOf,

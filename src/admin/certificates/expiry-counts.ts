@@ -6,7 +6,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { certificateSample } from './certificate-sample.ts'
+import { certificateSample } from './certificate-filter.ts'
 
 /** Thresholds of certificates that end soon, in days. */
 export const EXPIRY_DAYS = [1, 7, 14, 30] as const
