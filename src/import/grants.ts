@@ -1,7 +1,7 @@
 /** Allowed identifiers and CSR profiles, with the accounts and credentials that hold them. */
 
 import { lockCredential } from '../admin/eab/credential-store.ts'
-import { allowToCredential, findIdentifierByValue, insertIdentifier } from '../admin/grants/identifier-store.ts'
+import { allowToCredential, findIdentifierByValue, insertIdentifier } from '../admin/grants/allowed-identifiers.ts'
 import { ProfileData, profileOf } from '../admin/profiles/csr-profile-data.ts'
 import { assignToCredential, findProfileByName, insertProfile } from '../admin/profiles/profile-store.ts'
 import { AdminError } from '../domain/admin-error.ts'

@@ -23,7 +23,7 @@ import {
 import { hasTagOf, isInScope } from '../../store/scope.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { account } from '../../store/status-sql.ts'
-import { allGiven, type Conditions } from '../conditions.ts'
+import { allGiven, type Conditions } from '../filter-schemas.ts'
 import type { AccountQuery } from '../resources/accounts.ts'
 
 export interface AccountFilter extends AccountQuery {
@@ -155,7 +155,7 @@ export function skipOfAccounts(db: CommonQueryMethods, filter: AccountFilter): S
 const NEWEST_LOOKED_AT = 100
 
 const Count = z.object({ id: z.string(), current: z.int(), more: z.boolean() })
-export type CertificateCount = Omit<z.infer<typeof Count>, 'id'>
+type CertificateCount = Omit<z.infer<typeof Count>, 'id'>
 
 /**
  * Counts certificates that are neither expired nor revoked, among the certificates of the newest orders. `more`: there are

@@ -13,7 +13,7 @@ import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext, AdminPolicy } from '../context.ts'
 import { parametersOf } from '../filter-schemas.ts'
-import { recordOwnerMails } from '../owner-mails.ts'
+import { type RenewalMail, recordOwnerMails, renewalMails } from '../owner-mails.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { AT_RISK_FILTERS } from '../resources/certificates.ts'
 import { flagParameter, futureInstant, line, serialNumber, time, timeOrNull, timestamp } from '../schemas.ts'
@@ -24,9 +24,8 @@ import {
   muteCertificates,
   unmuteCertificates,
 } from './at-risk-store.ts'
-import { Certificate, certificateBodies } from './certificate-body.ts'
+import { Certificate, certificateBodies } from './certificate-endpoints.ts'
 import { listCertificates } from './certificate-list.ts'
-import { type RenewalMail, renewalMails } from './renewal-mails.ts'
 
 const AtRisk = z
   .strictObject({

@@ -4,7 +4,7 @@ import * as z from 'zod/v4'
 import { createdBetween, type Fragment, instant } from '../../store/list-page.ts'
 import { isAccountInScope } from '../../store/scope.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
-import { allGiven, type Conditions } from '../conditions.ts'
+import { allGiven, type Conditions } from '../filter-schemas.ts'
 import type { CertificateQuery } from '../resources/certificates.ts'
 import { isWindowOpen, type OpenWindow } from './renewal-window-store.ts'
 

@@ -21,7 +21,7 @@ import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
 import { findMissing as missingDecisions } from './account-decisions.ts'
 import { RESTORES } from './restores.ts'
 
-export interface CompareDecisionsParts extends DecisionPlaces {
+interface CompareDecisionsParts extends DecisionPlaces {
   /** A pool that may work in a database not yet compared. */
   db: DatabasePool
   audit: AuditLog
@@ -31,7 +31,7 @@ export interface CompareDecisionsParts extends DecisionPlaces {
 /**
  * `restore` deals with all. `wait` does so too, but stops if a restricting decision is missing. `count` changes nothing.
  */
-export type DecisionMode = 'restore' | 'wait' | 'count'
+type DecisionMode = 'restore' | 'wait' | 'count'
 
 export interface ComparedDecisions extends Incarnation {
   /** People worked in it while it was compared. */

@@ -23,8 +23,7 @@ import {
   revokeCredential,
   writeTags,
 } from '../eab/credential-store.ts'
-import { deleteWithApprovals, disallowWithApprovals } from '../grants/allowed-identifiers.ts'
-import { disallowToAccount } from '../grants/identifier-store.ts'
+import { deleteWithApprovals, disallowToAccount, disallowWithApprovals } from '../grants/allowed-identifiers.ts'
 import { insertBlock } from '../revocations/blocked-key-endpoints.ts'
 import { findJob, insertJob } from '../revocations/bulk-revocation-store.ts'
 import { RevocationFilter } from '../revocations/revocation-filter.ts'

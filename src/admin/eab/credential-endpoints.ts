@@ -10,7 +10,7 @@ import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { parametersOf } from '../filter-schemas.ts'
 import { placeParameters, readByCursor } from '../pages.ts'
-import { CREDENTIAL_FILTERS } from '../resources/credentials.ts'
+import { CREDENTIAL_FILTERS } from '../resources/accounts.ts'
 import { uuid, withTimes } from '../schemas.ts'
 import {
   type CredentialRow,

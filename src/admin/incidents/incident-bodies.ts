@@ -18,8 +18,14 @@ import { left } from '../revocations/bulk-revocation-endpoints.ts'
 import { countLeft, findJob, isAnyJobOpen, type RevocationJob } from '../revocations/bulk-revocation-store.ts'
 import { reason } from '../revocations/certificate-revocations.ts'
 import { line, time, timeOrNull, timestamp, whenSound } from '../schemas.ts'
-import { findHits, nameOf, type OwnerHit } from './incident-hits.ts'
-import { countMails, findKeyAccount, type Incident as IncidentRow } from './incident-store.ts'
+import {
+  countMails,
+  findHits,
+  findKeyAccount,
+  type Incident as IncidentRow,
+  nameOf,
+  type OwnerHit,
+} from './incident-store.ts'
 
 /** An incident is about one member. */
 export const IncidentFilter = filterOf(INCIDENT_FILTERS).refine(
@@ -107,7 +113,7 @@ export const ownerBody = ({ account_id, owner, unrevoked, revoked, names }: Owne
   names,
 })
 
-export const summary = {
+const summary = {
   id: z.uuid(),
   filter: z.record(z.string(), z.string()),
   revoke: z.boolean(),

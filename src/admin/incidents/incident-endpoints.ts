@@ -10,6 +10,7 @@ import { accountNameMember } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { bulkRevocationAct } from '../approvals/acts.ts'
 import type { AdminContext } from '../context.ts'
+import { audienceOf, previewMail } from '../owner-mails.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
 import { belowName, withName } from '../resources/certificates.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
@@ -31,16 +32,17 @@ import {
   summaryBody,
   unreadable,
 } from './incident-bodies.ts'
-import { findHits, MOST_OWNERS, nameOf } from './incident-hits.ts'
 import {
+  findHits,
   findIncident,
   findOwners,
   type Incident as IncidentRow,
   isCredential,
   listIncidents,
+  MOST_OWNERS,
+  nameOf,
   outcomesByOwner,
 } from './incident-store.ts'
-import { audienceOf, previewMail } from './owner-mails.ts'
 
 const OutcomeOfOwner = z
   .strictObject({

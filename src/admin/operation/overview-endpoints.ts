@@ -10,7 +10,7 @@ import { type HourlyCount, listRaisedAlarms, readEventCounts } from '../../store
 import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { countEmergencies } from '../audit/audit-store.ts'
-import { EXPIRY_DAYS } from '../certificates/expiry-counts.ts'
+import { EXPIRY_DAYS } from '../certificates/expiry-endpoints.ts'
 import type { AdminContext } from '../context.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
 import { Crls, crlsBody, readCrlStatus } from './crl-endpoints.ts'

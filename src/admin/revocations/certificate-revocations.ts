@@ -17,8 +17,13 @@ import { recordUnseen } from '../../store/revocation-import.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
-import { Certificate, certificateBody } from '../certificates/certificate-body.ts'
-import { known, params, requireCertificate } from '../certificates/certificate-endpoints.ts'
+import {
+  Certificate,
+  certificateBody,
+  known,
+  params,
+  requireCertificate,
+} from '../certificates/certificate-endpoints.ts'
 import { type FoundCertificate, findCertificatesBySerial } from '../certificates/certificate-list.ts'
 import { fingerprint, instantParameter, whenSound } from '../schemas.ts'
 import { readOwnCrl } from './own-crl.ts'

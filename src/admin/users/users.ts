@@ -44,7 +44,7 @@ export interface WantedUser {
 }
 
 /** The password is in this value only; nothing can read it again. */
-export type UserWithPassword = UserRow & { password: string }
+type UserWithPassword = UserRow & { password: string }
 
 /** A user of another service, with the hash that it kept. */
 export interface ImportedUser extends WantedUser {
