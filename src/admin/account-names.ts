@@ -1,4 +1,4 @@
-/** What replies say about an account beside its id: its name, its client, and when it was last seen. */
+/** Replies say beside the id of an account its name, its client, and when it was last seen. */
 
 import * as z from 'zod/v4'
 import { accountName } from '../domain/account-name.ts'
