@@ -1,6 +1,5 @@
 /**
- * Checks the files that a configuration names before a start: they exist, are readable, and have
- * the right content.
+ * Checks the files that a configuration names before a start: they exist, are readable, and have the right content.
  *
  * Every message begins with the key. Only the signer opens the CA key.
  */
@@ -24,10 +23,7 @@ export interface FileFindings {
   warnings: ConfigNotice[]
 }
 
-/**
- * A key and its file, null for an absent key. `look` returns warnings and throws errors, each in
- * one sentence.
- */
+/** A key and its file, null for an absent key. `look` returns warnings and throws errors, each in one sentence. */
 interface NamedFile {
   key: string
   file: string | null

@@ -1,15 +1,28 @@
-/** The database for operators' commands: one connection, a long time limit, always closed. */
+/**
+ * The database for operators' commands: one connection, a long time limit, always closed. Decisions of a command go to
+ * the signer that is there, else to the file beside the instance of this host.
+ */
 
 import { userInfo } from 'node:os'
-import { AuditLog } from '../admin/audit/audit-log.ts'
+import path from 'node:path'
+import { readSharedSecret } from '../../signer/protocol/handshake.ts'
+import { AuditLog, type RecordDecisions, recordThrough } from '../admin/audit/audit-log.ts'
+import { SignerClient } from '../ca/signer-client.ts'
+import { findRunningSigner, type SignerPlace } from '../ca/signer-place.ts'
+import { signerRecords } from '../ca/signer-records.ts'
+import { hasSigner } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
 import type { Actor } from '../domain/administrator.ts'
+import { DecisionFile } from '../services/decisions/decision-file.ts'
+import { DecisionRecorder } from '../services/decisions/decision-recorder.ts'
 import { auditKeyOf } from '../settings/admin-settings.ts'
 import { databaseSettings } from '../settings/server-settings.ts'
+import { decisionsFile, signerProgram } from '../settings/signer-settings.ts'
 import { type Database, openDatabase } from '../store/database.ts'
+import { createDecisionStore } from '../store/decision-store.ts'
+import { hasNoIdentity, readIncarnation } from '../store/incarnation.ts'
 import { requireUsableSchema } from '../store/schema/schema-state.ts'
-import { type DatabasePool, openCheckedDatabase } from '../store/slonik.ts'
-import { commandDecisions } from './command-decisions.ts'
+import { type DatabasePool, openCheckedDatabase, queriesOf } from '../store/slonik.ts'
 
 /** An index over a large table takes minutes, and so does a change of millions of rows. */
 const STATEMENT_TIMEOUT_MS = 3_600_000
@@ -71,5 +84,64 @@ function osUser(): string {
   } catch {
     // A user id without a name, as in a container.
     return `uid ${process.getuid?.() ?? 'unknown'}`
+  }
+}
+
+function commandDecisions(config: Config, db: DatabasePool): RecordDecisions {
+  return recordThrough(async (decisions) => {
+    const place = placeOf(config)
+    if (decisions.length === 0) return undefined
+    const known = await knownDatabase(db)
+    if (!known) return undefined
+    const { identity, incarnation } = known
+    let client: SignerClient | undefined
+    try {
+      if (place) client = connectTo(place)
+      const recorder = new DecisionRecorder({
+        identity,
+        incarnation: () => incarnation,
+        records: client && signerRecords(client),
+        file: new DecisionFile(decisionsFile(config)),
+        requester: 'command',
+        onFile: () => undefined,
+        onDropped: () => undefined,
+      })
+      await recorder.note(decisions)
+      return undefined
+    } catch (error) {
+      return (error as Error).message
+    } finally {
+      await client?.close()
+    }
+  })
+}
+
+/** The identity is undefined before migration 0033, which makes its table. */
+async function knownDatabase(db: DatabasePool) {
+  const queries = queriesOf(db)
+  try {
+    const { incarnation } = await readIncarnation(queries)
+    return { identity: await createDecisionStore(queries).identity(), incarnation }
+  } catch (error) {
+    if (hasNoIdentity(error)) return undefined
+    throw error
+  }
+}
+
+/** The signer is undefined where none is configured, or none runs. */
+function placeOf(config: Config): SignerPlace | undefined {
+  if (!hasSigner(config)) return undefined
+  const { socket, secret_file } = config.ca.signer
+  if (socket !== null && secret_file !== null) return { socketPath: socket, secretFile: path.resolve(secret_file) }
+  const running = findRunningSigner(signerProgram(config).auditFile)
+  return running === 'starting' ? undefined : running
+}
+
+/** @returns undefined where the secret cannot be read: then the file takes the act */
+function connectTo({ socketPath, secretFile }: SignerPlace): SignerClient | undefined {
+  try {
+    return new SignerClient({ socketPath, secret: readSharedSecret(secretFile) })
+  } catch {
+    return undefined
   }
 }

@@ -1,6 +1,4 @@
-/**
- * Opens a socket for each socket on its command line, and connects the two. It ends when its standard input ends.
- */
+/** Opens a socket for each socket on its command line, and connects the two. It ends when its standard input ends. */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'

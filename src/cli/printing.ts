@@ -1,6 +1,7 @@
 /** Prints results on a terminal: lists as tables, one object as indented lines, or all as JSON. */
 
 import { printable } from '../shared/lib/terminal.ts'
+import { type Report as Progress, sparingly } from '../store/schema/waiting.ts'
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -88,4 +89,18 @@ function isStep(value: Value): value is Report {
 
 function isReport(value: Value): value is Report {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+interface Output {
+  isTTY?: boolean
+  columns?: number
+  write(text: string): unknown
+}
+
+/** Shows progress on standard error: on a terminal in one line that changes, elsewhere line by line. */
+export function showProgress(out: Output = process.stderr): Progress {
+  if (!out.isTTY) return sparingly((sentence) => out.write(`${sentence}\n`))
+  const clear = '\r\u001b[K'
+  return (sentence, isPassing) =>
+    out.write(isPassing ? `${clear}${sentence.slice(0, (out.columns ?? 80) - 1)}` : `${clear}${sentence}\n`)
 }

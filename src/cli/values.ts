@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { FieldError } from '../domain/admin-error.ts'
-import { isGiven, optional, type Values } from '../shared/command-line.ts'
+import { isGiven, optional, UsageError, type Values } from '../shared/command-line.ts'
 import { isUuid } from '../shared/lib/uuid.ts'
 import { parseTimestamp } from '../shared/protocol/timestamp.ts'
 
@@ -79,3 +79,28 @@ export const PRINTING = { json: isGiven('Print JSON'), ...COMMON }
 
 export type CommonOptions = Values<typeof COMMON>
 export type Printing = Values<typeof PRINTING>
+
+/** The target of a grant: an account by its id, or a credential by its key id. */
+export const TARGET = {
+  account: optional('Account id, the last part of the account URL', uuid),
+  eab: optional('Key id of a credential of external account binding', text),
+}
+export type GrantTarget = Values<typeof TARGET>
+
+/** @throws UsageError for neither and for both */
+export function requireOneTarget({ account, eab }: GrantTarget): void {
+  if ((account === undefined) === (eab === undefined)) throw new UsageError('give either --account ID or --eab KID')
+}
+
+export function accountTarget(id = ''): GrantTarget {
+  if (isUuid(id.toLowerCase())) return { account: id.toLowerCase(), eab: undefined }
+  throw new UsageError(`${JSON.stringify(id)} is no account id; it is the last part of the account URL`)
+}
+
+/** Names the account when there is none. */
+export function ofAccount<T>(accountId: string, work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    const isUnknown = error instanceof Refusal && error.status === 404
+    throw isUnknown ? new CommandError(`there is no account ${accountId}`) : error
+  })
+}

@@ -137,8 +137,8 @@ function isInstalled(all) {
 }
 
 /**
- * What `npm start` runs with: no compiler, no linter, no browser driver. Install scripts compile the library of HSMs, which
- * it does not need; the one of this project is called here.
+ * `npm start` runs without compiler, linter and browser driver. Install scripts compile the library of HSMs, which it
+ * does not need; the one of this project is called here.
  */
 const TO_START = ['--omit=dev', '--ignore-scripts']
 
@@ -177,9 +177,7 @@ function filesBelow(folder, endings) {
 
 const compiledFrom = (source) => path.join('compiled', source.replace(/\.(c?)ts$/, '.$1js'))
 
-/**
- * Hashes name, size and time of every input of a step, which also detects deleted and older files.
- */
+/** Hashes name, size and time of every input of a step, which also detects deleted and older files. */
 function fingerprint(sources) {
   const lines = [...sources, 'tsconfig.json', 'package-lock.json'].map((file) => {
     const { size, mtimeMs } = statSync(path.join(ROOT, file))
@@ -239,8 +237,7 @@ function compile() {
     isComplete,
     prepare() {
       removeStale(new Set([...compiled, ...consoleModules.map(compiledFrom)]))
-      // The incremental state does not notice deleted outputs; without the state everything is
-      // written again.
+      // The incremental state does not notice deleted outputs; without the state everything is written again.
       if (!isComplete) rmSync(path.join(ROOT, 'compiled/.tsbuildinfo'), { force: true })
     },
     args: ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json'],
@@ -250,10 +247,9 @@ function compile() {
 /**
  * Runs the program in the foreground and ends with its exit code.
  *
- * A terminal sends Ctrl-C to the whole process group, so the program already has it. Every other
- * signal is passed on. This process stays until the program's orderly stop is over. By default
- * SIGUSR1 would open a debugger here and SIGUSR2 would end only this process, so both are passed
- * on.
+ * A terminal sends Ctrl-C to the whole process group, so the program already has it. Every other signal is passed on.
+ * This process stays until the program's orderly stop is over. By default SIGUSR1 would open a debugger here and
+ * SIGUSR2 would end only this process, so both are passed on.
  */
 function handOver(args) {
   const child = spawn(process.execPath, args, { cwd: ROOT, stdio: 'inherit' })

@@ -1,9 +1,8 @@
 /**
- * Builds the console: `src/console` to `dist/console`, with hashes in the names and packed by
- * Brotli and gzip.
+ * Builds the console: `src/console` to `dist/console`, with hashes in the names and packed by Brotli and gzip.
  *
- * The page's table of operations comes from the descriptions of the Admin API, which are compiled for
- * it. The types are checked by `npm run typecheck`.
+ * The page's table of operations comes from the descriptions of the Admin API, which are compiled for it. The types are
+ * checked by `npm run typecheck`.
  */
 
 import { createHash } from 'node:crypto'

@@ -3,8 +3,7 @@
  * argument, it builds what makes packages and releases of that.
  *
  * A front thread reads 12 files instead of more than 300, and a start takes half the time of the processor
- * (docs/decisions/mechanisms.md).
- * The types are checked by `npm run typecheck`.
+ * (docs/decisions/mechanisms.md). The types are checked by `npm run typecheck`.
  */
 
 import { chmodSync, readdirSync, readFileSync, rmSync } from 'node:fs'

@@ -1,9 +1,8 @@
 /**
  * Creates the certificates of the development CA (dev-ca.ts).
  *
- * The profiles follow RFC 5280 §4.2.1 and pass `openssl verify -x509_strict`. BasicConstraints and
- * KeyUsage are critical, both key identifiers are present, and the path length below the root is 0.
- * There are no name constraints.
+ * The profiles follow RFC 5280 §4.2.1 and pass `openssl verify -x509_strict`. BasicConstraints and KeyUsage are
+ * critical, both key identifiers are present, and the path length below the root is 0. There are no name constraints.
  */
 
 import 'reflect-metadata'
@@ -91,10 +90,7 @@ function validity(now: Date, years: number): { notBefore: Date; notAfter: Date }
   return { notBefore, notAfter }
 }
 
-/**
- * 128 random bits after a byte that keeps the INTEGER positive, without leading zeros
- * (RFC 5280 §4.1.2.2).
- */
+/** 128 random bits after a byte that keeps the INTEGER positive, without leading zeros (RFC 5280 §4.1.2.2). */
 function serialNumber(): string {
   return `01${randomBytes(16).toString('hex')}`
 }
@@ -116,20 +112,14 @@ async function readIssuer({ root, rootKey, intermediate }: DevCaFiles): Promise<
   return { certificate, keys: { privateKey, publicKey } }
 }
 
-/**
- * A key without a certificate comes from an interrupted start and has signed nothing, so replace
- * it.
- */
+/** A key without a certificate comes from an interrupted start and has signed nothing, so replace it. */
 async function writeKey(file: string, key: webcrypto.CryptoKey): Promise<void> {
   rmSync(file, { force: true })
   const pkcs8 = await webcrypto.subtle.exportKey('pkcs8', key)
   writeNew(file, `${x509.PemConverter.encode(pkcs8, 'PRIVATE KEY')}\n`, 0o600)
 }
 
-/**
- * Writes a temporary file and links it into place: complete or absent, and never over an existing
- * file.
- */
+/** Writes a temporary file and links it into place: complete or absent, and never over an existing file. */
 function writeNew(file: string, text: string, mode: number): void {
   const half = `${file}.${process.pid}`
   writeFileSync(half, text, { mode, flush: true })

@@ -1,10 +1,9 @@
 /**
- * The development CA: a root and an intermediate, created at the first start so that a fresh clone
- * can issue.
+ * The development CA: a root and an intermediate, created at the first start so that a fresh clone can issue.
  *
- * Not for production: its keys are unencrypted and in one folder. Only signing or replacing the
- * intermediate needs the root's key, which may be moved away afterwards. The certificate code is
- * loaded on demand, because that takes longer than the rest of a start.
+ * Not for production: its keys are unencrypted and in one folder. Only signing or replacing the intermediate needs the
+ * root's key, which may be moved away afterwards. The certificate code is loaded on demand, because that takes longer
+ * than the rest of a start.
  */
 
 import { existsSync, mkdirSync } from 'node:fs'

@@ -20,8 +20,7 @@ import {
 } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
-import { type PostgresAccount, succeedsAs } from './postgres-account.ts'
-import { makePassable } from './postgres-place.ts'
+import { makePassable, type PostgresAccount, succeedsAs } from './postgres-place.ts'
 
 export interface PostgresBinaries {
   initdb: string
@@ -89,10 +88,7 @@ function programs(folder: string): { initdb: string; postgres: string } {
   return { initdb: path.join(folder, 'bin/initdb'), postgres: path.join(folder, 'bin/postgres') }
 }
 
-/**
- * Tests programs and data files separately: with an unreadable share folder `--version` works but
- * initdb fails.
- */
+/** Tests programs and data files separately: with an unreadable share folder `--version` works but initdb fails. */
 function isUsable(account: PostgresAccount, folder: string): boolean {
   const { initdb, postgres } = programs(folder)
   return (
@@ -115,10 +111,7 @@ function copyPackage(from: string, to: string): void {
   }
 }
 
-/**
- * A strict umask leaves files of a checkout unreadable for others, but the copy serves another
- * user.
- */
+/** A strict umask leaves files of a checkout unreadable for others, but the copy serves another user. */
 function makeReadable(folder: string): void {
   chmodSync(folder, 0o755)
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {

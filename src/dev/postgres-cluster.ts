@@ -1,20 +1,60 @@
-/** Creates a PostgreSQL data directory, and refuses one of another major version. */
+/** The data directory of the embedded PostgreSQL, which has one major version, and the settings of its server. */
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmdirSync } from 'node:fs'
 import path from 'node:path'
-import { giveTo, type PostgresAccount } from './postgres-account.ts'
 import type { PostgresBinaries } from './postgres-binaries.ts'
-import { type PostgresPlace, SERVICE_ROLE, SUPERUSER_ROLE } from './postgres-place.ts'
+import { giveTo, type PostgresAccount, type PostgresPlace, SERVICE_ROLE, SUPERUSER_ROLE } from './postgres-place.ts'
+
+export type PostgresSettings = Readonly<Record<string, string | number>>
 
 /**
- * The built-in C.UTF-8 sorts the same on every system; libc and ICU locales change with the system.
+ * The settings of every embedded server; callers may override each by name. They are command-line options, so they also
+ * apply to existing data.
  */
+export const EMBEDDED_SETTINGS: PostgresSettings = {
+  // A certificate that a client holds must survive a power cut. These are PostgreSQL's defaults,
+  // listed here so that nobody removes them for an embedded server.
+  fsync: 'on',
+  synchronous_commit: 'on',
+  full_page_writes: 'on',
+
+  // Covers four services (20 connections each by default), a migration, psql and some reserve.
+  max_connections: 100,
+
+  // Twice PostgreSQL's default, enough for a few days of orders. Memory is allocated only when touched.
+  shared_buffers: '256MB',
+
+  // Nothing replicates from this server, so the log omits the data of replicas.
+  wal_level: 'minimal',
+  max_wal_senders: 0,
+  max_logical_replication_workers: 0,
+  // Checkpoints come every 5 minutes, or after 0.5 GB of log (1 GB / 1.9), reached above 300 certificates/s. Full pages
+  // in the log keep recovery within seconds (START_TIMEOUT_MS in postgres.ts).
+  max_wal_size: '1GB',
+  checkpoint_timeout: '5min',
+
+  // Every statement is short, so parallel workers cost more than running it. They would also need /dev/shm, which is small in containers.
+  max_parallel_workers_per_gather: 0,
+  // PostgreSQL's default of 4 is meant for spinning disks.
+  random_page_cost: 1.1,
+
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  log_line_prefix: '%m [%p] ',
+  log_min_messages: 'warning',
+  log_checkpoints: 'off',
+}
+
+/** Renders `-c name=value` for each setting. */
+export function renderSettings(settings: PostgresSettings): string[] {
+  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+}
+
+/** The built-in C.UTF-8 sorts the same on every system; libc and ICU locales change with the system. */
 const LOCALE = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
 
-/**
- * Creates the service's role and database as superuser in single-user mode. One command per line.
- */
+/** Creates the service's role and database as superuser in single-user mode. One command per line. */
 const FIRST_COMMANDS = [
   `CREATE ROLE ${SERVICE_ROLE} LOGIN CREATEDB`,
   `CREATE DATABASE ${SERVICE_ROLE} OWNER ${SERVICE_ROLE}`,
@@ -50,10 +90,7 @@ export function prepareCluster(place: PostgresPlace, binaries: PostgresBinaries,
   return true
 }
 
-/**
- * Runs as the folder's owner: if root deleted, the server's user could swap a folder for a link
- * meanwhile.
- */
+/** Runs as the folder's owner: if root deleted, the server's user could swap a folder for a link meanwhile. */
 function removeHalf(half: string): void {
   const owner = lstatSync(half, { throwIfNoEntry: false })
   if (!owner) return

@@ -1,10 +1,9 @@
 /**
  * Records the owning process of an embedded server, and stops the server when that process dies.
  *
- * The server has a separate session, so that Ctrl-C does not end it before the service drains. A
- * killed service would leave it running, so each server has a guard. The guard is a shell that
- * reads a pipe from the service and stops the server when the pipe closes. If the guard is killed
- * too, the next start takes the server over.
+ * The server has a separate session, so that Ctrl-C does not end it before the service drains. A killed service would
+ * leave it running, so each server has a guard. The guard is a shell that reads a pipe from the service and stops the
+ * server when the pipe closes. If the guard is killed too, the next start takes the server over.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -12,15 +11,12 @@ import { readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { identifyProcess, isStillRunning, type ProcessIdentity } from '../shared/lib/processes.ts'
-import type { PostgresAccount } from './postgres-account.ts'
-import { type PostgresPlace, replaceFile } from './postgres-place.ts'
+import { type PostgresAccount, type PostgresPlace, replaceFile } from './postgres-place.ts'
 
 interface Owner {
   process: ProcessIdentity
   guard: ProcessIdentity | undefined
-  /**
-   * The socket's folder, recorded because a successor must not trust the server's own statement.
-   */
+  /** The socket's folder, recorded because a successor must not trust the server's own statement. */
   socketFolder: string | undefined
 }
 
@@ -45,8 +41,7 @@ function requireSelf(): ProcessIdentity {
 }
 
 /**
- * Makes this process the owner of the place. If the former owner was killed, waits for its guard to
- * stop the server.
+ * Makes this process the owner of the place. If the former owner was killed, waits for its guard to stop the server.
  *
  * @returns `hadOwner`, which tells whether a server found there is ours, and its socket folder
  * @throws Error while another process owns it

@@ -7,11 +7,16 @@
  * owner.json     which of our processes the server belongs to
  * pg_hba.conf, pg_ident.conf, server.log
  * ```
+ *
+ * PostgreSQL refuses to run as root. An ordinary user runs it under their own account. Root runs it as the owner of
+ * existing data, or as the system user `postgres`, which is created if missing.
  */
 
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -21,9 +26,9 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
+import { userInfo } from 'node:os'
 import path from 'node:path'
 import { PATHS } from '../installation/places.ts'
-import { giveTo, type PostgresAccount, requirePostgresAccount, succeedsAs } from './postgres-account.ts'
 
 export interface PostgresPlace {
   account: PostgresAccount
@@ -38,15 +43,10 @@ export const SYSTEM_FOLDER = PATHS.serviceState
 export const SERVICE_ROLE = 'chancery'
 export const SUPERUSER_ROLE = 'postgres'
 
-/**
- * sockaddr_un holds 108 bytes with the final zero (unix(7)); longer paths are truncated or refused.
- */
+/** sockaddr_un holds 108 bytes with the final zero (unix(7)); longer paths are truncated or refused. */
 const MAX_SOCKET_PATH_BYTES = 107
 
-/**
- * The socket's file name contains a port. The folder is private, so PostgreSQL's default never
- * collides.
- */
+/** The socket's file name contains a port. The folder is private, so PostgreSQL's default never collides. */
 export const SOCKET_PORT = 5432
 
 /** Creates the folder or its replacement, and finds the account of the server there. */
@@ -57,8 +57,7 @@ export function preparePlace(dataDir: string, log: (line: string) => void): Post
   if (succeedsAs(account, 'test', ['-x', wanted]))
     return { account, folder: wanted, cluster: path.join(wanted, 'cluster') }
 
-  // The folder lies below a private home, which only root can enter. The digest separates two
-  // checkouts.
+  // The folder lies below a private home, which only root can enter. The digest separates two checkouts.
   const digest = createHash('sha256').update(wanted).digest('hex').slice(0, 8)
   const folder = path.join(SYSTEM_FOLDER, `${path.basename(wanted)}-${digest}`)
   if (isNew) rmdirSync(wanted)
@@ -69,10 +68,7 @@ export function preparePlace(dataDir: string, log: (line: string) => void): Post
   return { account: requirePostgresAccount(cluster, log), folder, cluster }
 }
 
-/**
- * Creates a folder that other users may traverse, whatever the umask. An existing folder keeps its
- * mode.
- */
+/** Creates a folder that other users may traverse, whatever the umask. An existing folder keeps its mode. */
 export function makePassable(folder: string): boolean {
   const isNew = mkdirSync(folder, { recursive: true }) !== undefined
   if (isNew) chmodSync(folder, 0o755)
@@ -81,10 +77,7 @@ export function makePassable(folder: string): boolean {
 
 export const usualSocketFolder = ({ folder }: Pick<PostgresPlace, 'folder'>) => path.join(folder, 'run')
 
-/**
- * Creates the socket folder: `run`, or a short one under /tmp when the path is too long for a
- * socket.
- */
+/** Creates the socket folder: `run`, or a short one under /tmp when the path is too long for a socket. */
 export function prepareSocketFolder({ account, folder }: PostgresPlace): string {
   const usual = usualSocketFolder({ folder })
   const fits = Buffer.byteLength(path.join(usual, `.s.PGSQL.${SOCKET_PORT}`)) <= MAX_SOCKET_PATH_BYTES
@@ -96,8 +89,7 @@ export function prepareSocketFolder({ account, folder }: PostgresPlace): string 
 }
 
 /**
- * Removes a socket folder other than `run`. Only our own files are deleted, because the server's
- * user may add others.
+ * Removes a socket folder other than `run`. Only our own files are deleted, because the server's user may add others.
  */
 export function removeSocketFolder({ folder }: PostgresPlace, socketFolder: string): void {
   if (path.dirname(socketFolder) === folder) return
@@ -141,4 +133,82 @@ export function prepareLogFile({ account, folder }: PostgresPlace): string {
   writeFileSync(file, '', { flag: 'a', mode: 0o640 })
   giveTo(account, file)
   return file
+}
+
+export interface PostgresAccount {
+  /** The user of this process; `peer` authentication accepts only this name. */
+  callerName: string
+  /** The server's account, set only when the caller is root. */
+  runAs: { uid: number; gid: number } | undefined
+}
+
+const SERVER_USER = 'postgres'
+
+/**
+ * Finds the account for the data in `cluster`, which may not exist yet.
+ *
+ * @throws Error when the data belongs to another user, or root finds no account for the server
+ */
+export function requirePostgresAccount(cluster: string, log: (line: string) => void): PostgresAccount {
+  const callerName = requireUserName()
+  const existing = statSync(cluster, { throwIfNoEntry: false })
+  const uid = process.getuid?.()
+  if (uid !== 0) {
+    if (existing && uid !== undefined && existing.uid !== uid) {
+      throw new Error(
+        `the database in ${cluster} belongs to user id ${existing.uid}; start as that user or as root, or use another data directory`,
+      )
+    }
+    return { callerName, runAs: undefined }
+  }
+  if (existing && existing.uid !== 0) return { callerName, runAs: { uid: existing.uid, gid: existing.gid } }
+  return { callerName, runAs: requireServerUser(log) }
+}
+
+/** Tests a right of the server's account exactly: runs a short program and reports its success. */
+export function succeedsAs(account: PostgresAccount, file: string, args: readonly string[]): boolean {
+  return spawnSync(file, args, { ...account.runAs, cwd: '/', stdio: 'ignore' }).status === 0
+}
+
+/** Makes the server's account the owner of a file or folder. */
+export function giveTo(account: PostgresAccount, file: string): void {
+  if (account.runAs) chownSync(file, account.runAs.uid, account.runAs.gid)
+}
+
+/** PostgreSQL and `peer` look the user up by number, so a number without a name does not work. */
+function requireUserName(): string {
+  try {
+    return userInfo().username
+  } catch (cause) {
+    const sentence = `the embedded PostgreSQL needs a user with a name, but user id ${process.getuid?.()} is not in /etc/passwd`
+    throw new Error(`${sentence}; use another user, or configure a database of your own`, { cause })
+  }
+}
+
+function requireServerUser(log: (line: string) => void): { uid: number; gid: number } {
+  if (idOf('-u') === undefined) {
+    createServerUser()
+    log(`created the system user ${SERVER_USER}, because PostgreSQL does not run as root`)
+  }
+  const [uid, gid] = [idOf('-u'), idOf('-g')]
+  if (!uid || gid === undefined) {
+    throw new Error(`PostgreSQL does not run as root, and the system user "${SERVER_USER}" cannot be used instead`)
+  }
+  return { uid, gid }
+}
+
+function idOf(option: '-u' | '-g'): number | undefined {
+  const { status, stdout } = spawnSync('id', [option, SERVER_USER], { encoding: 'utf8' })
+  return status === 0 ? Number(stdout) : undefined
+}
+
+function createServerUser(): void {
+  const identity = ['--system', '--user-group', '--comment', 'PostgreSQL', '--shell', '/usr/sbin/nologin']
+  const home = ['--no-create-home', '--home-dir', '/nonexistent']
+  const { status, stderr, error } = spawnSync('useradd', [...identity, ...home, SERVER_USER], { encoding: 'utf8' })
+  if (status === 0) return
+  const reason = (error?.message ?? stderr).trim()
+  throw new Error(
+    `PostgreSQL does not run as root, and the system user "${SERVER_USER}" could not be created (${reason}); run as an ordinary user`,
+  )
 }

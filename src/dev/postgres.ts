@@ -3,8 +3,8 @@
  *
  * It listens only on a Unix socket in its own folder. Ctrl-C for the service does not reach it, and
  * the service stops it last. It ends when the service is killed, and recovers when killed itself.
- * Parts: `postgres-place.ts` (folders), `postgres-account.ts` (user), `postgres-binaries.ts`,
- * `postgres-cluster.ts` (initdb), `postgres-settings.ts`, `postgres-owner.ts` (owner and guard).
+ * Parts: `postgres-place.ts` (folders, user), `postgres-binaries.ts`, `postgres-cluster.ts` (initdb, settings),
+ * `postgres-owner.ts` (owner and guard).
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -13,7 +13,13 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { identifyProcess, isStillRunning, type ProcessIdentity, workingDirectoryOf } from '../shared/lib/processes.ts'
 import { type PostgresBinaries, requirePostgresBinaries } from './postgres-binaries.ts'
-import { POSTGRES_ENVIRONMENT, prepareCluster } from './postgres-cluster.ts'
+import {
+  EMBEDDED_SETTINGS,
+  POSTGRES_ENVIRONMENT,
+  type PostgresSettings,
+  prepareCluster,
+  renderSettings,
+} from './postgres-cluster.ts'
 import { claimPlace, releasePlace, startGuard } from './postgres-owner.ts'
 import {
   type PostgresPlace,
@@ -27,12 +33,9 @@ import {
   usualSocketFolder,
   writeAccessRules,
 } from './postgres-place.ts'
-import { EMBEDDED_SETTINGS, type PostgresSettings, renderSettings } from './postgres-settings.ts'
 
 interface EmbeddedPostgresOptions {
-  /**
-   * Created when missing. For root, the server's user must reach it, or /var/lib/chancery is used.
-   */
+  /** Created when missing. For root, the server's user must reach it, or /var/lib/chancery is used. */
   dataDir: string
   /** Overrides `EMBEDDED_SETTINGS` by name. */
   settings?: PostgresSettings
@@ -50,33 +53,25 @@ export interface EmbeddedPostgres {
   pid: number
   /** The folder in use; it contains `server.log`. */
   folder: string
-  /**
-   * Settles when the server has ended for any reason. Awaiting it does not keep the process alive.
-   */
+  /** Settles when the server has ended for any reason. Awaiting it does not keep the process alive. */
   exited: Promise<void>
-  /**
-   * Fast shutdown: rolls back open transactions and writes a checkpoint. Repeated calls join the
-   * first.
-   */
+  /** Fast shutdown: rolls back open transactions and writes a checkpoint. Repeated calls join the first. */
   stop(): Promise<void>
 }
 
 const POLL_MS = 20
 /** Replaying 1 GB of log took under a minute on slow disks; a slower start is broken. */
 const START_TIMEOUT_MS = 120_000
-/**
- * Backends of a killed postmaster end at their next wait. A new server cannot start before that.
- */
+/** Backends of a killed postmaster end at their next wait. A new server cannot start before that. */
 const ORPHANS_TIMEOUT_MS = 30_000
 /** A fast shutdown waits only for the checkpoint. */
 const STOP_TIMEOUT_MS = 60_000
 
 /**
- * Starts the server on `dataDir`, or takes over one without an owner. Resolves when it accepts
- * connections.
+ * Starts the server on `dataDir`, or takes over one without an owner. Resolves when it accepts connections.
  *
- * @throws Error with a sentence for the operator: data of another version, a folder in use, a
- * missing account, or the end of the server's log
+ * @throws Error with a sentence for the operator: data of another version, a folder in use, a missing account, or the
+ * end of the server's log
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const place = preparePlace(options.dataDir, options.log)
@@ -96,10 +91,7 @@ interface ServerFacts {
   status: string
 }
 
-/**
- * Reads `postmaster.pid`: line 1 is the pid, line 8 the state. The server owns it, so no path in it
- * is trusted.
- */
+/** Reads `postmaster.pid`: line 1 is the pid, line 8 the state. The server owns it, so no path in it is trusted. */
 function readPidFile(place: PostgresPlace): string[] {
   try {
     return readFileSync(path.join(place.cluster, 'postmaster.pid'), 'utf8').split('\n')
@@ -109,10 +101,7 @@ function readPidFile(place: PostgresPlace): string[] {
   }
 }
 
-/**
- * Finds a running server: its pid file must name a live process whose working directory is this
- * cluster.
- */
+/** Finds a running server: its pid file must name a live process whose working directory is this cluster. */
 function findServer(place: PostgresPlace): ServerFacts | undefined {
   const lines = readPidFile(place)
   const identity = identifyProcess(Number.parseInt(lines[0] ?? '', 10))
@@ -208,8 +197,7 @@ function spawnServer(
   const server = spawn(binaries.postgres, ['-D', place.cluster, ...renderSettings({ ...own, ...settings })], {
     ...place.account.runAs,
     cwd: '/',
-    // A separate session keeps Ctrl-C from the server, which the service stops after it has
-    // drained.
+    // A separate session keeps Ctrl-C from the server, which the service stops after it has drained.
     detached: true,
     stdio: ['ignore', output, output],
     env: { ...POSTGRES_ENVIRONMENT, ...(stalePid && { PG_GRANDPARENT_PID: stalePid }) },
@@ -270,10 +258,7 @@ function handleOf(
   }
 }
 
-/**
- * SIGINT is PostgreSQL's fast shutdown. SIGQUIT is the immediate one, after which the next start
- * recovers.
- */
+/** SIGINT is PostgreSQL's fast shutdown. SIGQUIT is the immediate one, after which the next start recovers. */
 async function stopServer(server: ProcessIdentity, exited: Promise<void>): Promise<void> {
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
     if (isStillRunning(server)) process.kill(server.pid, signal)

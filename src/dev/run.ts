@@ -1,10 +1,9 @@
 /**
  * The embedded mode of `npm start` and `--dev`: everything for a first certificate on one machine.
  *
- * It brings a development CA, an embedded PostgreSQL and a server certificate from that CA. Names
- * under `.test` and `.localhost` resolve to loopback through the service's resolver settings.
- * http-01 and tls-alpn-01 use unprivileged ports. So an unmodified client needs neither DNS nor
- * root.
+ * It brings a development CA, an embedded PostgreSQL and a server certificate from that CA. Names under `.test` and
+ * `.localhost` resolve to loopback through the service's resolver settings. http-01 and tls-alpn-01 use unprivileged
+ * ports. So an unmodified client needs neither DNS nor root.
  */
 
 import { randomBytes } from 'node:crypto'

@@ -1,7 +1,5 @@
-/** All checks of `chancery doctor`, in the order of the report. */
+/** All checks of `chancery doctor`, in the order of the report, and their table in docs/operations/doctor.md. */
 
-import type { Check } from './check.ts'
-import { CHALLENGES } from './checks/challenges.ts'
 import { CONFIGURATION } from './checks/configuration.ts'
 import { CREDENTIALS } from './checks/credentials.ts'
 import { CRL } from './checks/crl.ts'
@@ -11,13 +9,14 @@ import { FILES } from './checks/files.ts'
 import { AUDIT, OPERATION } from './checks/operation.ts'
 import { PROXY } from './checks/proxy.ts'
 import { PROXY_CLIENT } from './checks/proxy-client.ts'
-import { RESOLVERS } from './checks/resolvers.ts'
 import { CLOCK, SERVICE } from './checks/service.ts'
 import { SIGNER } from './checks/signer.ts'
-import { SIGNER_NAMES } from './checks/signer-names.ts'
-import { SIGNER_POLICY } from './checks/signer-policy.ts'
+import { SIGNER_NAMES, SIGNER_POLICY } from './checks/signer-policy.ts'
 import { TLS } from './checks/tls.ts'
 import { MAIL, UPSTREAM } from './checks/upstream.ts'
+import { CHALLENGES, RESOLVERS } from './checks/validation.ts'
+import { areaOf, type Check } from './sources.ts'
+import { AREA_NAMES, AREAS } from './verdict.ts'
 
 export const CHECKS: readonly Check[] = [
   ...CONFIGURATION,
@@ -41,3 +40,20 @@ export const CHECKS: readonly Check[] = [
   ...CREDENTIALS,
   ...MAIL,
 ]
+
+const [BEGIN, END] = ['<!-- checks -->\n', '<!-- end of checks -->']
+
+/** @returns the document with the table as it is now */
+export function withChecks(document: string): string {
+  const [before = '', rest = ''] = document.split(BEGIN)
+  const after = rest.slice(rest.indexOf(END))
+  return `${before}${BEGIN}\n${tableOfChecks()}\n\n${after}`
+}
+
+function tableOfChecks(): string {
+  const rows = AREA_NAMES.flatMap((area) => [
+    `| **${AREAS[area]}** (\`${area}\`) | |`,
+    ...CHECKS.filter((check) => areaOf(check) === area).map(({ id, title }) => `| \`${id}\` | ${title} |`),
+  ])
+  return ['| Check | What is right |', '|---|---|', ...rows].join('\n')
+}

@@ -1,5 +1,6 @@
 /**
- * The facts of `chancery doctor`: each is fetched once, when the first check asks for it, and shared.
+ * The form of a check of `chancery doctor`, and the facts that checks judge: each is fetched once, when the first check
+ * asks for it, and shared.
  *
  * A fact that cannot be had throws CannotTell, with the reason that all checks repeat.
  */
@@ -15,11 +16,19 @@ import type { ConfigNotice } from '../shared/config-file/notice.ts'
 import { startOf } from '../shared/lib/processes.ts'
 import { encodePem } from '../shared/pki/pem.ts'
 import { type FixedResource, Urls } from '../shared/protocol/urls.ts'
-import type { Diagnosis, DiagnosisName, DiagnosisRows } from './diagnosis-store.ts'
-import { openDatabaseFor } from './facts/database.ts'
+import { type Diagnosis, type DiagnosisName, type DiagnosisRows, openDatabaseFor } from './facts/database.ts'
 import { type Answer, type Ask, type Asked, ask, type NoAnswer, UNRESOLVED } from './facts/http.ts'
 import { connectForFacts, type SignerFacts } from './facts/signer.ts'
-import { CannotTell, failure, messageOf, type Verdict } from './verdict.ts'
+import { type Area, CannotTell, type Found, failure, messageOf, type Verdict } from './verdict.ts'
+
+export interface Check {
+  id: `${Area}.${string}`
+  /** A sentence that is true when the check finds nothing. */
+  title: string
+  look(sources: Sources): Found | Promise<Found>
+}
+
+export const areaOf = ({ id }: Pick<Check, 'id'>): Area => id.slice(0, id.indexOf('.')) as Area
 
 interface DoctorOptions {
   /** The configuration of the service. */

@@ -2,7 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { withChecks } from './manual.ts'
+import { withChecks } from './checks.ts'
 
 /** Relative to the compiled file in `compiled/src/doctor`. */
 const FILE = new URL('../../../docs/operations/doctor.md', import.meta.url)

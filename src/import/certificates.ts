@@ -16,13 +16,11 @@ import { lintedReason } from '../shared/pki/crl-lint.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
 import { MAX_SERIAL_OCTETS } from '../shared/pki/tbs-certificate.ts'
 import { createCertificateImport, findRecorded } from '../store/certificate-import.ts'
-import type { Database } from '../store/database.ts'
+import type { Database, Statement } from '../store/database.ts'
 import { createIssuanceStore } from '../store/issuance-store.ts'
 import { revokeListed } from '../store/revocation-import.ts'
 import type { IssuerRevocations } from '../store/signer-mark-store.ts'
-import { accountIdsOf } from './account-import.ts'
-import type { ImportedCertificate, Outcome, Unreadable } from './model.ts'
-import type { PageContext, WritePage } from './page.ts'
+import type { ImportedCertificate, Outcome, PageContext, Unreadable, WritePage } from './model.ts'
 
 interface Candidate {
   imported: ImportedCertificate
@@ -191,4 +189,17 @@ export function issuanceCompletion(db: Database, audit: AuditLog, actor: Actor) 
         await audit.record(actor, 'certificate.import', { serial_number: serialNumber, outcome: 'completed' })
     }
   }
+}
+
+const ACCOUNT_IDS: Statement = {
+  name: 'import-account-ids',
+  text: 'SELECT id, thumbprint FROM accounts WHERE thumbprint = ANY ($1::text[])',
+}
+
+async function accountIdsOf(
+  queries: PageContext['queries'],
+  thumbprints: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const rows = await queries.query<{ id: string; thumbprint: string }>(ACCOUNT_IDS, [thumbprints])
+  return new Map(rows.map(({ id, thumbprint }) => [thumbprint, id]))
 }

@@ -3,9 +3,12 @@
  * in an order that stays the same from run to run.
  */
 
+import type { Note, Transaction } from '../admin/audit/audit-log.ts'
 import type { AccountStatus } from '../domain/states.ts'
 import type { JsonObject } from '../shared/lib/encoding.ts'
+import type { SecretBox } from '../shared/lib/secret-box.ts'
 import type { IdentifierType } from '../shared/protocol/identifier.ts'
+import type { Database } from '../store/database.ts'
 
 export interface ImportedAccount {
   /** The public key, in any spelling. */
@@ -154,3 +157,23 @@ export async function* inPages<T>(found: AsyncIterable<T>): AsyncGenerator<T[]> 
 
 /** The data of the former server is not usable as a whole, so the import ends. The message says why, and what to do. */
 export class UnusableSource extends Error {}
+
+/** A page is one transaction. */
+export interface PageContext {
+  tx: Transaction
+  queries: Pick<Database, 'query'>
+  note: Note
+  source: string
+  isDryRun: boolean
+  /** Seals HMAC keys; undefined where no secret is configured. */
+  box: SecretBox | undefined
+  /** Kids of this run's credentials that did not come over: a credential here with such a kid is another one. */
+  foreignKids: Set<string>
+  /** The grants and administrators that a dry run would have written: contents by kind and name. */
+  planned: Map<string, string>
+  /** Counts revocations that were recorded. */
+  revoked(count: number): void
+}
+
+/** @returns the outcome of each thing, in order */
+export type WritePage<T> = (page: readonly T[], context: PageContext) => Promise<readonly Outcome[]>

@@ -9,11 +9,10 @@ import { hasNul } from '../shared/lib/encoding.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import { silenceEvents } from '../store/database.ts'
 import { queriesOf } from '../store/slonik.ts'
-import { createAccountWriter, linkCredentials } from './accounts.ts'
-import { writeAdministrators, writeAuditEntries } from './administration.ts'
+import { createAccountWriter } from './accounts.ts'
+import { writeAdministrators, writeAuditEntries, writeIdentifiers, writeProfiles } from './administration.ts'
 import { createCertificateWriter } from './certificates.ts'
-import { createCredentialWriter } from './credentials.ts'
-import { writeIdentifiers, writeProfiles } from './grants.ts'
+import { createCredentialWriter, linkCredentials } from './credentials.ts'
 import {
   type ImportedKinds,
   type ImportReport,
@@ -24,8 +23,8 @@ import {
   type Outcome,
   type Pages,
   type Unreadable,
+  type WritePage,
 } from './model.ts'
-import type { WritePage } from './page.ts'
 
 export interface ImportOptions {
   audit: AuditLog

@@ -5,7 +5,7 @@ import { PATHS } from '../installation/places.ts'
 import { hostOf } from '../shared/lib/host.ts'
 import type { Results } from './apply.ts'
 import type { Facts } from './facts.ts'
-import { METHODS } from './plan/service-config.ts'
+import { METHODS } from './plan/service.ts'
 import type { Answers } from './questions.ts'
 import { wrapped } from './terminal.ts'
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { askNameServer } from '../../src/doctor/facts/dns.ts'
+import { askNameServer } from '../../src/doctor/facts/reach.ts'
 import { a, startDns } from '../workers/scripted-dns.ts'
 
 test('a datagram that is lost is sent again (RFC 1035 §4.2.1)', async (t) => {

@@ -179,7 +179,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     pattern: /pg_is_in_recovery|transaction_read_only|synchronous_commit/,
     why: 'a standby is told from the primary, and a commit is on disk',
     substitute: 'nothing: every node writes',
-    places: ['src/dev/postgres-settings.ts', 'src/store/session.ts', 'src/store/signer-mark-store.ts'],
+    places: ['src/dev/postgres-cluster.ts', 'src/store/session.ts', 'src/store/signer-mark-store.ts'],
   },
   'BRIN indexes': {
     pattern: /USING brin/i,

@@ -13,7 +13,7 @@ import { ENDPOINTS } from '../../admin/endpoints.ts'
 import { isUuid } from '../../shared/lib/uuid.ts'
 import { CommandError, Refusal } from '../values.ts'
 
-export interface AdminCallerOptions {
+interface AdminCallerOptions {
   /** It includes the base path, and has no slash at its end. */
   baseUrl: string
   fetch: typeof fetch

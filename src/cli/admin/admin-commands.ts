@@ -2,29 +2,19 @@
 
 import type { Command } from '../../shared/command-line.ts'
 import type { AdminCommand } from './admin-command.ts'
-import { AUDIT_VERIFY, CRL_REBUILD, SEARCH, TERMS_ACCEPT, USER_COMMANDS } from './administration-commands.ts'
-import { BULK_REVOKE } from './bulk-revoke.ts'
+import { ADMINISTRATION_COMMANDS } from './administration-commands.ts'
 import { CERTIFICATE_COMMANDS } from './certificate-commands.ts'
-import { EAB_CREATE } from './eab-commands.ts'
-import { IDENTIFIER_COMMANDS } from './identifier-commands.ts'
+import { GRANT_COMMANDS } from './grant-commands.ts'
 import { operationCommand } from './operation-command.ts'
 import { OPERATION_ROWS } from './operation-table.ts'
 import { PROFILE_COMMANDS } from './profile-commands.ts'
-import { TELL_OWNERS } from './tell-owners.ts'
 
 export const ADMIN_COMMANDS: readonly AdminCommand[] = [
   ...OPERATION_ROWS.filter(({ needsSession }) => !needsSession).map(operationCommand),
-  SEARCH,
+  ...ADMINISTRATION_COMMANDS,
   ...CERTIFICATE_COMMANDS,
-  TELL_OWNERS,
-  BULK_REVOKE,
-  CRL_REBUILD,
-  EAB_CREATE,
-  ...IDENTIFIER_COMMANDS,
+  ...GRANT_COMMANDS,
   ...PROFILE_COMMANDS,
-  TERMS_ACCEPT,
-  ...USER_COMMANDS,
-  AUDIT_VERIFY,
 ]
 
 /** About the user of a session, and so only with `--server`. */

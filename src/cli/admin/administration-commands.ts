@@ -7,13 +7,12 @@ import { parseHead, renderHead } from '../../domain/audit-chain.ts'
 import { crlName } from '../../domain/crl-scope.ts'
 import { isGiven, optional, several, UsageError } from '../../shared/command-line.ts'
 import { tell } from '../printing.ts'
-import { CommandError, uuid } from '../values.ts'
+import { CommandError, ofAccount, uuid } from '../values.ts'
 import type { AdminCaller } from './admin-caller.ts'
 import { type AdminCommand, adminCommand } from './admin-command.ts'
-import { ofAccount } from './grant-targets.ts'
 
 /** End the locks of failed logins. */
-export const USER_COMMANDS: readonly AdminCommand[] = [
+const USER_COMMANDS: readonly AdminCommand[] = [
   adminCommand({
     usage: 'users unlock <username>',
     about: 'Let a user log in again whose name is locked after failed logins',
@@ -39,7 +38,7 @@ export const USER_COMMANDS: readonly AdminCommand[] = [
 ]
 
 /** Agreements to the terms of service that were given outside the protocol. */
-export const TERMS_ACCEPT = adminCommand({
+const TERMS_ACCEPT = adminCommand({
   usage: 'terms accept',
   about: 'Record that an account, or with --all every one, agrees to tos.version',
   options: {
@@ -84,7 +83,7 @@ async function verification(caller: AdminCaller, heads: readonly string[]): Prom
 }
 
 /** Whether the audit log of the administration is whole. */
-export const AUDIT_VERIFY = adminCommand({
+const AUDIT_VERIFY = adminCommand({
   usage: 'audit verify',
   about: 'Check that no entry of the audit log was changed, removed or moved; 1 when one was',
   options: {
@@ -113,7 +112,7 @@ const CRL_LOOK_MS = 250
 const NOTICE_AFTER_MS = 2_000
 
 /** Asks the running service for new lists, and waits for them. */
-export const CRL_REBUILD = adminCommand({
+const CRL_REBUILD = adminCommand({
   usage: 'crl rebuild',
   about: 'Have a new CRL built and wait until it is published (needs crl.enabled); --json prints a line for each list',
   async run(caller, { json }) {
@@ -156,7 +155,7 @@ function onceEach(): (message: string) => void {
 }
 
 /** Looks for one text in everything that administrators list. */
-export const SEARCH = adminCommand({
+const SEARCH = adminCommand({
   usage: 'search <text>',
   about: [
     'Search names, certificates, accounts, orders, credentials, users and settings',
@@ -190,3 +189,5 @@ function textOf(result: Found): string {
     ...result.not_searched.map(({ kind, reason }) => `${kind}: ${reason}`),
   ].join('\n')
 }
+
+export const ADMINISTRATION_COMMANDS = [SEARCH, CRL_REBUILD, TERMS_ACCEPT, ...USER_COMMANDS, AUDIT_VERIFY]

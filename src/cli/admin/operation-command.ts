@@ -4,11 +4,10 @@ import type { Input, OperationId, Output } from '../../admin/client.ts'
 import type { Config } from '../../config/schema.ts'
 import { isGiven, type Option, optional, UsageError } from '../../shared/command-line.ts'
 import { printReply, printRows } from '../printing.ts'
-import { json } from '../values.ts'
+import { json, TARGET } from '../values.ts'
 import type { AdminCaller } from './admin-caller.ts'
 import type { AdminCommand } from './admin-command.ts'
 import { byOptionName, optionName } from './filter-options.ts'
-import { TARGET } from './grant-targets.ts'
 
 /** An option for each member. */
 type Fields<T> = { readonly [K in keyof T & string]?: Option<T[K] | undefined> }
@@ -57,13 +56,13 @@ export function row<const I extends OperationId>(one: OperationRow<I>): Operatio
 /** Shorter names of path parameters in the help. */
 const SHOWN: Readonly<Record<string, string>> = { user_id: 'username', cred_id: 'eab' }
 
-export const shownUsage = (usage: string): string =>
+const shownUsage = (usage: string): string =>
   usage.replaceAll(/<(\w+)>/g, (_, name: string) => {
     return `<${SHOWN[name] ?? name.replace(/_id$/, '').replaceAll('_', '-')}>`
   })
 
 export const BODY = { body: optional('All members as JSON, or @ and the name of a file', json) }
-export const EVERY_PAGE = { all: isGiven('Every page') }
+const EVERY_PAGE = { all: isGiven('Every page') }
 
 export function operationCommand(one: OperationRow): AdminCommand {
   const { usage, about, query = {}, body, fixed, defaults, ofEab, further, anySchema, approval } = one
@@ -122,7 +121,7 @@ function operationOf({ operation, ofEab, ofAll }: OperationRow, { account, eab }
 type Values = Readonly<Record<string, unknown>>
 
 /** @returns the exit code: 1 when the search was cut off before it found a row */
-export async function perform(
+async function perform(
   caller: AdminCaller,
   operation: OperationId,
   input: object,

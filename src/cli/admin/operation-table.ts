@@ -154,10 +154,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'certificates at-risk',
     operation: 'listAtRisk',
     about: 'List certificates whose renewal window is open and that nobody has renewed, the first to expire at the top',
-    query: {
-      ...optionsOf(AT_RISK_FILTERS),
-      ...PLACE,
-    },
+    query: { ...optionsOf(AT_RISK_FILTERS), ...PLACE },
     columns: ['serial_number', 'san_values', 'not_after', 'account_name', 'attempt'],
   }),
   row({
@@ -301,10 +298,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'orders list',
     operation: 'listOrders',
     about: 'List orders by filters, newest first',
-    query: {
-      ...optionsOf(ORDER_FILTERS),
-      ...PLACE,
-    },
+    query: { ...optionsOf(ORDER_FILTERS), ...PLACE },
     columns: ORDER_MEMBERS.table,
   }),
   row({
@@ -316,10 +310,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'accounts list',
     operation: 'listAccounts',
     about: 'List ACME accounts by filters, newest first',
-    query: {
-      ...optionsOf(ACCOUNT_FILTERS),
-      ...PLACE,
-    },
+    query: { ...optionsOf(ACCOUNT_FILTERS), ...PLACE },
     columns: ACCOUNT_MEMBERS.table,
   }),
   row({
@@ -358,10 +349,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'eab list',
     operation: 'listEabCredentials',
     about: 'List the credentials of external account binding, newest first',
-    query: {
-      ...optionsOf(CREDENTIAL_FILTERS),
-      ...PLACE,
-    },
+    query: { ...optionsOf(CREDENTIAL_FILTERS), ...PLACE },
     columns: CREDENTIAL_MEMBERS.table,
   }),
   row({

@@ -20,9 +20,8 @@ import { durabilityWarnings, placesOf, requireOwnSessions } from '../../store/se
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import { readConfigFile } from '../config-file.ts'
 import { withAdministration } from '../operator-database.ts'
-import { tell } from '../printing.ts'
+import { showProgress, tell } from '../printing.ts'
 import { CommandError, type Printing } from '../values.ts'
-import { showProgress } from './migration-progress.ts'
 
 /** @returns 0 when this release can serve on the schema, else 1 */
 export async function databaseStatus({ config: file, json }: Printing): Promise<number> {

@@ -1,10 +1,8 @@
 /** `chancery doctor`: looks at a running installation from its host, and changes nothing. */
 
-import { areaOf } from '../../doctor/check.ts'
 import { CHECKS } from '../../doctor/checks.ts'
-import { countsOf, exitCodeOf, jsonOf, textOf } from '../../doctor/report.ts'
-import { type Progress, runChecks } from '../../doctor/run.ts'
-import { Sources } from '../../doctor/sources.ts'
+import { countsOf, exitCodeOf, jsonOf, type Progress, runChecks, textOf } from '../../doctor/run.ts'
+import { areaOf, Sources } from '../../doctor/sources.ts'
 import { AREA_NAMES, type Area } from '../../doctor/verdict.ts'
 import { UsageError } from '../../shared/command-line.ts'
 import { VERSION } from '../../shared/lib/program-files.ts'

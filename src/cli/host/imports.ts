@@ -1,22 +1,20 @@
 /** `chancery import …`: writes what a reader of the former server finds, shows how far it is, and prints the books. */
 
 import { acmeehSource } from '../../import/acmeeh.ts'
+import { readCertificateFiles } from '../../import/certificate-files.ts'
 import { issuanceCompletion } from '../../import/certificates.ts'
-import { ejbcaSource, rowsOfDatabase, rowsOfFile } from '../../import/ejbca/source.ts'
-import { readCertificateFiles } from '../../import/files/certificate-files.ts'
+import { ejbcaSource, rowsOfDatabase, rowsOfFile } from '../../import/ejbca.ts'
 import { withFormerDatabase } from '../../import/former-database.ts'
 import { type ImportReport, type ImportSource, inPages, KINDS } from '../../import/model.ts'
-import { stepCaSource } from '../../import/step-ca/source.ts'
-import { checkDump, openDump, stepCaDatabase } from '../../import/step-ca/tables.ts'
+import { checkDump, openDump, stepCaDatabase, stepCaSource } from '../../import/step-ca.ts'
 import { writeImport } from '../../import/write.ts'
 import { eabSecretBox } from '../../settings/eab-secret.ts'
 import { UsageError } from '../../shared/command-line.ts'
 import { createCertificateImport } from '../../store/certificate-import.ts'
 import { readConfigFile } from '../config-file.ts'
 import { withAdministration, withDatabase } from '../operator-database.ts'
-import { printRows } from '../printing.ts'
+import { printRows, showProgress } from '../printing.ts'
 import { CommandError, type Printing } from '../values.ts'
-import { showProgress } from './migration-progress.ts'
 
 interface AcmeehOptions extends ImportOptions {
   from: string | undefined

@@ -1,7 +1,4 @@
-/**
- * `chancery inspect order | certificate | account`: the database's record of one of them, as text
- * or JSON.
- */
+/** `chancery inspect order | certificate | account`: the database's record of one of them, as text or JSON. */
 
 import { createHash } from 'node:crypto'
 import {

@@ -1,7 +1,6 @@
 /**
- * A test of the signer: a signature by every issuer, then a certificate of one hour through profile,
- * build, lint and signature. It is recorded without an account and revoked at once, so that audit
- * chain and database agree.
+ * A test of the signer: a signature by every issuer, then a certificate of one hour through profile, build, lint and
+ * signature. It is recorded without an account and revoked at once, so that audit chain and database agree.
  */
 
 import type { Logger } from 'pino'

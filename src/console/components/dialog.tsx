@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { ApprovalRequested, type OperationId } from '../api.ts'
+import { ApprovalRequested, can, type OperationId } from '../api.ts'
 import { Button, type ButtonProps, Problem } from './basics.tsx'
 import {
   Fields,
@@ -144,12 +144,14 @@ export function Action<F extends FormFields, R>({
   ...confirm
 }: ActionProps<F, R>) {
   const [isAsking, setAsking] = useState(false)
+  // The dialog goes with the role that may send it.
+  if (needs !== undefined && !can(needs)) return null
   const { action } = confirm
   const title = of === undefined ? (confirm.title ?? action) : `${action} ${of}`
   return (
     <>
       <Button
-        {...{ needs, kind, disabled }}
+        {...{ kind, disabled }}
         text={text ?? action}
         label={of === undefined ? label : title}
         onClick={() => setAsking(true)}

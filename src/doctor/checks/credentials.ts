@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { hasSigner, usesBackend } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
-import type { Check } from '../check.ts'
+import type { Check } from '../sources.ts'
 import { failure, messageOf, ok, orOk, type Possible, unknown, type Verdict, warning } from '../verdict.ts'
 
 export const CREDENTIALS: readonly Check[] = [

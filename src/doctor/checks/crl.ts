@@ -6,10 +6,9 @@ import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { readSingle, TAG } from '../../shared/pki/der.ts'
 import { verifySignature } from '../../shared/pki/spki.ts'
 import { type CrlHeader, TbsCertListReader } from '../../shared/pki/tbs-cert-list-reader.ts'
-import type { Check } from '../check.ts'
-import type { DiagnosisRows } from '../diagnosis-store.ts'
+import type { DiagnosisRows } from '../facts/database.ts'
 import type { Asked } from '../facts/http.ts'
-import { noAnswer, type Sources } from '../sources.ts'
+import { type Check, noAnswer, type Sources } from '../sources.ts'
 import { CannotTell, failure, messageOf, ok, orOk, type Verdict, warning } from '../verdict.ts'
 
 type Row = DiagnosisRows['crls'][number]

@@ -2,8 +2,8 @@
 
 import { requireUsableSchema } from '../../store/schema/schema-state.ts'
 import { requireOwnSessions } from '../../store/session.ts'
-import type { Check } from '../check.ts'
-import { settingsFor } from '../facts/database.ts'
+import { type DiagnosisRows, settingsFor } from '../facts/database.ts'
+import type { Check } from '../sources.ts'
 import { CannotTell, failure, messageOf, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
 
 const PAGE = 'docs/operations/database.md'
@@ -176,15 +176,9 @@ function judgeDurability(settings: ReadonlyMap<string, string>): readonly Verdic
   )
 }
 
-interface Replica {
-  name: string
-  state: string | null
-  sync: string | null
-  lagBytes: number | null
-}
 const MOST_LAG_BYTES = 256 * 2 ** 20
 
-export function judgeReplication(standbyNames: string, replicas: readonly Replica[]): readonly Verdict[] {
+export function judgeReplication(standbyNames: string, replicas: DiagnosisRows['replicas']): readonly Verdict[] {
   const grant = 'GRANT pg_monitor to the role of the service'
   if (replicas.some(({ state }) => state === null))
     return [unknown('cannot tell, because the role may not see the state of replicas', grant)]
@@ -210,10 +204,7 @@ export function judgeReplication(standbyNames: string, replicas: readonly Replic
   )
 }
 
-interface Connections {
-  connections: number
-  allowed: number
-  reserved: number
+interface Connections extends Pick<DiagnosisRows['server'], 'connections' | 'allowed' | 'reserved'> {
   instances: number
   each: number
 }
@@ -230,10 +221,8 @@ export function judgeConnections({ connections, allowed, reserved, instances, ea
   )
 }
 
-interface Vacuum {
+interface Vacuum extends Pick<DiagnosisRows['server'], 'age'>, Pick<DiagnosisRows, 'bloated'> {
   isOff: boolean
-  bloated: readonly { name: string; dead: string }[]
-  age: number
 }
 /** PostgreSQL itself begins to act at 200 million, and stops at 2,000 million. */
 const OLD_TRANSACTION_IDS = 1_000_000_000

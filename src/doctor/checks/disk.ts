@@ -7,8 +7,8 @@ import { hasSigner } from '../../config/backends.ts'
 import { signerProgram } from '../../settings/signer-settings.ts'
 import { describeFileError } from '../../shared/lib/file-error.ts'
 import { isLocalHost } from '../../shared/lib/host.ts'
-import type { Check } from '../check.ts'
 import { type DiskFacts, diskOf, stateOf } from '../facts/files.ts'
+import type { Check } from '../sources.ts'
 import { CannotTell, failure, ok, unknown, type Verdict, warning } from '../verdict.ts'
 
 export const DISK: readonly Check[] = [

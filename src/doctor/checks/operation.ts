@@ -1,12 +1,12 @@
 /** The state of the service in the database: switches, background tasks, what waits, and the newest entries of the audit log. */
 
-import { type AlarmFacts, alarmsOf, type WorkersStatus } from '../../domain/alarms.ts'
+import { type Alarm, alarmsOf } from '../../domain/alarms.ts'
 import { AuditCheck, cutSeal } from '../../domain/audit-chain.ts'
 import { auditKeyOf } from '../../settings/admin-settings.ts'
 import { readWorkers } from '../../store/background-run-store.ts'
 import { createServerSettings } from '../../store/switch-store.ts'
-import type { Check } from '../check.ts'
-import { AUDIT_ENTRIES, type DiagnosisRows } from '../diagnosis-store.ts'
+import { AUDIT_ENTRIES, type DiagnosisRows } from '../facts/database.ts'
+import type { Check } from '../sources.ts'
 import { failure, ok, orOk, type Verdict, warning } from '../verdict.ts'
 
 export const OPERATION: readonly Check[] = [
@@ -45,16 +45,18 @@ export const OPERATION: readonly Check[] = [
           sources.read('mail'),
           sources.read('marks'),
         ])
-      return judgeOperation({
+      const alarms = alarmsOf({
+        ...SEEN_ELSEWHERE,
+        now: new Date(),
         workers,
         deadLetters,
-        failedMails,
+        failedNotifications: failedMails,
         raised,
         failingMail,
-        behindSince,
+        databaseBehindSince: behindSince ?? undefined,
         lostDecisions,
-        now: new Date(),
       })
+      return orOk(alarms.map(judgeAlarm), `${workers.tasks.length} tasks have run, nothing is left undelivered`)
     },
   },
   {
@@ -67,17 +69,6 @@ export const OPERATION: readonly Check[] = [
     },
   },
 ]
-
-interface Operation {
-  workers: WorkersStatus
-  deadLetters: number
-  failedMails: number
-  raised: AlarmFacts['raised']
-  failingMail: AlarmFacts['failingMail']
-  behindSince: Date | null
-  lostDecisions: number
-  now: Date
-}
 
 const MENDS: Readonly<Record<string, string>> = {
   task: 'chancery -c FILE workers status and the log say more (docs/operations/monitoring.md)',
@@ -92,50 +83,32 @@ const MENDS: Readonly<Record<string, string>> = {
     'chancery -c FILE reconcile --dry-run says what is missing (docs/operations/database.md, "After a fail-over")',
 }
 
-/** Judges them as the overview of the console does. */
-function judgeOperation({
-  workers,
-  deadLetters,
-  failedMails,
-  raised,
-  failingMail,
-  behindSince,
-  lostDecisions,
-  now,
-}: Operation) {
-  const alarms = alarmsOf({
-    now,
-    instance: {
-      database: 'ok',
-      pool: { max: 1, size: 1, available: 1, waiting: 0 },
-      caBackend: { status: 'ok', reason: undefined, tokens: [] },
-      dnsResolver: undefined,
-      issuers: [],
-    },
-    databaseBehindSince: behindSince ?? undefined,
-    lostDecisions,
-    crl: { isPublished: false, isStale: false, obstacle: undefined },
-    isSigningStopped: false,
-    isInMaintenance: false,
-    workers,
-    deadLetters,
-    failedNotifications: failedMails,
-    oldestValidationSeconds: 0,
-    raised,
-    failingMail,
-    // The overview shows them; they need nothing mended.
-    emergencies: 0,
-  })
-  const found = alarms.map(({ severity, code, message }) => {
-    const mend = MENDS[code] ?? 'docs/operations/monitoring.md says more'
-    return severity === 'error' ? failure(message, mend) : warning(message, mend)
-  })
-  return orOk(found, `${workers.tasks.length} tasks have run, nothing is left undelivered`)
+/** Other checks look at these parts, and an emergency needs nothing mended: no alarm comes from them here. */
+const SEEN_ELSEWHERE = {
+  instance: {
+    database: 'ok',
+    pool: { max: 1, size: 1, available: 1, waiting: 0 },
+    caBackend: { status: 'ok', reason: undefined, tokens: [] },
+    dnsResolver: undefined,
+    issuers: [],
+  },
+  crl: { isPublished: false, isStale: false, obstacle: undefined },
+  isSigningStopped: false,
+  isInMaintenance: false,
+  oldestValidationSeconds: 0,
+  emergencies: 0,
+} as const
+
+function judgeAlarm({ severity, code, message }: Alarm): Verdict {
+  const mend = MENDS[code] ?? 'docs/operations/monitoring.md says more'
+  return severity === 'error' ? failure(message, mend) : warning(message, mend)
 }
 
-type Intents = { count: number; oldestSeconds: number }
-
-export function judgeUnfinished(intents: Intents, others: { count: number; failures: number }, limitSeconds: number) {
+export function judgeUnfinished(
+  intents: DiagnosisRows['intents'],
+  others: DiagnosisRows['csrIssuances'],
+  limitSeconds: number,
+) {
   const isOld = intents.count > 0 && intents.oldestSeconds > limitSeconds
   return orOk(
     [

@@ -1,11 +1,9 @@
 /** Clients behind a proxy: whether the service knows their addresses and their protocol. */
 
-import type { Check } from '../check.ts'
-import type { Answer } from '../facts/http.ts'
-import { jsonOf } from '../facts/http.ts'
-import { requireAnswer, type Sources } from '../sources.ts'
+import { type Answer, jsonOf } from '../facts/http.ts'
+import { type Check, requireAnswer, type Sources } from '../sources.ts'
 import { CannotTell, failure, ok, type Verdict, warning } from '../verdict.ts'
-import { PUBLIC, requireDirectory } from './proxy-shared.ts'
+import { PUBLIC, requireDirectory } from './proxy.ts'
 
 export const PROXY_CLIENT: readonly Check[] = [
   {

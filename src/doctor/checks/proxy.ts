@@ -2,17 +2,26 @@
 
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { renderCertId } from '../../shared/protocol/renewal-info.ts'
-import type { Check } from '../check.ts'
-import type { Answer, Ask, Asked } from '../facts/http.ts'
-import { askForAccount, jsonOf } from '../facts/http.ts'
-import { noAnswer, requireAnswer, type Sources } from '../sources.ts'
+import { type Answer, type Ask, type Asked, askForAccount, jsonOf } from '../facts/http.ts'
+import { type Check, noAnswer, requireAnswer, type Sources } from '../sources.ts'
 import { CannotTell, failure, ok, unknown, type Verdict } from '../verdict.ts'
-import { directory, isOldHttp, PUBLIC, requireDirectory } from './proxy-shared.ts'
 
 const EXAMPLES = 'compare its configuration with deploy/proxy/nginx.conf or deploy/proxy/haproxy.cfg'
 
 /** A request of this length shows enough: longer limits are mistakes, or have another reason. */
 const MOST_TRIED_BYTES = 1024 * 1024
+
+export const PUBLIC = 'the public URL'
+
+const directory = (sources: Sources) => sources.publicly(sources.local('directory'))
+const isOldHttp = ({ status }: Answer) => status === 505 || status === 426
+
+/** @throws CannotTell where the proxy answers something else: its own check says so */
+export async function requireDirectory(sources: Sources): Promise<Answer> {
+  const answer = requireAnswer(await directory(sources), PUBLIC)
+  if (answer.status !== 200) throw new CannotTell(`${PUBLIC} answers with ${answer.status}`)
+  return answer
+}
 
 export const PROXY: readonly Check[] = [
   {
@@ -154,7 +163,7 @@ function newNonce(sources: Sources, method: 'HEAD' | 'GET', id = '1'): Promise<A
   return sources.publicly(sources.local('newNonce'), { method, headers: { 'X-Request-ID': `doctor-${id}` } })
 }
 
-/** A limit of requests, or overload. */
+/** The service refuses because of a limit of requests, or of overload. */
 const isBusy = (answer: Pick<Answer, 'status'> | undefined) => answer?.status === 429 || answer?.status === 503
 
 const post = (body: string): Ask => ({ method: 'POST', body, headers: { 'Content-Type': 'application/jose+json' } })
@@ -201,7 +210,7 @@ function newNonceOf(sources: Sources): Promise<string> {
   return Promise.resolve(sources.local('newNonce'))
 }
 
-/** Of the newest certificate; renewal information is for everybody. */
+/** Takes the newest certificate, because renewal information is for everybody. */
 async function renewalInfoOf(sources: Sources): Promise<string | undefined> {
   const base = sources.urls.renewalInfo
   if (base === undefined) return undefined

@@ -1,8 +1,7 @@
 /** The running service: whether it answers, what it says of itself, as whom it runs, and whether the clocks agree. */
 
-import type { Check } from '../check.ts'
 import { jsonOf } from '../facts/http.ts'
-import { noAnswer, requireAnswer } from '../sources.ts'
+import { type Check, noAnswer, requireAnswer } from '../sources.ts'
 import { CannotTell, failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
 
 const START = 'start it: systemctl start chancery; journalctl -u chancery says why it has ended'

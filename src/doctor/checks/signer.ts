@@ -2,11 +2,13 @@
 
 import type { CaHealth, CaIssuer } from '../../ca/backend.ts'
 import { hasSigner } from '../../config/backends.ts'
+import type { Config } from '../../config/schema.ts'
+import type { CertificateProfile } from '../../domain/certificate-profile.ts'
 import { PART_THEM, SHARED } from '../../domain/signer-use.ts'
-import type { Check } from '../check.ts'
-import { othersAtSigner } from '../facts/signer-use.ts'
+import { issuancePolicy } from '../../settings/issuance-settings.ts'
+import { othersAtSigner, type SignerFacts } from '../facts/signer.ts'
+import type { Check, Sources } from '../sources.ts'
 import { CannotTell, failure, messageOf, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
-import { profilesOf, withSigner } from './signer-shared.ts'
 
 export const SIGNER: readonly Check[] = [
   {
@@ -127,3 +129,13 @@ export function judgeIssuer(
     return ok(`${id} ends in ${days} days; certificates of ${longestDays} days (ca.max_validity_days) end with it`)
   return ok(`${id} ends in ${days} days`)
 }
+
+export const NARROW =
+  'widen it in policy of the issuer in the signer’s configuration and reload the signer (systemctl reload chancery-signer)'
+
+/** A check has no verdict where no certificate is signed here. */
+export async function withSigner(sources: Sources, look: (facts: SignerFacts) => readonly Verdict[] | undefined) {
+  return hasSigner(sources.config) ? look(await sources.signer()) : undefined
+}
+
+export const profilesOf = (config: Config): CertificateProfile[] => [...issuancePolicy(config, []).profiles.values()]

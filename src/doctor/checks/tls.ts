@@ -5,9 +5,8 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { checkServerIdentity } from 'node:tls'
 import { hostOf, isIpAddress } from '../../shared/lib/host.ts'
-import type { Check } from '../check.ts'
 import type { TlsFacts } from '../facts/http.ts'
-import { requireAnswer, type Sources } from '../sources.ts'
+import { type Check, requireAnswer, type Sources } from '../sources.ts'
 import { CannotTell, failure, ok, unknown, type Verdict, warning } from '../verdict.ts'
 
 export const TLS: readonly Check[] = [

@@ -6,8 +6,8 @@ import { usesBackend } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { MailTransport } from '../../events/notifications/transport.ts'
 import { mailSettings } from '../../settings/event-settings.ts'
-import type { Check } from '../check.ts'
 import { type Reached, reach } from '../facts/reach.ts'
+import type { Check } from '../sources.ts'
 import { failure, messageOf, ok, unknown, type Verdict, warning } from '../verdict.ts'
 
 export const UPSTREAM: readonly Check[] = [

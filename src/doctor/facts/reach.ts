@@ -1,7 +1,10 @@
-/** Whether a server of others can be reached: a connection and its handshake, and not one request. */
+/** Whether servers of others answer: a connection with its handshake, or one question to a name server. */
 
 import { connect as connectPlain } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { type Exchange, exchangeTcp, exchangeUdp } from '../../../workers/dns/dns-exchange.ts'
+import { buildQuery, type DnsResponse, type DnsType } from '../../../workers/dns/dns-message.ts'
+import { parseNameServer } from '../../../workers/dns/servers.ts'
 import { isIpAddress } from '../../shared/lib/host.ts'
 
 export type Reached =
@@ -49,4 +52,28 @@ function seen(socket: TLSSocket): Reached {
   const { authorized, authorizationError } = socket
   const { valid_to: validTo } = socket.getPeerCertificate()
   return { problem: authorized ? undefined : String(authorizationError), validTo }
+}
+
+export type DnsAsked = { response: DnsResponse; failure?: never } | { response?: never; failure: string }
+
+const DNS_LIMIT_MS = 3_000
+const DNS_TRIES = 2
+
+/**
+ * Asks one question as validation asks it.
+ * @param server in the form of `dns.resolvers`
+ */
+export async function askNameServer(server: string, name: string, type: DnsType): Promise<DnsAsked> {
+  const parsed = parseNameServer(server)
+  if (!parsed) return { failure: 'is no address' }
+  const query = buildQuery(name.toLowerCase(), type, { edns: true, dnssec: true, recursion: true })
+  let found: Exchange = { kind: 'silence' }
+  // A datagram may be lost (RFC 1035 §4.2.1), and a busy host may answer late.
+  for (let tries = 0; tries < DNS_TRIES && found.kind === 'silence'; tries++) {
+    const over = AbortSignal.timeout(DNS_LIMIT_MS)
+    found = await exchangeUdp(parsed, query, DNS_LIMIT_MS, over)
+    if (found.kind === 'use-tcp') found = await exchangeTcp(parsed, query, DNS_LIMIT_MS, over)
+  }
+  if (found.kind === 'response') return { response: found.response }
+  return { failure: found.kind === 'failed' ? found.reason : `no answer within ${(DNS_TRIES * DNS_LIMIT_MS) / 1000} s` }
 }

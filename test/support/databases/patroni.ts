@@ -17,7 +17,7 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import { stringify } from 'yaml'
-import { requirePostgresAccount } from '../../../src/dev/postgres-account.ts'
+import { requirePostgresAccount } from '../../../src/dev/postgres-place.ts'
 import { type Network, type NetworkHost, openNetwork } from '../hosts/own-network.ts'
 import { WAIT_MS } from '../patience.ts'
 import { until } from '../until.ts'

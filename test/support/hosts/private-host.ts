@@ -35,10 +35,12 @@ export interface PrivateHost {
   close(): Promise<void>
 }
 
+/** Whiteouts hide what other tests have there: to remove it file by file failed while they wrote. */
 const prepare = (folder: string, systemctl: string | undefined, hosts: readonly string[]) => `
   set -e
   mount -t tmpfs -o mode=755 private ${folder}
-  mkdir ${folder}/upper ${folder}/work ${folder}/root
+  mkdir -p ${folder}/upper/etc ${folder}/upper/var/lib ${folder}/work ${folder}/root
+  for one in /etc/chancery /var/lib/chancery*; do if [ -e $one ]; then mknod ${folder}/upper$one c 0 0; fi; done
   mount -t overlay overlay -o lowerdir=/,upperdir=${folder}/upper,workdir=${folder}/work ${folder}/root
   cd ${folder}/root
   mount -t proc proc proc
@@ -46,7 +48,7 @@ const prepare = (folder: string, systemctl: string | undefined, hosts: readonly 
   mount -t tmpfs private tmp; chmod 1777 tmp
   mount -t tmpfs private run; mkdir -p run/lock run/postgresql
   chown postgres: run/postgresql
-  rm -rf etc/chancery var/lib/chancery* etc/postgresql/*/* var/lib/postgresql/*/*
+  rm -rf etc/postgresql/*/* var/lib/postgresql/*/*
   mkdir -p .${CHECKOUT} && mount --bind ${ROOT} .${CHECKOUT}
   rm -f usr/bin/node; touch usr/bin/node; mount --bind ${process.execPath} usr/bin/node
   rm -f usr/bin/systemctl; ${systemctl === undefined ? '' : `install -m 755 ${systemctl} usr/bin/systemctl`}

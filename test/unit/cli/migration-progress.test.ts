@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { showProgress } from '../../../src/cli/host/migration-progress.ts'
+import { showProgress } from '../../../src/cli/printing.ts'
 
 function written(isTTY: boolean, columns: number): string {
   let text = ''

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { chmodSync, chownSync, renameSync, statSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { keepToken, tokenFor } from '../../../src/cli/remote/session-file.ts'
+import { keepToken, tokenFor } from '../../../src/cli/remote/remote-session.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 const URL = 'https://ca.example/api'

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { readEjbcaRow } from '../../../src/import/ejbca/source.ts'
-import { readIndexLine } from '../../../src/import/files/openssl-index.ts'
-import { readAccount, readRevocation } from '../../../src/import/step-ca/records.ts'
+import { readIndexLine } from '../../../src/import/certificate-files.ts'
+import { readEjbcaRow } from '../../../src/import/ejbca.ts'
+import { readAccount, readRevocation } from '../../../src/import/step-ca.ts'
 
 const json = (value: object) => Buffer.from(JSON.stringify(value))
 

@@ -1,14 +1,17 @@
-/** The name servers of validation: whether they answer, validate DNSSEC, and know the names of the service. */
+/**
+ * The needs of validation: name servers that answer, validate DNSSEC and know the names of the service, and hosts of
+ * clients whose addresses and ports are reached from here.
+ */
 
 import { readFileSync } from 'node:fs'
+import { createAddressPolicy } from '../../../workers/address-policy.ts'
 import type { DnsData } from '../../../workers/dns/dns-message.ts'
 import { parseResolvConf } from '../../../workers/dns/servers.ts'
 import type { Config } from '../../config/schema.ts'
 import { hostOf, isIpAddress } from '../../shared/lib/host.ts'
-import type { Check } from '../check.ts'
-import { askNameServer, type DnsAsked } from '../facts/dns.ts'
-import type { Sources } from '../sources.ts'
-import { failure, ok, unknown, type Verdict, warning } from '../verdict.ts'
+import { askNameServer, connectTo, type DnsAsked } from '../facts/reach.ts'
+import type { Check, Sources } from '../sources.ts'
+import { CannotTell, failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
 
 const SECTIONS = ['dns01', 'dnspersist01', 'dnsaccount01'] as const
 
@@ -88,7 +91,7 @@ function systemServers(): string[] {
 }
 
 /** A zone may have name servers of its own, which know only that zone. */
-export function serversOf({ dns, challenges }: Config): string[] {
+function serversOf({ dns, challenges }: Config): string[] {
   const own = SECTIONS.flatMap((section) => challenges[section].resolvers)
   const general = dns.resolvers.length > 0 ? dns.resolvers : systemServers()
   return [...new Set([...general, ...own])]
@@ -156,4 +159,81 @@ function judgeCaa(
     `the CAA records of ${name} permit ${issuers.join(', ') || 'nobody'}, and acme.caa_identities is ${identities.join(', ')}: nothing below it is issued`,
     `add the record ${name} CAA 0 issue "${identities[0]}", or correct acme.caa_identities`,
   )
+}
+
+const CONNECT_MS = 5_000
+
+export const CHALLENGES: readonly Check[] = [
+  {
+    id: 'challenges.blocked',
+    title: 'The addresses that clients have are not blocked, and those of this host are',
+    async look(sources) {
+      const { http01, tlsalpn01, enabled } = sources.config.challenges
+      const used = [
+        ...(enabled.includes('http-01') ? (['http01'] as const) : []),
+        ...(enabled.includes('tls-alpn-01') ? (['tlsalpn01'] as const) : []),
+      ]
+      if (used.length === 0) return undefined
+      const networks = { http01: http01.blocked_networks, tlsalpn01: tlsalpn01.blocked_networks }
+      const open = used.filter((section) => !createAddressPolicy(networks[section]).isBlocked('127.0.0.1'))
+      const { target } = sources.options
+      const addresses = target === undefined ? [] : await addressesOf(sources, target)
+      return orOk(
+        [
+          ...open.map((section) =>
+            warning(
+              `challenges.${section}.blocked_networks leaves out 127.0.0.0/8: a client whose name leads there lets the service ask this host`,
+              'add 127.0.0.0/8 and ::1/128, or leave the key out',
+            ),
+          ),
+          ...used.flatMap((section) =>
+            addresses
+              .filter((address) => createAddressPolicy(networks[section]).isBlocked(address))
+              .map((address) =>
+                failure(
+                  `${target} has the address ${address}, which challenges.${section}.blocked_networks forbids`,
+                  'take its network out of the list, where clients live there',
+                ),
+              ),
+          ),
+        ],
+        `${networks[used[0]!].length} networks are blocked`,
+      )
+    },
+  },
+  onPort('http-port', 'http-01', 'http01'),
+  onPort('tls-port', 'tls-alpn-01', 'tlsalpn01'),
+]
+
+async function addressesOf(sources: Sources, name: string): Promise<string[]> {
+  if (isIpAddress(name)) return [name]
+  const [server] = serversOf(sources.config)
+  const asked = await Promise.all([askNameServer(server!, name, 'A'), askNameServer(server!, name, 'AAAA')])
+  const addresses = asked
+    .flatMap(({ response }) => response?.answers ?? [])
+    .flatMap((one) => ('record' in one ? [String(one.record.data)] : []))
+  if (addresses.length === 0) throw new CannotTell(`${server} has no address of ${name}`)
+  return addresses
+}
+
+function onPort(id: string, method: 'http-01' | 'tls-alpn-01', section: 'http01' | 'tlsalpn01'): Check {
+  return {
+    id: `challenges.${id}`,
+    title: `The port of ${method} is reached from here`,
+    async look(sources) {
+      const { enabled, [section]: settings } = sources.config.challenges
+      if (!enabled.includes(method)) return undefined
+      const { target } = sources.options
+      if (target === undefined)
+        return unknown(`cannot tell, because no host of a client is named`, 'name one that listens: --target NAME')
+      const addresses = await addressesOf(sources, target)
+      const results = await Promise.all(addresses.map((address) => connectTo(address, settings.port, CONNECT_MS)))
+      if (results.some(({ failure: why }) => why === undefined))
+        return ok(`port ${settings.port} of ${target} is reached`)
+      return failure(
+        `port ${settings.port} of ${target} (${addresses.join(', ')}) is not reached from here: ${results[0]?.failure}`,
+        `let this host through to port ${settings.port} of clients: the firewall here, between, and there; a client of ${method} listens only while it orders`,
+      )
+    },
+  }
 }
