@@ -1,4 +1,4 @@
-/** Records mails to the owners of accounts as notifications, which are then sent as all others. */
+/** Mails to the owners of accounts, about an incident or certificates at risk, are recorded as notifications. */
 
 import type { CommonQueryMethods } from 'slonik'
 import { AdminError } from '../domain/admin-error.ts'
@@ -127,7 +127,7 @@ export interface RenewalMail {
   rendered: RenderedMail
 }
 
-/** Groups the chosen certificates that are at risk by account. */
+/** The mails ask owners to renew certificates at risk. Each contact gets one, about all that were chosen of the account. */
 export async function renewalMails(
   db: CommonQueryMethods,
   mail: AdminMail,

@@ -101,7 +101,8 @@ interface DealtWith {
 const TOGETHER = 200
 
 /**
- * Deals with decisions in order. An interrupted run is continued by the next one. One instance works at a time.
+ * Deals with decisions in order: what restricts comes back, what permits is listed, and each entry of the audit log is written
+ * back as one of its own kind. An interrupted run is continued by the next one. One instance works at a time.
  * @throws when the database is away
  */
 async function bringBack(

@@ -240,7 +240,10 @@ const COMMITTED_MS = 60_000
 
 const without = (state: CrlPublication['state'], reason?: string): CrlPublication => ({ state, reason, lists: [] })
 
-/** @param issuers SHA-256 of the certificates of the issuers, in hexadecimal @param isPublished whether this service has CRLs */
+/**
+ * Looks whether the CRLs that are served contain the revocations of a job.
+ * @param issuers SHA-256 of the certificates of the issuers, in hexadecimal @param isPublished whether this service has CRLs
+ */
 async function watchCrls(
   db: CommonQueryMethods,
   job: RevocationJob | undefined,

@@ -1,4 +1,4 @@
-/** `/csr-profiles/…/validate` and `/csr-profiles/check`: what a certification request would violate, and whom a profile would refuse. */
+/** `/csr-profiles/…/validate` and `/csr-profiles/check`: what a request would violate, and whom a profile would refuse. */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
