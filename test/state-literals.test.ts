@@ -37,7 +37,7 @@ function statusLiterals(file: string, text: string): string[] {
 /** Notifications and results of a bulk revocation have words of their own, which look like states of RFC 8555 §7.1.6. */
 const OTHER_STATES = [
   'store/notification-store.ts',
-  'admin/operation/notification-list.ts',
+  'admin/operation/notification-endpoints.ts',
   'admin/incidents/incident-store.ts',
   'admin/revocations/bulk-revocation-store.ts',
 ]

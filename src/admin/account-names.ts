@@ -1,8 +1,9 @@
-/** Names of accounts beside their ids in replies. */
+/** Replies say beside the id of an account its name, its client, and when it was last seen. */
 
 import * as z from 'zod/v4'
 import { accountName } from '../domain/account-name.ts'
 import { type CommonQueryMethods, rowsOf, sql } from '../store/slonik.ts'
+import { timeOrNull, timestamp } from './schemas.ts'
 
 /** The member `account_name` of a body that has `account_id`. */
 export const accountNameMember = () =>
@@ -49,3 +50,18 @@ export async function namesOf(db: CommonQueryMethods, ids: readonly string[]): P
       FROM accounts a WHERE a.id = ANY (${sql.array([...new Set(ids)], 'uuid')})`)
   return new Map(rows.map(({ eab_kid: eabKid, ...row }) => [row.id, accountName({ ...row, eabKid })]))
 }
+
+/** The members `client` and `last_seen_at` of a body about an account. */
+export const activityMembers = () => ({
+  client: z.string().nullable().meta({
+    description: 'The User-Agent of its client when it was last seen. Null: not known.',
+  }),
+  last_seen_at: timestamp().nullable().meta({
+    description: 'Its last registration or order, to the hour. Null: not known.',
+  }),
+})
+
+export const activityBody = (seen: { user_agent: string | null; last_seen_at: Date | null } | undefined) => ({
+  client: seen?.user_agent ?? null,
+  last_seen_at: timeOrNull(seen?.last_seen_at ?? null),
+})

@@ -14,7 +14,7 @@ import type { ActMeans, AdminContext } from './context.ts'
 import type { SignedIn } from './users/sign-in.ts'
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-export type Method = (typeof METHODS)[number]
+type Method = (typeof METHODS)[number]
 
 type Shape = z.ZodType | undefined
 type Output<S extends Shape> = S extends z.ZodType ? z.output<S> : undefined

@@ -13,8 +13,7 @@ import { EXPIRY } from './certificates/expiry-endpoints.ts'
 import { ORDERS } from './certificates/order-endpoints.ts'
 import { RENEWALS } from './certificates/renewal-endpoints.ts'
 import { EAB_CREATION, EAB_TAGS } from './eab/credential-creation.ts'
-import { EAB } from './eab/credential-endpoints.ts'
-import { ONBOARDING } from './eab/onboarding-endpoints.ts'
+import { EAB, ONBOARDING } from './eab/credential-endpoints.ts'
 import { CSR_PROFILE_ASSIGNMENTS, EAB_GRANTS, IDENTIFIER_GRANTS } from './grants/grant-endpoints.ts'
 import { ALLOWED_IDENTIFIERS } from './grants/identifier-endpoints.ts'
 import { INCIDENTS } from './incidents/incident-endpoints.ts'
@@ -29,18 +28,17 @@ import { EVENT_COUNTS, FAILURES } from './operation/statistics-endpoints.ts'
 import { SWITCHES } from './operation/switch-endpoints.ts'
 import { TERMS } from './operation/terms-endpoints.ts'
 import { WORKERS } from './operation/worker-endpoints.ts'
-import { CSR_PROFILE_CHECK } from './profiles/profile-check-endpoints.ts'
 import { CSR_PROFILES } from './profiles/profile-endpoints.ts'
-import { CSR_PROFILE_TRIALS } from './profiles/profile-trial-endpoints.ts'
+import { CSR_PROFILE_CHECK, CSR_PROFILE_TRIALS } from './profiles/profile-trial-endpoints.ts'
 import { BACKEND_REVOCATIONS } from './revocations/backend-revocation-endpoints.ts'
 import { BLOCKED_KEYS } from './revocations/blocked-key-endpoints.ts'
 import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
 import { CERTIFICATE_REVOCATIONS } from './revocations/certificate-revocations.ts'
+import { CRL_REVOCATIONS } from './revocations/crl-revocations.ts'
 import { SEARCH } from './search/search-endpoints.ts'
 import { TOKENS } from './users/api-tokens.ts'
-import { OIDC } from './users/oidc-endpoints.ts'
 import { PASSKEYS } from './users/passkey-endpoints.ts'
-import { SESSIONS } from './users/session-endpoints.ts'
+import { OIDC, SESSIONS } from './users/session-endpoints.ts'
 import { SESSION, USERS } from './users/user-endpoints.ts'
 
 const SERVICE = endpointGroup('Service', {
@@ -105,6 +103,7 @@ export const OPERATIONS = {
   ...CERTIFICATES,
   ...CERTIFICATE_DETAILS,
   ...CERTIFICATE_REVOCATIONS,
+  ...CRL_REVOCATIONS,
   ...EXPIRY,
   ...AT_RISK,
   ...ORDERS,

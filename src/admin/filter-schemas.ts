@@ -1,7 +1,8 @@
-/** Schemas of filters, made from their descriptions in `resources`. */
+/** Schemas of filters, made from their descriptions in `resources`, and the form of their conditions in SQL. */
 
 import * as z from 'zod/v4'
 import { boundedArray } from '../shared/lib/bounded.ts'
+import type { Fragment } from '../store/list-page.ts'
 import { type Filter, type Filters, isChoice, valuesOf } from './resources/filter.ts'
 import {
   certificateName,
@@ -73,3 +74,15 @@ export const filterOf = <F extends Filters>(filters: F) => z.strictObject(member
 
 /** A filter that a row keeps as JSON. */
 export const storedFilterOf = <F extends Filters>(filters: F) => z.strictObject(members(IN_ROW, filters))
+
+/** A time is a text where a filter is kept as JSON. */
+type At<V> = V extends Date ? Date | string : V
+
+/** The condition of each member, or several. */
+export type Conditions<F> = { [K in keyof F]-?: (value: At<NonNullable<F[K]>>) => Fragment | readonly Fragment[] }
+
+/** The conditions of the members that are given. */
+export const allGiven = <F extends object>(conditions: Conditions<F>, filter: F): Fragment[] =>
+  Object.entries(filter).flatMap(([member, value]) =>
+    value === undefined ? [] : conditions[member as keyof F](value as never),
+  )

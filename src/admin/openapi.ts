@@ -5,7 +5,7 @@ import { ADMIN_ERRORS, type AdminErrorCode } from '../domain/admin-error.ts'
 import { ROLES } from '../domain/administrator.ts'
 import { SCOPES } from '../domain/permissions.ts'
 import type { AnyEndpoint } from './admin-endpoint.ts'
-import { APPROVAL_REPLY, Approval } from './approvals/approval-body.ts'
+import { APPROVAL_REPLY, Approval } from './approvals/approval-store.ts'
 
 interface DocumentOptions {
   version: string

@@ -5,7 +5,7 @@
 
 import { lastImportedEntry } from '../admin/audit/audit-store.ts'
 import { lockCredential } from '../admin/eab/credential-store.ts'
-import { allowToCredential, findIdentifierByValue, insertIdentifier } from '../admin/grants/identifier-store.ts'
+import { allowToCredential, findIdentifierByValue, insertIdentifier } from '../admin/grants/allowed-identifiers.ts'
 import { ProfileData, profileOf } from '../admin/profiles/csr-profile-data.ts'
 import { assignToCredential, findProfileByName, insertProfile } from '../admin/profiles/profile-store.ts'
 import { isUsableHash } from '../admin/users/password-hash.ts'

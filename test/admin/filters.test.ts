@@ -7,9 +7,13 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { before, describe, test } from 'node:test'
-import { ACCOUNT_FILTERS, FAILURE_FILTERS, ORDER_FILTERS } from '../../src/admin/resources/accounts.ts'
+import {
+  ACCOUNT_FILTERS,
+  CREDENTIAL_FILTERS,
+  FAILURE_FILTERS,
+  ORDER_FILTERS,
+} from '../../src/admin/resources/accounts.ts'
 import { AT_RISK_FILTERS, CERTIFICATE_FILTERS, REVOCATION_FILTERS } from '../../src/admin/resources/certificates.ts'
-import { CREDENTIAL_FILTERS } from '../../src/admin/resources/credentials.ts'
 import type { Filters } from '../../src/admin/resources/filter.ts'
 import { APPROVAL_FILTERS, AUDIT_FILTERS, NOTIFICATION_FILTERS } from '../../src/admin/resources/operation.ts'
 import type { AcmeClient } from '../support/acme-client.ts'

@@ -5,7 +5,6 @@ import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { openApiDocument } from '../../src/admin/openapi.ts'
 import * as accounts from '../../src/admin/resources/accounts.ts'
 import * as certificates from '../../src/admin/resources/certificates.ts'
-import * as credentials from '../../src/admin/resources/credentials.ts'
 import * as operation from '../../src/admin/resources/operation.ts'
 import { filesBelow, isIn, textOf, withoutComments } from '../support/sources.ts'
 import { assertOnlyListed } from './exceptions.ts'
@@ -14,7 +13,7 @@ const RESOURCES = 'src/admin/resources'
 /** A table of conditions in SQL, one for each member. */
 const SQL_TABLE = /\bConditions</
 
-const tables = Object.entries({ ...accounts, ...certificates, ...credentials, ...operation })
+const tables = Object.entries({ ...accounts, ...certificates, ...operation })
 const filterNames = tables.flatMap(([name, table]) => (name.endsWith('_FILTERS') ? Object.keys(table) : []))
 
 /** Names of two words that no reply has: one word, or a member of a reply, stands in many places for good reasons. */

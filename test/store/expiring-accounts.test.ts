@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { expiringByAccount, expiryHistogram } from '../../src/admin/certificates/expiry-counts.ts'
+import { expiringByAccount, expiryHistogram } from '../../src/admin/certificates/expiry-endpoints.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { useStores } from './support.ts'
 

@@ -160,7 +160,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     pattern: /\breltuples\b|pg_(total_)?relation_size|pg_table_size|pg_indexes_size/,
     why: 'how large a sample is, and how long an index takes',
     substitute: 'the estimate of the engine',
-    places: ['src/admin/certificates/certificate-sample.ts', 'src/store/optional-indexes.ts'],
+    places: ['src/admin/certificates/certificate-filter.ts', 'src/store/optional-indexes.ts'],
   },
   'builds of indexes beside writers': {
     pattern: /INDEX CONCURRENTLY/,
@@ -196,7 +196,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   'samples of blocks': {
     pattern: /\bTABLESAMPLE\b/,
     why: 'none',
-    substitute: 'a range of fingerprints (certificate-sample.ts)',
+    substitute: 'a range of fingerprints (certificate-filter.ts)',
     places: [],
   },
   notifications: {

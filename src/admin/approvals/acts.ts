@@ -1,18 +1,26 @@
-/** Which acts need approval, by `admin_api.approvals`, and how a request describes them. */
+/**
+ * Which acts need approval, by `admin_api.approvals`, and how a request describes them.
+ *
+ * What another person has approved is done by the endpoint's own handler, on values that are checked again.
+ */
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
-import type { ActToApprove, ApprovalFact } from '../../domain/approval.ts'
+import type { ActToApprove, ApprovalFact, SentValues } from '../../domain/approval.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { plural } from '../../shared/lib/plural.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import type { ActMeans as Means } from '../context.ts'
-import { findHits, nameOf } from '../incidents/incident-hits.ts'
+import type { AnyEndpoint } from '../admin-endpoint.ts'
+import type { AdminContext, ActMeans as Means } from '../context.ts'
+import { findHits, nameOf } from '../incidents/incident-store.ts'
+import { readRequest } from '../request-values.ts'
 import { dryRun, wrongCount } from '../revocations/bulk-revocation-steps.ts'
 import type { RevocationFilter } from '../revocations/revocation-filter.ts'
+import type { SignedIn } from '../users/sign-in.ts'
 import { requireUser } from '../users/users.ts'
+import type { ApprovedAct, Operations } from './approvals.ts'
 
 /** Undefined where one person is enough. */
 type Act = Promise<ActToApprove | undefined>
@@ -158,4 +166,37 @@ function shown(value: unknown): string {
   if (!Array.isArray(value)) return typeof value === 'object' ? JSON.stringify(value) : String(value)
   const rest = value.length - MOST_SHOWN
   return value.slice(0, MOST_SHOWN).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
+}
+
+/** @param context of all handlers; the act gets a log of its own */
+export function approvedOperations(endpoints: readonly AnyEndpoint[], context: () => AdminContext): Operations {
+  const find = (operation: string) => endpoints.find(({ id }) => id === operation)
+  const require = (operation: string) => {
+    const endpoint = find(operation)
+    if (!endpoint) throw new AdminError('conflict', `this release has no operation ${operation}`)
+    return endpoint
+  }
+  const requestOf = (endpoint: AnyEndpoint, input: SentValues, { id, maker }: Pick<ApprovedAct, 'id' | 'maker'>) => ({
+    ...readRequest(endpoint, input),
+    author: maker as SignedIn,
+    address: maker.ipAddress ?? '',
+    requestId: id,
+    userAgent: undefined,
+  })
+  return {
+    rolesOf(operation) {
+      const roles = find(operation)?.roles
+      return roles === undefined || roles === 'none' ? [] : roles
+    },
+    async describe(operation, input, by, db) {
+      const endpoint = require(operation)
+      return endpoint.approval?.(requestOf(endpoint, input, by), { policy: context().policy, db })
+    },
+    async perform(operation, input, { audit, most, ...by }) {
+      const endpoint = require(operation)
+      const request = { ...requestOf(endpoint, input, by), approved: { most } }
+      const { body } = await endpoint.handle(request, { ...context(), audit })
+      return { secret: endpoint.showsOnce ? body : undefined }
+    },
+  }
 }

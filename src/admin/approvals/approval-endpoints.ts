@@ -6,8 +6,7 @@ import { parametersOf } from '../filter-schemas.ts'
 import { placeParameters, readByCursor } from '../pages.ts'
 import { APPROVAL_FILTERS } from '../resources/operation.ts'
 import { line, uuid } from '../schemas.ts'
-import { Approval, ApprovedRequest, approvalBody } from './approval-body.ts'
-import { countApprovals, pagesOfApprovals } from './approval-store.ts'
+import { Approval, ApprovedRequest, approvalBody, countApprovals, pagesOfApprovals } from './approval-store.ts'
 import { makerSeenBy } from './approvals.ts'
 
 const params = z.strictObject({ approval_id: uuid() })

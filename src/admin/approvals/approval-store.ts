@@ -1,33 +1,67 @@
-/** SQL of requests for approval (table admin_approvals). */
+/** Requests for approval as the Admin API shows them, and their SQL (table admin_approvals). */
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
-import { type ActToApprove, APPROVAL_ACTS, DECISIONS, type Decision, type SentValues } from '../../domain/approval.ts'
+import {
+  type ActToApprove,
+  APPROVAL_ACTS,
+  APPROVAL_STATUSES,
+  approvalStatus,
+  DECISIONS,
+  type Decision,
+  type SentValues,
+} from '../../domain/approval.ts'
 import { pageById, type ReadPage } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
+import { rowOf, timestamp, withTimes } from '../schemas.ts'
 
-const Fact = z.object({ name: z.string(), before: z.string().nullable(), after: z.string().nullable() })
+export const Approval = z
+  .strictObject({
+    id: z.uuid(),
+    act: z.enum(APPROVAL_ACTS),
+    operation: z.string().meta({ description: 'operationId of what was asked.' }),
+    summary: z.string(),
+    facts: z
+      .array(z.strictObject({ name: z.string(), before: z.string().nullable(), after: z.string().nullable() }))
+      .meta({ description: 'What would change.' }),
+    most: z.int().nullable().meta({ description: 'More things at the time of the decision are refused.' }),
+    reason: z.string(),
+    status: z.enum(APPROVAL_STATUSES),
+    maker_id: z.uuid(),
+    maker: z.string(),
+    created_at: timestamp(),
+    expires_at: timestamp(),
+    decided_at: timestamp().nullable(),
+    decided_by: z.string().nullable(),
+    decision_reason: z.string().nullable(),
+    has_result: z.boolean().meta({ description: 'The reply waits for its maker, until expires_at.' }),
+  })
+  .meta({ id: 'Approval' })
 
-const Row = z.object({
-  id: z.string(),
-  act: z.enum(APPROVAL_ACTS),
-  operation: z.string(),
-  summary: z.string(),
-  facts: z.array(Fact),
-  most: z.int().nullable(),
-  reason: z.string(),
-  maker_id: z.string(),
+export const ApprovedRequest = z
+  .strictObject({
+    ...Approval.shape,
+    password_second_half: z.string().nullable().meta({
+      description: 'Of the password that was made. Shown once; its maker gets the first half, the user both.',
+    }),
+  })
+  .meta({ id: 'ApprovedRequest' })
+
+export function approvalBody(row: ApprovalRow, now = new Date()): z.input<typeof Approval> {
+  const { decision, maker, maker_email: _, ...shown } = row
+  const status = approvalStatus({ decision: decision ?? undefined, expiresAt: row.expires_at }, now)
+  return { ...withTimes(shown), maker: maker.username, status }
+}
+
+/** In place of the reply of an act that waits for another person. */
+export const APPROVAL_REPLY = { status: 202, schema: Approval } as const
+
+const Row = rowOf(Approval.omit({ status: true, maker: true })).extend({
   maker: z.custom<Actor>(),
-  /** Undefined when the user was deleted. */
+  /** Null when the user was deleted. */
   maker_email: z.string().nullable(),
-  created_at: z.date(),
-  expires_at: z.date(),
   decision: z.enum(DECISIONS).nullable(),
-  decided_at: z.date().nullable(),
-  decided_by: z.string().nullable(),
-  decision_reason: z.string().nullable(),
-  has_result: z.boolean(),
 })
 export type ApprovalRow = z.infer<typeof Row>
 

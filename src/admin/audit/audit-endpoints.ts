@@ -10,7 +10,7 @@ import { limitOf, limitParameter } from '../pages.ts'
 import { AUDIT_FILTERS } from '../resources/operation.ts'
 import { text, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 import { readAuditPage, type StoredAuditEntry } from './audit-store.ts'
-import type { AuditVerification as StoredVerification } from './audit-verification-store.ts'
+import type { AuditVerification as StoredVerification } from './audit-verification.ts'
 
 /** `readAuditLines` makes the same members. */
 const AuditLogEntry = z

@@ -6,10 +6,17 @@
  */
 
 import type { DatabasePool, DatabaseTransactionConnection } from 'slonik'
+import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import type { NotedHead } from '../../domain/audit-chain.ts'
-import { type AuditAction, type AuditDetails, type AuditEntry, auditMac } from '../../domain/audit-chain.ts'
+import {
+  type AuditAction,
+  type AuditDetails,
+  type AuditEntry,
+  auditMac,
+  type NotedHead,
+} from '../../domain/audit-chain.ts'
 import type { Decision } from '../../domain/decision.ts'
+import { NotRecorded } from '../../services/decisions/decision-recorder.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { requireAuthority } from '../users/sessions.ts'
 import { appendAuditEntry, lockAuditHead, moveAuditHead } from './audit-store.ts'
@@ -39,6 +46,14 @@ interface Noted {
 
 /** Puts what was committed into a second place. Rejects when it is in none. */
 export type RecordDecisions = (decisions: readonly Decision[]) => Promise<void>
+
+/** @param note resolves to why they are in no second place */
+export function recordThrough(note: (decisions: readonly Decision[]) => Promise<string | undefined>): RecordDecisions {
+  return async (decisions) => {
+    const reason = await note(decisions).catch((error: Error) => new NotRecorded(error.message).message)
+    if (reason !== undefined) throw new AdminError('unavailable', reason)
+  }
+}
 
 /** Another person's decision, or an emergency, lets an act happen. */
 export interface Permit {

@@ -4,25 +4,26 @@ import * as z from 'zod/v4'
 import { accountName } from '../../domain/account-name.ts'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { scopeOf } from '../../domain/permissions.ts'
+import { mayRetag, scopeOf } from '../../domain/permissions.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
 import { deactivateAccount } from '../../store/account-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
+import { activityBody, activityMembers } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { parametersOf } from '../filter-schemas.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { ACCOUNT_FILTERS } from '../resources/accounts.ts'
 import { line, tagList, time, timestamp, uuid, whenSound } from '../schemas.ts'
-import { activityBody, activityMembers } from './account-activity.ts'
-import { updateAccount } from './account-changes.ts'
 import {
   type ListedAccount as AccountRow,
   countCertificates,
   type FoundAccount,
   findAccount,
   listAccounts,
+  lockAccount,
   skipOfAccounts,
+  writeAccount,
 } from './account-list.ts'
 
 const Account = z
@@ -169,5 +170,39 @@ function deactivate(audit: AuditLog, actor: Actor, id: string): Promise<FoundAcc
     if (await deactivateAccount(queriesOf(tx), id)) note('account.deactivate', { account_id: id })
     else if (account.status === 'revoked') throw new AdminError('conflict', 'the account is revoked')
     return (await findAccount(tx, id, scopeOf(actor))) as FoundAccount
+  })
+}
+
+/** A member that is undefined stays as it is. */
+interface WantedAccount {
+  label?: string | null | undefined
+  tags?: readonly string[] | undefined
+}
+
+function updateAccount(
+  audit: AuditLog,
+  actor: Actor,
+  id: string,
+  { label, tags }: WantedAccount,
+): Promise<FoundAccount> {
+  const scope = scopeOf(actor)
+  return audit.transaction(actor, async (tx, note) => {
+    const before = await lockAccount(tx, id, scope)
+    if (!before) throw notFound('account')
+    const after = { label: label === undefined ? before.label : label, tags: tags ?? before.tags }
+    if (!mayRetag(scope, before.tags, after.tags))
+      throw new AdminError(
+        'forbidden',
+        `you may add and remove only the tags that you look after, and one of them must stay: ${scope?.join(', ')}`,
+      )
+    const changes = {
+      ...(after.label !== before.label && { label: { before: before.label, after: after.label } }),
+      ...(after.tags.join() !== before.tags.join() && { tags: { before: before.tags, after: after.tags } }),
+    }
+    if (Object.keys(changes).length > 0) {
+      await writeAccount(tx, id, after)
+      note('account.update', { account_id: id, ...changes })
+    }
+    return (await findAccount(tx, id, scope)) as FoundAccount
   })
 }

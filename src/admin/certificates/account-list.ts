@@ -23,7 +23,7 @@ import {
 import { hasTagOf, isInScope } from '../../store/scope.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { account } from '../../store/status-sql.ts'
-import { allGiven, type Conditions } from '../conditions.ts'
+import { allGiven, type Conditions } from '../filter-schemas.ts'
 import type { AccountQuery } from '../resources/accounts.ts'
 
 export interface AccountFilter extends AccountQuery {
@@ -64,6 +64,25 @@ export function findAccount(db: CommonQueryMethods, id: string, scope: Scope): P
   return db.maybeOne(rowsOf(WithProfile)`
     SELECT ${columns}, (SELECT csr_profile_id FROM account_csr_profiles WHERE account_id = a.id) AS csr_profile_id
       FROM accounts a WHERE a.id = ${id} AND ${isInScope(sql.fragment`a`, scope)}`)
+}
+
+const Written = z.object({ label: z.string().nullable(), tags: z.array(z.string()) })
+type Written = z.infer<typeof Written>
+
+interface NewAccountText {
+  label: string | null
+  tags: readonly string[]
+}
+
+/** Locks its row until the transaction ends. Null when there is no such account in the scope. */
+export function lockAccount(tx: CommonQueryMethods, id: string, scope: Scope): Promise<Written | null> {
+  return tx.maybeOne(rowsOf(Written)`
+    SELECT label, tags FROM accounts a WHERE id = ${id} AND ${isInScope(sql.fragment`a`, scope)} FOR UPDATE`)
+}
+
+export async function writeAccount(tx: CommonQueryMethods, id: string, { label, tags }: NewAccountText): Promise<void> {
+  await tx.query(rowsOf(z.object({}))`
+    UPDATE accounts SET label = ${label}, tags = ${sql.array([...tags], 'text')} WHERE id = ${id}`)
 }
 
 export async function accountExists(db: CommonQueryMethods, id: string, scope: Scope): Promise<boolean> {
@@ -136,7 +155,7 @@ export function skipOfAccounts(db: CommonQueryMethods, filter: AccountFilter): S
 const NEWEST_LOOKED_AT = 100
 
 const Count = z.object({ id: z.string(), current: z.int(), more: z.boolean() })
-export type CertificateCount = Omit<z.infer<typeof Count>, 'id'>
+type CertificateCount = Omit<z.infer<typeof Count>, 'id'>
 
 /**
  * Counts certificates that are neither expired nor revoked, among the certificates of the newest orders. `more`: there are

@@ -8,16 +8,15 @@ import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { RENEWAL_ATTEMPTS, renewalAttempt } from '../../domain/renewal-window.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
-import { accountNameMember } from '../account-names.ts'
+import { accountNameMember, activityBody, activityMembers } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext, AdminPolicy } from '../context.ts'
 import { parametersOf } from '../filter-schemas.ts'
-import { recordOwnerMails } from '../owner-mails.ts'
+import { type RenewalMail, recordOwnerMails, renewalMails } from '../owner-mails.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { AT_RISK_FILTERS } from '../resources/certificates.ts'
 import { flagParameter, futureInstant, line, serialNumber, time, timeOrNull, timestamp } from '../schemas.ts'
-import { activityBody, activityMembers } from './account-activity.ts'
 import {
   type Circumstances,
   circumstancesOf,
@@ -25,9 +24,8 @@ import {
   muteCertificates,
   unmuteCertificates,
 } from './at-risk-store.ts'
-import { Certificate, certificateBodies } from './certificate-body.ts'
+import { Certificate, certificateBodies } from './certificate-endpoints.ts'
 import { listCertificates } from './certificate-list.ts'
-import { type RenewalMail, renewalMails } from './renewal-mails.ts'
 
 const AtRisk = z
   .strictObject({

@@ -13,8 +13,7 @@ import { findIssuerChain } from '../../store/certificate-store.ts'
 import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { time, timestamp } from '../schemas.ts'
-import { Certificate, certificateBody } from './certificate-body.ts'
-import { params, query, requireContent } from './certificate-endpoints.ts'
+import { Certificate, certificateBody, params, query, requireContent } from './certificate-endpoints.ts'
 import type { FoundCertificate } from './certificate-list.ts'
 
 export const chainLinks = () =>

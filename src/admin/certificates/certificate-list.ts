@@ -9,8 +9,7 @@ import { isAccountInScope } from '../../store/scope.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { type CertificateSort, usualSort } from '../resources/certificates.ts'
 import { type CertificateFilter, CONDITIONS, conditionsOf } from './certificate-filter.ts'
-import type { Way } from './certificate-orders.ts'
-import { isEmpty, wayOf, wayOfAll } from './certificate-ways.ts'
+import { isEmpty, type Way, wayOf, wayOfAll } from './certificate-ways.ts'
 
 export const CertificateRow = z.object({
   id: z.string(),

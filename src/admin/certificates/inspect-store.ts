@@ -16,7 +16,7 @@ const Order = ListedOrderRow.extend({
   not_before: z.date().nullable(),
   not_after: z.date().nullable(),
 })
-export type InspectedOrder = z.infer<typeof Order>
+type InspectedOrder = z.infer<typeof Order>
 
 /** Another release may have written it: what cannot be read is left out. */
 const Attempt = z
@@ -65,7 +65,7 @@ const Account = z.object({
   former_paths: z.array(z.string()),
   eab_kid: z.string().nullable(),
 })
-export type InspectedAccount = z.infer<typeof Account>
+type InspectedAccount = z.infer<typeof Account>
 
 const Count = z.object({ orders: z.int() })
 const StatusCount = Count.extend({ status: z.enum(ORDER_STATUSES) })

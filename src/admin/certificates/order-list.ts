@@ -25,7 +25,7 @@ import {
 import { hasTagOf, isAmongAccountsOf } from '../../store/scope.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from '../../store/slonik.ts'
 import { authorization, order, quoted } from '../../store/status-sql.ts'
-import { allGiven, type Conditions } from '../conditions.ts'
+import { allGiven, type Conditions } from '../filter-schemas.ts'
 import type { OrderQuery } from '../resources/accounts.ts'
 
 /** A stored value that is no object becomes the member `stored`. */
@@ -35,7 +35,7 @@ export const StoredFacts = z
     value === null || isJsonObject(value) ? value : { stored: value },
   )
 
-export interface OrderFilter extends OrderQuery {
+interface OrderFilter extends OrderQuery {
   /** Tags of which its account has one. */
   scope?: Scope
 }

@@ -1,9 +1,13 @@
-/** SQL of what clients decide over ACME: what of it the database lacks, and how it comes back. */
+/** Decisions about accounts, over ACME and by administrators: which of them the database lacks, and how they come back. */
 
+import * as z from 'zod/v4'
 import type { AcmeAct, Decision } from '../../domain/decision.ts'
-import { MAX_FORMER_KEYS } from '../../store/account-store.ts'
+import { deactivateAccount, MAX_FORMER_KEYS } from '../../store/account-store.ts'
 import type { Database, Statement } from '../../store/database.ts'
+import { queriesOf } from '../../store/slonik.ts'
 import { account, authorization } from '../../store/status-sql.ts'
+import { lockAccount, writeAccount } from '../certificates/account-list.ts'
+import { changed, restoredAs, restoredIf, restoring, withoutRemoved } from './restore.ts'
 
 type Queries = Pick<Database, 'query'>
 
@@ -65,7 +69,7 @@ const TAKE_KEY: Statement = {
 }
 
 /** @returns false where it is not valid, another account has the key, or the key is blocked */
-export async function takeKey(
+async function takeKey(
   db: Queries,
   key: { accountId: string; keyVersion: number; jwk: string; thumbprint: string },
 ): Promise<boolean> {
@@ -80,7 +84,7 @@ const TAKE_CONTACTS: Statement = {
 }
 
 /** @returns false where it has them, or is not valid */
-export async function takeContacts(db: Queries, accountId: string, contacts: readonly string[]): Promise<boolean> {
+async function takeContacts(db: Queries, accountId: string, contacts: readonly string[]): Promise<boolean> {
   return (await db.query(TAKE_CONTACTS, [accountId, contacts])).length > 0
 }
 
@@ -92,6 +96,47 @@ const DEACTIVATE: Statement = {
 }
 
 /** @returns false where it is neither pending nor valid */
-export async function deactivateAuthorization(db: Queries, accountId: string, id: string): Promise<boolean> {
+async function deactivateAuthorization(db: Queries, accountId: string, id: string): Promise<boolean> {
   return (await db.query(DEACTIVATE, [accountId, id])).length > 0
+}
+
+const Account = z.object({ account_id: z.string() })
+
+const deactivate = restoring(Account, async (tx, { account_id: id }) =>
+  restoredIf(await deactivateAccount(queriesOf(tx), id)),
+)
+
+const Written = Account.extend({ label: changed(z.string().nullable()), tags: changed(z.array(z.string())) })
+const ChangedKey = Account.extend({ key_version: z.int(), jwk: z.string(), thumbprint: z.string() })
+
+/** Restrictions of ACME accounts come back, by administrators and by their owners. */
+export const ACCOUNT_RESTORES = {
+  // A name gives nothing to anybody, so it comes back, too.
+  'account.update': restoring(Written, async (tx, { account_id: id, label, tags }) => {
+    const now = await lockAccount(tx, id, undefined)
+    if (!now) return 'overtaken'
+    const left = withoutRemoved(now.tags, tags)
+    const name = label ? label.after : now.label
+    const isChanged = left.isChanged || name !== now.label
+    if (isChanged) await writeAccount(tx, id, { label: name, tags: left.tags })
+    return restoredAs({ isChanged, isWhole: left.isWhole })
+  }),
+  'account.deactivate': deactivate,
+  'acme.deactivate_account': deactivate,
+  'acme.update_contacts': restoring(Account.extend({ contacts: z.array(z.string()) }), async (tx, details) =>
+    restoredIf(await takeContacts(queriesOf(tx), details.account_id, details.contacts)),
+  ),
+  // Where another account has the new key, or it is blocked, the old one ends all the same.
+  'acme.change_key': restoring(ChangedKey, async (tx, key, decision) => {
+    const db = queriesOf(tx)
+    if (!(await findMissing(db, 'acme.change_key', [decision])).has(decision.id)) return 'overtaken'
+    if (await takeKey(db, { accountId: key.account_id, keyVersion: key.key_version, ...key })) return 'restored'
+    await deactivateAccount(db, key.account_id)
+    return 'partly'
+  }),
+  'acme.deactivate_authorization': restoring(
+    Account.extend({ authorization_id: z.string() }),
+    async (tx, { account_id: account, authorization_id: id }) =>
+      restoredIf(await deactivateAuthorization(queriesOf(tx), account, id)),
+  ),
 }

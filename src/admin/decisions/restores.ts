@@ -4,13 +4,18 @@
  */
 
 import * as z from 'zod/v4'
+import type { Actor } from '../../domain/administrator.ts'
 import type { Decision as Verdict } from '../../domain/approval.ts'
 import type { RestrictingAct } from '../../domain/decision.ts'
-import { deactivateAccount } from '../../store/account-store.ts'
+import { ADMINISTRATORS_REASONS, revocationReasonName } from '../../domain/revocation.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { revokeCertificate } from '../../store/certificate-store.ts'
+import { blockProvedKey } from '../../store/compromised-key-store.ts'
+import { recordUnseen, revokeListed } from '../../store/revocation-import.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { createServerSettings, type ServerSwitch } from '../../store/switch-store.ts'
 import { lockApproval, noteDecision, takeResult } from '../approvals/approval-store.ts'
-import { lockAccount, writeAccount } from '../certificates/account-changes.ts'
+import type { Transaction } from '../audit/audit-log.ts'
 import {
   findCredential,
   lockCredential,
@@ -18,53 +23,76 @@ import {
   revokeCredential,
   writeTags,
 } from '../eab/credential-store.ts'
-import { deleteWithApprovals, disallowWithApprovals } from '../grants/allowed-identifiers.ts'
-import { disallowToAccount } from '../grants/identifier-store.ts'
-import { deactivateAuthorization, findMissing, takeContacts, takeKey } from './account-decisions.ts'
+import { deleteWithApprovals, disallowToAccount, disallowWithApprovals } from '../grants/allowed-identifiers.ts'
+import { insertBlock } from '../revocations/blocked-key-endpoints.ts'
+import { findJob, insertJob } from '../revocations/bulk-revocation-store.ts'
+import { RevocationFilter } from '../revocations/revocation-filter.ts'
+import { ACCOUNT_RESTORES } from './account-decisions.ts'
 import { PROFILE_RESTORES } from './profiles.ts'
 import { changed, type Restore, restoredAs, restoredIf, restoring, withoutRemoved } from './restore.ts'
-import { REVOCATION_RESTORES } from './revocations.ts'
 import { USER_RESTORES } from './users.ts'
 
-const Account = z.object({ account_id: z.string() })
+const Key = z.object({ spki_sha256: z.string() })
+const Certificate = z.object({ serial_number: z.string(), issuer_fingerprint: z.string(), not_after: z.coerce.date() })
+const Revoked = z.object({
+  certificate_id: z.string(),
+  reason: z.string(),
+  blocked_key: z.string().optional(),
+  unseen: Certificate.optional(),
+})
 
-const deactivate = restoring(Account, async (tx, { account_id: id }) =>
-  restoredIf(await deactivateAccount(queriesOf(tx), id)),
-)
+/** Revokes a certificate that may come back from the signer only later. */
+async function revokeUnseen(
+  tx: Transaction,
+  { serial_number: serial, issuer_fingerprint: issuer, not_after: notAfter }: z.infer<typeof Certificate>,
+  reason: number,
+  at: string,
+): Promise<boolean> {
+  const issuerFingerprints = [Buffer.from(issuer, 'hex')]
+  const unseen = { id: uuidv7(Date.now()), serialNumber: Buffer.from(serial, 'hex') }
+  await recordUnseen(queriesOf(tx), issuerFingerprints, notAfter, [unseen])
+  const entries = [{ serialNumber: serial, reason, revokedAt: new Date(at) }]
+  return (await revokeListed(queriesOf(tx), { issuerFingerprints, entries })).length > 0
+}
 
-const Written = Account.extend({ label: changed(z.string().nullable()), tags: changed(z.array(z.string())) })
-const ChangedKey = Account.extend({ key_version: z.int(), jwk: z.string(), thumbprint: z.string() })
-
-/** Restrictions of ACME accounts come back, by administrators and by their owners. */
-const ACCOUNT_RESTORES = {
-  // A name gives nothing to anybody, so it comes back, too.
-  'account.update': restoring(Written, async (tx, { account_id: id, label, tags }) => {
-    const now = await lockAccount(tx, id, undefined)
-    if (!now) return 'overtaken'
-    const left = withoutRemoved(now.tags, tags)
-    const name = label ? label.after : now.label
-    const isChanged = left.isChanged || name !== now.label
-    if (isChanged) await writeAccount(tx, id, { label: name, tags: left.tags })
-    return restoredAs({ isChanged, isWhole: left.isWhole })
+const Begun = z.object({
+  job_id: z.string(),
+  filter: z.object({ serial_numbers_total: z.int().optional() }),
+  job: z.object({
+    filter: RevocationFilter,
+    reason: z.int(),
+    author: z.custom<Actor>(),
+    at_most: z.int().nullable(),
   }),
-  'account.deactivate': deactivate,
-  'acme.deactivate_account': deactivate,
-  'acme.update_contacts': restoring(Account.extend({ contacts: z.array(z.string()) }), async (tx, details) =>
-    restoredIf(await takeContacts(queriesOf(tx), details.account_id, details.contacts)),
+})
+
+/** Blocked keys come back with all that blocking does, and so do revocations that are under way. */
+const REVOCATION_RESTORES = {
+  'key.block': restoring(Key, async (tx, { spki_sha256: key }) => restoredIf((await insertBlock(tx, key)) !== null)),
+  'acme.prove_compromise': restoring(Key, async (tx, { spki_sha256: key }) =>
+    restoredIf(await blockProvedKey(queriesOf(tx), key)),
   ),
-  // Where another account has the new key, or it is blocked, the old one ends all the same.
-  'acme.change_key': restoring(ChangedKey, async (tx, key, decision) => {
-    const db = queriesOf(tx)
-    if (!(await findMissing(db, 'acme.change_key', [decision])).has(decision.id)) return 'overtaken'
-    if (await takeKey(db, { accountId: key.account_id, keyVersion: key.key_version, ...key })) return 'restored'
-    await deactivateAccount(db, key.account_id)
-    return 'partly'
+  'acme.revoke': restoring(Certificate.extend({ reason: z.int() }), async (tx, revoked, { at }) =>
+    restoredIf(await revokeUnseen(tx, revoked, revoked.reason, at)),
+  ),
+  'certificate.revoke': restoring(
+    Revoked,
+    async (tx, { certificate_id: certificateId, reason, blocked_key: key, unseen }, { at }) => {
+      const code = ADMINISTRATORS_REASONS.find((one) => revocationReasonName(one) === reason)
+      if (code === undefined) return 'lost'
+      const blockedKey = key === undefined ? undefined : Buffer.from(key, 'hex')
+      const revocation = { certificateId, reason: code, blockedKey, requester: undefined, revokedAt: new Date(at) }
+      const isRevoked = (await revokeCertificate(queriesOf(tx), revocation)) === true
+      return restoredIf(isRevoked || (unseen !== undefined && (await revokeUnseen(tx, unseen, code, at))))
+    },
+  ),
+  // Any instance takes it up. What was issued later is not its own.
+  'certificate.bulk_revoke': restoring(Begun, async (tx, { job_id: id, filter, job }, { at }) => {
+    const isThere = (await findJob(tx, id)) !== null
+    if (!isThere) await insertJob(tx, { id, ...job }, at)
+    const recorded = job.filter.serial_numbers?.length
+    return restoredAs({ isChanged: !isThere, isWhole: isThere || filter.serial_numbers_total === recorded })
   }),
-  'acme.deactivate_authorization': restoring(
-    Account.extend({ authorization_id: z.string() }),
-    async (tx, { account_id: account, authorization_id: id }) =>
-      restoredIf(await deactivateAuthorization(queriesOf(tx), account, id)),
-  ),
 }
 
 const Request = z.object({ approval_id: z.string(), reason: z.string().optional() })

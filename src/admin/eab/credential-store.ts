@@ -22,8 +22,8 @@ import { hasTagOf, isAccountInScope, isInScope } from '../../store/scope.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { account, authorization, order } from '../../store/status-sql.ts'
 import { accountNameMember } from '../account-names.ts'
-import { allGiven, type Conditions } from '../conditions.ts'
-import type { CredentialQuery } from '../resources/credentials.ts'
+import { allGiven, type Conditions } from '../filter-schemas.ts'
+import type { CredentialQuery } from '../resources/accounts.ts'
 import { rowOf, timestamp } from '../schemas.ts'
 
 export const EabCredential = z

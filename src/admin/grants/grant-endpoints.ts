@@ -12,11 +12,10 @@ import { placeParameters, readByCursor } from '../pages.ts'
 import { csrProfileBody } from '../profiles/profile-endpoints.ts'
 import { CsrProfile, findProfileOfAccount, findProfileOfCredential } from '../profiles/profile-store.ts'
 import { uuid, withTimes } from '../schemas.ts'
-import { readIdentifiers } from './allowed-identifiers.ts'
+import { PlainIdentifier, pagesOfAccount, pagesOfCredential, readIdentifiers } from './allowed-identifiers.ts'
 import * as grants from './grants.ts'
+import { IN_PERSON, networksWithoutChallenge } from './grants.ts'
 import { ChangedIdentifiers, IdentifierOutcomes, identifiersWith, outcomesBody } from './identifier-endpoints.ts'
-import { PlainIdentifier, pagesOfAccount, pagesOfCredential } from './identifier-store.ts'
-import { IN_PERSON, networksWithoutChallenge } from './pre-approval.ts'
 
 const throughCredential = (description: string) => ({
   eab_credential_id: z.uuid().nullable().meta({ description }),

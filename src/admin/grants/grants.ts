@@ -6,24 +6,32 @@
  * taking one back leaves the other.
  */
 
+import type { CommonQueryMethods } from 'slonik'
+import * as z from 'zod/v4'
 import { notFound, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
 import type { AuditAction } from '../../domain/audit-chain.ts'
 import { scopeOf } from '../../domain/permissions.ts'
+import { rowsOf } from '../../store/slonik.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
 import { accountExists } from '../certificates/account-list.ts'
+import type { AdminContext } from '../context.ts'
 import { lockCredential, lockGrantsOfAccount } from '../eab/credential-store.ts'
 import * as profiles from '../profiles/profile-store.ts'
 import {
+  allowToAccount,
+  allowToCredential,
   detailsOf,
+  disallowToAccount,
   disallowWithApprovals,
+  findIdentifierByValue,
   findOrInsert,
+  type IdentifierRow,
+  lockIdentifier,
   readIdentifiers,
   revokedApprovals,
 } from './allowed-identifiers.ts'
-import * as names from './identifier-store.ts'
-import { notePreApproval } from './pre-approval.ts'
 
 /** The result for a grant to an account: `kept` when its credential still grants it. */
 export const WITHDRAWALS = ['absent', 'removed', 'kept'] as const
@@ -66,9 +74,9 @@ interface Thing<Row> {
   namesOf(row: Row): AllowedIdentifier[]
 }
 
-const NAME: Thing<names.IdentifierRow> = {
+const NAME: Thing<IdentifierRow> = {
   noun: 'allowed identifier',
-  hold: names.lockIdentifier,
+  hold: lockIdentifier,
   details: detailsOf,
   namesOf: ({ identifier_type: type, identifier_value: value }) => [{ type, value }],
 }
@@ -126,8 +134,8 @@ const taking =
 export const NAME_OF_ACCOUNT = grantOf(
   ACCOUNT,
   NAME,
-  ['identifier.add_account', names.allowToAccount],
-  ['identifier.remove_account', async (...which) => [await names.disallowToAccount(...which)]],
+  ['identifier.add_account', allowToAccount],
+  ['identifier.remove_account', async (...which) => [await disallowToAccount(...which)]],
 )
 const takeNameFromCredential: Take = async (...which) => {
   const revoked = await disallowWithApprovals(...which)
@@ -136,7 +144,7 @@ const takeNameFromCredential: Take = async (...which) => {
 export const NAME_OF_CREDENTIAL = grantOf(
   CREDENTIAL,
   NAME,
-  ['eab.add_identifier', names.allowToCredential],
+  ['eab.add_identifier', allowToCredential],
   ['eab.remove_identifier', takeNameFromCredential],
 )
 export const PROFILE_OF_ACCOUNT = grantOf(
@@ -171,7 +179,7 @@ export function changeNames(
     await grantNames(tx, note, actor, id, allowed, grant)
     const outcomes = allowed.map((identifier): IdentifierOutcome => ({ identifier, outcome: 'allowed' }))
     for (const identifier of disallowed) {
-      const row = await names.findIdentifierByValue(tx, identifier)
+      const row = await findIdentifierByValue(tx, identifier)
       outcomes.push({ identifier, outcome: row ? await grant.withdraw(tx, note, row, id) : 'absent' })
     }
     return outcomes
@@ -189,4 +197,34 @@ export async function grantNames(
 ): Promise<void> {
   for (const identifier of identifiers)
     await grant.add(tx, note, actor, await findOrInsert(tx, note, actor, identifier), id)
+}
+
+/** A credential whose networks need no challenge: a name that it grants is certified without validation. */
+const PreApproving = z.object({ kid: z.string(), networks: z.array(z.string()).nullable() })
+
+const findPreApproving = (db: CommonQueryMethods, id: string) =>
+  db.maybeOne(rowsOf(PreApproving)`
+    SELECT kid, preapproved_networks::text[] AS networks FROM eab_credentials WHERE id = ${id}`)
+
+/** None where each name needs its challenge. */
+export const networksWithoutChallenge = async (db: CommonQueryMethods, id: string): Promise<readonly string[]> =>
+  (await findPreApproving(db, id))?.networks ?? []
+
+const preApproves = async ({ params }: { params: { cred_id: string } }, { db }: Pick<AdminContext, 'db'>) =>
+  (await networksWithoutChallenge(db, params.cred_id)).length > 0
+
+/** For endpoints that grant a name to a credential. */
+export const IN_PERSON = { needsSession: preApproves, recentSignIn: preApproves } as const
+
+/** All administrators hear of this entry. */
+export async function notePreApproval(
+  tx: CommonQueryMethods,
+  note: Note,
+  id: string,
+  names: readonly AllowedIdentifier[],
+): Promise<void> {
+  const found = names.length > 0 ? await findPreApproving(tx, id) : null
+  if (!found?.networks) return
+  const { kid, networks } = found
+  note('eab.pre_approve', { eab_id: id, kid, names: names.map(({ value }) => value), networks })
 }

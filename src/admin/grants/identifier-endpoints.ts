@@ -9,9 +9,15 @@ import { namesOf } from '../account-names.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { placeParameters, readByCursor } from '../pages.ts'
 import { line, uuid, whenSound, withTimes } from '../schemas.ts'
-import { createIdentifier, removeIdentifier } from './allowed-identifiers.ts'
+import {
+  AllowedIdentifier,
+  createIdentifier,
+  findIdentifier,
+  type IdentifierWithSome,
+  pagesOfIdentifiers,
+  removeIdentifier,
+} from './allowed-identifiers.ts'
 import { type IdentifierOutcome, WITHDRAWALS } from './grants.ts'
-import { AllowedIdentifier, findIdentifier, type IdentifierWithSome, pagesOfIdentifiers } from './identifier-store.ts'
 
 /** One statement for the accounts of all rows. */
 async function identifierBodies(db: CommonQueryMethods, rows: readonly IdentifierWithSome[]) {

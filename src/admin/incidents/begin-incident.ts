@@ -7,13 +7,19 @@ import { revocationReasonName } from '../../domain/revocation.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import type { Transaction } from '../audit/audit-log.ts'
 import type { AdminContext } from '../context.ts'
+import { audienceOf, recordMails } from '../owner-mails.ts'
 import { insertBlock } from '../revocations/blocked-key-endpoints.ts'
 import { wrongCount } from '../revocations/bulk-revocation-steps.ts'
 import { recordJob } from '../revocations/bulk-revocations.ts'
 import { FIRST_ID, nextWindow, type RevocationFilter } from '../revocations/revocation-filter.ts'
-import { findHits } from './incident-hits.ts'
-import { type Actions, adviseWindow, type Incident, insertIncident, lockSameIncident } from './incident-store.ts'
-import { audienceOf, recordMails } from './owner-mails.ts'
+import {
+  type Actions,
+  adviseWindow,
+  findHits,
+  type Incident,
+  insertIncident,
+  lockSameIncident,
+} from './incident-store.ts'
 
 interface WantedIncident {
   filter: RevocationFilter

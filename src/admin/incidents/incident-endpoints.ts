@@ -3,14 +3,20 @@
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
 import { readReport, UnreadableReport } from '../../domain/incident.ts'
 import { canonicalName } from '../../shared/protocol/identifier.ts'
+import { accountNameMember } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { bulkRevocationAct } from '../approvals/acts.ts'
+import type { AdminContext } from '../context.ts'
+import { audienceOf, previewMail } from '../owner-mails.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
 import { belowName, withName } from '../resources/certificates.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
+import { listResults } from '../revocations/bulk-revocation-store.ts'
 import { text, uuid } from '../schemas.ts'
+import { requireAuthority } from '../users/sessions.ts'
 import { beginIncident } from './begin-incident.ts'
 import {
   Incident,
@@ -26,10 +32,43 @@ import {
   summaryBody,
   unreadable,
 } from './incident-bodies.ts'
-import { findHits } from './incident-hits.ts'
-import { OutcomeOfOwner, outcomes, ReportLine, reportLines } from './incident-report.ts'
-import { findIncident, isCredential, listIncidents } from './incident-store.ts'
-import { audienceOf, previewMail } from './owner-mails.ts'
+import {
+  findHits,
+  findIncident,
+  findOwners,
+  type Incident as IncidentRow,
+  isCredential,
+  listIncidents,
+  MOST_OWNERS,
+  nameOf,
+  outcomesByOwner,
+} from './incident-store.ts'
+
+const OutcomeOfOwner = z
+  .strictObject({
+    account_id: z.uuid().nullable(),
+    account_name: accountNameMember(),
+    contacts: z.array(z.string()),
+    certificates: z.int().meta({ description: 'That the bulk revocation found.' }),
+    not_revoked: z.int().meta({ description: 'Of them, those that are valid now.' }),
+  })
+  .meta({ id: 'IncidentOutcomeOfOwner' })
+
+const ReportLine = z
+  .union([
+    z.strictObject({ incident: Incident }),
+    z.strictObject({ owner: OutcomeOfOwner }),
+    z.strictObject({
+      certificate: z.strictObject({
+        serial_number: z.string(),
+        names: z.array(z.string()),
+        account_id: z.uuid().nullable(),
+        outcome: z.string().nullable().meta({ description: 'Null until its turn.' }),
+      }),
+    }),
+  ])
+  .meta({ id: 'IncidentReportLine' })
+type ReportLine = z.input<typeof ReportLine>
 
 /** A certificate with its chain fits. */
 const MOST_OF_A_REPORT = 65_536
@@ -197,4 +236,45 @@ async function recognize(
 
 async function requireIncident(db: CommonQueryMethods, id: string) {
   return (await findIncident(db, id)) ?? Promise.reject(notFound('incident'))
+}
+
+/** Certificates of the report that are read at once. */
+const PAGE = 500
+
+/** @throws AdminError as soon as the author may no longer read on */
+async function* reportLines(
+  context: Pick<AdminContext, 'db' | 'policy'>,
+  author: Actor,
+  row: IncidentRow,
+): AsyncGenerator<string> {
+  const { db } = context
+  const line = (one: ReportLine) => JSON.stringify(one)
+  yield line({ incident: await incidentBody(context, row) })
+  if (row.job_id === null) return
+  for (const owner of await outcomes(db, row.job_id, MOST_OWNERS)) yield line({ owner })
+  for (let afterId: string | undefined; ; ) {
+    await requireAuthority(db, author)
+    const found = await listResults(db, row.job_id, { afterId, limit: PAGE })
+    if (found.length > 0)
+      yield found
+        .map(({ serial_number, names, account_id, outcome }) =>
+          line({ certificate: { serial_number, names, account_id, outcome } }),
+        )
+        .join('\n')
+    if (found.length < PAGE) return
+    afterId = found.at(-1)?.certificate_id
+  }
+}
+
+/** Counts by owner what a job has done so far, the most certificates first. */
+async function outcomes(db: CommonQueryMethods, jobId: string, limit: number) {
+  const found = await outcomesByOwner(db, jobId, limit)
+  const owners = await findOwners(
+    db,
+    found.flatMap(({ account_id }) => account_id ?? []),
+  )
+  return found.map(({ account_id, certificates, not_revoked }) => {
+    const owner = owners.get(account_id ?? '')
+    return { account_id, account_name: nameOf(owner), contacts: owner?.contacts ?? [], certificates, not_revoked }
+  })
 }

@@ -1,11 +1,12 @@
-/** SQL of incidents (table incidents): whom certificates belong to, what was begun, and how its mails fare. */
+/** Incidents (table incidents): which certificates they concern and whose those are, what was begun, and how its mails fare. */
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
+import { accountName } from '../../domain/account-name.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { authorization } from '../../store/status-sql.ts'
-import { matching, RevocationFilter, type Window } from '../revocations/revocation-filter.ts'
+import { FIRST_ID, matching, nextWindow, RevocationFilter, type Window } from '../revocations/revocation-filter.ts'
 
 export const Actions = z.strictObject({
   revoke: z.boolean(),
@@ -90,10 +91,10 @@ const Hit = z.object({
   names: z.array(z.string()),
   issuers: z.array(z.string()),
 })
-export type Hit = z.infer<typeof Hit>
+type Hit = z.infer<typeof Hit>
 
 /** Certificates of a window by account, with the first names of three of them. */
-export function hitsOf(db: CommonQueryMethods, filter: RevocationFilter, window: Window, until: Date) {
+function hitsOf(db: CommonQueryMethods, filter: RevocationFilter, window: Window, until: Date) {
   return db.any(rowsOf(Hit)`
     SELECT account_id, (count(*) - count(revoked_at))::integer AS unrevoked, count(revoked_at)::integer AS revoked,
            coalesce((array_agg(names[1] ORDER BY revoked_at DESC, id DESC) FILTER (WHERE names[1] IS NOT NULL))[1:3], '{}') AS names,
@@ -173,3 +174,70 @@ export function outcomesByOwner(db: CommonQueryMethods, jobId: string, limit: nu
       FROM bulk_revocation_certificates b LEFT JOIN certificates c ON c.id = b.certificate_id
      WHERE b.job_id = ${jobId} GROUP BY c.account_id ORDER BY count(*) DESC, c.account_id LIMIT ${limit}`)
 }
+
+export interface OwnerHit extends Omit<Hit, 'issuers'> {
+  owner: Owner | undefined
+}
+
+export interface Hits {
+  unrevoked: number
+  revoked: number
+  /** SHA-256 of the certificates of their issuers. */
+  issuers: string[]
+  /** The most certificates first. */
+  owners: OwnerHit[]
+  /** There are more owners than were kept. */
+  isCut: boolean
+}
+
+/** More accounts than these are not told apart, nor written to at once. */
+export const MOST_OWNERS = 2_000
+const NAMES = 3
+
+/** Reads what the filter matches now, owner by owner. */
+export async function findHits(db: CommonQueryMethods, filter: RevocationFilter): Promise<Hits> {
+  const until = new Date()
+  const byAccount = new Map<string | null, Omit<Hit, 'issuers'>>()
+  const issuers = new Set<string>()
+  const total = { unrevoked: 0, revoked: 0, isCut: false }
+  for (let afterId = FIRST_ID, isLast = false; !isLast; ) {
+    const window = await nextWindow(db, filter, afterId)
+    for (const hit of await hitsOf(db, filter, window, until)) {
+      total.unrevoked += hit.unrevoked
+      total.revoked += hit.revoked
+      for (const issuer of hit.issuers) issuers.add(issuer)
+      const known = byAccount.get(hit.account_id)
+      if (known) addTo(known, hit)
+      else if (byAccount.size < MOST_OWNERS) byAccount.set(hit.account_id, { ...hit })
+      else total.isCut = true
+    }
+    isLast = window.endId === undefined
+    afterId = window.endId ?? afterId
+  }
+  const owners = await findOwners(
+    db,
+    [...byAccount.keys()].filter((id) => id !== null),
+  )
+  const hits = [...byAccount.values()].map(({ account_id, unrevoked, revoked, names }) => ({
+    account_id,
+    unrevoked,
+    revoked,
+    names,
+    owner: account_id === null ? undefined : owners.get(account_id),
+  }))
+  return { ...total, issuers: [...issuers], owners: hits.sort((a, b) => b.unrevoked - a.unrevoked) }
+}
+
+function addTo(known: Omit<Hit, 'issuers'>, { unrevoked, revoked, names }: Hit): void {
+  known.unrevoked += unrevoked
+  known.revoked += revoked
+  known.names = [...new Set([...known.names, ...names])].slice(0, NAMES)
+}
+
+const isAddress = (contact: string) => /^mailto:/i.test(contact)
+
+export const addressesOf = (owner: Owner | undefined): string[] =>
+  (owner?.contacts ?? []).filter(isAddress).map((contact) => contact.slice('mailto:'.length))
+
+export const nameOf = (owner: Owner | undefined): string | null =>
+  owner ? accountName({ ...owner, eabKid: owner.kid }) : null

@@ -12,7 +12,6 @@ import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { chainLinks, keyType, linkOf } from '../certificates/certificate-details.ts'
 import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
 import { fingerprint, time, timestamp } from '../schemas.ts'
-import { readOtherCas } from './other-cas.ts'
 
 const Issuer = z
   .strictObject({
@@ -102,3 +101,36 @@ function findIssuerRow(db: CommonQueryMethods, fingerprint: string): Promise<Iss
   return db.maybeOne(rowsOf(Row)`
     SELECT ${columns} FROM issuers WHERE fingerprint = decode(${fingerprint}, 'hex')`)
 }
+
+/** A CA besides the signer, for profiles with a `backend`: with which issuer it signs, when last, and what is open there. */
+const CaRow = z.object({
+  backend: z.string(),
+  /** SHA-256 of the issuer's certificate; null before the CA has issued one. */
+  fingerprint: z.string().nullable(),
+  certificate: z.instanceof(Buffer).nullable(),
+  last_issued_at: z.date().nullable(),
+  open: z.int(),
+  failures: z.int(),
+})
+export type OtherCa = z.infer<typeof CaRow>
+
+/** No probe asks these CAs. The state comes from the newest certificates and the requests under way. */
+export function readOtherCas(db: CommonQueryMethods): Promise<readonly OtherCa[]> {
+  // certificates_pkey, from its end; csr_issuances holds only what is in flight
+  return db.any(rowsOf(CaRow)`
+    SELECT backend, encode(i.fingerprint, 'hex') AS fingerprint, i.certificate, u.last_issued_at,
+           coalesce(n.open, 0) AS open, coalesce(n.failures, 0) AS failures
+      FROM (SELECT backend, issuer_fingerprint, max(issued_at) AS last_issued_at
+              FROM (SELECT backend, issuer_fingerprint, issued_at FROM certificates ORDER BY id DESC LIMIT 10000) c
+             WHERE backend IS NOT NULL GROUP BY backend, issuer_fingerprint) u
+      FULL JOIN (SELECT backend, count(*)::integer AS open, max(failures) AS failures FROM csr_issuances
+                  WHERE abandoned_at IS NULL GROUP BY backend) n USING (backend)
+      LEFT JOIN issuers i ON i.fingerprint = u.issuer_fingerprint
+     ORDER BY u.last_issued_at DESC NULLS LAST`)
+}
+
+/** Certificates of other CAs end with their issuers, as do certificates of the signer. */
+export const issuersOf = (others: readonly OtherCa[]) =>
+  others.flatMap(({ backend, certificate }) =>
+    certificate ? [{ id: backend, certificate, notAfter: parseCertificate(certificate).tbs.notAfter }] : [],
+  )

@@ -1,35 +1,56 @@
-/** `/notifications`: what was mailed, and another attempt. */
+/** `/notifications`: what was mailed, and another attempt; with the SQL that lists, retries and purges mails. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { NOTIFICATION_STATUSES, TEST_MAIL } from '../../domain/notification.ts'
+import { NEVER_SENT, NOTIFICATION_STATUSES, type NotificationStatus, TEST_MAIL } from '../../domain/notification.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { lowestUuidv7, uuidv7 } from '../../shared/lib/uuid.ts'
 import { insertNotifications } from '../../store/notification-store.ts'
-import { withAccountName, withAccountNames } from '../account-names.ts'
+import { rowsOf, sql } from '../../store/slonik.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext } from '../context.ts'
 import { parametersOf } from '../filter-schemas.ts'
-import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
+import { limitOf, limitParameter, type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
 import { pick } from '../resources/filter.ts'
 import { NOTIFICATION_FILTERS } from '../resources/operation.ts'
-import { uuid, whenSound, withTimes } from '../schemas.ts'
+import { rowOf, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
 import type { SignedIn } from '../users/sign-in.ts'
 import { requireUser } from '../users/users.ts'
-import {
-  findNotification,
-  listCauses,
-  listNotifications,
-  Notification,
-  NotificationCause,
-  NotificationWithBody,
-  purgePage,
-  type RetrySelection,
-  requeueFailed,
-} from './notification-list.ts'
+
+const Notification = z
+  .strictObject({
+    id: z.uuid(),
+    notification_type: z.string(),
+    recipient: z.string(),
+    subject: z.string(),
+    status: z.enum(NOTIFICATION_STATUSES),
+    account_id: z.uuid().nullable(),
+    account_name: accountNameMember(),
+    error_detail: z.string().nullable(),
+    retry_count: z.int(),
+    created_at: timestamp(),
+    sent_at: timestamp().nullable(),
+  })
+  .meta({ id: 'Notification' })
+
+const NotificationWithBody = z
+  .strictObject({ ...Notification.shape, body_text: z.string(), body_html: z.string() })
+  .meta({ id: 'NotificationWithBody' })
+
+const NotificationCause = z
+  .strictObject({
+    notification_type: z.string(),
+    cause: z.string().meta({ description: 'The error without addresses, at most 200 characters.' }),
+    notifications: z.int().meta({ description: 'Of the 10,000 that failed last.' }),
+    recipients: z.int(),
+    last_at: timestamp(),
+  })
+  .meta({ id: 'NotificationCause' })
 
 const TestMail = z
   .strictObject({
@@ -184,4 +205,90 @@ async function sendTestMail({ db, audit, baseUrl }: AdminContext, author: Signed
       return { recipient, status: found?.status ?? 'pending', error: found?.error_detail ?? null }
     await sleep(LOOK_MS)
   }
+}
+
+const Listed = rowOf(Notification.omit({ account_name: true }))
+type ListedNotification = z.infer<typeof Listed>
+const WithBody = rowOf(NotificationWithBody.omit({ account_name: true }))
+type NotificationWithBody = z.infer<typeof WithBody>
+
+/** An error without addresses, and cut: it is the same for all recipients. */
+const cause = sql.fragment`left(regexp_replace(coalesce(error_detail, ''), '<?[^[:space:]<>]+@[^[:space:]<>]+>?', '…', 'g'), 200)`
+
+/** Failed mails of one type and one cause. */
+interface CauseFilter {
+  type: string
+  cause: string
+}
+
+/** Mails that are recorded and never sent have the status, too, and nobody has to do anything about them. */
+const hasFailed = sql.fragment`status = 'failed' AND notification_type <> ${NEVER_SENT}`
+
+interface NotificationFilter {
+  status: NotificationStatus | undefined
+  ofCause: CauseFilter | undefined
+}
+
+const isOfCause = ({ type, cause: text }: CauseFilter) =>
+  sql.fragment`status = 'failed' AND notification_type = ${type} AND ${cause} = ${text}`
+
+/** The newest first. */
+function listNotifications(
+  db: CommonQueryMethods,
+  { status, ofCause }: NotificationFilter,
+  { limit, offset }: OffsetPage,
+): Promise<readonly ListedNotification[]> {
+  const other = status ? sql.fragment`status = ${status}` : sql.fragment`true`
+  const ofStatus = status === 'failed' ? hasFailed : other
+  const condition = ofCause ? sql.fragment`${ofStatus} AND ${isOfCause(ofCause)}` : ofStatus
+  return db.any(rowsOf(Listed)`
+    SELECT id, notification_type, recipient, subject, status, account_id, error_detail, retry_count, created_at, sent_at
+      FROM notifications WHERE ${condition} ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`)
+}
+
+function findNotification(db: CommonQueryMethods, id: string): Promise<NotificationWithBody | null> {
+  return db.maybeOne(rowsOf(WithBody)`
+    SELECT id, notification_type, recipient, subject, status, account_id, error_detail, retry_count, created_at, sent_at,
+           body_text, body_html
+      FROM notifications WHERE id = ${id}`)
+}
+
+/** These failed mails are queued again: the named ones, all of one cause, or all. */
+interface RetrySelection {
+  ids?: readonly string[] | undefined
+  ofCause?: CauseFilter | undefined
+}
+
+/** Queues failed ones again, but for those that are recorded only. @returns how many */
+async function requeueFailed(tx: CommonQueryMethods, { ids, ofCause }: RetrySelection): Promise<number> {
+  const these = ids ? sql.fragment`AND id = ANY (${sql.array([...ids], 'uuid')})` : sql.fragment``
+  const same = ofCause ? sql.fragment`AND ${isOfCause(ofCause)}` : sql.fragment``
+  const { rowCount } = await tx.query(rowsOf(z.object({}))`
+    UPDATE notifications SET status = 'pending', retry_count = 0, due_at = now(), error_detail = NULL
+     WHERE ${hasFailed} ${these} ${same}
+       AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT live_instances()))`)
+  return rowCount
+}
+
+/** Deletes a page of sent and failed ones older than this. @returns how many */
+async function purgePage(tx: CommonQueryMethods, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(rowsOf(z.object({}))`
+    DELETE FROM notifications WHERE id IN (
+      SELECT id FROM notifications
+       WHERE status IN ('sent', 'failed') AND id < ${lowestUuidv7(before.getTime())} LIMIT ${limit})`)
+  return rowCount
+}
+
+const Cause = rowOf(NotificationCause)
+
+/** Failed mails that are looked at, the newest first. */
+const MOST_GROUPED = 10_000
+
+/** Why mails have failed, the commonest cause first. notifications_status, from its end. */
+function listCauses(db: CommonQueryMethods, limit: number) {
+  return db.any(rowsOf(Cause)`
+    SELECT notification_type, ${cause} AS cause, count(*)::integer AS notifications,
+           count(DISTINCT recipient)::integer AS recipients, max(created_at) AS last_at
+      FROM (SELECT * FROM notifications WHERE ${hasFailed} ORDER BY id DESC LIMIT ${MOST_GROUPED}) n
+     GROUP BY notification_type, cause ORDER BY notifications DESC, last_at DESC LIMIT ${limit}`)
 }

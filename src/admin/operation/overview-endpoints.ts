@@ -1,8 +1,7 @@
 /** `/overview`: what administrators look at first. */
 
 import * as z from 'zod/v4'
-import type { InstanceState } from '../../domain/alarms.ts'
-import { ALARM_CODES, alarmsOf, EMERGENCY_SHOWN_DAYS } from '../../domain/alarms.ts'
+import { ALARM_CODES, alarmsOf, EMERGENCY_SHOWN_DAYS, type InstanceState } from '../../domain/alarms.ts'
 import { FAILURE_KINDS } from '../../domain/event.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { formatName } from '../../shared/pki/name.ts'
@@ -11,11 +10,11 @@ import { type HourlyCount, listRaisedAlarms, readEventCounts } from '../../store
 import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { countEmergencies } from '../audit/audit-store.ts'
-import { EXPIRY_DAYS } from '../certificates/expiry-counts.ts'
+import { EXPIRY_DAYS } from '../certificates/expiry-endpoints.ts'
 import type { AdminContext } from '../context.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
 import { Crls, crlsBody, readCrlStatus } from './crl-endpoints.ts'
-import { issuersOf, type OtherCa, readOtherCas } from './other-cas.ts'
+import { issuersOf, type OtherCa, readOtherCas } from './issuer-endpoints.ts'
 import {
   HOURS,
   MOST_COUNTED,

@@ -5,7 +5,7 @@ import * as z from 'zod/v4'
 import { OPEN_OUTCOMES } from '../../domain/decision.ts'
 import { NEVER_SENT, type NotificationStatus } from '../../domain/notification.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { EXPIRY_DAYS } from '../certificates/expiry-counts.ts'
+import { EXPIRY_DAYS } from '../certificates/expiry-endpoints.ts'
 import { time } from '../schemas.ts'
 
 /** Each number is counted up to this. */

@@ -1,14 +1,19 @@
-/** `/csr-profiles/…/validate`: what a certification request would violate of a profile. */
+/** `/csr-profiles/…/validate` and `/csr-profiles/check`: what a request would violate, and whom a profile would refuse. */
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import * as z from 'zod/v4'
-import { requireFound } from '../../domain/admin-error.ts'
+import { notFound, requireFound } from '../../domain/admin-error.ts'
 import { certifiedNames } from '../../domain/csr-check.ts'
 import { asksForHistory, type CsrProfile, csrProfileViolations } from '../../domain/csr-profile.ts'
+import { csrFactsOf, knowablePart, newestWithinAnswer, UNKNOWABLE } from '../../domain/profile-check.ts'
+import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { type Csr, CsrError, parseCsr } from '../../shared/pki/csr.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
 import { HISTORY_ANSWERS, type IssuanceHistory, type IssuanceHistoryQuery } from '../../store/account-rules-store.ts'
+import { ALL_ROWS } from '../../store/list-page.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
+import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { notRight } from '../admin-errors.ts'
 import { uuid } from '../schemas.ts'
@@ -120,4 +125,149 @@ async function readHistory(
       FROM (SELECT ${sql.binary(spkiSha256)}::bytea AS spki_sha256, ${names.join(' ')}::text AS names,
                    ${notDueBefore.toISOString()}::timestamptz AS not_due_before) i`)
   return { keyCertified: row.key_certified, notDue: row.not_due }
+}
+
+/** The last certificates are tried on a profile, as far as a certificate shows what its CSR said. */
+const CHECKED_CERTIFICATES = 1_000
+const MOST_EXAMPLES = 50
+const MOST_VIOLATIONS = 5
+/** Expressions may take half a second for one certificate, and other requests wait meanwhile. */
+const MOST_MS = 2_000
+const TURN_MS = 20
+
+const CsrProfileCheck = z
+  .strictObject({
+    checked: z.int().meta({ description: 'Certificates that were tried.' }),
+    complete: z.boolean().meta({ description: 'False when two seconds were over before the last of them.' }),
+    refused: z.int(),
+    accounts: z.int().meta({ description: 'Accounts of the refused ones.' }),
+    examples: z
+      .array(
+        z.strictObject({
+          serial_number: z.string(),
+          account_id: z.uuid(),
+          account_name: accountNameMember(),
+          san_values: z.array(z.string()),
+          violations: z.array(z.string()),
+        }),
+      )
+      .meta({ description: 'At most 50 and 48,000 characters, the newest first; five violations of each.' }),
+    not_checked: z
+      .array(z.strictObject({ field: z.string(), reason: z.string() }))
+      .meta({ description: 'Fields that no certificate answers.' }),
+  })
+  .meta({ id: 'CsrProfileCheck' })
+
+export const CSR_PROFILE_CHECK = endpointGroup('CSR profiles', {
+  checkCsrProfile: endpoint({
+    route: 'POST /csr-profiles/check',
+    permission: 'read',
+    summary: `Tries profile data that is not stored on the last ${CHECKED_CERTIFICATES} certificates, and changes nothing.`,
+    body: z.strictObject({
+      profile_data: ProfileData,
+      profile_id: uuid().optional().meta({
+        description: 'Only certificates of accounts for which this profile counts, among the last 10,000.',
+      }),
+    }),
+    reply: { status: 200, schema: CsrProfileCheck },
+    errors: ['not_found', 'rate_limited'],
+    async handle({ body, author }, { db, profileTrials }) {
+      const check = () => checkProfile(db, body.profile_data, body.profile_id)
+      return { body: await profileTrials.run(author.userId, check) }
+    },
+  }),
+})
+
+/**
+ * @param profileId a stored profile that the data would replace: only its accounts count
+ * @throws AdminError for wrong data or an unknown profile
+ */
+async function checkProfile(
+  db: CommonQueryMethods,
+  data: object,
+  profileId: string | undefined,
+): Promise<z.input<typeof CsrProfileCheck>> {
+  const profile = profileOf(data)
+  if (profileId !== undefined && !(await findProfile(db, profileId))) throw notFound('CSR profile')
+  const certificates = await listIssuedLately(db, profileId, CHECKED_CERTIFICATES)
+  const tried = await tryAll(certificates, profile)
+  const notChecked = Object.entries(UNKNOWABLE)
+    .filter(([field]) => Object.hasOwn(data, field))
+    .map(([field, reason]) => ({ field, reason }))
+  return {
+    ...tried,
+    examples: await withAccountNames(db, tried.examples),
+    complete: tried.checked === certificates.length,
+    not_checked: notChecked,
+  }
+}
+
+async function tryAll(certificates: readonly IssuedCertificate[], profile: CsrProfile) {
+  const demands = knowablePart(profile)
+  const deadline = performance.now() + MOST_MS
+  const accounts = new Set<string>()
+  const examples: { certificate: IssuedCertificate; violations: string[] }[] = []
+  const keysSeen = new Set<string>()
+  let [checked, refused, turnBegan] = [0, 0, performance.now()]
+  // The oldest first: a key counts as reused where it comes the second time.
+  for (const certificate of certificates.toReversed()) {
+    const now = performance.now()
+    if (now > deadline) break
+    if (now - turnBegan > TURN_MS) {
+      await nextTurn()
+      turnBegan = performance.now()
+    }
+    checked++
+    const { tbs } = parseCertificate(certificate.der)
+    const key = hashSpki(tbs.spki).toString('base64')
+    const history = { keyCertified: keysSeen.has(key), notDue: false }
+    const violations = csrProfileViolations(csrFactsOf(tbs), demands, { history, most: MOST_VIOLATIONS })
+    keysSeen.add(key)
+    if (violations.length === 0) continue
+    refused++
+    accounts.add(certificate.account_id)
+    examples.unshift({ certificate, violations })
+    if (examples.length > MOST_EXAMPLES) examples.pop()
+  }
+  const shown = newestWithinAnswer(examples).map(
+    ({ certificate: { serial_number, account_id, names }, violations }) => ({
+      serial_number,
+      account_id,
+      san_values: names,
+      violations,
+    }),
+  )
+  return { checked, refused, accounts: accounts.size, examples: shown }
+}
+
+const Issued = z.object({
+  serial_number: z.string(),
+  account_id: z.string(),
+  names: z.array(z.string()),
+  der: z.instanceof(Buffer),
+})
+type IssuedCertificate = z.infer<typeof Issued>
+
+/** Rows of certificates_pkey that a search for the certificates of one profile reads. */
+const LOOKED_THROUGH = 10_000
+
+/**
+ * Certificates of accounts, the newest first.
+ * @param profileId only certificates whose accounts have this profile, among the last 10,000
+ */
+function listIssuedLately(
+  db: CommonQueryMethods,
+  profileId: string | undefined,
+  limit: number,
+): Promise<readonly IssuedCertificate[]> {
+  const concerned =
+    profileId === undefined
+      ? ALL_ROWS
+      : sql.fragment`EXISTS (SELECT FROM account_csr_profiles a
+                              WHERE a.account_id = c.account_id AND a.csr_profile_id = ${profileId})`
+  return db.any(rowsOf(Issued)`
+    SELECT encode(c.serial_number, 'hex') AS serial_number, c.account_id, c.names, c.der
+      FROM (SELECT * FROM certificates ORDER BY id DESC LIMIT ${profileId === undefined ? limit : LOOKED_THROUGH}) c
+     WHERE c.account_id IS NOT NULL AND length(c.der) > 0 AND ${concerned}
+     ORDER BY c.id DESC LIMIT ${limit}`)
 }

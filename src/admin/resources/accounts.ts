@@ -1,4 +1,4 @@
-/** Accounts, their orders and their failures: by what they are listed. */
+/** Accounts, their orders, failures and binding credentials: by what they are listed. */
 
 import { titleOfFailure } from '../../domain/failure-advice.ts'
 import type { AccountStatus, OrderStatus } from '../../domain/states.ts'
@@ -131,3 +131,42 @@ export const FAILURE_FILTERS = {
   },
   account_id: { kind: 'uuid', label: 'Account id', says: 'Only those of the account with this id.', field: true },
 } as const satisfies Filters
+
+export const CREDENTIAL_FILTERS = {
+  kid: { kind: 'line', label: 'Key identifier', says: 'Only the one with this key identifier.' },
+  name: {
+    kind: 'line',
+    label: 'Key identifier or label',
+    says: 'Part of its kid or its label, in any case.',
+    field: true,
+  },
+  tag: { kind: 'tag', label: 'Tag', says: 'Only those with this tag.', field: true },
+  status: {
+    kind: { open: 'Active', expired: 'Expired', revoked: 'Revoked' },
+    label: 'Status',
+    says: 'Open ones are neither revoked nor expired; they may be used up.',
+    field: true,
+  },
+} as const satisfies Filters
+export type CredentialQuery = FilterValues<typeof CREDENTIAL_FILTERS>
+
+export const CREDENTIAL_MEMBERS = {
+  table: ['id', 'kid', 'label', 'tags', 'revoked', 'used', 'created_at'],
+  file: [
+    'id',
+    'kid',
+    'label',
+    'tags',
+    'used',
+    'used_at',
+    'revoked',
+    'expires_at',
+    'uses',
+    'max_uses',
+    'account_id',
+    'account_name',
+    'allowed_networks',
+    'profiles',
+    'created_at',
+  ],
+} as const

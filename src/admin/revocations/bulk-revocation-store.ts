@@ -64,7 +64,7 @@ export async function listJobs(db: CommonQueryMethods, { limit, offset }: { limi
 }
 
 /** Jobs of instances that have ended: they have not moved for so long. */
-export async function standingJobs(db: CommonQueryMethods, seconds: number): Promise<string[]> {
+export async function stalledJobs(db: CommonQueryMethods, seconds: number): Promise<string[]> {
   const rows = await db.any(rowsOf(Id)`
     SELECT id FROM bulk_revocations
      WHERE status ${isOpen} AND progressed_at < now() - make_interval(secs => ${seconds}) ORDER BY id`)

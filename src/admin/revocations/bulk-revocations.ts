@@ -22,7 +22,7 @@ import {
   moveJob,
   noteObstacle,
   type RevocationJob,
-  standingJobs,
+  stalledJobs,
 } from './bulk-revocation-store.ts'
 import type { RevocationFilter } from './revocation-filter.ts'
 
@@ -59,7 +59,7 @@ const MOST_LOGGED_SERIALS = 100
 /** Their JSON has 43 KB, and a record may have 64 KiB. */
 const MOST_RECORDED_SERIALS = 1_000
 /** Another instance takes a job up after this time. */
-const STANDING_SECONDS = 5
+const STALLED_SECONDS = 5
 const LOOK_MS = 2_000
 const POLL_MS = 100
 
@@ -77,7 +77,7 @@ export class BulkRevocations {
   /** Takes up what an instance has left, now and from time to time. */
   start(): void {
     const look = () => {
-      standingJobs(this.#options.db, STANDING_SECONDS)
+      stalledJobs(this.#options.db, STALLED_SECONDS)
         .then((ids) => {
           for (const id of ids) this.#enqueue(id)
         })

@@ -1,4 +1,4 @@
-/** Revocation of one certificate, and of all that a CRL lists (`/certificates/{serial}/revoke`, `/certificates/revoke-from-crl`). */
+/** `/certificates/{serial}/revoke`: one certificate is revoked, also one that the database has lost. */
 
 import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
@@ -17,27 +17,20 @@ import { recordUnseen } from '../../store/revocation-import.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
-import { Certificate, certificateBody } from '../certificates/certificate-body.ts'
-import { known, params, requireCertificate } from '../certificates/certificate-endpoints.ts'
+import {
+  Certificate,
+  certificateBody,
+  known,
+  params,
+  requireCertificate,
+} from '../certificates/certificate-endpoints.ts'
 import { type FoundCertificate, findCertificatesBySerial } from '../certificates/certificate-list.ts'
 import { fingerprint, instantParameter, whenSound } from '../schemas.ts'
-import { readOwnCrl } from './own-crl.ts'
 
 export const reason = () =>
   z.int().refine((code) => ADMINISTRATORS_REASONS.includes(code), {
     error: `must be one of ${ADMINISTRATORS_REASONS.join(', ')} (CRLReason, RFC 5280)`,
   })
-
-/** No larger body is allowed (`admin_api.max_body_bytes`). */
-const MOST_OF_A_CRL = 4_194_304
-
-const CrlOutcome = z.strictObject({
-  entries: z.int(),
-  revoked: z.int().meta({ description: 'Revoked now.' }),
-  recorded: z.int().meta({ description: 'Revoked now, and unknown before.' }),
-  known: z.int().meta({ description: 'Revoked before.' }),
-})
-type CrlOutcome = z.infer<typeof CrlOutcome>
 
 export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
   revokeCertificate: endpoint({
@@ -72,22 +65,10 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
       return { body: await certificateBody({ db, policy }, revoked) }
     },
   }),
-  revokeFromCrl: endpoint({
-    route: 'POST /certificates/revoke-from-crl',
-    permission: 'operate',
-    summary: 'Revokes all certificates that a CRL of one of our issuers lists, even those missing from the database.',
-    body: z.strictObject({ crl: z.base64('must be base64').max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
-    reply: { status: 200, schema: CrlOutcome },
-    errors: ['conflict'],
-    audit: 'certificate.bulk_revoke',
-    handle: async ({ body, author }, { audit, events, noteRevocations: note }) => ({
-      body: await revokeListed({ audit, note, events: events.certificates }, author, Buffer.from(body.crl, 'base64')),
-    }),
-  }),
 })
 
 /** Where revocations are written down and told. */
-interface Means {
+export interface Means {
   audit: AuditLog
   note: NoteRevocations
   events: RevocationEvents
@@ -136,43 +117,14 @@ export async function revokeBySerial(
   return revoked
 }
 
-/** All entries of a list that one of our issuers has signed, after the loss of a database. */
-async function revokeListed(
-  { audit, note: noteAtSigner, events }: Means,
-  actor: Actor,
-  der: Buffer,
-): Promise<CrlOutcome> {
-  const revoked: { certificate: FoundCertificate; reason: number }[] = []
-  const outcome = await audit.transaction(actor, async (tx, note) => {
-    const crl = readOwnCrl(der, await listIssuers(queriesOf(tx)))
-    const counts = { entries: crl.entries.length, revoked: 0, recorded: 0, known: 0 }
-    for (const { serialNumber, reason, revokedAt } of crl.entries) {
-      const { certificate, isUnseen } = await findOrRecord(tx, serialNumber, crl.issuer)
-      const isNew = (await revokeOne(tx, certificate, { reason, revokedAt })) !== false
-      counts[!isNew ? 'known' : isUnseen ? 'recorded' : 'revoked'] += 1
-      if (isNew) revoked.push({ certificate, reason })
-    }
-    if (revoked.length > 0)
-      note('certificate.bulk_revoke', {
-        crl_number: crl.number,
-        issuer: crl.issuer.fingerprints[0].toString('hex'),
-        ...counts,
-      })
-    return counts
-  })
-  await noteAtSigner(revoked.map(({ certificate }) => certificate.id))
-  for (const { certificate, reason } of revoked) events.revoked(subjectOf(certificate), reason)
-  return outcome
-}
-
-const subjectOf = ({ id, account_id, serial_number }: FoundCertificate) => ({
+export const subjectOf = ({ id, account_id, serial_number }: FoundCertificate) => ({
   id,
   accountId: account_id ?? undefined,
   serialNumber: serial_number,
 })
 
 /** @returns the key it has blocked, if any; false when the certificate was revoked already */
-async function revokeOne(
+export async function revokeOne(
   tx: Transaction,
   { id, der }: FoundCertificate,
   { reason, revokedAt }: WantedRevocation,
@@ -212,7 +164,7 @@ const issuerWith = (issuers: readonly IssuerCertificate[], wanted: string) =>
 const hexOf = (issuer: KnownIssuer | undefined) => (issuer?.fingerprints ?? []).map((each) => each.toString('hex'))
 
 /** Looks under all certificates of the issuer, since a list has a serial number once. */
-async function findOrRecord(tx: Transaction, serialNumber: string, issuer: KnownIssuer, notAfter?: Date) {
+export async function findOrRecord(tx: Transaction, serialNumber: string, issuer: KnownIssuer, notAfter?: Date) {
   const { tbs, fingerprints: issuerFingerprints } = issuer
   const find = () => findCertificatesBySerial(tx, serialNumber, undefined, hexOf(issuer))
   const [found] = await find()

@@ -11,8 +11,7 @@ import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
 import { hasIndex } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import { CONDITIONS, hasSuffix, issuedAfter } from '../certificates/certificate-filter.ts'
-import { allGiven, type Conditions } from '../conditions.ts'
-import { storedFilterOf } from '../filter-schemas.ts'
+import { allGiven, type Conditions, storedFilterOf } from '../filter-schemas.ts'
 import { REVOCATION_FILTERS } from '../resources/certificates.ts'
 
 export const RevocationFilter = storedFilterOf(REVOCATION_FILTERS)

@@ -25,7 +25,7 @@ import {
   PART_FAILURES,
 } from './search-store.ts'
 
-export interface Hit {
+interface Hit {
   id: string
   title: string
   detail: string
@@ -39,7 +39,7 @@ export interface Found {
   notSearched?: readonly string[]
 }
 
-export type Searcher = Pick<Actor, 'role'> & { scope?: readonly string[] }
+type Searcher = Pick<Actor, 'role'> & { scope?: readonly string[] }
 
 type Statements = { db: CommonQueryMethods }
 

@@ -29,7 +29,7 @@ export function findPasskey(db: CommonQueryMethods, credentialId: string): Promi
   return db.maybeOne(rowsOf(Passkey)`SELECT ${columns} FROM admin_passkeys WHERE credential_id = ${credentialId}`)
 }
 
-export type NewPasskey = Omit<PasskeyRow, 'created_at' | 'last_used_at'>
+type NewPasskey = Omit<PasskeyRow, 'created_at' | 'last_used_at'>
 
 /** Null when the credential is known already. */
 export function insertPasskey(tx: CommonQueryMethods, passkey: NewPasskey): Promise<PasskeyRow | null> {

@@ -10,7 +10,6 @@ import { printable } from '../../shared/lib/terminal.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { findUserForLoginById, lockUsers, type UserForLogin, type UserRow } from '../../store/user-store.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
-import { answerOnce, type Challenge, type Challenges, hashOf, type Purpose } from './challenges.ts'
 import { hasRoomForStranger } from './login-attempts.ts'
 import {
   deletePasskey,
@@ -25,7 +24,12 @@ import { NO_PASSWORD } from './passwords.ts'
 import { noLongerGood, noteConfirmed, noteMethod } from './sessions.ts'
 import type { LoginClient, SignedIn, SignIn } from './sign-in.ts'
 import {
+  answerOnce,
+  type Challenge,
+  type Challenges,
   challengeOf,
+  hashOf,
+  type Purpose,
   type RelyingParty,
   refused,
   registrationOptions,

@@ -57,7 +57,7 @@ interface SignInOptions {
 }
 
 /** It shows that the user of a session is still the same person. */
-export interface Proof {
+interface Proof {
   password: string
 }
 
@@ -69,7 +69,7 @@ export type SignedIn = Actor & {
 }
 
 /** A user who is known by the password, and has to show a passkey, too. */
-export interface HalfSignedIn {
+interface HalfSignedIn {
   half: UserForLogin
 }
 

@@ -26,8 +26,7 @@ import type { AuditLog, Transaction, Work } from '../audit/audit-log.ts'
 import { forgetFailures } from './login-attempts.ts'
 import { deletePasskeysOf } from './passkey-store.ts'
 import { generatePassword, type PasswordHasher } from './passwords.ts'
-import { endOtherSessions } from './session-store.ts'
-import { endAccess } from './sessions.ts'
+import { endAccess, endOtherSessions } from './sessions.ts'
 import type { SignedIn } from './sign-in.ts'
 
 /** The parts that a new password needs. */
@@ -45,7 +44,7 @@ export interface WantedUser {
 }
 
 /** The password is in this value only; nothing can read it again. */
-export type UserWithPassword = UserRow & { password: string }
+type UserWithPassword = UserRow & { password: string }
 
 /** A user of another service, with the hash that it kept. */
 export interface ImportedUser extends WantedUser {

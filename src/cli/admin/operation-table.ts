@@ -4,6 +4,8 @@ import type { Input } from '../../admin/client.ts'
 import {
   ACCOUNT_FILTERS,
   ACCOUNT_MEMBERS,
+  CREDENTIAL_FILTERS,
+  CREDENTIAL_MEMBERS,
   FAILURE_FILTERS,
   ORDER_FILTERS,
   ORDER_MEMBERS,
@@ -14,7 +16,6 @@ import {
   CERTIFICATE_MEMBERS,
   CERTIFICATE_SORTS,
 } from '../../admin/resources/certificates.ts'
-import { CREDENTIAL_FILTERS, CREDENTIAL_MEMBERS } from '../../admin/resources/credentials.ts'
 import { pick } from '../../admin/resources/filter.ts'
 import { APPROVAL_FILTERS, AUDIT_FILTERS, NOTIFICATION_FILTERS } from '../../admin/resources/operation.ts'
 import { ROLES } from '../../domain/administrator.ts'

@@ -1,6 +1,6 @@
 /** External account binding (RFC 8555 §7.3.4): the credentials, and one with its grants and its revocation. */
 
-import { CREDENTIAL_FILTERS, CREDENTIAL_MEMBERS } from '../../admin/resources/credentials.ts'
+import { CREDENTIAL_FILTERS, CREDENTIAL_MEMBERS } from '../../admin/resources/accounts.ts'
 import { call, type Output } from '../api.ts'
 import { Badge, ButtonLink, Copyable, Empty, Facts, Ready } from '../components/basics.tsx'
 import { ACCOUNT, type Column, factsOf } from '../components/columns.tsx'

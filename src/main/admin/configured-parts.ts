@@ -1,9 +1,9 @@
 /** Parts of the Admin API that follow from the configuration alone: its policy, ways to sign in, and mail. */
 
 import type { AdminMail, AdminPolicy } from '../../admin/context.ts'
-import { Challenges } from '../../admin/users/challenges.ts'
 import { type OidcOptions, OidcSignIn } from '../../admin/users/oidc-sign-in.ts'
 import { type PasskeyOptions, Passkeys } from '../../admin/users/passkeys.ts'
+import { Challenges } from '../../admin/users/webauthn.ts'
 import type { Config } from '../../config/schema.ts'
 import { MailTemplates } from '../../events/notifications/templates.ts'
 import { adminSettings, approvalPolicy, oidcSettings } from '../../settings/admin-settings.ts'

@@ -1,8 +1,8 @@
 /** Makes what the handlers of the Admin API work with. */
 
 import type { AdminQuestions } from '../../admin/admin-message.ts'
+import { approvedOperations } from '../../admin/approvals/acts.ts'
 import { Approvals } from '../../admin/approvals/approvals.ts'
-import { approvedOperations } from '../../admin/approvals/approved-operations.ts'
 import { AuditExports } from '../../admin/audit/audit-export.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
 import { AuditVerifications } from '../../admin/audit/audit-verification.ts'
