@@ -10,8 +10,7 @@
 
 import { setMaxListeners } from 'node:events'
 import type { CaaFinding, CaaJob, EvidenceStep, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
-import { caaRequest, dcvRequest } from './checks.ts'
-import type { CheckType, MpicRequest } from './perspective-api.ts'
+import { type CheckType, caaRequest, dcvRequest, type MpicRequest } from './perspective-api.ts'
 import type { Answer, RemotePerspective } from './remote-perspective.ts'
 
 export interface QuorumPolicy {
