@@ -2,6 +2,7 @@
 
 import { appendFile } from 'node:fs/promises'
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
+import * as z from 'zod/v4'
 import { methodOf } from '../../../workers/module/module-contract.ts'
 import { LOAD_MS } from '../../../workers/module/module-thread.ts'
 import { ModuleThreads } from '../../../workers/module/module-threads.ts'
@@ -10,8 +11,7 @@ import { renderIssuerChain } from '../../services/chain-download.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import { findIssuerChain } from '../../store/certificate-store.ts'
-import { findIssued, type Issued } from '../../store/event-context-store.ts'
-import { queriesOf } from '../../store/slonik.ts'
+import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
 import type { ExternalConsumer } from '../consumer.ts'
 import type { RegisteredHook } from './load-hooks.ts'
 import { type ToldEvent, Webhook, WebhookError } from './webhook.ts'
@@ -163,4 +163,19 @@ export async function logDeadLetter(file: string, hook: string, event: OccurredE
     data,
   }
   await appendFile(file, `${JSON.stringify(line)}\n`, { mode: 0o600 })
+}
+
+const IssuedRow = z.object({ id: z.string(), der: z.instanceof(Buffer), issuer_fingerprint: z.string() })
+
+interface Issued {
+  der: Buffer
+  issuerFingerprint: string
+}
+
+/** By certificate; those that retention has removed are missing. */
+async function findIssued(db: CommonQueryMethods, ids: readonly string[]): Promise<ReadonlyMap<string, Issued>> {
+  const rows = await db.any(rowsOf(IssuedRow)`
+    SELECT id, der, encode(issuer_fingerprint, 'hex') AS issuer_fingerprint
+      FROM certificates WHERE id = ANY (${sql.array([...ids], 'uuid')})`)
+  return new Map(rows.map(({ id, der, issuer_fingerprint }) => [id, { der, issuerFingerprint: issuer_fingerprint }]))
 }
