@@ -37,7 +37,7 @@ export interface CaIssuer {
 export interface SignOptions {
   /** Milliseconds from now until the caller stops waiting. */
   timeoutMs: number
-  /** For the audit chain (domain/signing-requester.ts). */
+  /** For the audit chain (`renderRequester` of signer-records.ts). */
   requester: string
 }
 

@@ -7,7 +7,7 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { type WrittenBack, WrittenBackEntries } from './written-back.ts'
+import { type WrittenBack, WrittenBackEntries } from './action-words.ts'
 
 export const AUDIT_ACTIONS = [
   'auth.login',

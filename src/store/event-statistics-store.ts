@@ -6,8 +6,7 @@ import type { RaisedAlarm } from '../domain/alarms.ts'
 import type { EventData, EventOf, OccurredEvent } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
 import { spellingsOf } from '../shared/protocol/identifier.ts'
-import { allOf } from './list-page.ts'
-import { isAmongAccountsOf } from './scope.ts'
+import { allOf, isAmongAccountsOf } from './list-page.ts'
 import { columnsOf, queriesOf, rowsOf, sql } from './slonik.ts'
 
 const None = z.object({})

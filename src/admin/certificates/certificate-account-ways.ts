@@ -1,8 +1,7 @@
 /** Ways to the certificates of an account, or of the accounts of a registrar, which lead over their orders. */
 
 import * as z from 'zod/v4'
-import { allOf, type Fragment, upTo } from '../../store/list-page.ts'
-import { hasTagOf, isAmongAccountsOf } from '../../store/scope.ts'
+import { allOf, type Fragment, hasTagOf, isAmongAccountsOf, upTo } from '../../store/list-page.ts'
 import { type CommonQueryMethods, rowsOf, sql } from '../../store/slonik.ts'
 import { type CertificateFilter, conditionsOf } from './certificate-filter.ts'
 import { along, BY_ORDER, behindOrder, endsOf, ID, type Order, type Part, type Way } from './certificate-orders.ts'

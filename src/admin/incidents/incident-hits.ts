@@ -1,7 +1,7 @@
 /** Which certificates an incident concerns, and whose they are. */
 
 import type { CommonQueryMethods } from 'slonik'
-import { accountName } from '../../domain/account-name.ts'
+import { accountName } from '../account-names.ts'
 import { FIRST_ID, nextWindow, type RevocationFilter } from '../revocations/revocation-filter.ts'
 import { findOwners, type Hit, hitsOf, type Owner } from './incident-store.ts'
 
