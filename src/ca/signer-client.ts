@@ -60,7 +60,7 @@ export interface SignerClientOptions {
   onDisconnect?(reason: Error): void
 }
 
-export interface Reply<M extends MethodName> {
+interface Reply<M extends MethodName> {
   meta: MethodResult<M>
   payload: Buffer
 }

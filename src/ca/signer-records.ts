@@ -21,7 +21,7 @@ interface Span {
 }
 
 /** The newest CRL number that was signed for a distribution point. */
-export interface SignedListNumber {
+interface SignedListNumber {
   /** `issuerKeyOf`, in hexadecimal. */
   issuerKey: string
   /** Empty for the complete list. */
@@ -53,7 +53,7 @@ export interface RecordedCertificate {
   der: Buffer
 }
 
-export interface RevocationPage {
+interface RevocationPage {
   lines: readonly RecordedRevocations[]
   last: { seq: number; part: number }
   more: boolean
@@ -70,12 +70,12 @@ export { MAX_DECISION_BYTES, MAX_DECISIONS } from '../../signer/protocol/methods
 export type { NotedRevocation }
 
 /** Decisions of one line of the chain. */
-export interface RecordedDecisions {
+interface RecordedDecisions {
   sequence: number
   decisions: readonly Readonly<Record<string, unknown>>[]
 }
 
-export interface DecisionPage {
+interface DecisionPage {
   /** Number of the oldest line that is kept. */
   first: number
   lines: readonly RecordedDecisions[]

@@ -59,7 +59,7 @@ const BEHIND_SECONDS = 300
 
 export const isBehind = ({ oldestSeconds }: ConsumerBacklog) => oldestSeconds > BEHIND_SECONDS
 
-export interface Alarm {
+interface Alarm {
   severity: 'error' | 'warning'
   /** Stable; says which page helps. */
   code: AlarmCode
@@ -87,7 +87,7 @@ export const ALARM_CODES = [
   'alarm_event',
   'emergency',
 ] as const
-export type AlarmCode = (typeof ALARM_CODES)[number]
+type AlarmCode = (typeof ALARM_CODES)[number]
 
 export interface AlarmFacts {
   now: Date

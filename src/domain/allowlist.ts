@@ -140,7 +140,7 @@ export interface Approval {
 }
 
 /** Evidence kept with the authorization; the store adds the credential. */
-export interface ApprovalRecord {
+interface ApprovalRecord {
   type: 'pre-approval' | 'auto_accept'
   /** RFC 3339. */
   at: string

@@ -15,7 +15,7 @@ export type DatabaseTrouble = 'database disk full' | 'database disk failing'
  * The pools of all front threads together. `available` counts as the pressure guard does
  * (`Database.pressure`).
  */
-export interface PoolHealth {
+interface PoolHealth {
   /** The maximum. Connections open on demand and close after long disuse. */
   max: number
   /** Open connections. */

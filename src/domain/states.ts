@@ -118,7 +118,7 @@ export const STORED_ORDER = {
 
 export const STORED_ORDER_STATUSES = keysOf<StoredOrderStatus>(STORED_ORDER)
 
-export interface OrderFacts {
+interface OrderFacts {
   stored: StoredOrderStatus
   expiresAt: Date
   /** Their statuses, with expiry applied. */
@@ -143,7 +143,7 @@ export function orderStatus(order: OrderFacts, now: Date): OrderStatus {
     : pending.rejected
 }
 
-export type CsrIssuanceStatus =
+type CsrIssuanceStatus =
   | 'fresh'
   | 'opened'
   | 'promised'
@@ -258,7 +258,7 @@ export const BULK_REVOCATION = {
 
 export const BULK_REVOCATION_STATUSES = keysOf<BulkRevocationStatus>(BULK_REVOCATION)
 
-export type AuditVerificationStatus = 'running' | 'done' | 'failed'
+type AuditVerificationStatus = 'running' | 'done' | 'failed'
 
 type AuditVerificationEvent = 'finish' | 'fail'
 

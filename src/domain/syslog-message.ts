@@ -14,7 +14,7 @@ export function renderAuditRecord({ id, kind, subject, accountId, occurredAt, da
   })
 }
 
-export interface SyslogSender {
+interface SyslogSender {
   hostname: string
   processId: number
 }
@@ -41,7 +41,7 @@ export function renderSyslogMessage(event: OccurredEvent, { hostname, processId 
 export const octetCounted = (message: string) => `${Buffer.byteLength(message)} ${message}`
 
 /** RFC 5426 §3.2: every receiver should take so much in one datagram. */
-export const MAX_DATAGRAM = 2_048
+const MAX_DATAGRAM = 2_048
 
 export const datagram = (message: string) => Buffer.from(message).subarray(0, MAX_DATAGRAM)
 

@@ -31,7 +31,7 @@ export function retryDelayMs(failedTries: number, { backoffBaseMs, backoffMaxMs 
 }
 
 /** One step of an attempt as a validator reports it. */
-export interface FoundStep {
+interface FoundStep {
   step: string
   [fact: string]: unknown
 }

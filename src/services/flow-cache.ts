@@ -38,7 +38,7 @@ interface Stamp {
 }
 
 /** A certificate that this thread has just recorded, as a download needs it. */
-export interface CachedCertificate {
+interface CachedCertificate {
   id: string
   der: Buffer
   issuerFingerprint: string

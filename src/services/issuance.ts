@@ -55,7 +55,7 @@ export interface OrderFacts {
   orderId: string | undefined
 }
 
-export interface IssuanceFacts extends OrderFacts {
+interface IssuanceFacts extends OrderFacts {
   serialNumber: string
 }
 

@@ -34,7 +34,7 @@ export interface RecoveryOptions {
 /** `overdue` may have been signed, `unsigned` has not. */
 export type RecoveryOutcome = IssuanceOutcome | Lapse | 'overdue' | 'unsigned'
 
-export type RecoveredIntent = Pick<BegunIssuance, 'certificateId' | 'accountId' | 'orderId' | 'serialNumber'>
+type RecoveredIntent = Pick<BegunIssuance, 'certificateId' | 'accountId' | 'orderId' | 'serialNumber'>
 
 /** The error of the order (RFC 8555 §7.1.3). */
 export const LAPSE_PROBLEMS: Record<Lapse, ProblemDocument> = {

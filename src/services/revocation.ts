@@ -20,7 +20,7 @@ import type { NoteAcmeAct } from './decisions/acme-decisions.ts'
 import type { ReportRevocations } from './reconcile/revocation-notes.ts'
 
 /** An account, or the holder of the certificate's own key. */
-export type Revoker = { requester: Requester } | { certificateKey: AccountKey }
+type Revoker = { requester: Requester } | { certificateKey: AccountKey }
 
 export interface RevocationEvents {
   revoked(certificate: Pick<Certificate, 'id' | 'accountId' | 'serialNumber'>, reason: number): void

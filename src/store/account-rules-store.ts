@@ -41,7 +41,7 @@ export function createAllowlistStore(db: Database): AllowlistStore {
   }
 }
 
-export interface CsrProfileRecord {
+interface CsrProfileRecord {
   id: string
   name: string
   description: string | undefined

@@ -11,7 +11,7 @@ import type { IssuanceStore } from './issuance-store.ts'
 import type { IssuerRevocations } from './signer-mark-store.ts'
 import { order } from './status-sql.ts'
 
-export interface ForgottenCertificate extends CertificateNames {
+interface ForgottenCertificate extends CertificateNames {
   id: string
   /** Left out where it no longer exists. */
   accountId: string | undefined
@@ -30,7 +30,7 @@ export interface ForgottenCertificate extends CertificateNames {
  * The backend that has issued; `as its issuer` is the backend of the issuer's other certificates, and the signer
  * without any.
  */
-export type ImportedFrom = { backend: string | undefined } | 'as its issuer'
+type ImportedFrom = { backend: string | undefined } | 'as its issuer'
 
 export interface RecordedCertificate {
   id: string
@@ -201,7 +201,7 @@ const RECORD_UNSEEN: Statement = {
     ON CONFLICT (serial_number, issuer_fingerprint) DO NOTHING RETURNING id`,
 }
 
-export interface UnseenCertificate {
+interface UnseenCertificate {
   id: string
   serialNumber: Buffer
 }

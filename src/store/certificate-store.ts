@@ -8,7 +8,7 @@ import { resultsByOrd, unlessStale } from './batch-results.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { account, authorization } from './status-sql.ts'
 
-export interface Revocation {
+interface Revocation {
   certificateId: string
   /** CRLReason (RFC 5280 §5.3.1). */
   reason: number

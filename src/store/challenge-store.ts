@@ -112,7 +112,7 @@ export interface Trigger {
   instanceId: number
 }
 
-export interface Triggered {
+interface Triggered {
   authorization: Authorization
   moved: boolean
   mine: boolean

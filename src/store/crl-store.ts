@@ -85,7 +85,7 @@ export interface CrlPage {
   last: string
 }
 
-export interface CrlPageQuery {
+interface CrlPageQuery {
   scope: CrlScope
   issuerFingerprint: Buffer
   /** First and last octet that their serial numbers end in (`octetsOf`). */

@@ -23,7 +23,7 @@ export interface EabVerification {
   allowedNetworks: readonly string[] | undefined
 }
 
-export interface BoundAccount {
+interface BoundAccount {
   account: NewAccount
   credentialId: string
   binding: ExternalAccountBinding['jws']

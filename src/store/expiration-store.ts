@@ -7,7 +7,7 @@
 
 import type { Database, Statement } from './database.ts'
 
-export interface ExpirationPage {
+interface ExpirationPage {
   /** Certificates that were looked at. */
   seen: number
   warned: number

@@ -125,7 +125,7 @@ export interface IssuanceStore {
 
 type Period = Pick<IssuedCertificate, 'notBefore' | 'notAfter'>
 
-export interface Adoption {
+interface Adoption {
   ownOlderThanSeconds: number
   othersOlderThanSeconds?: number | undefined
   /** Only issuances that began before; undefined sets no bound. */

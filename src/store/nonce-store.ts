@@ -21,7 +21,7 @@ export interface NonceEpoch {
   activeFromMs: number
 }
 
-export interface Redemption {
+interface Redemption {
   epochId: number
   /** Tenths of a second from the epoch to the nonce. */
   tick: number

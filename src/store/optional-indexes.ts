@@ -34,7 +34,7 @@ const State = z.object({ name: z.string(), valid: z.boolean(), bytes: z.number()
 const None = z.object({})
 
 /** `valid` is false while it is being made, or after an interruption. */
-export type IndexState = z.infer<typeof State>
+type IndexState = z.infer<typeof State>
 
 /** States of the indexes that exist. */
 export function readIndexes(db: CommonQueryMethods, definitions: IndexDefinitions): Promise<readonly IndexState[]> {

@@ -51,7 +51,7 @@ const SLOW_MS = 50
 const CANCELLED = '57014'
 
 /** The pool, as far as the pipeline uses it. */
-export interface Connections {
+interface Connections {
   connect(): Promise<pg.PoolClient>
   /** How many others wait for a connection. */
   waiting(): number

@@ -4,13 +4,13 @@ import type { Pace } from '../domain/rate-limit.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
-export interface KeyCharge {
+interface KeyCharge {
   key: string
   pace: Pace
 }
 
 /** The first exhausted key of a request, and the microseconds until it has one again. */
-export interface Exceeded {
+interface Exceeded {
   key: string
   wait: number
 }

@@ -42,7 +42,7 @@ export interface RenewalStore {
 }
 
 /** The operator's advice to renew now. */
-export interface RenewalAdviceStore {
+interface RenewalAdviceStore {
   /** Sets the advice of the selected certificates, page by page. @returns how many there are. */
   advise(selection: AdviceSelection, advice: RenewalAdvice): Promise<number>
   /** Removes their advice. @returns how many had some */

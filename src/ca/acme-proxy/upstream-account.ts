@@ -32,7 +32,7 @@ export interface UpstreamAccountStore {
   saveUrl(id: string, url: string | undefined): Promise<void>
 }
 
-export interface UpstreamAccount {
+interface UpstreamAccount {
   key: UpstreamKey
   /** The `kid` of its requests. */
   kid: string

@@ -10,7 +10,7 @@ import { JWS_ALGORITHMS, type JwsAlgorithm } from '../../shared/protocol/jws.ts'
 import { type HttpAnswer, type HttpClient, retryAfterMs, Unreachable } from '../http-client.ts'
 import { UpstreamNonsense, UpstreamProblem, upstreamProblem } from './upstream-problem.ts'
 
-export interface Directory {
+interface Directory {
   newNonce: string
   newAccount: string
   newOrder: string
@@ -32,7 +32,7 @@ export interface Answer {
   retryAfterMs: number | undefined
 }
 
-export interface Signer {
+interface Signer {
   key: UpstreamKey
   /** The account's URL; undefined signs with the key itself. */
   kid?: string | undefined
@@ -244,7 +244,7 @@ interface SignedHeader {
 }
 
 /** @param payload undefined for a POST-as-GET (RFC 8555 §6.3) */
-export function signedRequest(key: UpstreamKey, header: SignedHeader, payload: object | undefined): string {
+function signedRequest(key: UpstreamKey, header: SignedHeader, payload: object | undefined): string {
   const { url, nonce, kid } = header
   const who = kid === undefined ? { jwk: JSON.parse(key.jwk) } : { kid }
   const signingInput = inputOf({ alg: key.alg, nonce, url, ...who }, payload)

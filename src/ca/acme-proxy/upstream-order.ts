@@ -40,7 +40,7 @@ export function readOrder({ json, retryAfterMs }: Answer, url: string, most: num
   }
 }
 
-export interface Authorization {
+interface Authorization {
   status: string
   identifier: Identifier
   /** The one that this service answers; of an answer of 256 KiB no more is kept. */

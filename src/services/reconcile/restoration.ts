@@ -28,7 +28,7 @@ export interface RestorationEvents {
   givenUp(line: GivenUp): void
 }
 
-export interface RestorationParts {
+interface RestorationParts {
   records: Pick<SignerRecords, 'certificates'>
   ca: Pick<CaBackend, 'issuers'>
   saveIssuer(issuer: CaIssuer): Promise<unknown>
@@ -44,7 +44,7 @@ export interface KnownIssuers {
   keyOf(issuerId: string): string | undefined
 }
 
-export interface Readable {
+interface Readable {
   found: Found[]
   /** Nobody asks about them any more, and they may have been archived: they do not come back. */
   expired: Set<number>
@@ -65,7 +65,7 @@ export interface SignedLine {
   serial: string
 }
 
-export interface Found extends SignedLine {
+interface Found extends SignedLine {
   certificate: Certificate
   serialNumber: Buffer
   requester: SigningRequester

@@ -6,7 +6,7 @@
 import type { SignerRecords } from '../../ca/signer-records.ts'
 import { type DatabasePlace, describeOthers, type SignerUse } from '../../domain/signer-use.ts'
 
-export interface SignerUseParts {
+interface SignerUseParts {
   records: Pick<SignerRecords, 'announce'>
   /** @throws database errors */
   place(): Promise<DatabasePlace>

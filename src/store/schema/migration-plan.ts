@@ -98,7 +98,7 @@ function estimatedSeconds({ rows, bytes }: Size, lasts: 'build' | 'scan'): numbe
 }
 
 /** A lock that a statement takes on a table that is there before the migration. */
-export interface Effect {
+interface Effect {
   /** The statement, without comments. */
   statement: string
   /** The table that is locked, or the index whose table it is; undefined when none is. */
@@ -227,7 +227,7 @@ function faultsIn({ isConcurrent, contract }: MigrationFile, { lasts, isContract
 }
 
 /** PostgreSQL's names, of those that occur here. */
-export type LockMode = 'ACCESS EXCLUSIVE' | 'SHARE ROW EXCLUSIVE' | 'SHARE' | 'SHARE UPDATE EXCLUSIVE' | 'ROW EXCLUSIVE'
+type LockMode = 'ACCESS EXCLUSIVE' | 'SHARE ROW EXCLUSIVE' | 'SHARE' | 'SHARE UPDATE EXCLUSIVE' | 'ROW EXCLUSIVE'
 
 interface Action {
   lock: LockMode
