@@ -2,8 +2,7 @@
  * Life cycles as tables: status → event → next status. Final statuses have empty rows. Pure: no clock, no database.
  *
  * Accounts, orders, authorizations and challenges are of RFC 8555 §7.1.6. Issuances from a CSR, their upstream orders
- * and
- * the administration's jobs are our own.
+ * and the administration's jobs are our own.
  */
 
 import { keysOf } from '../shared/lib/encoding.ts'
@@ -74,9 +73,8 @@ export type ChallengeStatus = 'pending' | 'processing' | 'valid' | 'invalid'
 type ChallengeEvent = 'claim' | 'release' | 'validated' | 'failed'
 
 /**
- * `claim`: a client triggers it or an instance adopts it; `release`: its instance stops
- * (ARCHITECTURE.md, life of a challenge). A first attempt without a claim may decide a pending
- * challenge.
+ * `claim`: a client triggers it or an instance adopts it; `release`: its instance stops (ARCHITECTURE.md, life of a
+ * challenge). A first attempt without a claim may decide a pending challenge.
  */
 export const CHALLENGE = {
   pending: { claim: 'processing', validated: 'valid', failed: 'invalid' },

@@ -35,10 +35,7 @@ const CaaParameters = z.object({
   certificate_type: z.enum(['tls-server', 's-mime']).default('tls-server'),
   /** Empty means the perspective's own list. */
   caa_domains: boundedList(text(), 100).default([]),
-  /**
-   * RFC 8657: account URL and validation method. Without the account URL only the issuer is
-   * compared.
-   */
+  /** RFC 8657: account URL and validation method. Without the account URL only the issuer is compared. */
   x_account_uri: text().optional(),
   x_validation_method: text().optional(),
 })

@@ -16,9 +16,7 @@ import { type DnsMethodSettings, http01Job, type JobSettings, tlsAlpn01Job, txtJ
 import { accountLabelIn, type CheckOutcome, type DcvParameters, type MpicRequest } from './perspective-api.ts'
 import { type Answered, Busy, startPerspectiveServer } from './perspective-server.ts'
 
-/**
- * Configuration sections that a perspective reads; other sections of a service's file are allowed.
- */
+/** Configuration sections that a perspective reads; other sections of a service's file are allowed. */
 export const PERSPECTIVE_SECTIONS = ['perspective', 'challenges', 'dns', 'acme', 'logging']
 
 export interface PerspectiveSettings {

@@ -1,7 +1,6 @@
 /**
  * Recovery of interrupted issuances (ARCHITECTURE.md): intents of ended instances, and this instance's own after an
- * outage
- * of the backend.
+ * outage of the backend.
  *
  * Time has passed, so account, key and authorizations are checked again. An order that is not signed within its time
  * ends.

@@ -27,9 +27,7 @@ export interface RevocationEvents {
 }
 
 export interface RevocationService {
-  /**
-   * @throws Problem malformed (404 if unknown), unauthorized, alreadyRevoked, badRevocationReason
-   */
+  /** @throws Problem malformed (404 if unknown), unauthorized, alreadyRevoked, badRevocationReason */
   revoke(der: Buffer, reason: number | undefined, revoker: Revoker): Promise<void>
 }
 

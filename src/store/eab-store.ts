@@ -35,9 +35,8 @@ export interface EabStore {
   /** Keyed by kid. */
   findForVerification: Batched<string, EabVerification | undefined>
   /**
-   * Makes the account, marks the credential used, and copies its grants to the account, in one
-   * commit. False, with nothing written, when the credential is used up or revoked, or the key has
-   * an account.
+   * Makes the account, marks the credential used, and copies its grants to the account, in one commit. False, with
+   * nothing written, when the credential is used up or revoked, or the key has an account.
    */
   register: Batched<BoundAccount, boolean>
 }

@@ -32,13 +32,10 @@ export interface Walk<T> {
   cursorOf(row: T): string
 }
 
-/**
- * The first suits pages that fill at once; a thousand rows take a few milliseconds, cached or not.
- */
+/** The first suits pages that fill at once; a thousand rows take a few milliseconds, cached or not. */
 const WINDOWS = [1_000, 4_000, 8_000]
 /**
- * No window starts later than this, and one takes about 10 ms. So a page returns within 50 ms,
- * however few rows fit.
+ * No window starts later than this, and one takes about 10 ms. So a page returns within 50 ms, however few rows fit.
  */
 const LOOKING_MS = 25
 

@@ -1,6 +1,4 @@
-/**
- * SQL of renewal information: facts of a certificate by serial number, and the operator's advice.
- */
+/** SQL of renewal information: facts of a certificate by serial number, and the operator's advice. */
 
 import type { Scope } from '../domain/permissions.ts'
 import type { RenewalAdvice } from '../domain/renewal-window.ts'

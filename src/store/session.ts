@@ -2,9 +2,8 @@
  * How every session begins: on a host whose database takes writes, and with the settings that all
  * statements of the service need.
  *
- * SQL sets them, because pgbouncer refuses `options` and time-outs as start-up parameters. The
- * round trip also asks whether the database takes writes: a standby answers reads, and would be
- * taken for a database that works.
+ * SQL sets them, because pgbouncer refuses `options` and time-outs as start-up parameters. The round trip also asks
+ * whether the database takes writes: a standby answers reads, and would be taken for a database that works.
  */
 
 import pg, { cutOff, type SslMode, tlsOptions } from './pg.ts'

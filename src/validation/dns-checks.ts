@@ -21,9 +21,7 @@ import type { CaaJobFactory } from './jobs.ts'
  * validations. Silent name servers must leave most of the actor free.
  */
 const MAX_CAA_AT_ONCE = 24
-/**
- * The limit of one account. Otherwise an account with silent name servers could take every place.
- */
+/** The limit of one account. Otherwise an account with silent name servers could take every place. */
 const MAX_OF_ACCOUNT = MAX_CAA_AT_ONCE / 4
 
 /**
@@ -156,9 +154,7 @@ interface MailDomainChecksOptions {
   log: Logger
 }
 
-/**
- * Answers undefined when too many checks run or the workers fail. Each unchecked domain is logged.
- */
+/** Answers undefined when too many checks run or the workers fail. Each unchecked domain is logged. */
 export function createMailDomainChecks({
   settings,
   checkMailDomains,
