@@ -1,4 +1,7 @@
-/** The signer's records: certificates and revocations in the order of its audit chain, and numbers of CRLs. */
+/**
+ * The signer's records: certificates and revocations in the order of its audit chain, and numbers of CRLs; and which databases
+ * use the signer.
+ */
 
 import { MAX_CERTIFICATES } from '../../signer/protocol/methods.ts'
 import {
@@ -9,7 +12,6 @@ import {
   readRevocationLines,
 } from '../../signer/protocol/record-lines.ts'
 import { SignerProtocolError } from '../../signer/protocol/signer-errors.ts'
-import type { DatabasePlace, SignerUse } from '../domain/signer-use.ts'
 import type { SignerClient } from './signer-client.ts'
 
 /** Numbers of lines; 0 where there is none. */
@@ -242,3 +244,29 @@ export function parseRequester(text: string): SigningRequester | undefined {
   const [, orderId, accountId, certificateId] = FORM.exec(text) ?? []
   return certificateId === undefined ? undefined : { certificateId, orderId, accountId }
 }
+
+/** A database that uses the signer, as its service announces it. */
+export interface DatabasePlace {
+  /** Its id: a copy has the same. */
+  database: string
+  /** Names server, timeline and database. A copy has another one (src/store/incarnation.ts). */
+  incarnation: string
+}
+
+export interface SignerUse {
+  others: readonly (DatabasePlace & { requester: string })[]
+  /** False while another one may yet turn out to be there. */
+  isSettled: boolean
+}
+
+export const SHARED = 'another database uses this signer'
+export const PART_THEM = 'part them as docs/operations/failover.md#another-database-at-the-same-signer says'
+
+/** For people. */
+export const describeOthers = (own: DatabasePlace, { others }: SignerUse): string =>
+  others
+    .map(({ database, incarnation, requester }) => {
+      const what = database === own.database ? 'a copy of this one' : `database ${database}`
+      return `${what} in ${incarnation}, announced by ${requester} (this one is in ${own.incarnation})`
+    })
+    .join('; ')

@@ -1,8 +1,8 @@
 /** The signer: whether it answers and can sign, and for how long its issuers can. */
 
 import type { CaHealth, CaIssuer } from '../../ca/backend.ts'
+import { PART_THEM, SHARED } from '../../ca/signer-records.ts'
 import { hasSigner } from '../../config/backends.ts'
-import { PART_THEM, SHARED } from '../../domain/signer-use.ts'
 import type { Check } from '../check.ts'
 import { othersAtSigner } from '../facts/signer-use.ts'
 import { CannotTell, failure, messageOf, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'

@@ -2,9 +2,8 @@
 
 import { readSharedSecret } from '../../../signer/protocol/handshake.ts'
 import { SignerClient } from '../../ca/signer-client.ts'
-import { signerRecords } from '../../ca/signer-records.ts'
+import { describeOthers, signerRecords } from '../../ca/signer-records.ts'
 import type { Config } from '../../config/schema.ts'
-import { describeOthers } from '../../domain/signer-use.ts'
 import type { Database } from '../../store/database.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
 import { readIncarnation } from '../../store/incarnation.ts'
