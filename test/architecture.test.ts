@@ -293,11 +293,8 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/admin',
     'src/main/admin',
     'src/main/events',
-    'src/store/event-store.ts',
     'src/store/event-statistics-store.ts',
-    'src/store/event-context-store.ts',
     'src/store/notification-store.ts',
-    'src/store/transparency-store.ts',
     'src/events',
   ],
   tldts: ['src/domain/identifier-policy.ts'],
@@ -318,6 +315,9 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/mpic',
     'src/setup/answer-kinds.ts',
     'src/store',
+    'src/events/event-store.ts',
+    'src/events/transparency.ts',
+    'src/events/hooks/hook-consumers.ts',
     // The payloads of events, which receivers outside rely on.
     'src/domain/event.ts',
     // Records come back from another host.

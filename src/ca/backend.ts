@@ -13,16 +13,11 @@ export interface CaIssuer {
   /** Operator's name of the issuer, such as `default`; unique within the backend. */
   id: string
   certificate: Buffer
-  /**
-   * DER certificates from `certificate` upwards, itself included. Configuration decides whether the
-   * root is last.
-   */
+  /** DER certificates from `certificate` upwards, itself included. Configuration decides whether the root is last. */
   chain: readonly Buffer[]
   /** Other chains from the issuer's key to a root (cross-signatures); usually none. */
   alternateChains: readonly (readonly Buffer[])[]
-  /**
-   * DER of the issuer's subject Name, copied byte for byte into certificates (RFC 5280 §4.1.2.4).
-   */
+  /** DER of the issuer's subject Name, copied byte for byte into certificates (RFC 5280 §4.1.2.4). */
   nameDer: Buffer
   /** The issuer's subjectKeyIdentifier; becomes the authorityKeyIdentifier. */
   keyIdentifier: Buffer
@@ -37,7 +32,7 @@ export interface CaIssuer {
 export interface SignOptions {
   /** Milliseconds from now until the caller stops waiting. */
   timeoutMs: number
-  /** For the audit chain (domain/signing-requester.ts). */
+  /** For the audit chain (`renderRequester` of signer-records.ts). */
   requester: string
 }
 
@@ -63,8 +58,7 @@ export interface CaBackend {
   /** Why a signature would be refused now without being tried; undefined when a try makes sense. */
   outage(): CaOutage | undefined
   /**
-   * Signs one TBSCertificate (RFC 5280 §4.1.2) and returns the certificate in DER, its signature
-   * verified.
+   * Signs one TBSCertificate (RFC 5280 §4.1.2) and returns the certificate in DER, its signature verified.
    * @throws CaError
    */
   signCertificate(issuerId: string, tbs: Buffer, options: SignOptions): Promise<Buffer>
@@ -104,10 +98,7 @@ interface TokenState {
   reason?: string | undefined
 }
 
-/**
- * `retryable`: the same request may succeed later (backend away, busy); otherwise the refusal is
- * final.
- */
+/** `retryable`: the same request may succeed later (backend away, busy); otherwise the refusal is final. */
 export class CaError extends Error {
   readonly retryable: boolean
   /** Names the identifier that the CA does not certify; nothing else is wrong with the request. */

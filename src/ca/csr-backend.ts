@@ -92,7 +92,7 @@ export type IssuanceStep = Contact &
   )
 
 /** A certificate to be revoked upstream. */
-export interface UpstreamRevocation {
+interface UpstreamRevocation {
   /** DER */
   certificate: Buffer
   /** CRLReason (RFC 5280 §5.3.1); 0 when none was given. */

@@ -24,7 +24,7 @@ export interface HttpClientOptions {
   maxConnections: number
 }
 
-export interface HttpRequest {
+interface HttpRequest {
   method: 'GET' | 'HEAD' | 'POST'
   url: string
   headers?: Readonly<Record<string, string>>

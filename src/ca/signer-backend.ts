@@ -1,10 +1,9 @@
 /**
  * The CA backend over a signer daemon.
  *
- * Every signature is verified before the certificate leaves. That catches faulty key hardware, a
- * wrong issuer and a foreign daemon. Verifying P-256 costs 93 µs, several times the rest of this
- * side (15 to 25 µs). It stays in the calling thread: the thread pool would cost as much CPU and a
- * hop.
+ * Every signature is verified before the certificate leaves. That catches faulty key hardware, a wrong issuer and a
+ * foreign daemon. Verifying P-256 costs 93 µs, several times the rest of this side (15 to 25 µs). It stays in the
+ * calling thread: the thread pool would cost as much CPU and a hop.
  */
 
 import { createPublicKey, createVerify, type KeyObject } from 'node:crypto'

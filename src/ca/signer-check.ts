@@ -1,7 +1,4 @@
-/**
- * The first contact with a signer: a test signature by every issuer, or a sentence about the
- * failure.
- */
+/** The first contact with a signer: a test signature by every issuer, or a sentence about the failure. */
 
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import { ANY_EXTENDED_KEY_USAGE } from '../shared/pki/oids.ts'

@@ -1,11 +1,10 @@
 /**
  * One connection to the signer daemon: handshake, pipelined requests, deadlines, reconnection.
  *
- * Without a connection, a request waits for one until its deadline. If the connection drops, the
- * request is sent once more; signing the same bytes twice is harmless. So a signer restarted within
- * the deadline fails no order. What a stopping signer refuses waits likewise. A second loss fails
- * the request as SignerAnswerLost, because the request may have crashed the signer. Different
- * secrets on the two sides fail all waiting requests at once.
+ * Without a connection, a request waits for one until its deadline. If the connection drops, the request is sent once
+ * more; signing the same bytes twice is harmless. So a signer restarted within the deadline fails no order. What a
+ * stopping signer refuses waits likewise. A second loss fails the request as SignerAnswerLost, because the request may
+ * have crashed the signer. Different secrets on the two sides fail all waiting requests at once.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -52,15 +51,14 @@ export interface SignerClientOptions {
   /** First and longest pause between attempts to connect; it doubles in between. */
   backoffMs?: { first: number; longest: number }
   /**
-   * Called after every handshake with the answer to `describe`. Throwing rejects the daemon and
-   * closes the connection.
+   * Called after every handshake with the answer to `describe`. Throwing rejects the daemon and closes the connection.
    */
   onConnect?(description: SignerDescription): void
   /** Called for a lost connection, and for every failed attempt to connect. */
   onDisconnect?(reason: Error): void
 }
 
-export interface Reply<M extends MethodName> {
+interface Reply<M extends MethodName> {
   meta: MethodResult<M>
   payload: Buffer
 }
@@ -124,10 +122,7 @@ export class SignerClient {
     return this.#state === 'ready'
   }
 
-  /**
-   * Why the newest attempt to connect failed; undefined while connected, and before a first
-   * failure.
-   */
+  /** Why the newest attempt to connect failed; undefined while connected, and before a first failure. */
   get failure(): Error | undefined {
     return this.#state === 'ready' ? undefined : this.#lastFailure
   }
@@ -165,8 +160,7 @@ export class SignerClient {
         reject,
       }
       this.#pending.set(id, pending)
-      // setImmediate runs after pending input, so that a delayed thread first reads the answers
-      // that arrived.
+      // setImmediate runs after pending input, so that a delayed thread first reads the answers that arrived.
       this.#deadlineTimer ??= setInterval(() => setImmediate(() => this.#expire()), DEADLINE_TICK_MS)
       if (this.#state === 'ready') this.#sendRequest(pending)
     }) as Promise<Reply<M>>
@@ -328,9 +322,7 @@ export class SignerClient {
     this.#reconnectTimer = setTimeout(() => this.#connect(), this.#pauseMs())
   }
 
-  /**
-   * Doubles, with jitter so that many fronts do not return in step. The first attempt comes soon.
-   */
+  /** Doubles, with jitter so that many fronts do not return in step. The first attempt comes soon. */
   #pauseMs(): number {
     const { first, longest } = this.#options.backoffMs
     const ceiling = Math.min(longest, first * 2 ** this.#failedAttempts)

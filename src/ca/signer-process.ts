@@ -32,10 +32,7 @@ export interface SignerProcess extends SignerPlace {
 
 const PROGRAM = fileURLToPath(programFile('signer/start.cts'))
 const READY_TIMEOUT_MS = 15_000
-/**
- * Restarts have no practical limit: nothing is issued without the signer, and nothing else depends
- * on it.
- */
+/** Restarts have no practical limit: nothing is issued without the signer, and nothing else depends on it. */
 const RESTART = { initialDelayMs: 100, maxDelayMs: 10_000, maxRestarts: 1_000_000, windowMs: 60_000 }
 
 /**
@@ -63,10 +60,7 @@ export async function startSignerProcess(program: SignerProgram, log: Logger, wa
     })
   }
 
-  /**
-   * A wrong PIN is not retried, because retries could lock the token. The operator corrects it and
-   * restarts.
-   */
+  /** A wrong PIN is not retried, because retries could lock the token. The operator corrects it and restarts. */
   function restartUnlessPinRefused(error: Error): void {
     if (error instanceof SignerDidNotStart && error.code === PIN_REFUSED_EXIT_CODE) {
       log.error({ reason: error.message }, 'the signer is not started again')

@@ -1,4 +1,7 @@
-/** The signer's records: certificates and revocations in the order of its audit chain, and numbers of CRLs. */
+/**
+ * The signer's records: certificates and revocations in the order of its audit chain, and numbers of CRLs; and which databases
+ * use the signer.
+ */
 
 import { MAX_CERTIFICATES } from '../../signer/protocol/methods.ts'
 import {
@@ -9,7 +12,6 @@ import {
   readRevocationLines,
 } from '../../signer/protocol/record-lines.ts'
 import { SignerProtocolError } from '../../signer/protocol/signer-errors.ts'
-import type { DatabasePlace, SignerUse } from '../domain/signer-use.ts'
 import type { SignerClient } from './signer-client.ts'
 
 /** Numbers of lines; 0 where there is none. */
@@ -21,7 +23,7 @@ interface Span {
 }
 
 /** The newest CRL number that was signed for a distribution point. */
-export interface SignedListNumber {
+interface SignedListNumber {
   /** `issuerKeyOf`, in hexadecimal. */
   issuerKey: string
   /** Empty for the complete list. */
@@ -53,7 +55,7 @@ export interface RecordedCertificate {
   der: Buffer
 }
 
-export interface RevocationPage {
+interface RevocationPage {
   lines: readonly RecordedRevocations[]
   last: { seq: number; part: number }
   more: boolean
@@ -70,12 +72,12 @@ export { MAX_DECISION_BYTES, MAX_DECISIONS } from '../../signer/protocol/methods
 export type { NotedRevocation }
 
 /** Decisions of one line of the chain. */
-export interface RecordedDecisions {
+interface RecordedDecisions {
   sequence: number
   decisions: readonly Readonly<Record<string, unknown>>[]
 }
 
-export interface DecisionPage {
+interface DecisionPage {
   /** Number of the oldest line that is kept. */
   first: number
   lines: readonly RecordedDecisions[]
@@ -220,3 +222,51 @@ function readSerials(payload: Buffer): Pick<SerialPage, 'sequences' | 'serialNum
   }
   return { sequences, serialNumbers, signedAt }
 }
+
+/** The signer writes down the requester of a certificate, so that a database that has lost it can have it back. */
+export interface SigningRequester {
+  certificateId: string
+  /** Both are absent for a certificate of the service itself. */
+  orderId: string | undefined
+  accountId: string | undefined
+}
+
+export function renderRequester({ certificateId, orderId, accountId }: SigningRequester): string {
+  const whose = orderId !== undefined && accountId !== undefined ? `order ${orderId} account ${accountId}` : 'self'
+  return `${whose} certificate ${certificateId}`
+}
+
+const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
+const FORM = new RegExp(`^(?:order (${UUID}) account (${UUID})|self) certificate (${UUID})$`)
+
+/** @returns undefined for a text of another form, as earlier releases and other programs write it */
+export function parseRequester(text: string): SigningRequester | undefined {
+  const [, orderId, accountId, certificateId] = FORM.exec(text) ?? []
+  return certificateId === undefined ? undefined : { certificateId, orderId, accountId }
+}
+
+/** A database that uses the signer, as its service announces it. */
+export interface DatabasePlace {
+  /** Its id: a copy has the same. */
+  database: string
+  /** Names server, timeline and database. A copy has another one (src/store/incarnation.ts). */
+  incarnation: string
+}
+
+export interface SignerUse {
+  others: readonly (DatabasePlace & { requester: string })[]
+  /** False while another one may yet turn out to be there. */
+  isSettled: boolean
+}
+
+export const SHARED = 'another database uses this signer'
+export const PART_THEM = 'part them as docs/operations/failover.md#another-database-at-the-same-signer says'
+
+/** For people. */
+export const describeOthers = (own: DatabasePlace, { others }: SignerUse): string =>
+  others
+    .map(({ database, incarnation, requester }) => {
+      const what = database === own.database ? 'a copy of this one' : `database ${database}`
+      return `${what} in ${incarnation}, announced by ${requester} (this one is in ${own.incarnation})`
+    })
+    .join('; ')

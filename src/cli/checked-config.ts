@@ -4,11 +4,11 @@
  */
 
 import { requireUsableIssuers } from '../ca/signer-check.ts'
+import { PART_THEM, SHARED } from '../ca/signer-records.ts'
 import { signerBackend, usesBackend } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
 import { openDatabaseFor } from '../doctor/facts/database.ts'
 import { othersAtSigner } from '../doctor/facts/signer.ts'
-import { PART_THEM, SHARED } from '../domain/signer-use.ts'
 import { loadHooks } from '../events/hooks/load-hooks.ts'
 import { requireCaModules } from '../main/ca/csr-backends.ts'
 import { PERSPECTIVE_SECTIONS } from '../mpic/perspective-service.ts'

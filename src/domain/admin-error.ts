@@ -32,7 +32,7 @@ export interface FieldError {
   message: string
 }
 
-export interface AdminErrorOptions {
+interface AdminErrorOptions {
   fields?: readonly FieldError[]
   retryAfterSeconds?: number
   /** For the log only. */

@@ -87,7 +87,7 @@ export const ALARM_CODES = [
   'alarm_event',
   'emergency',
 ] as const
-export type AlarmCode = (typeof ALARM_CODES)[number]
+type AlarmCode = (typeof ALARM_CODES)[number]
 
 export interface AlarmFacts {
   now: Date

@@ -91,10 +91,7 @@ export function normalizeAllowedIdentifier(type: IdentifierType, text: string): 
   return { ok: true, value: `${normal.value}/${prefix}` }
 }
 
-/**
- * Reads a pattern that an operator typed: an address or network if it looks like one, otherwise a
- * name.
- */
+/** Reads a pattern that an operator typed: an address or network if it looks like one, otherwise a name. */
 export function parseAllowedIdentifier(
   text: string,
 ): { ok: true; identifier: AllowedIdentifier } | { ok: false; reason: string } {
@@ -129,10 +126,7 @@ export function allowsWildcard(base: string, pattern: string): boolean {
  * `challenges.auto_accept` approves all.
  */
 
-/**
- * May approve a request. The store checks the credential's validity and allowlist when it makes the
- * row.
- */
+/** May approve a request. The store checks the credential's validity and allowlist when it makes the row. */
 export interface Approval {
   /** The client's address in normal form; absent where everything is accepted. */
   address?: string
@@ -140,7 +134,7 @@ export interface Approval {
 }
 
 /** Evidence kept with the authorization; the store adds the credential. */
-export interface ApprovalRecord {
+interface ApprovalRecord {
   type: 'pre-approval' | 'auto_accept'
   /** RFC 3339. */
   at: string
@@ -154,10 +148,7 @@ export interface ApprovalFacts {
   networks: readonly string[] | undefined
   /** Text of the client's address, as trusted proxies give it. */
   address: string
-  /**
-   * The address is a trusted proxy's. The client is then unknown, so no network approves the
-   * request.
-   */
+  /** The address is a trusted proxy's. The client is then unknown, so no network approves the request. */
   isProxy: boolean
   requestId: string
   now: Date

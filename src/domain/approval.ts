@@ -4,13 +4,13 @@ import type { Actor, Role } from './administrator.ts'
 
 /** By the names of their settings in `admin_api.approvals`. */
 export const APPROVAL_ACTS = ['bulk_revocation', 'resume_signing', 'user_changes', 'new_names'] as const
-export type ApprovalAct = (typeof APPROVAL_ACTS)[number]
+type ApprovalAct = (typeof APPROVAL_ACTS)[number]
 
 export const DECISIONS = ['approved', 'rejected', 'withdrawn'] as const
 export type Decision = (typeof DECISIONS)[number]
 
 export const APPROVAL_STATUSES = ['waiting', ...DECISIONS, 'expired'] as const
-export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number]
+type ApprovalStatus = (typeof APPROVAL_STATUSES)[number]
 
 export interface ApprovalPolicy {
   /** A bulk revocation of more certificates needs approval; undefined for none. */
@@ -76,7 +76,7 @@ export function obstacleToDecision(asked: Asked, decider: Decider, now: Date): s
 }
 
 /** The two persons of an act share a reply with a secret. */
-export interface SharedReply {
+interface SharedReply {
   maker: unknown
   /** Undefined where the maker gets it all. */
   decider: string | undefined

@@ -2,12 +2,11 @@
  * The chain of the audit log: each entry's MAC covers the entry and the MAC before it.
  *
  * HMAC-SHA-256 over the previous MAC and a canonical text. Without the key, any change, removal or reordering of
- * entries
- * shows. A cut tail shows against a head noted elsewhere.
+ * entries shows. A cut tail shows against a head noted elsewhere.
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { type WrittenBack, WrittenBackEntries } from './written-back.ts'
+import { type WrittenBack, WrittenBackEntries } from './action-words.ts'
 
 export const AUDIT_ACTIONS = [
   'auth.login',

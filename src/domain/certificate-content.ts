@@ -15,7 +15,7 @@ import { buildTbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { CertificateProfile, Validity } from './certificate-profile.ts'
 
-export interface ContentRequest {
+interface ContentRequest {
   subject: { spki: Spki; identifiers: readonly Identifier[]; commonName: string | undefined }
   profile: Pick<CertificateProfile, 'keyUsages' | 'extendedKeyUsages'>
   issuer: { nameDer: Buffer; keyIdentifier: Buffer; signatureAlgorithm: SignatureAlgorithm }

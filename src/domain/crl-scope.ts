@@ -70,10 +70,7 @@ export function octetsOf({ shards, shard }: { shards: number; shard: number }): 
   return Array.from({ length: OCTETS / step }, (_, at) => [(shard % step) + at * step, (shard % step) + at * step])
 }
 
-/**
- * Last part of a list's path: `default` for a complete one, `default/16-3` for the fourth of
- * sixteen.
- */
+/** Last part of a list's path: `default` for a complete one, `default/16-3` for the fourth of sixteen. */
 export function crlName(issuerId: string, { shards, shard }: { shards: number; shard: number }): string {
   // The name contains the count, so that certificates keep their list when the count changes.
   return shards === 1 ? issuerId : `${issuerId}/${shards}-${shard}`

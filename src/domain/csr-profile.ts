@@ -16,10 +16,7 @@ import { Problem } from '../shared/protocol/problem.ts'
 import { certifiedCommonNames, certifiedNames, firstOf, fitsCommonName, listed, shortened, shown } from './csr-check.ts'
 import { compileLinearPattern, type LinearPattern, PatternError } from './linear-pattern.ts'
 
-/**
- * `profile_data`, checked and compiled. A minimum or maximum of −1 means no limit, and is absent
- * here.
- */
+/** `profile_data`, checked and compiled. A minimum or maximum of −1 means no limit, and is absent here. */
 export interface CsrProfile {
   /** Key type label → minimum size in bits; 0 is no minimum. */
   authorizedKeys?: ReadonlyMap<string, number>
@@ -244,10 +241,7 @@ function historyViolations({ reuseKey, renewalWindowDays }: CsrProfile, history:
 /** Some clients show only the detail. */
 const MAX_IN_DETAIL = 5
 
-/**
- * One badCSR with a subproblem for each violation. These concern the whole request, so they name no
- * identifier.
- */
+/** One badCSR with a subproblem for each violation. These concern the whole request, so they name no identifier. */
 export function csrProfileProblem(violations: readonly string[]): Problem {
   const first = violations.slice(0, MAX_IN_DETAIL).join('; ')
   const more = violations.length > MAX_IN_DETAIL ? '; and others' : ''

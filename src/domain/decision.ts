@@ -24,7 +24,7 @@ export type Act = AuditAction | AcmeAct
  * `restricts`: a fail-over that loses it brings it back. `permits`: it is reported as lost, and nobody is given anything by a
  * record. `reports`: nothing but its entry in the audit log outlives it.
  */
-export type Effect = 'restricts' | 'permits' | 'reports'
+type Effect = 'restricts' | 'permits' | 'reports'
 
 export interface Decision {
   id: string

@@ -3,7 +3,7 @@
 import type { EventData, FailureKind } from './event.ts'
 
 /** A failure as a reply has it. An earlier or a later release may have written it. */
-export interface Failure {
+interface Failure {
   kind: string
   data: object
 }

@@ -11,11 +11,8 @@ export type CaTrouble = 'signer connection lost' | 'signer not reachable' | 'CA 
 /** It answers, and cannot write: no room, or a disk that is read-only, over its quota or broken. */
 export type DatabaseTrouble = 'database disk full' | 'database disk failing'
 
-/**
- * The pools of all front threads together. `available` counts as the pressure guard does
- * (`Database.pressure`).
- */
-export interface PoolHealth {
+/** The pools of all front threads together. `available` counts as the pressure guard does (`Database.pressure`). */
+interface PoolHealth {
   /** The maximum. Connections open on demand and close after long disuse. */
   max: number
   /** Open connections. */
@@ -27,10 +24,7 @@ export interface PoolHealth {
 export interface HealthReport {
   checks: {
     database: { status: CheckStatus; pool: PoolHealth; reason?: DatabaseTrouble } | 'pool_exhausted'
-    /**
-     * `stopped` means that the operator has stopped all signing. `tokens` appears only with token
-     * keys.
-     */
+    /** `stopped` means that the operator has stopped all signing. `tokens` appears only with token keys. */
     ca_backend: {
       status: CheckStatus | 'stopped'
       tokens?: readonly { issuer: string; status: string; since: string }[]
@@ -44,10 +38,7 @@ export interface HealthReport {
     signer_records?: { status: CheckStatus; given_up?: number }
     /** Absent without `dns.resolvers`. */
     dns_resolver?: { status: CheckStatus }
-    /**
-     * `error`: the end of the administrators' audit log was cut or changed. Absent without Admin
-     * API.
-     */
+    /** `error`: the end of the administrators' audit log was cut or changed. Absent without Admin API. */
     audit_log?: { status: CheckStatus }
     /** Absent when no mail is sent. */
     smtp?: { status: CheckStatus }

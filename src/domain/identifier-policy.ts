@@ -1,7 +1,6 @@
 /**
- * Which identifiers may be requested (RFC 8555 §7.4; docs/decisions/identifiers.md,
- * docs/decisions/problem-types.md, docs/decisions/offered-challenges.md). new-order, new-authz and
- * finalize share one function.
+ * Which identifiers may be requested (RFC 8555 §7.4; docs/decisions/identifiers.md, docs/decisions/problem-types.md,
+ * docs/decisions/offered-challenges.md). new-order, new-authz and finalize share one function.
  */
 
 import { createRequire } from 'node:module'
@@ -220,8 +219,7 @@ export function publicSuffixes(list: PublicSuffixList): IsRegistry | undefined {
   const { getPublicSuffix } = createRequire(import.meta.url)('tldts') as typeof import('tldts')
   const options = { extractHostname: false, validateHostname: false, detectIp: false }
   return (name) => {
-    // A rule such as `*.kawasaki.jp` covers only names below it, hence the extra label. No rule
-    // begins with `_`.
+    // A rule such as `*.kawasaki.jp` covers only names below it, hence the extra label. No rule begins with `_`.
     const suffix = getPublicSuffix(`_.${name}`, options)
     return suffix === null || suffix.length >= name.length
   }

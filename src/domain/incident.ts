@@ -7,7 +7,7 @@ import { decodePem } from '../shared/pki/pem.ts'
 import { hashSpki, parseSpki } from '../shared/pki/spki.ts'
 
 /** `word` is a kid or a name, which only the database can tell. */
-export type Reported =
+type Reported =
   | { kind: 'key'; spkiSha256: string; readAs: string }
   | { kind: 'account'; id: string }
   | { kind: 'word'; text: string }

@@ -89,10 +89,7 @@ function estimatedSize(source: string): number {
   return open.reduce((total, before) => total + before, sum)
 }
 
-/**
- * An escaped pair, a character class, or one of the two spellings. Pairs and classes stay as they
- * are.
- */
+/** An escaped pair, a character class, or one of the two spellings. Pairs and classes stay as they are. */
 const PYTHON = /\\Z|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{,(?=\d+\})/gs
 
 function fromPython(source: string): string {

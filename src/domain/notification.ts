@@ -37,7 +37,7 @@ export const isNotificationType = (text: string): text is NotificationType =>
 export const NOTIFICATION_STATUSES = ['pending', 'sent', 'failed'] as const
 export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number]
 
-export interface NotificationLimit {
+interface NotificationLimit {
   /** Counted for each recipient of an account. Without an account, for all recipients together. */
   most: number
   withinMs: number

@@ -4,7 +4,7 @@ import { isMailAddress } from '../shared/lib/bounded.ts'
 import { isUsername, type Role, USERNAME_RULE } from './administrator.ts'
 
 /** The first group that a person has decides. */
-export interface GroupRole {
+interface GroupRole {
   group: string
   role: Role
   /** Tags of a registrar. */

@@ -40,10 +40,7 @@ export function chooseProfile(
   return profile
 }
 
-/**
- * notBefore lies within 48 hours of the signature (CA/Browser Forum BR §7.1.2.7); one hour is for
- * clocks.
- */
+/** notBefore lies within 48 hours of the signature (CA/Browser Forum BR §7.1.2.7); one hour is for clocks. */
 const MAX_START_DISTANCE_MS = 47 * 3_600_000
 
 /**
@@ -96,22 +93,18 @@ export interface OrderRequestFacts {
   notAfter: Date | undefined
   /** certID of the predecessor. */
   replaces: string | undefined
-  /**
-   * Type of the approval without a challenge; such an order differs from one that needs challenges.
-   */
+  /** Type of the approval without a challenge; such an order differs from one that needs challenges. */
   approval?: string | undefined
 }
 
 /**
- * A key in the form of a UUID that equal requests share; the order of identifiers does not matter.
- * It hashes the account first (128 bits of SHA-256), so a collision could only return another order
- * of the same account.
+ * A key in the form of a UUID that equal requests share; the order of identifiers does not matter. It hashes the
+ * account first (128 bits of SHA-256), so a collision could only return another order of the same account.
  */
 export function orderRequestKey(request: OrderRequestFacts): string {
   const names = request.identifiers.map(({ type, value }) => `${type}:${value}`).sort()
   const validity = [request.notBefore?.getTime() ?? '', request.notAfter?.getTime() ?? '']
-  // Line feeds separate safely: identifiers are normalised, and profile names come from the
-  // configuration.
+  // Line feeds separate safely: identifiers are normalised, and profile names come from the configuration.
   const text = [
     request.accountId,
     request.profile,

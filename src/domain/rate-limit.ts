@@ -1,12 +1,10 @@
 /**
- * Rate limits: the categories and the arithmetic (docs/decisions/rate-limits.md). Pure: no clock,
- * no storage.
+ * Rate limits: the categories and the arithmetic (docs/decisions/rate-limits.md). Pure: no clock, no storage.
  *
- * The generic cell rate algorithm is a token bucket in one number, the theoretical arrival time
- * (TAT): when the bucket will be full again. `requests` may come at once; each returns after
- * `window / requests`. So any span of t microseconds admits at most `requests + t / interval`.
- * Times are whole microseconds, so that memory and database compute the same numbers; intervals are
- * rounded up, towards fewer requests.
+ * The generic cell rate algorithm is a token bucket in one number, the theoretical arrival time (TAT): when the bucket
+ * will be full again. `requests` may come at once; each returns after `window / requests`. So any span of t
+ * microseconds admits at most `requests + t / interval`. Times are whole microseconds, so that memory and database
+ * compute the same numbers; intervals are rounded up, towards fewer requests.
  */
 
 import { countedAddress } from '../shared/lib/ip-address.ts'

@@ -77,7 +77,7 @@ export function leafOf(chain: readonly Buffer[], spki: Buffer): Buffer | undefin
   })
 }
 
-export type Verdict = { ok: true; received: ReceivedChain } | { ok: false; findings: readonly string[] }
+type Verdict = { ok: true; received: ReceivedChain } | { ok: false; findings: readonly string[] }
 
 const DAY_MS = 86_400_000
 const SECOND_MS = 1_000

@@ -20,9 +20,7 @@ export interface Account {
   termsVersion?: string
   /** The JWS of its registration, if it is bound to an external account. */
   externalAccountBinding?: ExternalAccountBinding['jws']
-  /**
-   * Fixed by its credential: the CA profiles it may order, and the networks that pre-approve names.
-   */
+  /** Fixed by its credential: the CA profiles it may order, and the networks that pre-approve names. */
   allowedProfiles?: readonly string[]
   preapprovedNetworks?: readonly string[]
 }
@@ -62,10 +60,7 @@ export interface Order {
   certificateId?: string
   /** CSR profile of its account when the order was read. */
   csrProfileId?: string
-  /**
-   * While open: the oldest CAA check among its authorizations of DNS names. Absent if any was never
-   * checked.
-   */
+  /** While open: the oldest CAA check among its authorizations of DNS names. Absent if any was never checked. */
   caaCheckedAt?: Date
 }
 
@@ -88,10 +83,7 @@ export interface ChallengeAttempt {
   status: ChallengeStatus
   /** Finished or failed validation attempts so far. */
   tries: number
-  /**
-   * Thumbprint of the triggering account key until the decision; the key may change before the last
-   * attempt.
-   */
+  /** Thumbprint of the triggering account key until the decision; the key may change before the last attempt. */
   thumbprint?: string
   validated?: string
   /** When CAA records permitted it; absent where CAA was not checked. */

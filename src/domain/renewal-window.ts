@@ -2,9 +2,8 @@
  * When a certificate should be renewed (RFC 9773 §4.2; docs/decisions/renewal-information.md).
  * Pure: the clock is an argument.
  *
- * The operator's advice comes first, then revocation, then the CA behind this service, then the
- * lifetime. Every window ends after it
- * starts, as §4.2 demands, however late the request.
+ * The operator's advice comes first, then revocation, then the CA behind this service, then the lifetime. Every window
+ * ends after it starts, as §4.2 demands, however late the request.
  */
 
 export interface RenewalFacts {
@@ -45,8 +44,7 @@ export function renewalWindow(facts: RenewalFacts, policy: WindowPolicy, now: Da
   const { notBefore, notAfter, revokedAt, advice, upstream } = facts
   if (advice) return openedBefore(advice.window.start, earlier(advice.window.end, notAfter))
   if (revokedAt) {
-    // Clients renew at a random time of the window (RFC 9773 §4.2): with 90 days left, after 45 on
-    // average.
+    // Clients renew at a random time of the window (RFC 9773 §4.2): with 90 days left, after 45 on average.
     const lengthMs = (policy.revokedWindowSeconds ?? Number.POSITIVE_INFINITY) * SECOND_MS
     return openedBefore(now, new Date(Math.min(now.getTime() + lengthMs, notAfter.getTime())))
   }

@@ -1,7 +1,4 @@
-/**
- * Revocation reasons (RFC 5280 §5.3.1), and those that an ACME client may give
- * (docs/decisions/revocation.md).
- */
+/** Revocation reasons (RFC 5280 §5.3.1), and those that an ACME client may give (docs/decisions/revocation.md). */
 
 import { CRL_REASONS } from '../shared/pki/crl-lint.ts'
 import { Problem } from '../shared/protocol/problem.ts'
@@ -27,10 +24,7 @@ export function revocationReasonName(reason: number): string {
   return CRL_REASONS[reason] ?? String(reason)
 }
 
-/**
- * unspecified, keyCompromise, affiliationChanged, superseded, cessationOfOperation,
- * privilegeWithdrawn
- */
+/** unspecified, keyCompromise, affiliationChanged, superseded, cessationOfOperation, privilegeWithdrawn */
 const ACCEPTED: readonly number[] = [0, KEY_COMPROMISE, 3, 4, 5, 9]
 
 /** Reasons for administrators: the accepted ones and cACompromise. */

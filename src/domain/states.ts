@@ -2,8 +2,7 @@
  * Life cycles as tables: status → event → next status. Final statuses have empty rows. Pure: no clock, no database.
  *
  * Accounts, orders, authorizations and challenges are of RFC 8555 §7.1.6. Issuances from a CSR, their upstream orders
- * and
- * the administration's jobs are our own.
+ * and the administration's jobs are our own.
  */
 
 import { keysOf } from '../shared/lib/encoding.ts'
@@ -74,9 +73,8 @@ export type ChallengeStatus = 'pending' | 'processing' | 'valid' | 'invalid'
 type ChallengeEvent = 'claim' | 'release' | 'validated' | 'failed'
 
 /**
- * `claim`: a client triggers it or an instance adopts it; `release`: its instance stops
- * (ARCHITECTURE.md, life of a challenge). A first attempt without a claim may decide a pending
- * challenge.
+ * `claim`: a client triggers it or an instance adopts it; `release`: its instance stops (ARCHITECTURE.md, life of a
+ * challenge). A first attempt without a claim may decide a pending challenge.
  */
 export const CHALLENGE = {
   pending: { claim: 'processing', validated: 'valid', failed: 'invalid' },
@@ -118,7 +116,7 @@ export const STORED_ORDER = {
 
 export const STORED_ORDER_STATUSES = keysOf<StoredOrderStatus>(STORED_ORDER)
 
-export interface OrderFacts {
+interface OrderFacts {
   stored: StoredOrderStatus
   expiresAt: Date
   /** Their statuses, with expiry applied. */
@@ -143,7 +141,7 @@ export function orderStatus(order: OrderFacts, now: Date): OrderStatus {
     : pending.rejected
 }
 
-export type CsrIssuanceStatus =
+type CsrIssuanceStatus =
   | 'fresh'
   | 'opened'
   | 'promised'
@@ -258,7 +256,7 @@ export const BULK_REVOCATION = {
 
 export const BULK_REVOCATION_STATUSES = keysOf<BulkRevocationStatus>(BULK_REVOCATION)
 
-export type AuditVerificationStatus = 'running' | 'done' | 'failed'
+type AuditVerificationStatus = 'running' | 'done' | 'failed'
 
 type AuditVerificationEvent = 'finish' | 'fail'
 

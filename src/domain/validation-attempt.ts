@@ -1,10 +1,9 @@
 /**
  * A validation attempt: whether another follows it, and its record of questions, answers, duration and verdict.
  *
- * Every record is logged; the deciding one is kept with the authorization. Targets choose much of
- * its content (names in DNS, a Location, a hundred records), so it is cut. First long texts and
- * lists are cut, then steps from the middle: the first steps show the question, the last ones the
- * decision.
+ * Every record is logged; the deciding one is kept with the authorization. Targets choose much of its content (names in
+ * DNS, a Location, a hundred records), so it is cut. First long texts and lists are cut, then steps from the middle:
+ * the first steps show the question, the last ones the decision.
  */
 
 import type { ChallengeType } from '../shared/protocol/challenge.ts'
@@ -31,7 +30,7 @@ export function retryDelayMs(failedTries: number, { backoffBaseMs, backoffMaxMs 
 }
 
 /** One step of an attempt as a validator reports it. */
-export interface FoundStep {
+interface FoundStep {
   step: string
   [fact: string]: unknown
 }
@@ -62,10 +61,7 @@ export interface ValidationRecord {
 
 /** UTF-16 code units of the JSON; PostgreSQL keeps this much compressed outside the row. */
 export const MAX_RECORD_LENGTH = 8192
-/**
- * UTF-16 code units of a text, items of a list. A record too long after the wide cut gets the
- * narrow one.
- */
+/** UTF-16 code units of a text, items of a list. A record too long after the wide cut gets the narrow one. */
 const WIDE = { text: 512, items: 32 }
 const NARROW = { text: 128, items: 8 }
 type Cut = typeof WIDE
@@ -73,10 +69,7 @@ const MAX_DEPTH = 4
 /** Leaves 4096 for the record's own texts in JSON. */
 const STEPS_LENGTH = MAX_RECORD_LENGTH - 4096
 
-/**
- * Finds C1, and in JSON any escape but of a quote or backslash: a control character or lone
- * surrogate.
- */
+/** Finds C1, and in JSON any escape but of a quote or backslash: a control character or lone surrogate. */
 const SUSPECT = /\\[^"\\]|[\u007f-\u009f]/
 
 /** Cuts what the target chose, and replaces what PostgreSQL refuses in jsonb. */
@@ -127,10 +120,7 @@ function bound(value: unknown, depth: number, cut: Cut): unknown {
   return Object.fromEntries(members.map(([name, member]) => [boundText(name, cut), bound(member, depth + 1, cut)]))
 }
 
-/**
- * jsonb refuses U+0000 and lone surrogates; other control characters would reach an operator's
- * terminal.
- */
+/** jsonb refuses U+0000 and lone surrogates; other control characters would reach an operator's terminal. */
 function boundText(text: string, cut: Cut): string {
   const short = text.length > cut.text ? `${text.slice(0, cut.text - 1)}…` : text
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for

@@ -9,7 +9,6 @@ import { type FileHandle, open, rename } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { CommonQueryMethods } from 'slonik'
 import { AUDIT_KINDS, EVENT_KINDS, FAILURE_KINDS, type OccurredEvent } from '../domain/event.ts'
-import { renderAuditRecord, renderSyslogMessage } from '../domain/syslog-message.ts'
 import { addAccountFailures, addEventCounts, addRaisedAlarms } from '../store/event-statistics-store.ts'
 import {
   backoffDelayMs,
@@ -20,7 +19,7 @@ import {
   withBackoff,
 } from './consumer.ts'
 import { BlockedReceiver, jsonPoster, receiverGuard } from './http-post.ts'
-import type { SyslogTransport } from './syslog-sender.ts'
+import { renderAuditRecord, renderSyslogMessage, type SyslogTransport } from './syslog-sender.ts'
 
 const TIMEOUT_MS = 15_000
 /** Each message keeps its place until the connection has outlived it. */

@@ -3,7 +3,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabasePool } from 'slonik'
 import { removeOldCounts } from '../store/event-statistics-store.ts'
-import { registerConsumer, removeUnseenConsumers, takeDeliveries } from '../store/event-store.ts'
 import {
   type ConsumerEvents,
   DATABASE_LOOK_MS,
@@ -12,6 +11,7 @@ import {
   LOOK_MS,
   REGISTRATION_MS,
 } from './consumer.ts'
+import { registerConsumer, removeUnseenConsumers, takeDeliveries } from './event-store.ts'
 import { ExternalDelivery } from './external-delivery.ts'
 
 export interface EventDeliveryOptions {

@@ -12,6 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import Queue from 'better-queue'
 import type { DatabasePool } from 'slonik'
 import { IdleSignal, limitedSignal, orAborted } from '../shared/lib/time-limit.ts'
+import type { Attempted, ConsumerEvents, ExternalConsumer } from './consumer.ts'
 import {
   buryDelivery,
   claimDeliveries,
@@ -19,8 +20,7 @@ import {
   postponeDelivery,
   releaseDeliveries,
   removeDeliveries,
-} from '../store/event-store.ts'
-import type { Attempted, ConsumerEvents, ExternalConsumer } from './consumer.ts'
+} from './event-store.ts'
 
 /** Stored for operators; a peer chooses much of it. */
 const MAX_ERROR = 500

@@ -2,7 +2,7 @@
 
 import { AUDIT_KINDS, EVENT_KINDS, EVENTS, type EventKind, HOOK_KINDS, membersOf, severityOf } from '../domain/event.ts'
 import { sampleEvent } from '../domain/event-samples.ts'
-import { renderAuditRecord } from '../domain/syslog-message.ts'
+import { renderAuditRecord } from './syslog-sender.ts'
 
 /** Generated parts by file, below `docs`, and by the name in the comment before each. */
 export const GENERATED: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {

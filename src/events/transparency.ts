@@ -7,8 +7,10 @@
  */
 
 import { createHash, type KeyObject, verify } from 'node:crypto'
-import type { DatabasePool } from 'slonik'
-import { findSubmittedChain, recordTimestamp } from '../store/transparency-store.ts'
+import type { CommonQueryMethods, DatabasePool } from 'slonik'
+import * as z from 'zod/v4'
+import type { EventData } from '../domain/event.ts'
+import { rowsOf, sql } from '../store/slonik.ts'
 import { type ExternalConsumer, ReceiverBusy, RefusedForGood, withBackoff } from './consumer.ts'
 import { jsonPoster, type PostAnswer } from './http-post.ts'
 
@@ -117,4 +119,56 @@ function jsonObject(text: string): Record<string, unknown> {
 function base64(value: unknown): Buffer | undefined {
   if (typeof value !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(value)) return undefined
   return Buffer.from(value, 'base64')
+}
+
+const Chain = z.object({ der: z.instanceof(Buffer), chain: z.array(z.instanceof(Buffer)) })
+
+/** @returns the certificate and its issuers upwards; undefined when there is no such certificate */
+async function findSubmittedChain(
+  db: CommonQueryMethods,
+  certificateId: string,
+): Promise<readonly [Buffer, ...Buffer[]] | undefined> {
+  const row = await db.maybeOne(rowsOf(Chain)`
+    SELECT c.der, i.chain FROM certificates c JOIN issuers i ON i.fingerprint = c.issuer_fingerprint
+     WHERE c.id = ${certificateId}`)
+  return row ? [row.der, ...row.chain] : undefined
+}
+
+interface RecordedTimestamp {
+  certificateId: string
+  logUrl: string
+  /** Times in milliseconds since 1970. */
+  sct: { logId: Buffer; timestamp: number; extensions: Buffer; signature: Buffer }
+  verified: boolean
+}
+
+const None = z.object({})
+
+/** Its event is emitted once for a certificate and a log. */
+export async function recordTimestamp(
+  db: CommonQueryMethods,
+  { certificateId, logUrl, sct, verified }: RecordedTimestamp,
+): Promise<void> {
+  const { logId, timestamp, extensions, signature } = sct
+  const told: Pick<EventData<'ct.submission'>, 'ct_log_url' | 'sct'> = {
+    ct_log_url: logUrl,
+    sct: {
+      id: logId.toString('base64'),
+      timestamp,
+      extensions: extensions.toString('base64'),
+      signature: signature.toString('base64'),
+      verified,
+    },
+  }
+  await db.query(rowsOf(None)`
+    WITH added AS (
+      INSERT INTO signed_certificate_timestamps
+        (certificate_id, log_url, log_id, signed_at, extensions, signature, verified)
+      VALUES (${certificateId}, ${logUrl}, ${sql.binary(logId)}, to_timestamp(${timestamp}::float8 / 1000),
+        ${sql.binary(extensions)}, ${sql.binary(signature)}, ${verified})
+      ON CONFLICT DO NOTHING RETURNING certificate_id
+    )
+    SELECT emit_event('ct.submission', c.id::text, c.account_id,
+                      ${JSON.stringify(told)}::jsonb || jsonb_build_object('row', jsonb_build_object('serial_number', c.serial_number)))
+      FROM added a JOIN certificates c ON c.id = a.certificate_id`)
 }

@@ -15,10 +15,9 @@ import {
 } from '../shared/pki/certificate.ts'
 import { lintedReason } from '../shared/pki/crl-lint.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
-import { createCertificateImport, findRecorded } from '../store/certificate-import.ts'
+import { createCertificateImport, findRecorded, revokeListed } from '../store/certificate-import.ts'
 import type { Database, Statement } from '../store/database.ts'
 import { createIssuanceStore } from '../store/issuance-store.ts'
-import { revokeListed } from '../store/revocation-import.ts'
 import type { IssuerRevocations } from '../store/signer-mark-store.ts'
 import type { ImportedCertificate, Outcome, PageContext, Unreadable, WritePage } from './model.ts'
 

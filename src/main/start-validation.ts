@@ -21,11 +21,9 @@ import {
   validationPolicy,
 } from '../settings/validation-settings.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
-import { createCaaChecks, createCaaJobFactory } from '../validation/caa-checks.ts'
+import { createCaaChecks, createCaaJobFactory, createMailDomainChecks } from '../validation/dns-checks.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
-import { createJobFactory } from '../validation/jobs.ts'
-import { createMailDomainChecks } from '../validation/mail-domain-checks.ts'
-import { createValidationPools, type ValidationPools } from '../validation/pools.ts'
+import { createJobFactory, createValidationPools, type ValidationPools } from '../validation/jobs.ts'
 import type { IssuancePart } from './ca/start-ca.ts'
 import { createChallengeEvents, dispatcherEvents, endedAttemptsTo } from './service-events.ts'
 import type { StartContext } from './start-context.ts'

@@ -10,8 +10,7 @@
 
 import { setMaxListeners } from 'node:events'
 import type { CaaFinding, CaaJob, EvidenceStep, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
-import { caaRequest, dcvRequest } from './checks.ts'
-import type { CheckType, MpicRequest } from './perspective-api.ts'
+import { type CheckType, caaRequest, dcvRequest, type MpicRequest } from './perspective-api.ts'
 import type { Answer, RemotePerspective } from './remote-perspective.ts'
 
 export interface QuorumPolicy {
@@ -90,8 +89,7 @@ export class Corroboration {
     if (!verdict.ok) return verdict
     const traceId = this.#options.newTraceId()
     const control = dcvRequest(job, traceId)
-    // The configuration refuses such methods. This check keeps a job without a question from
-    // passing.
+    // The configuration refuses such methods. This check keeps a job without a question from passing.
     if (!control) return failed(verdict, 'serverInternal', `${job.type} cannot be corroborated`, [], false)
     const caa = job.caa
     const [ofControl, ...ofCaa] = await Promise.all([

@@ -43,9 +43,7 @@ export interface Answered {
 
 export interface PerspectiveServer {
   port: number
-  /**
-   * Refuses new connections, waits `timeoutMs` for running requests, then closes their connections.
-   */
+  /** Refuses new connections, waits `timeoutMs` for running requests, then closes their connections. */
   close(timeoutMs: number): Promise<void>
 }
 

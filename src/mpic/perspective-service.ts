@@ -11,15 +11,12 @@ import { WorkerPoolError } from '../../workers/job.ts'
 import { WorkerPool } from '../../workers/pool.ts'
 import { formatIpAddress, parseIpAddress } from '../shared/lib/ip-address.ts'
 import { type Identifier, normalizeDnsName } from '../shared/protocol/identifier.ts'
-import type { CaaSettings } from '../validation/caa-checks.ts'
+import type { CaaSettings } from '../validation/dns-checks.ts'
 import { type DnsMethodSettings, http01Job, type JobSettings, tlsAlpn01Job, txtJob } from '../validation/jobs.ts'
-import { accountLabelIn } from './checks.ts'
-import type { CheckOutcome, DcvParameters, MpicRequest } from './perspective-api.ts'
+import { accountLabelIn, type CheckOutcome, type DcvParameters, type MpicRequest } from './perspective-api.ts'
 import { type Answered, Busy, startPerspectiveServer } from './perspective-server.ts'
 
-/**
- * Configuration sections that a perspective reads; other sections of a service's file are allowed.
- */
+/** Configuration sections that a perspective reads; other sections of a service's file are allowed. */
 export const PERSPECTIVE_SECTIONS = ['perspective', 'challenges', 'dns', 'acme', 'logging']
 
 export interface PerspectiveSettings {

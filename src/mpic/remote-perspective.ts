@@ -38,9 +38,7 @@ export interface RemotePerspective {
 /** Includes the headers. A coordinator sends one or two kilobytes for each of its perspectives. */
 const MAX_ANSWER_BYTES = 262_144
 const MAX_REASON = 256
-/**
- * Sockets stay open between checks: a handshake costs a round trip and a signature on both sides.
- */
+/** Sockets stay open between checks: a handshake costs a round trip and a signature on both sides. */
 const MAX_SOCKETS = 64
 
 export function createRemotePerspective(settings: PerspectiveSettings): RemotePerspective {

@@ -16,7 +16,7 @@ const MAX_KEYS = 1_000_000
 const MAX_FILE_BYTES = 256 * 1024 * 1024
 const HASH = /^[0-9a-f]{64}$/
 
-export interface ListedKeys {
+interface ListedKeys {
   keys: number
   added: number
   removed: number

@@ -25,9 +25,8 @@ export interface CaaCheckRequest {
 export type AskForCaa = (request: CaaCheckRequest) => Promise<readonly CaaFinding[] | undefined>
 
 /**
- * Undefined at once, without a promise, while every check is fresh.
- * Rejects with StaleAccountError or Problem caa, dns 503, compound, serverInternal 503; the order
- * is unchanged.
+ * Undefined at once, without a promise, while every check is fresh. Rejects with StaleAccountError or Problem caa, dns
+ * 503, compound, serverInternal 503; the order is unchanged.
  */
 export type RequireFreshCaa = (by: CaaRequester, order: Order, now: Date) => Promise<void> | undefined
 

@@ -20,7 +20,7 @@ export interface ChainDownload {
   download(requester: Requester, certificateId: string, chain: number): Promise<{ pem: string; chainCount: number }>
 }
 
-export interface ChainSettings {
+interface ChainSettings {
   includeRoot: boolean
   /** The backend's current issuers. Only these have alternate chains, as configured. */
   issuers(): readonly CaIssuer[]

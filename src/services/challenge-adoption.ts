@@ -11,7 +11,7 @@ import { uuidv7 } from '../shared/lib/uuid.ts'
 import type { AdoptedChallenge, AdoptionRules, ChallengeStore } from '../store/challenge-store.ts'
 import type { ValidationDispatcher } from './validation-dispatcher.ts'
 
-export interface ChallengeWorkerOptions {
+interface ChallengeWorkerOptions {
   store: Pick<ChallengeStore, 'adopt' | 'overdue' | 'readopt'>
   instanceId: number
   rules: Omit<AdoptionRules, 'limit'>

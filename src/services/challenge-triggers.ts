@@ -75,7 +75,7 @@ export interface RecordedAttempt {
 /** Never waits or throws; the challenge worker adopts a claimed challenge that gets lost. */
 export type DispatchValidation = (request: ValidationRequest) => void
 
-export interface ChallengeTriggerOptions {
+interface ChallengeTriggerOptions {
   store: AuthorizationStore
   instanceId: number
   /** `auto_validate`; the challenge worker of some instance validates the other types. */

@@ -9,7 +9,7 @@
 import type { CompromisedKeyStore, DueKey } from '../store/compromised-key-store.ts'
 import type { NoteRevocations } from './reconcile/revocation-notes.ts'
 
-export interface CompromisedKeysParts {
+interface CompromisedKeysParts {
   store: CompromisedKeyStore
   note: NoteRevocations
   onRevoked(certificateIds: readonly string[]): void

@@ -32,7 +32,7 @@ export interface ProvenBinding {
 }
 
 /** `address` is the client's. */
-export type BindingRequest = Pick<BindingContext, 'url' | 'key'> & { address: string }
+type BindingRequest = Pick<BindingContext, 'url' | 'key'> & { address: string }
 
 export interface ExternalAccounts {
   /**

@@ -2,9 +2,8 @@
  * Cache of orders, authorizations and certificates that this front thread has just written or read.
  * It saves look-ups for later requests of the same flow.
  *
- * Only reads use it; statements decide on stored rows. Other threads announce changes before and
- * after each. Changes by other processes are seen after `LIFE_MS`, so an instance uses no cache
- * when others may serve the same client.
+ * Only reads use it; statements decide on stored rows. Other threads announce changes before and after each. Changes by
+ * other processes are seen after `LIFE_MS`, so an instance uses no cache when others may serve the same client.
  */
 
 import type { Authorization, Order } from '../domain/records.ts'
@@ -38,16 +37,13 @@ interface Stamp {
 }
 
 /** A certificate that this thread has just recorded, as a download needs it. */
-export interface CachedCertificate {
+interface CachedCertificate {
   id: string
   der: Buffer
   issuerFingerprint: string
 }
 
-/**
- * Values of one kind by id, in two generations. A full or expired younger generation replaces the
- * older one.
- */
+/** Values of one kind by id, in two generations. A full or expired younger generation replaces the older one. */
 class Generations<V extends { id: string }> {
   #younger = new Map<string, { value: V; stamp: Stamp }>()
   #older = this.#younger

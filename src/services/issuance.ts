@@ -12,6 +12,7 @@
  */
 
 import { type CaBackend, CaError, type CaIssuer } from '../ca/backend.ts'
+import { renderRequester } from '../ca/signer-records.ts'
 import { admittedCommonName, contentOf } from '../domain/certificate-content.ts'
 import {
   type CertificateProfile,
@@ -22,7 +23,6 @@ import {
   type RequestedValidity,
   type Validity,
 } from '../domain/certificate-profile.ts'
-import { renderRequester } from '../domain/signing-requester.ts'
 import { oncePerKey } from '../shared/lib/caching.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { fingerprintSha256, parseTbsCertificate } from '../shared/pki/certificate.ts'
@@ -54,7 +54,7 @@ export interface OrderFacts {
   orderId: string | undefined
 }
 
-export interface IssuanceFacts extends OrderFacts {
+interface IssuanceFacts extends OrderFacts {
   serialNumber: string
 }
 

@@ -43,7 +43,7 @@ export interface OrderingPolicy {
 }
 
 /** The account of a request, and its origin. */
-export interface Client {
+interface Client {
   requester: Requester
   account: Pick<Account, 'allowedProfiles' | 'preapprovedNetworks'>
   /** The client's address behind trusted proxies; the proxy's own when no other is known. */
@@ -52,11 +52,11 @@ export interface Client {
 }
 
 /** `createOrder` charges the visit: only it knows whether the order is exempt (RFC 9773 §5). */
-export interface OrderClient extends Client {
+interface OrderClient extends Client {
   visit: Pick<Visit, 'charge'> | undefined
 }
 
-export interface OrderRequest extends RequestedValidity {
+interface OrderRequest extends RequestedValidity {
   identifiers: readonly RequestedIdentifier[]
   profile?: string
   /** certID of the certificate it replaces (RFC 9773 §5). */

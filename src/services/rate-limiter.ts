@@ -33,7 +33,7 @@ export interface RateLimitSettings {
   limits: Record<RateCategory, RateLimit>
 }
 
-export interface Counted {
+interface Counted {
   category: RateCategory
   /** Address, account id or identifier. */
   subject: string
@@ -70,7 +70,7 @@ interface Charge extends Counted {
 
 const NO_LIMITS: Visit = { require() {}, charge: () => undefined }
 
-export interface RateLimiterOptions {
+interface RateLimiterOptions {
   table: SharedTable
   store: RateLimitStore
   settings: RateLimitSettings

@@ -1,7 +1,6 @@
 /**
  * Recovery of interrupted issuances (ARCHITECTURE.md): intents of ended instances, and this instance's own after an
- * outage
- * of the backend.
+ * outage of the backend.
  *
  * Time has passed, so account, key and authorizations are checked again. An order that is not signed within its time
  * ends.
@@ -34,7 +33,7 @@ export interface RecoveryOptions {
 /** `overdue` may have been signed, `unsigned` has not. */
 export type RecoveryOutcome = IssuanceOutcome | Lapse | 'overdue' | 'unsigned'
 
-export type RecoveredIntent = Pick<BegunIssuance, 'certificateId' | 'accountId' | 'orderId' | 'serialNumber'>
+type RecoveredIntent = Pick<BegunIssuance, 'certificateId' | 'accountId' | 'orderId' | 'serialNumber'>
 
 /** The error of the order (RFC 8555 §7.1.3). */
 export const LAPSE_PROBLEMS: Record<Lapse, ProblemDocument> = {

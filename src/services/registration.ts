@@ -26,7 +26,7 @@ export interface RegistrationPolicy {
   allowDeactivation: boolean
 }
 
-export interface RegistrationRequest {
+interface RegistrationRequest {
   key: AccountKey
   contacts: readonly string[]
   termsAgreed: boolean
@@ -47,7 +47,7 @@ export interface RegistrationEvents {
   keyChanged(account: Account): void
 }
 
-export interface RegistrationOptions {
+interface RegistrationOptions {
   store: AccountStore
   externalAccounts: ExternalAccounts
   cache: AccountCache

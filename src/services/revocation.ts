@@ -20,16 +20,14 @@ import type { NoteAcmeAct } from './decisions/acme-decisions.ts'
 import type { ReportRevocations } from './reconcile/revocation-notes.ts'
 
 /** An account, or the holder of the certificate's own key. */
-export type Revoker = { requester: Requester } | { certificateKey: AccountKey }
+type Revoker = { requester: Requester } | { certificateKey: AccountKey }
 
 export interface RevocationEvents {
   revoked(certificate: Pick<Certificate, 'id' | 'accountId' | 'serialNumber'>, reason: number): void
 }
 
 export interface RevocationService {
-  /**
-   * @throws Problem malformed (404 if unknown), unauthorized, alreadyRevoked, badRevocationReason
-   */
+  /** @throws Problem malformed (404 if unknown), unauthorized, alreadyRevoked, badRevocationReason */
   revoke(der: Buffer, reason: number | undefined, revoker: Revoker): Promise<void>
 }
 

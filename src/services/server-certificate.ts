@@ -1,7 +1,4 @@
-/**
- * The server certificate that the service issues to itself (`server.tls.self_issued_names`): files
- * and renewal.
- */
+/** The server certificate that the service issues to itself (`server.tls.self_issued_names`): files and renewal. */
 
 import { createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -114,10 +111,7 @@ const newFile = (file: string) => `${file}.new`
 /** A fixed mode, because write access to the folder would let others replace the key. */
 const makeFolder = (file: string) => mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 })
 
-/**
- * Replaces the file atomically. After a crash between the two files they do not match and are
- * reissued.
- */
+/** Replaces the file atomically. After a crash between the two files they do not match and are reissued. */
 function replaceFile(file: string, content: string, mode: number): void {
   makeFolder(file)
   writeFileSync(newFile(file), content, { mode })

@@ -129,7 +129,7 @@ export const PRESSURE_RETRY_AFTER = { exhausted: 5, critical: 3, pressure: 2 } a
 export type RefusingTier = keyof typeof PRESSURE_RETRY_AFTER
 
 /** An exhausted pool admits one request this often, so that its recovery is noticed. */
-export const RECOVERY_PROBE_MS = 2_000
+const RECOVERY_PROBE_MS = 2_000
 
 const SMALL_POOL = 20
 

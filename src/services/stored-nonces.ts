@@ -1,10 +1,9 @@
 /**
  * Nonces of `nonce.store: database`: each instance accepts, once, the nonces of every other.
  *
- * A nonce is a character for the key epoch and a sealed block (`shared/protocol/nonce.ts`).
- * Its counter is the thread's fixed field, 3 bytes, and a count, 3 bytes (the construction of NIST
- * SP 800-38D, 8.2.1). The count may wrap: the time is redeemed too, and no thread issues 2^24
- * nonces in a tenth of a second.
+ * A nonce is a character for the key epoch and a sealed block (`shared/protocol/nonce.ts`). Its counter is the thread's
+ * fixed field, 3 bytes, and a count, 3 bytes (the construction of NIST SP 800-38D, 8.2.1). The count may wrap: the time
+ * is redeemed too, and no thread issues 2^24 nonces in a tenth of a second.
  */
 
 import { randomBytes } from 'node:crypto'

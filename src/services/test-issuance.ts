@@ -12,7 +12,7 @@ import { SIGNATURE_ALGORITHMS } from '../shared/pki/algorithms.ts'
 import { buildCsr, type Csr, parseCsr } from '../shared/pki/csr.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 
-export interface TestRequest {
+interface TestRequest {
   csr: Csr
   keyType: SubjectKeyType
   identifiers: readonly Identifier[]
@@ -70,7 +70,7 @@ function keyPair(keyType: SubjectKeyType, rsaMinBits: number): { publicKey: KeyO
   return generateKeyPairSync('ec', { namedCurve: keyType })
 }
 
-export interface TestIssuanceOptions {
+interface TestIssuanceOptions {
   timeoutMs: number
   /** A step has failed and is tried again. */
   onFailure(error: CaError): void

@@ -16,13 +16,15 @@ import path from 'node:path'
 import type { AcmeProxySettings } from '../ca/acme-proxy/acme-proxy-backend.ts'
 import {
   type ChallengeHandler,
+  callbackDns,
+  callbackHttp,
   fileHttp,
   MODULE_METHODS,
   type ModuleSettings,
   moduleHandler,
   requireHandlerModule,
+  type ScriptSettings,
 } from '../ca/acme-proxy/challenge-handler.ts'
-import { callbackDns, callbackHttp, type ScriptSettings } from '../ca/acme-proxy/challenge-scripts.ts'
 import { type ChallengeHandlerConfig, readChallengeHandler } from '../config/modules.ts'
 import type { Config } from '../config/schema.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'

@@ -3,8 +3,14 @@
 import { generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto'
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createAcmeClient, sessionOf, type UpstreamSession } from '../ca/acme-proxy/upstream-client.ts'
-import { type ExternalCredential, externalBinding, upstreamKey } from '../ca/acme-proxy/upstream-key.ts'
+import {
+  createAcmeClient,
+  type ExternalCredential,
+  externalBinding,
+  sessionOf,
+  type UpstreamSession,
+  upstreamKey,
+} from '../ca/acme-proxy/upstream-client.ts'
 import {
   answerChallenges,
   failureOf,

@@ -41,7 +41,7 @@ export function createAllowlistStore(db: Database): AllowlistStore {
   }
 }
 
-export interface CsrProfileRecord {
+interface CsrProfileRecord {
   id: string
   name: string
   description: string | undefined
@@ -61,14 +61,10 @@ export interface IssuanceHistoryQuery {
 }
 
 export interface IssuanceHistory {
-  /**
-   * A certificate of any account, expired or revoked ones included, or one being issued, has this
-   * key.
-   */
+  /** A certificate of any account, expired or revoked ones included, or one being issued, has this key. */
   keyCertified: boolean
   /**
-   * An unrevoked certificate of any account has one of the names and is not due for renewal, or one
-   * is being issued.
+   * An unrevoked certificate of any account has one of the names and is not due for renewal, or one is being issued.
    */
   notDue: boolean
 }
@@ -87,10 +83,7 @@ const FIND_PROFILES: Statement = {
       FROM csr_profiles WHERE id = ANY ($1::uuid[])`,
 }
 
-/**
- * Whether a certificate or what is in flight has the key, and whether one has a name and is not due;
- * of a row `i`.
- */
+/** Whether a certificate or what is in flight has the key, and whether one has a name and is not due; of a row `i`. */
 export const HISTORY_ANSWERS = `
     EXISTS (SELECT FROM certificates c WHERE c.spki_sha256 = i.spki_sha256)
     OR EXISTS (SELECT FROM issuance_intents n WHERE n.spki_sha256 = i.spki_sha256)
@@ -139,8 +132,7 @@ export type UsageKind = 'orders' | 'certificates'
 
 export interface UsageStore {
   /**
-   * Counts one for the account, unless its day is full. Returns the day it counted on
-   * (`2026-03-01`), else undefined.
+   * Counts one for the account, unless its day is full. Returns the day it counted on (`2026-03-01`), else undefined.
    */
   charge: Record<UsageKind, Batched<{ accountId: string; limit: number }, string | undefined>>
   /** Gives back one of that day that was not used. */

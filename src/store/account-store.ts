@@ -32,10 +32,7 @@ export interface AccountStore {
   findByThumbprint: Batched<string, Account | undefined>
   /** By the path of its URL at a former server. */
   findIdByPath: Batched<string, string | undefined>
-  /**
-   * The account of this key, made if there was none (RFC 8555 §7.3.1). `created` is true for
-   * exactly one caller.
-   */
+  /** The account of this key, made if there was none (RFC 8555 §7.3.1). `created` is true for exactly one caller. */
   create(account: NewAccount): Promise<{ created: boolean; account: Account }>
   /** Undefined when the account is not valid any more. */
   updateContacts(requester: Requester, contacts: readonly string[]): Promise<Account | undefined>
@@ -43,15 +40,9 @@ export interface AccountStore {
   changedAt(accountId: string): Promise<string | undefined>
   /** Records an agreement to the terms. Undefined when there is no such valid account. */
   agreeToTerms(accountId: string, version: string): Promise<Account | undefined>
-  /**
-   * Valid → deactivated, with its valid or validating authorizations; undefined when it was not
-   * valid.
-   */
+  /** Valid → deactivated, with its valid or validating authorizations; undefined when it was not valid. */
   deactivate(requester: Requester): Promise<Account | undefined>
-  /**
-   * Undefined when the account is not valid or its key has changed. `taken` is the account that has
-   * the new key.
-   */
+  /** Undefined when the account is not valid or its key has changed. `taken` is the account that has the new key. */
   changeKey(
     requester: Requester,
     key: { jwk: string; thumbprint: string },
@@ -167,9 +158,8 @@ export async function deactivateAccount(tx: Pick<Database, 'query'>, id: string)
 }
 
 /**
- * The newest former keys, under which a hashed account URI still counts
- * (draft-ietf-acme-dns-persist-02 §4.2). Ten is the default of key changes a day; every change
- * writes them, every record is compared with them.
+ * The newest former keys, under which a hashed account URI still counts (draft-ietf-acme-dns-persist-02 §4.2). Ten is
+ * the default of key changes a day; every change writes them, every record is compared with them.
  */
 export const MAX_FORMER_KEYS = 10
 

@@ -7,9 +7,7 @@ import type { ChallengeType } from '../shared/protocol/challenge.ts'
 import type { IdentifierType } from '../shared/protocol/identifier.ts'
 import { authorization } from './status-sql.ts'
 
-/**
- * Status in table `z`. An authorization past its expiry reads as expired, even before its row does.
- */
+/** Status in table `z`. An authorization past its expiry reads as expired, even before its row does. */
 export const STATUS_NOW = `CASE WHEN z.status ${authorization.allows('expire')} AND z.expires_at <= now() THEN ${authorization.after('expire')} ELSE z.status END`
 
 /** Whether an order `o` has authorizations, none is missing, and each is pending or valid. */
@@ -21,8 +19,7 @@ export const ALL_ALIVE = (o: string) => `(
 const LONGEST_DAYS = 31
 
 /**
- * authorizations_reusable: the account's valid authorization for `n` that lasts longest, and beyond
- * `i.reuse_until`.
+ * authorizations_reusable: the account's valid authorization for `n` that lasts longest, and beyond `i.reuse_until`.
  */
 export const reusableAuthorization = (columns: string, condition: string) => `
               SELECT ${columns} FROM authorizations r
@@ -101,10 +98,7 @@ export const approversOf = (requests: string): string => `
        WHERE NOT c.revoked AND i.address <<= ANY (c.preapproved_networks)
          FOR SHARE OF c`
 
-/**
- * Whether an identifier `n` is approved; `i` is its request, `p` the approver or null. Without an
- * address all are.
- */
+/** Whether an identifier `n` is approved; `i` is its request, `p` the approver or null. Without an address all are. */
 export const IS_APPROVED = `
              (i.address IS NULL OR coalesce(credential_allows(p.id, n.type, n.value, n.wildcard), false))`
 

@@ -22,7 +22,7 @@ import { batched, type Database, type Statement } from './database.ts'
 import type { AuthorizationCandidate } from './order-store.ts'
 import { account, authorization } from './status-sql.ts'
 
-export interface PreAuthorization {
+interface PreAuthorization {
   requester: Requester
   candidate: AuthorizationCandidate
   reuseUntil: Date

@@ -26,7 +26,7 @@ export interface BackendRevocationStore {
   count(): Promise<{ backend: string; rows: number }[]>
 }
 
-export interface Claim {
+interface Claim {
   backend: string
   /** Takes revocations of further backends, too, unless they are among these. */
   unlessOf: readonly string[] | undefined

@@ -25,10 +25,7 @@ export function movedByOrd(rows: readonly { ord: number }[], commands: readonly 
   return commands.map((_, i) => moved.has(i + 1))
 }
 
-/**
- * Decodes a row of a look-up joined to the account; a changed key makes it stale, no match
- * undefined.
- */
+/** Decodes a row of a look-up joined to the account; a changed key makes it stale, no match undefined. */
 export const unlessStale =
   <Row, Result>(decode: (row: Row) => Result) =>
   (row: Row & { stale: boolean; id: string | null }): Result | StaleAccount | undefined =>

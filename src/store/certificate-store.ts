@@ -8,7 +8,7 @@ import { resultsByOrd, unlessStale } from './batch-results.ts'
 import { batched, type Database, type Statement } from './database.ts'
 import { account, authorization } from './status-sql.ts'
 
-export interface Revocation {
+interface Revocation {
   certificateId: string
   /** CRLReason (RFC 5280 §5.3.1). */
   reason: number
@@ -37,10 +37,7 @@ export interface CertificateStore {
    * @param der only the certificate with these bytes
    */
   findBySerial(serialNumber: Buffer, der?: Buffer): Promise<Certificate | undefined>
-  /**
-   * Whether the account has a valid authorization for every name (RFC 8555 §7.6); wildcards as
-   * `*.x`.
-   */
+  /** Whether the account has a valid authorization for every name (RFC 8555 §7.6); wildcards as `*.x`. */
   isAuthorizedForAll(accountId: string, names: readonly string[]): Promise<boolean>
   /** False when it changed nothing, since it was revoked already. */
   revoke(revocation: Revocation): Promise<boolean | StaleAccount>

@@ -27,19 +27,14 @@ export interface AttemptResult {
   attempt: ChallengeAttempt
   /** Null while another attempt will follow. */
   outcome: 'valid' | 'invalid' | null
-  /**
-   * The instance whose claim the attempt ran under. After a take-over, the result is not recorded.
-   */
+  /** The instance whose claim the attempt ran under. After a take-over, the result is not recorded. */
   instanceId: number
   /**
    * Set when the attempt ran before any claim, with this account key. It counts if the challenge is
    * untouched and the account has that key, or under a claim made with it.
    */
   unclaimed?: { thumbprint: string }
-  /**
-   * Bound that the proof sets on a valid outcome: the authorization ends at most this long from
-   * now.
-   */
+  /** Bound that the proof sets on a valid outcome: the authorization ends at most this long from now. */
   validForSeconds?: number
   /** Until the next attempt is due; the claim counts as fresh until then. */
   retryInMs?: number
@@ -75,11 +70,10 @@ export interface AdoptionRules {
 
 export interface ChallengeStore {
   /**
-   * Challenge pending → processing. The claim covers the whole authorization: it becomes this
-   * instance's (or `NOBODY`'s) unless another instance has it.
-   * `moved` is true for exactly one of several callers, `mine` where the claim is `instanceId`'s.
-   * `type` is as in the challenge's id; `formerThumbprints`: of the account's earlier keys, oldest
-   * first.
+   * Challenge pending → processing. The claim covers the whole authorization: it becomes this instance's (or
+   * `NOBODY`'s) unless another instance has it. `moved` is true for exactly one of several callers, `mine` where the
+   * claim is `instanceId`'s. `type` is as in the challenge's id; `formerThumbprints`: of the account's earlier keys,
+   * oldest first.
    * @returns the authorization after the call; undefined when there is none, or another account's
    */
   trigger: Batched<Trigger, Triggered | StaleAccount | undefined>
@@ -97,9 +91,7 @@ export interface ChallengeStore {
   release(instanceId: number): Promise<number>
   /** Claims challenges of dead instances, and unclaimed ones. The limit counts authorizations. */
   adopt(instanceId: number, rules: AdoptionRules): Promise<AdoptedChallenge[]>
-  /**
-   * Triggered challenges under this instance's claim that was not renewed in time, oldest first.
-   */
+  /** Triggered challenges under this instance's claim that was not renewed in time, oldest first. */
   overdue(instanceId: number): Promise<{ authorizationId: string; types: ChallengeType[] }[]>
   /** Renews this instance's claims of these authorizations. */
   readopt(instanceId: number, authorizationIds: readonly string[]): Promise<AdoptedChallenge[]>
@@ -112,7 +104,7 @@ export interface Trigger {
   instanceId: number
 }
 
-export interface Triggered {
+interface Triggered {
   authorization: Authorization
   moved: boolean
   mine: boolean
@@ -139,10 +131,7 @@ const TRIGGER: Statement = {
     RETURNING i.ord::integer, a.former_thumbprints, z.validating_by = i.instance_id AS mine, ${COLUMNS}`,
 }
 
-/**
- * Reads the challenges that `TRIGGER` did not move, after it: another statement may have moved
- * them.
- */
+/** Reads the challenges that `TRIGGER` did not move, after it: another statement may have moved them. */
 const TRIGGERED_BEFORE: Statement = {
   name: 'challenge-triggered-before',
   // accounts_pkey, authorizations_pkey
@@ -157,9 +146,8 @@ const TRIGGERED_BEFORE: Statement = {
 
 const RECORD_ATTEMPT: Statement = {
   name: 'challenge-record-attempt',
-  // authorizations_pkey, accounts_pkey; a valid outcome also enters authorizations_reusable. Only
-  // without a claim may a concurrent deactivation leave the authorization valid; `issuance-begin`
-  // still refuses that account.
+  // authorizations_pkey, accounts_pkey; a valid outcome also enters authorizations_reusable. Only without a claim may a
+  // concurrent deactivation leave the authorization valid; `issuance-begin` still refuses that account.
   text: `
     UPDATE authorizations z
        SET attempts = z.attempts || jsonb_build_object(i.type, i.attempt),
@@ -215,10 +203,7 @@ const ADOPT: Statement = {
     RETURNING a.thumbprint, a.former_thumbprints, ${FORMER_PATH}, ${COLUMNS}`,
 }
 
-/**
- * A trigger reaches the dispatcher milliseconds after its commit; one unknown there after this long
- * is lost.
- */
+/** A trigger reaches the dispatcher milliseconds after its commit; one unknown there after this long is lost. */
 const OVERDUE_SECONDS = 5
 /** Rows of a page; rows taken up are renewed, and so move to the end. */
 const MAX_OVERDUE = 4096

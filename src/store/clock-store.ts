@@ -1,6 +1,4 @@
-/**
- * SQL of the slow clock, and of times that were written while a clock was ahead (docs/decisions/clocks.md).
- */
+/** SQL of the slow clock, and of times that were written while a clock was ahead (docs/decisions/clocks.md). */
 
 import type { Database, Statement } from './database.ts'
 

@@ -4,7 +4,7 @@ import { KEY_COMPROMISE } from '../domain/revocation.ts'
 import { revokeCertificates } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 
-export interface KeyWindow {
+interface KeyWindow {
   /** Ids of certificates that were revoked, or are so for keyCompromise now. */
   revoked: string[]
   /** Undefined when nothing is behind it. */

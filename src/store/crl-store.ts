@@ -13,10 +13,7 @@ import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 import { bulkRevocation } from './status-sql.ts'
 
-/**
- * Which certificates a list covers: all of an issuer (1 and 0), or those whose serial number has
- * this remainder.
- */
+/** Which certificates a list covers: all of an issuer (1 and 0), or those whose serial number has this remainder. */
 export interface CrlPart {
   shards: number
   shard: number
@@ -75,17 +72,14 @@ interface Changes {
   bulk: number
 }
 
-/**
- * Revoked certificates as text, one word each: serial number in hexadecimal, Unix seconds, reason,
- * joined by dots.
- */
+/** Revoked certificates as text, one word each: serial number in hexadecimal, Unix seconds, reason, joined by dots. */
 export interface CrlPage {
   rows: string
   count: number
   last: string
 }
 
-export interface CrlPageQuery {
+interface CrlPageQuery {
   scope: CrlScope
   issuerFingerprint: Buffer
   /** First and last octet that their serial numbers end in (`octetsOf`). */

@@ -124,7 +124,7 @@ export interface CsrIssuanceStore {
   saveIssuer(issuer: ReceivedIssuer): Promise<void>
 }
 
-export interface Holder {
+interface Holder {
   instanceId: number
   leaseSeconds: number
 }

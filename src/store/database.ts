@@ -1,6 +1,5 @@
 /**
- * PostgreSQL for the ACME path: a small pool of `pg` connections, named prepared statements,
- * batches.
+ * PostgreSQL for the ACME path: a small pool of `pg` connections, named prepared statements, batches.
  *
  * Uses `pg` because an indexed read costs 100 µs of client CPU; through slonik it costs 260 µs.
  */
@@ -38,9 +37,7 @@ export interface Database {
   query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
   /** For the statements of batches (pipeline.ts). */
   pipeline: Pipeline
-  /**
-   * Runs statements in one transaction on one connection. `run` must not make other network calls.
-   */
+  /** Runs statements in one transaction on one connection. `run` must not make other network calls. */
   transaction<T>(run: (tx: Pick<Database, 'query'>) => Promise<T>): Promise<T>
   /**
    * The pool as the pressure guard sees it: a connection that is not stuck counts as
@@ -211,8 +208,7 @@ export function isWorthSplitting(error: unknown): boolean {
 }
 
 /**
- * Whether the database is unreachable, takes no writes, is shutting down or too slow: 503 with
- * Retry-After, not 500.
+ * Whether the database is unreachable, takes no writes, is shutting down or too slow: 503 with Retry-After, not 500.
  */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof NoSession) return true
@@ -237,9 +233,7 @@ const MAX_WAITING = 2048
  * `MAX_WAITING`, and every account was refused.
  */
 export const MAX_OF_KEY = 32
-/**
- * Flushes of one kind at once; the pipeline starts a second one only while connections are slow.
- */
+/** Flushes of one kind at once; the pipeline starts a second one only while connections are slow. */
 const MAX_CONCURRENT = 8
 
 /** Hundreds of times what a batch takes, and less than clients wait. */

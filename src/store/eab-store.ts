@@ -23,7 +23,7 @@ export interface EabVerification {
   allowedNetworks: readonly string[] | undefined
 }
 
-export interface BoundAccount {
+interface BoundAccount {
   account: NewAccount
   credentialId: string
   binding: ExternalAccountBinding['jws']
@@ -35,9 +35,8 @@ export interface EabStore {
   /** Keyed by kid. */
   findForVerification: Batched<string, EabVerification | undefined>
   /**
-   * Makes the account, marks the credential used, and copies its grants to the account, in one
-   * commit. False, with nothing written, when the credential is used up or revoked, or the key has
-   * an account.
+   * Makes the account, marks the credential used, and copies its grants to the account, in one commit. False, with
+   * nothing written, when the credential is used up or revoked, or the key has an account.
    */
   register: Batched<BoundAccount, boolean>
 }

@@ -6,8 +6,7 @@ import type { RaisedAlarm } from '../domain/alarms.ts'
 import type { EventData, EventOf, OccurredEvent } from '../domain/event.ts'
 import type { Scope } from '../domain/permissions.ts'
 import { spellingsOf } from '../shared/protocol/identifier.ts'
-import { allOf } from './list-page.ts'
-import { isAmongAccountsOf } from './scope.ts'
+import { allOf, isAmongAccountsOf } from './list-page.ts'
 import { columnsOf, queriesOf, rowsOf, sql } from './slonik.ts'
 
 const None = z.object({})
@@ -80,7 +79,7 @@ export function listAccountFailures(db: CommonQueryMethods, accountId: string): 
      WHERE account_id = ${accountId} ORDER BY occurred_at DESC, event_id DESC LIMIT ${FAILURES_OF_AN_ACCOUNT}`)
 }
 
-export interface FailureFilter {
+interface FailureFilter {
   since?: Date | undefined
   account_id?: string | undefined
   kind?: string | undefined
@@ -127,7 +126,7 @@ const Cause = z.object({
   /** The payload of the newest of them. */
   data: z.custom<EventData>(),
 })
-export type FailureCause = z.infer<typeof Cause>
+type FailureCause = z.infer<typeof Cause>
 
 /** The newest failures are grouped, no more. */
 export const MOST_GROUPED = 10_000

@@ -7,17 +7,14 @@
 
 import type { Database, Statement } from './database.ts'
 
-export interface ExpirationPage {
+interface ExpirationPage {
   /** Certificates that were looked at. */
   seen: number
   warned: number
 }
 
 export interface ExpirationStore {
-  /**
-   * Warns of one page of certificates whose notAfter lies in (`from`, `until`], from where the
-   * threshold stopped.
-   */
+  /** Warns of one page of certificates whose notAfter lies in (`from`, `until`], from where the threshold stopped. */
   warn(warningDays: number, from: Date, until: Date): Promise<ExpirationPage>
   /** How many certificates expire between the two times; revoked ones count. */
   count(from: Date, until: Date): Promise<number>

@@ -28,8 +28,7 @@ export interface ExpiryTask {
   lifetimeMs: number
   /**
    * Whether the walk stops at a live row, made under a longer lifetime, until the row expires. When two tasks walk one
-   * table,
-   * only the longer-lived one waits; it will meet the row.
+   * table, only the longer-lived one waits; it will meet the row.
    */
   waits: boolean
 }

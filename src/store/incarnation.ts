@@ -45,7 +45,7 @@ export async function readIncarnation(db: Queries): Promise<Incarnation> {
 export const IN_INCARNATION = (parameter: number) => `${INCARNATION} = $${parameter}`
 
 /** Nobody has compared this database yet. Callers take it for a database that is away. */
-export class NotCompared extends Error {
+class NotCompared extends Error {
   /** cannot_connect_now */
   readonly code = '57P03'
 

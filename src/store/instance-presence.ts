@@ -42,9 +42,7 @@ const END_FORMER = `
 
 export interface InstancePresence {
   readonly instanceId: number
-  /**
-   * Since when other instances see this one, by `performance.now()`; undefined while they do not.
-   */
+  /** Since when other instances see this one, by `performance.now()`; undefined while they do not. */
   presentSince(): number | undefined
   /** Ids of all running instances, this one included. */
   liveInstances(): Promise<number[]>
@@ -133,10 +131,7 @@ class PresenceConnection {
     return holder === this.#client && this.#since !== undefined
   }
 
-  /**
-   * One statement at a time: the roles share the connection, and queueing in pg is deprecated since
-   * pg 8.
-   */
+  /** One statement at a time: the roles share the connection, and queueing in pg is deprecated since pg 8. */
   query<R extends pg.QueryResultRow>(holder: pg.Client, text: string, values: unknown[] = []): Promise<R[]> {
     const rows = this.#last.then(() => this.#run<R>(holder, text, values))
     // The caller gets the error; the next statement only waits.
@@ -191,8 +186,7 @@ class PresenceConnection {
     if (this.#closed || !this.isUp(lost)) return
     this.#since = undefined
     this.#onLost(error)
-    // While a statement is under way, as after a time-out, pg destroys the socket without waiting for a
-    // reply.
+    // While a statement is under way, as after a time-out, pg destroys the socket without waiting for a reply.
     void lost.end()
     void this.#reconnect()
   }

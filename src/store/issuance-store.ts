@@ -1,6 +1,5 @@
 /**
- * SQL of issuance: the intent before the signature, the certificate after it (ARCHITECTURE.md, life
- * of an issuance).
+ * SQL of issuance: the intent before the signature, the certificate after it (ARCHITECTURE.md, life of an issuance).
  */
 
 import { KEY_COMPROMISE } from '../domain/revocation.ts'
@@ -100,10 +99,7 @@ export interface IssuanceStore {
    * instance has completed it.
    */
   complete: Batched<IssuedCertificate, boolean>
-  /**
-   * Order processing → invalid with this error, intent deleted. False when it was completed
-   * meanwhile.
-   */
+  /** Order processing → invalid with this error, intent deleted. False when it was completed meanwhile. */
   fail(certificateId: string, error: ProblemDocument): Promise<boolean>
   /**
    * Fails an order whose certificate may have been signed: the serial number is recorded as revoked, without DER
@@ -116,16 +112,15 @@ export interface IssuanceStore {
    */
   noteUnsigned(certificateId: string, instanceId: number, holder: 'beginner' | 'recovery'): Promise<void>
   /**
-   * Takes over intents of dead instances, own ones older than `ownOlderThanSeconds`, and others
-   * older than `othersOlderThanSeconds`. Like `begin`, it decides whether they may be signed; a
-   * later withdrawal comes too late.
+   * Takes over intents of dead instances, own ones older than `ownOlderThanSeconds`, and others older than
+   * `othersOlderThanSeconds`. Like `begin`, it decides whether they may be signed; a later withdrawal comes too late.
    */
   adopt(instanceId: number, which: Adoption, limit: number): Promise<PendingIntent[]>
 }
 
 type Period = Pick<IssuedCertificate, 'notBefore' | 'notAfter'>
 
-export interface Adoption {
+interface Adoption {
   ownOlderThanSeconds: number
   othersOlderThanSeconds?: number | undefined
   /** Only issuances that began before; undefined sets no bound. */
@@ -155,8 +150,7 @@ const BEGIN_OWN: Statement = {
 
 const FIND_KEY: Statement = {
   name: 'issuance-find-key',
-  // The unique indexes on order_id of all. A single statement moves the key, so every snapshot
-  // shows it.
+  // The unique indexes on order_id of all. A single statement moves the key, so every snapshot shows it.
   text: `
     SELECT spki_sha256 FROM issuance_intents WHERE order_id = $1
     UNION ALL

@@ -4,9 +4,12 @@
  *
  * When filters exceed an index, rows are searched in windows along the index. The end of a window
  * is read first, so that the search advances even when no row fits.
+ *
+ * Also the condition of a registrar's scope: whether a row has one of its tags. A row without tags is in no scope.
  */
 
 import * as z from 'zod/v4'
+import type { Scope } from '../domain/permissions.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import { type CommonQueryMethods, rowsOf, sql } from './slonik.ts'
 
@@ -29,13 +32,10 @@ export interface Walk<T> {
   cursorOf(row: T): string
 }
 
-/**
- * The first suits pages that fill at once; a thousand rows take a few milliseconds, cached or not.
- */
+/** The first suits pages that fill at once; a thousand rows take a few milliseconds, cached or not. */
 const WINDOWS = [1_000, 4_000, 8_000]
 /**
- * No window starts later than this, and one takes about 10 ms. So a page returns within 50 ms,
- * however few rows fit.
+ * No window starts later than this, and one takes about 10 ms. So a page returns within 50 ms, however few rows fit.
  */
 const LOOKING_MS = 25
 
@@ -180,3 +180,23 @@ export function createdBetween(column: Fragment, after: Date | undefined, before
     ...(before ? [sql.fragment`${column} < ${lowestUuidv7(before.getTime() + LATE_MS)}`] : []),
   ]
 }
+
+/** accounts_tags, whose condition is repeated. @param table with a column `tags` */
+export const hasTagOf = (table: Fragment, scope: readonly string[]): Fragment =>
+  sql.fragment`${table}.tags && ${sql.array([...scope], 'text')} AND ${table}.tags <> '{}'`
+
+/** @param table with a column `tags` */
+export const isInScope = (table: Fragment, scope: Scope): Fragment =>
+  scope === undefined ? ALL_ROWS : hasTagOf(table, scope)
+
+/** For rows that another index finds: as a join, it would begin with all accounts. Without an account it is null. */
+export const isAccountInScope = (accountId: Fragment, scope: Scope): Fragment =>
+  scope === undefined
+    ? ALL_ROWS
+    : sql.fragment`(SELECT ${hasTagOf(sql.fragment`s`, scope)} FROM accounts s WHERE s.id = ${accountId})`
+
+/** The same for many rows that another index finds: by a hash of the accounts, as `IS TRUE` keeps it from becoming a join. */
+export const isAmongAccountsOf = (accountId: Fragment, scope: Scope): Fragment =>
+  scope === undefined
+    ? ALL_ROWS
+    : sql.fragment`(${accountId} IN (SELECT s.id FROM accounts s WHERE ${hasTagOf(sql.fragment`s`, scope)})) IS TRUE`

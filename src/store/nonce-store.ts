@@ -1,6 +1,5 @@
 /**
- * SQL of `nonce.store: database`: key epochs that all instances share, and which of their nonces
- * are used.
+ * SQL of `nonce.store: database`: key epochs that all instances share, and which of their nonces are used.
  *
  * The redemptions of an epoch lie in one of four unlogged tables, emptied whole when its nonces
  * have expired. A crash of the database, a standby or a restore loses an unlogged table, and with
@@ -21,7 +20,7 @@ export interface NonceEpoch {
   activeFromMs: number
 }
 
-export interface Redemption {
+interface Redemption {
   epochId: number
   /** Tenths of a second from the epoch to the nonce. */
   tick: number
@@ -33,20 +32,11 @@ export interface NonceStore {
   epochs(): Promise<NonceEpoch[]>
   /** A thread's own number below 2^24, which none of the last 2^24 threads had. */
   nextFixedField(): Promise<number>
-  /**
-   * True for exactly one caller in all instances; false for all when the epoch has lost its
-   * redemptions.
-   */
+  /** True for exactly one caller in all instances; false for all when the epoch has lost its redemptions. */
   redeem: Batched<Redemption, boolean>
-  /**
-   * Makes an epoch unless the newest is intact and younger than `lifeSeconds`. @returns whether it
-   * did
-   */
+  /** Makes an epoch unless the newest is intact and younger than `lifeSeconds`. @returns whether it did */
   renew(makeKey: () => Buffer, lifeSeconds: number): Promise<boolean>
-  /**
-   * Empties the tables of epochs whose successor has been active for `expirySeconds`. @returns how
-   * many
-   */
+  /** Empties the tables of epochs whose successor has been active for `expirySeconds`. @returns how many */
   sweep(expirySeconds: number): Promise<number>
 }
 
@@ -60,10 +50,7 @@ const tableOf = (epochId: number) => `nonce_redemptions_${epochId % TABLES}`
  */
 const LOST_IDS = 2 ** 32
 
-/**
- * Every instance looks for epochs several times in this span, and so knows one before its first
- * nonce.
- */
+/** Every instance looks for epochs several times in this span, and so knows one before its first nonce. */
 export const EPOCH_LEAD_SECONDS = 5
 
 /** An epoch made later than this from now is of a clock that was ahead, and is replaced. */
@@ -118,8 +105,7 @@ const NEXT_FIXED_FIELD: Statement = {
 const statementsOf = (table: string): Record<'redeem' | 'mark' | 'empty', Statement> => ({
   redeem: {
     name: `nonce-redeem-${table}`,
-    // The primary key, one row each. Sorted, so that two batches with the same replays cannot
-    // deadlock.
+    // The primary key, one row each. Sorted, so that two batches with the same replays cannot deadlock.
     text: `
       INSERT INTO ${table} (epoch, issued_tick, counter)
       SELECT i.epoch, i.tick, i.counter

@@ -23,8 +23,7 @@ export const SEARCH_INDEXES: IndexDefinitions = {
   certificates_issuer: 'certificates (issuer_fingerprint, id)',
   certificates_spki: 'certificates (spki_sha256)',
   certificates_revoked_expiry: 'certificates (not_after, id) WHERE revoked_at IS NOT NULL',
-  // Only the values: with the type, an entry that all rows share, an order would write twice as
-  // much.
+  // Only the values: with the type, an entry that all rows share, an order would write twice as much.
   orders_names: `orders USING gin (jsonb_path_query_array(identifiers, '$[*].value') jsonb_path_ops)`,
   accounts_contacts: 'accounts USING gin (contacts)',
   certificates_first_name: 'certificates ((names[1]) COLLATE "C")',
@@ -34,7 +33,7 @@ const State = z.object({ name: z.string(), valid: z.boolean(), bytes: z.number()
 const None = z.object({})
 
 /** `valid` is false while it is being made, or after an interruption. */
-export type IndexState = z.infer<typeof State>
+type IndexState = z.infer<typeof State>
 
 /** States of the indexes that exist. */
 export function readIndexes(db: CommonQueryMethods, definitions: IndexDefinitions): Promise<readonly IndexState[]> {
@@ -44,10 +43,7 @@ export function readIndexes(db: CommonQueryMethods, definitions: IndexDefinition
       JOIN pg_index i ON i.indexrelid = to_regclass(n.name)`)
 }
 
-/**
- * Takes minutes on a large table; CONCURRENTLY lets issuance continue. An interruption leaves an
- * invalid index.
- */
+/** Takes minutes on a large table; CONCURRENTLY lets issuance continue. An interruption leaves an invalid index. */
 export function makeIndexes(db: DatabasePool, definitions: IndexDefinitions): Promise<void> {
   return withoutTimeLimit(db, async (connection) => {
     const unfinished = (await readIndexes(connection, definitions)).filter(({ valid }) => !valid)

@@ -2,10 +2,8 @@
  * Builds the four statements that make orders and their missing authorizations.
  *
  * They differ by a predecessor (RFC 9773 §5) and by approval (approval.ts). An order needs a claim, a row that names
- * the
- * order which answers this request. One of several equal requests inserts the claim. The others get its order id, even
- * if
- * their snapshot lacks that order.
+ * the order which answers this request. One of several equal requests inserts the claim. The others get its order id,
+ * even if their snapshot lacks that order.
  *
  * Claims are taken in the order of their keys, so that two batches cannot deadlock.
  */
@@ -14,9 +12,7 @@ import { ALL_ALIVE, APPROVAL_EVIDENCE, approversOf, IS_APPROVED, reusableAuthori
 import type { Statement } from './database.ts'
 import { account, authorization, order } from './status-sql.ts'
 
-/**
- * Whether an order `d` is invalid for good, even if its row says `open` (domain/states.ts).
- */
+/** Whether an order `d` is invalid for good, even if its row says `open` (domain/states.ts). */
 const IS_INVALID = `
   (d.status ${order.is('invalid')} OR d.status ${order.is('open')} AND (d.expires_at <= now() OR NOT ${ALL_ALIVE('d')}))`
 
@@ -45,10 +41,7 @@ const CLAIM_REPLACEMENT = `
                  FROM (SELECT EXISTS (SELECT FROM orders d WHERE d.id = c.order_id AND ${IS_INVALID}) AS free) f)
       RETURNING certificate_id AS claim_key, request_key, order_id`
 
-/**
- * The requested orders, parameters 1 to 12 and 21, in the order of `createParameters`
- * (order-store.ts).
- */
+/** The requested orders, parameters 1 to 12 and 21, in the order of `createParameters` (order-store.ts). */
 const ORDER_ARRAYS = `$1::uuid[], $2::uuid[], $3::integer[], $4::jsonb[], $5::text[], $6::timestamptz[], $7::timestamptz[],
                     $8::timestamptz[], $9::timestamptz[], $10::uuid[], $11::uuid[], $12::text[], $21::boolean[]`
 const ORDER_COLUMNS = `id, account_id, key_version, identifiers, profile, not_before, not_after, expires_at, reuse_until,
@@ -56,10 +49,7 @@ const ORDER_COLUMNS = `id, account_id, key_version, identifiers, profile, not_be
 const OF_ITS_ACCOUNT = `
         JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}`
 
-/**
- * The authorizations to make, parameters 13 to 20: each `n` with its order `i`, if that has the
- * claim.
- */
+/** The authorizations to make, parameters 13 to 20: each `n` with its order `i`, if that has the claim. */
 const CANDIDATES = `
         FROM unnest($13::integer[], $14::uuid[], $15::text[], $16::text[], $17::boolean[], $18::text[], $19::text[],
                     $20::timestamptz[]) WITH ORDINALITY
@@ -79,9 +69,7 @@ const ORDERS_MADE = `orders_made AS (
         FROM linked JOIN o USING (ord)
     )`
 
-/**
- * Never reuses an authorization approved without a challenge: this order requires the challenge.
- */
+/** Never reuses an authorization approved without a challenge: this order requires the challenge. */
 const createOrders = (name: string, claim: string): Statement => ({
   name,
   text: `

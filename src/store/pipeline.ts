@@ -1,11 +1,10 @@
 /**
  * Runs hot statements in groups: one write, one transaction, one commit.
  *
- * One connection is enough while groups are fast. When a group takes 50 ms, a second connection
- * starts, up to the bound of the pool. The statements of a group are sorted by name on every
- * instance, so that groups which want the same rows rarely deadlock. Results are returned after the
- * commit. When a statement fails, its group is rolled back and each statement runs alone; a lost
- * connection fails the group.
+ * One connection is enough while groups are fast. When a group takes 50 ms, a second connection starts, up to the bound
+ * of the pool. The statements of a group are sorted by name on every instance, so that groups which want the same rows
+ * rarely deadlock. Results are returned after the commit. When a statement fails, its group is rolled back and each
+ * statement runs alone; a lost connection fails the group.
  */
 
 import type pg from './pg.ts'
@@ -27,31 +26,22 @@ interface Wanted {
 }
 
 export interface Pipeline {
-  /**
-   * Rows of one statement, each of whose parameters has a type (`$1::uuid[]`). Settles after the
-   * commit.
-   */
+  /** Rows of one statement, each of whose parameters has a type (`$1::uuid[]`). Settles after the commit. */
   run<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
-  /**
-   * Calls `start` once, when the next group is assembled. Statements it runs before it returns join
-   * that group.
-   */
+  /** Calls `start` once, when the next group is assembled. Statements it runs before it returns join that group. */
   whenFree(start: () => void): void
   /** Statements and callbacks that wait while all possible connections are busy; otherwise 0. */
   waiting(): number
 }
 
-/**
- * A group takes a few milliseconds. A second connection from the start would make groups smaller
- * and dearer.
- */
+/** A group takes a few milliseconds. A second connection from the start would make groups smaller and dearer. */
 const SLOW_MS = 50
 
 /** A statement that ran too long; a second run would take as long. */
 const CANCELLED = '57014'
 
 /** The pool, as far as the pipeline uses it. */
-export interface Connections {
+interface Connections {
   connect(): Promise<pg.PoolClient>
   /** How many others wait for a connection. */
   waiting(): number

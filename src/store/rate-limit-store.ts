@@ -4,21 +4,19 @@ import type { Pace } from '../domain/rate-limit.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
-export interface KeyCharge {
+interface KeyCharge {
   key: string
   pace: Pace
 }
 
 /** The first exhausted key of a request, and the microseconds until it has one again. */
-export interface Exceeded {
+interface Exceeded {
   key: string
   wait: number
 }
 
 export interface RateLimitStore {
-  /**
-   * Charges all keys of a request or none, in one statement a batch. Keys of a request must differ.
-   */
+  /** Charges all keys of a request or none, in one statement a batch. Keys of a request must differ. */
   charge: Batched<readonly KeyCharge[], Exceeded | undefined>
   /** Returns the charges of a request that was not served. */
   giveBack(charges: readonly KeyCharge[]): Promise<void>
@@ -100,8 +98,7 @@ interface Tally {
 interface Charged {
   exceeded: Exceeded | undefined
   /**
-   * Charges of the batch for requests that another key refused. Set on the first refused request,
-   * which refunds them.
+   * Charges of the batch for requests that another key refused. Set on the first refused request, which refunds them.
    */
   over?: [string, Tally][]
 }

@@ -1,6 +1,4 @@
-/**
- * SQL of renewal information: facts of a certificate by serial number, and the operator's advice.
- */
+/** SQL of renewal information: facts of a certificate by serial number, and the operator's advice. */
 
 import type { Scope } from '../domain/permissions.ts'
 import type { RenewalAdvice } from '../domain/renewal-window.ts'
@@ -42,7 +40,7 @@ export interface RenewalStore {
 }
 
 /** The operator's advice to renew now. */
-export interface RenewalAdviceStore {
+interface RenewalAdviceStore {
   /** Sets the advice of the selected certificates, page by page. @returns how many there are. */
   advise(selection: AdviceSelection, advice: RenewalAdvice): Promise<number>
   /** Removes their advice. @returns how many had some */

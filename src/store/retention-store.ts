@@ -39,9 +39,7 @@ export interface RetentionStore {
   ordersClosedUntil(orderLifetimeMs: number, now: Date): Promise<Date>
   /** Deletes one page of invalid orders. Stops at an order that is not final yet. */
   deleteOrders(walk: RetentionWalk, now: Date): Promise<RetentionPage>
-  /**
-   * Deletes one page of final authorizations. Stops at one that has not ended before `endedBefore`.
-   */
+  /** Deletes one page of final authorizations. Stops at one that has not ended before `endedBefore`. */
   deleteAuthorizations(walk: RetentionWalk, endedBefore: Date, now: Date): Promise<RetentionPage>
   /** Deletes only the invalid ones, and skips rows that the other walk deletes. */
   deleteInvalidAuthorizations(walk: RetentionWalk, endedBefore: Date, now: Date): Promise<RetentionPage>
@@ -136,10 +134,7 @@ const DELETE_INVALID_AUTHORIZATIONS = deletion('retention-delete-invalid-authori
   waits: `p.status ${authorization.is('invalid')} AND p.expires_at >= $3`,
 })
 
-/**
- * Another order may replace a certificate once the replacing order is invalid, so also once that is
- * deleted.
- */
+/** Another order may replace a certificate once the replacing order is invalid, so also once that is deleted. */
 const FREE_REPLACED: Statement = {
   name: 'retention-free-replaced',
   // certificates_serial_issuer, replacements_pkey

@@ -2,9 +2,8 @@
  * How every session begins: on a host whose database takes writes, and with the settings that all
  * statements of the service need.
  *
- * SQL sets them, because pgbouncer refuses `options` and time-outs as start-up parameters. The
- * round trip also asks whether the database takes writes: a standby answers reads, and would be
- * taken for a database that works.
+ * SQL sets them, because pgbouncer refuses `options` and time-outs as start-up parameters. The round trip also asks
+ * whether the database takes writes: a standby answers reads, and would be taken for a database that works.
  */
 
 import pg, { cutOff, type SslMode, tlsOptions } from './pg.ts'
@@ -46,7 +45,7 @@ export const placesOf = ({ hosts, port }: DatabaseSettings): string => hosts.map
 export type SessionSettings = Readonly<Record<string, string | number>>
 
 /** The database is a standby, or its sessions are read-only: SQLSTATE 25006, before the first statement. */
-export class TakesNoWrites extends Error {
+class TakesNoWrites extends Error {
   readonly code = '25006'
 
   constructor(host: string, isStandby: boolean) {
@@ -56,7 +55,7 @@ export class TakesNoWrites extends Error {
 }
 
 /** The encoding cannot hold every text, or `lower('I')` is not `i`, as in Turkish: names in DNS are compared so. */
-export class UnusableText extends Error {
+class UnusableText extends Error {
   constructor(host: string, is: string) {
     super(
       `the database at ${host} has the ${is}; make one with: createdb --template=template0 --encoding=UTF8 --locale=C.UTF-8`,
@@ -146,7 +145,7 @@ export async function beginSession(client: Queryable, host: string, settings: Se
 }
 
 /** A session of its own, outside any pool. */
-export interface Primary {
+interface Primary {
   client: pg.Client
   host: string
   /** `beginSession` returns it. */

@@ -45,7 +45,7 @@ export interface IssuerRevocations {
   entries: readonly ListedRevocation[]
 }
 
-export interface WithoutCertificate {
+interface WithoutCertificate {
   missing: number[]
   underWay: number[]
 }

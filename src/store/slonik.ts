@@ -1,6 +1,5 @@
 /**
- * slonik: SQL with checked rows for the command line, the Admin API and background work, where a
- * call may cost 260 µs.
+ * slonik: SQL with checked rows for the command line, the Admin API and background work, where a call may cost 260 µs.
  */
 
 import { createPgDriverFactory } from '@slonik/pg-driver'
@@ -42,17 +41,13 @@ export const columnsOf =
     sql.array(rows.map(value), type)
 
 /**
- * Makes a fragment of constant SQL that statements outside slonik share. slonik itself takes only
- * template literals.
+ * Makes a fragment of constant SQL that statements outside slonik share. slonik itself takes only template literals.
  */
 export function constantSql(text: string) {
   return sql.fragment(Object.assign([text], { raw: Object.freeze([text]) }))
 }
 
-/**
- * Runs statements of the `pg` stores in a pool or transaction of slonik, so that each statement
- * exists once.
- */
+/** Runs statements of the `pg` stores in a pool or transaction of slonik, so that each statement exists once. */
 export function queriesOf(db: CommonQueryMethods): Pick<Database, 'query'> {
   return {
     async query<Row>({ text }: Statement, values: readonly unknown[]): Promise<Row[]> {

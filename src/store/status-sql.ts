@@ -1,7 +1,6 @@
 /**
  * Statuses in SQL text, from the tables of `src/domain`; statements have no literals of their own
- * (test/state-literals.test.ts). The text is built once at load, so that statements stay constant
- * and can be prepared.
+ * (test/state-literals.test.ts). The text is built once at load, so that statements stay constant and can be prepared.
  */
 
 import {
@@ -19,9 +18,7 @@ import {
   statusesAllowing,
 } from '../domain/states.ts'
 
-/**
- * `'valid'`; for statuses outside the tables of `src/domain`, such as those derived for readers.
- */
+/** `'valid'`; for statuses outside the tables of `src/domain`, such as those derived for readers. */
 export const quoted = <S extends string>(status: S): `'${S}'` => `'${status}'`
 
 function statusSql<T extends StateTable>(table: T) {

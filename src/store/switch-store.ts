@@ -21,7 +21,7 @@ export interface SwitchPosition {
   reason: string | undefined
 }
 
-export interface ServerSettings {
+interface ServerSettings {
   switches(): Promise<Record<ServerSwitch, SwitchPosition>>
   /** @returns false when it was in this position already */
   setSwitch(name: ServerSwitch, on: boolean, author: { by: string; reason: string | undefined }): Promise<boolean>

@@ -23,7 +23,7 @@ export type UserRow = z.infer<typeof User>
 const None = z.object({})
 const columns = sql.fragment`id, username, email, role, scope, enabled, created_at, updated_at, last_login_at`
 
-export interface NewUser {
+interface NewUser {
   id: string
   username: string
   email: string

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { before, describe, test } from 'node:test'
 import { hashSpki } from '../../src/shared/pki/spki.ts'
-import { revokeListed } from '../../src/store/revocation-import.ts'
+import { revokeListed } from '../../src/store/certificate-import.ts'
 import {
   type AcmeClient,
   accountKeyOf,

@@ -5,14 +5,14 @@ import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 
 import path from 'node:path'
 import { describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import type { ChallengeResponse } from '../../src/ca/acme-proxy/challenge-handler.ts'
 import {
+  type ChallengeResponse,
+  callbackDns,
   fileHttp,
   MODULE_METHODS,
   moduleHandler,
   requireHandlerModule,
 } from '../../src/ca/acme-proxy/challenge-handler.ts'
-import { callbackDns } from '../../src/ca/acme-proxy/challenge-scripts.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { until } from '../support/until.ts'

@@ -7,8 +7,6 @@ import type { EventOf } from '../../src/domain/event.ts'
 import { STATISTICS } from '../../src/events/audit-consumers.ts'
 import type { ExternalConsumer } from '../../src/events/consumer.ts'
 import { EventDelivery, takeBatch } from '../../src/events/delivery.ts'
-import { ExternalDelivery } from '../../src/events/external-delivery.ts'
-import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import {
   buryDelivery,
   claimDeliveries,
@@ -16,7 +14,9 @@ import {
   registerConsumer,
   removeDeliveries,
   removeUnseenConsumers,
-} from '../../src/store/event-store.ts'
+} from '../../src/events/event-store.ts'
+import { ExternalDelivery } from '../../src/events/external-delivery.ts'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type DatabasePool, rowsOf } from '../../src/store/slonik.ts'
 import { each } from '../support/each.ts'
 import { gate } from '../support/gate.ts'

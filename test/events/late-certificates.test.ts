@@ -2,9 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { createCertificateImport } from '../../src/store/certificate-import.ts'
+import { createCertificateImport, recordUnseen } from '../../src/store/certificate-import.ts'
 import { revokeCertificate } from '../../src/store/certificate-store.ts'
-import { recordUnseen } from '../../src/store/revocation-import.ts'
 import { anAccount, anIntent, aReadyOrder, inHours, newId, openStores, type StoreFixture } from '../store/support.ts'
 
 const ERROR = { type: 'urn:ietf:params:acme:error:serverInternal', detail: 'no answer', status: 500 }

@@ -3,10 +3,14 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { before, beforeEach, describe, test } from 'node:test'
-import { type CertificateImport, createCertificateImport } from '../../src/store/certificate-import.ts'
+import {
+  type CertificateImport,
+  createCertificateImport,
+  recordUnseen,
+  revokeListed,
+} from '../../src/store/certificate-import.ts'
 import { revokeCertificate } from '../../src/store/certificate-store.ts'
 import { createCrlStore } from '../../src/store/crl-store.ts'
-import { recordUnseen, revokeListed } from '../../src/store/revocation-import.ts'
 import { createSignerMarkStore, type SignerMarkStore, WHOLE_LINE } from '../../src/store/signer-mark-store.ts'
 import { aName, anAccount, anIntent, anIssued, anOrder, aReadyOrder, inHours, newId, useStores } from './support.ts'
 

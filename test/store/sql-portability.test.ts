@@ -27,7 +27,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     pattern: /pg_(try_)?advisory_xact_lock\b/,
     why: 'one taker of events, one nonce epoch, one history of certificates at a time',
     substitute: 'a row for each, locked FOR UPDATE',
-    places: ['src/store/event-store.ts', 'src/store/issuance-guards.ts', 'src/store/nonce-store.ts'],
+    places: ['src/events/event-store.ts', 'src/store/issuance-guards.ts', 'src/store/nonce-store.ts'],
   },
   'locks and sessions of others': {
     pattern: /\bpg_locks\b|pg_blocking_pids|pg_terminate_backend|pg_backend_pid|pg_stat_(activity|progress)/,
@@ -152,7 +152,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
       'migrations/0029_compromised_keys.sql',
       'src/admin/revocations/bulk-revocation-store.ts',
       'src/store/database.ts',
-      'src/store/event-store.ts',
+      'src/events/event-store.ts',
       'src/store/expiration-store.ts',
     ],
   },

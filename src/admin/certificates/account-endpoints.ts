@@ -1,14 +1,13 @@
 /** `/accounts`: ACME accounts, and their deactivation. */
 
 import * as z from 'zod/v4'
-import { accountName } from '../../domain/account-name.ts'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { mayRetag, scopeOf } from '../../domain/permissions.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
 import { deactivateAccount } from '../../store/account-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { activityBody, activityMembers } from '../account-names.ts'
+import { accountName, activityBody, activityMembers } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { parametersOf } from '../filter-schemas.ts'

@@ -12,7 +12,9 @@ import {
   createdBetween,
   type Fragment,
   hasIndex,
+  hasTagOf,
   instant,
+  isInScope,
   type ListPage,
   readPage,
   type Skip,
@@ -20,7 +22,6 @@ import {
   unbounded,
   walkById,
 } from '../../store/list-page.ts'
-import { hasTagOf, isInScope } from '../../store/scope.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { account } from '../../store/status-sql.ts'
 import { allGiven, type Conditions } from '../filter-schemas.ts'

@@ -4,7 +4,7 @@ import * as z from 'zod/v4'
 import type { EventData } from '../../domain/event.ts'
 import type { Scope } from '../../domain/permissions.ts'
 import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
-import { isAccountInScope } from '../../store/scope.ts'
+import { isAccountInScope } from '../../store/list-page.ts'
 import { type CommonQueryMethods, columnsOf, rowsOf, sql } from '../../store/slonik.ts'
 import { isWindowOpen, type OpenWindow } from './renewal-window-store.ts'
 

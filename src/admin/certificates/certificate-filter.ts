@@ -1,8 +1,7 @@
 /** Filters of a list of certificates `c`, as conditions in SQL. */
 
 import * as z from 'zod/v4'
-import { createdBetween, type Fragment, instant } from '../../store/list-page.ts'
-import { isAccountInScope } from '../../store/scope.ts'
+import { createdBetween, type Fragment, instant, isAccountInScope } from '../../store/list-page.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { allGiven, type Conditions } from '../filter-schemas.ts'
 import type { CertificateQuery } from '../resources/certificates.ts'

@@ -4,8 +4,14 @@ import * as z from 'zod/v4'
 import type { Scope } from '../../domain/permissions.ts'
 import { ARCHIVE_WALK } from '../../store/archive-store.ts'
 import { NAMES_TO_SUCCEED } from '../../store/expiration-store.ts'
-import { type Fragment, type ListPage, readPage, type Skip, type Walk } from '../../store/list-page.ts'
-import { isAccountInScope } from '../../store/scope.ts'
+import {
+  type Fragment,
+  isAccountInScope,
+  type ListPage,
+  readPage,
+  type Skip,
+  type Walk,
+} from '../../store/list-page.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { type CertificateSort, usualSort } from '../resources/certificates.ts'
 import { type CertificateFilter, CONDITIONS, conditionsOf } from './certificate-filter.ts'

@@ -6,9 +6,17 @@
  */
 
 import * as z from 'zod/v4'
-import { ALL_ROWS, allOf, behind, type Fragment, hasIndex, upTo } from '../../store/list-page.ts'
+import {
+  ALL_ROWS,
+  allOf,
+  behind,
+  type Fragment,
+  hasIndex,
+  hasTagOf,
+  isAmongAccountsOf,
+  upTo,
+} from '../../store/list-page.ts'
 import { SEARCH_INDEXES } from '../../store/optional-indexes.ts'
-import { hasTagOf, isAmongAccountsOf } from '../../store/scope.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import type { CertificateSort } from '../resources/certificates.ts'
 import {

@@ -13,6 +13,8 @@ import {
   behind,
   type Fragment,
   hasIndex,
+  hasTagOf,
+  isAmongAccountsOf,
   type ListPage,
   readPage,
   type Skip,
@@ -22,7 +24,6 @@ import {
   type Walk,
   walkById,
 } from '../../store/list-page.ts'
-import { hasTagOf, isAmongAccountsOf } from '../../store/scope.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from '../../store/slonik.ts'
 import { authorization, order, quoted } from '../../store/status-sql.ts'
 import { allGiven, type Conditions } from '../filter-schemas.ts'

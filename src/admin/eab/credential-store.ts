@@ -12,13 +12,15 @@ import {
   allOf,
   behind,
   type Fragment,
+  hasTagOf,
+  isAccountInScope,
+  isInScope,
   type ReadPage,
   readPage,
   unbounded,
   upTo,
   type Walk,
 } from '../../store/list-page.ts'
-import { hasTagOf, isAccountInScope, isInScope } from '../../store/scope.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { account, authorization, order } from '../../store/status-sql.ts'
 import { accountNameMember } from '../account-names.ts'

@@ -2,10 +2,10 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { accountName } from '../../domain/account-name.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { authorization } from '../../store/status-sql.ts'
+import { accountName } from '../account-names.ts'
 import { FIRST_ID, matching, nextWindow, RevocationFilter, type Window } from '../revocations/revocation-filter.ts'
 
 export const Actions = z.strictObject({

@@ -1,11 +1,11 @@
 /** The groups of the one search field: who may see each, how it is searched, and what was left out. */
 
 import { describedSettings } from '../../config/shown.ts'
-import { accountName } from '../../domain/account-name.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type Permission, type Scope, scopeOf } from '../../domain/permissions.ts'
 import type { SearchText } from '../../domain/search-text.ts'
 import type { CommonQueryMethods } from '../../store/slonik.ts'
+import { accountName } from '../account-names.ts'
 import { type AccountFilter, findAccount, type ListedAccount, listAccounts } from '../certificates/account-list.ts'
 import { listCertificates } from '../certificates/certificate-list.ts'
 import { createInspectStore } from '../certificates/inspect-store.ts'

@@ -3,8 +3,7 @@
 import * as z from 'zod/v4'
 import type { Scope } from '../../domain/permissions.ts'
 import { spellingsOf } from '../../shared/protocol/identifier.ts'
-import { type Fragment, hasIndex } from '../../store/list-page.ts'
-import { isAccountInScope } from '../../store/scope.ts'
+import { type Fragment, hasIndex, isAccountInScope } from '../../store/list-page.ts'
 import { type CommonQueryMethods, rowsOf, sql } from '../../store/slonik.ts'
 
 const Begun = z.object({

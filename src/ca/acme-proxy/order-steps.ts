@@ -69,7 +69,7 @@ export function after(
 }
 
 /** An order that has ended without a certificate, and left nothing behind. */
-export type Refused = { refused: Failure }
+type Refused = { refused: Failure }
 
 /** @returns the state after the event, its cleaning included where nothing has to be withdrawn */
 export function follow(
@@ -102,7 +102,7 @@ export function leaving(state: OrderState): OrderState {
   return { ...state, step: 'clean', responses: mayBePublished(state), failure, failures: 0 }
 }
 
-export type Turn =
+type Turn =
   /** The order was given up and cleaned: another backend may take over, else a new upstream order is made. */
   | { do: 'begin again'; failure: Failure }
   | { do: 'fail'; reason: string }

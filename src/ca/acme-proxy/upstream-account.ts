@@ -14,8 +14,14 @@ import type { StoredUpstreamAccount, UpstreamAccountName } from '../../domain/re
 import { describeFileError } from '../../shared/lib/file-error.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import type { AcmeClient, Answer } from './upstream-client.ts'
-import { type ExternalCredential, externalBinding, type UpstreamKey, upstreamKey } from './upstream-key.ts'
+import {
+  type AcmeClient,
+  type Answer,
+  type ExternalCredential,
+  externalBinding,
+  type UpstreamKey,
+  upstreamKey,
+} from './upstream-client.ts'
 import { UpstreamNonsense, UpstreamProblem } from './upstream-problem.ts'
 
 export interface UpstreamAccountStore {
@@ -26,7 +32,7 @@ export interface UpstreamAccountStore {
   saveUrl(id: string, url: string | undefined): Promise<void>
 }
 
-export interface UpstreamAccount {
+interface UpstreamAccount {
   key: UpstreamKey
   /** The `kid` of its requests. */
   kid: string

@@ -40,7 +40,7 @@ export function readOrder({ json, retryAfterMs }: Answer, url: string, most: num
   }
 }
 
-export interface Authorization {
+interface Authorization {
   status: string
   identifier: Identifier
   /** The one that this service answers; of an answer of 256 KiB no more is kept. */
@@ -89,8 +89,7 @@ export async function readAuthorizations(
 export type ChallengeType = 'dns-01' | 'http-01'
 
 /**
- * The challenges to answer. A response is only published for a name of the order, whatever the
- * upstream says.
+ * The challenges to answer. A response is only published for a name of the order, whatever the upstream says.
  *
  * @returns a sentence when a name cannot be proven
  * @throws UpstreamNonsense

@@ -34,7 +34,7 @@ import {
 } from './module-answers.ts'
 
 /** An issuer's part of a TBSCertificate. */
-export interface SigningIssuer extends Validity, Pick<ModuleIssuer, 'caIssuersUrls' | 'crlUrls'> {
+interface SigningIssuer extends Validity, Pick<ModuleIssuer, 'caIssuersUrls' | 'crlUrls'> {
   nameDer: Buffer
   keyIdentifier: Buffer
   signatureAlgorithm: SignatureAlgorithm

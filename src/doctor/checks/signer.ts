@@ -1,10 +1,10 @@
 /** The signer: whether it answers and can sign, and for how long its issuers can. */
 
 import type { CaHealth, CaIssuer } from '../../ca/backend.ts'
+import { PART_THEM, SHARED } from '../../ca/signer-records.ts'
 import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import type { CertificateProfile } from '../../domain/certificate-profile.ts'
-import { PART_THEM, SHARED } from '../../domain/signer-use.ts'
 import { issuancePolicy } from '../../settings/issuance-settings.ts'
 import { othersAtSigner, type SignerFacts } from '../facts/signer.ts'
 import type { Check, Sources } from '../sources.ts'

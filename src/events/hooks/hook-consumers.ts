@@ -6,6 +6,7 @@ import { createHmac } from 'node:crypto'
 import { appendFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
+import * as z from 'zod/v4'
 import { methodOf } from '../../../workers/module/module-contract.ts'
 import { LOAD_MS, ModuleThreads } from '../../../workers/module/module-thread.ts'
 import type { OccurredEvent } from '../../domain/event.ts'
@@ -13,8 +14,7 @@ import { renderIssuerChain } from '../../services/chain-download.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import { findIssuerChain } from '../../store/certificate-store.ts'
-import { findIssued, type Issued } from '../../store/event-context-store.ts'
-import { queriesOf } from '../../store/slonik.ts'
+import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
 import type { ExternalConsumer } from '../consumer.ts'
 import { poster, receiverGuard } from '../http-post.ts'
 import type { RegisteredHook, WebhookHook } from './load-hooks.ts'
@@ -269,4 +269,19 @@ function retryAfterMsOf(text: string | undefined): number {
   if (/^\d+$/.test(text)) return Number(text) * 1000
   const at = Date.parse(text)
   return Number.isNaN(at) ? 0 : Math.max(0, at - Date.now())
+}
+
+const IssuedRow = z.object({ id: z.string(), der: z.instanceof(Buffer), issuer_fingerprint: z.string() })
+
+interface Issued {
+  der: Buffer
+  issuerFingerprint: string
+}
+
+/** By certificate; those that retention has removed are missing. */
+async function findIssued(db: CommonQueryMethods, ids: readonly string[]): Promise<ReadonlyMap<string, Issued>> {
+  const rows = await db.any(rowsOf(IssuedRow)`
+    SELECT id, der, encode(issuer_fingerprint, 'hex') AS issuer_fingerprint
+      FROM certificates WHERE id = ANY (${sql.array([...ids], 'uuid')})`)
+  return new Map(rows.map(({ id, der, issuer_fingerprint }) => [id, { der, issuerFingerprint: issuer_fingerprint }]))
 }

@@ -10,8 +10,7 @@ import type { CsrOutcome } from '../../services/csr-step.ts'
 import { type NoteAcmeAct, noteAcmeActs } from '../../services/decisions/acme-decisions.ts'
 import type { AskForMailDomains } from '../../services/registration.ts'
 import { caaCheckMs, mailDomainSettings } from '../../settings/validation-settings.ts'
-import { caaAnswerDeadlineMs } from '../../validation/caa-checks.ts'
-import { mailDomainsThrough } from '../../validation/mail-domain-checks.ts'
+import { caaAnswerDeadlineMs, mailDomainsThrough } from '../../validation/dns-checks.ts'
 import type { FrontThreadData, SupervisorMessages } from '../messages.ts'
 
 type Config = FrontThreadData['config']

@@ -20,7 +20,7 @@ const UNFINISHED = '.unfinished'
 /** A file takes seconds, so one that is older was left by a crash. */
 const LEFT_AFTER_MS = 3_600_000
 
-export interface ArchivedRange {
+interface ArchivedRange {
   certificates: number
   first_not_after: string
   last_not_after: string

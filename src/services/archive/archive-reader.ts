@@ -62,7 +62,7 @@ async function findIn(folder: string, file: string, key: string): Promise<Archiv
 }
 
 /** A file that the manifest does not name: a crash leaves one, and so do folders of several instances that were put together. */
-export interface UnnamedFile {
+interface UnnamedFile {
   file: string
   certificates: number
   /** The number of them in no file that is as the manifest has it, nor in the database. */

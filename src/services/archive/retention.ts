@@ -67,7 +67,7 @@ export interface RetentionPolicy {
   pauseSeconds: number
 }
 
-export interface RetentionOptions {
+interface RetentionOptions {
   store: RetentionStore
   policy: RetentionPolicy
   onDeleted(table: RetainedTable, page: RetentionPage, seconds: number): void

@@ -10,7 +10,7 @@ export interface CrlAlarm {
   reason: string
 }
 
-export interface OverdueCrl extends Pick<PublishedCrl, 'thisUpdate' | 'nextUpdate' | 'isAhead'> {
+interface OverdueCrl extends Pick<PublishedCrl, 'thisUpdate' | 'nextUpdate' | 'isAhead'> {
   name: string
 }
 

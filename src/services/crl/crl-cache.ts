@@ -1,6 +1,4 @@
-/**
- * The published CRLs, in memory that all front threads share. Each new one is read once.
- */
+/** The published CRLs, in memory that all front threads share. Each new one is read once. */
 
 import { crlName } from '../../domain/crl-scope.ts'
 import { allocateSharedBytes } from '../../shared/lib/shared-memory.ts'

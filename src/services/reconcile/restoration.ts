@@ -6,17 +6,19 @@
  */
 
 import type { CaBackend, CaIssuer } from '../../ca/backend.ts'
-import type { RecordedCertificate as SignedCertificate, SignerRecords } from '../../ca/signer-records.ts'
+import {
+  parseRequester,
+  type RecordedCertificate as SignedCertificate,
+  type SignerRecords,
+  type SigningRequester,
+} from '../../ca/signer-records.ts'
 import { namesOf } from '../../domain/certificate-names.ts'
 import { findIssuer, type IssuerCertificate, issuerKeyOf, issuerKeyOfCertificate } from '../../domain/crl-scope.ts'
 import { withoutSignOctet } from '../../domain/revocation.ts'
-import { parseRequester, type SigningRequester } from '../../domain/signing-requester.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { type Certificate, parseCertificate, verifyCertificateSignature } from '../../shared/pki/certificate.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
-import type { RecordedCertificate } from '../../store/certificate-import.ts'
-import type { RestorationStore } from '../../store/restoration-store.ts'
-import type { RestoredRevocation } from '../../store/revocation-import.ts'
+import type { RecordedCertificate, RestorationStore, RestoredRevocation } from '../../store/certificate-import.ts'
 import type { GivenUp, IssuerRevocations } from '../../store/signer-mark-store.ts'
 
 export interface RestorationEvents {
@@ -26,7 +28,7 @@ export interface RestorationEvents {
   givenUp(line: GivenUp): void
 }
 
-export interface RestorationParts {
+interface RestorationParts {
   records: Pick<SignerRecords, 'certificates'>
   ca: Pick<CaBackend, 'issuers'>
   saveIssuer(issuer: CaIssuer): Promise<unknown>
@@ -42,7 +44,7 @@ export interface KnownIssuers {
   keyOf(issuerId: string): string | undefined
 }
 
-export interface Readable {
+interface Readable {
   found: Found[]
   /** Nobody asks about them any more, and they may have been archived: they do not come back. */
   expired: Set<number>
@@ -63,7 +65,7 @@ export interface SignedLine {
   serial: string
 }
 
-export interface Found extends SignedLine {
+interface Found extends SignedLine {
   certificate: Certificate
   serialNumber: Buffer
   requester: SigningRequester

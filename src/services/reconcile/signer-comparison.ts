@@ -32,14 +32,14 @@ const MODES = {
   probe: { restores: false, stopsAtFirst: true, moves: true },
 } as const
 
-export type ComparisonMode = keyof typeof MODES
+type ComparisonMode = keyof typeof MODES
 
 export interface Missing {
   certificates: number
   revocations: number
 }
 
-export interface Compared extends Missing {
+interface Compared extends Missing {
   /** The line up to which the database has every certificate. */
   reached: number
 }
@@ -66,7 +66,7 @@ export interface ComparisonParts {
 }
 
 /** Where a comparison begins. */
-export interface Beginning {
+interface Beginning {
   certificates: number
   revocations: RevocationPlace
 }

@@ -3,10 +3,9 @@
  * (docs/operations/failover.md, "Another database at the same signer").
  */
 
-import type { SignerRecords } from '../../ca/signer-records.ts'
-import { type DatabasePlace, describeOthers, type SignerUse } from '../../domain/signer-use.ts'
+import { type DatabasePlace, describeOthers, type SignerRecords, type SignerUse } from '../../ca/signer-records.ts'
 
-export interface SignerUseParts {
+interface SignerUseParts {
   records: Pick<SignerRecords, 'announce'>
   /** @throws database errors */
   place(): Promise<DatabasePlace>

@@ -5,9 +5,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
 import { ENDPOINTS } from '../../../src/admin/endpoints.ts'
+import { LEAST_CHARACTERS } from '../../../src/admin/users/passwords.ts'
 import { renderManual } from '../../../src/config/render.ts'
 import { AUDIT_ACTIONS } from '../../../src/domain/audit-chain.ts'
-import { LEAST_CHARACTERS } from '../../../src/domain/password-rules.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../../..')
 /** Without its line breaks. */

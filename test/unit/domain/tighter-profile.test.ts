@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { tighterProfile } from '../../../src/domain/tighter-profile.ts'
+import { tighterProfile } from '../../../src/admin/decisions/profiles.ts'
 
 const CASES: readonly (readonly [
   what: string,

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { effectsOf, faultsOf } from '../../../src/store/schema/migration-effects.ts'
 import {
   headerOf,
   listMigrations,
@@ -10,6 +9,7 @@ import {
   readMigration,
   statementsIn,
 } from '../../../src/store/schema/migration-files.ts'
+import { effectsOf, faultsOf } from '../../../src/store/schema/migration-plan.ts'
 import { FIRST_RELEASE } from '../../../src/store/schema/schema-state.ts'
 
 const file = (sql: string) => ({ version: 9001, name: '9001_test.sql', sql, ...headerOf(sql) })

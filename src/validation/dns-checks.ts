@@ -1,11 +1,17 @@
-/** CAA checks: the job of one check, and the supervisor's checks for finalize. */
+/** Checks of CAA records for finalize and of MX records for registration, in the supervisor; and their jobs. */
 
 import { hash } from 'node:crypto'
 import type { Logger } from 'pino'
-import type { CaaFinding, CaaJob } from '../../workers/job.ts'
-import { WorkerPoolError } from '../../workers/job.ts'
+import {
+  type CaaFinding,
+  type CaaJob,
+  type MailDomainFinding,
+  type MailDomainJob,
+  WorkerPoolError,
+} from '../../workers/job.ts'
 import { boundSteps } from '../domain/validation-attempt.ts'
 import type { AskForCaa, CaaCheckRequest } from '../services/caa-freshness.ts'
+import type { AskForMailDomains } from '../services/registration.ts'
 import { LruMap } from '../shared/lib/caching.ts'
 import type { Urls } from '../shared/protocol/urls.ts'
 import type { CaaJobFactory } from './jobs.ts'
@@ -14,11 +20,9 @@ import type { CaaJobFactory } from './jobs.ts'
  * Limits concurrent checks for finalize, because they share the supervisor's actor with
  * validations. Silent name servers must leave most of the actor free.
  */
-const MAX_AT_ONCE = 24
-/**
- * The limit of one account. Otherwise an account with silent name servers could take every place.
- */
-const MAX_OF_ACCOUNT = MAX_AT_ONCE / 4
+const MAX_CAA_AT_ONCE = 24
+/** The limit of one account. Otherwise an account with silent name servers could take every place. */
+const MAX_OF_ACCOUNT = MAX_CAA_AT_ONCE / 4
 
 /**
  * After this many refusals within a minute, the same names are refused without a look-up. A
@@ -28,7 +32,7 @@ const REFUSED_LOOKS = 3
 const REFUSED_MS = 60_000
 const REFUSALS = 256
 
-/** Time for a check to wait in the pool before the front gives up. */
+/** Time for a check to wait in the pool before the front gives up, or continues without it. */
 const QUEUE_MS = 5_000
 
 /** The part of a check that comes from the settings. */
@@ -124,7 +128,7 @@ export function createCaaChecks(
     const { accountId, orderId, subjects } = request
     const refused = refusals.find(request)
     if (refused) return refused
-    if (!jobFor || running >= MAX_AT_ONCE || ofAccount(accountId) >= MAX_OF_ACCOUNT) return undefined
+    if (!jobFor || running >= MAX_CAA_AT_ONCE || ofAccount(accountId) >= MAX_OF_ACCOUNT) return undefined
     const found = await check(accountId, jobFor(request, subjects))
     if (!found) return undefined
     for (const { result } of found) onResult(result)
@@ -136,4 +140,76 @@ export function createCaaChecks(
     refusals.note(request, findings)
     return findings
   }
+}
+
+/** Low, because these checks of MX records share the supervisor's actor and need no account yet. */
+const MAX_MX_AT_ONCE = 8
+
+/** The part of a check that comes from the settings. */
+export type MailDomainSettings = Omit<MailDomainJob, 'domains'>
+
+interface MailDomainChecksOptions {
+  settings: MailDomainSettings
+  checkMailDomains(job: MailDomainJob): Promise<MailDomainFinding[]>
+  log: Logger
+}
+
+/** Answers undefined when too many checks run or the workers fail. Each unchecked domain is logged. */
+export function createMailDomainChecks({
+  settings,
+  checkMailDomains,
+  log,
+}: MailDomainChecksOptions): AskForMailDomains {
+  let running = 0
+
+  async function check(domains: readonly string[]): Promise<readonly MailDomainFinding[] | undefined> {
+    running++
+    try {
+      return await checkMailDomains({ ...settings, domains })
+    } catch (error) {
+      if (!(error instanceof WorkerPoolError)) throw error
+      logUnchecked(log, domains, error.message)
+      return undefined
+    } finally {
+      running--
+    }
+  }
+
+  return async (domains) => {
+    if (running >= MAX_MX_AT_ONCE) {
+      logUnchecked(log, domains, `${MAX_MX_AT_ONCE} checks are running already`)
+      return undefined
+    }
+    const findings = await check(domains)
+    for (const [index, finding] of (findings ?? []).entries())
+      if (finding.result === 'failed') logUnchecked(log, domains.slice(index, index + 1), finding.reason)
+    return findings
+  }
+}
+
+type AskSupervisor = (domains: readonly string[], deadlineMs: number) => ReturnType<AskForMailDomains>
+
+/**
+ * Sends the checks of a front thread to the supervisor. A contact is accepted when the supervisor does not answer.
+ * @param checkMs longest time of one check; undefined when the check is off
+ * @returns undefined then
+ */
+export function mailDomainsThrough(
+  ask: AskSupervisor,
+  checkMs: number | undefined,
+  log: Logger,
+): AskForMailDomains | undefined {
+  if (checkMs === undefined) return undefined
+  return async (domains) => {
+    try {
+      return await ask(domains, checkMs + QUEUE_MS)
+    } catch (error) {
+      logUnchecked(log, domains, error instanceof Error ? error.message : String(error))
+      return undefined
+    }
+  }
+}
+
+function logUnchecked(log: Logger, domains: readonly string[], reason: string): void {
+  log.warn({ event: 'mx_unchecked', domains, reason }, 'a contact is accepted although its mail domain was not checked')
 }

@@ -4,7 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import type { EventKind, OccurredEvent } from '../domain/event.ts'
 import { readEvent } from '../domain/stored-event.ts'
-import { columnsOf, rowsOf, sql } from './slonik.ts'
+import { columnsOf, rowsOf, sql } from '../store/slonik.ts'
 
 export interface Delivery {
   sequence: string
