@@ -1,7 +1,4 @@
-/**
- * Reads the daemon's configuration file: strict YAML. It reports every error at once, with place
- * and remedy.
- */
+/** Reads the daemon's configuration file: strict YAML. It reports every error at once, with place and remedy. */
 
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -26,10 +23,7 @@ import { DOMAIN } from './subtrees.ts'
 const KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
 export type KeyType = (typeof KEY_TYPES)[number]
 
-/**
- * Only a CA may sign certificates and CRLs, so no configuration can allow it to a subscriber (RFC
- * 5280 §4.2.1.3).
- */
+/** Only a CA may sign certificates and CRLs, so no configuration can allow it to a subscriber (RFC 5280 §4.2.1.3). */
 const LEAF_KEY_USAGES = KEY_USAGES.filter((usage) => usage !== 'key_cert_sign' && usage !== 'crl_sign')
 
 /** Each session signs in its own thread; see start.cts. */

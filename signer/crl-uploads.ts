@@ -256,9 +256,7 @@ export class CrlUploads {
     return id
   }
 
-  /**
-   * @throws SignerUnavailable when the id is unknown, as after a restart: the client begins again
-   */
+  /** @throws SignerUnavailable when the id is unknown, as after a restart: the client begins again */
   require(id: string): CrlUpload {
     const known = this.#uploads.get(id)
     if (!known) throw new SignerUnavailable('this CRL is not known here any more; begin again')

@@ -28,8 +28,7 @@ const LEAST_ENTRY_BYTES = 27
 const KEY_CLOSE_MS = 5000
 
 /**
- * Implements `--validate-only`: all of a start, but without creating the audit chain and the
- * socket.
+ * Implements `--validate-only`: all of a start, but without creating the audit chain and the socket.
  * @returns one line an issuer, and what the start will create
  * @throws Error in plain sentences
  */
@@ -61,9 +60,7 @@ interface DaemonOptions {
   withParent: boolean
 }
 
-/**
- * Runs until SIGTERM or SIGINT and resolves after the drain. @throws Error when it cannot start.
- */
+/** Runs until SIGTERM or SIGINT and resolves after the drain. @throws Error when it cannot start. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const output = new LogOutput(0, { resumed: (lost) => log.warn({ lost }, LINES_LOST) })
   const log = createLog(options.config, output)

@@ -1,7 +1,6 @@
 /**
- * New issuers for a running daemon: SIGHUP rereads the configuration and replaces all issuers or
- * none. Token keys with an unchanged configuration stay open. Running requests end with the issuer they
- * began with.
+ * New issuers for a running daemon: SIGHUP rereads the configuration and replaces all issuers or none. Token keys with
+ * an unchanged configuration stay open. Running requests end with the issuer they began with.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -52,10 +51,7 @@ export function findTimes(issuers: readonly Times[], now: Date): TimeFindings {
   return findings
 }
 
-/**
- * A signature may wait for a replaced key until its deadline or for `session_wait`, by default 30
- * s.
- */
+/** A signature may wait for a replaced key until its deadline or for `session_wait`, by default 30 s. */
 const LAST_USE_MS = 30_000
 
 interface RolloverOptions {

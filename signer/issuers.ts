@@ -1,7 +1,4 @@
-/**
- * The daemon's issuers: certificate, chain, key and policy, checked against each other before the
- * start.
- */
+/** The daemon's issuers: certificate, chain, key and policy, checked against each other before the start. */
 
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -121,10 +118,7 @@ export async function closeKeys(
   )
 }
 
-/**
- * An operator must correct the PIN before the next start: each attempt brings the token nearer to
- * its lock.
- */
+/** An operator must correct the PIN before the next start: each attempt brings the token nearer to its lock. */
 class PinRefused extends Error {
   override readonly name = 'PinRefused'
   readonly exitCode = PIN_REFUSED_EXIT_CODE
@@ -274,9 +268,7 @@ function makeTestSignature(key: SigningKey, queue: Slots | undefined): Promise<B
   return queue ? inTurn(queue, performance.now() + (key.maxWaitMs ?? Number.POSITIVE_INFINITY), sign) : sign()
 }
 
-/**
- * The first certificate of every chain must have the name and key identifier that a leaf repeats.
- */
+/** The first certificate of every chain must have the name and key identifier that a leaf repeats. */
 function loadAlternateChain(file: string, own: Certificate): Certificate[] {
   const certificates = readCertificates(file)
   const first = certificates[0]!

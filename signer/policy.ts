@@ -1,9 +1,8 @@
 /**
- * Decides what the daemon signs: takes one TBSCertificate, returns a refusal sentence or its facts.
- * Pure.
+ * Decides what the daemon signs: takes one TBSCertificate, returns a refusal sentence or its facts. Pure.
  *
- * The front makes the same checks and more; these hold even for a compromised front. Everything not
- * allowed here is refused, unknown extensions and name types included.
+ * The front makes the same checks and more; these hold even for a compromised front. Everything not allowed here is
+ * refused, unknown extensions and name types included.
  */
 
 import { keysOf } from '../src/shared/lib/encoding.ts'
@@ -177,10 +176,7 @@ function checkSerialNumber({ serialNumber }: TbsCertificate, { minSerialOctets }
   return undefined
 }
 
-/**
- * Compares the start with our own clock, so that an intruder cannot get certificates for a later
- * time.
- */
+/** Compares the start with our own clock, so that an intruder cannot get certificates for a later time. */
 function checkValidity({ notBefore, notAfter }: TbsCertificate, policy: SigningPolicy, now: Date): string | undefined {
   // RFC 5280 §4.1.2.5: both ends belong to the validity period, so the last second counts.
   const validityMs = notAfter.getTime() - notBefore.getTime() + 1000
@@ -243,9 +239,7 @@ export function isCrlUrlAllowed(url: string, { crlUrls }: SigningPolicy): boolea
 }
 
 const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/i
-/**
- * All names are in one audit line. A chain that ends in a line above 256 KiB cannot be reopened.
- */
+/** All names are in one audit line. A chain that ends in a line above 256 KiB cannot be reopened. */
 const MAX_NAMES_CHARACTERS = 128 * 1024
 /** Length of `"dns:` and `",`. Host names and addresses need no escapes. */
 const AUDIT_NAME_EXTRA = 7

@@ -1,7 +1,6 @@
 /**
- * Gives up root. A daemon started as root reads secret and keys as root, then becomes the
- * configured user for good. Only then it opens its audit chain and socket. The kernel drops all
- * capabilities with the last root id.
+ * Gives up root. A daemon started as root reads secret and keys as root, then becomes the configured user for good.
+ * Only then it opens its audit chain and socket. The kernel drops all capabilities with the last root id.
  */
 
 import { accessSync, constants, existsSync } from 'node:fs'
@@ -14,8 +13,7 @@ import { requireShortPath, requireSocketFolder } from './socket-server.ts'
 const { R_OK, W_OK, X_OK } = constants
 
 /**
- * Checks every place without creating any (`--validate-only`). A missing folder is no fault:
- * systemd may make it.
+ * Checks every place without creating any (`--validate-only`). A missing folder is no fault: systemd may make it.
  * @returns what is missing and the start will create
  * @throws Error in one sentence: why the daemon would not start
  */

@@ -17,10 +17,7 @@ interface SetPart {
   count: number
 }
 
-/**
- * False duplicates have a chance of 10⁻⁶ in a list of six million. Random seeds make the next
- * attempt independent.
- */
+/** False duplicates have a chance of 10⁻⁶ in a list of six million. Random seeds make the next attempt independent. */
 export class SerialSet {
   readonly #seeds = [randomInt(2 ** 32), randomInt(2 ** 32)] as const
   readonly #parts: SetPart[] = Array.from({ length: PARTS }, () => ({

@@ -154,9 +154,7 @@ class Connection {
     log[error instanceof SignerUnavailable ? 'warn' : 'error']({ method, err: error }, 'request failed')
   }
 
-  /**
-   * Sends the replies of one turn in one write. While a peer does not read, reading from it pauses.
-   */
+  /** Sends the replies of one turn in one write. While a peer does not read, reading from it pauses. */
   #send(frame: Buffer): void {
     if (this.#out.push(frame) > 1) return
     queueMicrotask(() => {
@@ -202,10 +200,7 @@ interface ServerOptions extends ConnectionContext {
 }
 
 export interface SignerServer {
-  /**
-   * Stops listening, removes the socket and answers requests in flight. Cuts the rest after the
-   * graceful timeout.
-   */
+  /** Stops listening, removes the socket and answers requests in flight. Cuts the rest after the graceful timeout. */
   drain(): Promise<void>
 }
 

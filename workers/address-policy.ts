@@ -67,10 +67,7 @@ export function parseNetwork(text: string): Network | undefined {
   return { bytes, prefixLength }
 }
 
-/**
- * Returns 4 bytes for IPv4, 16 for IPv6. Returns undefined for all else, including scoped addresses
- * (`%eth0`).
- */
+/** Returns 4 bytes for IPv4, 16 for IPv6. Returns undefined for all else, including scoped addresses (`%eth0`). */
 export function parseAddress(text: string): Uint8Array | undefined {
   if (isIPv4(text)) return Uint8Array.from(text.split('.'), Number)
   if (!isIPv6(text) || text.includes('%')) return undefined

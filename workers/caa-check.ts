@@ -16,14 +16,9 @@ import type { DnsClient, DnsResult } from './dns/ask.ts'
 import { createDnsClient } from './dns/dns-client.ts'
 import type { CaaFinding, CaaJob, CaaSubject, EvidenceStep } from './job.ts'
 
-/**
- * Names asked at once for one subject. Most names have fewer labels, so they need one round trip.
- */
+/** Names asked at once for one subject. Most names have fewer labels, so they need one round trip. */
 const LEVELS_AT_ONCE = 5
-/**
- * Subjects checked at once. With all levels, a certificate of a hundred names uses some tens of
- * sockets.
- */
+/** Subjects checked at once. With all levels, a certificate of a hundred names uses some tens of sockets. */
 const SUBJECTS_AT_ONCE = 10
 /** Evidence is stored, and a record set can fill a whole message. */
 const MAX_EVIDENCE_RECORDS = 20
@@ -40,8 +35,7 @@ interface Check {
 }
 
 /**
- * Returns one finding per subject, in order, for any input from name servers. Ends within
- * `job.timeoutMs`.
+ * Returns one finding per subject, in order, for any input from name servers. Ends within `job.timeoutMs`.
  * @throws RangeError for settings that do not parse; loading the configuration checked them.
  */
 export async function checkCaa(job: CaaJob): Promise<CaaFinding[]> {
@@ -153,8 +147,7 @@ async function secondLook(name: string, zone: string, check: Check): Promise<[Dn
 }
 
 /**
- * True when the parent zone has a DS record for the zone. If that look-up fails too, the operator's
- * exception holds.
+ * True when the parent zone has a DS record for the zone. If that look-up fails too, the operator's exception holds.
  */
 function isSignedZone(zone: string, { dns, deadline, signal, isSigned }: Check): Promise<boolean> {
   const known = isSigned.get(zone)

@@ -1,15 +1,10 @@
-/**
- * The supervisor's side of the thread that encodes CRL entries: one page at a time, without state.
- */
+/** The supervisor's side of the thread that encodes CRL entries: one page at a time, without state. */
 
 import { programFile } from '../src/shared/lib/program-files.ts'
 import { startThreads } from './pool.ts'
 
 export interface CrlEntriesJob {
-  /**
-   * One word per revoked certificate: hexadecimal serial number, seconds since 1970 and reason,
-   * joined by dots.
-   */
+  /** One word per revoked certificate: hexadecimal serial number, seconds since 1970 and reason, joined by dots. */
   rows: string
   /** Upper limit of all revocation times. */
   thisUpdateMs: number

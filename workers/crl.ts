@@ -1,7 +1,4 @@
-/**
- * The task of the CRL thread: encodes one page of revoked certificates as DER CRL entries (RFC 5280
- * §5.1.2.6).
- */
+/** The task of the CRL thread: encodes one page of revoked certificates as DER CRL entries (RFC 5280 §5.1.2.6). */
 
 import { lintCrlEntry } from '../src/shared/pki/crl-lint.ts'
 import { type CrlEntry, encodeCrlEntries } from '../src/shared/pki/tbs-cert-list.ts'

@@ -26,10 +26,7 @@ export function startDeadline(timeoutMs: number): Deadline {
   }
 }
 
-/**
- * Waits for all results. `graceMs` after one `isGood`, it calls `giveUp`, which must end the
- * others.
- */
+/** Waits for all results. `graceMs` after one `isGood`, it calls `giveUp`, which must end the others. */
 export async function allWithGrace<R>(
   results: readonly Promise<R>[],
   isGood: (result: R) => boolean,

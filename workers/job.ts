@@ -1,16 +1,11 @@
-/**
- * Requests of the supervisor to a worker, and the answers: plain data, so that they cross threads
- * unchanged.
- */
+/** Requests of the supervisor to a worker, and the answers: plain data, so that they cross threads unchanged. */
 
 import type { IdentifierType } from '../src/shared/protocol/identifier.ts'
 import type { ProblemType } from '../src/shared/protocol/problem.ts'
 
 type WorkerPoolErrorCode = 'full' | 'lost' | 'closed'
 
-/**
- * Says nothing about the target, so it is no ACME problem. Retry, or drop at shutdown (`closed`).
- */
+/** Says nothing about the target, so it is no ACME problem. Retry, or drop at shutdown (`closed`). */
 export class WorkerPoolError extends Error {
   readonly code: WorkerPoolErrorCode
   readonly retryable = true
@@ -61,8 +56,7 @@ interface MethodJob {
   /** A wildcard is without its `*.`. */
   identifier: { type: IdentifierType; value: string }
   /**
-   * One bound for the whole attempt, look-ups, redirects and waits included;
-   * milliseconds from the start of the task.
+   * One bound for the whole attempt, look-ups, redirects and waits included; milliseconds from the start of the task.
    */
   timeoutMs: number
   /**
@@ -151,10 +145,7 @@ export interface DnsPersist01Job extends DnsMethodJob {
   allowWildcardPolicy: boolean
   /** Whether parent names of the identifier are asked too. */
   allowSubdomainPolicy: boolean
-  /**
-   * Fewest labels of a parent name to ask: as many as the registrable domain has, if known. Absent means
-   * 2.
-   */
+  /** Fewest labels of a parent name to ask: as many as the registrable domain has, if known. Absent means 2. */
   leastLabelsAbove?: number
 }
 

@@ -44,8 +44,7 @@ const GRACE_MS = 5000
 /** Longest interval between checks for overdue jobs. */
 const SWEEP_MS = 1000
 /**
- * Jobs that one thread gets in a turn before the next thread. Shares a burst, but avoids waking a
- * thread for one job.
+ * Jobs that one thread gets in a turn before the next thread. Shares a burst, but avoids waking a thread for one job.
  */
 const IN_A_ROW = 8
 /** A thread holds some 10 MB, and starts within 150 ms. */

@@ -37,21 +37,12 @@ interface Unreached {
   retryable: boolean
 }
 
-/**
- * One IPv6 and a few IPv4 addresses, or a few of the only family. Each gets its share of the
- * remaining time.
- */
+/** One IPv6 and a few IPv4 addresses, or a few of the only family. Each gets its share of the remaining time. */
 const MAX_CONNECT_ATTEMPTS = 4
-/**
- * Per family. An answer has up to a thousand, and each address is compared with every blocked
- * network.
- */
+/** Per family. An answer has up to a thousand, and each address is compared with every blocked network. */
 const MAX_ADDRESSES = 32
 
-/**
- * Handles any input and ends within the deadline. The socket has one listener, which ignores
- * errors.
- */
+/** Handles any input and ends within the deadline. The socket has one listener, which ignores errors. */
 export async function reach(destination: Destination, context: ReachContext): Promise<Socket | Unreached> {
   const found = await addressesOf(destination.host, context)
   if ('kind' in found) return found
@@ -82,10 +73,7 @@ async function addressesOf(host: string, { dns, deadline, evidence }: ReachConte
 
 const NO_ADDRESS = { nxdomain: 'the name does not exist (NXDOMAIN)', nodata: 'the name has no A or AAAA record' }
 
-/**
- * RFC 8555 §8.3 leaves the choice. One IPv6 address, then IPv4, because half-configured IPv6 is
- * common.
- */
+/** RFC 8555 §8.3 leaves the choice. One IPv6 address, then IPv4, because half-configured IPv6 is common. */
 function connectOrder(addresses: readonly string[]): string[] {
   const ipv6 = addresses.filter((address) => !isIPv4(address))
   const ipv4 = addresses.filter((address) => isIPv4(address))
@@ -146,16 +134,12 @@ export interface ConnectionFailure {
 const MAX_TLS_BYTES = 524_288
 const TLS_LOOK_MS = 25
 
-/**
- * All connections share one context, because it holds nothing of a peer. Creating one takes half a
- * millisecond.
- */
+/** All connections share one context, because it holds nothing of a peer. Creating one takes half a millisecond. */
 let sharedContext: SecureContext | undefined
 
 /**
- * Opens a connection within `timeoutMs`, including the TLS handshake (TLS 1.2 or later). It
- * verifies no certificate: the host may still wait for its first one, and the challenge proves
- * control.
+ * Opens a connection within `timeoutMs`, including the TLS handshake (TLS 1.2 or later). It verifies no certificate:
+ * the host may still wait for its first one, and the challenge proves control.
  */
 async function connect(endpoint: Endpoint, timeoutMs: number): Promise<Socket | ConnectionFailure> {
   const startedAt = performance.now()

@@ -41,8 +41,7 @@ function showControl(job: BuiltInJob): Promise<ValidationVerdict> {
 }
 
 /**
- * Returns one finding per domain, in order, for any input from name servers. Ends within
- * `job.timeoutMs`.
+ * Returns one finding per domain, in order, for any input from name servers. Ends within `job.timeoutMs`.
  * @throws RangeError for settings that do not parse; loading the configuration checked them.
  */
 export async function checkMailDomains({ domains, timeoutMs, dns }: MailDomainJob): Promise<MailDomainFinding[]> {

@@ -15,9 +15,7 @@ type AuditVerdict =
       signatures: number
       /** Crashes that left damaged bytes. */
       repairs: number
-      /**
-       * Sequence number of the first line found. It is above 1 when older segments are elsewhere.
-       */
+      /** Sequence number of the first line found. It is above 1 when older segments are elsewhere. */
       first: number
       /** Record files that are there. */
       records: Pick<RecordCheck, 'found' | 'missing'>

@@ -288,8 +288,7 @@ export interface OpenedAudit<R extends NewRecord> {
 }
 
 /**
- * Opens the chain for appending, making the file (mode 0640) when it is missing,
- * and repairs what a crash left.
+ * Opens the chain for appending, making the file (mode 0640) when it is missing, and repairs what a crash left.
  * @throws Error in one sentence when the end of the file is no chain.
  */
 export async function openAuditChain<R extends NewRecord>(

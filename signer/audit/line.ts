@@ -9,9 +9,8 @@ import { createInterface } from 'node:readline'
 const DIGITS = 12
 
 /**
- * The files of one audit chain. The chain writes to `audit.jsonl`; the segments
- * `audit.jsonl.<first>-<last>` hold older lines, named by sequence number. The current file links
- * to the newest segment like two lines of one file.
+ * The files of one audit chain. The chain writes to `audit.jsonl`; the segments `audit.jsonl.<first>-<last>` hold older
+ * lines, named by sequence number. The current file links to the newest segment like two lines of one file.
  */
 interface AuditSegment {
   file: string
@@ -49,9 +48,7 @@ interface LocatedLine {
   number: number
 }
 
-/**
- * All lines in the folder, oldest first. It skips segments that end before sequence number `from`.
- */
+/** All lines in the folder, oldest first. It skips segments that end before sequence number `from`. */
 export async function* auditLines(file: string, from = 0): AsyncGenerator<LocatedLine> {
   // Opened before the segments are listed: what is closed meanwhile is one of them, or is this file.
   const current = await open(file).catch(ifMissing)
@@ -86,9 +83,7 @@ async function* linesOf(file: string, input: ReadStream): AsyncGenerator<Located
 export interface AuditRecord {
   method: 'signCertificate' | 'signCrl' | 'noteRevocations' | 'noteDecisions' | 'testSign' | 'auditRepair'
   issuer: string
-  /**
-   * Serial number of a certificate or number of a CRL, in lower-case hex. Empty for other methods.
-   */
+  /** Serial number of a certificate or number of a CRL, in lower-case hex. Empty for other methods. */
   serial: string
   /**
    * A certificate has `dns:…` and `ip:…`. A CRL has `entries:…`, and `url:…` when it covers only

@@ -1,9 +1,8 @@
 /**
  * Finds the end of an audit chain when the daemon starts.
  *
- * A crash can leave damaged bytes at the end: no whole JSON lines, and no more than one group. The
- * chain keeps those bytes aside and continues. Whole lines that do not link are no crash damage,
- * and the start fails.
+ * A crash can leave damaged bytes at the end: no whole JSON lines, and no more than one group. The chain keeps those
+ * bytes aside and continues. Whole lines that do not link are no crash damage, and the start fails.
  */
 
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
@@ -43,8 +42,7 @@ interface End {
 }
 
 /**
- * Opens the current file for appending. Returns the place after its last whole line, and the bytes
- * behind.
+ * Opens the current file for appending. Returns the place after its last whole line, and the bytes behind.
  * @throws Error in one sentence when the end of the file is no chain
  */
 export function openAtTail(file: string): { open: AppendFile } & End {

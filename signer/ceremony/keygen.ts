@@ -1,9 +1,8 @@
 /**
- * `chancery-signer keygen`: makes a key in a token or a file, and a self-signed root or a request
- * for a CA certificate.
+ * `chancery-signer keygen`: makes a key in a token or a file, and a self-signed root or a request for a CA certificate.
  *
- * All checks come before the key, because an operator may lack the right to delete a key in a
- * token. Every signed document is parsed and verified before it is written.
+ * All checks come before the key, because an operator may lack the right to delete a key in a token. Every signed
+ * document is parsed and verified before it is written.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -49,9 +48,7 @@ export const DAY_MS = 86_400_000
 /** Clients with slow clocks accept the certificate at once. */
 export const BACKDATE_MS = 3_600_000
 
-/**
- * 128 random bits after a fixed octet, which keeps the INTEGER positive and its length constant.
- */
+/** 128 random bits after a fixed octet, which keeps the INTEGER positive and its length constant. */
 export const newSerialNumber = (): Buffer => Buffer.concat([Buffer.of(1), randomBytes(16)])
 
 /**

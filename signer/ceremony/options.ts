@@ -1,7 +1,4 @@
-/**
- * The command lines of `keygen`, `sign-request` and `sign-crl`: meaning of each option, and permitted
- * combinations.
- */
+/** The command lines of `keygen`, `sign-request` and `sign-crl`: meaning of each option, and permitted combinations. */
 
 import { randomBytes } from 'node:crypto'
 import { CRL_REASONS } from '../../src/shared/pki/crl-lint.ts'

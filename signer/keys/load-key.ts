@@ -110,10 +110,7 @@ export function loadFileKey({ file, passphrase, algorithm }: FileKeyOptions): Si
   return { kind: 'file', concurrency: poolSlots(), sign: signInPool, begin, close: async () => {} }
 }
 
-/**
- * Undefined for Ed25519: it hashes its message twice (RFC 8032 §5.1.6), so it needs the whole
- * message.
- */
+/** Undefined for Ed25519: it hashes its message twice (RFC 8032 §5.1.6), so it needs the whole message. */
 function beginSignature(key: KeyObject, algorithm: SignatureAlgorithm): StreamedSignature | undefined {
   const { hash, keyKind } = SIGNATURE_ALGORITHMS[algorithm]
   if (hash === null || key.asymmetricKeyType !== keyKind) return undefined

@@ -35,8 +35,7 @@ export async function readSecret({ file, env, prompt }: SecretSource, what: stri
 }
 
 /**
- * Reads a file that only its owner may read. Opens it once, so that the checked file is the one
- * read.
+ * Reads a file that only its owner may read. Opens it once, so that the checked file is the one read.
  * @throws Error in one sentence when it is open to others, or not a file
  */
 export function readPrivateFile(file: string): Buffer {
@@ -56,10 +55,7 @@ export function readPrivateFile(file: string): Buffer {
   }
 }
 
-/**
- * Prompts on the terminal of the process, even when standard input is another file. Typed text is
- * not shown.
- */
+/** Prompts on the terminal of the process, even when standard input is another file. Typed text is not shown. */
 async function promptFor(what: string): Promise<string> {
   let fd: number
   try {

@@ -2,10 +2,7 @@
 
 import type { SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 
-/**
- * Threads of libuv's pool, which make slow signatures. One stays free, so that the audit chain
- * never queues.
- */
+/** Threads of libuv's pool, which make slow signatures. One stays free, so that the audit chain never queues. */
 export function poolThreads(): number {
   return Number(process.env['UV_THREADPOOL_SIZE']) || DEFAULT_THREADS
 }
@@ -22,20 +19,14 @@ export interface SigningKey {
   /** For people: `file` or `pkcs11`. */
   readonly kind: string
   /**
-   * How many `sign` calls may run at once. 0: `sign` returns a Buffer in place, because another
-   * thread would cost more.
+   * How many `sign` calls may run at once. 0: `sign` returns a Buffer in place, because another thread would cost more.
    */
   readonly concurrency: number
-  /**
-   * Longest wait of a call in the queue, beside its deadline; undefined: only the deadline counts.
-   */
+  /** Longest wait of a call in the queue, beside its deadline; undefined: only the deadline counts. */
   readonly maxWaitMs?: number
   /** Only for a key that can disappear while the daemon runs. */
   readonly state?: KeyState
-  /**
-   * Returns the signature value for a certificate. For ECDSA that is the DER form (RFC 3279
-   * §2.2.3).
-   */
+  /** Returns the signature value for a certificate. For ECDSA that is the DER form (RFC 3279 §2.2.3). */
   sign(data: Buffer): Buffer | Promise<Buffer>
   /**
    * Begins a signature over bytes that arrive in pieces, for a CRL too long for memory.

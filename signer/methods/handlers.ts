@@ -71,8 +71,7 @@ function signCertificateMethod(service: SigningService): MethodHandler<'signCert
 
     const { serial, sha256 } = content
     const record = { method: 'signCertificate' as const, serial, names: auditNames(names), sha256, requester }
-    // `signAndRecord` calls this after its rate limit, so that refused requests push no serial
-    // number out of `serials`.
+    // `signAndRecord` calls this after its rate limit, so that refused requests push no serial number out of `serials`.
     const make = () => {
       service.serials.claim(content)
       return issuer.key.sign(tbs)

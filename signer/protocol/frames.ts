@@ -27,14 +27,10 @@ import {
   SignerUnavailable,
 } from './signer-errors.ts'
 
-/**
- * `sun_path` of Linux without its final zero (unix(7)). The kernel cuts off a longer path silently.
- */
+/** `sun_path` of Linux without its final zero (unix(7)). The kernel cuts off a longer path silently. */
 export const MAX_SOCKET_PATH_BYTES = 107
 
-/**
- * Bytes of a frame after its length field. A TBSCertificate with 100 long names has about 30 KiB.
- */
+/** Bytes of a frame after its length field. A TBSCertificate with 100 long names has about 30 KiB. */
 export const DEFAULT_MAX_FRAME_BYTES = 1024 * 1024
 
 export const KIND = {
@@ -122,8 +118,7 @@ export class FrameReader {
   }
 
   /**
-   * Calls `onFrame` for each frame that `chunk` completes. Frames are views: copy bytes that must
-   * outlive the turn.
+   * Calls `onFrame` for each frame that `chunk` completes. Frames are views: copy bytes that must outlive the turn.
    * @throws SignerProtocolError; the stream is then out of step and must be closed.
    */
   push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
@@ -180,8 +175,7 @@ const ERROR_KINDS = [
 ] as const
 
 /**
- * The frame that reports `error` to a client. An unknown error becomes `unavailable`, and its text
- * stays in the log.
+ * The frame that reports `error` to a client. An unknown error becomes `unavailable`, and its text stays in the log.
  */
 export function encodeError(id: number, error: unknown): Buffer {
   for (const [type, kind] of ERROR_KINDS) {

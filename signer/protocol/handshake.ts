@@ -23,8 +23,7 @@ const MIN_SECRET_BYTES = 32
 
 /**
  * Reads the shared secret. The group may read it, because the two programs may run as two users.
- * @throws Error in one sentence when it is unreadable, short, or open to others than owner and
- * group.
+ * @throws Error in one sentence when it is unreadable, short, or open to others than owner and group.
  */
 export function readSharedSecret(file: string): Buffer {
   let fd: number

@@ -3,9 +3,7 @@
 import * as z from 'zod/v4'
 import { boundedArray } from '../../src/shared/lib/bounded.ts'
 
-/**
- * Size of one piece of a TBSCertList. Reading and hashing 64 KiB blocks the daemon for 2 to 3 ms.
- */
+/** Size of one piece of a TBSCertList. Reading and hashing 64 KiB blocks the daemon for 2 to 3 ms. */
 export const CRL_PIECE_BYTES = 64 * 1024
 
 /** The text that `testSign` signs. Every X.509 structure starts with 0x30; this text starts with a letter. */

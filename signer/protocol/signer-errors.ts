@@ -1,9 +1,6 @@
 /** Refusals between the two ends of the signer protocol, as error classes. */
 
-/**
- * Exit code of the daemon after a token refused its PIN. A parent must not restart the daemon by
- * itself.
- */
+/** Exit code of the daemon after a token refused its PIN. A parent must not restart the daemon by itself. */
 export const PIN_REFUSED_EXIT_CODE = 3
 
 /** The content is out of policy. A repeated request will be refused again. */
@@ -11,10 +8,7 @@ export class SignerRefusal extends Error {
   override readonly name = 'SignerRefusal'
 }
 
-/**
- * Marks the message of a SignerNameRefusal. A front of the previous release treats it as an
- * ordinary refusal.
- */
+/** Marks the message of a SignerNameRefusal. A front of the previous release treats it as an ordinary refusal. */
 export const NAME_REFUSAL = 'name not allowed: '
 
 /** The structure is right, but this CA does not certify one of its names. */

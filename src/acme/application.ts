@@ -12,9 +12,7 @@ import { type AcmeContext, type AcmeEndpoint, type AcmeExchange, type AcmeReply,
 import { namesItsAccount, noSuchResource, runEndpoint } from './gate.ts'
 import { accountOrders, certificate, finalize, newOrder, order, renewalInfo, revokeCert } from './orders.ts'
 
-/**
- * RFC 8555 §7.1.1. A signed request gets the same document: RFC 8555 §6.3 requires POST-as-GET beside GET.
- */
+/** RFC 8555 §7.1.1. A signed request gets the same document: RFC 8555 §6.3 requires POST-as-GET beside GET. */
 const directory = acmeEndpoint({
   resource: 'directory',
   signedBy: 'kid',
@@ -232,9 +230,7 @@ interface ReplyContext {
 
 const PROBLEM_TYPE = 'application/problem+json'
 
-/**
- * The headers of every response: `security`, such as X-Content-Type-Options, and ACME's own.
- */
+/** The headers of every response: `security`, such as X-Content-Type-Options, and ACME's own. */
 export function fixedAcmeHeaders(directoryUrl: string, security: readonly Header[]): Header[] {
   return [['Cache-Control', 'no-store'], ['Link', `<${directoryUrl}>;rel="index"`], ...security]
 }

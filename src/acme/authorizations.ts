@@ -57,10 +57,7 @@ export const newAuthz = acmeEndpoint({
   },
 })
 
-/**
- * `{}` starts validation, an empty payload polls (RFC 8555 §7.5.1;
- * docs/decisions/challenge-response.md).
- */
+/** `{}` starts validation, an empty payload polls (RFC 8555 §7.5.1; docs/decisions/challenge-response.md). */
 export const challenge = acmeEndpoint({
   resource: 'challenge',
   signedBy: 'kid',
@@ -163,10 +160,7 @@ export function renderChallenge(
   )
 }
 
-/**
- * draft-ietf-acme-dns-persist §3.1. The first two members come from draft 01, the last from draft
- * 02.
- */
+/** draft-ietf-acme-dns-persist §3.1. The first two members come from draft 01, the last from draft 02. */
 function persistMembers(accountUrl: string, { issuerDomainNames, draft }: DnsPersistSettings): string {
   const names = json(issuerDomainNames)
   return (

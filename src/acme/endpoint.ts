@@ -68,9 +68,7 @@ export type Signer<S extends SignedBy> = S extends 'kid'
     ? AccountKey
     : KnownAccount | AccountKey
 
-/**
- * `none` accepts only a fetch. A schema requires a payload, unless `orFetch` allows an empty one.
- */
+/** `none` accepts only a fetch. A schema requires a payload, unless `orFetch` allows an empty one. */
 export type PayloadKind<P> = 'none' | { schema: z.ZodType<P>; orFetch?: boolean }
 
 export interface AcmeEndpoint<P = unknown, S extends SignedBy = SignedBy> {

@@ -1,10 +1,9 @@
 /**
  * The gate in front of every ACME resource (RFC 8555 §6).
  *
- * Cheap checks run first. Order: media type, JWS form, algorithm, url, nonce form, rate limit of
- * the address, key, signature, nonce. A request that is refused after its signature has verified
- * still spends its nonce (RFC 8555 §6.5). Account status, payload, maintenance and terms of
- * service follow.
+ * Cheap checks run first. Order: media type, JWS form, algorithm, url, nonce form, rate limit of the address, key,
+ * signature, nonce. A request that is refused after its signature has verified still spends its nonce (RFC 8555 §6.5).
+ * Account status, payload, maintenance and terms of service follow.
  */
 
 import type { ZodError } from 'zod/v4'
@@ -217,10 +216,7 @@ function findAccount(kid: string, { urls, accounts }: Pick<AcmeContext, 'urls' |
   return path === undefined ? undefined : accounts.findByPath(path)
 }
 
-/**
- * Returns the account in any status. Its key is the one that verified: the cached key or a newer
- * one.
- */
+/** Returns the account in any status. Its key is the one that verified: the cached key or a newer one. */
 function requireSigner(
   jws: FlattenedJws,
   known: KnownAccount | undefined,

@@ -145,9 +145,8 @@ export const accountOrders = acmeEndpoint({
 const json = JSON.stringify
 
 /**
- * An order as clients see it (RFC 8555 §7.1.3; docs/decisions/json-members.md), written as text:
- * building an object and serializing it takes three times as long. Members that do not apply are
- * absent, never null.
+ * An order as clients see it (RFC 8555 §7.1.3; docs/decisions/json-members.md), written as text: building an object and
+ * serializing it takes three times as long. Members that do not apply are absent, never null.
  */
 export function renderOrder(order: Order, urls: Urls, settings: Pick<AcmeSettings, 'directoryMeta'>): string {
   const { identifiers, authorizationIds, notBefore, notAfter, replaces, error, certificateId } = order

@@ -5,10 +5,7 @@ import { normalizeDnsName } from '../shared/protocol/identifier.ts'
 /** Settings of a validator module without an entry in `challenges.extensions`. */
 export const EXTENSION_DEFAULTS = { timeout_seconds: 10, max_retries: 3, settings: {} }
 
-/**
- * Most issuer domain names that a dns-persist-01 challenge may list
- * (draft-ietf-acme-dns-persist §3.1).
- */
+/** Most issuer domain names that a dns-persist-01 challenge may list (draft-ietf-acme-dns-persist §3.1). */
 export const MAX_ISSUER_DOMAIN_NAMES = 10
 
 /** The keys of the configuration that name this service. */

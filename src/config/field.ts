@@ -35,10 +35,7 @@ export const text = (value: string) => z.string().min(1).default(value)
 export const choice = <const T extends readonly [string, ...string[]]>(values: T, value: T[number]) =>
   z.enum(values).default(value as z.output<z.ZodEnum<{ [K in T[number]]: K }>>)
 
-/**
- * A text that may be omitted, then null. An empty text counts as omitted, because an empty variable
- * yields one.
- */
+/** A text that may be omitted, then null. An empty text counts as omitted, because an empty variable yields one. */
 export function optionalText(test: (value: string) => boolean = () => true) {
   return z
     .string()

@@ -175,10 +175,7 @@ export const RULES: readonly Rule[] = [
 interface Reading {
   /** `--dev` */
   development?: boolean
-  /**
-   * Only these sections are judged. Rules about others are skipped, and their required keys may be
-   * missing.
-   */
+  /** Only these sections are judged. Rules about others are skipped, and their required keys may be missing. */
   sections?: readonly string[]
 }
 

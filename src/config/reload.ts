@@ -15,10 +15,7 @@ interface Reload {
   restart: string[]
 }
 
-/**
- * Pure: neither argument is changed. Lists and tables of names count as one key; keys without
- * effect are left out.
- */
+/** Pure: neither argument is changed. Lists and tables of names count as one key; keys without effect are left out. */
 export function planReload(running: Config, next: Config): Reload {
   const reload: Reload = { config: structuredClone(running), live: [], restart: [] }
   for (const { path, node } of LEAVES) {

@@ -1,6 +1,5 @@
 /**
- * The configuration as one schema: type, default, bounds, unit, reload class and sentence of every
- * key.
+ * The configuration as one schema: type, default, bounds, unit, reload class and sentence of every key.
  *
  * The loader, the manual (`docs/configuration.md`) and the editors' JSON Schema derive from it.
  */

@@ -12,9 +12,8 @@ import { ConfigSchema, REFERENCE } from './schema.ts'
 /**
  * `${VAR}` and `${VAR:-default}` in the parsed file, before validation.
  *
- * Only a text that is one whole reference is replaced: by a number or a switch where the key wants
- * one, else by a text. An empty variable counts as set, but leaves out a number or a switch.
- * Replaced texts are not substituted again.
+ * Only a text that is one whole reference is replaced: by a number or a switch where the key wants one, else by a text.
+ * An empty variable counts as set, but leaves out a number or a switch. Replaced texts are not substituted again.
  */
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -24,9 +23,7 @@ export interface Substitution {
   unset: { path: Path; variable: string }[]
   /** Places with a reference inside a longer text, which is not replaced. */
   partial: Path[]
-  /**
-   * Variable behind a value, by formatted path. Messages name the variable instead of its value.
-   */
+  /** Variable behind a value, by formatted path. Messages name the variable instead of its value. */
   variables: Map<string, string>
 }
 
@@ -95,10 +92,7 @@ export function arrange(root: Section): Section {
   return filled
 }
 
-/**
- * The reference implementation allows any keys under `ca` for plug-ins; here only an `ext:` backend
- * gets them.
- */
+/** The reference implementation allows any keys under `ca` for plug-ins; here only an `ext:` backend gets them. */
 function gatherExtensionSettings(ca: Section): Section {
   const { _comment, ...rest } = ca
   if (typeof rest['backend'] !== 'string' || !rest['backend'].startsWith('ext:')) return rest
@@ -113,10 +107,7 @@ function gatherExtensionSettings(ca: Section): Section {
 /** Bound of the rounds below: each removes at least one key or goes one level up. */
 const MAX_ROUNDS = 20
 
-/**
- * A copy that the schema accepts: faulty keys are removed, and stand-ins added. A faulty entry
- * removes its list.
- */
+/** A copy that the schema accepts: faulty keys are removed, and stand-ins added. A faulty entry removes its list. */
 export function withoutFaults(raw: Section): Section {
   let value = raw
   for (let round = 0; round < MAX_ROUNDS; round++) {

@@ -1,7 +1,4 @@
-/**
- * Settings that start but are probably unintended: a table of pure functions over the finished
- * values.
- */
+/** Settings that start but are probably unintended: a table of pure functions over the finished values. */
 
 import { matchesPattern } from '../domain/allowlist.ts'
 import { isNotificationType } from '../domain/notification.ts'

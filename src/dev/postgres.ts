@@ -1,10 +1,9 @@
 /**
  * The embedded PostgreSQL: a real server that this process creates, starts, takes over and stops.
  *
- * It listens only on a Unix socket in its own folder. Ctrl-C for the service does not reach it, and
- * the service stops it last. It ends when the service is killed, and recovers when killed itself.
- * Parts: `postgres-place.ts` (folders, user), `postgres-binaries.ts`, `postgres-cluster.ts` (initdb, settings),
- * `postgres-owner.ts` (owner and guard).
+ * It listens only on a Unix socket in its own folder. Ctrl-C for the service does not reach it, and the service stops
+ * it last. It ends when the service is killed, and recovers when killed itself. Parts: `postgres-place.ts` (folders,
+ * user), `postgres-binaries.ts`, `postgres-cluster.ts` (initdb, settings), `postgres-owner.ts` (owner and guard).
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -51,10 +51,7 @@ export interface Order {
   profile: string
   /** certID of the certificate it replaces (RFC 9773 §5). */
   replaces?: string
-  /**
-   * Limits of its names do not count its certificate, because it renews one that was due (RFC 9773
-   * §5).
-   */
+  /** Limits of its names do not count its certificate, because it renews one that was due (RFC 9773 §5). */
   isExempt?: boolean
   error?: ProblemDocument
   certificateId?: string

@@ -1,7 +1,4 @@
-/**
- * Counts what anybody can cause without an account. Each refusal has no event: a stranger could
- * fill the database.
- */
+/** Counts what anybody can cause without an account. Each refusal has no event: a stranger could fill the database. */
 
 import type { NewEvent } from '../domain/event.ts'
 import type { EventWriter } from './event-writer.ts'

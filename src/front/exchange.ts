@@ -153,10 +153,7 @@ export function knownProblem(error: unknown, { isBusy }: KnownErrors): Problem |
   return undefined
 }
 
-/**
- * Gives a sentence, a request id to quote, and perhaps Retry-After. The error itself goes only to
- * the log.
- */
+/** Gives a sentence, a request id to quote, and perhaps Retry-After. The error itself goes only to the log. */
 export function failureProblem(error: unknown, requestId: string, { databaseTrouble }: KnownErrors): Problem {
   const trouble = databaseTrouble(error)
   if (trouble !== undefined) return busy(`${trouble}; try again soon`, UNAVAILABLE_RETRY_SECONDS)

@@ -87,9 +87,7 @@ export class Front {
     beginAtZero(options.metrics.pressureRejections, ...tiers.map((tier) => ({ tier })))
   }
 
-  /**
-   * Checks the head of a request. @returns its refusal, or undefined when the request may continue
-   */
+  /** Checks the head of a request. @returns its refusal, or undefined when the request may continue */
   readonly admit = (http: HttpRequest): HttpReply | Promise<HttpReply> | undefined => {
     if (this.#isAdministration(http)) return undefined
     // The Admin API has database connections of its own.
@@ -261,8 +259,7 @@ export class Front {
     events.answered(exchange, reply.status)
     const seconds = (performance.now() - startedAt) / 1000
     metrics.requests.answered(http.method, reply.status, resource, seconds)
-    // An address without budget causes thousands of these replies; the log has one line for all of
-    // them.
+    // An address without budget causes thousands of these replies; the log has one line for all of them.
     if (reply.status === 429 && this.#overload.budget.isExhausted(address)) return reply
     const level = reply.status >= 500 ? 'error' : reply.status >= 400 ? 'warn' : 'info'
     if (log.isLevelEnabled(level)) {

@@ -70,10 +70,7 @@ function livezReply(version: string, { address, scheme }: Exchange, headers: rea
   return jsonReply(200, { alive: true, version, client: { address, scheme } }, headers)
 }
 
-/**
- * Shows everything except the pool. Workers, mail, name servers and the audit log never change the
- * status code.
- */
+/** Shows everything except the pool. Workers, mail, name servers and the audit log never change the status code. */
 function healthzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
   const healthy = isHealthy(report)
   const { pool: _, ...shown } = report
@@ -154,10 +151,7 @@ export const CACHE_REQUEST_HEADERS = ['if-none-match', 'if-modified-since'] as c
 const CONTENT_TYPE = 'application/pkix-crl'
 const NO_BODY = Buffer.alloc(0)
 
-/**
- * @param maxAgeSeconds how long a cache may reuse the list; a list that expires earlier is kept
- * only until then
- */
+/** @param maxAgeSeconds how long a cache may reuse the list; a list that expires earlier is kept only until then */
 function crlReply(
   http: HttpRequest,
   crl: CrlDocument,

@@ -13,10 +13,7 @@ import { StartAbandoned } from './start-database.ts'
 import { type RunningService, startService } from './start-service.ts'
 
 interface ServeHooks {
-  /**
-   * Reads the configuration again for SIGHUP. Without it SIGHUP (a closed terminal) stops the
-   * service.
-   */
+  /** Reads the configuration again for SIGHUP. Without it SIGHUP (a closed terminal) stops the service. */
   reread(): Promise<LoadedConfig>
   onStep(title: string): void
   onReady(service: RunningService): void
@@ -76,10 +73,7 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
   }
 }
 
-/**
- * Resolves at the first signal, broken part or uncaught error. A second signal kills the process at
- * once.
- */
+/** Resolves at the first signal, broken part or uncaught error. A second signal kills the process at once. */
 function nextStop(log: Logger, signals: readonly NodeJS.Signals[]) {
   let settle: (stop: { reason: string; exitCode: number }) => void
   const wanted = new Promise<{ reason: string; exitCode: number }>((resolve) => {

@@ -102,11 +102,10 @@ const REMIND_MS = 10_000
 export class StartAbandoned extends Error {}
 
 /**
- * The wait for an unreachable database, for example after a reboot. It lasts until a signal ends the
- * process. Errors that need a new configuration, such as a wrong password, end the start at once.
+ * The wait for an unreachable database, for example after a reboot. It lasts until a signal ends the process. Errors
+ * that need a new configuration, such as a wrong password, end the start at once.
  *
- * Repeats `attempt` until the database answers it. Each new reason is logged, then every ten
- * seconds.
+ * Repeats `attempt` until the database answers it. Each new reason is logged, then every ten seconds.
  *
  * @throws StartAbandoned, or the error of `attempt` once the database is reachable
  */

@@ -47,10 +47,7 @@ export interface RunningService {
   stop(): Promise<void>
 }
 
-/**
- * @throws StartAbandoned, or Error in a plain sentence when the start fails; started parts are
- * stopped again
- */
+/** @throws StartAbandoned, or Error in a plain sentence when the start fails; started parts are stopped again */
 export async function startService({ stopping, ...options }: StartOptions): Promise<RunningService> {
   const parts = new Parts()
   const takeApart = () =>

@@ -1,7 +1,4 @@
-/**
- * Validation in the supervisor: the pools, the remote perspectives, and the dispatcher with its
- * queue.
- */
+/** Validation in the supervisor: the pools, the remote perspectives, and the dispatcher with its queue. */
 
 import { readFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
@@ -29,9 +26,7 @@ import { createChallengeEvents, dispatcherEvents, endedAttemptsTo } from './serv
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
 
-/**
- * A validation takes 0.5 ms of CPU and up to seconds of waiting, so few threads run many at once.
- */
+/** A validation takes 0.5 ms of CPU and up to seconds of waiting, so few threads run many at once. */
 const VALIDATION_THREADS = Math.min(2, availableParallelism())
 
 /** Extra time for attempts that outlast `server.graceful_timeout`. */

@@ -1,7 +1,4 @@
-/**
- * TLS of the listening port, with the operator's files or a certificate the service issues to
- * itself.
- */
+/** TLS of the listening port, with the operator's files or a certificate the service issues to itself. */
 
 import path from 'node:path'
 import type { Logger } from 'pino'

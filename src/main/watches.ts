@@ -18,10 +18,7 @@ const MESSAGES: Record<ServerSwitch, { event: string; on: string; off: string }>
   stopSigning: { event: 'signing_switch_changed', on: 'signing is stopped', off: 'signing continues' },
 }
 
-/**
- * Copies the database's switches to the shared flags. They stay as they are while the database
- * is unreachable.
- */
+/** Copies the database's switches to the shared flags. They stay as they are while the database is unreachable. */
 export async function followSwitches(db: Database, flags: SharedFlags, log: Logger): Promise<Loop> {
   const settings = createServerSettings(db)
   const look = async () => {

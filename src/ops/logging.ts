@@ -1,7 +1,4 @@
-/**
- * The log: pino to standard output, as JSON lines or as text for people. Secrets are redacted by
- * name.
- */
+/** The log: pino to standard output, as JSON lines or as text for people. Secrets are redacted by name. */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { SourceMap } from 'node:module'

@@ -54,10 +54,7 @@ const THREADS_OF_PLACE = 2
 export function createThreadMetrics(): ThreadMetrics {
   /** The latest answers of each position's threads, the newest thread last. */
   const places = new Map<number, readonly ThreadAnswer[]>()
-  /**
-   * The counters of all other ended threads in one snapshot, because `server.max_requests` replaces
-   * many.
-   */
+  /** The counters of all other ended threads in one snapshot, because `server.max_requests` replaces many. */
   let gone: Promise<MetricsSnapshot[]> = Promise.resolve([])
 
   function take(place: number, answer: ThreadAnswer): void {

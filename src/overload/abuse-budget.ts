@@ -5,8 +5,7 @@
  * look-up of an unknown account and each body that is too large. Other refused requests cost a tenth.
  *
  * Over the bound no signature from that address is verified. An account that last signed correctly from this very
- * address
- * is exempt, so an abuser does not lock out its neighbours.
+ * address is exempt, so an abuser does not lock out its neighbours.
  */
 
 import { randomInt } from 'node:crypto'
@@ -35,10 +34,9 @@ export function sketchKey(text: string): SketchKey {
 /**
  * A count-min sketch with decay: recent usage by key, in fixed memory.
  *
- * Each key has a cell in two rows, at secret places; the smaller one is its amount. Two keys are
- * confused only when they share both cells (one in seventeen million pairs).
- * Amounts halve with each half-life without a walk over the cells. Added amounts are multiplied by
- * a weight that grows with time, and read amounts divided by it.
+ * Each key has a cell in two rows, at secret places; the smaller one is its amount. Two keys are confused only when
+ * they share both cells (one in seventeen million pairs). Amounts halve with each half-life without a walk over the
+ * cells. Added amounts are multiplied by a weight that grows with time, and read amounts divided by it.
  */
 export class DecayingSketch {
   readonly #halfLifeMs: number

@@ -1,10 +1,9 @@
 /**
  * Admission control of one front thread: what it measures and which requests it refuses.
  *
- * It measures how late its timer runs, and how many database requests are under way and answered
- * (`overload.ts`). Without load a request costs one comparison.
- * From 0.3 of the accepted delay, or 0.9 utilization, requests are counted by address.
- * Then heavy addresses are served after others and refused first.
+ * It measures how late its timer runs, and how many database requests are under way and answered (`overload.ts`).
+ * Without load a request costs one comparison. From 0.3 of the accepted delay, or 0.9 utilization, requests are counted
+ * by address. Then heavy addresses are served after others and refused first.
  */
 
 import type { ResourceName } from '../shared/protocol/urls.ts'

@@ -9,10 +9,7 @@
 import { ActorError } from './errors.ts'
 import { decideRestart, NO_FAILURES, type RestartHistory, type RestartPolicy } from './supervision.ts'
 
-/**
- * Maps a kind to its message and reply. Only structured-clone data, so an actor may move to another
- * thread.
- */
+/** Maps a kind to its message and reply. Only structured-clone data, so an actor may move to another thread. */
 export type MessageTable = Record<string, { message: unknown; reply: unknown }>
 export type Kind<T extends MessageTable> = keyof T & string
 
@@ -31,10 +28,9 @@ export interface ActorRef<T extends MessageTable> {
   /** @throws ActorError `mailbox_full` or `stopped` */
   tell<K extends Kind<T>>(kind: K, message: T[K]['message']): void
   /**
-   * Rejects with ActorError `mailbox_full`, `stopped` or `deadline`, or with the handler's error.
-   * An error from another thread is a RemoteError with its name, message and plain properties. A
-   * message that expires in the mailbox is dropped; a running handler finishes, but its reply is
-   * dropped.
+   * Rejects with ActorError `mailbox_full`, `stopped` or `deadline`, or with the handler's error. An error from another
+   * thread is a RemoteError with its name, message and plain properties. A message that expires in the mailbox is
+   * dropped; a running handler finishes, but its reply is dropped.
    */
   ask<K extends Kind<T>>(kind: K, message: T[K]['message'], deadlineMs: number): Promise<T[K]['reply']>
 }
@@ -202,8 +198,7 @@ class LocalActor<T extends MessageTable> implements Actor<T> {
   async #handle(envelope: Envelope, handlers: Handlers<T>, generation: number): Promise<void> {
     this.running++
     try {
-      // The kind may come from another thread, so an inherited member such as `toString` must not
-      // match.
+      // The kind may come from another thread, so an inherited member such as `toString` must not match.
       if (!Object.hasOwn(handlers, envelope.kind)) throw new TypeError(`${this.name} has no message ${envelope.kind}`)
       const handler = handlers[envelope.kind as Kind<T>] as AnyHandler
       const reply = await handler(envelope.message, { deadlineAt: envelope.deadlineAt })

@@ -1,10 +1,9 @@
 /**
  * Actor references across threads, over a MessagePort.
  *
- * Every ask gets a reply, and tells are acknowledged by count. So the sender knows how many
- * messages are outstanding and refuses more than its limit. Deadlines travel as remaining time,
- * because clocks of two threads may differ; the sender's timer decides. Both directions may share
- * one port.
+ * Every ask gets a reply, and tells are acknowledged by count. So the sender knows how many messages are outstanding
+ * and refuses more than its limit. Deadlines travel as remaining time, because clocks of two threads may differ; the
+ * sender's timer decides. Both directions may share one port.
  */
 import type { MessagePort } from 'node:worker_threads'
 import { startTimeLimit } from '../shared/lib/time-limit.ts'
@@ -31,10 +30,7 @@ interface Taken {
 const ACKNOWLEDGE_MS = 50
 const ACKNOWLEDGE_AFTER = 64
 
-/**
- * Makes `actor` reachable from the other end of `port`. Calls `onRefused` for each `tell` the actor
- * refuses.
- */
+/** Makes `actor` reachable from the other end of `port`. Calls `onRefused` for each `tell` the actor refuses. */
 export function expose<T extends MessageTable>(
   port: MessagePort,
   actor: ActorRef<T>,
@@ -129,9 +125,7 @@ class PortRef<T extends MessageTable> implements RemoteRef<T> {
   readonly name: string
   readonly #port: MessagePort
   readonly #limit: number
-  /**
-   * Undefined for an ask past its deadline: the message is outstanding, but its reply is dropped.
-   */
+  /** Undefined for an ask past its deadline: the message is outstanding, but its reply is dropped. */
   readonly #open = new Map<number, Waiter | undefined>()
   /** Tells not yet acknowledged. */
   #told = 0
@@ -240,7 +234,5 @@ export interface ThreadStart {
   mailboxLimit: number
 }
 
-/**
- * A thread sends only a few control messages. A larger backlog means that the other side is stuck.
- */
+/** A thread sends only a few control messages. A larger backlog means that the other side is stuck. */
 export const CONTROL_LIMIT = 16

@@ -1,6 +1,4 @@
-/**
- * Decides when a failed actor or thread restarts: exponential backoff with a limit. Pure: no clock.
- */
+/** Decides when a failed actor or thread restarts: exponential backoff with a limit. Pure: no clock. */
 
 export interface RestartPolicy {
   /** Delay after the first failure of a window; it doubles with each further failure. */

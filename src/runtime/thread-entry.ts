@@ -1,10 +1,9 @@
 /**
  * The inside of a supervised thread, from worker data to `ready` and to its end.
  *
- * Node aborts the process when a thread ends with unknown native handles open, such as the HTTP
- * server's. So `atExit` registers what must be closed. It runs after an orderly stop, after an
- * uncaught error (reported to the supervisor first), and on `process.exit`. Only running out of
- * heap skips it.
+ * Node aborts the process when a thread ends with unknown native handles open, such as the HTTP server's. So `atExit`
+ * registers what must be closed. It runs after an orderly stop, after an uncaught error (reported to the supervisor
+ * first), and on `process.exit`. Only running out of heap skips it.
  */
 
 import { readlinkSync } from 'node:fs'

@@ -1,10 +1,9 @@
 /**
- * Worker threads as supervised children: awaited until ready, restarted with backoff, stopped and
- * replaced in order.
+ * Worker threads as supervised children: awaited until ready, restarted with backoff, stopped and replaced in order.
  *
- * A thread is terminated from outside only if its options allow it. A thread with an HTTP server
- * must close that server itself (`thread-entry.ts`), or Node aborts the process. A thread that does
- * not end in time is reported as `stuck` and left running; the caller decides.
+ * A thread is terminated from outside only if its options allow it. A thread with an HTTP server must close that server
+ * itself (`thread-entry.ts`), or Node aborts the process. A thread that does not end in time is reported as `stuck` and
+ * left running; the caller decides.
  */
 import { once } from 'node:events'
 import { MessageChannel, type MessagePort, type TransferListItem, Worker } from 'node:worker_threads'

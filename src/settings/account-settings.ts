@@ -108,8 +108,7 @@ export function eabSecretBox({ acme, admin_api }: Config): SecretBox | undefined
 export const boxOf = (secret: string | Buffer) => createSecretBox(secret, 'chancery: HMAC keys of binding credentials')
 
 /**
- * Boxes of a former secret: with every byte, and as a text without the line end that an editor
- * leaves.
+ * Boxes of a former secret: with every byte, and as a text without the line end that an editor leaves.
  *
  * @throws Error in one sentence when the file cannot be read or is empty
  */

@@ -217,10 +217,7 @@ export function staleSeconds(config: Config, extensions: ExtensionThreadData): n
   return Math.max(config.challenges.background_worker.stale_seconds, 2 * attempt)
 }
 
-/**
- * @param isPoll whether an enabled challenge worker also looks for its own challenges
- * (`poll_seconds`)
- */
+/** @param isPoll whether an enabled challenge worker also looks for its own challenges (`poll_seconds`) */
 export function adoptionRules(
   config: Config,
   extensions: ExtensionThreadData,

@@ -14,17 +14,11 @@ import { buildQuery, type DnsQuery, type DnsRecord, type DnsResponse, type DnsTy
 interface AskOptions {
   /** Asks for DNSSEC records and the AD bit (RFC 6840 §5.7). */
   dnssec: boolean
-  /**
-   * True asks a resolver to recurse. False asks a zone's own server, which must answer with
-   * authority.
-   */
+  /** True asks a resolver to recurse. False asks a zone's own server, which must answer with authority. */
   recursion: boolean
   /** Extra rounds through the silent servers. */
   retries: number
-  /**
-   * An empty answer in random letter case leads to a repeat in lower case
-   * (docs/decisions/dns-lower-case.md).
-   */
+  /** An empty answer in random letter case leads to a repeat in lower case (docs/decisions/dns-lower-case.md). */
   bothCases: boolean
   deadline: Deadline
   signal: AbortSignal
@@ -96,8 +90,7 @@ function refusalOf(exchange: Exchange, recursion: boolean): string | undefined {
   if (exchange.kind !== 'response') return undefined
   const { rcode, isReferral, authoritative } = exchange.response
   if (rcode !== 'NOERROR' && rcode !== 'NXDOMAIN') return `the name server answered ${rcode}`
-  // Such a server knows nothing about the name, so its answer does not mean "no such record" (RFC
-  // 2308 §2.2).
+  // Such a server knows nothing about the name, so its answer does not mean "no such record" (RFC 2308 §2.2).
   if (recursion ? isReferral : !authoritative) return 'the name server does not serve the zone'
   return undefined
 }
@@ -122,9 +115,7 @@ async function ask(
   return askInCases(server, { name, type, edns: false }, waitMs, options)
 }
 
-/**
- * Asks in random letter case. Against RFC 4343, some servers compare octets and find nothing then.
- */
+/** Asks in random letter case. Against RFC 4343, some servers compare octets and find nothing then. */
 async function askInCases(
   server: NameServer,
   { name, type, edns }: Question,
@@ -159,15 +150,9 @@ function serverText({ address, port }: NameServer): string {
 
 /** Facts of every definite answer, for evidence and for `require_dnssec`. */
 export interface AnswerFacts {
-  /**
-   * `address:port` of the server with the final answer. For zone servers, of all that answered,
-   * comma-separated.
-   */
+  /** `address:port` of the server with the final answer. For zone servers, of all that answered, comma-separated. */
   resolver: string
-  /**
-   * True when every response had the AD bit (RFC 4035 §3.2.3). It is only as safe as the path to
-   * the resolver.
-   */
+  /** True when every response had the AD bit (RFC 4035 §3.2.3). It is only as safe as the path to the resolver. */
   authenticated: boolean
   /** Aliases followed, in order. */
   aliases: readonly string[]
@@ -188,9 +173,6 @@ export type AddressResult =
 export interface DnsClient {
   /** `signal` aborts only queries to resolvers. */
   query<T extends DnsType>(name: string, type: T, deadline: Deadline, signal?: AbortSignal): Promise<DnsResult<T>>
-  /**
-   * Asks resolvers for A and AAAA in parallel; one family suffices (see RESOLUTION_GRACE_MS).
-   * `signal` aborts it.
-   */
+  /** Asks resolvers for A and AAAA in parallel; one family suffices (see RESOLUTION_GRACE_MS). `signal` aborts it. */
   resolveAddresses(name: string, deadline: Deadline, signal?: AbortSignal): Promise<AddressResult>
 }

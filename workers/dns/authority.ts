@@ -1,11 +1,9 @@
 /**
  * Asks the name servers of the zone itself (`require_authoritative`), past every cache.
  *
- * NS look-ups from the name upwards find the zone, and then all its servers are asked. They must
- * agree, which they do not while a change spreads. Silent and lame servers are ignored, as long as
- * one answers.
- * The zone chooses these servers, so validation's address policy applies to them. The operator
- * chooses resolvers, so it does not apply there.
+ * NS look-ups from the name upwards find the zone, and then all its servers are asked. They must agree, which they do
+ * not while a change spreads. Silent and lame servers are ignored, as long as one answers. The zone chooses these
+ * servers, so validation's address policy applies to them. The operator chooses resolvers, so it does not apply there.
  */
 
 import { isIPv4 } from 'node:net'
@@ -32,10 +30,7 @@ const WAY = { dnssec: false, recursion: false, bothCases: true }
 /** Time for the other servers after the first answer. */
 const OTHERS_GRACE_MS = 2000
 
-/**
- * Returns every failure as a result. A response represents all servers that answered; `server`
- * lists them.
- */
+/** Returns every failure as a result. A response represents all servers that answered; `server` lists them. */
 export async function askAuthorities(
   name: string,
   type: DnsType,
@@ -64,9 +59,7 @@ export async function askAuthorities(
 
 type ServerNames = { kind: 'found'; serverNames: readonly string[] } | DnsFailure
 
-/**
- * Finds the closest enclosing zone: the first name, from `name` upwards, with its own NS records.
- */
+/** Finds the closest enclosing zone: the first name, from `name` upwards, with its own NS records. */
 async function findServerNames(name: string, deadline: Deadline, resolver: DnsClient): Promise<ServerNames> {
   for (let zone = name; zone !== ''; zone = parentOf(zone)) {
     const found = await resolver.query(zone, 'NS', deadline)

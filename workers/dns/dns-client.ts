@@ -1,10 +1,8 @@
 /**
- * Name resolution for validation: servers for a name, aliases and addresses, all within one
- * deadline.
+ * Name resolution for validation: servers for a name, aliases and addresses, all within one deadline.
  *
- * c-ares does not fit: it hides the AD bit, its timeouts multiply, and it cannot use other servers
- * for one zone. No input from a name server makes a function here throw. Reasons contain only our
- * own words, so a client may see them.
+ * c-ares does not fit: it hides the AD bit, its timeouts multiply, and it cannot use other servers for one zone. No
+ * input from a name server makes a function here throw. Reasons contain only our own words, so a client may see them.
  */
 
 import type { AddressPolicy } from '../address-policy.ts'
@@ -220,8 +218,7 @@ function walkAliases(name: string, response: DnsResponse, isSameSource: (alias: 
     end = link.cname
     if (!isSameSource(end)) return { aliases, ttlSeconds, end, records: [], isOver: false }
   }
-  // A resolver that followed the chain adds NXDOMAIN or the zone's SOA. An authoritative server may
-  // stop in the middle.
+  // A resolver that followed the chain adds NXDOMAIN or the zone's SOA. An authoritative server may stop in the middle.
   const isOver = aliases.length === 0 || response.rcode === 'NXDOMAIN' || response.hasSoa
   return { aliases, ttlSeconds, end, records: [], isOver }
 }

@@ -1,10 +1,9 @@
 /**
  * One query to one name server, and its response, over UDP and TCP (RFC 1035 §4.2, RFC 7766).
  *
- * An attacker can guess answers over UDP. A datagram counts only from the server's address and
- * port, to our random port. It must repeat our random id and the randomly cased question.
- * All others are ignored, and several of them mean a forger. Then, and where only the case or the
- * question is missing, the query moves to TCP.
+ * An attacker can guess answers over UDP. A datagram counts only from the server's address and port, to our random
+ * port. It must repeat our random id and the randomly cased question. All others are ignored, and several of them mean
+ * a forger. Then, and where only the case or the question is missing, the query moves to TCP.
  */
 
 import { createSocket } from 'node:dgram'
@@ -26,9 +25,7 @@ export type Exchange =
   | { kind: 'silence' }
   | { kind: 'failed'; reason: string }
 
-/**
- * A forger needs about 2^30 tries: 16 bits of port, 16 of id and some of case. It gets this many.
- */
+/** A forger needs about 2^30 tries: 16 bits of port, 16 of id and some of case. It gets this many. */
 const MAX_IGNORED_DATAGRAMS = 8
 
 /** Returns every failure as a result, within `timeoutMs`. An abort of `signal` ends it at once. */

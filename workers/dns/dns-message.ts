@@ -1,9 +1,8 @@
 /**
- * DNS messages as bytes (RFC 1035 §4, EDNS of RFC 6891): builds queries, and reads any response
- * without throwing.
+ * DNS messages as bytes (RFC 1035 §4, EDNS of RFC 6891): builds queries, and reads any response without throwing.
  *
- * `wire.ts` and `record-data.ts` parse answers (docs/decisions/dns-reader.md). Returned names are
- * checked: printable ASCII of legal length.
+ * `wire.ts` and `record-data.ts` parse answers (docs/decisions/dns-reader.md). Returned names are checked: printable
+ * ASCII of legal length.
  */
 
 import { randomInt } from 'node:crypto'
@@ -19,10 +18,7 @@ export interface DnsRecord<T extends DnsType = DnsType> {
 export interface DnsQuery {
   /** Wire form. */
   bytes: Buffer
-  /**
-   * The question section inside `bytes`. A response repeats it exactly, including the random case
-   * (0x20).
-   */
+  /** The question section inside `bytes`. A response repeats it exactly, including the random case (0x20). */
   question: Buffer
   type: DnsType
 }
@@ -34,10 +30,7 @@ export interface DnsResponse {
   authenticated: boolean
   /** The server answers for its own zone (AA). */
   authoritative: boolean
-  /**
-   * A referral: no answer, but name servers closer to the name (RFC 2308 §2.2). This server does
-   * not know.
-   */
+  /** A referral: no answer, but name servers closer to the name (RFC 2308 §2.2). This server does not know. */
   isReferral: boolean
   /** The authority section has an SOA: "no such data" is definite (RFC 2308 §2.2). */
   hasSoa: boolean
@@ -56,10 +49,7 @@ const CLASS_IN = 1
 const UDP_PAYLOAD_SIZE = 1232
 const HEADER_BYTES = 12
 
-/**
- * Bits of the header's second word (RFC 1035 §4.1.1, RFC 4035 §3.2.3) and of an
- * OPT record's flags (RFC 3225 §3).
- */
+/** Bits of the header's second word (RFC 1035 §4.1.1, RFC 4035 §3.2.3) and of an OPT record's flags (RFC 3225 §3). */
 const RECURSION_DESIRED = 0x0100
 const AUTHENTIC_DATA = 0x0020
 const DNSSEC_OK = 0x8000

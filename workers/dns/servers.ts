@@ -1,6 +1,4 @@
-/**
- * Chooses the name servers for a name: `dns.resolvers`, `dns.zones` or the system's configuration.
- */
+/** Chooses the name servers for a name: `dns.resolvers`, `dns.zones` or the system's configuration. */
 
 import { readFileSync } from 'node:fs'
 import { isIP, isIPv4 } from 'node:net'
@@ -29,10 +27,7 @@ export function parseNameServer(text: string): NameServer | undefined {
   return isRightForm && port >= 1 && port <= 65535 ? { address, port } : undefined
 }
 
-/**
- * Reads the `nameserver` lines of resolv.conf(5). Without any, it uses this host's resolver, as the
- * C library does.
- */
+/** Reads the `nameserver` lines of resolv.conf(5). Without any, it uses this host's resolver, as the C library does. */
 export function parseResolvConf(text: string): NameServer[] {
   const servers = text
     .split('\n')
@@ -42,8 +37,7 @@ export function parseResolvConf(text: string): NameServer[] {
 }
 
 /**
- * Returns a function from a name to its source. The longest zone that equals or contains the name
- * wins.
+ * Returns a function from a name to its source. The longest zone that equals or contains the name wins.
  * @throws RangeError for an invalid resolver or address.
  */
 export function createSourceFinder(settings: DnsSettings): (name: string) => NameSource {
@@ -72,9 +66,7 @@ function configuredSources(settings: DnsSettings): ConfiguredSources {
   }
 }
 
-/**
- * Undefined for a zone without resolvers and addresses: it only excludes names from a wider zone.
- */
+/** Undefined for a zone without resolvers and addresses: it only excludes names from a wider zone. */
 function zoneSource(entry: DnsSettings['zones'][number]): NameSource | undefined {
   const source = serverSource(entry.resolvers ?? [])
   if (!entry.addresses) return source.servers.length > 0 ? source : undefined

@@ -1,9 +1,7 @@
 /**
- * The frame of a DNS message (RFC 1035 §4.1): its records, their names, and the limits of their
- * data.
+ * The frame of a DNS message (RFC 1035 §4.1): its records, their names, and the limits of their data.
  *
- * The input is untrusted, so names, pointers and records have bounds
- * (docs/decisions/dns-reader.md).
+ * The input is untrusted, so names, pointers and records have bounds (docs/decisions/dns-reader.md).
  */
 
 import { SocketAddress } from 'node:net'
@@ -24,10 +22,7 @@ export interface DnsData {
 }
 export type DnsType = keyof DnsData
 
-/**
- * Legal lengths follow RFC 1035 §2.3.4. Only printable ASCII, because names appear in logs and
- * URLs.
- */
+/** Legal lengths follow RFC 1035 §2.3.4. Only printable ASCII, because names appear in logs and URLs. */
 export function isQueryableName(name: string): boolean {
   if (name.length === 0 || name.length > 253 || !/^[\x21-\x7e]+$/.test(name)) return false
   return name.split('.').every((label) => label.length >= 1 && label.length <= 63)
@@ -99,8 +94,7 @@ const HEADER_BYTES = 12
 /** Type, class, TTL and length, between a record's name and its data. */
 const RECORD_HEAD_BYTES = 10
 /**
- * An honest answer has some tens of records, a zone of decoys some hundreds. 64 KiB can hold five
- * thousand empty ones.
+ * An honest answer has some tens of records, a zone of decoys some hundreds. 64 KiB can hold five thousand empty ones.
  */
 const MAX_RECORDS = 1024
 /** An honest name has one or two pointers. Each step costs as much as a label. */

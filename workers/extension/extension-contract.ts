@@ -29,10 +29,7 @@ export interface LoadedValidator {
   validator: Validator
 }
 
-/**
- * @throws Error, the end of a sentence that starts with the reference of the module; or the
- * module's own error
- */
+/** @throws Error, the end of a sentence that starts with the reference of the module; or the module's own error */
 export async function loadValidator(module: ValidatorModule, settings: ValidatorSettings): Promise<LoadedValidator> {
   const exports = (await import(module.url)) as Record<string, unknown>
   if (!Object.hasOwn(exports, module.exportName)) throw new Error(`exports no ${module.exportName}`)
@@ -83,9 +80,7 @@ function requireValidatorClass(exported: unknown): ValidatorClass {
   return { type, wildcard, ip, create: (settings) => new Validator(settings) }
 }
 
-/**
- * Problem types for a failed validation (RFC 8555 §6.7). A module may not report a server error.
- */
+/** Problem types for a failed validation (RFC 8555 §6.7). A module may not report a server error. */
 const VERDICT_PROBLEMS: readonly ProblemType[] = [
   'connection',
   'dns',

@@ -1,7 +1,4 @@
-/**
- * Loads validator modules once in their own thread, so that a broken module only prevents the
- * start.
- */
+/** Loads validator modules once in their own thread, so that a broken module only prevents the start. */
 
 import { Worker } from 'node:worker_threads'
 import { programFile } from '../../src/shared/lib/program-files.ts'
@@ -34,10 +31,7 @@ export class BrokenValidator extends Error {
   }
 }
 
-/**
- * @throws BrokenValidator for the first module that does not load, breaks the contract, or does not
- * finish
- */
+/** @throws BrokenValidator for the first module that does not load, breaks the contract, or does not finish */
 export async function probeValidators(data: ProbeData, timeoutMs: number): Promise<ValidatorDescription[]> {
   const thread = new Worker(programFile('workers/extension/probe-thread.ts'), {
     workerData: data,

@@ -27,10 +27,7 @@ export interface ExtensionThreadData {
 const { modules, settings } = workerData as ExtensionThreadData
 const loaded = new Map<string, Validator>()
 
-/**
- * Loads once per thread. A module that fails here has changed since the start, and the next job
- * tries again.
- */
+/** Loads once per thread. A module that fails here has changed since the start, and the next job tries again. */
 const load = oncePerKey(async (type: string): Promise<void> => {
   const module = modules.find((one) => one.type === type)
   if (!module) throw new Error(`these threads were started without ${type}`)
@@ -108,9 +105,7 @@ function judged(job: ExtensionJob, answer: unknown): ValidationVerdict {
   }
 }
 
-/**
- * The module's time limit. The signal is created on first use, because most modules never use it.
- */
+/** The module's time limit. The signal is created on first use, because most modules never use it. */
 class Bound {
   #isOver = false
   #controller: AbortController | undefined

@@ -1,10 +1,8 @@
 /**
- * The dns-persist-01 challenge (draft-ietf-acme-dns-persist): TXT records at
- * `_validation-persist.<name>`.
+ * The dns-persist-01 challenge (draft-ietf-acme-dns-persist): TXT records at `_validation-persist.<name>`.
  *
- * If the policy allows it, parent names are asked too, closest first, until one authorizes.
- * dns-persist-record.ts interprets the records. Errors name the closest name with a record for this
- * server, otherwise the identifier.
+ * If the policy allows it, parent names are asked too, closest first, until one authorizes. dns-persist-record.ts
+ * interprets the records. Errors name the closest name with a record for this server, otherwise the identifier.
  */
 
 import { type Deadline, startDeadline } from '../deadline.ts'
@@ -15,10 +13,7 @@ import type { DnsPersist01Job, EvidenceStep, ValidationVerdict } from '../job.ts
 import { evaluateRecords, namesUs, type TxtRecord } from './dns-persist-record.ts'
 
 const LABEL = '_validation-persist'
-/**
- * Evidence is stored with the challenge: only records that name this server, and only their
- * beginning.
- */
+/** Evidence is stored with the challenge: only records that name this server, and only their beginning. */
 const MAX_EVIDENCE_RECORDS = 10
 const MAX_EVIDENCE_TEXT = 512
 

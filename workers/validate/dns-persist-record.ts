@@ -28,10 +28,7 @@ export interface PersistSubject {
   accountUrl: string
   /** Draft -02: hashed account URIs are accepted too. */
   hashed?: { prefix: string; thumbprints: readonly string[] }
-  /**
-   * False: no record authorizes a wildcard. The caller checks whether a record may authorize names
-   * below.
-   */
+  /** False: no record authorizes a wildcard. The caller checks whether a record may authorize names below. */
   allowWildcardPolicy: boolean
 }
 
@@ -54,10 +51,7 @@ interface Refusal {
  * requires an hour, so a TTL of zero allows no reuse (draft -01 §7.8).
  */
 export const MIN_LIFETIME_SECONDS = 60
-/**
- * 9999-12-31T23:59:59Z, the last instant of RFC 3339. A larger value is a mistake, such as
- * milliseconds.
- */
+/** 9999-12-31T23:59:59Z, the last instant of RFC 3339. A larger value is a mistake, such as milliseconds. */
 const MAX_TIMESTAMP = 253_402_300_799
 /** RFC 2181 §8: a TTL with the upper bit set counts as zero. */
 const MAX_TTL = 0x7fff_ffff
@@ -128,8 +122,7 @@ function judge({ text, ttlSeconds }: TxtRecord, { subject, hashedUris, now }: Co
   const missing = missingPolicy(hasWildcardPolicy, subject)
   if (missing !== undefined) return insufficient(missing)
 
-  // Draft -01 §7.8 limits reuse by the TTL, and draft -02 §7.9 forbids that. Each record follows
-  // the draft of its form.
+  // Draft -01 §7.8 limits reuse by the TTL, and draft -02 §7.9 forbids that. Each record follows the draft of its form.
   const ttlBound = account === 'url' ? ttlLifetime(ttlSeconds) : undefined
   const untilBound = until === undefined ? undefined : Math.floor(until - nowSeconds)
   return { authorized: true, text, validForSeconds: smaller(ttlBound, untilBound) }

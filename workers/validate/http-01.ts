@@ -95,9 +95,7 @@ function challengeUrl({ identifier, port, token }: Http01Job): string {
   return `http://${host}${port === 80 ? '' : `:${port}`}/.well-known/acme-challenge/${token}`
 }
 
-/**
- * Undefined when URL would parse another host from the name: DNS name `10.0x1` becomes 10.0.0.1.
- */
+/** Undefined when URL would parse another host from the name: DNS name `10.0x1` becomes 10.0.0.1. */
 function firstUrl(job: Http01Job): URL | undefined {
   const url = parseUrl(challengeUrl(job))
   return url === undefined || job.identifier.type === 'ip' || hostOf(url) === job.identifier.value ? url : undefined
@@ -240,10 +238,7 @@ interface HttpResponse {
   isTooLong: boolean
 }
 
-/**
- * Sends the request and reads the response, for any input, within `timeoutMs`. It owns the socket
- * and destroys it.
- */
+/** Sends the request and reads the response, for any input, within `timeoutMs`. It owns the socket and destroys it. */
 function get(socket: Socket, what: GetRequest, timeoutMs: number): Promise<HttpResponse | ConnectionFailure> {
   return new Promise((resolve) => {
     let finished = false

@@ -55,8 +55,7 @@ async function findFailure(
   const isAddress = isIP(identifier.value) !== 0
   if (isAddress !== (identifier.type === 'ip')) return fail('dns', 'not a host name that can be looked up', false)
   if (identifier.value.startsWith('*.')) {
-    // RFC 8737 §3: one host cannot prove control of all names of a domain. Such a challenge is not
-    // offered.
+    // RFC 8737 §3: one host cannot prove control of all names of a domain. Such a challenge is not offered.
     return fail('unauthorized', 'tls-alpn-01 does not prove control of a wildcard name', false)
   }
 
@@ -103,10 +102,7 @@ function handshakeStep({ version, protocol, certificate }: Handshake): EvidenceS
   }
 }
 
-/**
- * RFC 8738 §6: the server name of an address is its reverse mapping (RFC 1034 §5.2.1, RFC 3596
- * §2.5).
- */
+/** RFC 8738 §6: the server name of an address is its reverse mapping (RFC 1034 §5.2.1, RFC 3596 §2.5). */
 export function serverNameOf({ type, value }: TlsAlpn01Job['identifier']): string {
   if (type === 'dns') return value
   const octets = parseIpAddress(value)
@@ -122,10 +118,7 @@ interface ExpectedCertificate {
   digest: Buffer
 }
 
-/**
- * Returns the error without quoting the certificate, or undefined if it is right. Accepts any
- * bytes.
- */
+/** Returns the error without quoting the certificate, or undefined if it is right. Accepts any bytes. */
 export function checkAcmeCertificate(der: Buffer, { identifier, digest }: ExpectedCertificate): string | undefined {
   const certificate = readCertificate(der)
   if (!certificate)
@@ -158,10 +151,7 @@ function readCertificate(der: Buffer): Certificate | undefined {
   }
 }
 
-/**
- * RFC 8737 §3: dNSName in A-labels, ignoring case. RFC 8738 §6: iPAddress; both sides use the
- * canonical text.
- */
+/** RFC 8737 §3: dNSName in A-labels, ignoring case. RFC 8738 §6: iPAddress; both sides use the canonical text. */
 function isName({ kind, value }: Certificate['tbs']['subjectAltNames'][number], identifier: Identifier): boolean {
   if (identifier.type === 'ip') return kind === 'iPAddress' && value === identifier.value
   return kind === 'dNSName' && value.toLowerCase() === identifier.value

@@ -4,10 +4,7 @@
  */
 
 declare module 'graphene-pk11' {
-  /**
-   * Names and numbers of PKCS#11 (`ECDSA`, `SHA256_RSA_PKCS`), or an object
-   * handle in native byte order.
-   */
+  /** Names and numbers of PKCS#11 (`ECDSA`, `SHA256_RSA_PKCS`), or an object handle in native byte order. */
   type Handle = Buffer
 
   interface Template {

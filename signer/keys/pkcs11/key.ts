@@ -1,12 +1,10 @@
 /**
  * A private key in a PKCS #11 token: its sessions, and their recovery.
  *
- * A connection is the token, its login and its sessions. A lost session is replaced and the
- * signature repeated; any failure of the token ends the connection.
- * Without a connection, signatures fail at once with the reason. A timer looks for the token until
- * it returns: same label, same key, proven by a signature.
- * After a refused PIN there is no retry before the next start, because each attempt may be the
- * last.
+ * A connection is the token, its login and its sessions. A lost session is replaced and the signature repeated; any
+ * failure of the token ends the connection. Without a connection, signatures fail at once with the reason. A timer
+ * looks for the token until it returns: same label, same key, proven by a signature. After a refused PIN there is no
+ * retry before the next start, because each attempt may be the last.
  */
 
 import { createHash } from 'node:crypto'
@@ -47,15 +45,10 @@ interface PooledSession {
 
 const FIRST_RETRY_MS = 250
 const MAX_RETRY_MS = 5000
-/**
- * A restart of the library waits until no call runs in it. Signatures of its other tokens wait at
- * most this long.
- */
+/** A restart of the library waits until no call runs in it. Signatures of its other tokens wait at most this long. */
 const IDLE_TIMEOUT_MS = 500
 
-/**
- * @throws Error in one sentence: no such token, PIN refused, no such key, not the certificate's key
- */
+/** @throws Error in one sentence: no such token, PIN refused, no such key, not the certificate's key */
 export async function openTokenKey(options: TokenKeyOptions): Promise<SigningKey> {
   const key = new TokenKey(options)
   await key.connect()
@@ -129,8 +122,7 @@ class TokenKey implements SigningKey {
   }
 
   async #run(operation: TokenOperation, input: TokenInput): Promise<Buffer> {
-    // Each attempt replaces one lost session. After replacing all, the next attempt has a good
-    // session.
+    // Each attempt replaces one lost session. After replacing all, the next attempt has a good session.
     for (let lost = 0; ; lost++) {
       try {
         return operation.finish(await this.#signOnce(input))
@@ -252,10 +244,7 @@ class TokenKey implements SigningKey {
   }
 }
 
-/**
- * The first session logs in the process. For later sessions the token answers that it is logged in
- * already.
- */
+/** The first session logs in the process. For later sessions the token answers that it is logged in already. */
 function openSession(token: Token, { key, pin }: TokenKeyOptions): PooledSession {
   const session = token.openSession('read')
   try {

@@ -1,7 +1,4 @@
-/**
- * Prepares the input of a token's signature, and converts the output to the signature of a
- * certificate.
- */
+/** Prepares the input of a token's signature, and converts the output to the signature of a certificate. */
 
 import { hash } from 'node:crypto'
 import { encodeEcdsaSignature } from '../../../src/shared/lib/encoding.ts'
@@ -65,8 +62,7 @@ function requireMechanism(mechanisms: ReadonlySet<string>, name: string, more = 
 }
 
 function ecdsa(hashName: HashName, fieldOctets: number): TokenOperation {
-  // FIPS 186-4 §6.4: only the leftmost bits of a digest longer than the order. Some tokens refuse
-  // to truncate it.
+  // FIPS 186-4 §6.4: only the leftmost bits of a digest longer than the order. Some tokens refuse to truncate it.
   const prepareDigest = (digest: Buffer) => ({ mechanism: 'ECDSA', input: digest.subarray(0, fieldOctets) })
   return {
     hash: hashName,

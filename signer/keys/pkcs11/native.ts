@@ -98,9 +98,7 @@ const KINDS: Readonly<Record<string, TokenErrorKind>> = {
   CKR_SESSION_READ_ONLY: 'request',
 }
 
-/**
- * Carries the name of the return value, such as CKR_DEVICE_REMOVED, but never a PIN or a handle.
- */
+/** Carries the name of the return value, such as CKR_DEVICE_REMOVED, but never a PIN or a handle. */
 export class TokenError extends Error {
   override readonly name = 'TokenError'
   readonly kind: TokenErrorKind

@@ -36,8 +36,7 @@ export class CallGate {
   }
 
   /**
-   * Runs `task` while no call runs; new calls wait. A second caller shares the restart and its
-   * result.
+   * Runs `task` while no call runs; new calls wait. A second caller shares the restart and its result.
    * @returns false when a call still runs after `timeoutMs`, so `task` did not run
    * @throws the error of `task`
    */
@@ -110,9 +109,7 @@ export class Session {
     }
   }
 
-  /**
-   * @throws TokenError of kind `request` when no private key matches, or several; it lists the keys
-   */
+  /** @throws TokenError of kind `request` when no private key matches, or several; it lists the keys */
   findKey(place: KeyPlace): NativeKey {
     const found = this.#privateKeys(place)
     if (found.length === 1) return found[0]!

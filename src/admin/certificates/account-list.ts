@@ -1,7 +1,6 @@
 /**
- * SQL of the list of accounts, newest first. The index is accounts_eab_credential for a credential,
- * accounts_not_valid for a rare status, otherwise accounts_pkey. accounts_contacts exists only on
- * request (optional-indexes.ts).
+ * SQL of the list of accounts, newest first. The index is accounts_eab_credential for a credential, accounts_not_valid
+ * for a rare status, otherwise accounts_pkey. accounts_contacts exists only on request (optional-indexes.ts).
  */
 
 import * as z from 'zod/v4'

@@ -114,8 +114,7 @@ function along(order: Order, bounds?: readonly Fragment[]): Way {
 }
 
 /**
- * The index of the condition is forced: the planner expects thousands of certificates a name and would
- * read all by id.
+ * The index of the condition is forced: the planner expects thousands of certificates a name and would read all by id.
  */
 const among = (condition: Fragment, order: Order): Way => ({
   by: order.by,
@@ -212,9 +211,8 @@ function alongIssuer(issuer: string, filter: CertificateFilter): Way {
 }
 
 /**
- * The ways to the certificates of an account, or of the accounts of a registrar, lead over their orders:
- * orders_account with certificates_pkey, and certificates_imported, each with its own limit: the
- * planner would sort all of both.
+ * The ways to the certificates of an account, or of the accounts of a registrar, lead over their orders: orders_account
+ * with certificates_pkey, and certificates_imported, each with its own limit: the planner would sort all of both.
  */
 function alongAccount(accountId: string): Way {
   const account = sql.fragment`${accountId}::uuid`

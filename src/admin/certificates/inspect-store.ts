@@ -71,17 +71,13 @@ const Count = z.object({ orders: z.int() })
 const StatusCount = Count.extend({ status: z.enum(ORDER_STATUSES) })
 
 /**
- * Bounds the count of an account's orders. The index keeps them together, but their statuses lie
- * all over the table.
+ * Bounds the count of an account's orders. The index keeps them together, but their statuses lie all over the table.
  */
 export const MAX_COUNTED = 100_000
 export const MAX_STATUSES_COUNTED = 1_000
 
 export interface InspectStore {
-  /**
-   * Includes its authorizations in the order of its identifiers, their statuses with expiry
-   * applied.
-   */
+  /** Includes its authorizations in the order of its identifiers, their statuses with expiry applied. */
   findOrder(
     id: string,
   ): Promise<{ order: InspectedOrder; authorizations: readonly InspectedAuthorization[] } | undefined>
@@ -90,10 +86,7 @@ export interface InspectStore {
   /** The newest. @param serialNumber lower-case hex without leading zero octets. */
   findCertificateBySerial(serialNumber: string): Promise<InspectedCertificate | undefined>
   findAccount(id: string): Promise<InspectedAccount | undefined>
-  /**
-   * Counts an account's orders up to MAX_COUNTED, and its newest MAX_STATUSES_COUNTED by derived
-   * status.
-   */
+  /** Counts an account's orders up to MAX_COUNTED, and its newest MAX_STATUSES_COUNTED by derived status. */
   countOrders(accountId: string): Promise<{ orders: number; newest: readonly z.infer<typeof StatusCount>[] }>
 }
 

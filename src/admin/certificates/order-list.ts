@@ -52,10 +52,7 @@ export const ListedOrderRow = z.object({
 })
 export type ListedOrder = z.infer<typeof ListedOrderRow>
 
-/**
- * `derived.status` of an order `o` (domain/states.ts). Reads authorizations only of open
- * orders.
- */
+/** `derived.status` of an order `o` (domain/states.ts). Reads authorizations only of open orders. */
 export const derivedStatus = constantSql(`
   CROSS JOIN LATERAL (
     SELECT bool_or(status ${authorization.isNot('pending', 'valid')} OR expires_at <= now())

@@ -1,9 +1,8 @@
 /**
  * Names and CSR profiles that administrators grant to accounts and binding credentials.
  *
- * What a credential grants holds for every account registered with it, as long as it is granted. Its
- * profile counts where the account has none of its own. A grant to an account itself is separate;
- * taking one back leaves the other.
+ * What a credential grants holds for every account registered with it, as long as it is granted. Its profile counts
+ * where the account has none of its own. A grant to an account itself is separate; taking one back leaves the other.
  */
 
 import type { CommonQueryMethods } from 'slonik'

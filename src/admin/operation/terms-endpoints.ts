@@ -100,8 +100,7 @@ const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 const AgreedPage = z.object({ agreed: z.int(), last_id: z.string().nullable() })
 
 /**
- * Valid accounts that lack this version, along accounts_pkey. A page returns its last id even when it
- * changed no row.
+ * Valid accounts that lack this version, along accounts_pkey. A page returns its last id even when it changed no row.
  */
 function agreePageToTerms(tx: CommonQueryMethods, version: string, after: string = FIRST_ID) {
   return tx.one(rowsOf(AgreedPage)`

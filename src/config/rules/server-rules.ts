@@ -198,9 +198,7 @@ export const CHALLENGES: readonly Rule[] = [
   atMost('challenges.backoff_base_seconds', 'challenges.backoff_max_seconds'),
 ]
 
-/**
- * Normalizes a URL for comparison: host in lower case, no default port, no dot or slash at an end.
- */
+/** Normalizes a URL for comparison: host in lower case, no default port, no dot or slash at an end. */
 function perspectiveUrl(text: string): string {
   const { host, pathname } = new URL(text)
   return host.replace(/\.(?=:|$)/, '') + pathname.replace(/\/+$/, '')

@@ -1,7 +1,4 @@
-/**
- * Behaviour of the ACME interface: `acme`, `api`, `email`, `account`, `nonce`, `order`, `quotas`,
- * `tos`, `ari`.
- */
+/** Behaviour of the ACME interface: `acme`, `api`, `email`, `account`, `nonce`, `order`, `quotas`, `tos`, `ari`. */
 
 import * as z from 'zod/v4'
 import {

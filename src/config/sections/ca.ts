@@ -1,7 +1,4 @@
-/**
- * The certificate authority: backends, signer, profiles and content of certificates (`ca`), and
- * `crl`.
- */
+/** The certificate authority: backends, signer, profiles and content of certificates (`ca`), and `crl`. */
 
 import * as z from 'zod/v4'
 import { SUBJECT_KEY_TYPES } from '../../domain/certificate-profile.ts'

@@ -38,9 +38,8 @@ const autoValidate = () =>
   )
 
 /**
- * Loopback and link-local addresses, and other places of cloud metadata (AWS over IPv6, Azure,
- * Alibaba).
- * Other private addresses are allowed, because an internal CA serves them.
+ * Loopback and link-local addresses, and other places of cloud metadata (AWS over IPv6, Azure, Alibaba). Other private
+ * addresses are allowed, because an internal CA serves them.
  */
 const blockedNetworks = () =>
   setting(
@@ -97,10 +96,7 @@ const TlsAlpn01 = section('tls-alpn-01 (RFC 8737).', {
   blocked_networks: blockedNetworks(),
 })
 
-/**
- * Normal form of a name: trimmed, no final dot, A-labels, lower case; empty for an invalid domain
- * name.
- */
+/** Normal form of a name: trimmed, no final dot, A-labels, lower case; empty for an invalid domain name. */
 const normaliseDomain = (value: string) => domainToASCII(value.trim().replace(/\.$/, '')).toLowerCase()
 
 const DnsPersist01 = section('dns-persist-01 (draft-ietf-acme-dns-persist).', {

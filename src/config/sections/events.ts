@@ -106,10 +106,7 @@ const Hook = entry('One hook.', {
   ),
 })
 
-/**
- * A path, a package name or a dotted name, with an optional `#export`. The start checks that it
- * loads.
- */
+/** A path, a package name or a dotted name, with an optional `#export`. The start checks that it loads. */
 function isModuleName(value: string): boolean {
   return (
     /^(?:ext:)?(?:\.{0,2}\/|@?[A-Za-z0-9_-])[\w@./-]*(?:#[A-Za-z_$][\w$]*)?$/.test(value) &&

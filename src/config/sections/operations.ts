@@ -1,6 +1,5 @@
 /**
- * Running the service: `database`, `logging`, `metrics`, `admin_api`, `retention`,
- * `audit_retention`, `audit_export`.
+ * Running the service: `database`, `logging`, `metrics`, `admin_api`, `retention`, `audit_retention`, `audit_export`.
  */
 
 import * as z from 'zod/v4'

@@ -111,10 +111,7 @@ export const ReverseProxy = section('The reverse proxy in front of the service.'
   forwarded_proto_header: setting(text('X-Forwarded-Proto'), 'Header with the scheme that the client used.'),
 })
 
-/**
- * Verification time of an RSA signature grows with the key; the reference implementation stops at
- * 16384 bits.
- */
+/** Verification time of an RSA signature grows with the key; the reference implementation stops at 16384 bits. */
 const MAX_RSA_BITS = 16384
 
 const limit = (requests: number, windowSeconds: number, keyedBy: string) =>

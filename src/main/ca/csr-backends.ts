@@ -1,7 +1,4 @@
-/**
- * The backends that issue from a CSR, in the supervisor: how each is made, its circuit breaker and
- * its metrics.
- */
+/** The backends that issue from a CSR, in the supervisor: how each is made, its circuit breaker and its metrics. */
 
 import type { Logger } from 'pino'
 import { createAcmeProxyBackend } from '../../ca/acme-proxy/acme-proxy-backend.ts'

@@ -1,6 +1,4 @@
-/**
- * The supervisor's CA: the signer, the shared switches, and issuance for itself and for recovery.
- */
+/** The supervisor's CA: the signer, the shared switches, and issuance for itself and for recovery. */
 
 import path from 'node:path'
 import { NO_ROOM } from '../../../signer/protocol/signer-errors.ts'

@@ -1,7 +1,4 @@
-/**
- * CRLs in the supervisor: the builder with its thread and schedule, the served lists, and their
- * health.
- */
+/** CRLs in the supervisor: the builder with its thread and schedule, the served lists, and their health. */
 
 import { createCrlPool } from '../../../workers/crl-pool.ts'
 import type { CaBackend } from '../../ca/backend.ts'

@@ -30,14 +30,9 @@ import { createFrontRoots, listenForCrls, type RootParts, type ThreadCrls } from
 import { sumOf } from './front-rounds.ts'
 import type { Refusals } from './through-supervisor.ts'
 
-/**
- * Exceeds the time of all probes together. A slower supervisor is stuck, and health must report
- * that.
- */
+/** Exceeds the time of all probes together. A slower supervisor is stuck, and health must report that. */
 const SUPERVISOR_DEADLINE_MS = 6_000
-/**
- * Any client may request health and metrics, and they share the port of the validation hand-over.
- */
+/** Any client may request health and metrics, and they share the port of the validation hand-over. */
 const OPERATIONS = { intervalMs: 0, mostWaiting: 1_024 }
 /** Exceeds the 25 s that a bulk revocation waits. */
 const ADMIN_DEADLINE_MS = 35_000
@@ -192,9 +187,7 @@ function closing(handler: HttpHandler, keepalive: number | null): HttpHandler {
   }
 }
 
-/**
- * Counts requests towards `server.max_requests`. Jitter keeps threads from being replaced together.
- */
+/** Counts requests towards `server.max_requests`. Jitter keeps threads from being replaced together. */
 function recycling(
   handler: HttpHandler,
   settings: { max_requests: number; max_requests_jitter: number },

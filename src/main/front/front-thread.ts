@@ -1,7 +1,4 @@
-/**
- * Entry of a front thread: its database and signer connections, caches, and HTTP server on the
- * shared port.
- */
+/** Entry of a front thread: its database and signer connections, caches, and HTTP server on the shared port. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdminMessages } from '../../admin/admin-message.ts'

@@ -107,9 +107,7 @@ function superviseFront(context: StartContext, data: FrontThreadData, { supervis
 /** Whether a front serves the Admin API, or metrics that ask for its token. */
 const asksAdmin = ({ admin_api, metrics }: Config) => admin_api.listen === null || metrics.auth_required
 
-/**
- * A front reads its certificate only at its start, so a renewal replaces the threads one by one.
- */
+/** A front reads its certificate only at its start, so a renewal replaces the threads one by one. */
 function followServerCertificate({ config, fronts, log, parts }: StartContext, { issuance }: EarlierParts): void {
   if (!tlsFiles(config)) return
   const recycleFronts = async () => {

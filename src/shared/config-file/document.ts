@@ -108,8 +108,7 @@ function jsonProblems(text: string, document: Document, at: (offset: number) => 
 }
 
 /**
- * Some errors of the built-in parser have no position. The first value that only YAML allows is
- * then the likely place.
+ * Some errors of the built-in parser have no position. The first value that only YAML allows is then the likely place.
  */
 function firstNonJson(text: string, document: Document): number {
   let offset = document.errors[0]?.pos[0] ?? Math.max(0, text.length - 1)

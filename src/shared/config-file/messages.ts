@@ -1,7 +1,4 @@
-/**
- * Sentences for schema violations: what is wrong and what would be right. A secret's value is never
- * shown.
- */
+/** Sentences for schema violations: what is wrong and what would be right. A secret's value is never shown. */
 
 import type { core } from 'zod/v4'
 import { formatPath, type Path, type Violation } from './notice.ts'

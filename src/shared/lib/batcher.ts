@@ -1,15 +1,14 @@
 /**
  * Group commit for concurrent commands of one kind.
  *
- * Commands gather until `whenFree` calls and fewer than `maxConcurrent` flushes run. There is no
- * timer. A crash loses only commands whose callers have no result yet.
+ * Commands gather until `whenFree` calls and fewer than `maxConcurrent` flushes run. There is no timer. A crash loses
+ * only commands whose callers have no result yet.
  *
- * A flush is one statement or one transaction and returns one result for each command, in order.
- * When it throws, it has done nothing. Its commands are then flushed one by one, so a bad row fails
- * alone.
+ * A flush is one statement or one transaction and returns one result for each command, in order. When it throws, it has
+ * done nothing. Its commands are then flushed one by one, so a bad row fails alone.
  *
- * Of the commands of one key, one at most is under way: a statement updates a row once. The others
- * wait in a line of `maxOfKey` commands, which does not count against `maxWaiting`.
+ * Of the commands of one key, one at most is under way: a statement updates a row once. The others wait in a line of
+ * `maxOfKey` commands, which does not count against `maxWaiting`.
  */
 
 export interface BatcherOptions {
@@ -21,14 +20,9 @@ export interface BatcherOptions {
   maxWaiting: number
   /** Most commands of one key, including the one under way; the next is refused. */
   maxOfKey: number
-  /**
-   * Commands are also refused when no flush began or ended for this long: the database is stuck.
-   */
+  /** Commands are also refused when no flush began or ended for this long: the database is stuck. */
   maxStandstillMs: number
-  /**
-   * Whether a failed flush of several commands is retried one by one; false when the connection is
-   * gone.
-   */
+  /** Whether a failed flush of several commands is retried one by one; false when the connection is gone. */
   retryable(error: unknown): boolean
   /** Calls `start` when a flush may begin; by default at the end of the event-loop turn. */
   whenFree?(start: () => void): void

@@ -1,7 +1,6 @@
 /**
  * One run of work for several callers: for a time (`oncePerKey`), while it is under way (`sharedRuns`), or from before
- * it
- * begins (`sharedWork`).
+ * it begins (`sharedWork`).
  *
  * Also a bounded map and a set of recent members.
  */
@@ -73,9 +72,8 @@ export class TooManyWaiting extends Error {
 }
 
 /**
- * Runs never overlap and begin at least an interval apart. A result always includes what happened
- * before the call; a cached one would be older. A call waits one interval at most, or for the end
- * of the run under way.
+ * Runs never overlap and begin at least an interval apart. A result always includes what happened before the call; a
+ * cached one would be older. A call waits one interval at most, or for the end of the run under way.
  *
  * @returns a function that rejects with TooManyWaiting, or with the error of the work
  */

@@ -1,7 +1,4 @@
-/**
- * Encodings of JWS objects, strict where strangers send them: base64url, JSON objects, and ECDSA
- * signatures.
- */
+/** Encodings of JWS objects, strict where strangers send them: base64url, JSON objects, and ECDSA signatures. */
 
 import { isUtf8 } from 'node:buffer'
 
@@ -83,10 +80,7 @@ export function parseJsonObject(bytes: Buffer): JsonObject | JsonObjectFailure {
   return countMembers(value) === colons ? value : 'has a duplicate member'
 }
 
-/**
- * JSON.parse keeps the last of two equal members. The value then has fewer members than the text
- * has colons.
- */
+/** JSON.parse keeps the last of two equal members. The value then has fewer members than the text has colons. */
 function countMembers(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   let count = 0
@@ -107,10 +101,7 @@ const CLOSE_BRACKET = 93
 const OPEN_BRACE = 123
 const CLOSE_BRACE = 125
 
-/**
- * Counts the colons outside strings, one for each member, and the depth. The text must be valid
- * JSON.
- */
+/** Counts the colons outside strings, one for each member, and the depth. The text must be valid JSON. */
 function measure(text: string): { colons: number; depth: number } {
   let colons = 0
   let level = 0

@@ -65,9 +65,7 @@ export function ignoreUserSignals(instead: string, say: (sentence: string) => vo
   closeUnaskedDebugger()
 }
 
-/**
- * A signal during loading has already opened the debugger. A debugger asked for by flag stays open.
- */
+/** A signal during loading has already opened the debugger. A debugger asked for by flag stays open. */
 function closeUnaskedDebugger(): void {
   const flags = [...process.execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ')
   if (inspector.url() !== undefined && !/--inspect(?!-port|-publish)/.test(flags)) inspector.close()

@@ -1,12 +1,11 @@
 /**
  * Waiting items, taken in fair turns.
  *
- * Each item has an owner and a target. Owners take turns, and so do the targets of one owner. Ten
- * thousand items of one owner delay the first item of another by one turn.
+ * Each item has an owner and a target. Owners take turns, and so do the targets of one owner. Ten thousand items of one
+ * owner delay the first item of another by one turn.
  *
- * Owner and target each bound the items that are taken and not given back. A lane over a bound is
- * skipped until an item returns. So the cost of `take` and `giveBack` does not grow with the number
- * of items.
+ * Owner and target each bound the items that are taken and not given back. A lane over a bound is skipped until an item
+ * returns. So the cost of `take` and `giveBack` does not grow with the number of items.
  */
 
 export interface FairQueueOptions<T> {
@@ -26,10 +25,7 @@ interface Lane<T> {
   items: T[]
 }
 
-/**
- * An owner or a target.
- * An owner's `lanes` are those to take from; a target's `lanes` wait for the target.
- */
+/** An owner or a target. An owner's `lanes` are those to take from; a target's `lanes` wait for the target. */
 interface Party<T> {
   name: string
   out: number
@@ -98,9 +94,7 @@ export class FairQueue<T> {
     forgetIdle(this.#targets, target)
   }
 
-  /**
-   * Counts waiting items by reason; `turn` means that no bound stops them. Walks over all lanes.
-   */
+  /** Counts waiting items by reason; `turn` means that no bound stops them. Walks over all lanes. */
   waitingFor(): Record<WaitReason, number> {
     const { perOwner, perTarget } = this.#options
     const counts = { turn: 0, owner: 0, target: 0 }

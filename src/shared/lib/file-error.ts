@@ -1,6 +1,4 @@
-/**
- * Explains why a file could not be read or written: the system's error code and its usual meaning.
- */
+/** Explains why a file could not be read or written: the system's error code and its usual meaning. */
 
 const MEANINGS: Record<string, string> = {
   ENOENT: 'there is no such file',

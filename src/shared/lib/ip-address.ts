@@ -18,10 +18,7 @@ export function formatIpAddress(octets: Uint8Array): string {
   return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`
 }
 
-/**
- * Octets of an address in any spelling of RFC 4291 §2.2, without zone or prefix length; undefined
- * otherwise.
- */
+/** Octets of an address in any spelling of RFC 4291 §2.2, without zone or prefix length; undefined otherwise. */
 export function parseIpAddress(text: string): Buffer | undefined {
   if (text.length > MAX_TEXT_LENGTH) return undefined
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)

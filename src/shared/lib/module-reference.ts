@@ -17,8 +17,7 @@ const PACKAGE = /^(?:@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*(?:\/[^#\s]+)?$/i
 const EXPORT_NAME = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u
 
 /**
- * The argument of `import`: the URL of a file, from the working directory, or the name of a package
- * beside the program.
+ * The argument of `import`: the URL of a file, from the working directory, or the name of a package beside the program.
  */
 export function urlOfModule({ module }: ModuleReference): string {
   return /^[./]/.test(module) ? pathToFileURL(path.resolve(module)).href : module

@@ -3,9 +3,8 @@
 import type { ClientRequest } from 'node:http'
 
 /**
- * Calls `tooMuch` once more than `maxBytes` have arrived.
- * Node's parser bounds heads, but not the octets before a status line nor the number of
- * informational responses.
+ * Calls `tooMuch` once more than `maxBytes` have arrived. Node's parser bounds heads, but not the octets before a
+ * status line nor the number of informational responses.
  */
 export function limitReceived(request: ClientRequest, maxBytes: number, tooMuch: () => void): void {
   request.on('socket', (socket) => {

@@ -1,10 +1,8 @@
 /**
- * Secrets at rest: AES-256-GCM under a key derived from a configured secret (HKDF-SHA-256,
- * RFC 5869).
+ * Secrets at rest: AES-256-GCM under a key derived from a configured secret (HKDF-SHA-256, RFC 5869).
  *
- * A sealed value is version ‖ nonce ‖ tag ‖ ciphertext. It opens only under its own name, so values
- * cannot be swapped between rows. Nonces are random: 96 bits are safe for 2^32 values under one
- * key.
+ * A sealed value is version ‖ nonce ‖ tag ‖ ciphertext. It opens only under its own name, so values cannot be swapped
+ * between rows. Nonces are random: 96 bits are safe for 2^32 values under one key.
  */
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'

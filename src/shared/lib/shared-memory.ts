@@ -16,10 +16,7 @@ import { hash, randomBytes } from 'node:crypto'
  */
 
 const SLOTS = 16
-/**
- * 2^16 buckets of 16 slots hold a million keys in 16 MiB. The system provides pages as they are
- * used.
- */
+/** 2^16 buckets of 16 slots hold a million keys in 16 MiB. The system provides pages as they are used. */
 const DEFAULT_BUCKETS_LOG2 = 16
 const SECRET_BYTES = 32
 /** A holder needs microseconds; the scheduler may suspend it for some tens of milliseconds. */
@@ -43,8 +40,7 @@ export function allocateSharedTable(bucketsLog2 = DEFAULT_BUCKETS_LOG2): SharedA
 }
 
 export function openSharedTable(memory: SharedArrayBuffer): SharedTable {
-  // For each bucket: a lock and its padding, then for each slot two words of fingerprint and the
-  // number.
+  // For each bucket: a lock and its padding, then for each slot two words of fingerprint and the number.
   const buckets = (memory.byteLength - SECRET_BYTES) / (4 + 4 + SLOTS * 16)
   const locks = new Int32Array(memory, SECRET_BYTES, buckets)
   const numbers = new Float64Array(memory, SECRET_BYTES + buckets * 8, buckets * SLOTS)
@@ -115,9 +111,7 @@ function lock(locks: Int32Array, at: number): number {
  * drops the entry when the count differs. Two ids may share a counter; that costs one extra read.
  */
 
-/**
- * 2^18 counters: at 1,000 certificates a second, one in a hundred reads meets another id's change.
- */
+/** 2^18 counters: at 1,000 certificates a second, one in a hundred reads meets another id's change. */
 const DEFAULT_COUNTERS_LOG2 = 18
 
 export interface ChangeCounters {

@@ -1,9 +1,8 @@
 /**
  * Waiting for a promise: later, or with a time-out that accepts an answer which arrived in time.
  *
- * The event loop runs due timers before it reads sockets and ports. A delayed thread (load, garbage
- * collection) would give up on an answer already there. So the loop reads once more before a
- * time-out ends the wait.
+ * The event loop runs due timers before it reads sockets and ports. A delayed thread (load, garbage collection) would
+ * give up on an answer already there. So the loop reads once more before a time-out ends the wait.
  */
 
 /** @returns a function that ends the wait; `giveUp` is not called after it */
@@ -59,10 +58,7 @@ export function limitedSignal(ms: number, other: AbortSignal): { signal: AbortSi
   }
 }
 
-/**
- * Waits until no work is under way, or until a time-out. The owner counts its work and checks
- * first.
- */
+/** Waits until no work is under way, or until a time-out. The owner counts its work and checks first. */
 export class IdleSignal {
   readonly #waiters = new Set<() => void>()
 
@@ -73,9 +69,7 @@ export class IdleSignal {
     for (const resolve of waiters) resolve()
   }
 
-  /**
-   * @returns whether `notify` was called within `timeoutMs`; without a time-out it waits forever
-   */
+  /** @returns whether `notify` was called within `timeoutMs`; without a time-out it waits forever */
   wait(timeoutMs?: number): Promise<boolean> {
     return new Promise((resolve) => {
       const onIdle = () => {

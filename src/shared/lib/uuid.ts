@@ -31,10 +31,7 @@ export function isUuid(text: string): boolean {
 /** @param uuid a UUID of any version */
 export const isVersion7 = (uuid: string): boolean => uuid[14] === '7'
 
-/**
- * Below every version 7 UUID made at this Unix time in milliseconds or later, above every earlier
- * one.
- */
+/** Below every version 7 UUID made at this Unix time in milliseconds or later, above every earlier one. */
 export function lowestUuidv7(ms: number): string {
   const time = Math.max(0, Math.floor(ms)).toString(16).padStart(12, '0')
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`

@@ -1,7 +1,6 @@
 /**
- * Signature algorithms of certificates and requests: names, OIDs and AlgorithmIdentifier bytes
- * (RFC 4055 §5, RFC 5758 §3.2, RFC 8410 §3). Also the elliptic curves of subject keys
- * (RFC 5480 §2.1.1.1).
+ * Signature algorithms of certificates and requests: names, OIDs and AlgorithmIdentifier bytes (RFC 4055 §5, RFC 5758
+ * §3.2, RFC 8410 §3). Also the elliptic curves of subject keys (RFC 5480 §2.1.1.1).
  */
 
 import { DerReader } from './der.ts'
@@ -22,10 +21,7 @@ export type KeyKind = 'rsa' | 'ec' | 'ed25519'
 
 export interface SignatureAlgorithmFacts {
   oid: string
-  /**
-   * The whole AlgorithmIdentifier in its only correct encoding: NULL parameters for RSA, none
-   * otherwise.
-   */
+  /** The whole AlgorithmIdentifier in its only correct encoding: NULL parameters for RSA, none otherwise. */
   identifierDer: Buffer
   /** Digest name of node:crypto; null where the algorithm includes its own hash. */
   hash: 'sha256' | 'sha384' | 'sha512' | null
@@ -51,10 +47,7 @@ export function isWeaker(one: SignatureAlgorithm, other: SignatureAlgorithm): bo
 const strengthOf = (algorithm: SignatureAlgorithm): number =>
   Number(SIGNATURE_ALGORITHMS[algorithm].hash?.slice('sha'.length) ?? 0)
 
-/**
- * Curves of subject keys; `fieldOctets` is the length of one coordinate, `profileLabel` the name in
- * CSR profiles.
- */
+/** Curves of subject keys; `fieldOctets` is the length of one coordinate, `profileLabel` the name in CSR profiles. */
 export const CURVES = {
   'P-256': { oid: '1.2.840.10045.3.1.7', bits: 256, fieldOctets: 32, profileLabel: 'EC.secp256r1' },
   'P-384': { oid: '1.3.132.0.34', bits: 384, fieldOctets: 48, profileLabel: 'EC.secp384r1' },

@@ -38,10 +38,7 @@ interface CaCertificateInput extends CaSubject, TbsFields {
 
 type RootInput = Omit<CaCertificateInput, 'issuerNameDer' | 'authorityKeyIdentifier'>
 
-/**
- * DER of the TBSCertificate of a root: issuer equals subject, and the two key identifiers are
- * equal.
- */
+/** DER of the TBSCertificate of a root: issuer equals subject, and the two key identifiers are equal. */
 export function buildRootTbsCertificate(input: RootInput): Buffer {
   return buildCaTbsCertificate({
     ...input,

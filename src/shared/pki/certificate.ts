@@ -90,10 +90,7 @@ export function fingerprintSha256(der: Buffer): string {
 /** Buffers are views of the parsed bytes. */
 export interface TbsCertificate extends DecodedExtensions {
   version: number
-  /**
-   * Content octets of the INTEGER: big-endian two's complement, a sign octet in front where the
-   * magnitude needs it.
-   */
+  /** Content octets of the INTEGER: big-endian two's complement, a sign octet in front where the magnitude needs it. */
   serialNumber: Buffer
   signatureAlgorithm: AlgorithmIdentifier
   issuerDer: Buffer
@@ -200,10 +197,7 @@ function readExtensionList(reader: DerReader, version: number): Extension[] {
   return extensions
 }
 
-/**
- * Lists are empty and optional members undefined where an extension is absent. Buffers view the
- * parsed bytes.
- */
+/** Lists are empty and optional members undefined where an extension is absent. Buffers view the parsed bytes. */
 interface DecodedExtensions {
   /** OIDs of critical extensions that are not decoded here. */
   unknownCriticalExtensions: readonly string[]

@@ -55,10 +55,7 @@ export interface Csr {
   sanTypes: GeneralNameKind[]
   /** Kinds that occur besides dNSName and iPAddress. */
   otherSanTypes: GeneralNameKind[]
-  /**
-   * Names that appear more than once (dNSName compared without case); the caller decides whether
-   * that matters.
-   */
+  /** Names that appear more than once (dNSName compared without case); the caller decides whether that matters. */
   duplicateSans: string[]
   /** Names in extension requests that name nothing here, but may for another reader. */
   furtherSubjectAltNames: GeneralName[]

@@ -1,17 +1,13 @@
 /**
  * DER writing (X.690): one growing Buffer, written front to back.
  *
- * Constructed content is written behind a one-octet length, and moved when it exceeds 127 octets. A
- * certificate needs about ten such moves of a few hundred octets, which is cheaper than joining
- * Buffers.
+ * Constructed content is written behind a one-octet length, and moved when it exceeds 127 octets. A certificate needs
+ * about ten such moves of a few hundred octets, which is cheaper than joining Buffers.
  */
 
 import { TAG } from './der.ts'
 
-/**
- * Fits a leaf TBSCertificate with a 2048-bit RSA key and a few names; the Buffer doubles for larger
- * ones.
- */
+/** Fits a leaf TBSCertificate with a 2048-bit RSA key and a few names; the Buffer doubles for larger ones. */
 const INITIAL_OCTETS = 1024
 
 /** Encoding an OID costs 1 µs. A certificate has about ten, always the same. */
@@ -87,10 +83,7 @@ export class DerWriter {
     this.#octets(TAG.integer, 1, value)
   }
 
-  /**
-   * INTEGER from a big-endian magnitude: leading zeros are dropped, a sign octet is added where
-   * needed.
-   */
+  /** INTEGER from a big-endian magnitude: leading zeros are dropped, a sign octet is added where needed. */
   unsignedInteger(magnitude: Buffer): void {
     let start = 0
     while (start < magnitude.length - 1 && magnitude[start] === 0) start++

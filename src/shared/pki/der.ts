@@ -33,10 +33,7 @@ export const TAG = {
 
 /** Tag octet of `[number]` with primitive content (implicit tagging of a primitive type). */
 export const contextTag = (number: number): number => 0x80 | number
-/**
- * Tag octet of `[number]` with constructed content (explicit tagging, or implicit tagging of a
- * constructed type).
- */
+/** Tag octet of `[number]` with constructed content (explicit tagging, or implicit tagging of a constructed type). */
 export const contextConstructedTag = (number: number): number => 0xa0 | number
 
 /** X.509 structures nest about ten levels; the bound protects the stack against hostile input. */
@@ -45,10 +42,7 @@ const MAX_DEPTH = 24
 /** Far more than `2.25.<128-bit UUID>` needs; keeps the text form of an OID cheap to compute. */
 const MAX_OID_OCTETS = 64
 
-/**
- * For names, extensions, policies and so on; an order has no more names
- * (`max_identifiers_per_order`).
- */
+/** For names, extensions, policies and so on; an order has no more names (`max_identifiers_per_order`). */
 export const MAX_LIST_LENGTH = 1000
 
 /** A fault of the bytes, as a message for a client. `offset` counts from the start of the Buffer. */
@@ -122,8 +116,7 @@ export class DerReader {
 
   /**
    * The whole next value of any type. In exact bytes its inner structure is checked as far as tags tell; in others it
-   * is not
-   * checked, because no code reads it.
+   * is not checked, because no code reads it.
    */
   any(): Buffer {
     const start = this.offset
@@ -329,10 +322,7 @@ function holds(bytes: Buffer, start: number, end: number, content: Buffer): bool
   return true
 }
 
-/**
- * Dotted text of the OID content between two offsets (X.690 §8.19): minimal arcs, the last one
- * complete.
- */
+/** Dotted text of the OID content between two offsets (X.690 §8.19): minimal arcs, the last one complete. */
 function decodeOid(bytes: Buffer, start: number, end: number): string {
   if (start === end) throw new DerError('OBJECT IDENTIFIER is empty', start)
   if (end - start > MAX_OID_OCTETS) throw new DerError('OBJECT IDENTIFIER is too long', start)

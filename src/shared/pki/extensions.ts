@@ -206,8 +206,7 @@ export function parseCrlDistributionPoints(value: Buffer): string[] {
 }
 
 /**
- * URIs of an optional DistributionPointName at the start of `reader`; a name relative to the issuer
- * has none.
+ * URIs of an optional DistributionPointName at the start of `reader`; a name relative to the issuer has none.
  * @throws DerError
  */
 export function readDistributionPointName(reader: DerReader): string[] {
@@ -235,10 +234,7 @@ export function writeCrlDistributionPoints(writer: DerWriter, urls: readonly str
   )
 }
 
-/**
- * `distributionPoint` as full names, in a DistributionPoint (§4.2.1.13) or an
- * IssuingDistributionPoint (§5.2.5).
- */
+/** `distributionPoint` as full names, in a DistributionPoint (§4.2.1.13) or an IssuingDistributionPoint (§5.2.5). */
 export function writeDistributionPointName(writer: DerWriter, urls: readonly string[]): void {
   writer.constructed(contextConstructedTag(0), () =>
     writer.constructed(contextConstructedTag(0), () => {

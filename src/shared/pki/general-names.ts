@@ -1,6 +1,4 @@
-/**
- * GeneralNames of the subject alternative name and of URIs in other extensions (RFC 5280 §4.2.1.6).
- */
+/** GeneralNames of the subject alternative name and of URIs in other extensions (RFC 5280 §4.2.1.6). */
 
 import { formatIpAddress, parseIpAddress } from '../lib/ip-address.ts'
 import { contextConstructedTag, contextTag, DerError, type DerReader } from './der.ts'
@@ -86,8 +84,7 @@ function readIa5(reader: DerReader, tag: number): string {
   const at = reader.offset
   const content = reader.content(tag)
   for (const octet of content) {
-    // Control characters do not belong in names, addresses or URIs; NUL has fooled verifiers
-    // before.
+    // Control characters do not belong in names, addresses or URIs; NUL has fooled verifiers before.
     if (octet < 0x20 || octet > 0x7e) throw new DerError('GeneralName holds a character that is not visible ASCII', at)
   }
   return content.toString('latin1')

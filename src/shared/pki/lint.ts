@@ -1,9 +1,7 @@
 /**
- * Rules for any leaf certificate before it is signed: RFC 5280 and rules of the Baseline
- * Requirements about form.
+ * Rules for any leaf certificate before it is signed: RFC 5280 and rules of the Baseline Requirements about form.
  *
- * It checks the values parsed back from the bytes: what a client will see, not what the builder
- * meant.
+ * It checks the values parsed back from the bytes: what a client will see, not what the builder meant.
  */
 
 import { parseIpAddress } from '../lib/ip-address.ts'
@@ -16,10 +14,7 @@ import { ANY_EXTENDED_KEY_USAGE, EXTENSION } from './oids.ts'
 import type { Spki } from './spki.ts'
 import { timeFormOf } from './time.ts'
 
-/**
- * Adds findings to the caller's list; nearly all certificates have none, so a rule allocates
- * nothing.
- */
+/** Adds findings to the caller's list; nearly all certificates have none, so a rule allocates nothing. */
 type Rule = (tbs: TbsCertificate, findings: string[]) => void
 
 /** Findings as sentences; an empty list means none. */
@@ -96,10 +91,7 @@ function duplicatesOf(names: readonly GeneralName[]): Iterable<string> {
 
 const HOST_NAME = /^(?:\*\.)?[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i
 
-/**
- * Preferred name syntax (RFC 1034 §3.5, RFC 1123 §2.1). A wildcard is the whole first label
- * (RFC 9525 §6.3).
- */
+/** Preferred name syntax (RFC 1034 §3.5, RFC 1123 §2.1). A wildcard is the whole first label (RFC 9525 §6.3). */
 function lintDnsName(name: string, findings: string[]): void {
   if (name.length > 253) findings.push(`dNSName ${name} is longer than 253 characters`)
   if (!HOST_NAME.test(name)) findings.push(`dNSName ${JSON.stringify(name)} is not a host name`)

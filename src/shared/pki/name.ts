@@ -130,10 +130,7 @@ export function encodeCommonName(commonName: string): Buffer {
   )
 }
 
-/**
- * Text of a Name (RFC 4514 §2), last RDN first. Types without a short name appear as OID and
- * hexadecimal DER.
- */
+/** Text of a Name (RFC 4514 §2), last RDN first. Types without a short name appear as OID and hexadecimal DER. */
 export function formatName(name: Name): string {
   return name
     .map((rdn) => rdn.map(formatAttribute).join('+'))
@@ -197,8 +194,7 @@ type TextDecode = (content: Buffer) => string | undefined
 const TEXT_DECODERS: Readonly<Record<number, TextDecode>> = {
   [TAG.utf8String]: decodeUtf8,
   [TAG.numericString]: (content) => decodeAscii(content, /^[0-9 ]*$/),
-  // `*`, `@`, `_` and `&` are outside PrintableString but common in practice, so only ASCII is
-  // required.
+  // `*`, `@`, `_` and `&` are outside PrintableString but common in practice, so only ASCII is required.
   [TAG.printableString]: (content) => decodeAscii(content),
   [TAG.ia5String]: (content) => decodeAscii(content),
   [TAG.visibleString]: (content) => decodeAscii(content, /^[ -~]*$/),

@@ -20,10 +20,7 @@ export const CA_EXTENSION = { nameConstraints: '2.5.29.30' } as const
 /** Signed certificate timestamps inside a certificate (RFC 6962 §3.3). */
 export const SCT_LIST = '1.3.6.1.4.1.11129.2.4.2'
 
-/**
- * Extensions of a CRL (RFC 5280 §5.2) and of its entries (§5.3). Separate, because certificates
- * have none of them.
- */
+/** Extensions of a CRL (RFC 5280 §5.2) and of its entries (§5.3). Separate, because certificates have none of them. */
 export const CRL_EXTENSION = {
   authorityKeyIdentifier: EXTENSION.authorityKeyIdentifier,
   crlNumber: '2.5.29.20',
@@ -61,10 +58,7 @@ export const ATTRIBUTE_SHORT_NAMES: ReadonlyMap<string, string> = new Map([
   ['0.9.2342.19200300.100.1.1', 'UID'],
 ])
 
-/**
- * Key usages in the order of their bits (RFC 5280 §4.2.1.3), spelled as in configuration and CSR
- * profiles.
- */
+/** Key usages in the order of their bits (RFC 5280 §4.2.1.3), spelled as in configuration and CSR profiles. */
 export const KEY_USAGES = [
   'digital_signature',
   'content_commitment',
@@ -78,10 +72,7 @@ export const KEY_USAGES = [
 ] as const
 export type KeyUsage = (typeof KEY_USAGES)[number]
 
-/**
- * Key purposes (RFC 5280 §4.2.1.12) by configuration name; `rfcName` is the spelling of CSR
- * profiles.
- */
+/** Key purposes (RFC 5280 §4.2.1.12) by configuration name; `rfcName` is the spelling of CSR profiles. */
 export const EXTENDED_KEY_USAGES = {
   server_auth: { oid: '1.3.6.1.5.5.7.3.1', rfcName: 'serverAuth' },
   client_auth: { oid: '1.3.6.1.5.5.7.3.2', rfcName: 'clientAuth' },

@@ -15,8 +15,7 @@ import {
 import { DerError, DerReader, readSingle, TAG } from './der.ts'
 
 /**
- * `modulus` is a big-endian magnitude. `oid` of an unsupported key is its algorithm, or its curve
- * if that is unknown.
+ * `modulus` is a big-endian magnitude. `oid` of an unsupported key is its algorithm, or its curve if that is unknown.
  */
 export type PublicKeyFacts =
   | { kind: 'rsa'; bits: number; exponent: bigint; modulus: Buffer }
@@ -24,10 +23,7 @@ export type PublicKeyFacts =
   | { kind: 'ed25519' }
   | { kind: 'unsupported'; oid: string }
 
-/**
- * `der` is the whole SubjectPublicKeyInfo, `keyBits` the content of its BIT STRING. Both view the
- * parsed Buffer.
- */
+/** `der` is the whole SubjectPublicKeyInfo, `keyBits` the content of its BIT STRING. Both view the parsed Buffer. */
 export type Spki = PublicKeyFacts & { der: Buffer; keyBits: Buffer }
 
 /** SHA-256 of the whole SubjectPublicKeyInfo, by which the database identifies a key. */
@@ -45,9 +41,8 @@ export function parseSpki(der: Buffer): Spki {
 }
 
 /**
- * Reads the next value of `reader` and checks its parameters and form.
- * RFC 3279 §2.3.1, RFC 5480 §2, RFC 8410 §4; node:crypto checks at import that a point is on its
- * curve.
+ * Reads the next value of `reader` and checks its parameters and form. RFC 3279 §2.3.1, RFC 5480 §2, RFC 8410 §4;
+ * node:crypto checks at import that a point is on its curve.
  * @throws DerError
  */
 export function readSpki(reader: DerReader): Spki {
@@ -59,8 +54,7 @@ export function readSpki(reader: DerReader): Spki {
   const keyBits = outer.bitStringOctets()
   outer.finish('SubjectPublicKeyInfo')
   const facts = readFacts(oid, algorithm, keyBits, keyAt)
-  // Object.assign on the fresh object: spreading a union is slow in V8, and this runs for every
-  // certificate.
+  // Object.assign on the fresh object: spreading a union is slow in V8, and this runs for every certificate.
   return Object.assign(facts, { der: reader.bytes.subarray(start, reader.offset), keyBits })
 }
 
@@ -108,9 +102,8 @@ function readEcKey(parameters: DerReader, keyBits: Buffer, keyAt: number): Publi
 }
 
 /**
- * Verifies a signature in X.509 or PKCS#10 form.
- * False, not an exception, for a refused key, an unknown algorithm, or one that does not fit the
- * key.
+ * Verifies a signature in X.509 or PKCS#10 form. False, not an exception, for a refused key, an unknown algorithm, or
+ * one that does not fit the key.
  */
 export function verifySignature(
   signatureAlgorithm: SignatureAlgorithm | undefined,
@@ -128,8 +121,7 @@ export function verifySignature(
 /** The key for node:crypto; undefined when OpenSSL refuses it. */
 export function importPublicKey(spki: Spki): KeyObject | undefined {
   const jwk = fastImportForm(spki)
-  // Node.js 24 detects the kind of input by four internal exceptions; without stacks that takes
-  // half the time.
+  // Node.js 24 detects the kind of input by four internal exceptions; without stacks that takes half the time.
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0
   try {

@@ -1,9 +1,7 @@
 /**
- * Reads a TBSCertList (RFC 5280 §5.1) strictly and in pieces: memory for one value suffices for any
- * length.
+ * Reads a TBSCertList (RFC 5280 §5.1) strictly and in pieces: memory for one value suffices for any length.
  *
- * Pieces may cut values anywhere. A value longer than any CRL needs is refused before it is
- * collected.
+ * Pieces may cut values anywhere. A value longer than any CRL needs is refused before it is collected.
  */
 
 import { type AlgorithmIdentifier, readAlgorithmIdentifier } from './algorithms.ts'
@@ -68,10 +66,7 @@ interface Tlv {
   end: number
 }
 
-/**
- * `push` and `finish` throw DerError and the errors of the handlers. Do not use a reader that has
- * thrown.
- */
+/** `push` and `finish` throw DerError and the errors of the handlers. Do not use a reader that has thrown. */
 export class TbsCertListReader {
   readonly #handlers: CrlHandlers
   #step: 'header' | 'entries' | 'extensions' | 'end' = 'header'
@@ -170,8 +165,7 @@ function measureHeader(bytes: Buffer) {
   if (outer.tag !== TAG.sequence) throw new DerError('TBSCertList is not a SEQUENCE', 0)
   const { contentAt: start, end: total } = outer
   let at = start
-  // Version (optional), signature, issuer, thisUpdate, nextUpdate (optional). They are checked once
-  // all have arrived.
+  // Version (optional), signature, issuer, thisUpdate, nextUpdate (optional). They are checked once all have arrived.
   for (let member = 0; member < 5; member++) {
     const isOptionalAbsent =
       (member === 0 && bytes[at] !== TAG.integer) || (member === 4 && !TIMES.includes(bytes[at] ?? TAG.utcTime))
@@ -218,10 +212,7 @@ function readTlv(bytes: Buffer, at: number, limit: number, maxOctets = MAX_VALUE
   return { tag: bytes[at]!, contentAt, end: contentAt + length }
 }
 
-/**
- * crlEntryExtensions with only a reason, without the reason's octet: nearly every entry has these
- * bytes.
- */
+/** crlEntryExtensions with only a reason, without the reason's octet: nearly every entry has these bytes. */
 const REASON_ONLY = encodeCrlEntries([{ serialNumber: Buffer.of(1), revokedAt: new Date(0), reason: 1 }]).subarray(
   -14,
   -1,
@@ -233,10 +224,8 @@ const MIDNIGHTS = new Map<number, number>()
 const MAX_MIDNIGHTS = 4096
 
 /**
- * Reads the common entry: a serial number below 128 octets, a UTCTime, and perhaps a reason;
- * undefined for others.
- * It takes 0.7 µs with lint instead of 3 µs: a million entries would keep the signer busy for
- * seconds.
+ * Reads the common entry: a serial number below 128 octets, a UTCTime, and perhaps a reason; undefined for others. It
+ * takes 0.7 µs with lint instead of 3 µs: a million entries would keep the signer busy for seconds.
  */
 function readPlainEntry(bytes: Buffer, { tag, contentAt, end }: Tlv): ReadCrlEntry | undefined {
   if (tag !== TAG.sequence || bytes[contentAt] !== TAG.integer) return undefined

@@ -89,10 +89,7 @@ function reasonExtensions(reason: number): Buffer {
   throw new RangeError(`reason ${reason} has no place in a complete CRL`)
 }
 
-/**
- * The octets around entries of this total length. Version 2, because there are always extensions
- * (§5.1.2.1).
- */
+/** The octets around entries of this total length. Version 2, because there are always extensions (§5.1.2.1). */
 export function frameTbsCertList(input: TbsCertListInput, entriesLength: number): DerFrame {
   const head = encodeDer((writer) => {
     writer.smallInteger(1)
@@ -144,12 +141,11 @@ export function frameCertificateList(
 /**
  * CRL numbers (RFC 5280 §5.2.3) and the clock.
  *
- * A number is the seconds since 1970, or the last number plus one if that is higher. So more than
- * one list a second moves the numbers ahead of the clock, and so does a clock that was ahead. The
- * signer refuses numbers too far above both its clock and the newest that it signed: after the
- * highest possible number there is no next one.
+ * A number is the seconds since 1970, or the last number plus one if that is higher. So more than one list a second
+ * moves the numbers ahead of the clock, and so does a clock that was ahead. The signer refuses numbers too far above
+ * both its clock and the newest that it signed: after the highest possible number there is no next one.
  *
- * A hundred years: more than any clock jumps, and the 2^63 of the database are as many steps away as
- * three billion signed lists.
+ * A hundred years: more than any clock jumps, and the 2^63 of the database are as many steps away as three billion
+ * signed lists.
  */
 export const MAX_CRL_NUMBER_LEAD_SECONDS = 3_155_760_000

@@ -42,9 +42,7 @@ export interface TbsCertificateInput extends TbsFields {
   commonName?: string | undefined
   dnsNames: readonly string[]
   ipAddresses: readonly string[]
-  /**
-   * Used as given; `keyUsagesFor` narrows a profile's list to the key. Empty omits the extension.
-   */
+  /** Used as given; `keyUsagesFor` narrows a profile's list to the key. Empty omits the extension. */
   keyUsages: readonly KeyUsage[]
   /** Empty omits the extension. */
   extendedKeyUsages: readonly ExtendedKeyUsage[]
@@ -72,10 +70,7 @@ export function buildTbsCertificate(input: TbsCertificateInput): Buffer {
   )
 }
 
-/**
- * The members of a v3 TBSCertificate from version to subjectPublicKeyInfo, in the order of
- * RFC 5280 §4.1.
- */
+/** The members of a v3 TBSCertificate from version to subjectPublicKeyInfo, in the order of RFC 5280 §4.1. */
 export function writeUpToExtensions(writer: DerWriter, fields: TbsFields, subjectDer: Buffer): void {
   writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))
   writer.unsignedInteger(fields.serialNumber)
@@ -126,9 +121,7 @@ function writeExtensions(writer: DerWriter, input: TbsCertificateInput, keyBits:
     )
 }
 
-/**
- * Encoded extensions that certificates share, by their input. Few: profiles × issuers × CRL shards.
- */
+/** Encoded extensions that certificates share, by their input. Few: profiles × issuers × CRL shards. */
 const SHARED_EXTENSIONS = new Map<string, Buffer>()
 const MAX_SHARED_EXTENSIONS = 1024
 

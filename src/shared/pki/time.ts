@@ -1,7 +1,4 @@
-/**
- * Validity times (RFC 5280 §4.1.2.5): UTCTime through 2049, GeneralizedTime from 2050, whole
- * seconds, always `Z`.
- */
+/** Validity times (RFC 5280 §4.1.2.5): UTCTime through 2049, GeneralizedTime from 2050, whole seconds, always `Z`. */
 
 import { DerError, type DerReader, TAG } from './der.ts'
 import type { DerWriter } from './der-writer.ts'

@@ -1,10 +1,8 @@
 /**
- * Refuses subject keys that must not be certified (docs/decisions/subject-keys.md; Baseline
- * Requirements §6.1.1.3).
+ * Refuses subject keys that must not be certified (docs/decisions/subject-keys.md; Baseline Requirements §6.1.1.3).
  *
- * These are keys of the wrong kind or size, RSA moduli that can be factored, and invalid octets.
- * The tests on the modulus are cheap sieves, not proofs. A bad key may pass; a good one fails with
- * a chance below 2^-25 (ROCA).
+ * These are keys of the wrong kind or size, RSA moduli that can be factored, and invalid octets. The tests on the
+ * modulus are cheap sieves, not proofs. A bad key may pass; a good one fails with a chance below 2^-25 (ROCA).
  */
 
 import type { Curve } from './algorithms.ts'
@@ -47,10 +45,7 @@ function isOnCurve(curve: Curve, keyBits: Buffer): boolean {
   return x < prime && y < prime && (y * y - (x * x - 3n) * x - b) % prime === 0n
 }
 
-/**
- * The y of the eight points of small order on edwards25519, little-endian, in every encoding of 255
- * bits.
- */
+/** The y of the eight points of small order on edwards25519, little-endian, in every encoding of 255 bits. */
 const SMALL_ORDER: ReadonlySet<string> = new Set([
   '00'.repeat(32),
   `01${'00'.repeat(31)}`,
@@ -82,20 +77,14 @@ export const DEFAULT_SUBJECT_KEY_POLICY: SubjectKeyPolicy = {
   ed25519: true,
 }
 
-/**
- * Above 8192 bits a verification costs clients too much. The cost of the sieves grows with the
- * square.
- */
+/** Above 8192 bits a verification costs clients too much. The cost of the sieves grows with the square. */
 export const RSA_BITS_LIMIT = 8192
 
 const MIN_EXPONENT = 65537n
 const MAX_EXPONENT = 2n ** 32n - 1n
 const FERMAT_ROUNDS = 100
 
-/**
- * Why the key is refused, as a sentence for a client; undefined when accepted. About 0.1 ms for
- * RSA-2048.
- */
+/** Why the key is refused, as a sentence for a client; undefined when accepted. About 0.1 ms for RSA-2048. */
 export function checkSubjectKey(spki: Spki, policy: SubjectKeyPolicy): string | undefined {
   switch (spki.kind) {
     case 'rsa':
@@ -145,10 +134,7 @@ function smallResidues(modulus: bigint): number[] {
   return SMALL_PRIMES.map((prime) => Number(rest % BigInt(prime)))
 }
 
-/**
- * Nemec, Sys et al., "The Return of Coppersmith's Attack" (2017), §2.2. A false alarm has a chance
- * of about 2^-27.
- */
+/** Nemec, Sys et al., "The Return of Coppersmith's Attack" (2017), §2.2. A false alarm has a chance of about 2^-27. */
 function hasRocaFingerprint(residues: readonly number[]): boolean {
   return POWERS_OF_65537.every((powers, index) => powers[residues[index]!])
 }
@@ -166,9 +152,7 @@ function hasClosePrimes(modulus: bigint): boolean {
   return false
 }
 
-/**
- * Squares are rare modulo 63, 65 and 11. With the low six bits one number in 140 needs a real root.
- */
+/** Squares are rare modulo 63, 65 and 11. With the low six bits one number in 140 needs a real root. */
 const RESIDUE_MODULI = [64, 63, 65, 11] as const
 const SQUARE_RESIDUES = RESIDUE_MODULI.map((modulus) => {
   const squares = new Array<boolean>(modulus).fill(false)
@@ -186,10 +170,7 @@ function isSquare(value: bigint): boolean {
   return root * root === value
 }
 
-/**
- * The largest integer whose square is at most `value`. Newton's method from above, so it only
- * falls.
- */
+/** The largest integer whose square is at most `value`. Newton's method from above, so it only falls. */
 function integerSquareRoot(value: bigint): bigint {
   if (value < 2n) return value
   const bits = value.toString(16).length * 4

@@ -30,16 +30,11 @@ export interface CaaRequest {
   wildcard: boolean
   /** Issuer domain names of this service, lower case. */
   identities: readonly string[]
-  /**
-   * Only checks whether the records name this service; the caller checks the parameters (RFC 8657).
-   */
+  /** Only checks whether the records name this service; the caller checks the parameters (RFC 8657). */
   issuerOnly?: boolean
   /** URL of the account that requests the certificate. */
   accountUri: string
-  /**
-   * The method that proved control. Undefined when there is none, which satisfies no
-   * `validationmethods`.
-   */
+  /** The method that proved control. Undefined when there is none, which satisfies no `validationmethods`. */
   method: string | undefined
 }
 
@@ -82,9 +77,7 @@ const REASONS = {
 }
 type Obstacle = keyof typeof REASONS | 'none'
 
-/**
- * The reason why one property does not authorize the request (RFC 8659 §4.2, RFC 8657 §3 and §4).
- */
+/** The reason why one property does not authorize the request (RFC 8659 §4.2, RFC 8657 §3 and §4). */
 function obstacleIn(text: string, request: CaaRequest): Obstacle {
   const value = parseIssueValue(text)
   if (!value) return request.identities.includes(issuerPart(text).toLowerCase()) ? 'malformed' : 'issuer'
@@ -186,8 +179,7 @@ function isWhiteSpace(code: number): boolean {
 }
 
 /**
- * All values of a tag. Two values make a CAA property unsatisfiable (RFC 8657 §3) and a validation
- * record malformed.
+ * All values of a tag. Two values make a CAA property unsatisfiable (RFC 8657 §3) and a validation record malformed.
  * @param tag in lower case
  */
 export function parameterValues(issueValue: IssueValue, tag: string): string[] {

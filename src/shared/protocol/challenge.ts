@@ -7,9 +7,8 @@ import { createHash, hash } from 'node:crypto'
 import { decodeBase64url } from '../lib/encoding.ts'
 
 /**
- * One row for each type. A challenge's id is its authorization's id with `digit` in place of the
- * last digit, 0.
- * So a challenge needs neither a row nor an index of its own.
+ * One row for each type. A challenge's id is its authorization's id with `digit` in place of the last digit, 0. So a
+ * challenge needs neither a row nor an index of its own.
  */
 export const CHALLENGE_TYPES = {
   'http-01': { digit: '1', forWildcard: false, forIp: true, hasToken: true },
@@ -49,9 +48,8 @@ export function hasToken(type: ChallengeType): boolean {
 }
 
 /**
- * Place of an extension, from 1, in the list of types that its authorization offers.
- * The list is stored with the authorization, so ids keep their meaning on every instance and after
- * changes of configuration.
+ * Place of an extension, from 1, in the list of types that its authorization offers. The list is stored with the
+ * authorization, so ids keep their meaning on every instance and after changes of configuration.
  */
 export type OfferedPlace = number
 
@@ -82,9 +80,7 @@ export function parseChallengeId(id: string): { authorizationId: string; key: Bu
   return place === 0 ? undefined : { authorizationId, key: place }
 }
 
-/**
- * The type of an id within its authorization; undefined when the authorization does not offer it.
- */
+/** The type of an id within its authorization; undefined when the authorization does not offer it. */
 export function keyedType(
   key: BuiltInType | OfferedPlace,
   offered: readonly ChallengeType[],
@@ -116,13 +112,12 @@ interface AccountHashInput {
 }
 
 /**
- * Hashed account URIs (draft-ietf-acme-dns-persist-02 §4.1): they name an account in public DNS
- * without revealing it.
+ * Hashed account URIs (draft-ietf-acme-dns-persist-02 §4.1): they name an account in public DNS without revealing it.
  *
  *  <prefix>sha-256/<base64url of SHA-256(length octet || domain name || thumbprint || account URL)>
  *
- * The domain name is the record's, or `*` for one value on many domains. The thumbprint binds
- * the account's key: account URLs alone do not suffice for guessing.
+ * The domain name is the record's, or `*` for one value on many domains. The thumbprint binds the account's key:
+ * account URLs alone do not suffice for guessing.
  */
 export function hashedAccountUri(prefix: string, { domainName, thumbprint, accountUrl }: AccountHashInput): string {
   const digest = createHash('sha256')

@@ -50,17 +50,13 @@ const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/
 const MAX_NAME_LENGTH = 253
 
 const PRINTABLE_ASCII = /^[\x21-\x7e]*$/
-/**
- * Characters allowed into `domainToASCII`: like a URL parser, it drops line breaks and decodes
- * percent signs.
- */
+/** Characters allowed into `domainToASCII`: like a URL parser, it drops line breaks and decodes percent signs. */
 const INTERNATIONALIZED = /^[A-Za-z0-9.\-\u{80}-\u{10ffff}]*$/u
 
 export type NormalForm = { ok: true; value: string } | { ok: false; reason: string }
 
 /**
- * Normal form of a DNS name: lower case, A-labels (IDNA 2008 through UTS 46 where reversible), no
- * trailing dot.
+ * Normal form of a DNS name: lower case, A-labels (IDNA 2008 through UTS 46 where reversible), no trailing dot.
  * @returns the reason for a refusal, to follow the name in a sentence
  */
 export function normalizeDnsName(text: string): NormalForm {

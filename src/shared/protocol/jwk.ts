@@ -32,10 +32,7 @@ export interface AccountKeyPolicy {
 }
 
 export interface AccountKey {
-  /**
-   * Required members as canonical JSON in lexicographic order. It is hashed into the thumbprint and
-   * stored.
-   */
+  /** Required members as canonical JSON in lexicographic order. It is hashed into the thumbprint and stored. */
   jwk: string
   /** base64url of SHA-256 over `jwk` (RFC 7638); identifies the account. */
   thumbprint: string
@@ -96,10 +93,7 @@ const EVERY_KEY: AccountKeyPolicy = {
 /** Keys that certificates may have (docs/decisions/subject-keys.md); a larger modulus would only cost time. */
 export const CERTIFICATE_KEYS: AccountKeyPolicy = { minRsaBits: 2048, maxRsaBits: 8192, curves: EVERY_KEY.curves }
 
-/**
- * Whether a JWK spells this key. The policy does not apply: a key it now refuses can still be
- * named.
- */
+/** Whether a JWK spells this key. The policy does not apply: a key it now refuses can still be named. */
 export function isSpellingOf(jwk: JsonObject, key: AccountKey): boolean {
   try {
     return parseAccountKey(jwk, EVERY_KEY).thumbprint === key.thumbprint
@@ -109,9 +103,7 @@ export function isSpellingOf(jwk: JsonObject, key: AccountKey): boolean {
   }
 }
 
-/**
- * Restores a stored canonical JWK. It passed the policy of its time, so it is not checked again.
- */
+/** Restores a stored canonical JWK. It passed the policy of its time, so it is not checked again. */
 export function restoreAccountKey(canonicalJwk: string, thumbprint: string): AccountKey {
   const jwk = JSON.parse(canonicalJwk) as { kty: string; crv?: string }
   const algorithms =

@@ -227,14 +227,11 @@ function malformed(detail: string): Problem {
 interface AlgorithmRow {
   /** Digest name of node:crypto; null where the algorithm hashes by itself. */
   hash: string | null
-  /**
-   * Exact length of the signature, where the algorithm fixes it (RFC 7518 §3.4: R and S padded).
-   */
+  /** Exact length of the signature, where the algorithm fixes it (RFC 7518 §3.4: R and S padded). */
   signatureBytes?: number
   /**
-   * Converts to the signature form that node:crypto takes without options.
-   * In Node.js 24 a key among options costs two internal exceptions: 50 µs of 85 for an ES256
-   * verification.
+   * Converts to the signature form that node:crypto takes without options. In Node.js 24 a key among options costs two
+   * internal exceptions: 50 µs of 85 for an ES256 verification.
    */
   encode?: (signature: Buffer) => Buffer
   /** Key input for node:crypto where the key alone is not enough. */
@@ -272,9 +269,8 @@ export function wrongLength(algorithm: JwsAlgorithm, signature: Buffer): string 
 }
 
 /**
- * Synchronous on purpose: ES256 takes 60 µs here, but 68 µs of CPU and a hop through the thread
- * pool.
- * The caller has checked that `algorithm` fits the key.
+ * Synchronous on purpose: ES256 takes 60 µs here, but 68 µs of CPU and a hop through the thread pool. The caller has
+ * checked that `algorithm` fits the key.
  */
 export function verifySignature(algorithm: JwsAlgorithm, key: KeyObject, data: Buffer, signature: Buffer): boolean {
   const row: AlgorithmRow = JWS_ALGORITHMS[algorithm]

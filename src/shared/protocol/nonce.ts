@@ -97,8 +97,7 @@ export interface NonceSeal {
 
 /** @param madeAtMs Unix milliseconds when `key`, 32 random bytes, was made */
 export function createNonceSeal(key: Uint8Array, madeAtMs: number, expirySeconds: number): NonceSeal {
-  // ECB over blocks that never repeat is a plain permutation, so one cipher object serves every
-  // call.
+  // ECB over blocks that never repeat is a plain permutation, so one cipher object serves every call.
   const seal = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false)
   const open = createDecipheriv('aes-256-ecb', key, null).setAutoPadding(false)
 
@@ -106,8 +105,7 @@ export function createNonceSeal(key: Uint8Array, madeAtMs: number, expirySeconds
     batchLifeMs: Math.min(BATCH_LIFE_MS, expirySeconds * 1000 * BATCH_LIFE_SHARE),
     sealBatch(firstCounter, nowMs) {
       const blocks = Buffer.alloc(NONCE_BATCH * BLOCK_BYTES)
-      // A clock set back to before the start gives nonces a longer life, instead of a negative
-      // time.
+      // A clock set back to before the start gives nonces a longer life, instead of a negative time.
       const tick = Math.floor((Math.max(0, nowMs - madeAtMs) % LAP_MS) / TICK_MS)
       for (let i = 0; i < NONCE_BATCH; i++) {
         blocks.writeUIntBE(firstCounter + i, i * BLOCK_BYTES, 6)
@@ -143,9 +141,7 @@ export function createNonceSeal(key: Uint8Array, madeAtMs: number, expirySeconds
  * 3. A thread delayed past the clearing fails the second check: no counter is redeemed twice.
  */
 
-/**
- * 2^26 bits are 8 MiB. A nonce outlives 2^25 later ones: 18 minutes at 30,000 requests a second.
- */
+/** 2^26 bits are 8 MiB. A nonce outlives 2^25 later ones: 18 minutes at 30,000 requests a second. */
 const DEFAULT_SIZE_LOG2 = 26
 
 const BLOCK = 32

@@ -33,10 +33,7 @@ export type ProblemType = keyof typeof PROBLEMS
 
 const PREFIX = 'urn:ietf:params:acme:error:'
 
-/**
- * Identifier of an order or authorization (RFC 8555 §7.1.3); `value` may start with `*.` only
- * inside an order.
- */
+/** Identifier of an order or authorization (RFC 8555 §7.1.3); `value` may start with `*.` only inside an order. */
 interface ProblemIdentifier {
   type: string
   value: string

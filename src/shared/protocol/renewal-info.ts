@@ -3,10 +3,7 @@
 import { decodeBase64url, encodeBase64url } from '../lib/encoding.ts'
 import { renderTimestamp } from './timestamp.ts'
 
-/**
- * The content of a certID: octets of the keyIdentifier in authorityKeyIdentifier, and of the serial
- * number.
- */
+/** The content of a certID: octets of the keyIdentifier in authorityKeyIdentifier, and of the serial number. */
 export interface CertificateIdentity {
   keyIdentifier: Buffer
   serialNumber: Buffer
@@ -14,10 +11,7 @@ export interface CertificateIdentity {
 
 /** RFC 5280 §4.1.2.2: 20 octets, and one for the sign. */
 const MAX_SERIAL_OCTETS = 21
-/**
- * The size of a SHA-512 digest; common identifiers have 20 octets. Bounds decoding for
- * unauthenticated requests.
- */
+/** The size of a SHA-512 digest; common identifiers have 20 octets. Bounds decoding for unauthenticated requests. */
 const MAX_KEY_IDENTIFIER_OCTETS = 64
 const MAX_LENGTH = 128
 

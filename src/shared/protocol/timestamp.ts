@@ -3,9 +3,7 @@
 const TWO_DIGITS = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
 const DAY_SECONDS = 86_400
 
-/**
- * The last rendered day and its text up to the `T`: timestamps of one answer mostly share a day.
- */
+/** The last rendered day and its text up to the `T`: timestamps of one answer mostly share a day. */
 let lastDay = Number.NaN
 let lastDayText = ''
 
@@ -25,10 +23,7 @@ export function renderTimestamp(at: Date): string {
 const TIMESTAMP =
   /^(\d{4}-\d{2}-(\d{2}))[Tt](?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
-/**
- * Undefined unless the text is an RFC 3339 date-time with offset. Fractions of a second are
- * dropped.
- */
+/** Undefined unless the text is an RFC 3339 date-time with offset. Fractions of a second are dropped. */
 export function parseTimestamp(text: string): Date | undefined {
   const [, date, day] = TIMESTAMP.exec(text) ?? []
   // Date.parse turns 30 February into 2 March.

@@ -49,10 +49,7 @@ export type ResourceName = FixedResource | NumberedResource | 'renewalInfo' | 'c
 /** A recognised path: the resource, its id (empty for a fixed one) and its URL. */
 export interface ResourceMatch {
   resource: ResourceName
-  /**
-   * For renewalInfo a certID, for crl the name of a list (empty for the default issuer's). Not
-   * checked here.
-   */
+  /** For renewalInfo a certID, for crl the name of a list (empty for the default issuer's). Not checked here. */
   id: string
   /** Number of an alternate chain of a certificate; absent for the default chain. */
   chain?: number
@@ -109,10 +106,7 @@ export class Urls {
   readonly #fixed = new Map<string, ResourceMatch>()
   readonly #prefixes: readonly Prefix[]
   readonly #accountPrefix: string
-  /**
-   * The start of hashed account URIs (draft-ietf-acme-dns-persist-02 §4.1); no resource is served
-   * there.
-   */
+  /** The start of hashed account URIs (draft-ietf-acme-dns-persist-02 §4.1); no resource is served there. */
   readonly accountHashPrefix: string
   /** The base URL for certIDs (RFC 9773 §4.1); undefined where renewal information is off. */
   readonly renewalInfo: string | undefined
@@ -156,9 +150,7 @@ export class Urls {
     return path === undefined ? this.numbered('account', id) : this.at(path)
   }
 
-  /**
-   * URL of a certificate with one of its chains (RFC 8555 §7.4.2); 0 is the certificate's own URL.
-   */
+  /** URL of a certificate with one of its chains (RFC 8555 §7.4.2); 0 is the certificate's own URL. */
   certificateChain(id: string, chain: number): string {
     const url = this.numbered('certificate', id)
     return chain === 0 ? url : `${url}/${chain}`
