@@ -9,7 +9,7 @@ export interface AccountNaming {
   /** Given by an administrator. */
   label: string | null
   contacts: readonly string[]
-  /** Of the credential it was registered with (RFC 8555 §7.3.4). */
+  /** The key identifier of the credential that registered the account (RFC 8555 §7.3.4). */
   eabKid: string | null
 }
 

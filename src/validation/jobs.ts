@@ -28,7 +28,7 @@ import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { Urls } from '../shared/protocol/urls.ts'
 import type { ChallengeMethods } from './extensions.ts'
 
-/** The members of a DNS job that come from the settings; its wait is that of the first attempt. */
+/** The members of a DNS job that come from the settings. It waits as long as the first attempt does. */
 export type DnsMethodSettings = Omit<DnsMethodJob, 'identifier'>
 
 interface PersistSettings

@@ -74,7 +74,7 @@ export type DiagnosisName = keyof DiagnosisRows
 /** How many entries are judged. One more is read: the first is compared with the one before it. */
 export const AUDIT_ENTRIES = 5000
 
-/** Of the tables that can grow, each statement reads along an index or up to a bound. */
+/** Each statement on a table that can grow reads along an index or up to a bound. */
 const STATEMENTS: Readonly<Record<DiagnosisName, string>> = {
   server: `
     SELECT current_setting('server_version_num')::integer AS version,

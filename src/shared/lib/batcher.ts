@@ -7,7 +7,7 @@
  * A flush is one statement or one transaction and returns one result for each command, in order. When it throws, it has
  * done nothing. Its commands are then flushed one by one, so a bad row fails alone.
  *
- * Of the commands of one key, one at most is under way: a statement updates a row once. The others wait in a line of
+ * At most one command of a key is under way: a statement updates a row once. The others wait in a line of
  * `maxOfKey` commands, which does not count against `maxWaiting`.
  */
 

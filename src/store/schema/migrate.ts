@@ -140,7 +140,7 @@ async function untilGranted(session: MigrationSession, file: MigrationFile): Pro
   }
 }
 
-/** Of a concurrent file only the row is left to be written. */
+/** A concurrent file has run already: only its row is left to be written. */
 async function inTransaction(
   session: MigrationSession,
   file: MigrationFile,
