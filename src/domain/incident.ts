@@ -1,10 +1,10 @@
 /** An administrator reports in an incident a key in any form, an account, a credential, or a name. Pure. */
 
 import { createPublicKey } from 'node:crypto'
+import { hashSpki, parseSpki } from '../shared/pki/algorithms.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import { parseCsr } from '../shared/pki/csr.ts'
 import { decodePem } from '../shared/pki/pem.ts'
-import { hashSpki, parseSpki } from '../shared/pki/spki.ts'
 
 /** `word` is a kid, which only the database can tell, a type of key, or a name. */
 type Reported =
