@@ -69,8 +69,7 @@ interface Checked {
   profile: CertificateProfile
   seen: RulesSeen
   /** The backend that issues from the CSR; undefined when the signer signs. */
-  backend: string | undefined
-  fromCsr: CsrFinalization | undefined
+  elsewhere: { backend: string; by: CsrFinalization } | undefined
 }
 
 /** One for an order of the flow cache whose profile has changed, one for a lost race, one for a change of the rules. */
@@ -124,7 +123,7 @@ export class Finalization {
     const { issuance, flowCache } = this.#options
     const { requester } = known
     const checked = await this.#check(known, request, order)
-    if (checked.backend !== undefined) return this.#issueFromCsr(known, request, order, checked, checked.backend)
+    if (checked.elsewhere) return this.#issueFromCsr(known, request, order, checked, checked.elsewhere)
     const { subject, profile, seen } = checked
     const built = await issuance.build(subject, profile, order, request.now)
     const stamp = flowCache?.stampAccount(requester)
@@ -161,16 +160,16 @@ export class Finalization {
     known: KnownAccount,
     request: FinalizeRequest,
     order: Order,
-    { subject, profile, seen, fromCsr }: Checked,
-    backend: string,
+    { subject, profile, seen }: Checked,
+    { backend, by }: NonNullable<Checked['elsewhere']>,
   ): Promise<Order> {
     const { requester } = known
     const { csr, now } = request
-    const certificateId = await this.#charged(known, order, async () =>
-      fromCsr?.begin({ order, requester, seen, profile, csr, spki: subject.spki, now }, backend),
+    const certificateId = await this.#charged(known, order, () =>
+      by.begin({ order, requester, seen, profile, csr, spki: subject.spki, now }, backend),
     )
-    if (certificateId === undefined || !fromCsr) return this.#afterLostBegin(known, request, subject)
-    const outcome = await within(fromCsr.issue(certificateId), this.#options.policy.finalizeWaitMs, 'pending')
+    if (certificateId === undefined) return this.#afterLostBegin(known, request, subject)
+    const outcome = await within(by.issue(certificateId), this.#options.policy.finalizeWaitMs, 'pending')
     return outcome === 'pending' ? { ...order, status: 'processing' } : this.#read(known, request)
   }
 
@@ -180,12 +179,13 @@ export class Finalization {
     requireReady(order)
     const profile = issuance.requireProfile(order.profile)
     const backend = fromCsr?.backendFor(profile)
-    if (backend === undefined) issuance.requireSigning()
-    else fromCsr?.requireAvailable(profile)
+    const elsewhere = fromCsr && backend !== undefined ? { backend, by: fromCsr } : undefined
+    if (elsewhere) elsewhere.by.requireAvailable(profile)
+    else issuance.requireSigning()
     const csr = readCsr(request.csr)
     checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
     if (profile.backends.some((name) => !isSigner(name))) requireLeafRequest(csr, profile)
-    const asked = { csr, issuers: backend === undefined ? issuance.constraintsFor(profile, request.now) : [] }
+    const asked = { csr, issuers: elsewhere === undefined ? issuance.constraintsFor(profile, request.now) : [] }
     let seen = await this.#checkRules(asked, order, request.now)
     // Late, because only this check can cost DNS queries.
     const by = { ...known.requester, accountPath: request.accountPath }
@@ -196,7 +196,7 @@ export class Finalization {
       seen = await this.#checkRules(asked, order, request.now)
     }
     const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
-    return { subject, profile, seen, backend, fromCsr }
+    return { subject, profile, seen, elsewhere }
   }
 
   /**
