@@ -16,7 +16,6 @@ import Queue from 'better-queue'
 import type { DatabasePool } from 'slonik'
 import { IdleSignal, limitedSignal, orAborted } from '../shared/lib/time-limit.ts'
 import { removeOldCounts } from '../store/event-statistics-store.ts'
-
 import {
   type Attempted,
   type ConsumerEvents,
@@ -174,9 +173,7 @@ const REMOVE_AGAIN_MS = 1_000
 /** Attempts that are cut off get this long before the deadline. */
 const CUT_OFF_MS = 500
 
-interface ExternalDeliveryOptions {
-  db: DatabasePool
-  instanceId: number
+interface ExternalDeliveryOptions extends Pick<EventDeliveryOptions, 'db' | 'instanceId'> {
   consumer: ExternalConsumer
   events: ConsumerEvents
 }
