@@ -7,15 +7,16 @@ import { mayRetag, scopeOf } from '../../domain/permissions.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
 import { deactivateAccount } from '../../store/account-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { accountName, activityBody, activityMembers } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import { parametersOf } from '../filter-schemas.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { ACCOUNT_FILTERS } from '../resources/accounts.ts'
-import { line, tagList, time, timestamp, uuid, whenSound } from '../schemas.ts'
+import { line, parametersOf, tagList, time, timestamp, uuid, whenSound } from '../schemas.ts'
 import {
   type ListedAccount as AccountRow,
+  accountName,
+  activityBody,
+  activityMembers,
   countCertificates,
   type FoundAccount,
   findAccount,

@@ -8,24 +8,32 @@ import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { RENEWAL_ATTEMPTS, renewalAttempt } from '../../domain/renewal-window.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
-import { accountNameMember, activityBody, activityMembers } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext, AdminPolicy } from '../context.ts'
-import { parametersOf } from '../filter-schemas.ts'
 import { type RenewalMail, recordOwnerMails, renewalMails } from '../owner-mails.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { AT_RISK_FILTERS } from '../resources/certificates.ts'
-import { flagParameter, futureInstant, line, serialNumber, time, timeOrNull, timestamp } from '../schemas.ts'
+import {
+  flagParameter,
+  futureInstant,
+  line,
+  parametersOf,
+  serialNumber,
+  time,
+  timeOrNull,
+  timestamp,
+} from '../schemas.ts'
+import { accountNameMember, activityBody, activityMembers } from './account-list.ts'
+import { Certificate, certificateBodies } from './certificate-endpoints.ts'
+import { listCertificates } from './certificate-list.ts'
 import {
   type Circumstances,
   circumstancesOf,
   type Mute,
   muteCertificates,
   unmuteCertificates,
-} from './at-risk-store.ts'
-import { Certificate, certificateBodies } from './certificate-endpoints.ts'
-import { listCertificates } from './certificate-list.ts'
+} from './renewal-window-store.ts'
 
 const AtRisk = z
   .strictObject({

@@ -9,12 +9,11 @@ import { revocationReasonName } from '../../domain/revocation.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { findIssuerChain } from '../../store/certificate-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
-import { parametersOf } from '../filter-schemas.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { CERTIFICATE_FILTERS, CERTIFICATE_SORTS, usualSort } from '../resources/certificates.ts'
-import { fingerprint, serialNumber, time, timeOrNull, timestamp } from '../schemas.ts'
+import { fingerprint, parametersOf, serialNumber, time, timeOrNull, timestamp } from '../schemas.ts'
+import { accountNameMember, withAccountNames } from './account-list.ts'
 import {
   type FoundCertificate,
   findCertificateByFingerprint,

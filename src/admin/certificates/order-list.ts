@@ -26,8 +26,8 @@ import {
 } from '../../store/list-page.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from '../../store/slonik.ts'
 import { authorization, order, quoted } from '../../store/status-sql.ts'
-import { allGiven, type Conditions } from '../filter-schemas.ts'
 import type { OrderQuery } from '../resources/accounts.ts'
+import { allGiven, type Conditions } from '../schemas.ts'
 
 /** A stored value that is no object becomes the member `stored`. */
 export const StoredFacts = z

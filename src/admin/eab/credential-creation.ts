@@ -16,10 +16,10 @@ import { boundedArray } from '../../shared/lib/bounded.ts'
 import { encodeBase64url } from '../../shared/lib/encoding.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { withAccountName } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import { withAccountName } from '../certificates/account-list.ts'
 import type { AdminContext } from '../context.ts'
 import { pagesOfCredential, readIdentifiers } from '../grants/allowed-identifiers.ts'
 import { grantNames, notePreApproval, PROFILE_OF_CREDENTIAL } from '../grants/grants.ts'
@@ -57,7 +57,7 @@ const WantedCredential = z.strictObject({
 const preApproves = ({ body, author }: { body: { preapproved_networks?: unknown }; author: Actor }) =>
   body.preapproved_networks !== undefined && scopeOf(author) === undefined
 
-export const EAB_CREATION = endpointGroup('EAB credentials', {
+export const EAB_CHANGES = endpointGroup('EAB credentials', {
   createEabCredential: endpoint({
     route: 'POST /eab',
     permission: 'onboard',
@@ -82,6 +82,21 @@ export const EAB_CREATION = endpointGroup('EAB credentials', {
             body.preapproved_networks,
           ),
     handle: async ({ body, author }, context) => ({ body: await createCredential(context, author, body) }),
+  }),
+  updateEabCredential: endpoint({
+    route: 'PATCH /eab/{cred_id}',
+    permission: 'onboard',
+    scope: 'credentials',
+    summary:
+      'Gives a credential other tags; its accounts keep theirs. A registrar changes only tags of its scope, and leaves one of them.',
+    params: credentialParams,
+    body: z.strictObject({ tags: tagList() }),
+    reply: { status: 200, schema: EabCredential },
+    errors: ['forbidden'],
+    audit: 'eab.update',
+    handle: async ({ params, body, author }, { db, audit }) => ({
+      body: credentialBody(await withAccountName(db, await retag(audit, author, params.cred_id, body.tags))),
+    }),
   }),
 })
 
@@ -156,24 +171,6 @@ export function drawMacKey(draw: () => Buffer = () => randomBytes(MAC_KEY_BYTES)
   while (encodeBase64url(key).startsWith('-')) key = draw()
   return key
 }
-
-export const EAB_TAGS = endpointGroup('EAB credentials', {
-  updateEabCredential: endpoint({
-    route: 'PATCH /eab/{cred_id}',
-    permission: 'onboard',
-    scope: 'credentials',
-    summary:
-      'Gives a credential other tags; its accounts keep theirs. A registrar changes only tags of its scope, and leaves one of them.',
-    params: credentialParams,
-    body: z.strictObject({ tags: tagList() }),
-    reply: { status: 200, schema: EabCredential },
-    errors: ['forbidden'],
-    audit: 'eab.update',
-    handle: async ({ params, body, author }, { db, audit }) => ({
-      body: credentialBody(await withAccountName(db, await retag(audit, author, params.cred_id, body.tags))),
-    }),
-  }),
-})
 
 function retag(audit: AuditLog, actor: Actor, id: string, tags: readonly string[]): Promise<CredentialRow> {
   const scope = scopeOf(actor)

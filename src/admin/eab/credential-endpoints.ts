@@ -13,14 +13,13 @@ import { formatName } from '../../shared/pki/name.ts'
 import { decodePem, encodePem } from '../../shared/pki/pem.ts'
 import { isInScope } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { withAccountName, withAccountNames } from '../certificates/account-list.ts'
 import type { AdminContext } from '../context.ts'
-import { parametersOf } from '../filter-schemas.ts'
 import { placeParameters, readByCursor } from '../pages.ts'
 import { pagesOfProfiles } from '../profiles/profile-store.ts'
 import { CREDENTIAL_FILTERS } from '../resources/accounts.ts'
-import { time, timestamp, uuid, withTimes } from '../schemas.ts'
+import { parametersOf, time, timestamp, uuid, withTimes } from '../schemas.ts'
 import {
   type CredentialRow,
   EabCredential,

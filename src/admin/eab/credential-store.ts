@@ -23,10 +23,9 @@ import {
 } from '../../store/list-page.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { account, authorization, order } from '../../store/status-sql.ts'
-import { accountNameMember } from '../account-names.ts'
-import { allGiven, type Conditions } from '../filter-schemas.ts'
+import { accountNameMember } from '../certificates/account-list.ts'
 import type { CredentialQuery } from '../resources/accounts.ts'
-import { rowOf, timestamp } from '../schemas.ts'
+import { allGiven, type Conditions, rowOf, timestamp } from '../schemas.ts'
 
 export const EabCredential = z
   .strictObject({

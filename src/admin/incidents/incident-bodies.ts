@@ -9,15 +9,14 @@ import { ACCOUNT_STATUSES, BULK_REVOCATION_STATUSES } from '../../domain/states.
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { createCrlStore, type PublishedCrl } from '../../store/crl-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { accountNameMember, withAccountName } from '../account-names.ts'
+import { accountNameMember, withAccountName } from '../certificates/account-list.ts'
 import type { AdminContext } from '../context.ts'
-import { filterOf } from '../filter-schemas.ts'
 import { INCIDENT_FILTERS } from '../resources/certificates.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
 import { left } from '../revocations/bulk-revocation-endpoints.ts'
 import { countLeft, findJob, isAnyJobOpen, type RevocationJob } from '../revocations/bulk-revocation-store.ts'
 import { reason } from '../revocations/certificate-revocations.ts'
-import { line, time, timeOrNull, timestamp, whenSound } from '../schemas.ts'
+import { filterOf, line, time, timeOrNull, timestamp, whenSound } from '../schemas.ts'
 import {
   countMails,
   findHits,

@@ -5,7 +5,7 @@ import * as z from 'zod/v4'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { authorization } from '../../store/status-sql.ts'
-import { accountName } from '../account-names.ts'
+import { accountName } from '../certificates/account-list.ts'
 import { FIRST_ID, matching, nextWindow, RevocationFilter, type Window } from '../revocations/revocation-filter.ts'
 
 export const Actions = z.strictObject({

@@ -5,12 +5,17 @@ import type { Actor } from '../../domain/administrator.ts'
 import { type Permission, type Scope, scopeOf } from '../../domain/permissions.ts'
 import type { SearchText } from '../../domain/search-text.ts'
 import type { CommonQueryMethods } from '../../store/slonik.ts'
-import { accountName } from '../account-names.ts'
-import { type AccountFilter, findAccount, type ListedAccount, listAccounts } from '../certificates/account-list.ts'
+import {
+  type AccountFilter,
+  accountName,
+  findAccount,
+  type ListedAccount,
+  listAccounts,
+} from '../certificates/account-list.ts'
 import { listCertificates } from '../certificates/certificate-list.ts'
 import { createInspectStore } from '../certificates/inspect-store.ts'
 import { type CredentialFilter, pagesOfCredentials } from '../eab/credential-store.ts'
-import { isSettingFor } from '../operation/settings-endpoints.ts'
+import { isSettingFor } from '../operation/operation-endpoints.ts'
 import { belowName, withName } from '../resources/certificates.ts'
 import {
   type BegunCertificate,

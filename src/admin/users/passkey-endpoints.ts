@@ -9,7 +9,7 @@ import type { AdminContext } from '../context.ts'
 import { limitOf, limitParameter } from '../pages.ts'
 import { line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 import { listPasskeys, type PasskeyRow } from './passkey-store.ts'
-import { User, userBody } from './user-body.ts'
+import { User, userBody } from './users.ts'
 
 const base64url = () => z.string().max(8_192)
 

@@ -14,8 +14,7 @@ import { limitOf, limitParameter } from '../pages.ts'
 import { password, text, uuid, withTimes } from '../schemas.ts'
 import { endSessionOf, listSessions, Session, type SessionRow } from './sessions.ts'
 import type { SignedIn } from './sign-in.ts'
-import { MAIL, User, userBody } from './user-body.ts'
-import { changeUser, choosePassword, requireUser } from './users.ts'
+import { changeUser, choosePassword, MAIL, requireUser, User, userBody } from './users.ts'
 
 const secret = () =>
   text(43, 'must be 32 bytes in base64url').regex(/^[\w-]{43}$/, { error: 'must be 32 bytes in base64url' })

@@ -12,8 +12,19 @@ import { placeParameters, readByCursor } from '../pages.ts'
 import { line, password, tagList, text, uuid, whenSound } from '../schemas.ts'
 import { assertion, ceremonyOptions, requirePasskeys } from './passkey-endpoints.ts'
 import { listPasskeys } from './passkey-store.ts'
-import { MAIL, USERNAME, User, userBody } from './user-body.ts'
-import { changeUser, createUser, removeUser, requireUser, resetPassword, unlockAddress, unlockUser } from './users.ts'
+import {
+  changeUser,
+  createUser,
+  MAIL,
+  removeUser,
+  requireUser,
+  resetPassword,
+  USERNAME,
+  User,
+  unlockAddress,
+  unlockUser,
+  userBody,
+} from './users.ts'
 
 const UserWithPassword = z
   .strictObject({ ...User.shape, password: z.string().meta({ description: 'Shown once; it cannot be read again.' }) })

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { type AccountNaming, accountName } from '../../../src/admin/account-names.ts'
+import { type AccountNaming, accountName } from '../../../src/admin/certificates/account-list.ts'
 import { passwordFault } from '../../../src/admin/users/passwords.ts'
 import type { CertificateProfile } from '../../../src/domain/certificate-profile.ts'
 import { COMPLETE, crlName, octetsOf, shardOf } from '../../../src/domain/crl-scope.ts'
