@@ -1,10 +1,18 @@
-/** SQL of the search field: certificates by the beginning of a serial number or fingerprint, and names by a part. */
+/**
+ * What the search field reads by statements of its own: names by a part, at several places, and certificates by the
+ * beginning of a serial number or fingerprint.
+ */
 
 import * as z from 'zod/v4'
 import type { Scope } from '../../domain/permissions.ts'
 import { spellingsOf } from '../../shared/protocol/identifier.ts'
 import { type Fragment, hasIndex, isAccountInScope } from '../../store/list-page.ts'
 import { type CommonQueryMethods, rowsOf, sql } from '../../store/slonik.ts'
+import { listCertificates } from '../certificates/certificate-list.ts'
+import { belowName } from '../resources/certificates.ts'
+
+/** Of each group. */
+export const HITS = 5
 
 const Begun = z.object({
   id: z.string(),
@@ -48,10 +56,10 @@ function findBegun(
 const Name = z.object({ name: z.string() })
 
 /** Certificates whose names are read for a part of a name: a few milliseconds of work. */
-export const PART_CERTIFICATES = 10_000
+const PART_CERTIFICATES = 10_000
 
 /** Names of the newest certificates with a part anywhere. @param part in lower case */
-export async function findNamesWithPart(
+async function findNamesWithPart(
   db: CommonQueryMethods,
   part: string,
   scope: Scope,
@@ -72,7 +80,7 @@ const FIRST_NAME = sql.fragment`(c.names[1]) COLLATE "C"`
  * First names of certificates that begin so, each once, from name to name along certificates_first_name: a name may have
  * thousands of certificates. @returns undefined without that index (optional-indexes.ts)
  */
-export async function findFirstNames(
+async function findFirstNames(
   db: CommonQueryMethods,
   beginning: string,
   limit: number,
@@ -92,7 +100,7 @@ export async function findFirstNames(
 }
 
 /** Whether an account failed to get a certificate for it. account_failures_names */
-export async function findFailedNames(db: CommonQueryMethods, name: string, scope: Scope): Promise<readonly string[]> {
+async function findFailedNames(db: CommonQueryMethods, name: string, scope: Scope): Promise<readonly string[]> {
   const hasFailed = await db.exists(rowsOf(z.object({}))`
     SELECT FROM (SELECT account_id FROM account_failures WHERE failure_names(data) && ${sql.array(spellingsOf(name), 'text')} OFFSET 0) f
      WHERE ${isAccountInScope(sql.fragment`f.account_id`, scope)}`)
@@ -100,10 +108,10 @@ export async function findFailedNames(db: CommonQueryMethods, name: string, scop
 }
 
 /** Failures, the newest, whose names are looked through for a part. */
-export const PART_FAILURES = 1_000
+const PART_FAILURES = 1_000
 
 /** account_failures_time */
-export async function findFailedNamesWithPart(
+async function findFailedNamesWithPart(
   db: CommonQueryMethods,
   part: string,
   scope: Scope,
@@ -117,6 +125,83 @@ export async function findFailedNamesWithPart(
      WHERE strpos(n.name, ${part}) > 0 AND ${isAccountInScope(sql.fragment`f.account_id`, scope)} LIMIT ${limit}`)
   return rows.map(({ name }) => name)
 }
+
+/** A shorter part is in nearly every name. */
+const SHORTEST_PART = 3
+/** Certificates whose names are read for names below one. */
+const CERTIFICATES_READ = 50
+
+interface WantedName {
+  /** Whole. */
+  name: string
+  /** Without the label of a wildcard. */
+  suffix: string
+  /** In lower case; undefined for a text that is too short or cannot be part of a name. */
+  part: string | undefined
+  scope: Scope
+}
+
+interface FoundNames {
+  names: readonly string[]
+  hasMore?: boolean
+}
+
+/** A place to look for names. It finds nothing for a text that does not suit it; undefined: its index is missing. */
+type NameSource = (db: CommonQueryMethods, wanted: WantedName) => Promise<FoundNames | undefined>
+
+/** A source that looks for a part of a name. */
+const ofPart =
+  (find: (db: CommonQueryMethods, part: string, scope: Scope) => Promise<readonly string[] | undefined>): NameSource =>
+  async (db, { part, scope }) => {
+    const names = part === undefined ? [] : await find(db, part, scope)
+    return names && { names }
+  }
+
+const certificatesBelow: NameSource = async (db, { suffix, scope }) => {
+  const { rows, next } = await listCertificates(db, { ...belowName(suffix), scope }, undefined, CERTIFICATES_READ)
+  const all = rows.flatMap((row) => row.names).filter((one) => one === suffix || one.endsWith(`.${suffix}`))
+  const names = [...new Set(all)]
+  return { names, hasMore: names.length > HITS || next !== undefined }
+}
+
+/** A registrar's certificates are not apart in this index. */
+const beginningOfFirst = ofPart(async (db, part, scope) =>
+  scope === undefined ? findFirstNames(db, part, HITS + 1) : undefined,
+)
+
+/** Hits come in this order. */
+const NAME_SOURCES: readonly NameSource[] = [
+  certificatesBelow,
+  async (db, { name, scope }) => ({ names: await findFailedNames(db, name, scope) }),
+  beginningOfFirst,
+  ofPart((db, part, scope) => findFailedNamesWithPart(db, part, scope, HITS + 1)),
+  ofPart((db, part, scope) => findNamesWithPart(db, part, scope, HITS + 1)),
+]
+
+/** @returns the names, the name itself first, and `below` when there are more names below it */
+export async function searchNames(
+  db: CommonQueryMethods,
+  { name, text }: { name: string; text: string },
+  scope: Scope,
+) {
+  const suffix = name.replace(/^\*\./, '')
+  const lower = text.toLowerCase()
+  const part = lower.length >= SHORTEST_PART && !/[^ -~]/.test(lower) ? lower : undefined
+  const found = await Promise.all(NAME_SOURCES.map((find) => find(db, { name, suffix, part, scope })))
+  const known = [...new Set(found.flatMap((one) => one?.names ?? []))]
+  const isBeginningSearched = found[NAME_SOURCES.indexOf(beginningOfFirst)] !== undefined
+  return {
+    names: [...known.filter((one) => one === name), ...known.filter((one) => one !== name)],
+    below: found.some((one) => one?.hasMore) ? suffix : undefined,
+    notSearched: part === undefined ? NO_PART : partsNotSearched(isBeginningSearched),
+  }
+}
+
+const NO_PART = `No part of a name was looked for: that takes ${SHORTEST_PART} characters of a name, in A-labels.`
+
+const partsNotSearched = (isBeginningSearched: boolean) =>
+  `Whole names, all below a name${isBeginningSearched ? ' and the beginning of the first name' : ''} are looked for in all certificates; ` +
+  `another part of a name in the newest ${PART_CERTIFICATES.toLocaleString('en')} alone. Of failures, whole names are looked for in all, a part in the newest ${PART_FAILURES.toLocaleString('en')}.`
 
 const User = z.object({
   id: z.string(),
